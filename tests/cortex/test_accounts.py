@@ -16,13 +16,12 @@ from services.cortex.thought.accounts import (
     BudgetExceeded,
     PaidCall,
     chain_of,
-    is_plausible,
     key_of,
     reserved,
     settled,
 )
-from services.cortex.thought.ledger import ROWS_MAX, entered
-from vigil.contracts import Start, State, Usage
+from services.cortex.thought.ledger import ROWS_MAX, entered, is_plausible
+from vigil.contracts import Cause, Loop, Start, State, Usage
 from vigil.contracts.costs import OTHER, Account, DayOfCosts
 from vigil.settings.models.caps import Caps
 from vigil.subjects import SessionKey
@@ -39,19 +38,25 @@ def reserve(amount: Amount, accounts: tuple[Account, ...] = FRESH, **config: Any
     return [one.account for one in reserved(accounts, amount, Caps(**config), ANN, NOW)]
 
 
-@given(st.lists(st.tuples(_amounts, st.booleans())), _shares, _shares)
+@given(st.lists(st.tuples(_amounts, st.booleans(), st.booleans())), _shares, _shares, _shares)
 def test_no_account_ever_holds_more_than_its_cap(
-    calls: list[tuple[Amount, bool]], user: float, session: float
+    calls: list[tuple[Amount, bool, bool]], user: float, session: float, alone: float
 ) -> None:
+    """Nor is more than a part of it granted to what nobody said."""
     budget = Caps(
-        daily_tokens=1000, daily_usd=0.001, share_per_user=user, share_per_session=session
-    )
+        daily_tokens=1000, daily_usd=0.001, share_per_user=user, share_per_session=session,
+        share_unattended=alone,
+    )  # fmt: skip
     accounts = FRESH
-    for amount, is_settled in calls:
+    for amount, is_settled, is_attended in calls:
+        call = msgspec.structs.replace(ANN, is_attended=is_attended)
         try:
-            granted = reserved(accounts, amount, budget, ANN, NOW)
+            granted = reserved(accounts, amount, budget, call, NOW)
         except BudgetExceeded:
             continue
+        kept = [] if is_attended else [one.account for one in granted[1:]]
+        parts = [link.limits(budget, ANN).share * alone for link in chain_of(ANN)[1:]]
+        assert all(o.reserved + o.used <= 1000 * p for o, p in zip(kept, parts, strict=False))
         accounts = tuple(one.account for one in granted)
         if is_settled:
             used = Amount(tokens=amount.tokens // 2, micro_usd=(amount.micro_usd or 0) // 2)
@@ -103,6 +108,58 @@ def test_what_only_others_set_aside_is_tried_again_soon(account: Account, is_soo
     assert (caught.value.again_at == NOW + timedelta(minutes=10)) == is_soon
 
 
+def test_a_heavy_day_of_one_person_fits_into_the_default() -> None:
+    """Measured with a fake model: 175 messages took a million tokens. Five times as many, and
+    cycles and looks at every half hour, are no reason to stop."""
+    accounts, a_message = FRESH, 1_000_000 // 175
+    alone = msgspec.structs.replace(ANN, is_attended=False)
+    for call in [ANN] * 5 * 175 + [alone] * 2 * 48 * 4:
+        granted = reserved(accounts, Amount(tokens=a_message), Caps(), call, NOW)
+        assert not any(one.notice for one in granted)
+        accounts = tuple(one.account for one in granted)
+
+
+def test_what_people_say_goes_on_where_what_nobody_said_has_stopped() -> None:
+    """C-9: a part of a person's, agent's and instance's limit is kept for it, none of a row's."""
+    budget = Caps(daily_tokens=1000, share_per_user=1.0)
+    used = (Account(), *[Account(used=790) for _ in FRESH[1:]])
+    alone = msgspec.structs.replace(ANN, is_attended=False)
+    words = r"no more than 800 tokens of the daily limit are for what nobody said"
+    with pytest.raises(BudgetExceeded, match=words) as caught:
+        reserved(used, Amount(tokens=11), budget, alone, NOW)
+    assert str(caught.value).endswith("budget.daily_tokens raises it")
+    reserved(used, Amount(tokens=10), budget, alone, NOW)
+    reserved(used, Amount(tokens=210), budget, ANN, NOW)
+    with pytest.raises(BudgetExceeded) as stopped:
+        reserved(used, Amount(tokens=211), budget, ANN, NOW)
+    assert stopped.value.notice.id != caught.value.notice.id, "each is told"
+    row = msgspec.structs.replace(alone, row="briefing")
+    capped = Caps(daily_tokens_per_row=100)
+    reserved([Account() for _ in chain_of(row)], Amount(tokens=100), capped, row, NOW)
+
+
+@pytest.mark.parametrize(
+    ("thread", "root", "of_loop", "is_attended"),
+    [
+        ("t1", "", {"is_direct": True}, True),
+        ("t1", "", {"is_direct": False, "is_ordered": True}, True),  # a reminder they asked for
+        ("t1", "", {"is_direct": False}, False),  # an event from outside, a look back
+        ("_worker-1f", "t1", {"is_direct": False, "is_ordered": True}, True),
+        ("_worker-1f", "_autonomy-1", {"is_direct": False, "is_ordered": True}, False),
+        ("_cron-1", "", {"is_direct": False, "is_ordered": True}, False),
+        ("_mind", "", {"is_direct": False}, False),
+    ],
+)
+def test_whose_words_began_a_call(
+    thread: str, root: str, of_loop: dict[str, bool], *, is_attended: bool
+) -> None:
+    cause = Cause(id="e1", seq=1, type="control")
+    loop = Loop(cause=cause, fence=0, begun_at=NOW, **of_loop)  # type: ignore[arg-type]
+    start = Start(prompt="x", parent="ann:vigil:t1", root=root) if root else None
+    state = State(loop=loop, start=start)
+    assert PaidCall.of(SessionKey("ann", "vigil", thread), state, "m").is_attended == is_attended
+
+
 def test_a_model_without_a_price_runs_where_no_usd_cap_holds() -> None:
     unpriced = Amount(tokens=10, micro_usd=None)
     assert reserve(unpriced, daily_usd=inf)[0].reserved == 10
@@ -128,7 +185,8 @@ def test_each_account_has_one_notice_of_its_own_for_each_level() -> None:
         reserved(accounts, Amount(tokens=100), budget, ANN, NOW)
     texts = [one.text for one in told]
     assert texts == [
-        f"{share} of the daily limit for one session is used; at 100 % model calls stop"
+        f"{share} of the daily limit for one session is used; at 100 % model calls stop. "
+        "budget.daily_tokens or budget.share_per_session raises it"
         for share in ("80%", "100%")
     ]
     assert len({one.id for one in told}) == 1, "it is told once"

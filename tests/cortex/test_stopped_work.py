@@ -25,7 +25,11 @@ USED = {"input_tokens": 5_000, "output_tokens": ANSWER}
 def sections(daily_tokens: int) -> dict[str, Any]:
     return {
         "model": {"main": "claude-test", "max_tokens": ANSWER},
-        "budget": {"daily_tokens": daily_tokens, "share_per_user": 1.0},
+        "budget": {
+            "daily_tokens": daily_tokens,
+            "share_per_user": 1.0,
+            "share_unattended": 1.0,
+        },
         "sessions": {"busy_per_user_max": 20},
     }
 
@@ -106,9 +110,10 @@ async def test_ten_workers_with_room_for_three(tmp_path: Path) -> None:
         await raise_cap(stack, 20 * ROOM_FOR_3)
         await until_answered(workers, 10, rounds=0)
         await chat.ended(last)
-        await chat.until(lambda: len(chat.said) == 3)
+        await chat.until(lambda: len(chat.said) == 4)
         assert chat.texts[0].startswith("I can't answer yet: the daily limit of 110000 tokens")
-        assert chat.texts[1:] == ["Done: one", "Done: two"]
+        assert chat.texts[1].endswith("I'll take it up after the other.")
+        assert chat.texts[2:] == ["Done: one", "Done: two"]
         assert sorted(asked(api)) == sorted(["one", "two", *(f"job {n}" for n in range(10))])
         assert home.notes.count("budget_warned") == 4
         assert sum("at 100 % model calls stop" in text for text in home.texts) == 2

@@ -14,8 +14,9 @@ from math import inf
 from typing import Final, Literal, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
-from vigil.contracts import Start, State, Usage
+from vigil.contracts import Start, State
 from vigil.contracts.costs import Account
 from vigil.errors import VigilError
 from vigil.settings.models.caps import Caps
@@ -26,8 +27,6 @@ WARNED_AT: Final = 0.8
 AGAIN_AFTER: Final = timedelta(minutes=10)
 """So soon is it tried again where only what others have set aside, or a cap that is being changed,
 is in the way."""
-TOKENS_MAX: Final = 10**9
-"""Tokens of one kind that no call can take: who tells of more, or of less than none, is wrong."""
 MICRO: Final = 1_000_000
 
 
@@ -77,11 +76,15 @@ class PaidCall(msgspec.Struct, frozen=True, kw_only=True):
     """What that may take a day; 0: as configured."""
     goal: str = ""
     """The goal that it all serves; empty: none."""
+    is_attended: bool = True
+    """Whether a person's own words in a conversation began it, or ordered it."""
 
     @classmethod
     def of(cls, key: SessionKey, state: State, model: str, tier: str = "main") -> PaidCall:
         """Return the call of a session in that state. A look at one goal is for that."""
         start, due = state.start or Start(prompt=""), state.mind.goals
+        loop, first = state.loop, replace(key, thread=start.root or key.thread)
+        is_asked = loop is not None and (loop.is_direct or loop.is_ordered)
         return cls(
             user=key.user,
             agent=key.agent,
@@ -93,6 +96,7 @@ class PaidCall(msgspec.Struct, frozen=True, kw_only=True):
             row=start.row,
             row_tokens=start.row_tokens,
             goal=due[0] if len(due) == 1 else start.goal,
+            is_attended=is_asked and not first.is_system,
         )
 
 
@@ -120,6 +124,8 @@ class ChainLink(msgspec.Struct, frozen=True, kw_only=True):
     limits: Callable[[Caps, PaidCall], AccountLimits]
     is_personal: bool = True
     """Whether it is erased with its person."""
+    is_kept: bool = False
+    """Whether a part of it is kept for what people say themselves (`Caps.share_unattended`)."""
 
 
 def _session(call: PaidCall, thread: str) -> str:
@@ -184,6 +190,7 @@ LINKS: Final = (
     ),
     ChainLink(
         name="owner",
+        is_kept=True,
         per="user",
         whose=" for one person",
         account=lambda call: token_of(call.user),
@@ -193,6 +200,7 @@ LINKS: Final = (
     ),
     ChainLink(
         name="agent",
+        is_kept=True,
         per="agent",
         whose=" for one agent",
         account=lambda call: call.agent,
@@ -203,6 +211,7 @@ LINKS: Final = (
     ),
     ChainLink(
         name="instance",
+        is_kept=True,
         per="",
         whose="",
         account=lambda _: "all",
@@ -309,7 +318,7 @@ def _granted(
         reserved=account.reserved + amount.tokens,
         reserved_micro_usd=account.reserved_micro_usd + micro_usd,
     )
-    key, used = key_of(link, call, now.date()), 0.0
+    key, used, raised_by = key_of(link, call, now.date()), 0.0, ""
     tokens = _cap_of(link, budget, call, "tokens")
     money = _cap_of(link, budget, call, "usd")
     for cap, held, spent, needed, shown in (
@@ -317,23 +326,38 @@ def _granted(
         (money, account.reserved_micro_usd, account.used_micro_usd, micro_usd, usd),
     ):
         whole = held + spent + needed
-        if whole > cap.most or cap.most == 0:
+        most = cap.most if call.is_attended else cap.most * _share_alone(link, budget)
+        if whole > most or cap.most == 0:
+            what = f"the daily limit of {shown(cap.most)}{link.whose} is reached"
+            if most < cap.most:
+                part = f"{shown(most)} of the daily limit{link.whose}"
+                what = f"no more than {part} are for what nobody said, so that you are answered"
             reason = (
-                f"the daily limit of {shown(cap.most)}{link.whose} is reached "
-                f"({shown(held + spent)} used or reserved, {shown(needed)} needed); "
+                f"{what} ({shown(held + spent)} used or reserved, {shown(needed)} needed); "
                 f"it resets at 00:00 UTC, and {cap.setting} raises it"
             )
-            again_at = _again_at(now, is_held=0 < spent + needed <= cap.most)
-            raise BudgetExceeded(_notice(key, "stopped", reason), again_at)
-        used = max(used, whole / cap.most)
+            again_at = _again_at(now, is_held=0 < spent + needed <= most)
+            level = "stopped" if most == cap.most else "kept"
+            raise BudgetExceeded(_notice(key, level, reason), again_at)
+        if whole / cap.most > used:
+            used, raised_by = whole / cap.most, cap.setting
     if used < WARNED_AT:
         return Granted(changed)
     # Each later call of whoever was first says so again, since this one's turn may be lost; their
     # home stores it once.
     caller = token_of(call.user, call.agent)
     changed = msgspec.structs.replace(changed, warned=account.warned or caller)
-    text = f"{used:.0%} of the daily limit{link.whose} is used; at 100 % model calls stop"
+    text = (
+        f"{used:.0%} of the daily limit{link.whose} is used; at 100 % model calls stop. "
+        f"{raised_by} raises it"
+    )
     return Granted(changed, _notice(key, "warned", text) if changed.warned == caller else None)
+
+
+def _share_alone(link: ChainLink, budget: Caps) -> float:
+    """Return how much of an account's cap is for what no person's words began: some of what is a
+    person's in the end is kept for those."""
+    return budget.share_unattended if link.is_kept else 1.0
 
 
 def _notice(account: str, what: str, text: str) -> Notice:
@@ -361,28 +385,6 @@ def settled(account: Account, was: Amount, used: Amount) -> Account:
         used=account.used + used.tokens,
         reserved_micro_usd=max(account.reserved_micro_usd - (was.micro_usd or 0), 0),
         used_micro_usd=account.used_micro_usd + (used.micro_usd or 0),
-    )
-
-
-def is_plausible(usage: Usage) -> bool:
-    """Whether a provider's count can be one: else what was reserved stays counted.
-
-    >>> is_plausible(Usage(model="m", input_tokens=-1, output_tokens=9))
-    False
-    """
-    return all(0 <= tokens <= TOKENS_MAX for tokens in kinds_of(usage)) and usage.tokens > 0
-
-
-KINDS: Final = ("input", "output", "cache_read", "cache_write")
-
-
-def kinds_of(usage: Usage) -> tuple[int, int, int, int]:
-    """Return the tokens of a call, as `KINDS` names them: those of a cache were read and stored."""
-    return (
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.cache_read_tokens,
-        usage.cache_write_tokens,
     )
 
 

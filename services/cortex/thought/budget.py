@@ -33,7 +33,7 @@ from ..core.context.sight import media_tokens
 from ..core.context.window import tokens_of_bytes, tokens_of_text
 from . import accounts
 from .accounts import AGAIN_AFTER, LINKS, Amount, BudgetExceeded, Notice, PaidCall, chain_of
-from .ledger import entered
+from .ledger import entered, is_plausible
 from .model import ModelAnswer, ModelRequest, ToolSpec
 
 ATTEMPTS_MAX: Final = 200
@@ -151,7 +151,7 @@ class CallBudget:
             Unavailable: no answer from the broker; the reservation may stay counted.
         """
         call, day, was = reservation.call, reservation.day, reservation.amount
-        if usage is not None and not accounts.is_plausible(usage):
+        if usage is not None and not is_plausible(usage):
             raise Unavailable(f"{usage.model} tells of tokens that can't be true: {usage}")
         used, keys, links = accounts.NOTHING, _chain(call, day), chain_of(call)
         if usage is not None:

@@ -18,6 +18,8 @@ from vigil.contracts.costs import OTHER, CostRow, DayOfCosts
 from .accounts import Amount, PaidCall
 
 ROWS_MAX: Final = 100
+TOKENS_MAX: Final = 10**9
+"""Tokens of one kind that no call can take: who tells of more, or of less than none, is wrong."""
 
 
 def entered(day: DayOfCosts, call: PaidCall, usage: Usage, amount: Amount) -> DayOfCosts:
@@ -52,3 +54,25 @@ def entered(day: DayOfCosts, call: PaidCall, usage: Usage, amount: Amount) -> Da
 
 def _name(row: CostRow) -> tuple[str, str, str, str]:
     return row.agent, row.cause, row.tier, row.model
+
+
+def is_plausible(usage: Usage) -> bool:
+    """Whether a provider's count can be one: else what was reserved stays counted.
+
+    >>> is_plausible(Usage(model="m", input_tokens=-1, output_tokens=9))
+    False
+    """
+    return all(0 <= tokens <= TOKENS_MAX for tokens in kinds_of(usage)) and usage.tokens > 0
+
+
+KINDS: Final = ("input", "output", "cache_read", "cache_write")
+
+
+def kinds_of(usage: Usage) -> tuple[int, int, int, int]:
+    """Return the tokens of a call, as `KINDS` names them: those of a cache were read and stored."""
+    return (
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read_tokens,
+        usage.cache_write_tokens,
+    )

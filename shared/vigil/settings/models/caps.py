@@ -15,7 +15,7 @@ Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
 class Caps(Section, frozen=True, kw_only=True):
     """Limits of each UTC day. A call that doesn't fit into one of them isn't made."""
 
-    daily_tokens: NotNegative = 2_000_000
+    daily_tokens: NotNegative = 20_000_000
     """Tokens of all agents, of every kind; 0: none. Rehearsal is free."""
     daily_usd: NotNegativeF = math.inf
     """What they may cost. If set, only models with prices are asked."""
@@ -23,6 +23,9 @@ class Caps(Section, frozen=True, kw_only=True):
     """One agent's share of both."""
     share_per_user: Share = 0.5
     """One person's."""
+    share_unattended: Share = 0.8
+    """Of each limit of the instance, an agent or a person: what cycles, jobs, tasks, the timetable
+    and all else may use that no message began. The rest is for what people say."""
     share_per_session: Share = 1.0
     """One session's: a conversation's, a worker's, a job's, a task's, with what it starts."""
     daily_tokens_per_agent: NotNegative | None = None
