@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
@@ -10,6 +11,7 @@ import pytest
 from services.cortex.core import Policy
 from services.cortex.core.told import REQUEST
 from services.cortex.profiles import profile_of
+from services.cortex.thought.model import ModelError
 from tests.cortex.driver import Driver, answer, call
 from tests.cortex.test_core_jobs import WIPE
 from vigil.contracts import (
@@ -47,7 +49,7 @@ def started(kind: str, *steps: Any, is_ordered: bool = True, **of: Any) -> Drive
     """Return a session of that kind that made these calls, then said "Done."."""
     driver = Driver(None, Policy(profile=profile_of(kind), calls_max=20, authority="suggest"))
     driver.key = f"ann:vigil:_{kind}-1f"
-    left = [step if isinstance(step, ValueError) else answer(step) for step in steps]
+    left = [step if isinstance(step, Exception) else answer(step) for step in steps]
     driver.brain = lambda _: left.pop(0) if left else answer("Done.")
     driver.tools = {WIPE.name: WIPE}
     start = Start(prompt=TASK, call_id="c0", depth=1, is_ordered=is_ordered, **of)
@@ -104,6 +106,18 @@ def test_a_branch_below_nobody_asks_at_home_and_holds_no_conversation_up() -> No
     assert (len(driver.state.approvals), states(driver)) == (1, ["done"])
     watched = started("branch", call(WIPE.name, all=True), parent="ann:vigil:t1", root="t1")
     assert "a conversation waits for you" in results(watched)[0]
+
+
+@pytest.mark.parametrize(
+    ("who", "outcome"), [("a task's worker", "waiting"), ("a cycle's worker", "failed")]
+)
+def test_who_has_no_room_in_the_budget_holds_up_no_cycle(who: str, outcome: str) -> None:
+    """The cycle has its time and no more; a task is done tomorrow."""
+    until = datetime(2026, 11, 21, tzinfo=UTC)
+    stopped = ModelError("no room", is_retryable=False, budget_at=until)
+    driver = started("worker", stopped, **UNWATCHED[who])
+    assert driver.turns[-1].outcome == outcome
+    assert states(driver) == (["failed"] if outcome == "failed" else [])
 
 
 def test_what_it_asked_for_is_run_apart_once_it_is_accepted() -> None:

@@ -253,8 +253,8 @@ def _end_unanswered(draft: Draft, reason: str) -> None:
 
 def _may_wait(draft: Draft, until: datetime) -> bool:
     """Whether the loop goes on by itself when the budget has room: a person's message, or what was
-    started, but for what a conversation waits for, and a run of the timetable whose time is over
-    by then: its next one comes anyway."""
+    started, but for what a conversation, or what nobody watches, waits for, and a run of the
+    timetable whose time is over by then: its next one comes anyway."""
     start = draft.state.start
     if start is not None and start.slot is not None:
         has_time = until <= draft.loop.begun_at + timedelta(seconds=start.slot.timeout_s)
@@ -262,7 +262,9 @@ def _may_wait(draft: Draft, until: datetime) -> bool:
             return False
     is_asked_for = draft.loop.is_direct or draft.state.start is not None
     is_young = draft.moment.now - draft.loop.begun_at < WAIT_MAX
-    return is_asked_for and is_young and not (draft.is_aside or requests.holds_up(draft))
+    is_waited_for = start is not None and bool(start.parent) and requests.is_alone(draft)
+    holds_up = is_waited_for or requests.holds_up(draft)
+    return is_asked_for and is_young and not (draft.is_aside or holds_up)
 
 
 def _wait(draft: Draft, reason: str, until: datetime) -> None:
