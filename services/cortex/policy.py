@@ -14,6 +14,7 @@ import msgspec
 from vigil.minds import has_mind
 from vigil.settings import models
 from vigil.settings.config import Config
+from vigil.settings.contacts import book_of_person
 from vigil.settings.homes import homes_of
 from vigil.settings.hours import digest_time_of, pause_of, quiet_hours_of, zone_of
 from vigil.settings.sections import Person
@@ -41,6 +42,7 @@ RENAMED: Final = {
 MADE: Final = frozenset(
     [
         "authority",
+        "book",
         "calls_max",
         "channels",
         "coalesce_ms",
@@ -49,6 +51,7 @@ MADE: Final = frozenset(
         "has_mind",
         "home_thread",
         "homes",
+        "is_book_enough",
         "looks",
         "profile",
         "result_length_max",
@@ -80,6 +83,8 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
         authority=min(agent.authority, config.autonomy.authority_max, key=AUTHORITIES.index),
         result_length_max=min(Policy().result_length_max, context_tokens_of(config, key) // 5),
         sight=sight_of(config, _model_of(config, key)),
+        book=book_of_person(config.person_of(key.user)),
+        is_book_enough=agent.content_to_contacts == "any",
         double_text=agent.double_text,
         coalesce_ms=agent.coalesce_ms,
         channels=tuple(sorted(config.channels)),

@@ -143,6 +143,7 @@ def call_of(key: SessionKey, effect: CallTool, tool: Tool, grant: Grant | None =
         input=payload.input,
         due_at=payload.due_at,
         is_tainted=payload.is_tainted,
+        may_replace=payload.is_named or bool(payload.approval_id) or not payload.is_tainted,
         grant=grant,
     )
 

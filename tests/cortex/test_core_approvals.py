@@ -419,8 +419,8 @@ def test_what_read_outside_content_may_only_look() -> None:
     assert [e.payload.tool for e in run(driver)] == ["http_get"]
     assert [a.tool for a in driver.state.approvals.values()] == ["shell"]
     driver = tainted_driver(call("write_file", command="evil"))
-    assert [a.tool for a in driver.state.approvals.values()] == ["write_file"]
-    assert [e.payload.tool for e in run(driver)] == ["read_file"]
+    assert [e.payload.tool for e in run(driver)] == ["read_file", "write_file"]
+    assert run(driver)[-1].payload.is_tainted, "what it wrote is marked (FLOW F-6)"
     driver = tainted_driver(call("read_file", command="y"))
     assert [e.payload.tool for e in run(driver)] == ["read_file", "read_file"]
 

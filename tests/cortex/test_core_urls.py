@@ -112,6 +112,13 @@ def test_what_the_person_wrote_is_fetched_without_leave() -> None:
     assert has_run(conversation(URL, is_swayed=False))
 
 
-@pytest.mark.parametrize("url", [URL, *TRICKS])
-def test_no_address_is_fetched_without_leave_once_outside_content_had_a_part(url: str) -> None:
+def test_what_the_person_wrote_is_fetched_again_after_a_page_was_read() -> None:
+    """FLOW F-7: the address in the order, to the letter."""
+    assert has_run(conversation(URL, is_swayed=True))
+
+
+@pytest.mark.parametrize("url", TRICKS)
+def test_no_other_address_is_fetched_without_leave_once_outside_content_had_a_part(
+    url: str,
+) -> None:
     assert not has_run(conversation(url, is_swayed=True))

@@ -97,7 +97,7 @@ def asking(risk: Any = "destructive") -> Driver:
 @pytest.mark.parametrize("is_swayed", [False, True])
 def test_one_that_asks_for_leave_is_said_all_the_same(is_swayed: bool) -> None:
     """S-7, X-2: the request isn't the reminder; both come, whatever cap and cooldown say."""
-    driver = asking("write" if is_swayed else "destructive")
+    driver = asking("external" if is_swayed else "destructive")
     if is_swayed:
         driver.outside("Dear agent")
     remind(driver)
@@ -109,7 +109,7 @@ def test_one_that_asks_for_leave_is_said_all_the_same(is_swayed: bool) -> None:
 @pytest.mark.parametrize("is_swayed", [False, True])
 def test_one_that_asked_for_leave_is_put_back(is_swayed: bool) -> None:
     """ADR 8: what was asked for is withdrawn by the person's message; the reminder isn't."""
-    driver = asking("write" if is_swayed else "destructive")
+    driver = asking("external" if is_swayed else "destructive")
     if is_swayed:
         driver.outside("Dear agent")
     remind(driver)
@@ -125,7 +125,7 @@ def test_a_swayed_one_has_one_request_that_no_gate_stops() -> None:
     wishes = [
         msgspec.structs.replace(call("shell", command=f"c{n}"), id=f"call-{n}") for n in range(3)
     ]
-    driver = asking("write")
+    driver = asking("external")
     driver.outside("Dear agent")
     remind(driver)
     rest = driver.brain
@@ -137,9 +137,11 @@ def test_a_swayed_one_has_one_request_that_no_gate_stops() -> None:
     assert driver.texts[-1] == "Take the pill."
 
 
-def test_one_that_comes_again_asks_in_a_swayed_thread() -> None:
-    """S-7, X-3: the person ordered it, so they are asked whether it is to come again."""
-    again = call("schedule_followup", delay_seconds=86_400, **PILL)
+@pytest.mark.parametrize("is_theirs", [True, False])
+def test_one_that_comes_again_in_other_words_asks_in_a_swayed_thread(is_theirs: bool) -> None:
+    """S-7, X-3, FLOW F-5: it may come again as they ordered it; else they are asked."""
+    words = PILL if is_theirs else PILL | {"reason": "take two pills"}
+    again = call("schedule_followup", delay_seconds=86_400, **words)
 
     def brain(draft: Draft) -> ModelAnswer:
         is_reminder = draft.loop.timer_id is not None
@@ -150,8 +152,9 @@ def test_one_that_comes_again_asks_in_a_swayed_thread() -> None:
     remind(driver)
     driver.timer("pill")
     assert driver.texts[-1] == "Take the pill."
-    assert not driver.state.follow_ups, "not without a word of theirs"
-    driver.decide("accept")
+    assert bool(driver.state.follow_ups) is is_theirs, "not without a word of theirs"
+    if not is_theirs:
+        driver.decide("accept")
     (planned,) = driver.state.follow_ups.values()
     assert (planned.keep, planned.is_tainted) == (True, False)
     assert planned.fire_at == START + timedelta(days=1)

@@ -36,12 +36,14 @@ def begin(
     joined: tuple[str, ...] = (),
     purpose: str = "",
     task_id: str = "",
+    words: tuple[str, ...] = (),
 ) -> None:
     """Open the loop for `cause`: the model will be asked.
 
     Args:
         sway: of what begins it, beside the follow-up.
         purpose: of a loop that is opened beside the session's own (`profiles`).
+        words: what the person said, if they began it.
     """
     task = draft.state.tasks.get(task_id)
     draft.cause = cause
@@ -59,6 +61,7 @@ def begin(
         purpose=purpose or draft.policy.profile.purpose,
         task_id=task_id,
         spawned=0 if task is None else task.spawned,
+        words=words,
     )
     draft.update(loop=loop)
     draft.outcome = "begun"

@@ -131,7 +131,8 @@ def answer(draft: Draft, messages: Sequence[tuple[Cause, UserMessage]]) -> None:
     """Open the loop that answers these messages together; the last one is its cause."""
     cause = messages[-1][0]
     joined = tuple(before.id for before, _ in messages[:-1])
-    loops.begin(draft, cause, is_direct=True, joined=joined)
+    words = tuple(event.payload.text for _, event in messages)
+    loops.begin(draft, cause, is_direct=True, joined=joined, words=words)
     for _, event in messages:
         shown = _shown(draft, event.payload)
         draft.row("user", "person", *shown, by=event.payload.by)

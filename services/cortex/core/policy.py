@@ -19,6 +19,7 @@ from vigil.tasks.lifecycle import ReadTask
 from vigil.teams import Teams
 from vigil.zones.database import zone_named
 from vigil.zones.wall import instant_of
+from vigil.words.rule import Book
 
 from ..profiles import profile_of
 from .context.sight import Sight
@@ -103,6 +104,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Who the members are of agents' teams."""
     urls: frozenset[str] = frozenset()
     """Addresses that the configuration names: fetching one tells nobody anything."""
+    book: Book = Book()
+    """Whom the person knows."""
+    is_book_enough: bool = False
+    """Whether whom the book has may be sent what others worded (FLOW F-6, 4)."""
     looks: frozenset[str] = frozenset()
     """What the configuration has a cycle keep up with; in other sessions there is none."""
 

@@ -142,6 +142,7 @@ def _free_id(draft: Draft) -> str:
         refusal=ONLY_THE_PERSON,
         loss=lambda given, draft: _loss(draft, given.timer_id, "takes the place of"),
     ),
+    aims={"fire_at": "detail"},
 )
 def schedule_followup(given: ScheduleFollowup, call: OwnCall, draft: Draft) -> Result:
     """Open a follow-up, or a reminder that is kept until it fires or is cancelled."""
@@ -205,6 +206,7 @@ def _is_missing(given: CancelFollowup, call: OwnCall, draft: Draft) -> str | Non
         refusal=ONLY_THE_PERSON,
         loss=lambda given, draft: _loss(draft, given.timer_id, "ends"),
     ),
+    aims={"timer_id": "which"},
 )
 def cancel_followup(given: CancelFollowup, call: OwnCall, draft: Draft) -> Result:
     """Close an open follow-up."""

@@ -137,7 +137,12 @@ def _new_id(draft: Draft, number: int = 0) -> str:
     return token_of("goal", draft.key, draft.loop.cause.id, str(draft.state.effects), str(number))
 
 
-@tool(risk="write", profiles=PROFILES, obstacle=_no_room)
+@tool(
+    risk="write",
+    profiles=PROFILES,
+    obstacle=_no_room,
+    aims={"deadline_at": "detail", "parent": "which"},
+)
 def goal_create(given: GoalCreate, call: OwnCall, draft: Draft) -> Answer:
     """Set a goal; whether there is room for one more is found when it's stored."""
     key, now = SessionKey.parse(draft.key), draft.moment.now
@@ -205,7 +210,13 @@ def _obstacle(given: GoalUpdate | SplitGoal, call: OwnCall, draft: Draft) -> str
     return calls.refusal(draft, call.use.input)
 
 
-@tool(risk="write", profiles=PROFILES, obstacle=_obstacle, reads=("goals",))
+@tool(
+    risk="write",
+    profiles=PROFILES,
+    obstacle=_obstacle,
+    reads=("goals",),
+    aims={"id": "which", "status": "which", "deadline_at": "detail"},
+)
 def goal_update(given: GoalUpdate, call: OwnCall, draft: Draft) -> Answer:
     """Change a goal as it was read a moment ago; if somebody was faster, the model decides anew."""
     found = _found(draft, given.id)
@@ -237,7 +248,13 @@ def _fields(given: GoalUpdate, now: datetime) -> dict[str, Any]:
 # ---------------------------------------------------------------- goal_split
 
 
-@tool(risk="write", profiles=PROFILES, obstacle=_obstacle, reads=("goals",))
+@tool(
+    risk="write",
+    profiles=PROFILES,
+    obstacle=_obstacle,
+    reads=("goals",),
+    aims={"id": "which"},
+)
 def goal_split(given: SplitGoal, call: OwnCall, draft: Draft) -> Answer:
     """Split a goal: all its parts find room, or none is made."""
     found = _found(draft, given.id)

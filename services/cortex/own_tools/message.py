@@ -47,6 +47,7 @@ def _obstacle(given: SayNow, call: OwnCall, draft: Draft) -> str | None:
     profiles=("channel",),
     obstacle=_obstacle,
     leave=Leave(is_needed=_chooses_channel, refusal=NO_CHANNEL),
+    aims={"channel": "who"},
 )
 def send_message(given: SayNow, call: OwnCall, draft: Draft) -> Result:
     """Send it now; what the person accepted is said as theirs, past the gates."""

@@ -62,7 +62,12 @@ def _obstacle(given: LearnPreference, call: OwnCall, draft: Draft) -> str | None
     return calls.refusal(draft, call.use.input)
 
 
-@tool(risk="write", profiles=("channel", "autonomy", "mind"), obstacle=_obstacle)
+@tool(
+    risk="write",
+    profiles=("channel", "autonomy", "mind"),
+    obstacle=_obstacle,
+    aims={"category": "detail", "how": "detail"},
+)
 def learn_preference(given: LearnPreference, call: OwnCall, draft: Draft) -> Answer:
     """Hand in a lesson; what it adds to what is known is found when it's stored."""
     preference = lesson.taught_by(

@@ -92,7 +92,12 @@ def _no_room(given: Arguments, call: OwnCall, draft: Draft) -> str | None:
     return calls.refusal(draft, call.use.input)
 
 
-@tool(risk="write", profiles=("channel", "worker", "cron", "autonomy", "mind"), obstacle=_no_room)
+@tool(
+    risk="write",
+    profiles=("channel", "worker", "cron", "autonomy", "mind"),
+    obstacle=_no_room,
+    aims={"priority": "detail"},
+)
 def task_create(given: TaskCreate, call: OwnCall, draft: Draft) -> Answer:
     """Make a task; whether there is room for one more is found when it's stored."""
     key, now, loop = SessionKey.parse(draft.key), draft.moment.now, draft.loop
@@ -151,6 +156,7 @@ def _obstacle(given: TaskUpdate, call: OwnCall, draft: Draft) -> str | None:
     profiles=("channel", "worker", "cron", "autonomy", "mind"),
     obstacle=_obstacle,
     reads=("tasks",),
+    aims={"id": "which", "status": "which", "priority": "which"},
 )
 def task_update(given: TaskUpdate, call: OwnCall, draft: Draft) -> Answer:
     """Change a task as it was read a moment ago; if somebody was faster, the model decides anew."""

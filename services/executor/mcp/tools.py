@@ -19,6 +19,7 @@ import msgspec
 from vigil.contracts import Tool
 from vigil.errors import InvalidInput
 from vigil.settings.sections import McpServer
+from vigil.words.aims import opens_address
 
 from ..tools.source import OutputFile, output_file
 from .schemas import Unfit, fit, visible
@@ -96,6 +97,8 @@ def offer_of(
             timeout_s=config.timeout_s,
             output_bytes_max=output_bytes_max,
             is_idempotent=tool.name in config.idempotent,
+            aims=config.aims.get(tool.name, {}),
+            is_open=tool.name in config.open or opens_address(schema),
             digest=digest_of(tool),
         ),
     )

@@ -18,6 +18,7 @@ from vigil.board.kept import ROWS, BoundReached, KeptBoard, Revision
 from vigil.contracts import Change, TimetableRow
 from vigil.contracts.arguments import Arguments
 from vigil.contracts.board import ChosenSchedule, CronWork, watch_of
+from vigil.contracts.tools import Aim
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.settings import own
 from vigil.subjects import Scope, token_of
@@ -49,6 +50,14 @@ ASKED_WITHIN: Final = timedelta(days=1)
 """A call is never older."""
 SHOWN_LENGTH_MAX: Final = 200
 WATCH_LENGTH_MAX: Final = COMMAND_LENGTH_MAX + 10
+_AIMED: Final[dict[Aim, str]] = {
+    "who": "target watch watch_pointer watch_arguments",
+    "which": "action row skill after",
+    "content": "name prompt",
+    "detail": "cron interval_s soonest_s latest_s at after_on zone misfire grace_s active_hours"
+    " runs_once is_stateful timeout_s",
+}
+AIMS: Final[dict[str, Aim]] = {name: aim for aim, names in _AIMED.items() for name in names.split()}
 REPEAT: Final = "Repeat to the person when it is due, with these times and the zone."
 
 Short = Annotated[str, msgspec.Meta(max_length=200)]
@@ -72,7 +81,7 @@ class Cron(Arguments, frozen=True, kw_only=True):
     the job that is not new.
     """
 
-    action: Literal["create", "update", "pause", "resume", "run", "remove"]
+    action: Literal["create", "update", "pause", "resume", "run", "remove"] = "create"
     row: Short | None = None
     name: Annotated[str, msgspec.Meta(max_length=NAME_LENGTH_MAX)] | None = None
     prompt: Prompt | None = None
@@ -176,7 +185,14 @@ async def _line(row: TimetableRow, rows: list[TimetableRow], means: Means) -> st
 # ---------------------------------------------------------------- cron
 
 
-@tool(risk="write", timeout_s=10.0, profiles=("channel",), is_idempotent=True, is_personal=True)
+@tool(
+    risk="write",
+    timeout_s=10.0,
+    profiles=("channel",),
+    is_idempotent=True,
+    is_personal=True,
+    aims=AIMS,
+)
 async def cron(given: Cron, call: Call, means: Means) -> ToolOutput:
     """Do it; what can't be done is told by field and reason.
 

@@ -19,7 +19,7 @@ from ..tools.declaration import Means, tool
 from ..tools.source import Call, ToolOutput, output_file
 from ..workspace.disk import Disk
 from ..workspace.marks import Marks
-from ..workspace.workspace import NAMES_MAX, FolderEntry, Piece, Workspace
+from ..workspace.workspace import NAMES_MAX, FolderEntry, Names, Piece, Workspace
 
 CONTENT_LENGTH_MAX: Final = 200_000
 PATH_LENGTH_MAX: Final = 1024
@@ -49,6 +49,12 @@ class WriteFile(Arguments, frozen=True, kw_only=True):
     path: FilePath
     """Relative to the workspace."""
     content: Annotated[str, msgspec.Meta(max_length=CONTENT_LENGTH_MAX)]
+
+
+NOT_REPLACED: Final = (
+    "not written: there is a file of that name that nothing from outside had a part in. Take "
+    "another name, or have the person name that file in their message."
+)
 
 
 def read(workspace: Workspace, arguments: ReadFile, call: Call, file_bytes_max: int) -> ToolOutput:
@@ -151,9 +157,24 @@ def write(workspace: Workspace, arguments: WriteFile, call: Call, disk: Disk) ->
     allowance = disk.allowance(workspace.folder)
     if allowance.why_not or len(data) > allowance.bytes_left:
         return ToolOutput(content=f"not written: {allowance.limit}", is_error=True)
-    with Marks(workspace).writing(names, is_tainted=call.is_tainted):
+    marks = Marks(workspace)
+    if not call.may_replace and _is_clean(workspace, marks, names):
+        return ToolOutput(content=NOT_REPLACED, is_error=True)
+    with marks.writing(names, is_tainted=call.is_tainted):
         workspace.write(names, data, part=call.id)
     return ToolOutput(content=f"Wrote {len(data)} bytes to {os.fspath(Path(*names))}.")
+
+
+def _is_clean(workspace: Workspace, marks: Marks, names: Names) -> bool:
+    """Whether there is something that content from outside had no part in."""
+    with marks.reading(names) as marked:
+        if marked.has(names):
+            return False
+        try:
+            workspace.read(names, 0, 0)
+        except (NotFound, InvalidInput):
+            return False
+        return True
 
 
 @tool(
@@ -173,6 +194,7 @@ async def read_file(given: ReadFile, call: Call, means: Means) -> ToolOutput:
     timeout_s=TIMEOUT_S,
     profiles=("channel", "worker", "cron", "planner"),
     is_idempotent=True,
+    aims={"path": "which", "content": "content"},
 )
 async def write_file(given: WriteFile, call: Call, means: Means) -> ToolOutput:
     """Write a file. Raises: InvalidInput, Unavailable; see `write`."""

@@ -363,6 +363,7 @@ async def readable_of(html: str, url: str, *, is_xml: bool = False) -> str:
     timeout_s=lambda config: config.executor.http_timeout_s + END_S,
     profiles=("channel", "branch", "worker", "cron", "autonomy", "planner"),
     is_idempotent=True,
+    aims={"url": "who", "offset": "detail"},
 )
 async def http_get(given: HttpGet, call: Call, means: Means) -> ToolOutput:
     """Fetch a page; whatever goes wrong is told in words."""

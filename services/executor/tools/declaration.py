@@ -9,9 +9,10 @@ Its name is the function's; what a model reads of it, and of its arguments, is t
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -20,6 +21,7 @@ from vigil.bus.bus import Bus
 from vigil.clock import Clock
 from vigil.contracts import Risk, Tool
 from vigil.contracts.arguments import Arguments, description_of, schema_of
+from vigil.contracts.tools import Aim
 from vigil.settings.config import Config
 
 from .. import own_tools
@@ -54,6 +56,7 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     """The folder of all skills."""
 
 
+EMPTY: Final[Mapping[str, Aim]] = MappingProxyType({})
 Run = Callable[[Any, Call, Means], Awaitable[ToolOutput]]
 
 
@@ -70,6 +73,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     is_personal: bool
     needs_sandbox: bool
     is_offered: Callable[[Config], bool]
+    aims: Mapping[str, Aim]
 
     def tool(self, config: Config) -> Tool:
         """Return how it is shown and run."""
@@ -84,6 +88,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
             is_idempotent=self.is_idempotent,
             profiles=self.profiles,
             is_personal=self.is_personal,
+            aims=dict(self.aims),
         )
 
     async def run(self, call: Call, means: Means) -> ToolOutput:
@@ -105,6 +110,7 @@ def tool(
     is_personal: bool = False,
     needs_sandbox: bool = False,
     is_offered: Callable[[Config], bool] = lambda _config: True,
+    aims: Mapping[str, Aim] = EMPTY,
 ) -> Callable[[Run], Declaration]:
     """Declare a function to be a tool.
 
@@ -116,6 +122,7 @@ def tool(
         is_personal: whether only the person's own words may ask for it.
         needs_sandbox: where no sandbox works, it isn't offered.
         is_offered: whether what is configured lets it work.
+        aims: what its arguments are for; those that aren't named are who.
     """
 
     def declare(function: Run) -> Declaration:
@@ -130,6 +137,7 @@ def tool(
             is_personal=is_personal,
             needs_sandbox=needs_sandbox,
             is_offered=is_offered,
+            aims=aims,
         )
 
     return declare

@@ -26,6 +26,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """When nobody waits for it any more; aware UTC."""
     is_tainted: bool = False
     """Decided by a loop that descends from untrusted content (SPEC X-3)."""
+    may_replace: bool = True
+    """Whether it may take the place of what content from outside had no part in."""
     grant: Grant | None = None
     """The standing grant without which it would not run: it mustn't do more than that says."""
 

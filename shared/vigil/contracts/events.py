@@ -212,6 +212,9 @@ class Start(Record, frozen=True, kw_only=True):
     """Who answers, as settings name models; empty: as with others of its kind."""
     limits: SessionLimits | None = None
     """None: as configured for its kind."""
+    order: str = ""
+    """What of the prompt is the person's order, where other material stands in it, too; empty: all,
+    unless it is tainted."""
     bulletin: BulletinBasis | None = None
     """Of a session that makes the text of one: of what."""
     summaries: tuple[MergedSummary, ...] = ()

@@ -13,6 +13,9 @@ Risk = Literal["read", "write", "external", "destructive"]
 beyond it; do what can't be undone."""
 RISKS: Final[tuple[Risk, ...]] = ("read", "write", "external", "destructive")
 """The classes, the least first."""
+Aim = Literal["who", "which", "content", "detail"]
+"""What an argument is for (FLOW F-6): whom a call reaches, where it goes or what is run; which
+thing, amount or day it is about; what it says; or nothing that steers (how many, until when)."""
 
 
 class Tool(Record, frozen=True, kw_only=True):
@@ -36,6 +39,11 @@ class Tool(Record, frozen=True, kw_only=True):
     is_personal: bool = False
     """Whether only the person's own words may ask for it: a message of theirs began the loop, and
     content from outside has no part in it."""
+    aims: dict[str, Aim] = msgspec.field(default_factory=dict)
+    """Argument -> what it is for, with dots for fields of fields; one that isn't named is `who`."""
+    is_open: bool = False
+    """Whether it opens an address of the model's choice: what that says leaves with the request, so
+    that looking isn't all that it does."""
     digest: str = ""
     """SHA-256 of name, description and schema, in hex: what an approval of an MCP tool pins."""
 

@@ -142,6 +142,10 @@ class Loop(Record, frozen=True, kw_only=True):
     """Of a run of the timetable: after how long it wants the next; 0: it said nothing."""
     task_id: str = ""
     """The task whose result began it; it stays in the state's `tasks` until the loop ends."""
+    words: tuple[str, ...] = ()
+    """What the person said in the messages that it answers (FLOW F-5)."""
+    fields: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    """MCP server -> whole fields of the structured results that it gave in this loop."""
 
 
 class Queued(Record, frozen=True, kw_only=True, array_like=True):

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from ..contracts.arguments import Arguments
+from ..contracts.tools import Aim
 from ..errors import InvalidInput
 from ..registry import declared
 from ..subjects import Scope
@@ -123,6 +124,8 @@ class ModelTool(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     view: View
     ask: Callable[..., Question]
+    aims: Mapping[str, Aim] = {}
+    """What its arguments are for; those that aren't named are content."""
 
     @property
     def arguments(self) -> type[Any]:
@@ -133,7 +136,9 @@ class ModelTool(msgspec.Struct, frozen=True, kw_only=True):
         return self.ask(by, **self.view.fields(given))
 
 
-def tool(source: type[Question], picks: Picks) -> Callable[[Callable[..., Question]], ModelTool]:
+def tool(
+    source: type[Question], picks: Picks, aims: Mapping[str, Aim] | None = None
+) -> Callable[[Callable[..., Question]], ModelTool]:
     """Declare a function to be a tool of a model, as `@tool` of the executor does.
 
     Its name is the function's, its description the docstring. It is called with who asks and the
@@ -150,7 +155,7 @@ def tool(source: type[Question], picks: Picks) -> Callable[[Callable[..., Questi
             text=ask.__doc__ or "",
             is_described=False,
         )
-        return ModelTool(name=ask.__name__, view=made, ask=ask)
+        return ModelTool(name=ask.__name__, view=made, ask=ask, aims=aims or {})
 
     return declare
 

@@ -197,6 +197,8 @@ class Person(Section, frozen=True, kw_only=True):
     """The conversation that is told what belongs to no other."""
     digest_at: str = "08:00"
     """Local time at which it is told together what could wait, or repeats itself."""
+    contacts: tuple[str, ...] = ()
+    """Whom they know, each as `Ben Miller <ben@example.org>`: may be written to by their name."""
     pause: str = ""
     """`"on"`: nothing is said or begun unasked; an instant, as `2026-12-01T08:00`: until then."""
 
@@ -218,6 +220,9 @@ class Agent(Section, frozen=True, kw_only=True):
     """Its own, instead of `model.main`."""
     looks: tuple[str, ...] = ()
     """What its cycles keep up with: addresses, `feed:`, `search:`, `mcp:SERVER__TOOL`."""
+    content_to_contacts: Literal["own", "any"] = "own"
+    """What contacts that your message doesn't name may be sent without leave, once outside content
+    had a part: your own words; `"any"`: also what a page worded (22 of 609 attacks, not 6)."""
 
 
 class Executor(Section, frozen=True, kw_only=True):
@@ -290,6 +295,10 @@ class McpServer(Section, frozen=True, kw_only=True):
     """Of its tools."""
     risks: dict[str, Literal["read", "write", "external", "destructive"]] = {}
     """Of single tools."""
+    aims: dict[str, dict[str, Literal["who", "which", "content", "detail"]]] = {}
+    """Tool -> argument -> what it is for ([approvals.md](../approvals.md)); others are `who`."""
+    open: tuple[str, ...] = ()
+    """Tools that open an address of the model's choice, beside those with an argument `url`."""
     idempotent: tuple[str, ...] = ()
     """Tools safe to repeat after a crash; others end as `ambiguous`."""
     timeout_s: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 60.0

@@ -11,7 +11,12 @@ and no more: neither the person's order nor the agent's authority is lent to a s
     nobody, authority "suggest"                    runs   runs    asks       asks
     nobody, authority "observe"                    runs   asks    asks       asks
     nobody, authority "off"                        asks   asks    asks       asks
-    any of these, and outside content, at most     runs   asks    asks       asks
+    nobody, and outside content, at most           runs   asks    asks       asks
+    a person, and outside content                  runs   runs    theirs     asks
+
+*Theirs*: it runs if its values are the person's own, or of whom they know (`own_words`, FLOW F-6);
+else it asks, and says which aren't. What only looks at an address of the model's choice (`is_open`)
+counts as external then.
 
 An address that the configuration names is `read` to fetch, unless outside content had a part. What
 it has a cycle keep up with is `read` to look at in any case, to the letter (`looks`).
@@ -42,16 +47,25 @@ SWAYED: Final[tuple[Risk, ...]] = ("read",)
 SWAYED_BY: Final = "content from outside had a part in the decision"
 
 
-def reason_to_ask(risk: Risk, sway: Sway, *, is_ordered: bool, authority: Authority) -> str | None:
+def reason_to_ask(
+    risk: Risk,
+    sway: Sway,
+    *,
+    is_ordered: bool,
+    authority: Authority,
+    is_theirs: bool = False,
+) -> str | None:
     """Return why a person has to be asked before such a call is run, or None if it may run.
 
     Args:
         sway: whether content from outside has a part in the decision.
         is_ordered: a person began the loop, or ordered it (a reminder that is kept, a job).
+        is_theirs: the values of the call are the person's own, or of whom they know.
 
     >>> reason_to_ask("external", Sway.NONE, is_ordered=True, authority="off")
     >>> reason_to_ask("external", Sway.OUTSIDE, is_ordered=True, authority="act")
     'content from outside had a part in the decision'
+    >>> reason_to_ask("external", Sway.OUTSIDE, is_ordered=True, authority="act", is_theirs=True)
     >>> reason_to_ask("external", Sway.NONE, is_ordered=False, authority="suggest")
     "nobody ordered it, and the agent's authority is 'suggest'"
     >>> reason_to_ask("destructive", Sway.NONE, is_ordered=True, authority="act")
@@ -62,5 +76,6 @@ def reason_to_ask(risk: Risk, sway: Sway, *, is_ordered: bool, authority: Author
     if not is_ordered and risk not in ALONE[authority]:
         return f"nobody ordered it, and the agent's authority is {authority!r}"
     if sway.is_outside and risk not in SWAYED:
-        return SWAYED_BY
+        is_covered = is_ordered and (risk == "write" or is_theirs)
+        return None if is_covered else SWAYED_BY
     return None if not is_ordered or risk in ORDERED else "it is beyond what an order covers"

@@ -114,12 +114,20 @@ def ask_board(draft: Draft, use: ToolUseBlock, payload: BoardChangePayload) -> O
 
 
 def call(
-    draft: Draft, use: ToolUseBlock, tool: Tool | None = None, leave: Standing | None = None
+    draft: Draft,
+    use: ToolUseBlock,
+    sway: Sway,
+    tool: Tool | None = None,
+    leave: Standing | None = None,
+    *,
+    is_named: bool = False,
 ) -> OpenCall:
     """Ask a service to run a call of the open loop: memory, or for `tool` the executor.
 
     Args:
+        sway: what had a part in it.
         leave: the standing grant without which a person would be asked.
+        is_named: whether the person named what it is about.
     """
     loop = draft.loop
     effect_id = loops.call_tool(
@@ -130,13 +138,14 @@ def call(
             input=use.input,
             caused_by=loop.cause.id,
             due_at=due_at(draft, tool),
+            is_named=is_named and sway.is_outside,
             risk="read" if tool is None else tool.risk,
             grant_id="" if leave is None else leave.grant.id,
             grant_revision=0 if leave is None else leave.revision,
             grant_row=draft.timetable_row if leave is not None and leave.grant.row else "",
             grant_goal=draft.goal if leave is not None and leave.grant.goal else "",
         ),
-        draft.sway,
+        sway,
     )
     return OpenCall(
         effect_id=effect_id,

@@ -12,15 +12,17 @@ person alone to decide, once content from outside has a part in them: its `Leave
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from vigil import registry
 from vigil.contracts import OpenCall, Risk, ToolUseBlock
 from vigil.contracts.arguments import Arguments
+from vigil.contracts.tools import Aim
 
 from ... import own_tools
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from ..policy import OnBoard
     from ..sway import Sway
 
+EMPTY: Final[Mapping[str, Aim]] = MappingProxyType({})
 Result = tuple[str, bool]
 """What the model reads, and whether it is an error that it can correct."""
 Answer = Result | OpenCall
@@ -71,6 +74,7 @@ class OwnTool(msgspec.Struct, frozen=True, kw_only=True):
     obstacle: Callable[[Any, OwnCall, Draft], str | None]
     leave: Leave | None
     reads: tuple[OnBoard, ...]
+    aims: Mapping[str, Aim]
 
     def read(self, given: dict[str, Any]) -> Any:
         """Return the arguments of a call; what is wrong with them, as a text, if they don't fit."""
@@ -87,6 +91,7 @@ def tool(
     obstacle: Callable[[Any, OwnCall, Draft], str | None] = lambda _given, _call, _draft: None,
     leave: Leave | None = None,
     reads: tuple[OnBoard, ...] = (),
+    aims: Mapping[str, Aim] = EMPTY,
 ) -> Callable[[Run], OwnTool]:
     """Declare a function to be a tool.
 
@@ -96,6 +101,7 @@ def tool(
         obstacle: why a call can't be granted as things are, whoever asks; None: it can.
         leave: None: the person is never asked.
         reads: what of the person and agent is to be in its moment, as the board has it.
+        aims: what its arguments are for; those that aren't named are content.
     """
 
     def declare(function: Run) -> OwnTool:
@@ -108,6 +114,7 @@ def tool(
             obstacle=obstacle,
             leave=leave,
             reads=reads,
+            aims=aims,
         )
 
     return declare

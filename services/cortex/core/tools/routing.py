@@ -20,14 +20,15 @@ from ...profiles import starters
 from ..draft import Draft
 from ..profile import offers
 from ..work import approvals, children
-from . import arguments, authority, calls
+from . import arguments, authority, calls, own_words
 from .declaration import Answer, OwnCall, OwnTool, Result, declared
+from .own_words import Cleared
 
 FETCH: Final = "http_get"
 RESEARCH: Final = "research"
 ONLY_THE_PERSON: Final = (
-    "Only the person may ask for that, in a message of theirs, and in a conversation that took in "
-    "no content from outside. They can do it themselves: `vigil me`, `vigil cron`."
+    "Only the person may ask for that, in a message of theirs; once content from outside had a "
+    "part, in nothing but their own words. They can do it themselves: `vigil me`, `vigil cron`."
 )
 MALFORMED: Final = (
     "This call was not run: its arguments can't be read, {problem}\n"
@@ -60,8 +61,9 @@ def _own(draft: Draft, use: ToolUseBlock, own: OwnTool) -> Answer:
     given, loop, leave = own.read(use.input), draft.loop, own.leave
     if isinstance(given, str):
         return given, True
-    call = OwnCall(use=use, sway=draft.sway, asked_at=draft.moment.now)
-    is_the_persons = draft.sway.is_outside and leave is not None and leave.is_needed(given, draft)
+    cleared = own_words.own(draft, own.arguments, use.input, own.aims)
+    call = OwnCall(use=use, sway=cleared.sway, asked_at=draft.moment.now)
+    is_the_persons = call.sway.is_outside and leave is not None and leave.is_needed(given, draft)
     if leave is None or not is_the_persons:
         problem = own.obstacle(given, call, draft)
         return own.function(given, call, draft) if problem is None else (problem, True)
@@ -72,18 +74,20 @@ def _own(draft: Draft, use: ToolUseBlock, own: OwnTool) -> Answer:
     problem = problem or calls.refusal(draft, use.input)
     if problem is not None:
         return problem, True
-    loss = leave.loss(given, draft)
-    reason = f"{authority.SWAYED_BY}; {loss}" if loss else authority.SWAYED_BY
-    return approvals.ask(draft, use, own.risk, reason)
+    reasons = (cleared.why_not, authority.SWAYED_BY, leave.loss(given, draft))
+    return approvals.ask(draft, use, own.risk, "; ".join(filter(None, reasons)))
 
 
 def _starter(draft: Draft, use: ToolUseBlock) -> Answer:
     starter = starters()[use.name].starter
-    is_free = starter is None or not draft.sway.is_outside or _is_look(draft, use)
-    risk = "read" if is_free or starter is None else starter.risk_swayed
-    reason = None if risk == "read" else _reason_to_ask(draft, risk)
+    if starter is None:
+        raise AssertionError(f"{use.name} starts nothing")
+    cleared = own_words.own(draft, starter.arguments, use.input, {})
+    is_free = cleared.is_theirs or _is_look(draft, use)
+    risk = "read" if is_free else starter.risk_swayed
+    reason = None if risk == "read" else _reason_to_ask(draft, risk, cleared)
     if reason is None:
-        return children.spawn(draft, use)
+        return children.spawn(draft, use, cleared.sway)
     problem = calls.refusal(draft, use.input) or children.obstacle(draft, use.name, use.input)
     return (problem, True) if problem is not None else approvals.ask(draft, use, risk, reason)
 
@@ -94,7 +98,11 @@ def _unknown(name: str) -> Result:
 
 def _memory(draft: Draft, use: ToolUseBlock) -> Answer:
     problem = calls.refusal(draft, use.input) or _misfit(use.name, use.input)
-    return (problem, True) if problem is not None else calls.call(draft, use)
+    if problem is not None:
+        return problem, True
+    tool = memory_tools()[use.name]
+    cleared = own_words.own(draft, tool.arguments, use.input, tool.aims)
+    return calls.call(draft, use, cleared.sway)
 
 
 def _misfit(name: str, given: dict[str, Any]) -> str | None:
@@ -112,14 +120,17 @@ def _executor(draft: Draft, use: ToolUseBlock, tool: Tool, doubt: str) -> Answer
     problem = arguments.problem(tool, use.input)
     if problem is not None:
         return f"The arguments don't fit the schema: {problem}", True
-    if tool.is_personal and (draft.sway.is_outside or not draft.loop.is_direct):
-        return ONLY_THE_PERSON, True
+    cleared = own_words.foreign(draft, tool, use.input)
+    if tool.is_personal and not (cleared.is_theirs and draft.loop.is_direct):
+        why = f" Not theirs: {cleared.why_not}." if cleared.why_not else ""
+        return f"{ONLY_THE_PERSON}{why}", True
     is_free = use.name in draft.policy.profile.free and tool.risk != "destructive"
     is_named = _is_configured(draft, use) or _is_named_tool(draft, use, tool)
-    risk = "read" if is_named else tool.risk
-    reason = doubt or (None if is_free else _reason_to_ask(draft, risk))
+    risk: Risk = "external" if tool.risk == "read" and _is_reaching(draft, tool) else tool.risk
+    risk = "read" if is_named else risk
+    reason = doubt or (None if is_free else _reason_to_ask(draft, risk, cleared))
     if reason is None:
-        return calls.call(draft, use, tool)
+        return calls.call(draft, use, cleared.sway, tool, is_named=cleared.is_ordered)
     leave = None if doubt else _leave(draft, use, tool)
     if leave is None:
         return approvals.ask(draft, use, tool.risk, reason)
@@ -127,7 +138,12 @@ def _executor(draft: Draft, use: ToolUseBlock, tool: Tool, doubt: str) -> Answer
         f"{use.name}: {leave.grant.name} (revision {leave.revision}) allows it, although {reason}"
     )
     draft.note("granted", text, leave.grant.id)
-    return calls.call(draft, use, tool, leave)
+    return calls.call(draft, use, cleared.sway, tool, leave)
+
+
+def _is_reaching(draft: Draft, tool: Tool) -> bool:
+    """Whether looking may tell somebody what an outsider wants to know: by the address."""
+    return tool.is_open and draft.sway.is_outside
 
 
 def _is_configured(draft: Draft, use: ToolUseBlock) -> bool:
@@ -152,14 +168,18 @@ def _is_named_tool(draft: Draft, use: ToolUseBlock, tool: Tool) -> bool:
     return is_named and not (use.input and draft.sway.is_outside)
 
 
-def _reason_to_ask(draft: Draft, risk: Risk) -> str | None:
+def _reason_to_ask(draft: Draft, risk: Risk, cleared: Cleared) -> str | None:
+    """Return why the person has to be asked: first which value wasn't theirs (FLOW F-8)."""
     loop = draft.loop
-    return authority.reason_to_ask(
+    reason = authority.reason_to_ask(
         risk,
         draft.sway,
         is_ordered=loop.is_direct or loop.is_ordered,
         authority=draft.policy.authority,
+        is_theirs=cleared.is_ordered,
     )
+    is_swayed = reason == authority.SWAYED_BY and cleared.why_not
+    return f"{cleared.why_not}; {reason}" if is_swayed else reason
 
 
 def _leave(draft: Draft, use: ToolUseBlock, tool: Tool) -> Standing | None:

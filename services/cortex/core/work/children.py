@@ -53,8 +53,11 @@ STARTED: Final = (
 # ---------------------------------------------------------------- starting one
 
 
-def spawn(draft: Draft, call: ToolUseBlock) -> Answer:
+def spawn(draft: Draft, call: ToolUseBlock, sway: Sway) -> Answer:
     """Start what the model asks for, if there may be one more.
+
+    Args:
+        sway: what had a part in its task.
 
     Returns what the loop waits for, or what to tell the model at once.
     """
@@ -65,7 +68,7 @@ def spawn(draft: Draft, call: ToolUseBlock) -> Answer:
         problem = calls.LAST_STEP
     if problem is not None:
         return problem, True
-    origin = _origin(draft)
+    origin = _origin(draft, sway)
     effect_id = _begin(
         draft, kind, call.name, _prompt(starter, call.input), origin, is_awaited=is_awaited
     )
@@ -145,8 +148,8 @@ class Origin(NamedTuple):
     sway: Sway
 
 
-def _origin(draft: Draft) -> Origin:
-    loop, sway = draft.loop, draft.sway
+def _origin(draft: Draft, sway: Sway) -> Origin:
+    loop = draft.loop
     is_ordered = (loop.is_direct or loop.is_ordered) and not sway.is_outside
     return Origin(loop.cause.id, _root_id(draft), is_ordered, sway)
 

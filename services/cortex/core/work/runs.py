@@ -42,7 +42,7 @@ def _look_back(draft: Draft, source: str) -> None:
         input={"source": source, "limit": SHOWN},
     )
     draft.row("assistant", "agent", use)
-    asked = calls.call(draft, use)
+    asked = calls.call(draft, use, draft.sway)
     if isinstance(asked, OpenCall):
         calls.wait(draft, (asked,))
     draft.outcome = "continued"

@@ -107,6 +107,7 @@ def start_of(row: TimetableRow, run: OpenRun, shown: OpenRun | None, config: Con
     task = _task_of(work, events.choice_of(row, run))
     return Start(
         prompt=events.prompt_of(task, run.change, what),
+        order=work.prompt if run.change else "",
         source=f"{'cron' if work.watch is None else 'watch'}:{row.id}",
         is_tainted=bool(run.change) and not run.is_trusted,
     )

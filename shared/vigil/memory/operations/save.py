@@ -83,7 +83,7 @@ def told(saved: Saved) -> Told:
     return Told(content=f"Remembered (id {saved.id}).")
 
 
-@tool(Save, picked("content", "type", "importance"))
+@tool(Save, picked("content", "type", "importance"), aims={"type": "detail"})
 def memory_save(by: str, **given: Any) -> Save:
     """Remember something for good, so that you know it in every later conversation.
 

@@ -1,0 +1,45 @@
+"""Whom a person knows, as `contacts` of their section says. Pure."""
+
+from __future__ import annotations
+
+from email.utils import parseaddr
+from functools import lru_cache
+from typing import Final
+
+from ..errors import ConfigError
+from ..words.rule import Book, book_of
+from .sections import Person
+
+CONTACTS_MAX: Final = 2_000
+
+
+def book_of_person(person: Person) -> Book:
+    """Return the address book of a person.
+
+    >>> book = book_of_person(Person(contacts=("Ben Miller <ben@example.org>", "+43 1 234567")))
+    >>> book.has("Ben@example.org"), book.has("+43 1 234567"), sorted(book.names)
+    (True, True, ['ben', 'ben miller', 'miller'])
+
+    Raises:
+        ConfigError: naming the entry that names nobody.
+    """
+    return _book_of(person.contacts)
+
+
+@lru_cache(maxsize=256)
+def _book_of(contacts: tuple[str, ...]) -> Book:
+    if len(contacts) > CONTACTS_MAX:
+        raise ConfigError(f"contacts: {len(contacts)} entries; at most {CONTACTS_MAX} are kept")
+    return book_of(map(_parsed, contacts))
+
+
+def _parsed(entry: str) -> tuple[list[str], list[str]]:
+    """Return the names and the addresses of one entry: ``Name <address>``, or an address alone."""
+    if "<" not in entry:
+        name, address = "", entry.strip()
+    else:
+        name, address = parseaddr(entry)
+    if not address:
+        raise ConfigError(f"contacts: {entry!r} has no address; write Name <address>")
+    parts = name.split()
+    return ([name, *parts] if len(parts) > 1 else parts), [address]

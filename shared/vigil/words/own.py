@@ -1,0 +1,189 @@
+"""What a person said, and whether a value is theirs. Pure.
+
+A *value* (an address, a path, a name, an amount, a command) is theirs if they said it, word for
+word. A *text* is theirs if each of its words that carries meaning is among theirs: a model may put
+"Call your dentist" for "remind me to call my dentist", and can't put anything in that they didn't
+say. What a model computes of their words, an instant, carries next to nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Final
+
+from .function_words import FUNCTION_WORDS, NEGATIONS, TURNS
+
+LENGTH_MAX: Final = 16_000
+"""Characters of a person's words that count. Who says more hands in material, such as a page."""
+_OPENING: Final = "\"'([{<«„“‘`´¿¡"
+_CLOSING: Final = "\"')]}>»”’`´"
+_ENDING: Final = ".,;:!?…"
+_WORD: Final = re.compile(r"[^\W_](?:[\w'’.@:/+&%=~#-]*[\w/])?")
+_SENTENCE: Final = re.compile(r"(?<=[.!?…])\s+|\n+|;")
+_NUMBER: Final = re.compile(r"\d(?:[\d.,'’\u202f\u00a0]*\d)?")
+_INSTANT: Final = re.compile(
+    r"\d{4}-\d{2}-\d{2}(?:[t ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:z|[+-]\d{2}:?\d{2})?)?"
+    r"|\d{1,2}:\d{2}(?::\d{2})?(?:z|[+-]\d{2}:?\d{2})?"
+)
+_UNSPACED: Final = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
+)
+"""Scripts that put no space between words: Thai, Lao, Burmese, Khmer, kana and Han."""
+_DAYS: Final = """
+    monday tuesday wednesday thursday friday saturday sunday january february march april may june
+    july august september october november december utc am pm
+    montag dienstag mittwoch donnerstag freitag samstag sonntag januar februar märz mai juni juli
+    oktober dezember uhr
+    """
+_CALENDAR: Final = frozenset(_DAYS.split())
+_SWITCHES: Final = frozenset(["all", "any", "on", "off", "yes", "no", "none", "true", "false"])
+"""Of an instant that a model computed."""
+
+
+class Words:
+    """What a person said in one exchange, or in the order that began it.
+
+    >>> said = Words(["Remind me to call my dentist, Dr. Ray, at ray@example.org."])
+    >>> said.has("ray@example.org"), said.has("ray@example.or"), said.has("mark@example.org")
+    (True, False, False)
+    >>> said.covers("Call your dentist at 2026-11-29 09:00"), said.covers("Call your bank")
+    (True, False)
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.texts = tuple(_plain(text) for text in texts if len(text) <= LENGTH_MAX)
+
+    def __bool__(self) -> bool:
+        return bool(self.texts)
+
+    def has(self, value: str | float) -> bool:
+        """Whether a value is theirs, word for word: bounded as a word is, and in a sentence that
+        says what they want, not what they don't. What names nothing ("on", "it") is nobody's.
+
+        >>> Words(["Don't write to eve@example.org, write to"]).has("eve@example.org")
+        False
+        >>> Words(["pay 1,500 to them"]).has(1500), Words(["Go on."]).has("on")
+        (True, False)
+        """
+        if not isinstance(value, str):
+            return self._has_number(value)
+        value = _plain(value)
+        return _names_something(value) and any(self._found(text, value) for text in self.texts)
+
+    def covers(self, text: str) -> bool:
+        """Whether each word of a text that carries meaning is theirs."""
+        return not self.foreign_words(text)
+
+    def foreign_words(self, text: str) -> tuple[str, ...]:
+        """Return the words of a text that aren't theirs, as they stand there, each once."""
+        words = (match.group() for match in _WORD.finditer(_plain(text)))
+        return tuple(dict.fromkeys(word for word in words if not self._is_theirs(word)))
+
+    # ------------------------------------------------------------ values
+
+    def _found(self, text: str, value: str) -> bool:
+        is_exact = "/" in value or "\\" in value
+        where, what = (text, value) if is_exact else (text.casefold(), value.casefold())
+        start = where.find(what)
+        while start >= 0:
+            end = start + len(what)
+            if _begins(where, start) and _ends(where, end) and not _is_denied(where, start):
+                return True
+            start = where.find(what, start + 1)
+        return False
+
+    def _has_number(self, value: float) -> bool:
+        return float(value) in self._numbers
+
+    @cached_property
+    def _numbers(self) -> frozenset[float]:
+        return frozenset(
+            number
+            for text in self.texts
+            for match in _NUMBER.finditer(text)
+            if not _is_denied(text.casefold(), match.start())
+            for number in _read(match.group())
+        )
+
+    # ------------------------------------------------------------ texts
+
+    @cached_property
+    def _said(self) -> frozenset[str]:
+        return frozenset(
+            _bare(match.group()) for text in self.texts for match in _WORD.finditer(text)
+        )
+
+    @cached_property
+    def _whole(self) -> str:
+        return "\n".join(self.texts).casefold()
+
+    def _is_theirs(self, word: str) -> bool:
+        bare = _bare(word)
+        if bare in self._said or bare in FUNCTION_WORDS or bare in _CALENDAR:
+            return True
+        if _INSTANT.fullmatch(bare):
+            return True
+        return bool(_UNSPACED.search(bare)) and bare in self._whole
+
+
+def _names_something(value: str) -> bool:
+    words = [_bare(match.group()) for match in _WORD.finditer(value)]
+    return any(word not in FUNCTION_WORDS and word not in _SWITCHES for word in words)
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
+
+
+def _bare(word: str) -> str:
+    """Return a word as it is compared: without case, and without the ending of a possessive.
+
+    >>> _bare("Ray's"), _bare("e-mail")
+    ('ray', 'e-mail')
+    """
+    bare = word.casefold().replace("’", "'")
+    return bare if bare in NEGATIONS else bare.removesuffix("'s").removesuffix("'")
+
+
+def _begins(text: str, start: int) -> bool:
+    return start == 0 or text[start - 1].isspace() or text[start - 1] in _OPENING
+
+
+def _ends(text: str, end: int) -> bool:
+    rest = text[end:].lstrip(_ENDING)
+    if len(rest) < len(text) - end:
+        return not rest or rest[0].isspace() or rest[0] in _CLOSING
+    return not rest or rest[0].isspace() or rest[0] in _CLOSING
+
+
+def _is_denied(text: str, at: int) -> bool:
+    """Whether the sentence says before this place that something is not to be.
+
+    Args:
+        text: without case.
+    """
+    is_denied = False
+    for word in _words_before(text, at):
+        if word in NEGATIONS:
+            is_denied = True
+        elif word in TURNS:
+            is_denied = False
+    return is_denied
+
+
+def _words_before(text: str, at: int) -> Iterator[str]:
+    sentence = _SENTENCE.split(text[:at])[-1]
+    return (_bare(match.group()) for match in _WORD.finditer(sentence))
+
+
+def _read(digits: str) -> Iterator[float]:
+    """Return what a written number may mean: its marks group digits, or part off a fraction."""
+    whole = re.sub(r"[^\d]", "", digits)
+    yield float(whole)
+    marks = [mark for mark in digits if mark in ".,"]
+    if marks:
+        head, _, tail = digits.rpartition(marks[-1])
+        yield float(f"{re.sub(r'[^0-9]', '', head) or '0'}.{re.sub(r'[^0-9]', '', tail)}")
