@@ -14,13 +14,13 @@ import msgspec
 from vigil.minds import has_mind
 from vigil.settings import models
 from vigil.settings.config import Config
-from vigil.settings.contacts import book_of_person
 from vigil.settings.homes import homes_of
 from vigil.settings.hours import digest_time_of, pause_of, quiet_hours_of, zone_of
 from vigil.settings.sections import Person
 from vigil.subjects import SessionKey
 from vigil.teams import TEAM
 from vigil.timetable.cycles import KIND as CYCLE
+from vigil.words.contacts import book_of_contacts
 
 from .core import Policy
 from .core.context.sight import TOKENS_SHARE_MAX, Sight
@@ -83,7 +83,7 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
         authority=min(agent.authority, config.autonomy.authority_max, key=AUTHORITIES.index),
         result_length_max=min(Policy().result_length_max, context_tokens_of(config, key) // 5),
         sight=sight_of(config, _model_of(config, key)),
-        book=book_of_person(config.person_of(key.user)),
+        book=book_of_contacts(config.person_of(key.user).contacts),
         is_book_enough=agent.content_to_contacts == "any",
         double_text=agent.double_text,
         coalesce_ms=agent.coalesce_ms,

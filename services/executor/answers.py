@@ -71,6 +71,7 @@ class Answers:
             is_error=told.is_error,
             is_tainted=told.is_tainted,
             attachments=tuple(files),
+            fields=told.fields,
         )
         if not files:
             await results.store(self._bus, key, event)

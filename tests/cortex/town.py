@@ -462,7 +462,10 @@ class Town:
     def _see_call(self, payload: Any) -> None:
         is_ill = self.has_ill(payload.input)
         self.counts["ran for the person"] += not (is_ill or payload.approval_id)
-        if is_ill:
+        if is_ill and payload.risk == "write" and not payload.approval_id:
+            # Into the agent's own workspace, marked, and over nothing that was there (FLOW F-6).
+            self._must(payload.is_tainted and not payload.is_named, f"wrote: {payload}")
+        elif is_ill:
             named = canonical([payload.tool, payload.input])
             self._must(bool(payload.approval_id) and named in self.accepted, f"ran: {payload}")
             self.counts["ran by leave"] += 1

@@ -17,6 +17,7 @@ from vigil.errors import ConfigError, Unavailable
 from vigil.net.ssrf import RequestRefused, Rules, target_of
 from vigil.runtime import Context
 from vigil.settings.sections import McpServer
+from vigil.words.rule import fields_of
 
 from ..pairs import read
 from ..sandbox.choice import Choice
@@ -233,6 +234,7 @@ class ServerTools:
             is_error=result.is_error,
             is_tainted=not self.config.is_trusted,
             files=files,
+            fields=fields_of(result.structured_content),
         )
 
     async def _asked(self, tool: str, given: dict[str, Any], timeout_s: float) -> Any:

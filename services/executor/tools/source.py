@@ -56,6 +56,8 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     """Holds content from outside."""
     files: tuple[OutputFile, ...] = ()
     """Images and PDF files that came with it: whoever thinks may be shown them."""
+    fields: tuple[str, ...] = ()
+    """Tokens of the whole fields of what it answered as data (`vigil.words.rule.fields_of`)."""
 
 
 class ToolSource(Protocol):

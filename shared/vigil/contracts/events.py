@@ -107,6 +107,8 @@ class ToolResultPayload(Record, frozen=True, kw_only=True):
     """Holds untrusted content: what the loop decides from here on descends from it (SPEC X-3)."""
     attachments: tuple[Attachment, ...] = ()
     """Files that came with it, of whose session it is."""
+    fields: tuple[str, ...] = ()
+    """Tokens of the whole fields of a structured result (`vigil.words.rule.fields_of`)."""
 
 
 class ToolResultEvent(Envelope, frozen=True, kw_only=True, tag="tool_result"):

@@ -145,7 +145,7 @@ class Loop(Record, frozen=True, kw_only=True):
     words: tuple[str, ...] = ()
     """What the person said in the messages that it answers (FLOW F-5)."""
     fields: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """MCP server -> whole fields of the structured results that it gave in this loop."""
+    """MCP server -> tokens of the whole fields of structured results that it gave in this loop."""
 
 
 class Queued(Record, frozen=True, kw_only=True, array_like=True):

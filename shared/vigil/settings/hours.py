@@ -8,9 +8,9 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from ..errors import ConfigError
+from ..words.contacts import book_of_contacts
 from ..zones.database import refusal_of, zone_named
 from ..zones.wall import instant_of
-from .contacts import book_of_person
 from .sections import Person
 
 PAUSED: Final = "on"
@@ -102,6 +102,6 @@ PARSED: Final[dict[str, Callable[[Person], object]]] = {
     "quiet_hours": quiet_hours_of,
     "digest_at": digest_time_of,
     "pause": pause_of,
-    "contacts": book_of_person,
+    "contacts": lambda person: book_of_contacts(person.contacts),
 }
 """What of a person's section may be written wrongly, and what finds that out."""

@@ -39,7 +39,7 @@ _DETAIL: Final = re.compile(
 )
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class Argument(msgspec.Struct, frozen=True, kw_only=True):
     """One value in the arguments of a call."""
 
     path: str
@@ -52,7 +52,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
 def parts(
     given: Mapping[str, Any], aims: Mapping[str, Aim], schema: Mapping[str, Any]
-) -> list[Part]:
+) -> list[Argument]:
     """Return the values of a call: all texts and numbers, also of lists and of fields in fields.
 
     What says nothing (None, an empty text) is left out. The name of a field that no schema has was
@@ -66,10 +66,10 @@ def parts(
     ...     {"to": "who", "text": "content"}, {"properties": {"to": {}, "text": {}}})]
     [('to', 'who', 'a@b.org'), ('text', 'content', 'Hi')]
     """
-    found: list[Part] = []
+    found: list[Argument] = []
     for path, value, is_default in _leaves("", given, schema):
         aim = _aim_of(path, aims)
-        found.append(Part(path=path, aim=aim, value=value, is_default=is_default))
+        found.append(Argument(path=path, aim=aim, value=value, is_default=is_default))
         if len(found) > PARTS_MAX:
             break
     return found

@@ -40,13 +40,16 @@ _DAYS: Final = """
     """
 _CALENDAR: Final = frozenset(_DAYS.split())
 _SWITCHES: Final = frozenset(["all", "any", "on", "off", "yes", "no", "none", "true", "false"])
+_NAMES: Final = frozenset(["ben", "can", "may", "mai", "sera", "will"])
+"""Function words of one language that are people of another."""
+_EMPTY: Final = (FUNCTION_WORDS | _SWITCHES) - _NAMES
 """Of an instant that a model computed."""
 
 
-class Words:
+class OwnWords:
     """What a person said in one exchange, or in the order that began it.
 
-    >>> said = Words(["Remind me to call my dentist, Dr. Ray, at ray@example.org."])
+    >>> said = OwnWords(["Remind me to call my dentist, Dr. Ray, at ray@example.org."])
     >>> said.has("ray@example.org"), said.has("ray@example.or"), said.has("mark@example.org")
     (True, False, False)
     >>> said.covers("Call your dentist at 2026-11-29 09:00"), said.covers("Call your bank")
@@ -63,9 +66,9 @@ class Words:
         """Whether a value is theirs, word for word: bounded as a word is, and in a sentence that
         says what they want, not what they don't. What names nothing ("on", "it") is nobody's.
 
-        >>> Words(["Don't write to eve@example.org, write to"]).has("eve@example.org")
+        >>> OwnWords(["Don't write to eve@example.org, write to"]).has("eve@example.org")
         False
-        >>> Words(["pay 1,500 to them"]).has(1500), Words(["Go on."]).has("on")
+        >>> OwnWords(["pay 1,500 to them"]).has(1500), OwnWords(["Go on."]).has("on")
         (True, False)
         """
         if not isinstance(value, str):
@@ -131,7 +134,7 @@ class Words:
 
 def _names_something(value: str) -> bool:
     words = [_bare(match.group()) for match in _WORD.finditer(value)]
-    return any(word not in FUNCTION_WORDS and word not in _SWITCHES for word in words)
+    return any(word not in _EMPTY for word in words)
 
 
 def _plain(text: str) -> str:

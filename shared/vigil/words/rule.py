@@ -16,6 +16,8 @@ call is from outside, and it isn't marked.
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,12 +25,16 @@ from typing import Final, Literal
 
 import msgspec
 
-from .aims import PARTS_MAX, Part
-from .own import Words
+from .aims import PARTS_MAX, Argument
+from .own import OwnWords
 
 VALUE_LENGTH_MAX: Final = 120
 """Characters of a value that a reason shows."""
 REASONS_MAX: Final = 4
+FIELDS_MAX: Final = 500
+"""Of a structured result, and of a loop: those beyond are nobody's."""
+TOKEN_LENGTH: Final = 16
+"""64 bits: to find a value with the token of another one takes 2^64 tries of who writes it."""
 
 _MARKS: Final = (
     re.compile(r"[a-z][a-z0-9+.-]*://[^\s<>\"']+", re.IGNORECASE),
@@ -47,8 +53,9 @@ _FILE_ENDINGS: Final = frozenset(_ENDINGS.split())
 _INSTANT: Final = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
 )
+_DATE: Final = re.compile(_INSTANT.pattern + r"|(?<![\d.])\d{1,2}[./-]\d{1,2}[./-]\d{2,4}(?![\d.])")
 
-Fault = Literal["unnamed", "unknown", "worded", "carries", "aimless", "much"]
+Fault = Literal["unnamed", "unknown", "worded", "carries", "other", "aimless", "much"]
 
 
 class Foreign(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,13 +68,17 @@ class Foreign(msgspec.Struct, frozen=True, kw_only=True):
     """``unnamed``: a who that is neither in their words nor in the book; ``unknown``: a which that
     is in neither words nor results; ``worded``: content for somebody who is only in the book isn't
     in the person's words; ``carries``: content has an address, a link or a number of somebody
-    else's; ``aimless``: no value is theirs; ``much``: there are too many values to look at."""
+    else's; ``other``: it isn't their own word; ``aimless``: no value is theirs; ``much``: there
+    are too many values to look at."""
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     """What was found of a call."""
 
     foreign: tuple[Foreign, ...] = ()
+    """What keeps it from running as the person's."""
+    others: tuple[Foreign, ...] = ()
+    """What isn't their own word, also where that may run."""
     is_own: bool = False
     """Whether there are values, and each is the person's own word: nothing is from outside."""
 
@@ -87,7 +98,7 @@ class Book(msgspec.Struct, frozen=True, kw_only=True):
     def has(self, value: str) -> bool:
         return value.casefold().strip() in self.addresses
 
-    def is_named(self, value: str, said: Words) -> bool:
+    def is_named(self, value: str, said: OwnWords) -> bool:
         """Whether the person named the one whose address it is."""
         plain = value.casefold().strip()
         return any(to == plain and said.has(name) for name, to in self.names.items())
@@ -114,9 +125,9 @@ def book_of(people: Iterable[tuple[Sequence[str], Sequence[str]]]) -> Book:
 
 
 def judge(
-    parts: Sequence[Part],
-    said: Words,
-    book: Book = Book(),  # noqa: B008 - it is frozen
+    parts: Sequence[Argument],
+    said: OwnWords,
+    book: Book,
     fields: frozenset[str] = frozenset(),
     *,
     is_book_enough: bool = False,
@@ -124,59 +135,58 @@ def judge(
     """Judge the values of a call.
 
     Args:
-        fields: whole fields of structured results of the tool's own server in this loop.
+        fields: tokens of whole fields of structured results of the tool's own server in this loop.
         is_book_enough: whether the owner lets content of others' words go to whom the book has.
 
-    >>> said = Words(["Send the summary to ben@example.org"])
-    >>> to = Part(path="to", aim="who", value="ben@example.org")
-    >>> text = Part(path="text", aim="content", value="All went well.")
-    >>> judge([to, text], said).may_run
+    >>> said = OwnWords(["Send the summary to ben@example.org"])
+    >>> to = Argument(path="to", aim="who", value="ben@example.org")
+    >>> text = Argument(path="text", aim="content", value="All went well.")
+    >>> judge([to, text], said, Book()).may_run
     True
-    >>> judge([Part(path="to", aim="who", value="mark@example.org"), text], said).foreign[0].fault
+    >>> other = Argument(path="to", aim="who", value="mark@example.org")
+    >>> judge([other, text], said, Book()).foreign[0].fault
     'unnamed'
     """
     if len(parts) > PARTS_MAX:
-        return Judgement(foreign=(_foreign(parts[-1], "much"),))
-    who = [one for one in parts if one.aim == "who" and not one.is_default]
-    which = [one for one in parts if one.aim == "which" and not one.is_default]
-    content = [one for one in parts if one.aim == "content" and not one.is_default]
+        much = (_foreign(parts[-1], "much"),)
+        return Judgement(foreign=much, others=much)
+    chosen = [one for one in parts if not one.is_default]
+    who, which, content = (
+        [one for one in chosen if one.aim == aim] for aim in ("who", "which", "content")
+    )
     named = [one for one in who if _is_named(one, said, book)]
     booked = [one for one in who if one not in named and book.has(str(one.value))]
     spoken = [one for one in which if _is_spoken(one, said)]
+    worded = [one for one in content if _is_covered(one, said)]
     found = [_foreign(one, "unnamed") for one in who if one not in named and one not in booked]
     found += [
         _foreign(one, "unknown")
         for one in which
-        if one not in spoken and _as_field(one.value) not in fields
+        if one not in spoken and field_token(one.value) not in fields
     ]
-    if not found and not (named or booked or spoken):
-        found += [Foreign(path="", value="", fault="aimless")]
-    is_worded = all(_is_covered(one, said) for one in content)
     if booked and not is_book_enough:
-        found += [_foreign(one, "worded") for one in content if not _is_covered(one, said)]
+        found += [_foreign(one, "worded") for one in content if one not in worded]
     for one in content:
         marks = list(_carried(one, said, book))
         found += [Foreign(path=one.path, value=_cut(mark), fault="carries") for mark in marks]
-    is_own = (
-        bool(who or which or content)
-        and is_worded
-        and len(named) == len(who)
-        and len(spoken) == len(which)
-        and all(one.fault == "aimless" for one in found)
-    )
-    return Judgement(foreign=tuple(found), is_own=is_own)
+    if not found and not (named or booked or spoken):
+        found += [Foreign(path="", value="", fault="aimless")]
+    theirs = (*named, *spoken, *worded)
+    others = [_foreign(one, "other") for one in (*who, *which, *content) if one not in theirs]
+    is_own = bool(who or which or content) and not others
+    return Judgement(foreign=tuple(found), others=tuple(others), is_own=is_own)
 
 
-def _is_named(part: Part, said: Words, book: Book) -> bool:
+def _is_named(part: Argument, said: OwnWords, book: Book) -> bool:
     return _is_said(part, said) or book.is_named(str(part.value), said)
 
 
-def _is_spoken(part: Part, said: Words) -> bool:
+def _is_spoken(part: Argument, said: OwnWords) -> bool:
     """An instant that a model computed carries next to nothing: theirs if the rest is."""
     return _is_said(part, said) or _is_instant(part.value)
 
 
-def _is_said(part: Part, said: Words) -> bool:
+def _is_said(part: Argument, said: OwnWords) -> bool:
     """A yes or no is nobody's word."""
     return not isinstance(part.value, bool) and said.has(part.value)
 
@@ -185,7 +195,7 @@ def _is_instant(value: str | float) -> bool:
     return isinstance(value, str) and _INSTANT.fullmatch(value) is not None
 
 
-def _is_covered(part: Part, said: Words) -> bool:
+def _is_covered(part: Argument, said: OwnWords) -> bool:
     """Whether a piece of content is theirs. A count, and a yes or no, carry next to nothing."""
     if not isinstance(part.value, str):
         return True
@@ -196,33 +206,55 @@ def _hidden(text: str) -> bool:
     return any(unicodedata.category(each) in ("Cf", "Cc") and each not in "\n\t\r" for each in text)
 
 
-def _carried(part: Part, said: Words, book: Book) -> Iterator[str]:
+def _carried(part: Argument, said: OwnWords, book: Book) -> Iterator[str]:
     """Yield what a piece of content would bring to its reader of somebody else's."""
-    text = unicodedata.normalize("NFKC", str(part.value))
+    text = str(part.value)
     if _hidden(text):
         yield "hidden characters"
+    text = _DATE.sub(" ", unicodedata.normalize("NFKC", text))
     seen: set[str] = set()
     for mark in (
         match.group().rstrip(".,;:!?)") for form in _MARKS for match in form.finditer(text)
     ):
-        if mark in seen or _INSTANT.fullmatch(mark) or mark.rpartition(".")[2] in _FILE_ENDINGS:
+        if any(mark in one for one in seen) or mark.rpartition(".")[2] in _FILE_ENDINGS:
             continue
         seen.add(mark)
         if not (said.has(mark) or book.has(mark)):
             yield mark
 
 
-def as_field(value: object) -> str | None:
-    """Return a field of a structured result as values are compared with it; None: it's none."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return None
-    return _as_field(value)
+def fields_of(structured: object) -> tuple[str, ...]:
+    """Return what stands for the whole fields of a structured result: a token for each text and
+    number in it, each once, at most `FIELDS_MAX`.
+
+    >>> fields_of({"events": [{"id": "e1", "is_open": True}]}) == (field_token("e1"),)
+    True
+    """
+    found = dict.fromkeys(field_token(value) for value in _scalars(structured))
+    return tuple(itertools.islice(found, FIELDS_MAX))
 
 
-def _as_field(value: str | float) -> str:
+def _scalars(value: object) -> Iterator[str | float]:
+    if isinstance(value, Mapping):
+        for below in value.values():
+            yield from _scalars(below)
+    elif isinstance(value, list | tuple):
+        for below in value:
+            yield from _scalars(below)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield value
+
+
+def field_token(value: str | float) -> str:
+    """Return what a value is compared by with fields of results: they are kept in a session's
+    state, which travels in every turn.
+
+    >>> field_token(7.0) == field_token(7) == field_token("7")
+    True
+    """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return str(value).strip()
+    return hashlib.sha256(str(value).encode("utf-8", "surrogatepass")).hexdigest()[:TOKEN_LENGTH]
 
 
 # ---------------------------------------------------------------- in words
@@ -232,19 +264,20 @@ _WORDS: Final[Mapping[Fault, str]] = {
     "unknown": "isn't in what you said",
     "worded": "isn't in your words, and you didn't name who would get it",
     "carries": "isn't from you, and would be passed on",
+    "other": "isn't in your words",
     "aimless": "nothing in it is from what you said",
     "much": "there is too much in it to look at",
 }
 
 
-def reason(judgement: Judgement) -> str:
+def reason(foreign: Sequence[Foreign]) -> str:
     """Say which values weren't the person's; the first few.
 
-    >>> reason(Judgement(foreign=(Foreign(path="to", value="mark@b.org", fault="unnamed"),)))
+    >>> reason([Foreign(path="to", value="mark@b.org", fault="unnamed")])
     'to: "mark@b.org" is neither in what you said nor among your contacts'
     """
-    lines = [_line(one) for one in judgement.foreign[:REASONS_MAX]]
-    more = len(judgement.foreign) - len(lines)
+    lines = [_line(one) for one in foreign[:REASONS_MAX]]
+    more = len(foreign) - len(lines)
     return "; ".join(lines) + (f"; and {more} more" if more > 0 else "")
 
 
@@ -253,7 +286,7 @@ def _line(one: Foreign) -> str:
     return words if one.fault in ("aimless", "much") else f'{one.path}: "{one.value}" {words}'
 
 
-def _foreign(part: Part, fault: Fault) -> Foreign:
+def _foreign(part: Argument, fault: Fault) -> Foreign:
     return Foreign(path=part.path, value=_cut(str(part.value)), fault=fault)
 
 

@@ -99,6 +99,7 @@ def result_of(
     is_error: bool = False,
     is_tainted: bool = False,
     attachments: tuple[Attachment, ...] = (),
+    fields: tuple[str, ...] = (),
 ) -> ToolResultEvent:
     """Build the answer to a call. Its id is the same for every try.
 
@@ -117,5 +118,6 @@ def result_of(
             is_error=is_error,
             is_tainted=is_tainted,
             attachments=attachments,
+            fields=fields,
         ),
     )

@@ -37,6 +37,7 @@ from vigil.contracts import (
 )
 from vigil.contracts.board import AskedEntity
 from vigil.grants.rule import Standing
+from vigil.words.rule import FIELDS_MAX
 
 from .. import loops
 from .. import sway as sways
@@ -225,7 +226,22 @@ def receive(draft: Draft, cause: Cause, event: ToolResultEvent) -> None:
     sway = sways.of(payload)
     content = bounded(payload.content, draft.policy.result_length_max)
     content, files = shown(draft, content, payload, sway)
+    _keep_fields(draft, call, payload)
     _answer(draft, call, sway, _result(call, content, is_error=payload.is_error), *files)
+
+
+def _keep_fields(draft: Draft, call: OpenCall, payload: ToolResultPayload) -> None:
+    """Know which values a server gave as whole fields: a call of its own tools may name them."""
+    if not payload.fields:
+        return
+    server, kept = server_of(call.tool), draft.loop.fields
+    fields = tuple(dict.fromkeys((*payload.fields, *kept.get(server, ()))))[:FIELDS_MAX]
+    draft.update_loop(fields={server: fields} | {k: v for k, v in kept.items() if k != server})
+
+
+def server_of(tool: str) -> str:
+    """Return the MCP server that a tool is of, by its name; empty: it's one of ours."""
+    return tool.partition("__")[0] if "__" in tool else ""
 
 
 def shown(

@@ -17,12 +17,13 @@ from vigil.contracts import FollowUp, Start, Tool
 from vigil.contracts.arguments import Arguments, schema_of
 from vigil.contracts.tools import Aim
 from vigil.words.aims import parts
-from vigil.words.own import Words
+from vigil.words.own import OwnWords
 from vigil.words.rule import judge, reason
 
 from .. import sway as sways
 from ..draft import Draft
 from ..sway import Sway
+from .calls import server_of
 
 _Aims = Mapping[str, Aim]
 _CONTENT: Final[_Aims] = {"*": "content"}
@@ -37,18 +38,20 @@ class Cleared(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the person's order covers it, as if nothing from outside had a part."""
     why_not: str = ""
     """Which values keep it from that; empty: none, or nobody ordered it."""
+    others: str = ""
+    """Which values aren't the person's own word; as `why_not`."""
 
     @property
     def is_theirs(self) -> bool:
         return not self.sway.is_outside
 
 
-def said(draft: Draft) -> Words:
+def said(draft: Draft) -> OwnWords:
     """Return what the person said in the exchange of the open loop, or in what began it."""
     loop = draft.loop
     if loop.is_direct:
-        return Words(loop.words)
-    return Words(_ordered(loop.follow_up, draft.state.start) if loop.is_ordered else ())
+        return OwnWords(loop.words)
+    return OwnWords(_ordered(loop.follow_up, draft.state.start) if loop.is_ordered else ())
 
 
 def _ordered(follow_up: FollowUp | None, start: Start | None) -> tuple[str, ...]:
@@ -69,16 +72,12 @@ def own(draft: Draft, arguments: type[Arguments], given: dict[str, Any], aims: _
 
 def foreign(draft: Draft, tool: Tool, given: dict[str, Any]) -> Cleared:
     """Judge a call of the executor's: what isn't declared is who."""
-    return _cleared(draft, given, tool.aims, tool.input_schema, _server_of(tool.name))
+    return _cleared(draft, given, tool.aims, tool.input_schema, server_of(tool.name))
 
 
 @functools.cache
 def _schema_of(arguments: type[Arguments]) -> dict[str, Any]:
     return schema_of(arguments)
-
-
-def _server_of(tool: str) -> str:
-    return tool.partition("__")[0] if "__" in tool else ""
 
 
 def _cleared(
@@ -100,5 +99,6 @@ def _cleared(
     return Cleared(
         sway=Sway.NONE if found.is_own else sway,
         is_ordered=found.may_run,
-        why_not="" if found.may_run else reason(found),
+        why_not=reason(found.foreign),
+        others="" if found.is_own else reason(found.others or found.foreign),
     )

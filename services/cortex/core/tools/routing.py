@@ -74,7 +74,7 @@ def _own(draft: Draft, use: ToolUseBlock, own: OwnTool) -> Answer:
     problem = problem or calls.refusal(draft, use.input)
     if problem is not None:
         return problem, True
-    reasons = (cleared.why_not, authority.SWAYED_BY, leave.loss(given, draft))
+    reasons = (cleared.others, authority.SWAYED_BY, leave.loss(given, draft))
     return approvals.ask(draft, use, own.risk, "; ".join(filter(None, reasons)))
 
 
@@ -122,7 +122,7 @@ def _executor(draft: Draft, use: ToolUseBlock, tool: Tool, doubt: str) -> Answer
         return f"The arguments don't fit the schema: {problem}", True
     cleared = own_words.foreign(draft, tool, use.input)
     if tool.is_personal and not (cleared.is_theirs and draft.loop.is_direct):
-        why = f" Not theirs: {cleared.why_not}." if cleared.why_not else ""
+        why = f" Not theirs: {cleared.others}." if cleared.others else ""
         return f"{ONLY_THE_PERSON}{why}", True
     is_free = use.name in draft.policy.profile.free and tool.risk != "destructive"
     is_named = _is_configured(draft, use) or _is_named_tool(draft, use, tool)

@@ -7,27 +7,22 @@ from functools import lru_cache
 from typing import Final
 
 from ..errors import ConfigError
-from ..words.rule import Book, book_of
-from .sections import Person
+from .rule import Book, book_of
 
 CONTACTS_MAX: Final = 2_000
 
 
-def book_of_person(person: Person) -> Book:
-    """Return the address book of a person.
+@lru_cache(maxsize=256)
+def book_of_contacts(contacts: tuple[str, ...]) -> Book:
+    """Return the address book that a person's contacts make.
 
-    >>> book = book_of_person(Person(contacts=("Ben Miller <ben@example.org>", "+43 1 234567")))
+    >>> book = book_of_contacts(("Ben Miller <ben@example.org>", "+43 1 234567"))
     >>> book.has("Ben@example.org"), book.has("+43 1 234567"), sorted(book.names)
     (True, True, ['ben', 'ben miller', 'miller'])
 
     Raises:
         ConfigError: naming the entry that names nobody.
     """
-    return _book_of(person.contacts)
-
-
-@lru_cache(maxsize=256)
-def _book_of(contacts: tuple[str, ...]) -> Book:
     if len(contacts) > CONTACTS_MAX:
         raise ConfigError(f"contacts: {len(contacts)} entries; at most {CONTACTS_MAX} are kept")
     return book_of(map(_parsed, contacts))
