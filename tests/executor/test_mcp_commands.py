@@ -47,6 +47,7 @@ def test_a_server_from_its_addition_to_its_end(vigil: Cli) -> None:
     assert found["held"] == []
     assert {tool["approved_by"] for tool in found["tools"]} == {"first_sight"}
     assert {tool["risk"] for tool in found["tools"]} == {"read"}
+    assert vigil("mcp", "aims", "nasty").stdout.startswith("[mcp.nasty.aims]\n")
     assert vigil("mcp", "approve", "nasty", code=3).stderr.startswith("vigil: nothing of nasty")
 
     (vigil.home / "mcp" / "nasty" / "mood").write_text("changed more")

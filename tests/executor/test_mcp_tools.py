@@ -78,6 +78,19 @@ def test_only_the_configuration_tells_risk_timeout_and_repetition() -> None:
     assert (read.tool.risk, read.tool.is_idempotent, read.tool.timeout_s) == ("read", True, 7)
 
 
+def test_what_arguments_are_for_is_configured_and_what_opens_an_address_is_told_apart() -> None:
+    """FLOW F-6, F-7: what nobody declared is left to count as whom it reaches."""
+    look = types.Tool(name="look", input_schema=OBJECT | {"properties": {"page_url": {}}})
+    config = McpServer(aims={"send": {"to": "who", "text": "content"}}, open=("browse",))
+    found, _ = offered(look, listed("send"), listed("browse"), config=config)
+    told = {one.tool.name: (one.tool.aims, one.tool.is_open) for one in found}
+    assert told == {
+        "files__look": ({}, True),
+        "files__send": ({"to": "who", "text": "content"}, False),
+        "files__browse": ({}, True),
+    }
+
+
 # ---------------------------------------------------------------- limits
 
 

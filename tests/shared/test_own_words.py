@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.cortex.policy import policy_of
 from tests.support.examples import up_to
 from vigil.contracts.tools import Aim
+from vigil.errors import ConfigError
+from vigil.settings import config
+from vigil.subjects import SessionKey
 from vigil.words import aims, rule
 from vigil.words.own import LENGTH_MAX, OwnWords
 from vigil.words.rule import Book, Judgement, book_of, fields_of, judge
@@ -249,6 +254,26 @@ def test_a_call_that_names_nothing_is_nobodys_own() -> None:
     """A page chooses which tool is called."""
     assert not judged("Thanks", {}).may_run
     assert not judged("Thanks", {}).is_own
+
+
+# ---------------------------------------------------------------- contacts
+
+
+def test_contacts_are_read_from_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "vigil.toml").write_text(
+        f'[people.ann]\ncontacts = ["Ben Miller <{BEN}>", "+43 660 1234567"]\n'
+    )
+    loaded = config.load({}, home=tmp_path).config
+    policy = policy_of(loaded, SessionKey.of("ann", "vigil", "t1"))
+    assert policy.book.has("+43 660 1234567")
+    assert policy.book.is_named(BEN, OwnWords(["Write to Ben Miller"]))
+    assert not policy_of(loaded, SessionKey.of("bob", "vigil", "t1")).book.has(BEN)
+
+
+def test_a_contact_without_an_address_is_named(tmp_path: Path) -> None:
+    (tmp_path / "vigil.toml").write_text('[person]\ncontacts = ["Ben <>"]\n')
+    with pytest.raises(ConfigError, match=r"contacts: 'Ben <>' has no address"):
+        config.load({}, home=tmp_path)
 
 
 # ---------------------------------------------------------------- aims

@@ -9,6 +9,7 @@ read with the operator's own credential, as tokens are.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from datetime import UTC, datetime
@@ -19,13 +20,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from vigil import distribution
-from vigil.contracts import HeldTool, Pin, Pins, Shelf, decode_pins, decode_shelf
+from vigil.contracts import HeldTool, Pin, Pins, Shelf, Tool, decode_pins, decode_shelf
 from vigil.errors import ConfigError, VigilError
 from vigil.local import system
 from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.settings.sections import McpServer
 from vigil.subjects import check_part
+from vigil.words.aims import proposed
 
 from .. import exits, options, output, tables, toml_sections
 from ..admin import operator
@@ -216,6 +218,35 @@ async def _approve(bus: Bus, server: str, tool: str | None) -> list[HeldTool]:
     return wanted
 
 
+# ---------------------------------------------------------------- what arguments are for
+
+
+@app.command()
+def aims(server: Server) -> Result:
+    """Propose, for each tool, which arguments say whom it reaches, which thing it is about, and
+    what it says: lines for vigil.toml, for you to look through.
+
+    What isn't declared counts as whom it reaches: once content from outside had a part, it must
+    then stand in your own message.
+    """
+    shelves, _ = operator.run(config.load(), _stored)
+    if server not in shelves:
+        raise exits.NotReady(f"{server} offers nothing yet; see `vigil mcp servers`")
+    found = {tool.name.partition("__")[2]: _aims_of(tool) for tool in shelves[server].tools}
+    lines = [f"{json.dumps(tool)} = {_inline(of)}" for tool, of in found.items() if of]
+    text = "\n".join((f"[mcp.{server}.aims]", *lines))
+    return Result({"server": server, "aims": found}, partial(output.data, text))
+
+
+def _aims_of(tool: Tool) -> dict[str, str]:
+    """Return what is configured of a tool's arguments; of the others what they seem to be."""
+    return {**proposed(tool.input_schema), **tool.aims}
+
+
+def _inline(of: dict[str, str]) -> str:
+    return "{" + ", ".join(f'{json.dumps(name)} = "{aim}"' for name, aim in of.items()) + "}"
+
+
 # ---------------------------------------------------------------- configuring
 
 
@@ -270,7 +301,10 @@ def add(
     values = {key: value for key, value in wanted.items() if value}
     config.ensure_home(settings, partial(system.person_of, os.environ))
     toml_sections.add(settings.file, "mcp", name, values)
-    text = f"[mcp.{name}] is in {settings.file}; `vigil mcp servers` shows its state"
+    text = (
+        f"[mcp.{name}] is in {settings.file}; `vigil mcp servers` shows its state, and "
+        f"`vigil mcp aims {name}` proposes what its tools' arguments are for"
+    )
     return _changed(settings, name, text)
 
 
