@@ -17,7 +17,6 @@ from services.cortex.core import Draft, Policy
 from services.cortex.core.context.history import trim
 from services.cortex.models.breakpoints import marked_messages
 from services.cortex.models.messages import ended, messages_of
-from services.cortex.session.history import History
 from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import KEY, Driver, answer, call
 from tests.support.examples import up_to
@@ -28,6 +27,7 @@ from vigil.contracts import (
     Event,
     External,
     ExternalBlock,
+    Loop,
     SendMessage,
     State,
     TimerFired,
@@ -339,10 +339,8 @@ class Life(RuleBasedStateMachine):
         """X-3, S-7: not a reminder, not a channel, and what it leads to is marked. A reminder of
         the person's whose loop takes in such content is said all the same: once."""
         reminders: Counter[str] = Counter()
-        history = History(80, 200_000)
         for before, turn in self._steps():
-            is_swayed = history.is_tainted or bool(before.taint)
-            history.add(turn.ordinal, turn)
+            is_swayed = self._goes_on_from_letters(before, turn)
             if turn.event is None:
                 continue
             is_tainted = self._is_tainted(before, turn.event) or self._took_in_taint(before, turn)
@@ -375,6 +373,22 @@ class Life(RuleBasedStateMachine):
                 kept = {n: f for n, f in before.follow_ups.items() if f.keep and n != due}
                 assert kept.items() <= turn.state.follow_ups.items()
         assert max(reminders.values(), default=0) <= 1
+
+    def _goes_on_from_letters(self, before: State, turn: Turn) -> bool:
+        """Whether a message of the person's is answered that goes on from an exchange with letters
+        in it (FLOW F-2)."""
+        near = before.exchange
+        is_message = turn.event is not None and turn.event.type == "user_message"
+        is_begun = before.loop is None or before.loop.cause != turn.event
+        if not is_begun:
+            return before.loop is not None and _has_letters(before.loop)
+        if not is_message:
+            return False
+        if before.loop is not None and before.loop.purpose == "answer":  # the message ends it
+            return bool(before.loop.taint) or _has_letters(before.loop)
+        if near is None:
+            return False
+        return (turn.created_at - near.ended_at).total_seconds() <= self.policy.letters_open_s
 
     def _spoken(self, after: int, until: int) -> set[int]:
         """Return where the person said something within these; a repeat of a message says
@@ -498,6 +512,10 @@ class Life(RuleBasedStateMachine):
 def _open_in(state: State) -> set[str]:
     waiting = None if state.loop is None else state.loop.waiting
     return set() if waiting is None else {open_call.effect_id for open_call in waiting.calls}
+
+
+def _has_letters(loop: Loop) -> bool:
+    return loop.open_from < loop.begun_turn or bool(loop.opened)
 
 
 def _ms(at: datetime) -> int:

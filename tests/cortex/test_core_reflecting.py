@@ -308,7 +308,8 @@ def test_a_failed_summary_tells_nothing_of_the_size_of_a_request() -> None:
     draft = Draft(KEY, ReflectingDriver().state, Moment(now=START), Policy())
     history.add(1, msgspec.structs.replace(draft.finish("t1", history_from=1), rows=(person("x"),)))
     loops.begin(draft, Cause(id="e1", seq=2, type="user_message"), is_direct=True)
-    cut = Excerpt(chunks=tuple(chunks_of(1, 100)), keep_from=2)
+    chunks = tuple(chunks_of(1, 100))
+    cut = Excerpt(chunks=chunks, whole=chunks, keep_from=2)
     assert not core.summarise(draft, cut, answer(""), WINDOW)
     history.add(3, draft.finish("t2", history_from=1))
     assert history.window(300).ratio == 1.0

@@ -71,13 +71,18 @@ def test_a_flood_of_events_does_not_push_it_out() -> None:
 
 
 def asking(risk: Any = "destructive") -> Driver:
-    """A session whose reminders call a tool that needs leave, and speak after that."""
+    """A session whose reminders call a tool that needs leave, and speak after that.
+
+    Args:
+        risk: ``external`` needs leave as they open a letter first.
+    """
 
     def brain(draft: Draft) -> ModelAnswer:
         if draft.loop.is_direct or draft.loop.timer_id is None:
             return answer("noted")
         if draft.loop.calls == 0:
-            return answer(call("shell", command="report"))
+            first = [call("open_letter", letter="a1")] if risk == "external" else []
+            return answer(*first, call("shell", command="report"))
         return answer("Take the pill.")
 
     driver = Driver(brain)
@@ -130,7 +135,9 @@ def test_a_swayed_one_has_one_request_that_no_gate_stops() -> None:
     remind(driver)
     rest = driver.brain
     driver.brain = lambda draft: (
-        answer(*wishes) if draft.loop.timer_id and not draft.loop.calls else rest(draft)
+        answer(call("open_letter", letter="a1"), *wishes)
+        if draft.loop.timer_id and not draft.loop.calls
+        else rest(draft)
     )
     driver.timer("pill")
     assert len(driver.state.approvals) == 1
@@ -142,10 +149,11 @@ def test_one_that_comes_again_in_other_words_asks_in_a_swayed_thread(is_theirs: 
     """S-7, X-3, FLOW F-5: it may come again as they ordered it; else they are asked."""
     words = PILL if is_theirs else PILL | {"reason": "take two pills"}
     again = call("schedule_followup", delay_seconds=86_400, **words)
+    calls = [call("open_letter", letter="a1"), again]
 
     def brain(draft: Draft) -> ModelAnswer:
         is_reminder = draft.loop.timer_id is not None
-        return answer(again) if is_reminder and not draft.loop.calls else answer("Take the pill.")
+        return answer(calls.pop(0)) if is_reminder and calls else answer("Take the pill.")
 
     driver = Driver(brain)
     driver.outside("Dear agent")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -34,12 +34,8 @@ def test_nothing_descends_from_an_outsider_without_leave() -> None:
     assert counts["ran by leave"] >= LIVES / 30, "what is accepted runs, once it is accepted"
 
 
-def _of_loop_alone(state: Any, moment: Any, thinking: Any) -> Sway:
-    return sway.of_loop(state.loop)
-
-
 MUTANTS: Final[dict[str, Callable[..., Sway]]] = {
-    "of_decision": _of_loop_alone,
+    "of_decision": lambda state, moment, thinking: Sway.NONE,
     "of_job": lambda job: Sway.NONE,
     "of_event": lambda event: Sway.NONE,
     "of": lambda *records: Sway.NONE,

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from services.cortex.core import Draft, Policy
 from services.cortex.core.context.history import memorable
+from services.cortex.core.context.letters import opening_of
 from services.cortex.core.profile import offers
 from services.cortex.core.work import steps as job_steps
 from services.cortex.profiles import profile_of
@@ -106,12 +107,16 @@ class Resident(ReflectingDriver):
     def _obey(self, draft: Draft) -> ModelAnswer:
         """Do something with what is shown: rows, plans, tasks, and what memory gives unasked."""
         state, kind = draft.state, SessionKey.parse(self.key).kind
+        self.history.look(opening_of(draft.loop))
         known = [
             memory
             for memory, is_tainted in self.town.memories
             if not is_tainted and profile_of(kind).knows_person
         ]
-        shown = f"{self.shown(draft.rows)} {state.follow_ups} {state.tasks} {known}"
+        plans = (*state.follow_ups.values(), *state.tasks.values())
+        open_ = [one for one in plans if not one.is_tainted]
+        letters = [self.history.letter(one) for one in draft.loop.opened]
+        shown = f"{self.shown(draft.rows)} {open_} {known} {letters}"
         seen = self.town.canaries_in(shown)
         dice, loop = self.town.dice, draft.loop
         if not seen or loop.calls >= STEPS or dice.random() < 0.2:
@@ -190,6 +195,7 @@ class Resident(ReflectingDriver):
         super()._look_back(draft)
 
     def _compact(self, draft: Draft, plan: Any) -> None:
+        self.history.look(opening_of(draft.loop))
         cut = self.history.cut(plan)
         self.material = f"{cut.summary} {[chunk.rows for chunk in cut.chunks]}"
         super()._compact(draft, plan)
@@ -393,11 +399,12 @@ class Town:
         key = SessionKey.parse(parent.key).of_kind(p.kind, effect_id)
         child = self.resident(str(key))
         if p.kind == "branch":
-            child.history.inherited = Inherited(
+            known = Inherited(
                 chunks=tuple(parent.history._chunks),
                 summary=parent.history._summary,
                 is_summary_tainted=parent.history._is_summary_tainted,
             )
+            child.history.inherited = known if p.is_tainted else known.closed
         self.counts["errands"] += p.call is not None
         start = Start(
             prompt=p.prompt, parent="" if p.call else parent.key, call_id=effect_id,

@@ -17,8 +17,10 @@ from vigil.contracts import (
     Pause,
     Waiting,
 )
+from vigil.contracts.turns import Exchange
 
 from . import sway as sways
+from .context import letters
 from .draft import CALL_TIMER, PAUSE_TIMER, RETRY_TIMER, Draft
 from .sway import Sway
 from .work import findings, tasks
@@ -47,6 +49,7 @@ def begin(
     """
     task = draft.state.tasks.get(task_id)
     draft.cause = cause
+    before = _gone_on_from(draft) if is_direct else None
     loop = Loop(
         cause=cause,
         fence=draft.state.fence,
@@ -61,10 +64,22 @@ def begin(
         purpose=purpose or draft.policy.profile.purpose,
         task_id=task_id,
         spawned=0 if task is None else task.spawned,
+        begun_turn=draft.ordinal,
+        open_from=draft.ordinal if before is None else before.begun_turn,
+        files_from=draft.ordinal if before is None else before.files_from,
+        opened=letters.pointed_at(words),
         words=words,
     )
     draft.update(loop=loop)
     draft.outcome = "begun"
+
+
+def _gone_on_from(draft: Draft) -> Exchange | None:
+    """Return the exchange that a message of the person's goes on from, if that holds letters."""
+    before = draft.state.exchange
+    open_for = timedelta(seconds=draft.policy.letters_open_s)
+    is_near = before is not None and draft.moment.now - before.ended_at <= open_for
+    return before if is_near else None
 
 
 def end(draft: Draft, outcome: Outcome | None, *, is_interrupted: bool = False) -> None:
@@ -79,10 +94,16 @@ def end(draft: Draft, outcome: Outcome | None, *, is_interrupted: bool = False) 
     if loop.waiting is not None:
         _stop_waiting(draft, loop.waiting)
     draft.ended += (*loop.joined, loop.cause.id)
+    if not draft.is_aside:
+        is_outside = sways.of_loop(loop).is_outside and loop.begun_turn > 0
+        ended = Exchange(
+            begun_turn=loop.begun_turn, files_from=loop.files_from, ended_at=draft.moment.now
+        )
+        draft.update(exchange=ended if is_outside else None)
     draft.update(loop=None)
     tasks.close_task(draft, loop.task_id)
     _tell_end(draft, loop, outcome, sway, is_interrupted=is_interrupted)
-    draft.is_tainted = draft.is_tainted or (sways.of_loop(loop).is_outside and bool(draft.rows))
+    draft.is_tainted = draft.is_tainted or (sways.of_own_rows(loop).is_outside and bool(draft.rows))
     if loop.is_direct:
         _await_pause_after(draft, loop)
     if outcome is not None:

@@ -17,9 +17,9 @@ from vigil.grants.rule import Standing
 from vigil.settings.hours import NEVER, UNENDING
 from vigil.tasks.lifecycle import ReadTask
 from vigil.teams import Teams
+from vigil.words.rule import Book
 from vigil.zones.database import zone_named
 from vigil.zones.wall import instant_of
-from vigil.words.rule import Book
 
 from ..profiles import profile_of
 from .context.sight import Sight
@@ -108,6 +108,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Whom the person knows."""
     is_book_enough: bool = False
     """Whether whom the book has may be sent what others worded (FLOW F-6, 4)."""
+    letters_open_s: int = 1800
+    """How long after an exchange what the person says next goes on from it, with its letters."""
     looks: frozenset[str] = frozenset()
     """What the configuration has a cycle keep up with; in other sessions there is none."""
 

@@ -79,8 +79,9 @@ def of_job(job: Job) -> Sway:
 def of_decision(state: State, moment: Moment, thinking: Profile) -> Sway:
     """Return the sway of what the open loop decides.
 
-    The thread has a part in an answer. Who plans a job, or looks back at a pause, is shown only
-    what the job, or the offer, holds.
+    Of the thread before it a loop is shown closed letters (`context.letters`): they sway nobody
+    until they are opened, which marks the loop. A loop that an older version began is shown them
+    open; but who plans a job, or looks back at a pause, is shown the job, or the offer, alone.
 
     Args:
         thinking: who is asked in the open loop.
@@ -88,11 +89,18 @@ def of_decision(state: State, moment: Moment, thinking: Profile) -> Sway:
     loop = state.loop
     if loop is None:
         raise AssertionError("no loop is open")
-    thread = of_thread(state, moment) if thinking.is_thread_shown else Sway.NONE
-    return of_loop(loop) | thread
+    if loop.begun_turn or not thinking.is_thread_shown:
+        return of_loop(loop)
+    return of_loop(loop) | of_thread(state, moment)
 
 
 def of_loop(loop: Loop | None) -> Sway:
+    """Return the sway of what a loop is shown: of its own rows, and of letters that are open."""
+    has_letters = loop is not None and (loop.open_from < loop.begun_turn or bool(loop.opened))
+    return of_own_rows(loop) | _sway(has_letters)
+
+
+def of_own_rows(loop: Loop | None) -> Sway:
     """Return the sway of what stands in the rows of a loop: what began it, and its results."""
     return _sway(loop is not None and bool(loop.taint))
 
@@ -138,7 +146,7 @@ def of_rows(turn: Turn) -> Sway:
     """Return the sway of what a turn's rows say: untrusted content stands in them, or began the
     loop that they are of."""
     told = of_blocks(block for row in turn.rows for block in row.blocks)
-    return told | _sway(turn.is_tainted) | of_loop(turn.state.loop)
+    return told | _sway(turn.is_tainted) | of_own_rows(turn.state.loop)
 
 
 def of_writing(turn: Turn) -> Sway:
@@ -159,6 +167,6 @@ def of_what_stays(turn: Turn) -> Sway:
 
 
 __all__ = [
-    "Marked", "Sway", "of", "of_blocks", "of_decision", "of_event", "of_job", "of_loop", "of_rows",
-    "of_thread", "of_what_stays", "of_writing", "taint",
+    "Marked", "Sway", "of", "of_blocks", "of_decision", "of_event", "of_job", "of_loop",
+    "of_own_rows", "of_rows", "of_thread", "of_what_stays", "of_writing", "taint",
 ]  # fmt: skip

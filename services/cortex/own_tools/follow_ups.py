@@ -126,6 +126,14 @@ def _fire_at(given: ScheduleFollowup, asked_at: datetime) -> datetime | str:
         return "delay_seconds is further away than the calendar goes."
 
 
+def _id_of(given: ScheduleFollowup, call: OwnCall, draft: Draft) -> str:
+    """Return its id, which later loops are shown: who was swayed names none anew."""
+    is_known = given.timer_id in draft.state.follow_ups
+    if given.timer_id is None or (call.sway.is_outside and not is_known):
+        return _free_id(draft)
+    return given.timer_id
+
+
 def _free_id(draft: Draft) -> str:
     """Return a name that no open follow-up has: one without a name replaces none."""
     numbers = itertools.count(draft.state.effects + 1)
@@ -150,7 +158,7 @@ def schedule_followup(given: ScheduleFollowup, call: OwnCall, draft: Draft) -> R
     if not (keep or call.is_accepted) and draft.is_overtaken:
         draft.note("void", "the person wrote before it was planned", given.timer_id)
         return OVERTAKEN, True
-    timer_id = given.timer_id or _free_id(draft)
+    timer_id = _id_of(given, call, draft)
     fire_at = _fire_at(given, call.asked_at)
     if isinstance(fire_at, str):
         raise AssertionError(fire_at)

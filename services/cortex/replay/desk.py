@@ -11,6 +11,7 @@ from vigil.contracts.made import SeenCut
 
 from .. import core
 from ..core import CompactionPlan, Draft, Window
+from ..core.context.letters import opening_of
 from ..core.context.offers import Offer
 from ..core.profile import Inquiry, ModelQuestion, OwnersBoard
 from ..session.history import History
@@ -40,6 +41,7 @@ class RecordedDesk:
         window = Window(
             context_tokens=seen.context_tokens, fixed_tokens=seen.fixed_tokens, ratio=seen.ratio
         )
+        self._history.look(opening_of(draft.loop))
         cut = self._history.cut(CompactionPlan(kind=seen.kind, count=seen.count, fill=seen.fill))
         if seen.kind == "drop":
             core.drop_oldest(draft, cut, window)

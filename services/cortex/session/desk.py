@@ -20,13 +20,23 @@ from vigil.subjects import SessionKey
 
 from .. import core
 from ..core import Draft, Policy
+from ..core.context.letters import opening_of
 from ..core.context.offers import Offer
 from ..core.policy import limited
 from ..core.profile import Inquiry, ModelQuestion, OwnersBoard
+from ..core.tools.calls import bounded
 from ..profiles import profile_of
 from ..thought.accounts import Notice
 from ..thought.compactor import Compactor
-from ..thought.model import CROWDED, TOO_LONG, KnownAtStart, ModelAnswer, ModelError, ToolSpec
+from ..thought.model import (
+    CROWDED,
+    TOO_LONG,
+    KnownAtStart,
+    ModelAnswer,
+    ModelError,
+    OpenedLetter,
+    ToolSpec,
+)
 from ..thought.recollector import LoopMemory
 from ..thought.thinker import Thinker
 from ..thought.toolbox import Toolbox
@@ -79,6 +89,7 @@ class SessionDesk:
         """Ask with the history, after room was made in the window. See `Desk.converse`."""
         await self._inherit(draft)
         history = self._loaded().history
+        history.look(opening_of(draft.loop))
         window = self._compactor.window(draft, history)
         plan = self._compactor.plan(draft, history, window)
         if plan is None:
@@ -126,7 +137,13 @@ class SessionDesk:
             memories=await self._memory.recall(loop, rows),
             preferences=await self._board.all(PREFERENCES, self._key.scope),
             bulletin=await self._bulletin(),
+            letters=tuple(map(self._letter, loop.opened)),
         )
+
+    def _letter(self, handle: str) -> OpenedLetter:
+        found = self._loaded().history.letter(handle)
+        text = "" if found is None else bounded(found.text, self._policy.result_length_max)
+        return OpenedLetter(handle=handle, text=text)
 
     async def _bulletin(self) -> BoardBulletin | None:
         """Return what the session is shown of, if its kind is; nothing says nothing."""

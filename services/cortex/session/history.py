@@ -21,6 +21,7 @@ from ..core.context.history import (
     trim,
     without,
 )
+from ..core.context.letters import ALL, Letter, Opening, closed, find, view
 from ..core.context.window import Measured, Window, tokens_of_rows
 
 
@@ -28,6 +29,8 @@ class Inherited(msgspec.Struct, frozen=True, kw_only=True):
     """The part of another session's history that a branch or a fork begins with."""
 
     chunks: tuple[Chunk, ...] = ()
+    whole: tuple[Chunk, ...] = ()
+    """The same as it was, where letters are closed in `chunks`."""
     summary: Row | None = None
     is_summary_tainted: bool = False
 
@@ -48,8 +51,29 @@ class Inherited(msgspec.Struct, frozen=True, kw_only=True):
     def is_tainted(self) -> bool:
         return self.is_summary_tainted or swayed(self.chunks)
 
+    @property
+    def closed(self) -> Inherited:
+        """The same with each letter closed."""
+        is_closed = self.summary is not None and self.is_summary_tainted
+        return Inherited(
+            chunks=closed(self.chunks),
+            whole=self.chunks,
+            summary=closed_summary(self.summary) if is_closed else self.summary,
+        )
+
+
+def closed_summary(summary: Row | None) -> Row | None:
+    """Return the row that stands for a summary which outside content had a part in."""
+    if summary is None:
+        return None
+    return msgspec.structs.replace(summary, blocks=(TextBlock(text=CLOSED),))
+
 
 NOTHING: Final = Inherited()
+CLOSED: Final = (
+    "(What was said before was summed up by a model that had read content from outside. It isn't "
+    "shown; memory has what was kept of it.)"
+)
 
 
 class History:
@@ -69,6 +93,11 @@ class History:
         self._rows = 0
         self._is_swayed = False
         """Whether anything of the chunks is (`swayed`)."""
+        self._forked: tuple[Chunk, ...] = ()
+        """What a fork began with, as it was."""
+        self._opening = ALL
+        self._shown: list[Chunk] | None = None
+        """The chunks as the open loop is shown them; None: to be made anew."""
         self._measured: Measured | None = None
         self.summary = ""
         self._summary: Row | None = None
@@ -82,6 +111,17 @@ class History:
 
     # ------------------------------------------------------------ growing
 
+    def look(self, opening: Opening) -> None:
+        """Show the history to a loop: each letter that it didn't open is closed."""
+        if opening != self._opening:
+            self._opening, self._shown = opening, None
+
+    def letter(self, handle: str) -> Letter | None:
+        """Return a letter, if the history still has it: of the session's own first, then of what
+        it began with."""
+        began_with = self._inheritance.whole or self._forked
+        return find(self._chunks, handle) or find(began_with, handle)
+
     def go_on_from(self, known: Inherited, turn_seq: int | None) -> None:
         """Begin with what another conversation knew, as if one turn of this one held all of it.
 
@@ -92,17 +132,13 @@ class History:
                 part of the history any more, and of what was known the summary alone is.
         """
         if known.summary is not None:
-            self._summary, self._is_summary_tainted = known.summary, known.is_summary_tainted
-            self.summary = known.summary_text
+            known = msgspec.structs.replace(known.closed, chunks=known.chunks)
+            self._summary, self.summary = known.summary, known.summary_text
         if turn_seq is None or not known.chunks:
             return
-        whole = Chunk(
-            seq=turn_seq,
-            rows=tuple(row for chunk in known.chunks for row in chunk.rows),
-            tokens=sum(chunk.tokens for chunk in known.chunks),
-            is_tainted=any(chunk.is_tainted for chunk in known.chunks),
-            is_swayed=any(chunk.is_swayed for chunk in known.chunks),
-        )
+        self._forked = known.chunks
+        rows = tuple(row for chunk in closed(known.chunks) for row in chunk.rows)
+        whole = Chunk(seq=turn_seq, rows=rows, tokens=tokens_of_rows(rows))
         self._keep([whole, *self._chunks])
 
     def summarise(self, turn: Turn) -> None:
@@ -122,6 +158,7 @@ class History:
         if turn.rows:
             chunk = chunk_of(turn_seq, turn)
             self._chunks.append(chunk)
+            self._shown = None
             self._tokens += chunk.tokens
             self._rows += len(chunk.rows)
             self._is_swayed = self._is_swayed or swayed([chunk])
@@ -135,7 +172,7 @@ class History:
             self._keep(without(self._chunks, unsaid))
 
     def _keep(self, chunks: Iterable[Chunk]) -> None:
-        self._chunks = list(chunks)
+        self._chunks, self._shown = list(chunks), None
         self._tokens = sum(chunk.tokens for chunk in self._chunks)
         self._rows = sum(len(chunk.rows) for chunk in self._chunks)
         self._is_swayed = swayed(self._chunks)
@@ -144,8 +181,26 @@ class History:
 
     @property
     def _row_tokens(self) -> int:
-        inherited = NOTHING if self.inherited is None else self.inherited
-        return self._tokens + summary_tokens(self.summary) + inherited.tokens
+        own = sum(chunk.tokens for chunk in self._seen) if self._is_closed else self._tokens
+        return own + summary_tokens(self.summary) + self._inheritance.tokens
+
+    @property
+    def _is_closed(self) -> bool:
+        """Whether any letter of it is shown closed."""
+        return self._is_swayed and self._opening.turn > 0
+
+    @property
+    def _seen(self) -> list[Chunk]:
+        """The chunks as the open loop is shown them."""
+        if not self._is_closed:
+            return self._chunks
+        if self._shown is None:
+            self._shown = view(self._chunks, self._opening)
+        return self._shown
+
+    @property
+    def _inheritance(self) -> Inherited:
+        return NOTHING if self.inherited is None else self.inherited
 
     def window(self, fixed_tokens: int) -> Window:
         """Return the context window, by what is known of the size of requests.
@@ -158,8 +213,8 @@ class History:
 
     def rows(self, more: list[Row], window: Window) -> tuple[Row, ...]:
         """Return what the model sees: the summary, and the rows with `more` at their end."""
-        inherited = NOTHING if self.inherited is None else self.inherited
-        known = [row for chunk in (*inherited.chunks, *self._chunks) for row in chunk.rows]
+        inherited = self._inheritance
+        known = [row for chunk in (*inherited.chunks, *self._seen) for row in chunk.rows]
         task = [] if self.task is None else [self.task]
         taken = summary_tokens(self.summary) + inherited.summary_tokens
         room = window.room(FILL_MAX) - taken - tokens_of_rows(task)
@@ -169,12 +224,23 @@ class History:
             row.source == "task" and isinstance(row.blocks[0], TextBlock) for row in shown
         ):
             shown = [*task, *shown]
-        summaries = [row for row in (inherited.summary, self._summary) if row is not None]
+        summaries = [row for row in (inherited.summary, self._readable) if row is not None]
         return (*summaries, *shown)
 
     @property
+    def _readable(self) -> Row | None:
+        """The summary; one of an older version, which outside content had a part in, is closed."""
+        if self._summary is None or self._shown_summary == self.summary:
+            return self._summary
+        return closed_summary(self._summary)
+
+    @property
+    def _shown_summary(self) -> str:
+        return CLOSED if self._is_summary_tainted and self._opening.turn else self.summary
+
+    @property
     def is_tainted(self) -> bool:
-        """Whether untrusted content stands in what the model is shown (SPEC X-3)."""
+        """Whether untrusted content stands in the history, open or closed (SPEC X-3)."""
         is_inheritance_tainted = self.inherited is not None and self.inherited.is_tainted
         return self._is_summary_tainted or is_inheritance_tainted or self._is_swayed
 
@@ -191,7 +257,7 @@ class History:
 
     def plan(self, more: list[Row], window: Window) -> CompactionPlan | None:
         """Decide what must go before the model is asked; `more` are rows not committed yet."""
-        return decide(tuple(self._chunks), more, self.summary, window)
+        return decide(tuple(self._seen), more, self.summary, window)
 
     def make_room(self, more: list[Row], window: Window, *, may_ask: bool) -> CompactionPlan | None:
         """Decide what goes since a request with these rows was refused as too long."""
@@ -199,17 +265,18 @@ class History:
 
     def begins_with(self, cut: Excerpt) -> bool:
         """Whether the cut part is still the oldest of the history, and something follows it."""
-        chunks, count = tuple(self._chunks), len(cut.chunks)
-        is_same = chunks[:count] == cut.chunks and self.summary == cut.summary
+        chunks, count = tuple(self._chunks), len(cut.whole)
+        is_same = chunks[:count] == cut.whole and self._shown_summary == cut.summary
         return is_same and count < len(chunks) and chunks[count].seq == cut.keep_from
 
     def cut(self, plan: CompactionPlan) -> Excerpt:
         """Return the part that the plan cuts, which was made for the history as it is."""
         chunks = tuple(self._chunks)
         return Excerpt(
-            chunks=chunks[: plan.count],
+            chunks=closed(chunks[: plan.count]) if self._opening.turn else chunks[: plan.count],
+            whole=chunks[: plan.count],
             keep_from=chunks[plan.count].seq,
-            summary=self.summary,
-            is_summary_tainted=self._is_summary_tainted,
+            summary=self._shown_summary,
+            is_summary_tainted=self._is_summary_tainted and not self._opening.turn,
             is_history_whole=length(chunks) < self._kept,
         )

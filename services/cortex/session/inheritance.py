@@ -40,12 +40,15 @@ PAGE: Final = 200
 async def inherited(bus: Bus, key: SessionKey, start: Start | None) -> Inherited:
     """Read what the session `key` inherits; `NOTHING` if its kind does not, or its parent is gone.
 
+    Letters are closed, unless content from outside had a part in its task: then it's swayed anyway.
+
     Raises:
         Unavailable: the broker is away.
     """
     if start is None or not profile_of(key.kind).is_heir:
         return NOTHING
-    return await _known(bus, key, start.parent, start.parent_turn, without_answer)
+    known = await _known(bus, key, start.parent, start.parent_turn, without_answer)
+    return known if start.is_tainted else known.closed
 
 
 async def forked(bus: Bus, key: SessionKey, fork: Fork) -> Inherited:

@@ -50,6 +50,16 @@ class KnownAtStart(msgspec.Struct, frozen=True, kw_only=True):
     preferences: tuple[BoardPreference, ...] = ()
     """How they like things, as the board has it."""
     bulletin: BoardBulletin | None = None
+    letters: tuple[OpenedLetter, ...] = ()
+    """That the loop opened."""
+
+
+class OpenedLetter(msgspec.Struct, frozen=True, kw_only=True):
+    """A letter that a loop is shown."""
+
+    handle: str
+    text: str
+    """Empty: the history has it no more, or there never was one."""
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +89,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a person is there."""
     members: tuple[str, ...] = ()
     """Of the team that it is a conversation with."""
+    letters: tuple[OpenedLetter, ...] = ()
+    """That the loop opened."""
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):

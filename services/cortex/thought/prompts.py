@@ -7,6 +7,7 @@ or models wrote goes in as data; it is never read as a template.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from pathlib import Path
@@ -15,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 import jinja2
 
-from vigil.contracts import ExternalBlock, FollowUp, Row, TaskBlock, TextBlock
+from vigil.contracts import ExternalBlock, FollowUp, Row, Task, TaskBlock, TextBlock
 from vigil.contracts.board import BoardBulletin
 from vigil.contracts.board.bulletin import whole
 from vigil.memory.questions import Hit
@@ -64,6 +65,10 @@ def template_of(folder: Path, prompt: str) -> jinja2.Template:
     template = environment.get_template(prompt) if is_file else environment.from_string(prompt)
     template.globals = dict(template.globals)  # a chain of maps, which each rendering goes through
     return template
+
+
+CLOSED: Final = "closed, since content from outside had a part in it"
+"""In place of a text that others may have written: it would sway whoever reads it (FLOW F1)."""
 
 
 class Prompts:
@@ -167,6 +172,15 @@ class Prompts:
         return f"{TASK}\n\n{task.strip()}"
 
 
+def under_way(tasks: Iterable[Task]) -> tuple[str, ...]:
+    """Name what a session has under way and doesn't wait for."""
+    return tuple(
+        f"{one.tool}: {CLOSED if one.is_tainted else one.title}"
+        for one in tasks
+        if not (one.is_awaited or one.told_seq)
+    )
+
+
 def _variables(situation: Situation) -> dict[str, Any]:
     zone = zone_named(situation.timezone)
     items = sorted(situation.follow_ups.items(), key=lambda item: (item[1].fire_at, item[0]))
@@ -189,14 +203,15 @@ def _variables(situation: Situation) -> dict[str, Any]:
                 "id": timer_id,
                 "due_utc": instant(follow_up.fire_at, UTC),
                 "due_local": instant(follow_up.fire_at, zone),
-                "reason": follow_up.reason,
-                "message": follow_up.message,
+                "reason": CLOSED if follow_up.is_tainted else follow_up.reason,
+                "message": None if follow_up.is_tainted else follow_up.message,
                 "keep": follow_up.keep,
                 "is_held": follow_up.held_from is not None,
             }
             for timer_id, follow_up in items
         ],
         "memories": [_remembered(hit, zone) for hit in situation.memories],
+        "letters": situation.letters,
         "likes": shown(situation.preferences, situation.now, asks=situation.is_conversation),
     }
 

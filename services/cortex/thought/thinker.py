@@ -48,7 +48,7 @@ from .model import (
     ModelRequest,
     Situation,
 )
-from .prompts import Prompts
+from .prompts import Prompts, under_way
 from .token_stream import TokenStream
 from .toolbox import Toolbox
 
@@ -369,7 +369,8 @@ class Thinker:
             route=speech.route_of(routed(policy, person), state),
             memories=known.memories,
             preferences=known.preferences,
-            under_way=_under_way(state),
+            letters=known.letters,
+            under_way=under_way(state.tasks.values()),
             is_conversation=policy.profile.is_conversation,
             members=policy.teams.get(key.agent, ()) if key.user == TEAM else (),
         )
@@ -392,9 +393,3 @@ class Thinker:
             case _:
                 return row
         return msgspec.structs.replace(row, blocks=(TextBlock(text=text), *row.blocks[1:]))
-
-
-def _under_way(state: State) -> tuple[str, ...]:
-    """Name what the session has under way and doesn't wait for."""
-    tasks = state.tasks.values()
-    return tuple(f"{t.tool}: {t.title}" for t in tasks if not (t.is_awaited or t.told_seq))

@@ -142,6 +142,16 @@ class Loop(Record, frozen=True, kw_only=True):
     """Of a run of the timetable: after how long it wants the next; 0: it said nothing."""
     task_id: str = ""
     """The task whose result began it; it stays in the state's `tasks` until the loop ends."""
+    begun_turn: int = 0
+    """Ordinal of the turn that began it; 0: one of an older version, which is shown its whole
+    thread as it is."""
+    open_from: int = 0
+    """Ordinal of the first turn that it is shown as it is: of what is before, letters are closed
+    (FLOW F1)."""
+    files_from: int = 0
+    """As `open_from`, of files: they are looked at for as long as the person goes on."""
+    opened: tuple[str, ...] = ()
+    """Handles of the letters that it opened."""
     words: tuple[str, ...] = ()
     """What the person said in the messages that it answers (FLOW F-5)."""
     fields: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
@@ -153,6 +163,16 @@ class Queued(Record, frozen=True, kw_only=True, array_like=True):
 
     seq: int
     type: EventType
+
+
+class Exchange(Record, frozen=True, kw_only=True):
+    """The newest exchange of a session that outside content had a part in."""
+
+    begun_turn: int
+    """Ordinal of the turn that began it."""
+    files_from: int
+    """Of the turn that began the first of those that went on from one another."""
+    ended_at: Instant
 
 
 class Gathering(Record, frozen=True, kw_only=True):
@@ -249,6 +269,8 @@ class State(Record, frozen=True, kw_only=True):
     queue: tuple[Queued, ...] = ()
     history_from: int = 0
     """Stream sequence of the oldest turn whose rows are still part of the history."""
+    exchange: Exchange | None = None
+    """The newest exchange, if it holds letters: what goes on from it is shown them."""
     gathering: Gathering | None = None
     """Set while the queue's user messages wait for more; no loop is open then."""
     keyed: tuple[str, ...] = ()
@@ -288,7 +310,7 @@ class State(Record, frozen=True, kw_only=True):
     mind: MindState = MindState()
     taint: Taint = msgspec.field(default=Taint(), name="is_swayed")
     """Whether untrusted content ever stood in what a model may be shown here. It stays, whatever
-    becomes of the rows."""
+    becomes of the rows, and sways loops of older versions alone: others see it closed."""
     fallback_until: Instant | None = None
     """Till then the fallback answers, since the session's own model failed. It stays until that one
     has answered."""

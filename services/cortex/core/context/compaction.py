@@ -79,6 +79,9 @@ class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
     """The part of the history that a plan cuts, with what stood before it."""
 
     chunks: tuple[Chunk, ...]
+    """As they are summed up, and offered to memory: letters are closed."""
+    whole: tuple[Chunk, ...]
+    """As they are."""
     keep_from: int
     """Sequence of the oldest turn that stays."""
     summary: str = ""

@@ -31,6 +31,8 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     rows: tuple[Row, ...]
     tokens: int
     """The estimate for the rows."""
+    ordinal: int = 0
+    """Of the turn in its session; 0: it is of another one's history."""
     event_id: str | None = None
     """Of the event that the turn is about."""
     is_tainted: bool = False
@@ -76,6 +78,7 @@ def chunk_of(seq: int, turn: Turn) -> Chunk:
         seq=seq,
         rows=turn.rows,
         tokens=tokens_of_rows(turn.rows),
+        ordinal=turn.ordinal,
         event_id=None if turn.event is None else turn.event.id,
         is_tainted=sways.of_rows(turn).is_outside,
         is_swayed=sways.of_writing(turn).is_outside,

@@ -1,0 +1,212 @@
+"""Closed letters: what outside content had a part in, as later exchanges of a session see it
+(FLOW F1).
+
+Within the loop that took it in it is read where it came. From then on a model sees its envelope
+alone: a handle, what it is, when it came and how long it is; nothing in that was written by who
+wrote the letter. So no later loop is swayed by it, unless it opens it. An envelope depends on its
+row and nothing else: the history stays the same, byte for byte, from call to call.
+
+What stays as it is: the person's own words, and what the agent wrote before it had read anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC
+from typing import Final
+
+import msgspec
+
+from vigil.contracts import (
+    AttachmentBlock,
+    Block,
+    ExternalBlock,
+    Loop,
+    Row,
+    TaskBlock,
+    TextBlock,
+    TimerBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+
+from .history import Chunk
+from .window import tokens_of_rows
+
+HANDLE: Final = r"[a-z]\d{1,9}"
+"""A letter's place among those of its turn, and the ordinal of that."""
+OPENED_MAX: Final = 4
+"""Letters that one loop opens."""
+SHOWN_ABOVE: Final = "(a file, which is shown above)"
+_PLACES: Final = "abcdefghijklmnopqrstuvwxy"
+_LAST: Final = "z"
+"""Names all letters of a turn that has more than there are places."""
+_POINTS: Final = re.compile(rf"\bopen\s+({HANDLE})\b", re.IGNORECASE)
+
+
+class Opening(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a history a loop is shown as it is."""
+
+    turn: int = 0
+    """Ordinal of the first turn that is; 0: all is, as to loops of older versions."""
+    files: int = 0
+    """Ordinal of the first turn whose files are: they are looked at for longer."""
+    opened: tuple[str, ...] = ()
+    """Handles of the letters that it opened."""
+
+
+ALL: Final = Opening()
+NOTHING: Final = Opening(turn=1 << 62, files=1 << 62)
+
+
+def opening_of(loop: Loop) -> Opening:
+    return Opening(turn=loop.open_from, files=loop.files_from, opened=loop.opened)
+
+
+class Letter(msgspec.Struct, frozen=True, kw_only=True):
+    """One closed letter."""
+
+    handle: str
+    text: str
+
+
+def pointed_at(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the letters that a message of the person's points at.
+
+    >>> pointed_at(["What did it say? Open a12, please.", "open the door"])
+    ('a12',)
+    """
+    found = (match[1].lower() for text in texts for match in _POINTS.finditer(text))
+    return tuple(dict.fromkeys(found))[:OPENED_MAX]
+
+
+def view(chunks: Iterable[Chunk], opening: Opening) -> list[Chunk]:
+    """Return the history as a loop is shown it, chunk by chunk; of some nothing is left."""
+    gone: set[str] = set()
+    return [
+        chunk if chunk.ordinal >= opening.turn else _closed(chunk, gone, opening)[0]
+        for chunk in chunks
+    ]
+
+
+def closed(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
+    """Return chunks of which every letter is closed."""
+    return tuple(chunk for chunk in view(chunks, NOTHING) if chunk.rows)
+
+
+def find(chunks: Sequence[Chunk], handle: str) -> Letter | None:
+    """Return the letter with that handle, if the history still has it."""
+    gone: set[str] = set()
+    letters = (letter for chunk in chunks for letter in _closed(chunk, gone, NOTHING)[1])
+    same = [letter.text for letter in letters if letter.handle == handle]
+    return Letter(handle=handle, text="\n\n".join(same)) if same else None
+
+
+class _Envelopes:
+    """Names the letters of one turn, in their order."""
+
+    def __init__(self, ordinal: int, opening: Opening) -> None:
+        self._ordinal = ordinal
+        self._opening = opening
+        self.letters: list[Letter] = []
+
+    def name(self, text: str) -> str:
+        """Return the handle of the next letter."""
+        place = len(self.letters)
+        handle = f"{_PLACES[place] if place < len(_PLACES) else _LAST}{self._ordinal}"
+        self.letters.append(Letter(handle=handle, text=text))
+        return handle
+
+    def file(self, block: AttachmentBlock) -> Block:
+        """Return a file, or its envelope, if it is no longer looked at."""
+        handle = self.name(SHOWN_ABOVE)
+        if self._ordinal >= self._opening.files or handle in self._opening.opened:
+            return block
+        return TextBlock(
+            text=f"[Letter {handle}: {block.file.unnamed}, attached, not shown any more. "
+            f"open_letter {handle} shows it.]"
+        )
+
+    def close(self, what: str, text: str, row: Row) -> str:
+        """Return the envelope of a text."""
+        handle = self.name(text)
+        return (
+            f"[Letter {handle}: {what}, {row.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC, {len(text)} "
+            f"characters, closed since it may hold words of others. open_letter {handle} shows it.]"
+        )
+
+
+def _closed(chunk: Chunk, gone: set[str], opening: Opening) -> tuple[Chunk, list[Letter]]:
+    """Close what of a chunk outside content had a part in.
+
+    Args:
+        gone: ids of calls that aren't shown any more; those of this chunk are added.
+    """
+    if not (chunk.is_tainted or chunk.is_swayed):
+        return chunk, []
+    envelopes = _Envelopes(chunk.ordinal, opening)
+    rows = tuple(
+        made for row in chunk.rows for made in _row(row, chunk, gone, envelopes) if made.blocks
+    )
+    shown = msgspec.structs.replace(
+        chunk, rows=rows, tokens=tokens_of_rows(rows), is_tainted=False, is_swayed=False
+    )
+    return shown, envelopes.letters
+
+
+def _row(row: Row, chunk: Chunk, gone: set[str], envelopes: _Envelopes) -> Iterator[Row]:
+    if row.role == "assistant":
+        yield _answer(row, gone, envelopes) if chunk.is_swayed else row
+    elif row.source == "tool":
+        yield _results(row, gone, envelopes)
+    else:
+        blocks = tuple(_block(block, row, envelopes) for block in row.blocks)
+        yield msgspec.structs.replace(row, blocks=blocks)
+
+
+def _answer(row: Row, gone: set[str], envelopes: _Envelopes) -> Row:
+    """Close an answer, with the calls in it: their arguments were chosen by who had read."""
+    gone.update(block.id for block in row.blocks if isinstance(block, ToolUseBlock))
+    parts = [text for block in row.blocks if (text := _text_of(block))]
+    if not parts:
+        return msgspec.structs.replace(row, blocks=())
+    envelope = envelopes.close("what you answered", "\n".join(parts), row)
+    # Not as the agent's own words, or it would go on to write envelopes.
+    return Row(role="user", source="tool", blocks=(TextBlock(text=envelope),), at=row.at)
+
+
+def _results(row: Row, gone: set[str], envelopes: _Envelopes) -> Row:
+    kept: list[Block] = []
+    for block in row.blocks:
+        if isinstance(block, ToolResultBlock) and block.tool_use_id not in gone:
+            envelope = envelopes.close("a result", block.content, row)
+            kept.append(msgspec.structs.replace(block, content=envelope))
+        elif isinstance(block, AttachmentBlock) and kept:
+            kept.append(envelopes.file(block))
+    return msgspec.structs.replace(row, blocks=tuple(kept))
+
+
+def _block(block: Block, row: Row, envelopes: _Envelopes) -> Block:
+    match block:
+        case ExternalBlock(event=event) if not event.is_trusted:
+            what, text = f"an event from {event.source}", event.content
+        case TaskBlock() if block.is_tainted:
+            what, text = f"a report ({block.tool})", f"{block.title}\n{block.content}".strip()
+        case TimerBlock(follow_up=follow_up) if follow_up.is_tainted:
+            what, text = "a follow-up of yours", f"{follow_up.reason}\n{follow_up.message or ''}"
+        case AttachmentBlock() if not block.is_trusted:
+            return envelopes.file(block)
+        case _:
+            return block
+    return TextBlock(text=envelopes.close(what, text.strip(), row))
+
+
+def _text_of(block: Block) -> str:
+    match block:
+        case TextBlock(text=text):
+            return text.strip()
+        case ToolUseBlock(name=name, input=given):
+            return f"{name} {msgspec.json.encode(given).decode()}"
+        case _:
+            return ""
