@@ -10,11 +10,14 @@ from msgspec.structs import replace
 
 from services.cortex import core
 from services.cortex.core import Policy
+from services.cortex.core.context.letters import opening_of
+from services.cortex.core.context.window import Window
 from services.cortex.core.mind import report as situation
 from services.cortex.core.profile import OwnersBoard, TemplateRow
 from services.cortex.core.work import tasks
 from services.cortex.profiles import profile_of
-from services.cortex.thought.prompts import Prompts
+from services.cortex.thought.model import Situation
+from services.cortex.thought.prompts import Prompts, under_way
 from tests.cortex.driver import START, Driver, answer, call
 from vigil.contracts import (
     ChildStatus,
@@ -24,6 +27,7 @@ from vigil.contracts import (
     ExternalPayload,
     FollowUp,
     Start,
+    State,
     Task,
     TellPerson,
     Tick,
@@ -60,8 +64,10 @@ class Watched(Driver):
 
         def brain(draft: Any) -> Any:
             state = draft.state
-            parts = (state.follow_ups, state.tasks, state.approvals, state.mind.goals)
-            rows = (*self.history.newest, *draft.rows)
+            self.history.look(opening_of(draft.loop))
+            rows = self.history.rows(draft.rows, Window(context_tokens=10**9))
+            open_ = [one for one in state.tasks.values() if not one.is_tainted]
+            parts = (PROMPTS.situation(self._situation(state)), open_, state.mind.goals)
             self.shown.append(Shown((*self.seen(draft, rows), parts), draft.sway.is_outside))
             return left.pop(0) if left else answer("ok")
 
@@ -72,6 +78,17 @@ class Watched(Driver):
         self.key = "ann:vigil:t1" if profile == "channel" else f"ann:vigil:_{profile}"
         self.shown: list[Shown] = []
         self.standing = OwnersBoard()
+
+    def _situation(self, state: State) -> Situation:
+        return Situation(
+            now=self.now,
+            timezone="UTC",
+            user="ann",
+            agent="vigil",
+            follow_ups=state.follow_ups,
+            autonomy_enabled=True,
+            under_way=under_way(state.tasks.values()),
+        )
 
     def seen(self, draft: Any, rows: Any) -> tuple[Any, ...]:
         return (rows,)

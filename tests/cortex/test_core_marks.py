@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from services.cortex.core import sway as sways
 from services.cortex.core.work import detached, errands, job_record, tasks
-from services.cortex.core.work import requests as open_requests
 from services.delivery import orders
 from services.executor import work
 from services.executor.board import slots
@@ -243,7 +242,7 @@ STAMPED: Final[dict[type, dict[str, Any]]] = {
     BoardTask: {"id": ID, "row": "", "goal": "", "worker": str(KEY), "status": "ready", **OWNED},
     TaskResult: {"by": str(KEY)},
     Approval: {
-        "id": ID, "session_key": str(KEY), "tool": "shell", "reason": "it acts", "risk": "external",
+        "id": ID, "session_key": str(KEY), "tool": "shell", "risk": "external",
     },
     Start: {"parent": "", "call_id": "1f", "root_id": "m1", "root": "", "source": "", **ALONE},
     ExternalPayload: {"source": "hook:ci"},
@@ -283,7 +282,6 @@ WAYS: Final[dict[type, dict[str, Way]]] = {
     },
     Approval: {
         "home": _asked_at_home,
-        "state": lambda one: in_state(lambda draft: open_requests.open_approval(draft, one)),
         "judged": _judged,
         "proposal": lambda one: _home(proposal_of(KEY, replace(one, state="accepted"))),
     },

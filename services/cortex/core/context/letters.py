@@ -192,7 +192,8 @@ def _block(block: Block, row: Row, envelopes: _Envelopes) -> Block:
         case ExternalBlock(event=event) if not event.is_trusted:
             what, text = f"an event from {event.source}", event.content
         case TaskBlock() if block.is_tainted:
-            what, text = f"a report ({block.tool})", f"{block.title}\n{block.content}".strip()
+            what = "what you were told by another session of yours"
+            text = f"{block.tool}: {block.title}\n{block.content}"
         case TimerBlock(follow_up=follow_up) if follow_up.is_tainted:
             what, text = "a follow-up of yours", f"{follow_up.reason}\n{follow_up.message or ''}"
         case AttachmentBlock() if not block.is_trusted:
