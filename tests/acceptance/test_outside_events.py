@@ -66,8 +66,9 @@ async def test_cap_and_cooldown_hold_for_events(world: World) -> None:
     ]
     await ann.exchange("what happened?")
     shown = ["".join(str(b) for b in row.blocks) for row in world.agent.requests[-1].rows]
-    for name in ("one", "too early", "two", "three", "one too many"):
+    for name in ("three", "one too many"):
         assert sum(f"| {name}\\n" in row for row in shown) == 1
+    assert sum("[Letter" in row and "an event from hook:ci" in row for row in shown) == 3
 
 
 async def test_the_person_speaks_first(world: World) -> None:
@@ -161,10 +162,10 @@ async def test_a_gullible_agent_can_not_be_talked_into_an_order(
             ),
         )
         timers = await ann.timers()
-        assert set(timers) == {"mine", "plan"}
-        assert timers["mine"]["message"] == "tea"
-        state = ann.talk.turns[-1].state
-        assert (state.follow_ups["plan"].is_tainted, state.follow_ups["plan"].keep) == (True, False)
+        assert timers.pop("mine")["message"] == "tea"
+        (plan,) = timers
+        made = ann.talk.turns[-1].state.follow_ups[plan]
+        assert (made.message, made.is_tainted, made.keep) == ("look: red", True, False)
         assert ann.talk.texts == [DONE, DONE]
         await world.advance(30)
         assert ann.said_of("look: red").is_tainted

@@ -5,7 +5,6 @@ The model does whatever any text says; the pages, the tools and the services are
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,9 @@ SEND = "box__send"
 
 
 def order(text: str) -> str:
-    return f"do: {SEND} " + json.dumps({"text": text})
+    """Have it say a text which isn't word for word the person's: what is would need no grant."""
+    escaped = f"{text[:-1]}\\u{ord(text[-1]):04x}"
+    return f'do: {SEND} {{"text": "{escaped}"}}'
 
 
 def asked(talk: Talk) -> list[Approval]:

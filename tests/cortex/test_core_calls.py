@@ -390,7 +390,8 @@ def test_a_tainted_result_taints_the_loop() -> None:
     assert turn.state.loop is not None
     assert turn.state.loop.taint
     assert "r" not in turn.state.follow_ups
-    assert turn.state.follow_ups["p"].is_tainted
+    (planned,) = turn.state.follow_ups.values()
+    assert planned.is_tainted
     assert driver.called[1].payload.is_tainted
     assert [a.tool for a in turn.state.approvals.values()] == ["schedule_followup", "send_message"]
     driver.result()

@@ -379,12 +379,11 @@ def test_the_taint_goes_with_the_plans_that_are_made_of_it() -> None:
         )
     )  # fmt: skip
     driver.outside()
-    assert driver.state.follow_ups["a"].is_tainted
-    driver.wait(60)
-    driver.timer("a")
-    assert driver.state.follow_ups["b"].is_tainted
-    driver.wait(60)
-    driver.timer("b")
+    for _ in range(2):
+        ((name, follow_up),) = driver.state.follow_ups.items()
+        assert follow_up.is_tainted
+        driver.wait(60)
+        driver.timer(name)
     assert [(send.payload.text, send.payload.is_tainted) for send in driver.sends] == [
         ("Obeying.", True),
         ("Obeyed.", True),

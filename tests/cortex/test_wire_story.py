@@ -73,7 +73,7 @@ async def told(home: Path, name: str) -> tuple[list[str], list[str]]:
     """Have the story happen by a wire; return its turns, and what went over the wire."""
     home.mkdir()
     sections: dict[str, Any] = {
-        "model": {"main": "wired", "context_tokens": 20_000},
+        "model": {"main": "wired", "context_tokens": 20_400},
         "autonomy": {"cooldown_ms": 0},
         "executor": {"sandbox": "off"},
     }

@@ -17,7 +17,7 @@ from vigil.contracts import (
     Pause,
     Waiting,
 )
-from vigil.contracts.turns import Exchange
+from vigil.contracts.turns import RecentExchange
 
 from . import sway as sways
 from .context import letters
@@ -74,7 +74,7 @@ def begin(
     draft.outcome = "begun"
 
 
-def _gone_on_from(draft: Draft) -> Exchange | None:
+def _gone_on_from(draft: Draft) -> RecentExchange | None:
     """Return the exchange that a message of the person's goes on from, if that holds letters."""
     before = draft.state.exchange
     open_for = timedelta(seconds=draft.policy.letters_open_s)
@@ -96,7 +96,7 @@ def end(draft: Draft, outcome: Outcome | None, *, is_interrupted: bool = False) 
     draft.ended += (*loop.joined, loop.cause.id)
     if not draft.is_aside:
         is_outside = sways.of_loop(loop).is_outside and loop.begun_turn > 0
-        ended = Exchange(
+        ended = RecentExchange(
             begun_turn=loop.begun_turn, files_from=loop.files_from, ended_at=draft.moment.now
         )
         draft.update(exchange=ended if is_outside else None)

@@ -21,7 +21,7 @@ from ..core.context.history import (
     trim,
     without,
 )
-from ..core.context.letters import ALL, Letter, Opening, closed, find, view
+from ..core.context.letters import ALL, ClosedLetter, Opening, closed, find, view
 from ..core.context.window import Measured, Window, tokens_of_rows
 
 
@@ -116,7 +116,7 @@ class History:
         if opening != self._opening:
             self._opening, self._shown = opening, None
 
-    def letter(self, handle: str) -> Letter | None:
+    def letter(self, handle: str) -> ClosedLetter | None:
         """Return a letter, if the history still has it: of the session's own first, then of what
         it began with."""
         began_with = self._inheritance.whole or self._forked

@@ -102,9 +102,9 @@ async def change_person(
 
 
 def _shown(edge: Edge, user: str, found: StoredSettings, told: str = "") -> Response:
-    configured = edge.context.settings.config.person_of(user)
+    person = own.over(edge.context.settings.config.person_of(user), found.own)
     view = PersonView(
-        **asdict(own.over(configured, found.own)),
+        **{name: getattr(person, name) for name in (*own.NAMES, "home_thread")},
         user=user,
         own=tuple(own.values(found.own)),
         changed_at=None if found.own is None else found.own.at,

@@ -165,7 +165,7 @@ class Queued(Record, frozen=True, kw_only=True, array_like=True):
     type: EventType
 
 
-class Exchange(Record, frozen=True, kw_only=True):
+class RecentExchange(Record, frozen=True, kw_only=True):
     """The newest exchange of a session that outside content had a part in."""
 
     begun_turn: int
@@ -269,7 +269,7 @@ class State(Record, frozen=True, kw_only=True):
     queue: tuple[Queued, ...] = ()
     history_from: int = 0
     """Stream sequence of the oldest turn whose rows are still part of the history."""
-    exchange: Exchange | None = None
+    exchange: RecentExchange | None = None
     """The newest exchange, if it holds letters: what goes on from it is shown them."""
     gathering: Gathering | None = None
     """Set while the queue's user messages wait for more; no loop is open then."""

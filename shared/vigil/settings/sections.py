@@ -166,6 +166,8 @@ class Sessions(Section, frozen=True, kw_only=True):
     (SPEC C-1)."""
     status_every_s: PositiveS = 30.0
     """Shortest interval of a worker's reports."""
+    letters_open_s: Annotated[int, msgspec.Meta(ge=0)] = 1800
+    """So long after an exchange you may go on with what it read from outside; later you open it."""
 
 
 class SearchSection(Section, frozen=True, kw_only=True):

@@ -64,7 +64,7 @@ def opening_of(loop: Loop) -> Opening:
     return Opening(turn=loop.open_from, files=loop.files_from, opened=loop.opened)
 
 
-class Letter(msgspec.Struct, frozen=True, kw_only=True):
+class ClosedLetter(msgspec.Struct, frozen=True, kw_only=True):
     """One closed letter."""
 
     handle: str
@@ -95,12 +95,12 @@ def closed(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
     return tuple(chunk for chunk in view(chunks, NOTHING) if chunk.rows)
 
 
-def find(chunks: Sequence[Chunk], handle: str) -> Letter | None:
+def find(chunks: Sequence[Chunk], handle: str) -> ClosedLetter | None:
     """Return the letter with that handle, if the history still has it."""
     gone: set[str] = set()
     letters = (letter for chunk in chunks for letter in _closed(chunk, gone, NOTHING)[1])
     same = [letter.text for letter in letters if letter.handle == handle]
-    return Letter(handle=handle, text="\n\n".join(same)) if same else None
+    return ClosedLetter(handle=handle, text="\n\n".join(same)) if same else None
 
 
 class _Envelopes:
@@ -109,13 +109,13 @@ class _Envelopes:
     def __init__(self, ordinal: int, opening: Opening) -> None:
         self._ordinal = ordinal
         self._opening = opening
-        self.letters: list[Letter] = []
+        self.letters: list[ClosedLetter] = []
 
     def name(self, text: str) -> str:
         """Return the handle of the next letter."""
         place = len(self.letters)
         handle = f"{_PLACES[place] if place < len(_PLACES) else _LAST}{self._ordinal}"
-        self.letters.append(Letter(handle=handle, text=text))
+        self.letters.append(ClosedLetter(handle=handle, text=text))
         return handle
 
     def file(self, block: AttachmentBlock) -> Block:
@@ -137,7 +137,7 @@ class _Envelopes:
         )
 
 
-def _closed(chunk: Chunk, gone: set[str], opening: Opening) -> tuple[Chunk, list[Letter]]:
+def _closed(chunk: Chunk, gone: set[str], opening: Opening) -> tuple[Chunk, list[ClosedLetter]]:
     """Close what of a chunk outside content had a part in.
 
     Args:
