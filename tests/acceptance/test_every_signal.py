@@ -322,7 +322,7 @@ async def _job(person: Person, goal: str, end: str) -> None:
 async def _grants(world: World) -> None:
     """A call that would ask, since an event came in, and that the person allowed beforehand."""
     dan = await world.person("dan:vigil:t1", has_socket=False)
-    site = {"kind": "url", "url": "https://127.0.0.1/"}
+    site = {"kind": "url", "host": "example.invalid", "port": 443}
     body = {"tool": "http_get", "constraints": [site], "holds_for_outside": True}
     assert (await dan.http.post("/api/grants", json=body)).status_code == 201
     event = {
@@ -333,7 +333,7 @@ async def _grants(world: World) -> None:
     answer = await dan.http.post("/api/events", json=event, headers=cloud)
     assert answer.status_code == 202, answer.text
     await dan.talk.until(lambda: dan.talk.said)
-    wish = ask(("http_get", {"url": "https://127.0.0.1/news"}))
+    wish = ask(("http_get", {"url": "https://example.invalid/news"}))
     await dan.exchange(wish.replace("news", "new\\u0073"))  # word for word it would need no grant
 
 
