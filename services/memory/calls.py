@@ -13,15 +13,17 @@ import asyncio
 import contextlib
 from typing import Final
 
+import msgspec
 import structlog
 
 from vigil import crash
 from vigil.bus.bus import Bus, Message
 from vigil.contracts import CallTool, SaveMemory, encode
 from vigil.errors import InvalidInput, NotFound, Unavailable, VigilError, WrongLastSequence
-from vigil.memory.answer_text import Told
+from vigil.memory.answer_text import Told, closed
 from vigil.memory.client import Conflict
 from vigil.memory.operation import operation_of, tools
+from vigil.memory.operations.list import Listed
 from vigil.observe import metrics, spans, trace
 from vigil.runtime import Context
 from vigil.subjects import SessionKey
@@ -157,6 +159,8 @@ class Calls:
     async def _told(self, key: SessionKey, call: CallTool) -> Told:
         question = work.question_of(key, call)
         reply = await self._answering.answer(key.scope, question, via="call")
+        if call.payload.is_closed and isinstance(reply, Listed):
+            reply = msgspec.structs.replace(reply, memories=tuple(map(closed, reply.memories)))
         return operation_of(type(question)).told(reply)
 
     async def _answer(self, key: SessionKey, call: CallTool, told: Told) -> None:

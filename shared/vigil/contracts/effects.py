@@ -95,6 +95,8 @@ class CallToolPayload(Record, frozen=True, kw_only=True):
     of an older version."""
     is_tainted: bool = False
     """Decided by a loop that descends from untrusted content (SPEC X-3)."""
+    is_closed: bool = False
+    """Of memory: what outside content had a part in is told by its envelope (FLOW F-4)."""
     is_named: bool = False
     """Whether the person named what it is about, though content from outside had a part in it."""
     risk: Risk = "read"

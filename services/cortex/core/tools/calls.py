@@ -122,6 +122,7 @@ def call(
     leave: Standing | None = None,
     *,
     is_named: bool = False,
+    is_closed: bool = False,
 ) -> OpenCall:
     """Ask a service to run a call of the open loop: memory, or for `tool` the executor.
 
@@ -129,6 +130,7 @@ def call(
         sway: what had a part in it.
         leave: the standing grant without which a person would be asked.
         is_named: whether the person named what it is about.
+        is_closed: whether memory tells only envelopes of what outside content had a part in.
     """
     loop = draft.loop
     effect_id = loops.call_tool(
@@ -139,6 +141,7 @@ def call(
             input=use.input,
             caused_by=loop.cause.id,
             due_at=due_at(draft, tool),
+            is_closed=is_closed,
             is_named=is_named and sway.is_outside,
             risk="read" if tool is None else tool.risk,
             grant_id="" if leave is None else leave.grant.id,

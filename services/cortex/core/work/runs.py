@@ -1,7 +1,8 @@
 """Runs of a row of the timetable that remember: each knows what those before found (SPEC J-3).
 
 What they found is looked up by the core, before the model is asked, as a call of memory whose
-result the model is shown: so it is marked by trust as any result is, and sways the run if it must.
+result the model is shown. What outside content had a part in is shown as an envelope, so that a run
+begins unswayed: who needs such a finding calls memory itself, and is swayed by it (FLOW F-4).
 What a run says at its end is kept for those after it (`findings`). The row is in the source, so a
 run knows of no other row, and its prompt need not know of any of this.
 """
@@ -42,7 +43,7 @@ def _look_back(draft: Draft, source: str) -> None:
         input={"source": source, "limit": SHOWN},
     )
     draft.row("assistant", "agent", use)
-    asked = calls.call(draft, use, draft.sway)
+    asked = calls.call(draft, use, draft.sway, is_closed=True)
     if isinstance(asked, OpenCall):
         calls.wait(draft, (asked,))
     draft.outcome = "continued"
