@@ -284,7 +284,7 @@ def test_a_run_begins_with_envelopes_of_what_others_found() -> None:
 def test_memory_closes_what_outside_content_had_a_part_in(is_tainted: bool) -> None:
     memory = MemoryView(
         id="1f", type="observation", content=PAGE, importance=0.3, source="cron:r1", created_at=AT,
-        is_tainted=is_tainted, seq=1,
+        is_tainted=is_tainted, seq=1, decayed=0.3,
     )  # fmt: skip
     told = closed_memory(memory)
     assert (PAGE in told.content, told.is_tainted) == (not is_tainted, False)
