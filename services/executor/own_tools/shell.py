@@ -218,7 +218,7 @@ def ending_of(outcome: CommandEnd, timeout_s: float) -> str:
     timeout_s=lambda config: config.executor.shell_timeout_s + END_S,
     profiles=("channel", "worker", "cron", "planner"),
     needs_sandbox=True,
-    aims={"command": "who", "timeout_s": "detail"},
+    aims={"command": "run", "timeout_s": "detail"},
 )
 async def shell(given: Shell, call: Call, means: Means) -> ToolOutput:
     """Run a command. Raises: InvalidInput, Unavailable; see `Commands`."""

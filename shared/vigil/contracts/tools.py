@@ -13,8 +13,8 @@ Risk = Literal["read", "write", "external", "destructive"]
 beyond it; do what can't be undone."""
 RISKS: Final[tuple[Risk, ...]] = ("read", "write", "external", "destructive")
 """The classes, the least first."""
-Aim = Literal["who", "which", "content", "detail"]
-"""What an argument is for (FLOW F-6): whom a call reaches, where it goes or what is run; which
+Aim = Literal["who", "run", "which", "content", "detail"]
+"""What an argument is for (FLOW F-6): whom a call reaches or where it goes; what is run; which
 thing, amount or day it is about; what it says; or nothing that steers (how many, until when)."""
 
 

@@ -297,7 +297,7 @@ class McpServer(Section, frozen=True, kw_only=True):
     """Of its tools."""
     risks: dict[str, Literal["read", "write", "external", "destructive"]] = {}
     """Of single tools."""
-    aims: dict[str, dict[str, Literal["who", "which", "content", "detail"]]] = {}
+    aims: dict[str, dict[str, Literal["who", "run", "which", "content", "detail"]]] = {}
     """Tool -> argument -> what it is for ([approvals.md](../approvals.md)); others are `who`."""
     open: tuple[str, ...] = ()
     """Tools that open an address of the model's choice, beside those with an argument `url`."""

@@ -1,8 +1,8 @@
 """What the arguments of a tool are for. Pure.
 
-An argument says *who* a call reaches, where it goes or what is run; *which* thing, amount or day it
-is about; it is *content*, or a *detail* that steers nothing (how many rows, how long to wait). An
-argument that nobody declared counts as who.
+An argument says *who* a call reaches or where it goes; what is *run*; *which* thing, amount or day
+it is about; it is *content*, or a *detail* that steers nothing (how many rows, how long to wait).
+One that nobody declared counts as who.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ PARTS_MAX: Final = 500
 _WHO: Final = re.compile(
     r"to|cc|bcc|recipients?|attendees?|participants?|invitees?|guests?|users?|members?|channels?"
     r"|address(es)?|emails?|phones?|iban|account|payee|url|uri|href|link|host|domain|endpoint"
-    r"|webhook|command|script|code|query|sql|path|paths|file|folder|directory|repo|repository"
+    r"|webhook|path|paths|file|folder|directory|repo|repository"
     r"|owner|assignees?|share_with|destination|source|target"
 )
+_RUN: Final = re.compile(r"commands?|cmd|script|code|sql|query|expression")
 _WHICH: Final = re.compile(
     r"id|ids|.*_id|.*_ids|name|number|amount|price|total|currency|quantity|date|day|status|state"
     r"|label|labels|tag|tags|version|branch|key|role|permission|visibility"
@@ -126,6 +127,8 @@ def _proposed(name: str, declared: Any) -> Aim:
         return "detail"
     if _CONTENT.fullmatch(name):
         return "content"
+    if _RUN.fullmatch(name):
+        return "run"
     if _WHO.fullmatch(name):
         return "who"
     return "which" if _WHICH.fullmatch(name) else "who"

@@ -75,3 +75,10 @@ NEGATIONS: Final = frozenset(_NEGATIONS.split())
 _TURNS: Final = "but instead rather sondern stattdessen mais sino invece maar mas"
 TURNS: Final = frozenset(_TURNS.split())
 """After one of these, a negation before it counts no more."""
+
+_RUN: Final = """
+    run execute start call do type
+    starte führe rufe exécute lance ejecuta corre esegui lancia voer start execute rode
+"""
+RUN_WORDS: Final = frozenset(_RUN.split())
+"""After one of these stands what is to be run."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Final
 
-from .function_words import FUNCTION_WORDS, NEGATIONS, TURNS
+from .function_words import FUNCTION_WORDS, NEGATIONS, RUN_WORDS, TURNS
 
 LENGTH_MAX: Final = 16_000
 """Characters of a person's words that count. Who says more hands in material, such as a page."""
@@ -76,6 +76,17 @@ class OwnWords:
         value = _plain(value)
         return _names_something(value) and any(self._found(text, value) for text in self.texts)
 
+    def orders(self, command: str) -> bool:
+        """Whether they said to run something: quoted, on lines of its own, or after a word for it.
+
+        >>> said = OwnWords(["Look why it fails, then run make test"])
+        >>> said.orders("make test"), said.orders("Look why it fails")
+        (True, False)
+        """
+        return bool(command.strip()) and any(
+            self._found(text, _plain(command), is_ordered=True) for text in self.texts
+        )
+
     def covers(self, text: str) -> bool:
         """Whether each word of a text that carries meaning is theirs."""
         return not self.foreign_words(text)
@@ -87,13 +98,15 @@ class OwnWords:
 
     # ------------------------------------------------------------ values
 
-    def _found(self, text: str, value: str) -> bool:
-        is_exact = "/" in value or "\\" in value
+    def _found(self, text: str, value: str, *, is_ordered: bool = False) -> bool:
+        is_exact = is_ordered or "/" in value or "\\" in value
         where, what = (text, value) if is_exact else (text.casefold(), value.casefold())
         start = where.find(what)
         while start >= 0:
             end = start + len(what)
-            if _begins(where, start) and _ends(where, end) and not _is_denied(where, start):
+            is_whole = _begins(where, start) and _ends(where, end)
+            is_told = not is_ordered or _is_told_to_run(where, start, end)
+            if is_whole and is_told and not _is_denied(where, start):
                 return True
             start = where.find(what, start + 1)
         return False
@@ -160,6 +173,17 @@ def _ends(text: str, end: int) -> bool:
     if len(rest) < len(text) - end:
         return not rest or rest[0].isspace() or rest[0] in _CLOSING
     return not rest or rest[0].isspace() or rest[0] in _CLOSING
+
+
+def _is_told_to_run(text: str, start: int, end: int) -> bool:
+    before, after = text[:start].rstrip(" \t"), text[end : end + 1]
+    if before.endswith(("`", '"', "'", "“", "„", "«")) and after in ("`", '"', "'", "”", "“", "»"):
+        return True
+    is_line = not before or before.endswith("\n")
+    if is_line and (not after or after == "\n"):
+        return True
+    words = [_bare(match.group()) for match in _WORD.finditer(before)]
+    return bool(words) and words[-1] in RUN_WORDS
 
 
 def _is_denied(text: str, at: int) -> bool:

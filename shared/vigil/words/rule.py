@@ -4,7 +4,7 @@
 A call may run without leave if
 
 1. each *who* is in the person's words, word for word, or in the address book, which no result
-   fills;
+   fills; what is *run* is in their words as something to run;
 2. each *which* is in their words, or is one whole field of a structured result of the same server;
 3. at least one of these is from their words or from the book;
 4. where a *who* is only in the book, the content is the person's own words;
@@ -152,10 +152,11 @@ def judge(
         return Judgement(foreign=much, others=much)
     chosen = [one for one in parts if not one.is_default]
     who, which, content = (
-        [one for one in chosen if one.aim == aim] for aim in ("who", "which", "content")
+        [one for one in chosen if one.aim in aims]
+        for aims in (("who", "run"), ("which",), ("content",))
     )
     named = [one for one in who if _is_named(one, said, book)]
-    booked = [one for one in who if one not in named and book.has(str(one.value))]
+    booked = [one for one in who if one not in named and _is_booked(one, book)]
     spoken = [one for one in which if _is_spoken(one, said)]
     worded = [one for one in content if _is_covered(one, said)]
     found = [_foreign(one, "unnamed") for one in who if one not in named and one not in booked]
@@ -178,7 +179,13 @@ def judge(
 
 
 def _is_named(part: Argument, said: OwnWords, book: Book) -> bool:
+    if part.aim == "run":
+        return isinstance(part.value, str) and said.orders(part.value)
     return _is_said(part, said) or book.is_named(str(part.value), said)
+
+
+def _is_booked(part: Argument, book: Book) -> bool:
+    return part.aim == "who" and book.has(str(part.value))
 
 
 def _is_spoken(part: Argument, said: OwnWords) -> bool:
