@@ -1,4 +1,4 @@
-"""What the person's own words cost a call, and what closed letters save in tokens. No service runs."""
+"""What the person's own words cost a call, and what closed letters save; no service runs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ PAGES: Final = 10
 PAGE: Final = "The port of Basel is closed to ships until the water falls below its mark. " * 100
 AT: Final = datetime(2026, 11, 28, 7, tzinfo=UTC)
 SAID: Final = (
-    "Thanks. Read the page about the port again, and send a summary of what it says on ships, in two "
-    "or three sentences, to ben@example.org; tell him that I'm back on Monday and that he may call."
+    "Thanks. Read the page about the port again, and send a summary of what it says on ships, in "
+    "two or three sentences, to ben@example.org; tell him that I'm back on Monday and that he may call."
 )
 
 
