@@ -26,7 +26,7 @@ PAGE: Final = "The port of Basel is closed to ships until the water falls below 
 AT: Final = datetime(2026, 11, 28, 7, tzinfo=UTC)
 SAID: Final = (
     "Thanks. Read the page about the port again, and send a summary of what it says on ships, in "
-    "two or three sentences, to ben@example.org; tell him that I'm back on Monday and that he may call."
+    "two or three sentences, to ben@example.org; tell him that I'm back on Monday."
 )
 
 

@@ -109,13 +109,13 @@ async def test_what_delivery_voided_is_not_shown_as_said(
 
     model.behave = behave
     talk = await Talk.open(stack, "ann:vigil:t1")
-    await talk.ended(await talk.outside("blue"))
+    await talk.ended(await talk.outside("blue", is_trusted=True))
     await talk.until(lambda: len(talk.said) == 2)
     await talk.ended(await talk.say("one"))
     await talk.until(lambda: len(talk.said) == 3)
     assert "in words" in shown(model.requests[-1])
     await stack.stop("delivery")
-    await talk.ended(await talk.outside("red"))
+    await talk.ended(await talk.outside("red", is_trusted=True))
     await talk.ended(await talk.say("two"))
     assert shown(model.requests[-1]).count("in words") == 1, "what was said stays, the rest goes"
     assert shown(model.requests[-1]).count("Not sent") == 1
