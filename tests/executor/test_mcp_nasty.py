@@ -304,6 +304,8 @@ async def test_broken_servers_disturb_no_other(tmp_path: Path) -> None:
         ("import sys; sys.stderr.write('Error: \\x1b[31mno key\\nat x\\n\\nNode.js v24\\n')",
          "Error: [31mno key"),
         ("import sys; print('x' * 9000, file=sys.stderr)", "x" * 200),
+        ("bytearray(2 << 30)", "MemoryError (the memory of each process is limited by "
+         "executor.memory_bytes_max)"),
     ],
 )  # fmt: skip
 async def test_a_crash_tells_its_reason(tmp_path: Path, program: str, reason: str) -> None:

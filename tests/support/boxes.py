@@ -12,7 +12,7 @@ import pytest
 
 from services.executor.sandbox.box import CommandLimits, Kind, Sandbox, environment_of
 from services.executor.sandbox.choice import sandbox_of, why_not
-from services.executor.sandbox.commands import CommandEnd, run
+from services.executor.sandbox.commands import CommandEnd, CommandWatch, run
 from services.executor.sandbox.users import ROOT_TRIES_AS
 
 KINDS: Final = ("bubblewrap", "landlock")
@@ -30,6 +30,7 @@ class Boxes:
         self, command: str, *, timeout_s: float = 20.0, output_bytes_max: int = 16384,
         network: bool = False, limits: CommandLimits | None = None,
         env: dict[str, str] | None = None, folders: tuple[Path, ...] = (), uid: int | None = UID,
+        watch: CommandWatch | None = None,
     ) -> CommandEnd:  # fmt: skip
         """Run a command of bash in the box."""
         argv = self.sandbox.argv_of(
@@ -38,7 +39,7 @@ class Boxes:
         )  # fmt: skip
         return await run(
             argv, environment_of(env, workspace=self.workspace), kind=self.sandbox.kind,
-            timeout_s=timeout_s, output_bytes_max=output_bytes_max,
+            timeout_s=timeout_s, output_bytes_max=output_bytes_max, watch=watch,
         )  # fmt: skip
 
 

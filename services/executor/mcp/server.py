@@ -21,8 +21,11 @@ from vigil.words.rule import fields_of
 
 from ..pairs import read
 from ..sandbox.choice import Choice
+from ..sandbox.commands import Watches
+from ..sandbox.memory import SERVER_S as LOOK_S
+from ..sandbox.memory import MemoryWatch
 from ..tools.source import Call, Registrar, ToolOutput
-from ..workspace.disk import SERVER_S, Disk, Guard
+from ..workspace.disk import SERVER_S, Disk
 from . import pins as pins_of
 from . import tools as tools_of
 from .connection import McpConnection, McpRefusal, McpUnclear, Wire
@@ -115,13 +118,14 @@ class ServerTools:
         self._loans = Loans(self.config, self._context.settings)
         return StdioWire(program, _ProgramLog(self.name), on_end, self._loans.running, self._guard)
 
-    def _guard(self) -> Guard:
+    def _guard(self) -> Watches:
         """Return what looks after its program. Blocks. Raises: Unavailable, there is no room."""
         folder = workspace_of(self._context.settings.home, self.name)
         allowance = self._room.allowance(folder)
         if allowance.why_not:
             raise Unavailable(f"{folder}: {allowance.why_not}")
-        return self._room.guard(folder, allowance, self._choice.kind, SERVER_S)
+        memory = MemoryWatch(self._context.settings.config.executor.memory_bytes_max, LOOK_S)
+        return Watches(self._room.guard(folder, allowance, self._choice.kind, SERVER_S), memory)
 
     def _endpoint(self) -> McpEndpoint:
         url = self.config.url

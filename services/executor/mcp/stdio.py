@@ -25,6 +25,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 
 from ..sandbox.commands import CommandWatch
+from ..sandbox.memory import hint_of
 from .pace import DEAF, Pace, Unheard
 from .schemas import visible
 
@@ -86,7 +87,9 @@ class StdioWire:
     def problem(self) -> str:
         """Why the connection is no more; empty: it is, or nobody knows."""
         last = last_words(self._last) if self._has_ended else ""
-        return f"{self._problem}: {last}" if last else self._problem
+        told = f"{self._problem}: {last}" if last else self._problem
+        hint = hint_of("\n".join(self._last)) if self._has_ended else ""
+        return f"{told} ({hint})" if hint else told
 
     @contextlib.asynccontextmanager
     async def connect(self) -> AsyncIterator[Streams]:

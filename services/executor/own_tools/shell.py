@@ -18,7 +18,8 @@ from vigil.grants.command import parse
 from vigil.settings.sections import Executor
 
 from ..sandbox.box import CommandLimits, Sandbox, environment_of
-from ..sandbox.commands import FLOOD_BYTES, CommandEnd, run
+from ..sandbox.commands import FLOOD_BYTES, CommandEnd, Watches, run
+from ..sandbox.memory import MemoryWatch, hint_of
 from ..tools.declaration import Means, tool
 from ..tools.source import Call, ToolOutput
 from ..workspace.disk import Allowance, Disk
@@ -132,7 +133,10 @@ class Commands:
                 kind=self._sandbox.kind,
                 timeout_s=timeout_s,
                 output_bytes_max=output_bytes_max,
-                watch=self._room.guard(workspace.folder, allowance, self._sandbox.kind),
+                watch=Watches(
+                    self._room.guard(workspace.folder, allowance, self._sandbox.kind),
+                    MemoryWatch(self._settings.memory_bytes_max),
+                ),
             )
         finally:
             has_seen = await asyncio.to_thread(marks.end, running)
@@ -210,6 +214,8 @@ def ending_of(outcome: CommandEnd, timeout_s: float) -> str:
     code = outcome.exit_code or 0
     if reason := _SIGNALS.get(code):
         return f"exit code {code}: it {reason}"
+    if code and (hint := hint_of(outcome.output)):
+        return f"exit code {code}: {hint}"
     return f"exit code {code}" if code else ""
 
 

@@ -42,8 +42,8 @@ class CommandLimits(msgspec.Struct, frozen=True, kw_only=True):
     cpu_s: int | None = None
     """Processor seconds; None: whoever starts it watches the clock alone."""
     memory_bytes: int = 1024**3
-    """Of memory that is written to. Of addresses, which some runtimes reserve and never use, four
-    times as much."""
+    """Of memory that a process may write to and doesn't share. Addresses, which some runtimes
+    reserve by the gigabyte and never use, don't count."""
     processes: int = 64
     """Threads count, too. Under Landlock, beyond those that the user has at the start."""
     file_bytes: int = 256 * 1024 * 1024

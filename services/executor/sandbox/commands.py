@@ -34,12 +34,37 @@ Ended = Literal["exit", "timeout", "flood", "stopped"]
 class CommandWatch(Protocol):
     """Looks after a command while it runs."""
 
-    why: str
-    """Why the command has to end; empty: it need not."""
+    @property
+    def why(self) -> str:
+        """Why the command has to end; empty: it need not."""
+        ...
 
     async def watch(self, pid: int) -> str:
         """Wait until the command of that process has to end; return why."""
         ...
+
+
+class Watches:
+    """Several that look after the same command; the first that wants its end gets it."""
+
+    def __init__(self, *watches: CommandWatch) -> None:
+        self._watches = watches
+
+    @property
+    def why(self) -> str:
+        return next((watch.why for watch in self._watches if watch.why), "")
+
+    async def watch(self, pid: int) -> str:
+        tasks = [asyncio.ensure_future(watch.watch(pid)) for watch in self._watches]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()  # a bug there must not look like an end
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        return self.why
 
 
 class CommandEnd(msgspec.Struct, frozen=True, kw_only=True):

@@ -245,7 +245,7 @@ class Executor(Section, frozen=True, kw_only=True):
     output_bytes_max: Annotated[int, msgspec.Meta(ge=1024, le=160 * 1024)] = 64 * 1024
     """Per result; the rest is cut."""
     memory_bytes_max: Annotated[int, msgspec.Meta(ge=64 * 1024 * 1024)] = 1024**3
-    """Per process of a command."""
+    """Per process of a command or MCP server, of what it uses, not of what it reserves."""
     processes_max: Annotated[int, msgspec.Meta(ge=4)] = 64
     """Per command."""
     file_bytes_max: Annotated[int, msgspec.Meta(ge=1024)] = 256 * 1024 * 1024

@@ -8,8 +8,6 @@ import resource
 
 from . import kernel
 
-ADDRESSES = 4
-"""Times the memory: some runtimes reserve much more than they ever write to."""
 CAP_DAC_READ_SEARCH = 2
 PR_SET_KEEPCAPS = 8
 PR_CAP_AMBIENT = 47
@@ -29,7 +27,11 @@ def yield_to_others() -> None:
 
 
 def set_limits(limits: dict[str, int], uid: int | None, *, is_shared: bool) -> None:
-    """Set the limits. `is_shared`: the user's other processes count against theirs."""
+    """Set the limits. `is_shared`: the user's other processes count against theirs.
+
+    None on addresses (RLIMIT_AS): those are reserved, not used, and `sandbox/memory.py` looks at
+    what is used.
+    """
     memory = limits["memory_bytes"]
     processes = limits["processes"]
     if is_shared:
@@ -38,7 +40,6 @@ def set_limits(limits: dict[str, int], uid: int | None, *, is_shared: bool) -> N
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_CPU: limits.get("cpu_s"),
         resource.RLIMIT_DATA: memory,
-        resource.RLIMIT_AS: memory * ADDRESSES,
         resource.RLIMIT_NPROC: processes,
         resource.RLIMIT_FSIZE: limits["file_bytes"],
         resource.RLIMIT_NOFILE: limits["files_open"],
