@@ -1,16 +1,14 @@
 """How the program of a server is started: its command line, its folders, its variables.
 
 It sees the system's programs, a folder of its own, the folders that the configuration names, and of
-the rest of the machine its own code: a virtual environment, the outermost ``node_modules``, the
-folder with the package's manifest, or else the file itself, always read-only. Nothing is shown
-because it is near: who names a script in their home shows that file.
+the rest of the machine its own code and what runs that (:mod:`.code`), always read-only. Nothing is
+shown because it is near: who names a script in their home shows that file.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -19,16 +17,14 @@ from vigil.settings.config import Settings
 from vigil.settings.sections import McpServer
 
 from ..pairs import read
-from ..sandbox.box import SYSTEM, CommandLimits, Sandbox, environment_of, search_path
+from ..sandbox.box import CommandLimits, Sandbox, environment_of, search_path
+from .code import code_of
 from .stdio import Program
 
-MANIFESTS: Final = ("package.json", "pyproject.toml")
 DATA: Final = {"MEMORY_FILE_PATH": "memory.jsonl"}
 """Variables by which servers are told where their data goes, and the file in their own folder that
 they name unless the configuration says otherwise. By itself the reference memory server writes
 beside its code, which is read-only."""
-LEVELS_MAX: Final = 2
-"""How far above a script its package's manifest is looked for."""
 
 
 def workspace_of(home: Path, server: str) -> Path:
@@ -48,14 +44,16 @@ def program_of(name: str, config: McpServer, settings: Settings, sandbox: Sandbo
     folders = {folder: _folder(folder, settings) for folder in config.folders}
     args = [str(folders.get(arg, _unlinked(arg))) for arg in config.args]
     readable = [_folder(folder, settings) for folder in config.folders_read]
-    readable += _code((command, *args), settings.home)
-    variables = variables_of(config, workspace, settings.home)
+    variables = {"PATH": path_of(command)} | variables_of(config, workspace, settings.home)
+    code = code_of((command, *args), settings.home, variables["PATH"])
+    readable += code.shown
     limits = settings.config.executor
     argv = sandbox.argv_of(
         [command, *args],
         workspace=workspace,
         folders=list(folders.values()),
         readable=list(dict.fromkeys(readable)),
+        links=code.links,
         network=config.network,
         env=variables,
         limits=CommandLimits(
@@ -74,6 +72,13 @@ def variables_of(config: McpServer, workspace: Path, home: Path) -> dict[str, st
     return data | config.env | read("env_file", home, config.env_file, "=")
 
 
+def path_of(command: str) -> str:
+    """Return where a program looks for others: first where it lies itself, such as `npx`, whose
+    `node` is that of its own version."""
+    mine, known = str(Path(command).parent), search_path()
+    return known if mine in known.split(":") else f"{mine}:{known}"
+
+
 def _command(command: str) -> str:
     """Return the program's path; symbolic links of its folder followed, its own kept.
 
@@ -88,7 +93,7 @@ def _command(command: str) -> str:
 def _unlinked(path: str) -> str:
     """Return an absolute path without symbolic links in its folder, anything else as it is."""
     folder, name = os.path.split(path)
-    return os.path.join(os.path.realpath(folder), name) if path.startswith("/") else path  # noqa: PTH118
+    return f"{os.path.realpath(folder).rstrip('/')}/{name}" if path.startswith("/") else path
 
 
 def _folder(text: str, settings: Settings) -> Path:
@@ -105,48 +110,3 @@ def _folder(text: str, settings: Settings) -> Path:
     if is_inside or home.is_relative_to(folder):
         raise ConfigError(f"folders: {text!r} would show Vigil's own home, with its keys")
     return folder
-
-
-def _code(line: Iterable[str], home: Path) -> list[Path]:
-    """Return what of the machine the program needs to see of itself.
-
-    Of the command and the first file that it is given, the whole package; of other files, the file.
-    """
-    shown: list[Path] = []
-    packages = 2
-    for word in line:
-        path = Path(word)
-        if not path.is_absolute() or not path.is_file():
-            continue
-        for place in dict.fromkeys((path, path.resolve())):
-            package = _package_of(place, home) if packages > 0 else place
-            if not _is_system(package):
-                shown.append(package)
-        packages -= 1
-    return shown
-
-
-def _is_system(path: Path) -> bool:
-    return any(path.is_relative_to(folder) for folder in SYSTEM)
-
-
-def _package_of(file: Path, home: Path) -> Path:
-    """Return the folder that holds a program's code and no more, or the file itself."""
-    above = list(file.parents)
-    outermost = [folder for folder in above if folder.name == "node_modules"]
-    if outermost:
-        return outermost[-1]
-    if (file.parent.parent / "pyvenv.cfg").is_file():
-        return file.parent.parent
-    for folder in _own(above[:LEVELS_MAX], home):
-        if any((folder / manifest).is_file() for manifest in MANIFESTS):
-            return folder
-    return file
-
-
-def _own(folders: Iterable[Path], home: Path) -> Iterator[Path]:
-    """Yield folders that hold neither Vigil's home nor a person's."""
-    for folder in folders:
-        if home.is_relative_to(folder) or Path.home().is_relative_to(folder):
-            return
-        yield folder

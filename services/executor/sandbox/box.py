@@ -59,6 +59,8 @@ class Box(msgspec.Struct, frozen=True, kw_only=True):
     """More folders that it may read and write, under their own paths."""
     readable: tuple[Path, ...] = ()
     """Folders and files that it may read, under their own paths."""
+    links: tuple[tuple[Path, str], ...] = ()
+    """Symbolic links on the way to what it may read, and what they say."""
     network: bool = False
     """Whatever this machine reaches, this machine's own ports among it."""
     variables: tuple[str, ...] = ()
@@ -86,6 +88,7 @@ class Sandbox:
         workspace: Path,
         folders: Sequence[Path] = (),
         readable: Sequence[Path] = (),
+        links: Sequence[tuple[Path, str]] = (),
         network: bool = False,
         env: Mapping[str, str] | None = None,
         limits: CommandLimits | None = None,
@@ -106,6 +109,7 @@ class Sandbox:
                 workspace=workspace.resolve(),
                 folders=tuple(folder.resolve() for folder in folders),
                 readable=tuple(path.resolve() for path in readable),
+                links=tuple(links),
                 network=network,
                 variables=tuple(sorted(env or ())),
                 limits=limits or CommandLimits(),

@@ -79,11 +79,15 @@ def _files(box: Box) -> list[str]:
         *("--proc", "/proc", "--dev", "/dev"),
         *_temporary("/tmp"),  # noqa: S108
         *_temporary("/dev/shm"),  # noqa: S108
-        *_parents([*map(Path, shown), *box.readable, *box.folders, box.workspace, python_folder()]),
+        *_parents(
+            [*map(Path, shown), *box.readable, *box.folders, box.workspace, python_folder()]
+            + [link for link, _ in _links(box)]
+        ),
         *(word for path in shown for word in ("--ro-bind-try", path, path)),
         *_bound("--ro-bind", _outside_of_system((python_folder(),))),
         *("--ro-bind", str(LAUNCH), f"{INSIDE}/{LAUNCH.name}"),
         *_bound("--ro-bind", box.readable),
+        *(word for link, target in _links(box) for word in ("--symlink", target, str(link))),
         *_bound("--bind", box.folders),
         *_bound("--bind", (box.workspace,)),
         *("--remount-ro", "/dev", "--remount-ro", "/"),
@@ -113,6 +117,16 @@ def _parents(paths: Iterable[Path]) -> list[str]:
 
 def _bound(how: str, paths: Iterable[Path]) -> list[str]:
     return [word for path in paths for word in (how, str(path), str(path))]
+
+
+def _links(box: Box) -> list[tuple[Path, str]]:
+    """Return the links that are made: those in what is shown are there already."""
+    shown = (*map(Path, SYSTEM), python_folder(), *box.readable, *box.folders, box.workspace)
+    return [
+        (link, target)
+        for link, target in box.links
+        if not any(link.is_relative_to(path) for path in shown)
+    ]
 
 
 def _outside_of_system(paths: Iterable[Path]) -> list[Path]:

@@ -60,8 +60,19 @@ def become(plan: LaunchPlan) -> None:
     try:
         os.execvpe(plan.command[0], plan.command, environ)
     except OSError as error:
-        print(f"{plan.command[0]}: {error.strerror}", file=sys.stderr, flush=True)
+        print(f"{plan.command[0]}: {_reason(plan.command[0], error)}", file=sys.stderr, flush=True)
         os._exit(NOT_FOUND)
+
+
+def _reason(program: str, error: OSError) -> str:
+    """Say why a program could not be started; the kernel says "No such file" of its runner, too."""
+    try:
+        with open(program, "rb") as file:
+            line = file.read(256).partition(b"\n")[0].decode("utf-8", "replace")
+    except OSError:
+        return str(error.strerror)
+    what = line[2:].strip() if line.startswith("#!") else "its loader"
+    return f"it is there, but what runs it can't be: {what}: {error.strerror}"
 
 
 def _restrictions(plan: LaunchPlan) -> list[Callable[[], None]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import sys
 from datetime import UTC, datetime
 from functools import partial
@@ -22,7 +23,7 @@ import typer
 from vigil import distribution
 from vigil.contracts import HeldTool, Pin, Pins, Shelf, Tool, decode_pins, decode_shelf
 from vigil.errors import ConfigError, VigilError
-from vigil.local import system
+from vigil.local import command_lines, system
 from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.settings.sections import McpServer
@@ -286,9 +287,10 @@ def add(
 ) -> Result:
     """Add a server to vigil.toml. A running Vigil takes it up by itself."""
     settings = config.load()
+    line = command_lines.resolved(command) if command else []
     wanted: dict[str, Any] = {
-        "command": command[0] if command else "",
-        "args": command[1:] if command else [],
+        "command": line[0] if line else "",
+        "args": line[1:],
         "url": url,
         "env": dict(map(_pair, env or ())),
         "env_file": _file("--env-file", env_file),
@@ -305,6 +307,9 @@ def add(
         f"[mcp.{name}] is in {settings.file}; `vigil mcp servers` shows its state, and "
         f"`vigil mcp aims {name}` proposes what its tools' arguments are for"
     )
+    if line:
+        found = "It runs" if Path(line[0]).is_absolute() else "No such program here yet:"
+        text += f"\n{found} {output.printable(shlex.join(line))}"
     return _changed(settings, name, text)
 
 
