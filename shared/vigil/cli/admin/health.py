@@ -19,9 +19,9 @@ app = CommandLine(
 COLUMNS: Final = (
     Column("NAME", "name"),
     Column("STATE", lambda one: one["state"].replace("_", " ")),
-    Column("SINCE", lambda one: one["opened_at"] or one["changed_at"], is_instant=True),
+    Column("SINCE", lambda one: one.get("opened_at") or one["changed_at"], is_instant=True),
     Column("UNTIL", "until", is_instant=True),
-    Column("REASON", lambda one: tables.short(one["reason"])),
+    Column("REASON", lambda one: tables.short(one.get("reason", ""))),
 )
 
 
