@@ -26,8 +26,9 @@ from vigil import __version__
 from vigil.errors import Unavailable, VigilError
 from vigil.worker.backoff import Backoff
 
+from .ended import SESSION_ENDED
 from .tools import shortened
-from .web import LOST, OURS, UNREACHABLE
+from .web import GONE, LOST, OURS, UNREACHABLE
 
 log = structlog.get_logger("vigil.executor.mcp")
 for _name in ("mcp.client", "mcp.shared.jsonrpc_dispatcher"):
@@ -70,6 +71,10 @@ class McpUnclear(VigilError):
     """A call was sent, and nobody knows whether it was done."""
 
 
+class McpSessionEnded(Unavailable):
+    """A call was refused because its session is no more: it surely did not run."""
+
+
 class McpRefusal(VigilError):
     """The server refused a call, or its answer can't be used. The text is partly the server's."""
 
@@ -92,18 +97,34 @@ class McpConnection:
         self._client: Client | None = None
         self._has_ended = False
         self._is_stopping = False
+        self._was_connected = False
         self._news = asyncio.Event()
+        self._is_tried = asyncio.Event()
+        """Whether it has been tried to connect since the last connection ended."""
 
     # ------------------------------------------------------------ calls
 
     async def call(self, tool: str, arguments: dict[str, Any], timeout_s: float) -> Any:
         """Call a tool, once -> its result (`CallToolResult`).
 
+        If it did not run since the session had ended, it's called in the next one.
+
         Raises:
             Unavailable: it surely did not run.
             Unclear: nobody knows.
             Refusal: the server said no, or something that isn't an answer.
         """
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + timeout_s
+        try:
+            return await self._call(tool, arguments, timeout_s)
+        except McpSessionEnded:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(until_s):
+                    await self._is_tried.wait()
+        return await self._call(tool, arguments, max(0.0, until_s - loop.time()))
+
+    async def _call(self, tool: str, arguments: dict[str, Any], timeout_s: float) -> Any:
         client = self._client
         if client is None or self._has_ended:
             raise Unavailable("it is not connected")  # the reason may be in the server's words
@@ -134,10 +155,12 @@ class McpConnection:
         """
         code, text = error.error.code, shortened(error.error.message, 2000)
         is_ours = error.error.data == OURS
-        if code == types.HEADER_MISMATCH or text == "Session terminated":
-            self._has_ended = self._has_ended or code != types.HEADER_MISMATCH
+        if code == GONE and is_ours:
+            self._ended()
+            return McpSessionEnded(SESSION_ENDED)
+        if code == types.HEADER_MISMATCH:
             self._look()
-            return Unavailable("its session ended")
+            return Unavailable(SESSION_ENDED)
         if code == UNREACHABLE and is_ours:
             self._look()
             return Unavailable(text)
@@ -160,6 +183,7 @@ class McpConnection:
         """
         self._is_stopping = True
         self._ended()
+        self._is_tried.set()
 
     async def run(self) -> None:
         """Connect, again and again, until cancelled."""
@@ -167,7 +191,7 @@ class McpConnection:
         failed = 0
         while not self._is_stopping:
             begun = loop.time()
-            self._has_ended = False
+            self._has_ended = self._was_connected = False
             wire: Wire | None = None
             try:
                 wire = self._open(self._ended)
@@ -176,6 +200,8 @@ class McpConnection:
                 reason = (wire and wire.problem) or _words(error)
             finally:
                 self._client = None
+            if not self._was_connected:
+                self._is_tried.set()
             failed = 1 if loop.time() - begun > STEADY_S else failed + 1
             problem = f"not connected: {reason}"
             log.warning(
@@ -187,6 +213,7 @@ class McpConnection:
 
     def _ended(self) -> None:
         self._has_ended = True
+        self._is_tried.clear()
         self._news.set()
 
     async def _hold(self, wire: Wire) -> None:
@@ -200,11 +227,14 @@ class McpConnection:
             await self._list(client)
             patience.reschedule(None)
             self._client = client
+            self._was_connected = True
+            self._is_tried.set()
             listening = asyncio.create_task(self._subscribe(client))
             try:
                 await self._tend(client)
             finally:
                 self._client = None
+                self._is_tried.clear()
                 await _ended(listening)
 
     async def _tend(self, client: Client) -> None:

@@ -24,6 +24,7 @@ from vigil.net.client import guarded_client, why_failed
 from vigil.net.guard import GuardedTransport, Resolve
 from vigil.net.ssrf import RequestRefused, Rules
 
+from .ended import REFUSAL_BYTES_MAX, SESSION_ENDED, is_session_gone
 from .pace import DEAF, Pace, Unheard
 from .stdio import MESSAGE_BYTES_MAX
 
@@ -31,6 +32,8 @@ UNREACHABLE: Final = -32901
 """Our code for: nothing was sent."""
 LOST: Final = -32902
 """Our code for: it was sent, and there is no answer."""
+GONE: Final = -32903
+"""Our code for: it was refused, since its session is no more."""
 OURS: Final = secrets.token_hex(16)
 """Comes with an error of our own making: a server may use the same codes, with its own words."""
 SIGN_IN: Final = (
@@ -119,10 +122,25 @@ class Outlet(httpx2.AsyncBaseTransport):
         if request.method == "POST":  # a server need not offer the others
             self.unheard.heard()
             self.problem = _refused(response.status_code) if response.is_error else ""
+            if "mcp-session-id" in request.headers and response.status_code in (400, 404):
+                return await self._of_session(request, response)
         is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
         kind = _Bounded if not is_stream else _Paced
         response.stream = kind(response.stream, self.pace)
         return response
+
+    async def _of_session(
+        self, request: httpx2.Request, response: httpx2.Response
+    ) -> httpx2.Response:
+        """Tell a session that is no more from a call that was refused."""
+        try:
+            body = await _beginning(response, REFUSAL_BYTES_MAX)
+        except (httpx2.HTTPError, OSError) as error:
+            return self._failed(request, LOST, why_failed(error), error)
+        if is_session_gone(response.status_code, body):
+            return self._failed(request, GONE, SESSION_ENDED, None)
+        kind = response.headers.get("content-type", "")
+        return httpx2.Response(response.status_code, headers={"content-type": kind}, content=body)
 
     def _failed(
         self, request: httpx2.Request, code: int, reason: str, error: Exception | None
@@ -204,6 +222,18 @@ class _Bounded(_Paced):
             if size > MESSAGE_BYTES_MAX:
                 raise httpx2.StreamError(f"it sent more than {MESSAGE_BYTES_MAX} bytes")
             yield chunk
+
+
+async def _beginning(response: httpx2.Response, bytes_max: int) -> bytes:
+    body = b""
+    try:
+        async for chunk in response.aiter_raw():
+            body += chunk
+            if len(body) >= bytes_max:
+                break
+    finally:
+        await response.aclose()
+    return body[:bytes_max]
 
 
 def _refused(status: int) -> str:
