@@ -106,7 +106,8 @@ async def test_the_everything_server_over_stdio(
         resource = await found.call(
             "every__get-resource-reference", resourceType="Text", resourceId=1
         )
-        assert "[a resource, not shown: demo://resource/dynamic/text/1" in resource.content
+        assert "[the resource demo://resource/dynamic/text/1, text/plain]\n" in resource.content
+        assert "This is a plaintext resource created at" in resource.content
         links = await found.call("every__get-resource-links", count=2)
         assert links.content.count("[a resource: ") == 2
         weather = await found.call("every__get-structured-content", location="New York")

@@ -263,9 +263,18 @@ def test_results_are_told_as_text() -> None:
             types.ImageContent(type="image", data="no Base64!", mime_type="image/png"),
             types.AudioContent(type="audio", data="QUI=", mime_type="audio/wav"),
             types.ResourceLink(type="resource_link", name="log", uri="file:///var/log"),
+            types.ResourceLink(
+                type="resource_link",
+                name="log",
+                title="The log",
+                uri="file:///log",
+                size=7,
+                mime_type="text/plain",
+                description="What happened.\u200b",
+            ),
             types.EmbeddedResource(
                 type="resource",
-                resource=types.TextResourceContents(uri="demo:1", text="secret words"),
+                resource=types.TextResourceContents(uri="demo:1", text="some\nwords"),
             ),
         ],
         structured_content={"n": 1},
@@ -284,14 +293,22 @@ def test_results_are_told_as_text() -> None:
         "[an image, image/png, 7 bytes, not shown: there are more than 4]",
         "[a sound, audio/wav, 2 bytes, not shown]",
         "[a resource: log, file:///var/log, of no type]",
-        "[a resource, not shown: demo:1, of no type, 12 characters]",
+        "[a resource: The log (log), file:///log, text/plain, 7 bytes: What happened.]",
+        "[the resource demo:1, of no type]",
+        "some",
+        "words",
+        "[end of the resource]",
+        "[as data]",
+        '{"n":1}',
     ]
     blobs = [
         types.EmbeddedResource(
             type="resource",
-            resource=types.BlobResourceContents(uri=f"demo:{n}", blob=b64encode(one).decode()),
+            resource=types.BlobResourceContents(
+                uri=f"demo:{n}", blob=b64encode(one).decode(), mime_type=kind
+            ),
         )
-        for n, one in enumerate((pdf(2), b"zip"))
+        for n, (one, kind) in enumerate(((pdf(2), None), (b"zip", None), (b"a,b", "text/csv")))
     ]
     text, files = tools.told_of(types.CallToolResult(content=[*blobs]), 1000)
     assert [(file.about.name, file.about.pages) for file in files] == [("file 1", 2)]
@@ -299,7 +316,35 @@ def test_results_are_told_as_text() -> None:
         f"[a resource: demo:0, of no type, {len(pdf(2))} bytes]",
         "[a resource, not shown: it must be a PNG, JPEG, GIF or WebP image, or a PDF file: demo:1, "
         "of no type, 3 bytes]",
+        "[the resource demo:2, text/csv]",
+        "a,b",
+        "[end of the resource]",
     ]
     only = types.CallToolResult(content=[], structured_content={"n": 1})
     assert tools.told_of(only, 1000) == ('{"n":1}', ())
     assert tools.told_of(types.CallToolResult(content=[]), 1000) == ("(nothing)", ())
+
+
+@pytest.mark.parametrize(
+    ("texts", "data", "is_told"),
+    [
+        (['{"n": 1, "m": [2]}'], {"m": [2], "n": 1}, False),
+        (["plain"], {"content": "plain"}, False),
+        (["plain"], {"content": [{"type": "text", "text": "plain"}]}, False),
+        (["1", "2"], {"result": [1, 2]}, False),
+        (["a", '{"b": 1}'], {"result": ["a", {"b": 1}]}, False),
+        (["1 letter found"], {"letters": ["hello"]}, True),
+        (["1"], {"result": [1, 2]}, True),
+        (["x"], {"result": []}, True),
+        (["[" * 100_000], {"n": 1}, True),
+        ([], {"n": 1}, True),
+    ],
+)
+def test_what_is_structured_is_told_unless_a_text_says_it(
+    texts: list[str], data: dict[str, Any], is_told: bool
+) -> None:
+    """X-1: many servers put a summary into the text, and what was found beside it."""
+    blocks = [types.TextContent(type="text", text=text) for text in texts]
+    told, _ = tools.told_of(types.CallToolResult(content=[*blocks], structured_content=data), 9)
+    assert (msgspec.json.encode(data).decode() in told.split("\n")[-1:]) is is_told
+    assert told.startswith("\n".join(texts))

@@ -37,6 +37,7 @@ PROBLEMS_MAX: Final = 5
 FILES_MAX: Final = 4
 """Of one result, that may be shown."""
 
+_TEXTUAL: Final = re.compile(r"text/|application/(.+\+)?(json|xml|yaml|toml)\b", re.IGNORECASE)
 _FORBIDDEN: Final = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
 
 
@@ -142,17 +143,18 @@ def shortened(text: str, length_max: int) -> str:
 def told_of(result: types.CallToolResult, bytes_max: int) -> tuple[str, tuple[OutputFile, ...]]:
     """Return what a tool answered: as text, which whoever runs the call cuts to size, and files.
 
-    Texts are told as they are; images, sounds and resources are named. What is structured is told
-    if there is no text, which by the specification says the same.
+    Texts are told as they are, those of resources with their name; images, sounds and other
+    resources are named. What is structured is told unless a text says the same, as it should by the
+    specification.
 
     Args:
         bytes_max: of a file; larger ones, and those beyond `FILES_MAX`, are only named.
     """
     files: list[OutputFile] = []
     parts = [_block(block, files, bytes_max) for block in result.content]
-    has_text = any(isinstance(block, types.TextContent) for block in result.content)
-    if result.structured_content is not None and not has_text:
-        parts.append(msgspec.json.encode(result.structured_content).decode())
+    if result.structured_content is not None and not _is_said(result):
+        data = msgspec.json.encode(result.structured_content).decode()
+        parts.append(f"[as data]\n{data}" if parts else data)
     return "\n".join(parts) or "(nothing)", tuple(files)
 
 
@@ -166,12 +168,21 @@ def _block(block: types.ContentBlock, files: list[OutputFile], bytes_max: int) -
         case types.AudioContent(data=data, mime_type=kind):
             return f"[a sound, {kind}, {_decoded(data)} bytes, not shown]"
         case types.ResourceLink():
-            return f"[a resource: {block.name}, {block.uri}, {block.mime_type or 'of no type'}]"
-        case types.EmbeddedResource(resource=types.BlobResourceContents(blob=data) as resource):
-            why = _taken(files, data, bytes_max)
-            return f"[a resource{why}: {_resource(resource)}]"
+            return _link(block)
         case types.EmbeddedResource(resource=resource):
-            return f"[a resource, not shown: {_resource(resource)}]"
+            return _embedded(resource, files, bytes_max)
+
+
+def _embedded(
+    resource: types.TextResourceContents | types.BlobResourceContents,
+    files: list[OutputFile],
+    bytes_max: int,
+) -> str:
+    text = _text_of(resource)
+    if text is not None or isinstance(resource, types.TextResourceContents):
+        return f"[the resource {_resource(resource)}]\n{text}\n[end of the resource]"
+    why = _taken(files, resource.blob, bytes_max)
+    return f"[a resource{why}: {_resource(resource)}, {_decoded(resource.blob)} bytes]"
 
 
 def _taken(files: list[OutputFile], data: str, bytes_max: int) -> str:
@@ -190,12 +201,51 @@ def _taken(files: list[OutputFile], data: str, bytes_max: int) -> str:
     return ""
 
 
-def _resource(resource: types.TextResourceContents | types.BlobResourceContents) -> str:
+def _is_said(result: types.CallToolResult) -> bool:
+    """Return whether the blocks say what is structured. Servers put what is no object under a key
+    of its own, and each element of a list into a block."""
+    texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
+    blocks = [block.model_dump(by_alias=True, exclude_none=True) for block in result.content]
+    said: list[object] = [*texts, *(_read(text) for text in texts), *blocks]
+    data = result.structured_content
+    inner = next(iter(data.values())) if isinstance(data, dict) and len(data) == 1 else data
+    if data in said or inner in said:
+        return True
+    return isinstance(inner, list) and bool(inner) and all(one in said for one in inner)
+
+
+def _read(text: str) -> object:
+    """Return a text as JSON; as it is, if it is none."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return text
+
+
+def _link(link: types.ResourceLink) -> str:
+    """Name a resource that can be had elsewhere, with what is said of it."""
+    title = f"{link.title} ({link.name})" if link.title and link.title != link.name else link.name
+    size = "" if link.size is None else f", {link.size} bytes"
+    about = f": {link.description}" if link.description else ""
+    told = f"a resource: {title}, {link.uri}, {link.mime_type or 'of no type'}{size}{about}"
+    return f"[{shortened(visible(told), DESCRIPTION_LENGTH_MAX)}]"
+
+
+def _text_of(resource: types.TextResourceContents | types.BlobResourceContents) -> str | None:
+    """Return its text, also of one that is encoded although it is one by its type; None: it is
+    none."""
     if isinstance(resource, types.TextResourceContents):
-        size = f"{len(resource.text)} characters"
-    else:
-        size = f"{_decoded(resource.blob)} bytes"
-    return f"{resource.uri}, {resource.mime_type or 'of no type'}, {size}"
+        return resource.text
+    if not _TEXTUAL.match(resource.mime_type or ""):
+        return None
+    try:
+        return b64decode(resource.blob, validate=True).decode()
+    except ValueError:
+        return None
+
+
+def _resource(resource: types.TextResourceContents | types.BlobResourceContents) -> str:
+    return shortened(visible(f"{resource.uri}, {resource.mime_type or 'of no type'}"), 1000)
 
 
 def _decoded(base64: str) -> int:
