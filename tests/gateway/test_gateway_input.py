@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 from collections.abc import AsyncIterator
@@ -159,6 +160,31 @@ async def test_bodies_that_cannot_be_used(gate: Gate) -> None:
         assert_problem(await client.post(MESSAGES, content=body), 422, field)
     assert await _everything(gate) == 0
     assert (await client.post(MESSAGES, json={"text": "still here"})).status_code == 202
+
+
+COMPRESSED = {
+    MESSAGES: {}, "/api/chat": {}, "/api/events": {"content-type": "application/cloudevents+json"},
+    "/api/attachments": {"content-type": "image/png"}, "/api/memories": {}, "/mcp": {},
+}  # fmt: skip
+
+
+async def test_compressed_bodies_are_told_so(gate: Gate) -> None:
+    """SPEC X-6: 415 with what is taken, wherever a body is; identity is no compression. An event
+    whose attributes are headers would have been stored as what it isn't.
+    """
+    client = await gate.person("ann")
+    binary = {
+        "ce-specversion": "1.0", "ce-id": "1", "ce-source": "a", "ce-type": "b", "ce-subject": ANN,
+        "content-type": "application/octet-stream",
+    }  # fmt: skip
+    for path, headers in [*COMPRESSED.items(), ("/api/events", binary)]:
+        coded = headers | {"content-encoding": "gzip"}
+        answer = await client.post(path, content=gzip.compress(b"{}"), headers=coded)
+        assert_problem(answer, 415)
+        assert answer.headers["accept-encoding"] == "identity"
+    assert await _everything(gate) == 0
+    plain = {"content-encoding": "Identity"}
+    assert (await client.post(MESSAGES, json={"text": "a"}, headers=plain)).status_code == 202
 
 
 async def test_bodies_too_large(tmp_path: Path) -> None:

@@ -249,6 +249,8 @@ def described() -> FastAPI:
 def _add(app: FastAPI, endpoint: Endpoint) -> None:
     is_public = is_open(endpoint.path)
     errors = endpoint.errors if is_public else (*endpoint.errors, 401, 429)
+    if 413 in errors:
+        errors = (*errors, 415)  # whatever has a body may have it compressed
     extra: dict[str, Any] = {**endpoint.described, **({"security": []} if is_public else {})}
     if endpoint.body is not None:
         extra["requestBody"] = openapi.request_body(
@@ -300,7 +302,7 @@ def _document() -> bytes:
                     "responses": {
                         str(status): response
                         for status, response in openapi.responses_of(
-                            {202: Accepted}, (401, *_WRITE, 421, 429)
+                            {202: Accepted}, (401, *_WRITE, 415, 421, 429)
                         ).items()
                     },
                 }

@@ -9,9 +9,12 @@ import msgspec
 from vigil.errors import InvalidInput
 
 from .decide import TooLarge, complaint, is_too_deep
+from .problem import Problem
 
 T = TypeVar("T")
 LENGTH: Final = b"content-length"
+ENCODING: Final = b"content-encoding"
+PLAIN: Final = (b"", b"identity")
 
 
 class ClientGone(Exception):
@@ -24,8 +27,15 @@ async def read(scope: Any, receive: Any, bytes_max: int) -> bytes:
     Raises:
         TooLarge: it announces or has more than `bytes_max` bytes; the rest isn't kept.
         ClientGone: the connection was closed.
+        Problem: 415, it is compressed: what isn't read can't be larger than it looks.
     """
     for name, value in scope["headers"]:
+        if name == ENCODING and value.strip().lower() not in PLAIN:
+            raise Problem(
+                415,
+                "send the body as it is: Content-Encoding isn't taken",
+                headers={"Accept-Encoding": "identity"},
+            )
         if name == LENGTH and (not value.isdigit() or int(value) > bytes_max):
             raise TooLarge("body", f"must have at most {bytes_max} bytes")
     chunks: list[bytes] = []
