@@ -76,4 +76,7 @@ def test_what_is_kept_is_shown(tmp_path: Path, bin_: Path) -> None:
     assert f"It runs {node} '{tmp_path}/a server.js'" in told
     found = tomllib.loads((cli.home / "vigil.toml").read_text())["mcp"]["files"]
     assert found == {"command": str(node), "args": [str(tmp_path / "a server.js")]}
+    program(bin_ / "npx", "")
+    assert "npx fetches the program" in cli("mcp", "add", "c", "--", "npx", "a").stdout
+    assert "fetches" not in cli("mcp", "add", "d", "--network", "--", "npx", "a").stdout
     assert "No such program here yet: tickets" in cli("mcp", "add", "b", "--", "tickets").stdout

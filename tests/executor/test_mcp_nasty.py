@@ -304,6 +304,8 @@ async def test_broken_servers_disturb_no_other(tmp_path: Path) -> None:
         ("import sys; sys.stderr.write('Error: \\x1b[31mno key\\nat x\\n\\nNode.js v24\\n')",
          "Error: [31mno key"),
         ("import sys; print('x' * 9000, file=sys.stderr)", "x" * 200),
+        ("import sys; sys.exit('npm error only-if-cached\\nnpm error A complete log of this run "
+         "can be found in: /x')", "npm error only-if-cached (it has no network, see `network`)"),
         ("bytearray(2 << 30)", "MemoryError (the memory of each process is limited by "
          "executor.memory_bytes_max)"),
     ],
@@ -332,8 +334,27 @@ async def test_variables_of_a_file(tmp_path: Path) -> None:
             variables_of(section, tmp_path, tmp_path)
 
 
-async def test_a_server_that_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """X-1: it is given up, ended, and started again."""
-    monkeypatch.setattr(connection, "CONNECT_S", 0.5)
-    async with hands(tmp_path, await sandbox(), nasty=nasty("silent")) as found:
-        assert "did not answer in time" in found.shelves.sources["nasty"].shelf.problem
+async def test_a_server_that_says_nothing(tmp_path: Path) -> None:
+    """X-1, X-6: it is given up in its time, and ended; the reason names what may be set."""
+    section = nasty("silent", start_timeout_s=0.5)
+    async with hands(tmp_path, await sandbox(), nasty=section) as found:
+        assert found.shelves.sources["nasty"].shelf.problem == (
+            "not connected: it did not answer in time, within 0.5 s (`start_timeout_s` of "
+            "[mcp.nasty]; it has no network, see `network`)"
+        )
+
+
+@pytest.mark.parametrize("has_network", [False, True])
+async def test_what_fetches_itself_is_told_that_there_is_no_network(
+    tmp_path: Path, has_network: bool
+) -> None:
+    """X-6: npx and uvx try for minutes to reach it, and say so only then."""
+    program = (
+        "import os, sys; sys.exit(f'Error: {sorted(set(os.environ) & "
+        '{"npm_config_offline", "UV_OFFLINE"})}\')'
+    )
+    section = {"command": sys.executable, "args": ["-c", program], "network": has_network}
+    async with hands(tmp_path, await sandbox(), one=section) as found:
+        shelf = await found.shelves.until("one", lambda shelf: "Error" in shelf.problem)
+        told = "Error: []" if has_network else "Error: ['UV_OFFLINE', 'npm_config_offline']"
+        assert shelf.problem.endswith(told)

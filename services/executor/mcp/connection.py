@@ -36,9 +36,8 @@ for _name in ("mcp.client", "mcp.shared.jsonrpc_dispatcher"):
     # the server wrote, as often as the server likes.
     logging.getLogger(_name).setLevel(logging.CRITICAL)
 
-CONNECT_S: Final = 60.0
-"""For the start of a program and the first words: some fetch themselves first."""
 LIST_S: Final = 20.0
+"""For a list of its tools, but for the first."""
 LIST_AGAIN_S: Final = 60.0
 """After so long its tools are listed without being asked to: a look whether it is still there."""
 LIST_PAUSE_S: Final = 0.2
@@ -87,10 +86,26 @@ OnLost = Callable[[str, int], None]
 
 
 class McpConnection:
-    """One server. `run` keeps it up until it is cancelled."""
+    """One server. `run` keeps it up until it is cancelled.
 
-    def __init__(self, name: str, open_: Open, on_listed: OnListed, on_lost: OnLost) -> None:
+    Args:
+        start_s: for its start and its first words: some fetch themselves first.
+        late: why one may be late, for whoever reads that it was.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        open_: Open,
+        on_listed: OnListed,
+        on_lost: OnLost,
+        *,
+        start_s: float = 60.0,
+        late: str = "",
+    ) -> None:
         self._name = name
+        self._start_s = start_s
+        self._late = late
         self._open = open_
         self._on_listed = on_listed
         self._on_lost = on_lost
@@ -197,7 +212,7 @@ class McpConnection:
                 wire = self._open(self._ended)
                 await self._hold(wire)
             except Exception as error:
-                reason = (wire and wire.problem) or _words(error)
+                reason = (wire and wire.problem) or self._reason(error)
             finally:
                 self._client = None
             if not self._was_connected:
@@ -211,6 +226,11 @@ class McpConnection:
             if not self._is_stopping:
                 await asyncio.sleep(PAUSES.after(failed))
 
+    def _reason(self, error: BaseException) -> str:
+        if isinstance(error, TimeoutError) and not self._was_connected:
+            return f"it did not answer in time, within {self._start_s:g} s{self._late}"
+        return _words(error)
+
     def _ended(self) -> None:
         self._has_ended = True
         self._is_tried.clear()
@@ -219,12 +239,12 @@ class McpConnection:
     async def _hold(self, wire: Wire) -> None:
         """Be connected until it ends. Raises: whatever ended it, always."""
         async with (
-            asyncio.timeout(CONNECT_S) as patience,
+            asyncio.timeout(self._start_s) as patience,
             Client(
                 wire.connect(), cache=None, client_info=INFO, message_handler=self._hear
             ) as client,
         ):
-            await self._list(client)
+            await self._list(client, self._start_s)
             patience.reschedule(None)
             self._client = client
             self._was_connected = True
@@ -252,10 +272,10 @@ class McpConnection:
             pause_s = LIST_PAUSE_FACTOR * (loop.time() - begun)
             await asyncio.sleep(min(max(LIST_PAUSE_S, pause_s), LIST_AGAIN_S))
 
-    async def _list(self, client: Client) -> None:
+    async def _list(self, client: Client, within_s: float = LIST_S) -> None:
         found: list[types.Tool] = []
         cursor: str | None = None
-        async with asyncio.timeout(LIST_S):
+        async with asyncio.timeout(within_s):
             while True:
                 page = await client.list_tools(cursor=cursor)
                 found += page.tools

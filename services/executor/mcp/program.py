@@ -25,6 +25,8 @@ DATA: Final = {"MEMORY_FILE_PATH": "memory.jsonl"}
 """Variables by which servers are told where their data goes, and the file in their own folder that
 they name unless the configuration says otherwise. By itself the reference memory server writes
 beside its code, which is read-only."""
+OFFLINE: Final = {"npm_config_offline": "true", "UV_OFFLINE": "1"}
+"""Tells `npx` and `uvx` that there is no network: they would try for minutes to reach it."""
 
 
 def workspace_of(home: Path, server: str) -> Path:
@@ -44,7 +46,8 @@ def program_of(name: str, config: McpServer, settings: Settings, sandbox: Sandbo
     folders = {folder: _folder(folder, settings) for folder in config.folders}
     args = [str(folders.get(arg, _unlinked(arg))) for arg in config.args]
     readable = [_folder(folder, settings) for folder in config.folders_read]
-    variables = {"PATH": path_of(command)} | variables_of(config, workspace, settings.home)
+    known = {"PATH": path_of(command)} | ({} if config.network else OFFLINE)
+    variables = known | variables_of(config, workspace, settings.home)
     code = code_of((command, *args), settings.home, variables["PATH"])
     readable += code.shown
     limits = settings.config.executor

@@ -77,7 +77,14 @@ class ServerTools:
         self._circuit = f"mcp:{name}"
         self._telling: set[asyncio.Task[None]] = set()
         self._loans: Loans | None = None
-        self._connection = McpConnection(name, self._open, self._listed, self._lost)
+        self._connection = McpConnection(
+            name,
+            self._open,
+            self._listed,
+            self._lost,
+            start_s=config.start_timeout_s,
+            late=_late(name, config),
+        )
         self._task: asyncio.Task[None] | None = None
         self._found: tuple[OfferedTool, ...] = ()
         self._unfit: tuple[str, ...] = ()
@@ -283,6 +290,12 @@ class _ProgramLog:
             "said", action="mcp.stderr", server=self._server, line=visible(line),
             is_last=self._count == LINES_MAX,
         )  # fmt: skip
+
+
+def _late(name: str, config: McpServer) -> str:
+    """Return which settings to look at when a server doesn't answer in time."""
+    offline = "; it has no network, see `network`" if config.command and not config.network else ""
+    return f" (`start_timeout_s` of [mcp.{name}]{offline})"
 
 
 def headers_of(config: McpServer, home: Path) -> dict[str, str]:

@@ -88,7 +88,7 @@ class StdioWire:
         """Why the connection is no more; empty: it is, or nobody knows."""
         last = last_words(self._last) if self._has_ended else ""
         told = f"{self._problem}: {last}" if last else self._problem
-        hint = hint_of("\n".join(self._last)) if self._has_ended else ""
+        hint = _hint("\n".join(self._last)) if self._has_ended else ""
         return f"{told} ({hint})" if hint else told
 
     @contextlib.asynccontextmanager
@@ -213,6 +213,16 @@ class StdioWire:
             self._hear(text)
 
 
+_BESIDE: Final = re.compile(r"A complete log of this run can be found in")
+"""What npm says last."""
+_OFFLINE: Final = re.compile(r"only-if-cached|ENOTCACHED|network was disabled")
+
+
+def _hint(text: str) -> str:
+    """Return which setting to look at, for what a program said before it ended."""
+    return "it has no network, see `network`" if _OFFLINE.search(text) else hint_of(text)
+
+
 _ERROR: Final = re.compile(r"\S*(error|exception|panic|panicked|fatal)\b", re.IGNORECASE)
 
 
@@ -223,7 +233,7 @@ def last_words(lines: Iterable[str]) -> str:
     >>> last_words(["Error: Cannot find module 'x'", "    at require", "", "Node.js v24"])
     "Error: Cannot find module 'x'"
     """
-    told = [line for line in lines if line.strip()]
+    told = [line for line in lines if line.strip() and not _BESIDE.search(line)]
     errors = [line for line in told if _ERROR.match(line)]
     return visible((errors or told or [""])[-1].strip())[:LAST_LENGTH_MAX]
 

@@ -305,6 +305,8 @@ class McpServer(Section, frozen=True, kw_only=True):
     """Tools safe to repeat after a crash; others end as `ambiguous`."""
     timeout_s: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 60.0
     """Per call."""
+    start_timeout_s: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 60.0
+    """For its start, until it has listed its tools."""
 
     def __repr__(self) -> str:
         return f"McpServer(command={self.command!r}, <env, url and headers hidden>)"

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 OWN: Final = "builtin"
 """The shelf of Vigil's own tools, which is none of a server."""
 
+FETCHING: Final = ("npx", "uvx", "bunx", "pipx", "pnpx")
+"""Programs that run others, which they fetch if they aren't there."""
+
 app = CommandLine(
     help="A memory as an MCP server; and the servers whose tools agents use.",
     invoke_without_command=True,
@@ -310,6 +313,8 @@ def add(
     if line:
         found = "It runs" if Path(line[0]).is_absolute() else "No such program here yet:"
         text += f"\n{found} {output.printable(shlex.join(line))}"
+    if command and not network and Path(command[0]).name in FETCHING:
+        text += f"\n{command[0]} fetches the program that it runs; that needs --network"
     return _changed(settings, name, text)
 
 
