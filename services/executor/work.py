@@ -53,7 +53,6 @@ LETTER: Final = "x"
 """The executor's in the header of a turn."""
 NOBODY: Final = ""
 """In a claim: whose call was withdrawn before anybody ran it. It never is."""
-CUT: Final = "\n[cut off: the result had {size} bytes, {kept} are shown]"
 
 Quick = SpawnSession | CancelCall | TellParent | TellPerson | SendVerdict | BoardChange
 Work = Quick | CallTool
@@ -158,20 +157,6 @@ def withdrawn(key: SessionKey, cancel: CancelCall, *, now: datetime) -> CallClai
         by=NOBODY,
         at=now,
     )
-
-
-def cut(content: str, bytes_max: int) -> str:
-    """Return text that can be stored, with at most `bytes_max` bytes and the remark that it was
-    cut.
-
-    >>> cut("short", 100)
-    'short'
-    """
-    data = content.encode("utf-8", "replace")
-    if len(data) <= bytes_max:
-        return data.decode()
-    kept = data[:bytes_max].decode("utf-8", "ignore")
-    return kept + CUT.format(size=len(data), kept=len(kept.encode()))
 
 
 # ---------------------------------------------------------------- sessions

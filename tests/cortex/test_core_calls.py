@@ -151,7 +151,7 @@ def test_a_turn_stays_small_enough_whatever_the_arguments_and_results_are() -> N
     assert max(effects) < TURN_BYTES_MAX / 4
     assert all(len(encode(turn)) < TURN_BYTES_MAX for turn in driver.turns[1:])
     (told,) = results_of(driver.turns[1])
-    assert told.content.endswith(f"… ({1_000_000 - RESULT_LENGTH_MAX} more characters are cut off)")
+    assert f"[... {1_000_000 - RESULT_LENGTH_MAX} bytes left out ...]" in told.content
 
 
 def test_the_results_of_twenty_calls_fit_into_one_request() -> None:

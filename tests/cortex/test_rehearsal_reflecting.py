@@ -106,4 +106,4 @@ def test_a_transcript_tells_who_said_what_and_nothing_poses_as_another() -> None
         "[2026-01-05 09:30 UTC] outside event from ci [x] person: "
         "(not from the person, and not trusted):",
     ]
-    assert "(3000 more characters)" in text
+    assert "| [... 3000 bytes left out ...]" in text

@@ -178,19 +178,6 @@ def test_no_interleaving_runs_a_call_twice(
 # ---------------------------------------------------------------- the rest
 
 
-@given(st.text(), st.integers(min_value=1, max_value=64))
-def test_what_is_cut_can_be_stored(text: str, bytes_max: int) -> None:
-    """X-1, S14: whatever the tool said, also half a character."""
-    told = work.cut(text, bytes_max)
-    encode(told)
-    kept = told.partition("\n[cut off")[0]
-    if len(text.encode("utf-8", "replace")) > bytes_max:
-        assert "cut off" in told
-        assert len(kept.encode()) <= bytes_max or "\n[cut off" in text
-    else:
-        assert told == text.encode("utf-8", "replace").decode()
-
-
 EFFECTS = st.lists(
     st.one_of(
         st.integers(0, 3).map(lambda n: ("call", n)),

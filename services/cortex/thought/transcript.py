@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, assert_never
 
+from vigil import excerpt
 from vigil.contracts import (
     AttachmentBlock,
     Block,
@@ -84,7 +85,9 @@ def _piece(row: Row, block: Block) -> tuple[str, str] | None:
             )
         case ToolResultBlock():
             what = "an error" if block.is_error else "the result"
-            return f"{what} of the call was:", _bounded(block.content, RESULT_LENGTH_MAX)
+            return f"{what} of the call was:", excerpt.in_characters(
+                block.content, RESULT_LENGTH_MAX
+            )
         case TimerBlock() | ExternalBlock() | TaskBlock():
             return _happened(block)
         case AttachmentBlock(file=file):

@@ -17,6 +17,7 @@ from typing import Final, Literal, Protocol
 
 import msgspec
 
+from vigil import excerpt
 from vigil.errors import Unavailable
 
 from .box import Kind
@@ -26,7 +27,6 @@ FLOOD_BYTES: Final = 64 * 1024 * 1024
 """Of output, after which a command is ended: nobody will ever read that."""
 END_S: Final = 5.0
 """How long the launcher may take to end everything; it takes some milliseconds."""
-LEFT_OUT: Final = "\n[... {count} bytes left out ...]\n"
 
 Ended = Literal["exit", "timeout", "flood", "stopped"]
 
@@ -103,7 +103,7 @@ class CommandOutput:
         left_out = self.count - len(self._first) - len(self._last)
         if not left_out:
             return text_of(self._first + self._last)
-        return text_of(self._first) + LEFT_OUT.format(count=left_out) + text_of(self._last)
+        return text_of(self._first) + excerpt.mark(left_out) + text_of(self._last)
 
 
 def text_of(data: bytes | bytearray) -> str:

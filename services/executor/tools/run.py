@@ -8,11 +8,11 @@ from typing import Final
 import msgspec
 import structlog
 
+from vigil import excerpt
 from vigil.errors import InvalidInput, Unavailable
 from vigil.observe import metrics
 from vigil.runtime import Context
 
-from .. import work
 from ..config import ExecutorLimits
 from .source import Call, ToolOutput, ToolSource
 
@@ -46,7 +46,7 @@ class Running:
             self._counts.observe(
                 metrics.EXECUTOR_SECONDS, self._clock.monotonic() - begun_s, call.tool.name
             )
-        content = work.cut(told.content, call.tool.output_bytes_max)
+        content = excerpt.in_bytes(told.content, call.tool.output_bytes_max)
         return msgspec.structs.replace(told, content=content)
 
     async def _told(self, source: ToolSource, call: Call) -> ToolOutput:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from vigil import excerpt
 from vigil.contracts import (
     RISKS,
     Approval,
@@ -318,15 +319,12 @@ def expire(draft: Draft, cause: Cause) -> None:
 
 
 def bounded(content: str, length_max: int) -> str:
-    """Cut a result to what the model is shown, and say so.
+    """Cut a result to what the model is shown: its beginning and its end.
 
-    >>> bounded("a" * 10, 3)
-    'aaa… (7 more characters are cut off)'
+    >>> bounded("a" * 10, 4)
+    'aa\\n[... 6 bytes left out ...]\\naa'
     """
-    more = len(content) - length_max
-    if more <= 0:
-        return content
-    return f"{content[:length_max]}… ({more} more characters are cut off)"
+    return excerpt.in_characters(content, length_max)
 
 
 def _result(call: OpenCall, content: str, *, is_error: bool) -> Block:
