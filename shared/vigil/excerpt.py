@@ -10,6 +10,9 @@ import re
 from typing import Final
 
 _MARK: Final = re.compile(r"\n\[\.\.\. (\d{1,15}) bytes left out \.\.\.\]\n")
+SHOWN_LENGTH_MAX: Final = 16_000
+"""Characters of a result that a model is shown at most; what is read piece by piece, such as a
+file, comes in pieces of that."""
 FRAME_BYTES: Final = 1024
 """Of what may be said around a text that was cut, such as how a command ended."""
 

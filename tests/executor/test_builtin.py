@@ -17,6 +17,7 @@ from services.executor.tools.builtin import Builtin
 from tests.support.boxes import KINDS
 from tests.support.hands import NO_SANDBOX, Hands, call_of, choice_of, settings_of
 from tests.support.stack import Stack
+from vigil import excerpt
 from vigil.clock import SystemClock
 from vigil.errors import InvalidInput
 from vigil.settings import own
@@ -52,6 +53,21 @@ async def test_write_a_script_run_it_and_read_what_it_made(hands: Hands) -> None
     await hands.call("shell", command="mkdir d; echo 1 > d/f")
     await hands.call("write_file", path="d/f", content="2")
     assert (await hands.call("shell", command="echo 3 >> d/f; cat d/f")).content == "23\n"
+
+
+async def test_a_long_file_is_read_in_pieces_that_are_shown_whole(hands: Hands) -> None:
+    """X-1: how to go on stood at the end of a piece of 64 KiB, of which a model saw a quarter."""
+    text = "".join(f"zeile {n} äöü\n" for n in range(2000))
+    await hands.call("write_file", path="long", content=text)
+    read = ""
+    offset: int | None = 0
+    while offset is not None:
+        told = (await hands.call("read_file", path="long", offset=offset)).content
+        assert excerpt.in_characters(told, excerpt.SHOWN_LENGTH_MAX) == told
+        piece, mark, rest = told.rpartition("\n[")
+        read += piece if mark else told
+        offset = int(rest.rpartition("=")[2][:-1]) if mark else None
+    assert read == text
 
 
 async def test_how_a_command_ended_is_said(hands: Hands) -> None:

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from vigil import excerpt
 from vigil.contracts import SOCKET, Approval, Start, Tool
 from vigil.contracts.board import BoardPreference
 from vigil.goals.lifecycle import ReadGoal
@@ -56,7 +57,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Tool calls in one answer; more are refused to the model."""
     tool_timeout_s: float = 30.0
     """How long a loop waits for the tools that other services run."""
-    result_length_max: int = 16_000
+    result_length_max: int = excerpt.SHOWN_LENGTH_MAX
     """Characters of a result that the model sees: some 4,000 tokens, as much as of an event from
     outside."""
     sight: Sight = Sight()

@@ -9,6 +9,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from vigil import excerpt
 from vigil.attachments.examine import looks_like_one
 from vigil.contracts.arguments import Arguments
 from vigil.errors import InvalidInput, NotFound
@@ -70,7 +71,7 @@ def read(workspace: Workspace, arguments: ReadFile, call: Call, file_bytes_max: 
     names = workspace.names_of(arguments.path)
     try:
         with Marks(workspace).reading(names) as marked:
-            bytes_max = call.tool.output_bytes_max - FRAME_BYTES
+            bytes_max = min(call.tool.output_bytes_max, excerpt.SHOWN_LENGTH_MAX) - FRAME_BYTES
             found = workspace.read(names, arguments.offset, bytes_max)
             if _is_file(found, arguments):
                 found = workspace.read(names, 0, file_bytes_max + 1)

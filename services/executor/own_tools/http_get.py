@@ -24,6 +24,7 @@ from typing import Annotated, Final
 import httpx2
 import msgspec
 
+from vigil import excerpt
 from vigil.contracts import Address, Grant
 from vigil.contracts.arguments import Arguments
 from vigil.grants import address
@@ -156,7 +157,7 @@ class Fetcher:
             return _failed(f"it can't be unpacked: {error}")
         except FAILURES as error:
             return _failed(self._sites.hidden(why_failed(error)))
-        bytes_max = call.tool.output_bytes_max - FRAME_BYTES
+        bytes_max = min(call.tool.output_bytes_max, excerpt.SHOWN_LENGTH_MAX) - FRAME_BYTES
         return await _told(page, arguments.offset, bytes_max, self._sites.hidden)
 
     async def look(self, url: str, kind: str, conditions: Mapping[str, str]) -> Page:
