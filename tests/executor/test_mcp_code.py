@@ -118,10 +118,15 @@ def test_conda_editable_packages_and_a_persons_folders(
     made = environment(top, prefix / "bin" / "python3.99")
     project = top / "project"
     project.mkdir()
+    (project / "pyproject.toml").write_text('[project]\nname = "A.server"\n')
+    (top / "pyproject.toml").write_text('[project]\nname = "b"\n')
+    secrets = top / "secrets"
+    secrets.mkdir()
     for name, folder, is_editable in (
-        ("a", project, True), ("b", top, True), ("c", top / "pythons", False),
+        ("a_server", project, True), ("b", top, True), ("c", top / "pythons", False),
+        ("d", secrets, True), ("e", project, True),
     ):  # fmt: skip
-        about = made / "lib" / "python3.99" / "site-packages" / f"{name}.dist-info"
+        about = made / "lib" / "python3.99" / "site-packages" / f"{name}-1.dist-info"
         about.mkdir(parents=True)
         origin = {"url": folder.as_uri(), "dir_info": {"editable": is_editable}}
         (about / "direct_url.json").write_text(json.dumps(origin))
@@ -145,3 +150,18 @@ def test_links_are_followed_as_the_kernel_does(top: Path) -> None:
     (top / "loop").symlink_to("loop")
     assert way_to(top / "loop")[1] == top / "loop"
     assert way_to(Path(sys.executable))[1] == Path(sys.executable).resolve()
+
+
+def test_what_code_names_by_itself_is_shown_only_if_it_is_a_program(top: Path) -> None:
+    """S12: the first line of a script is written by whoever wrote the package."""
+    (top / "key").write_text("secret")
+    project = top / "project"
+    project.mkdir()
+    for file in (project / "package.json", project / "run"):
+        file.write_text("mine")
+    (project / "run").chmod(0o755)
+    for by, shown in (("key", set()), ("project/run", {project / "run"})):
+        server = top / "server"
+        server.write_text(f"#!{top}/{by}\n")
+        code = code_of([str(server)], top / "home", "/usr/bin")
+        assert set(code.shown) == {server, *shown}

@@ -7,7 +7,10 @@ has its library there. Each of these is followed, and shown read-only; what mere
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
+import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -82,9 +85,14 @@ class _Needed:
         if not is_shown and real.exists():
             self._shown[real] = None
 
-    def program(self, file: Path) -> None:
-        """Show a program with its package and what runs it."""
-        if file in self._seen or not file.is_file():
+    def program(self, file: Path, *, is_named: bool = True) -> None:
+        """Show a program with its package and what runs it.
+
+        Args:
+            is_named: by the person. What code names by itself may be code of somebody who means no
+                good: of that only programs are shown, and environments of Python.
+        """
+        if file in self._seen or not file.is_file() or not (is_named or os.access(file, os.X_OK)):
             return
         self._seen.add(file)
         links, real = way_to(file)
@@ -94,7 +102,7 @@ class _Needed:
             (file.parent.resolve() / file.name, *(p for p, _ in links), real)
         ):
             package = package_of(place, self._home)
-            if package is not None:
+            if package is not None and (is_named or (package / "pyvenv.cfg").is_file()):
                 self.file(package)
                 self._environment(package)
         self.file(real)
@@ -102,21 +110,21 @@ class _Needed:
             self.file(folder)
         self._interpreter(real)
         if beside := BESIDE.get(file.name):
-            self.program(file.parent / beside)
+            self.program(file.parent / beside, is_named=False)
 
     def _environment(self, folder: Path) -> None:
         """Show what a virtual environment stands on: its Python, and what is installed in place."""
         if base := _base_of(folder):
-            self.program(base)
+            self.program(base, is_named=False)
         for project in _editable(folder):
-            if list(_own([project], self._home)):
+            if list(_own([project.resolve()], self._home)):
                 self.file(project)
 
     def _interpreter(self, script: Path) -> None:
         """Show what a script says that it is run by."""
         by = run_by(script)
         if by and (found := by if "/" in by else shutil.which(by, path=self._path)):
-            self.program(Path(found))
+            self.program(Path(found), is_named=False)
 
 
 def way_to(path: Path) -> tuple[list[Link], Path]:
@@ -186,15 +194,36 @@ class _Origin(msgspec.Struct):
 
 
 def _editable(environment: Path) -> Iterator[Path]:
-    """Yield the folders of packages that an environment runs from where they are written."""
+    """Yield the folders of packages that an environment runs from where they are written.
+
+    What is written there must be the package by its own manifest, too: any package may have said of
+    itself that it is somewhere else.
+    """
     for file in environment.glob("lib/python3*/site-packages/*.dist-info/direct_url.json"):
         try:
             origin = msgspec.json.decode(file.read_bytes(), type=_Origin)
         except (OSError, msgspec.DecodeError):
             continue
         parts = urlsplit(origin.url)
-        if origin.dir_info.get("editable") and parts.scheme == "file":
-            yield Path(unquote(parts.path))
+        project = Path(unquote(parts.path))
+        name = file.parent.name.partition("-")[0]
+        if origin.dir_info.get("editable") and parts.scheme == "file" and _is_of(project, name):
+            yield project
+
+
+def _is_of(project: Path, name: str) -> bool:
+    """Return whether a folder holds the package of that name, by its ``pyproject.toml``."""
+    try:
+        told = tomllib.loads((project / "pyproject.toml").read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    own = told.get("project", {}).get("name", "") if isinstance(told.get("project"), dict) else ""
+    return isinstance(own, str) and _plain(own) == _plain(name) != ""
+
+
+def _plain(name: str) -> str:
+    """Return a package's name as PEP 503 compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _installed(program: Path) -> Iterator[Path]:
