@@ -13,6 +13,7 @@ import json
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -306,6 +307,11 @@ def add(
     values = {key: value for key, value in wanted.items() if value}
     config.ensure_home(settings, partial(system.person_of, os.environ))
     toml_sections.add(settings.file, "mcp", name, values)
+    return _changed(settings, name, _words_of(settings, name, line))
+
+
+def _words_of(settings: Settings, name: str, line: Sequence[str]) -> str:
+    """Say what was added, what runs for it, and what to look at next."""
     text = (
         f"[mcp.{name}] is in {settings.file}; `vigil mcp servers` shows its state, and "
         f"`vigil mcp aims {name}` proposes what its tools' arguments are for"
@@ -313,9 +319,7 @@ def add(
     if line:
         found = "It runs" if Path(line[0]).is_absolute() else "No such program here yet:"
         text += f"\n{found} {output.printable(shlex.join(line))}"
-    if command and not network and Path(command[0]).name in FETCHING:
-        text += f"\n{command[0]} fetches the program that it runs; that needs --network"
-    return _changed(settings, name, text)
+    return text
 
 
 def _changed(settings: Settings, name: str, text: str) -> Result:
