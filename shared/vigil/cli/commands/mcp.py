@@ -307,7 +307,10 @@ def add(
     values = {key: value for key, value in wanted.items() if value}
     config.ensure_home(settings, partial(system.person_of, os.environ))
     toml_sections.add(settings.file, "mcp", name, values)
-    return _changed(settings, name, _words_of(settings, name, line))
+    text = _words_of(settings, name, line)
+    if command and not network and Path(command[0]).name in FETCHING:
+        text += f"\n{command[0]} fetches the program that it runs; that needs --network"
+    return _changed(settings, name, text)
 
 
 def _words_of(settings: Settings, name: str, line: Sequence[str]) -> str:
