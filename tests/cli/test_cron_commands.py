@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
+from services.scheduler.timetable.system_rows import made
 from tests.support.cli import Cli
 from tests.support.gateway import running_gateway
 from tests.support.world import StoppedClock
-from vigil.contracts import SlotEntry
+from vigil.board.kept import ROWS, KeptBoard
+from vigil.contracts import Change, SlotEntry, TimetableRow
+from vigil.contracts.board import AutonomyWork, EverySchedule
 from vigil.subjects import Scope
 from vigil.timetable import reasons
 from vigil.timetable.log import SlotLog
@@ -83,3 +87,54 @@ async def test_a_row_is_made_changed_looked_over_and_exported(tmp_path: Path) ->
         assert "SUMMARY" not in (await ann("export"))[0]
         await ann("remove", row["id"][:6])
         assert (await ann())[1] == "Nothing recurs.\n"
+
+
+async def test_what_a_list_shows_is_known_by_it_and_an_admin_means_their_own(
+    tmp_path: Path,
+) -> None:
+    """P-2: an id of `list --all` is good for the other commands; a name is one's own first."""
+    async with running_gateway(tmp_path / "vigil") as gate:
+        now, board = datetime.now(UTC), KeptBoard(gate.admin, ROWS)
+        for owner in ("ann", "root"):
+            whose, change = Scope("vigil", owner), Change(by="system")
+            cycle = made(
+                whose, AutonomyWork(), EverySchedule(interval_s=3600), zone="UTC",
+                is_enabled=True, first_at=now, now=now,
+            )  # fmt: skip
+            await board.create(partial(_of, cycle), whose, change, now)
+
+        def of(token: str) -> Cli:
+            url = f"http://127.0.0.1:{gate.port}"
+            return Cli(tmp_path / "home", VIGIL_URL=url, VIGIL_TOKEN=token)
+
+        ann, root = of(await gate.token("ann")), of(await gate.token("root", is_admin=True))
+
+        async def vigil(who: Cli, *args: str, code: int = 0) -> str:
+            done = await asyncio.to_thread(who, *args, code=code)
+            return done.stdout + done.stderr
+
+        for who in (ann, root):
+            await vigil(who, "cron", "add", "briefing", "What is new?", "--every", "1d")
+            await vigil(who, "preferences", "set", "workflow", "plants", "at noon")
+            await vigil(who, "grants", "add", "shell", "--name", "disk", "--command", "df", "--yes")
+        rows = json.loads(await vigil(ann, "cron", "list", "--all", "--json"))["rows"]
+        assert len(rows) == 2
+        for row in rows:
+            assert row["id"] in await vigil(ann, "cron", "show", row["id"][:8])
+            await vigil(ann, "cron", "history", row["id"][:8])
+        for name in ("briefing", "autonomy"):
+            shown = json.loads(await vigil(root, "cron", "show", name, "--json"))
+            assert shown["owner"] == "root"
+        assert "It begins: root:vigil:_autonomy-" in await vigil(root, "autonomy", "run")
+        for kind, name in (("grants", "disk"), ("preferences", "plants")):
+            shown = json.loads(await vigil(root, kind, "show", name, "--json"))
+            assert shown["owner"] == "root"
+        ids = [one["id"] for one in rows if one["name"] == "briefing"]
+        await vigil(root, "cron", "remove", "briefing")
+        await vigil(root, "cron", "pause", "briefing")  # there is one alone now: ann's
+        paused = json.loads(await vigil(ann, "cron", "show", ids[0], "--json"))
+        assert not paused["is_enabled"]
+
+
+def _of(row: TimetableRow, _: list[TimetableRow]) -> TimetableRow:
+    return row

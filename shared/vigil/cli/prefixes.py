@@ -1,12 +1,16 @@
-"""Ids by their beginning: as much of one as nothing else begins with stands for the whole."""
+"""Ids by their beginning: as much of one as nothing else begins with stands for the whole.
+
+And things by a name, which is one person's: an admin sees those of all, and means their own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from vigil.errors import InvalidInput
+from vigil.teams import TEAM
 
 from . import exits
 
@@ -48,3 +52,44 @@ def whole(what: str, beginning: str, ids: Iterable[str], *, length: int | None =
     if not found:
         raise exits.NotReady(f"no {what} begins with {beginning!r}")
     return found.pop()
+
+
+def is_own(one: Mapping[str, Any], me: Mapping[str, Any]) -> bool:
+    """Whether a thing is one's own, or of a team that one is in.
+
+    Args:
+        me: as `Client.me` tells.
+
+    >>> me = {"user": "ann", "teams": ["desk"]}
+    >>> [is_own({"owner": owner, "agent_id": "desk"}, me) for owner in ("ann", "team", "ben")]
+    [True, True, False]
+    """
+    return one["owner"] == me["user"] or (one["owner"] == TEAM and one["agent_id"] in me["teams"])
+
+
+def named(
+    what: str,
+    name: str,
+    there: Iterable[Mapping[str, Any]],
+    me: Callable[[], Mapping[str, Any]],
+    field: str = "name",
+) -> str | None:
+    """Return the id of what has that name; of several one's own. None: nothing has it.
+
+    Raises:
+        InvalidInput: several have it, and no single one of them is one's own.
+
+    >>> bens = {"id": "1f", "name": "a", "owner": "ben"}
+    >>> named("row", "a", [bens, {**bens, "id": "2e", "owner": "ann"}],
+    ...       lambda: {"user": "ann", "teams": []})
+    '2e'
+    """
+    found = [one for one in there if one[field] == name]
+    if len(found) > 1:
+        mine = me()
+        own = [one for one in found if is_own(one, mine)]
+        if len(own) != 1:
+            shown = ", ".join(f"{one['id'][:8]} of {one['owner']}" for one in found[:SHOWN_MAX])
+            raise InvalidInput("ID", f"there is more than one {what} {name!r}: {shown}")
+        found = own
+    return str(found[0]["id"]) if found else None

@@ -163,7 +163,6 @@ def remove(id_: Id) -> Result:
 def _find(client: Client, id_: str) -> dict[str, Any]:
     """Return the preference whose id, or whose key, it is. Raises: NotReady, InvalidInput."""
     there = client.preferences(limit=LOOKED_AT_MAX)
-    by_key = [one["id"] for one in there if one["key"] == id_]
-    if len(by_key) == 1:
-        return client.preference(by_key[0])
-    return client.preference(prefixes.whole("preference", id_, (one["id"] for one in there)))
+    by_key = prefixes.named("preference", id_, there, client.me, field="key")
+    ids = (one["id"] for one in there)
+    return client.preference(by_key or prefixes.whole("preference", id_, ids))

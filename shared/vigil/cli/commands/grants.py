@@ -281,9 +281,11 @@ def _find(client: Client, id_: str) -> dict[str, Any]:
     if len(id_) >= ID_LENGTH:
         return client.grant(id_)
     there = client.grants(state="all", limit=500)
-    named = [one for one in there if one["name"] == id_]
-    if named:
-        standing = [one for one in named if one["state"] == "standing"]
-        return (standing or named)[0]
     found = {one["id"]: one for one in there}
+    standing = [one for one in there if one["state"] == "standing"]
+    if named := prefixes.named("grant", id_, standing, client.me):
+        return found[named]
+    if ended := [one for one in there if one["name"] == id_]:
+        me = client.me()
+        return next((one for one in ended if prefixes.is_own(one, me)), ended[0])
     return found[prefixes.whole("grant", id_, found)]

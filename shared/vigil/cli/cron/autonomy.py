@@ -9,7 +9,7 @@ import typer
 
 from vigil.errors import InvalidInput
 
-from .. import options, output, tables, times
+from .. import options, output, prefixes, tables, times
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
 
@@ -132,9 +132,10 @@ def _set(wanted: Mapping[str, Any], sentence: str) -> Result:
 
 @app.command()
 def run(agent: Agent = AGENT) -> Result:
-    """Run a cycle at once, whether or not anything is new."""
+    """Run a cycle of yours at once, whether or not anything is new."""
     client = options.client()
-    cycles = [one for one in client.autonomy()["cycles"] if one["agent_id"] == agent]
+    me, there = client.me(), client.autonomy()["cycles"]  # an admin is shown those of all
+    cycles = [one for one in there if one["agent_id"] == agent and prefixes.is_own(one, me)]
     if not cycles:
         raise InvalidInput("--agent", f"{agent!r} keeps up for nobody of yours")
     entry = client.run_cron_row(cycles[0]["row"])

@@ -343,7 +343,6 @@ def _sentence(row: Mapping[str, Any]) -> str:
 
 def _find(client: Client, id_: str) -> dict[str, Any]:
     """Return the row of that name, or whose id begins so. Raises: NotReady, InvalidInput."""
-    rows = client.cron_rows()
-    named = [one["id"] for one in rows if one["name"] == id_]
-    found = named[0] if len(named) == 1 else prefixes.whole("row", id_, (o["id"] for o in rows))
-    return client.cron_row(found)
+    rows = client.cron_rows(all_=True)  # as `list --all` shows them
+    found = prefixes.named("row", id_, rows, client.me)
+    return client.cron_row(found or prefixes.whole("row", id_, (one["id"] for one in rows)))
