@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -261,6 +262,24 @@ async def test_cost_health_and_settings(gate: Gate) -> None:
 
 async def _refused(api: httpx2.AsyncClient) -> bool:
     return (await api.get("/api/me")).status_code == 401
+
+
+async def test_the_link_of_a_calendar_is_made_and_ended(gate: Gate) -> None:
+    gus = await signed_in(gate, "gus")
+    assert (await gus.send("/timetable", do="link", name="phone")).status_code == 200
+    made = (await gus.send("/timetable", do="link", name="tablet")).text
+    link = made.partition("http://")[2].partition("<")[0]
+    assert link.startswith(f"127.0.0.1:{gate.port}/calendar/cal_")
+    path = "/" + link.partition("/")[2]
+    nobody = await gate.http()
+    assert (await nobody.get(path)).status_code == 200
+    while "tablet" not in (page := await gus.page("/timetable")).text:
+        await asyncio.sleep(0)
+    assert link not in page.text
+    for id_ in [one["link"] for one in page.forms if "link" in one]:
+        await gus.did("/timetable", do="unlink", link=id_)
+    while (await nobody.get(path)).status_code != 404:
+        await asyncio.sleep(0)
 
 
 async def test_autonomy_is_an_admins(gate: Gate) -> None:

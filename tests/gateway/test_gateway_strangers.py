@@ -56,6 +56,7 @@ KINDS: Final = {
 """A field -> what it names."""
 IDS: Final = {
     "/api/approvals/": "approval",
+    "/api/calendar-links/": "link",
     "/api/console/": "browser",
     "/api/cron/": "row",
     "/api/dead/": "letter",
@@ -108,7 +109,7 @@ ADMINS: Final = frozenset(
     {"rebuild_memories", "change_autonomy", "make_token", "end_token", "approve_tools"}
 )
 """For admins alone, who reach it all."""
-SIGNED: Final = frozenset({"post_hook", "post_channel"})
+SIGNED: Final = frozenset({"post_hook", "post_channel", "get_feed"})
 """What comes in by them says by a proof of its own whose it is."""
 BODIES: Final[dict[str, dict[str, Any]]] = {
     "associate_memories": {"from_id": "{memory2}", "to_id": "{memory3}"},
@@ -127,6 +128,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "make_goal": {"description": "Keep the plants alive"},
     "make_grant": {"tool": "shell", "constraints": [{"kind": "argv", "argv": ["df"]}]},
     "make_preference": {"category": "workflow", "key": "plants", "value": "at noon"},
+    "make_link": {},
     "make_row": {"name": "{new}", "prompt": "Water the plants", "cron": "0 9 1 1 *"},
     "make_task": {"title": "Water the plants"},
     "post_event": {
@@ -159,6 +161,7 @@ REFUSALS: Final = {
             "grant",
             "job",
             "letter",
+            "link",
             "preference",
             "story",
             "task",
@@ -284,6 +287,7 @@ async def things_of(
         "approval": (id_,),
         "action": (id_,),
         "browser": (await signed_in(person),),
+        "link": (str((await person.post("/api/calendar-links", json={})).json()["id"]),),
         "goal": (goal.json()["id"],),
         "parent": (parent.json()["id"],),
         "grant": (grant.json()["id"],),
@@ -309,6 +313,7 @@ NOWHERE: Final[Things] = {
     "approval": ("9" * 32,),
     "action": ("9" * 32,),
     "browser": ("9" * 32,),
+    "link": ("9" * 12,),
     "goal": ("9" * 32,),
     "parent": ("9" * 32,),
     "grant": ("9" * 32,),

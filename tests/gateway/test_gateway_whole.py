@@ -146,6 +146,8 @@ async def test_the_openapi_document_is_whole(gate: Gate) -> None:
         ("GET", "/api/cron/{id}"), ("PATCH", "/api/cron/{id}"), ("DELETE", "/api/cron/{id}"),
         ("POST", "/api/cron/{id}/runs"), ("GET", "/api/slots"),
         ("GET", "/api/slots/findings"), ("GET", "/api/cron.ics"),
+        ("GET", "/api/calendar-links"), ("POST", "/api/calendar-links"),
+        ("DELETE", "/api/calendar-links/{id}"), ("GET", "/calendar/{link}"),
         ("POST", f"{key}/forks"), ("GET", f"{key}/calls"), ("GET", f"{key}/calls/{{seq}}"),
         ("GET", f"{key}/now"), ("GET", f"{key}/tokens"), ("GET", "/api/tokens"),
         ("GET", "/api/budget"), ("GET", "/api/channels"), ("POST", "/api/channels/{name}/trials"),

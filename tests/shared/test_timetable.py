@@ -1,4 +1,4 @@
-"""What is said of rows of the timetable beside running them: findings, and a calendar."""
+"""What is said of rows of the timetable beside running them: findings."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tests.support import examples
 from vigil.contracts import SlotEntry, TimetableRow
 from vigil.contracts.board import CronSchedule, CronWork, EverySchedule
 from vigil.timetable import reasons
-from vigil.timetable.calendar import EVENTS_MAX, LINE_BYTES_MAX, calendar_of
 from vigil.timetable.edit import moved, words_of_move
 from vigil.timetable.findings import findings
 from vigil.timetable.instants.once import once
@@ -81,68 +77,6 @@ def test_what_was_missed_is_told_by_its_span_and_a_failure_by_its_reason() -> No
     week_later = NOW + timedelta(days=8)
     old = [one.what for one in findings(HOURLY, ledger_of(away), away[::-1], week_later)]
     assert old == ["undecided"]
-
-
-def lines_of(text: str) -> list[str]:
-    """Read a calendar as RFC 5545 says: each line ends with CRLF, a blank goes on with it."""
-    assert text.endswith("\r\n")
-    physical = text[:-2].split("\r\n")
-    assert all(len(line.encode()) <= LINE_BYTES_MAX for line in physical)
-    assert not any("\n" in line or "\r" in line for line in physical)
-    found: list[str] = []
-    for line in physical:
-        if line.startswith(" "):
-            found[-1] += line[1:]
-        else:
-            found.append(line)
-    return found
-
-
-def unescaped(value: str) -> str:
-    parts = [part.replace(r"\n", "\n").replace(r"\,", ",").replace(r"\;", ";")
-             for part in value.split(r"\\")]  # fmt: skip
-    return "\\".join(parts)
-
-
-@examples.up_to(500)
-@given(st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=200))
-def test_any_text_comes_back_out_of_a_calendar(text: str) -> None:
-    """RFC 5545, 3.1 and 3.3.11: whatever name and prompt hold, nothing else becomes of it."""
-    row = replace(HOURLY, name=text, work=CronWork(prompt=f"{text}\n;,\\{text}"))
-    lines = lines_of(calendar_of([row], NOW, NOW + HOUR))
-    (summary,) = [line for line in lines if line.startswith("SUMMARY:")]
-    (description,) = [line for line in lines if line.startswith("DESCRIPTION:")]
-    assert unescaped(summary.removeprefix("SUMMARY:")) == text
-    assert unescaped(description.removeprefix("DESCRIPTION:")) == row.work.prompt
-
-
-def test_instants_are_those_of_the_timetable_also_where_clocks_change() -> None:
-    """2026-03-29 at 2:30 isn't there in Berlin: it comes as soon as the clocks went on."""
-    zone = "Europe/Berlin"
-    night = replace(HOURLY, schedule=CronSchedule(expression="30 2 * * *", zone=zone), zone=zone)
-    lines = lines_of(calendar_of([night], NOW, NOW + timedelta(days=4)))
-    starts = [line.removeprefix("DTSTART:") for line in lines if line.startswith("DTSTART:")]
-    assert starts == [
-        "20260328T013000Z", "20260329T010000Z", "20260330T003000Z", "20260331T003000Z",
-    ]  # fmt: skip
-    assert len({line for line in lines if line.startswith("UID:")}) == 4
-
-
-def test_a_calendar_has_an_end() -> None:
-    """Rows that are due each second don't make it longer, and the soonest come first."""
-    rows = [
-        replace(HOURLY, id=f"{n:032x}", name=str(n), schedule=EverySchedule(interval_s=1))
-        for n in range(9)
-    ]
-    paused = replace(HOURLY, is_enabled=False, name="paused")
-    once = replace(rows[0], runs_once=True, name="once", id="f" * 32)
-    lines = lines_of(calendar_of([*rows, paused, once], NOW, NOW + timedelta(days=366)))
-    starts = [line for line in lines if line.startswith("DTSTART:")]
-    assert len(starts) == EVENTS_MAX
-    assert starts == sorted(starts)
-    names = [line for line in lines if line.startswith("SUMMARY:")]
-    assert names.count("SUMMARY:once") == 1
-    assert "SUMMARY:paused" not in names
 
 
 def test_what_is_due_once_and_would_be_over_elsewhere_stays() -> None:

@@ -39,6 +39,8 @@ class Visit:
         self.query: Mapping[str, str] = request.query_params
         self.path: str = request.url.path
         self.address = f"{self.path}?{request.url.query}" if request.url.query else self.path
+        self.origin = f"{request.url.scheme}://{request.url.netloc}"
+        """How the reader reaches this gateway: a Host that it is known under."""
         self.api = InnerApi(request.app, request.scope, reader)
         self.now: datetime = edge.clock.now()
         self.person: PersonView

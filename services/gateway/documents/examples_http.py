@@ -117,6 +117,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     },
     "PreferenceChange": {"it is so": {"is_confirmed": True}},
     "FeedbackBody": {"it was wrong": {"is_good": False, "text": "ask me first"}},
+    "LinkBody": {"a phone's": {"name": "phone"}},
     "RowBody": {
         "every weekday": {
             "name": "briefing",

@@ -61,6 +61,7 @@ from ..insight.people import TokenBody, TokenList, TokenMade, TokenView
 from ..insight.streams import StreamList
 from ..sessions.forks import ForkMade, ForkRequest
 from ..timetable.autonomy import AutonomyChange, AutonomyView
+from ..timetable.feed import LinkBody, LinkList, LinkMade, LinkView
 from ..timetable.rows import RowBody, RowChange, RowDetail, RowListing
 from ..timetable.slots import FindingListing, SlotListing, SlotView
 from ..why.answer import WhyAnswer
@@ -99,7 +100,8 @@ _COMPONENTS: Final[tuple[Any, ...]] = (
     PauseState, PersonChange, PersonView, PostMessage, PreferenceBody, PreferenceChange,
     PreferenceDetail, PreferenceListing, ProblemBody, Readiness, Rebuild,
     RebuildStarted,
-    AutonomyChange, AutonomyView, FindingListing, RowBody, RowChange, RowDetail, RowListing,
+    AutonomyChange, AutonomyView, FindingListing, LinkBody, LinkList, LinkMade, LinkView,
+    RowBody, RowChange, RowDetail, RowListing,
     ServerFrame, SessionList, SessionNow, Signal, SkillList, SlotListing, SlotView, Status,
     TaskBody, TaskChange, TaskDetail, TaskListing, Ticket, TicketRequest, Timeline, TimerList,
     StreamList, TokenBody, TokenList, TokenMade, TokenView, ToolApproval, ToolList, ToolsApproved,
@@ -136,6 +138,8 @@ TAGS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "/api/actions",
             "/api/cron",
             "/api/slots",
+            "/api/calendar-links",
+            "/calendar/",
         ),
     ),
     "installation": (

@@ -33,7 +33,7 @@ from ..sessions import forks
 from ..sessions.messages import Messages
 from ..sessions.sockets import Sockets
 from ..signals import endpoint as signals
-from ..timetable import autonomy, cron, rows, slots
+from ..timetable import autonomy, cron, feed, rows, slots
 from ..why import endpoint as explain
 from ..why.answer import WhyAnswer
 from ..work import approvals, cost, dead, deliveries, grants, health, jobs, person, tools
@@ -122,7 +122,6 @@ _OWN: Final = (
              (403, 404, 409, 412, 422, 503)),
     Endpoint("POST", "/api/cron/{id}/runs", cron.run_row, {202: slots.SlotView},
              (403, 404, 409, 422, 503)),
-    Endpoint("GET", "/api/cron.ics", cron.get_calendar, {200: str}, (403, 422, 503)),
     Endpoint("GET", "/api/autonomy", autonomy.get_autonomy, {200: autonomy.AutonomyView},
              (403, 422, 503)),
     Endpoint("PATCH", "/api/autonomy", autonomy.change_autonomy, {200: autonomy.AutonomyView},
@@ -184,7 +183,7 @@ def _of_memory() -> list[Endpoint]:
 def endpoints() -> tuple[Endpoint, ...]:
     """Return everything that is served here but what comes before the routes."""
     parts = (health, streams, doctor, console, forks, budget, calls, now, people, tokens)
-    added = (one for part in (*parts, tools, deliveries) for one in part.ENDPOINTS)
+    added = (one for part in (*parts, tools, deliveries, feed) for one in part.ENDPOINTS)
     return (*_of_memory(), *added, *_OWN, *on_board.ENDPOINTS)
 
 

@@ -3,7 +3,7 @@
 Host and Origin are checked first (a page of another site must not reach a gateway on the
 visitor's own machine, also not by rebinding a name), then the token, then the rate. Only
 `/healthz`, `/readyz`, `/openapi.json` and `/asyncapi.json` need no token (SPEC X-4), and `/hooks/`,
-`/channels/` and `/console`, where a proof of another kind takes its place.
+`/channels/`, `/calendar/` and `/console`, where a proof of another kind takes its place.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ GONE: Final = (ClientDisconnected, ClientDisconnect)
 """What is raised when a client went: by the server for a socket, by the framework for a body."""
 PRINCIPAL: Final = "vigil.principal"
 """Where the principal is in the ASGI scope."""
+LINKS: Final = "/calendar/"
+"""Below it the link itself proves who asks."""
 _TOKEN_NAMES: Final = frozenset({"token", "access_token", "authorization", "api_key"})
 _TOKEN_MARK: Final = PREFIX.encode()
 _ONCE: Final = {
@@ -80,7 +82,7 @@ class Door:
         except Exception as error:
             problem = of_error(error)
             if problem is None:
-                log.exception("request failed", action="gateway.failed", path=scope["path"])
+                log.exception("request failed", action="gateway.failed", path=_logged(scope))
                 problem = Problem(500, "something went wrong here; it was logged")
             await send_problem(send, problem, is_websocket=is_websocket)
             return
@@ -90,7 +92,7 @@ class Door:
             raise
         except Exception:
             # The client was told already, by the application's own error handler.
-            log.exception("request failed", action="gateway.failed", path=scope["path"])
+            log.exception("request failed", action="gateway.failed", path=_logged(scope))
 
     def _counted(self, scope: Any, send: Any) -> Any:
         """Return a `send` that counts the answer once its head is on its way."""
@@ -200,9 +202,15 @@ def _route_of(scope: Any) -> str:
     return str(getattr(scope.get("route") or scope.get("endpoint"), "path", "none"))
 
 
+def _logged(scope: Any) -> str:
+    """Return the path for the log, which no link belongs in."""
+    path = str(scope["path"])
+    return f"{LINKS}…" if path.startswith(LINKS) else path
+
+
 def is_open(path: str) -> bool:
     """Return whether a request may come in without a token."""
-    return path in PUBLIC or path.startswith((HOOKS, CHANNELS)) or is_of_console(path)
+    return path in PUBLIC or path.startswith((HOOKS, CHANNELS, LINKS)) or is_of_console(path)
 
 
 def _has_token(query: bytes) -> bool:

@@ -52,6 +52,8 @@ class TokenView(Answer, frozen=True, kw_only=True, omit_defaults=False):
     user: str
     name: str
     is_admin: bool
+    is_link: bool
+    """Whether it's the link of a calendar, good for that alone."""
     created_at: Instant
     expires_at: Instant | None
 
@@ -95,7 +97,9 @@ async def make_token(
     text = await tokens.create(edge.bus, now=now, **facts)
     id_ = tokens.token_id_of(text)
     log.info("token made", action="gateway.tokens", by=caller.user, user=wanted.user, id=id_[:8])
-    return Json(TokenMade(id=id_[:ID_LENGTH], created_at=now, token=text, **facts), 201)
+    return Json(
+        TokenMade(id=id_[:ID_LENGTH], created_at=now, is_link=False, token=text, **facts), 201
+    )
 
 
 async def end_token(
@@ -127,6 +131,7 @@ def _view(id_: str, token: Token) -> TokenView:
         user=token.user,
         name=token.name,
         is_admin=token.is_admin,
+        is_link=token.is_link,
         created_at=token.created_at,
         expires_at=token.expires_at,
     )

@@ -7,7 +7,6 @@ here. Only the order to run one by hand goes into the ledger from here.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import timedelta
 from typing import Annotated, Final
 
 import structlog
@@ -16,13 +15,11 @@ from msgspec.structs import replace
 
 from vigil.board.kept import ROWS, KeptBoard, Revision
 from vigil.contracts import Change, TimetableRow
-from vigil.contracts.board import ChosenSchedule
 from vigil.errors import WrongLastSequence
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope
 from vigil.tasks.check import check_text
 from vigil.teams import holding, may_act
-from vigil.timetable.calendar import calendar_of
 from vigil.timetable.check import check, check_known, check_name
 from vigil.timetable.ledger import begun, is_busy
 from vigil.timetable.log import SlotLog
@@ -58,25 +55,6 @@ async def list_rows(
     rows = [await view_of(edge, one) for one in there if not one.entity.is_removed]
     rows.sort(key=lambda one: (one.owner, one.name))
     return Json(RowListing(rows=tuple(rows)))
-
-
-async def get_calendar(
-    edge: Shared,
-    caller: Caller,
-    user: User = None,
-    days: Annotated[int, Query(ge=1, le=366, description="How far ahead")] = 30,
-) -> Response:
-    """Read what is due as iCalendar (RFC 5545); of more than 2,000 events the soonest."""
-    board, now = KeptBoard(edge.bus, ROWS), edge.clock.now()
-    there = [one.entity for whose in listed(caller, user) for one in await board.all(whose)]
-    ledgers = {
-        row.id: (await SlotLog(edge.bus).last(Scope(row.agent, row.owner), row.id)).ledger
-        for row in there
-        if isinstance(row.schedule, ChosenSchedule)
-    }
-    text = calendar_of(there, now, now + timedelta(days=days), ledgers)
-    headers = {"cache-control": "no-store", "content-type": "text/calendar; charset=utf-8"}
-    return Response(text.encode("utf-8", "replace"), headers=headers)
 
 
 async def get_row(edge: Shared, caller: Caller, id_: Id) -> Response:

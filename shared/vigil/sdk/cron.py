@@ -9,6 +9,7 @@ from .method_group import MethodGroup, query, segment
 
 PATH: Final = "/api/cron"
 AUTONOMY: Final = "/api/autonomy"
+LINKS: Final = "/api/calendar-links"
 
 
 class CronCalls(MethodGroup):
@@ -113,13 +114,29 @@ class CronCalls(MethodGroup):
         return self._object("PATCH", AUTONOMY, dict(values), headers=_match(revision))
 
     def cron_calendar(self, *, days: int = 30, user: str | None = None) -> str:
-        """Return what is due in the next days as iCalendar (RFC 5545); at most 2,000 events.
+        """Return when rows are due as iCalendar (RFC 5545).
 
         Args:
-            days: 1..366.
+            days: 1..366, how far ahead of rows that no rule describes.
             user: whose; an admin may name anybody.
         """
         return str(self.request("GET", "/api/cron.ics" + query({"days": days, "user": user})))
+
+    def calendar_links(self) -> list[dict[str, Any]]:
+        """Return the links of one's calendars, the newest first; an admin's, everybody's."""
+        found: list[dict[str, Any]] = self._object("GET", LINKS)["links"]
+        return found
+
+    def make_calendar_link(self, *, name: str = "") -> dict[str, Any]:
+        """Make a link that a calendar program subscribes to; its `path` is told this once.
+
+        Raises: ApiError with status 422: there are 20.
+        """
+        return self._object("POST", LINKS, {"name": name})
+
+    def end_calendar_link(self, id_: str) -> dict[str, Any]:
+        """End a link at once. Raises: ApiError with status 404: there is none."""
+        return self._object("DELETE", f"{LINKS}/{segment(id_)}")
 
 
 def _match(revision: int | None) -> dict[str, str]:

@@ -14,7 +14,7 @@ import re
 import secrets
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import structlog
@@ -30,8 +30,12 @@ log = structlog.get_logger("vigil.tokens")
 
 BUCKET: Final = "TOKENS"
 PREFIX: Final = "pat_"
+LINK_PREFIX: Final = "cal_"
+"""Of a token that is a part of a link, for programs that can't send a header."""
 ALL_SCOPES: Final = "*"
-_FORM: Final = re.compile(r"pat_[A-Za-z0-9_-]{43}", re.ASCII)
+CALENDAR: Final = "calendar"
+"""To read when one's rows of the timetable are due, and nothing else."""
+_FORM: Final = re.compile(r"(?:pat|cal)_[A-Za-z0-9_-]{43}", re.ASCII)
 _HASH: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
@@ -45,7 +49,12 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """For a person to tell tokens apart: "laptop"."""
     expires_at: Instant | None = None
     scopes: tuple[str, ...] = (ALL_SCOPES,)
-    """What it is good for; today only "*", and a token without it is good for nothing."""
+    """What it is good for: ``*`` for all that its user may, ``calendar`` for that alone."""
+
+    @property
+    def is_link(self) -> bool:
+        """Whether it only opens a feed."""
+        return ALL_SCOPES not in self.scopes
 
     def is_live(self, now: datetime) -> bool:
         """Return whether it counts at `now` (aware UTC)."""
@@ -79,6 +88,11 @@ def token_id_of(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def is_token(text: str) -> bool:
+    """Whether that has the form of a token, of whichever kind."""
+    return _FORM.fullmatch(text) is not None
+
+
 async def create(
     bus: Bus,
     *,
@@ -87,16 +101,21 @@ async def create(
     is_admin: bool = False,
     name: str = "",
     expires_at: datetime | None = None,
+    scope: str = ALL_SCOPES,
 ) -> str:
     """Make a token and return its text, which is shown once and stored nowhere.
+
+    Args:
+        scope: what it is good for.
 
     Raises:
         InvalidInput: nobody may be called `user`.
         OutcomeUnknown: it may be stored; nobody knows its text, so make another.
     """
     check_user(user)
-    text = PREFIX + secrets.token_urlsafe(32)
-    token = Token(user=user, created_at=now, is_admin=is_admin, name=name, expires_at=expires_at)
+    text = (PREFIX if scope == ALL_SCOPES else LINK_PREFIX) + secrets.token_urlsafe(32)
+    facts: dict[str, Any] = {"name": name, "expires_at": expires_at, "scopes": (scope,)}
+    token = Token(user=user, created_at=now, is_admin=is_admin, **facts)
     await KeyValue(bus, BUCKET).put(token_id_of(text), msgspec.json.encode(token))
     return text
 
@@ -107,10 +126,10 @@ async def revoke(bus: Bus, token: str) -> None:
     Raises:
         InvalidInput: neither a token nor the hash of one.
     """
-    if _FORM.fullmatch(token):
+    if is_token(token):
         token = token_id_of(token)
     elif not _HASH.fullmatch(token):
-        raise InvalidInput("token", "must be a token (pat_…) or its hash (64 hex digits)")
+        raise InvalidInput("token", "must be a token (pat_…, cal_…) or its hash (64 hex digits)")
     await KeyValue(bus, BUCKET).delete(token)
 
 
@@ -145,20 +164,26 @@ class Tokens:
             return
         self._tokens[token_id] = token
 
-    def find(self, text: str, now: datetime) -> Principal | None:
-        """Return who `text` speaks for at `now` (aware UTC), or None."""
-        return self.find_id(token_id_of(text), now)
+    def find(self, text: str, now: datetime, scope: str = ALL_SCOPES) -> Principal | None:
+        """Return who `text` speaks for at `now` (aware UTC), or None.
 
-    def find_id(self, token_id: str, now: datetime) -> Principal | None:
+        Args:
+            scope: what it has to be good for.
+        """
+        return self.find_id(token_id_of(text), now, scope)
+
+    def find_id(self, token_id: str, now: datetime, scope: str = ALL_SCOPES) -> Principal | None:
         """Return who the token with that hash speaks for at `now`, or None."""
         token = self._tokens.get(token_id)
-        return None if token is None else self._principal(token_id, token, now)
+        return None if token is None else self._principal(token_id, token, now, scope)
 
     def live(self, now: datetime) -> dict[str, Token]:
         """Return everybody's tokens that count at `now`, by their hash."""
         return {id_: token for id_, token in self._tokens.items() if token.is_live(now)}
 
-    async def find_fresh(self, text: str, now: datetime) -> Principal | None:
+    async def find_fresh(
+        self, text: str, now: datetime, scope: str = ALL_SCOPES
+    ) -> Principal | None:
         """Ask the broker for a token that the watch hasn't shown yet: one made just now.
 
         Costs a round trip, so the caller limits how often strangers make it happen.
@@ -167,19 +192,21 @@ class Tokens:
             Unavailable: the broker can't be asked.
         """
         token_id = token_id_of(text)
-        if not _FORM.fullmatch(text) or token_id in self._tokens:
+        if not is_token(text) or token_id in self._tokens:
             return None
         entry = await self._bucket.get(token_id)
         token = None if entry is None else _decode(token_id, entry.value)
         # Not kept: only the watch knows the order of what happened to it.
-        return None if token is None else self._principal(token_id, token, now)
+        return None if token is None else self._principal(token_id, token, now, scope)
 
     async def close(self) -> None:
         if self._watch is not None:
             await self._watch.close()
 
-    def _principal(self, token_id: str, token: Token, now: datetime) -> Principal | None:
-        if not token.is_live(now) or ALL_SCOPES not in token.scopes:
+    def _principal(
+        self, token_id: str, token: Token, now: datetime, scope: str
+    ) -> Principal | None:
+        if not token.is_live(now) or scope not in token.scopes:
             return None
         return Principal(
             user=token.user, is_admin=token.is_admin, token_id=token_id, teams=self._teams

@@ -85,8 +85,11 @@ def _role(token: Mapping[str, Any]) -> str:
 
     >>> _role({"is_admin": True}), _role({"is_admin": True, "is_on_bus": True})
     ('admin', 'bus, admin')
+    >>> _role({"is_admin": False, "scopes": ("calendar",)})
+    'calendar'
     """
-    parts = (("bus", token.get("is_on_bus")), ("admin", token["is_admin"]))
+    is_link = "calendar" in token.get("scopes", ())
+    parts = (("bus", token.get("is_on_bus")), ("admin", token["is_admin"]), ("calendar", is_link))
     return ", ".join(name for name, holds in parts if holds)
 
 
@@ -124,7 +127,7 @@ def revoke(
     async def end(bus: Bus) -> str:
         from vigil.settings import tokens
 
-        wanted = tokens.token_id_of(token) if token.startswith(tokens.PREFIX) else token
+        wanted = tokens.token_id_of(token) if tokens.is_token(token) else token
         there = [one["id"] for one in await stored(bus)]
         token_id = prefixes.whole("token", wanted, there, length=None)
         await tokens.revoke(bus, token_id)

@@ -20,6 +20,7 @@ from .. import exits, options, output, prefixes, tables
 from ..exact import exact
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
+from . import links
 from .arguments import (
     After,
     At,
@@ -54,7 +55,7 @@ REASON_LENGTH_MAX: Final = 60
 app = CommandLine(
     cls=ListedGroup,
     help="What an agent does again and again: list, show, add, edit, pause, resume, run, remove, "
-    "history, doctor, export. Default: list.",
+    "history, doctor, export, link, links, unlink. Default: list.",
 )
 
 
@@ -289,9 +290,13 @@ def doctor() -> Result:
 def export(
     days: Annotated[int, typer.Option("--days", min=1, max=366, help="How far ahead.")] = 30,
 ) -> Result:
-    """Write what is due as iCalendar, for other programs: vigil cron export > jobs.ics"""
+    """Write when rows are due as iCalendar: vigil cron export > jobs.ics"""
     text = options.client().cron_calendar(days=days)
     return Result({"calendar": text}, partial(output.data, text.rstrip("\r\n")))
+
+
+for _command in (links.link, links.links, links.unlink):
+    app.command()(_command)
 
 
 @app.command()

@@ -9,6 +9,7 @@ from typing import Any, Final, get_args
 from vigil.contracts.board.slot import SlotState
 
 from ....http.problem import Problem
+from ....timetable.feed import LinkList
 from ....timetable.rows import RowListing
 from ....timetable.slots import SlotListing
 from ...shapes.calendar import monday_of, week_of
@@ -18,14 +19,17 @@ from .row import FIELDS, schedule_of, written
 SLOTS_MAX: Final = 80
 """Each is an exchange with the broker."""
 ROWS_MAX: Final = 100
+LINKS_SHOWN_MAX: Final = 100
+LINKS: Final = "/api/calendar-links"
 WEEK: Final = timedelta(days=7)
 
 
 async def show(visit: Visit) -> dict[str, Any]:
     state = visit.query.get("state") or None
-    rows, slots = await asyncio.gather(
+    rows, slots, links = await asyncio.gather(
         visit.api.get(RowListing, "/api/cron", all=True),
         visit.api.get(SlotListing, "/api/slots", state=state, limit=SLOTS_MAX),
+        visit.api.get(LinkList, LINKS),
     )
     first = monday_of(_day_of(visit))
     return {
@@ -39,6 +43,8 @@ async def show(visit: Visit) -> dict[str, Any]:
         "before": (first - WEEK).isoformat(),
         "after": (first + WEEK).isoformat(),
         "own_zone": visit.person.timezone,
+        "links": links.links[:LINKS_SHOWN_MAX],
+        "link": None,
     }
 
 
@@ -55,8 +61,15 @@ def _day_of(visit: Visit) -> date:
     return found
 
 
-async def act(visit: Visit) -> str:
-    """Make a row, run one at once, pause it, or let it go on. Raises: Problem."""
+async def act(visit: Visit) -> str | dict[str, Any]:
+    """Make a row, run one at once, pause it, or let it go on; make or end the link of a calendar.
+    Raises: Problem."""
+    if visit.wanted("do") == "link":
+        made = await visit.api.send("POST", LINKS, {"name": visit.wanted("name").strip()})
+        return {"link": f"{visit.origin}{made['path']}"}
+    if visit.wanted("do") == "unlink":
+        await visit.api.send("DELETE", f"{LINKS}/{segment_of(visit.wanted('link'))}")
+        return "/timetable"
     if visit.wanted("do") == "make":
         fields = {name: visit.wanted(name).strip() for name in FIELDS}
         row = fields | schedule_of(visit, written(None))
