@@ -9,7 +9,9 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
+from services.cortex.core.tools.arguments import fitted
 from services.executor.tools.builtin import Builtin
+from services.executor.tools.declaration import declared
 from services.executor.tools.source import ToolOutput
 from tests.support.hands import NO_SANDBOX, call_of, settings_of
 from tests.support.stack import Stack
@@ -74,6 +76,20 @@ async def test_every_weekday_at_nine_is_repeated_with_its_next_times_and_zone(de
     there = await desk.text()
     assert there.startswith(f"briefing ({row.id[:8]}): At 09:00 on Monday through Friday")
     assert there.endswith("What is new in the tracker?")
+
+
+async def test_the_names_of_the_specification_are_taken_too(desk: Desk) -> None:
+    """SPEC P-5 and P-6: the core hands them on by the names of the schema."""
+    given = {
+        "action": "create", "id": "briefing", "prompt": "What is new?", "interval_secs": 7200,
+        "timezone": "Asia/Tokyo", "stateful": True,
+    }  # fmt: skip
+    config = settings_of(desk.stack.settings.home).config
+    arguments, problem = fitted(declared()["cron"].tool(config), given)
+    assert problem is None
+    assert "every 2 h" in await desk.text(**arguments)
+    (row,) = await desk.rows()
+    assert (row.name, row.zone, row.work.is_stateful) == ("briefing", "Asia/Tokyo", True)
 
 
 async def test_a_call_that_comes_again_changes_nothing(desk: Desk) -> None:

@@ -92,6 +92,38 @@ async def test_a_prompt_of_a_megabyte_is_too_large(gate: Gate) -> None:
     assert (await ann.post(PATH, json=ROW | {"prompt": "p" * 2**20})).status_code in (413, 422)
 
 
+async def test_the_names_of_the_specification_are_taken_too(gate: Gate) -> None:
+    """SPEC P-5: {id, prompt, cron? + timezone? | interval_secs?, delivery_target, …, userId}."""
+    ida = await gate.person("ida")
+    body = {
+        "id": "briefing", "prompt": "What is new?", "cron": "0 9 * * *", "timezone": "Asia/Tokyo",
+        "delivery_target": "ida:vigil:news", "active_hours": "08:00-18:00", "run_once": True,
+        "stateful": True, "misfire": "skip", "userId": "ida", "agentId": "vigil",
+    }  # fmt: skip
+    made = await ida.post(PATH, json=body)
+    assert made.status_code == 201, made.text
+    row = made.json()
+    assert (row["name"], row["zone"], row["target"]) == ("briefing", "Asia/Tokyo", "ida:vigil:news")
+    assert (row["runs_once"], row["is_stateful"], row["owner"]) == (True, True, "ida")
+    change = {"interval_secs": 7200, "stateful": False, "run_once": False}
+    changed = (await ida.patch(f"{PATH}/{row['id']}", json=change)).json()
+    assert (changed["when"], changed["is_stateful"]) == ("every 2 h", False)
+    for wrong, status, field in (
+        ({"zone": "UTC"}, 422, "timezone"),
+        ({"userId": "jo"}, 403, "userId"),
+        ({"time_zone": "UTC"}, 422, "time_zone"),
+    ):
+        refused = await ida.post(PATH, json=body | {"id": "other"} | wrong)
+        assert (refused.status_code, refused.json().get("field")) == (status, field), refused.text
+    goal = {
+        "description": "Keep up", "priority": 2, "check_interval_secs": 86_400,
+        "success_criteria": "It is so", "userId": "ida", "agentId": "vigil",
+    }  # fmt: skip
+    assert (await ida.post("/api/goals", json=goal)).status_code == 201
+    job = {"goal": "Water the plants", "input": "well", "userId": "ida"}
+    assert (await ida.post("/api/jobs", json=job)).status_code == 202
+
+
 async def test_what_is_odd_but_right_is_taken(gate: Gate) -> None:
     """A day that only some years have, an hour that one day lacks, a name with what it likes."""
     bea = await gate.person("bea")

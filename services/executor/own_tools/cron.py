@@ -37,6 +37,7 @@ from vigil.timetable.instants.cron import EXPRESSION_LENGTH_MAX
 from vigil.timetable.ledger import begun, is_busy
 from vigil.timetable.log import Placed, SlotLog
 from vigil.timetable.offers import check_skill, check_watch
+from vigil.timetable.other_names import OTHER_NAMES
 from vigil.timetable.schedule import told_of, words_of
 from vigil.timetable.watched import COMMAND_LENGTH_MAX, wanted_watch
 from vigil.timetable.watched import words_of as words_of_watch
@@ -192,6 +193,7 @@ async def _line(row: TimetableRow, rows: list[TimetableRow], means: Means) -> st
     is_idempotent=True,
     is_personal=True,
     aims=AIMS,
+    other_names=OTHER_NAMES | {"id": "row"},
 )
 async def cron(given: Cron, call: Call, means: Means) -> ToolOutput:
     """Do it; what can't be done is told by field and reason.
@@ -223,9 +225,10 @@ async def _there(call: Call, means: Means) -> list[Revision[TimetableRow]]:
 async def _create(given: Cron, call: Call, means: Means) -> str:
     """Raises: InvalidInput, BoundReached."""
     now, key = means.clock.now(), call.key
-    if not given.name:
+    name = given.name or given.row  # one of the two: a new job's id is the name that it gets
+    if not name:
         raise InvalidInput("name", "must be given")
-    if given.row is not None:
+    if given.row is not None and name != given.row:
         raise InvalidInput("row", "names a job that there is; a new one has a name")
     own_zone, wanted = await _zone(key.user, means), await _wanted(given, call, means)
     zone = given.zone or own_zone
@@ -233,7 +236,7 @@ async def _create(given: Cron, call: Call, means: Means) -> str:
         id=token_of("row", str(key), call.id),
         owner=key.user,
         agent=key.agent,
-        name=given.name or "",
+        name=name,
         work=CronWork(prompt=given.prompt or ""),
         schedule=schedule_of(wanted, zone),
         zone=zone,

@@ -74,6 +74,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     needs_sandbox: bool
     is_offered: Callable[[Config], bool]
     aims: Mapping[str, Aim]
+    other_names: Mapping[str, str]
 
     def tool(self, config: Config) -> Tool:
         """Return how it is shown and run."""
@@ -89,6 +90,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
             profiles=self.profiles,
             is_personal=self.is_personal,
             aims=dict(self.aims),
+            other_names=dict(self.other_names),
         )
 
     async def run(self, call: Call, means: Means) -> ToolOutput:
@@ -111,6 +113,7 @@ def tool(
     needs_sandbox: bool = False,
     is_offered: Callable[[Config], bool] = lambda _config: True,
     aims: Mapping[str, Aim] = EMPTY,
+    other_names: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[Run], Declaration]:
     """Declare a function to be a tool.
 
@@ -123,6 +126,7 @@ def tool(
         needs_sandbox: where no sandbox works, it isn't offered.
         is_offered: whether what is configured lets it work.
         aims: what its arguments are for; those that aren't named are who.
+        other_names: of arguments: a name that is taken, too, and the one of the schema.
     """
 
     def declare(function: Run) -> Declaration:
@@ -138,6 +142,7 @@ def tool(
             needs_sandbox=needs_sandbox,
             is_offered=is_offered,
             aims=aims,
+            other_names=other_names,
         )
 
     return declare

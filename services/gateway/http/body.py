@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
 
 from vigil.errors import InvalidInput
+from vigil.timetable.other_names import renamed
 
 from .decide import TooLarge, complaint, is_too_deep
 from .problem import Problem
@@ -53,6 +55,21 @@ async def read(scope: Any, receive: Any, bytes_max: int) -> bytes:
         chunks.append(chunk)
         if not message.get("more_body", False):
             return b"".join(chunks)
+
+
+def by_documented_names(data: bytes, names: Mapping[str, str]) -> bytes:
+    """Return a JSON object with its fields under the names that are documented.
+
+    What is no object stays as it is, for `decode` to refuse. Raises: InvalidInput: something is
+    given by two names.
+    """
+    try:
+        given = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return data
+    if given.keys().isdisjoint(names):
+        return data
+    return msgspec.json.encode(renamed(given, names))
 
 
 def decode(data: bytes, decoder: msgspec.json.Decoder[T], depth_max: int) -> T:

@@ -7,7 +7,7 @@ Bodies and answers are msgspec structs: `body_of(T)` decodes, `Json` encodes, an
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, Final, TypeVar, cast
 
 import msgspec
@@ -69,13 +69,21 @@ class Json(Response):
         return msgspec.json.encode(content)
 
 
-def body_of(kind: type[T]) -> Callable[[Request], Awaitable[T]]:
-    """Return a dependency that reads and decodes the body as `kind`."""
+def body_of(
+    kind: type[T], other_names: Mapping[str, str] | None = None
+) -> Callable[[Request], Awaitable[T]]:
+    """Return a dependency that reads and decodes the body as `kind`.
+
+    Args:
+        other_names: names that fields have, too, and those that they have in `kind`.
+    """
     decoder = msgspec.json.Decoder(kind)
 
     async def read(request: Request) -> T:
         config = edge_of(request).config
         data = await body.read(request.scope, request.receive, config.body_bytes_max)
+        if other_names:
+            data = body.by_documented_names(data, other_names)
         return body.decode(data, decoder, config.json_depth_max)
 
     return read

@@ -24,9 +24,11 @@ from vigil.timetable.check import check, check_known, check_name
 from vigil.timetable.ledger import begun, is_busy
 from vigil.timetable.log import SlotLog
 from vigil.timetable.offers import check_skill, check_watch
+from vigil.timetable.other_names import OTHER_NAMES
 
 from .. import preconditions
-from ..access import check_reach, listed
+from ..access import listed
+from ..board.desk import owner_for
 from ..edge import Edge
 from ..http.problem import Problem, erasing
 from ..http.routes import Caller, Json, Shared, User, body_of, id_of
@@ -63,13 +65,12 @@ async def get_row(edge: Shared, caller: Caller, id_: Id) -> Response:
 
 
 async def make_row(
-    edge: Shared, caller: Caller, wanted: Annotated[RowBody, Depends(body_of(RowBody))]
+    edge: Shared,
+    caller: Caller,
+    wanted: Annotated[RowBody, Depends(body_of(RowBody, OTHER_NAMES | {"id": "name"}))],
 ) -> Response:
     """Make a row; 422 beyond 100."""
-    if edge.switches.is_erasing(caller.user):
-        raise erasing()
-    owner = caller.owner_of(wanted.agent_id)
-    check_reach(caller, owner, wanted.agent_id, "agentId")
+    owner = owner_for(edge, caller, wanted.agent_id, wanted.user_id)
     now, id_ = edge.clock.now(), edge.context.new_id().replace("-", "")
     zone = wanted.zone or _zone(edge, caller.user)
     row = check(row_of(wanted, owner, id_, zone, now))
@@ -91,7 +92,7 @@ async def change_row(
     edge: Shared,
     caller: Caller,
     id_: Id,
-    wanted: Annotated[RowChange, Depends(body_of(RowChange))],
+    wanted: Annotated[RowChange, Depends(body_of(RowChange, OTHER_NAMES))],
     expected: Expected,
 ) -> Response:
     """Change, pause or resume a row; 412 if it was changed since it was read."""

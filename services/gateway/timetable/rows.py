@@ -35,7 +35,9 @@ from ..edge import Edge
 from ..http.wire import Answer, RequestBody
 
 
-class RowBody(RequestBody, frozen=True, kw_only=True, rename={"agent_id": "agentId"}):
+class RowBody(
+    RequestBody, frozen=True, kw_only=True, rename={"agent_id": "agentId", "user_id": "userId"}
+):
     """A new row. When it is due is one of `cron`, `interval_s`, `at` and `after`."""
 
     name: str
@@ -80,6 +82,8 @@ class RowBody(RequestBody, frozen=True, kw_only=True, rename={"agent_id": "agent
     watch: Watched | None = None
     """It is run only if that has changed, and is shown the difference."""
     agent_id: PartText = "vigil"
+    user_id: PartText | None = None
+    """Absent: yours."""
     why: str = ""
 
 

@@ -21,6 +21,8 @@ from jsonschema.exceptions import best_match
 from jsonschema.validators import extend
 
 from vigil.contracts import Tool
+from vigil.errors import InvalidInput
+from vigil.timetable.other_names import renamed
 
 SCHEMA_BYTES_MAX: Final = 64 * 1024
 STEPS_MAX: Final = 30_000
@@ -160,3 +162,20 @@ def _compiled(tool: Tool) -> _Check | None:
         return _Check(tool.input_schema, is_foreign=FOREIGN in tool.name)
     except Exception:
         return None
+
+
+def fitted(tool: Tool, given: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """Return the arguments by the names of the schema, and what doesn't fit, as `problem`.
+
+    >>> schema = {"properties": {"zone": {"type": "string"}}, "additionalProperties": False}
+    >>> clock = Tool(name="clock", description="", input_schema=schema, other_names={"tz": "zone"})
+    >>> fitted(clock, {"tz": "Asia/Tokyo"})
+    ({'zone': 'Asia/Tokyo'}, None)
+    >>> fitted(clock, {"tz": "Asia/Tokyo", "zone": "UTC"})[1]
+    'tz: is another name of zone: give one of them'
+    """
+    try:
+        arguments = renamed(given, tool.other_names)
+    except InvalidInput as error:
+        return given, str(error)
+    return arguments, problem(tool, arguments)

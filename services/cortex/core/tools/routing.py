@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from vigil.contracts import Risk, Tool, ToolUseBlock
 from vigil.grants.rule import Standing, Wanted, match
@@ -117,9 +118,10 @@ def _executor(draft: Draft, use: ToolUseBlock, tool: Tool, doubt: str) -> Answer
     problem = calls.refusal(draft, use.input)
     if problem is not None:
         return problem, True
-    problem = arguments.problem(tool, use.input)
+    given, problem = arguments.fitted(tool, use.input)
     if problem is not None:
         return f"The arguments don't fit the schema: {problem}", True
+    use = replace(use, input=given)
     cleared = own_words.foreign(draft, tool, use.input)
     if tool.is_personal and not (cleared.is_theirs and draft.loop.is_direct):
         why = f" Not theirs: {cleared.others}." if cleared.others else ""
