@@ -88,7 +88,7 @@ async def serve(context: Context) -> None:
             recollector=recollector,
             policy=policy_of(config, key),
             switches=switches,
-            person=partial(switches.person, key.user, config.person_of(key.user)),
+            person=partial(switches.person, key.user, config.person_of(key.user), key.agent),
             history_rows=config.model.history_rows,
             context_tokens=context_tokens_of(config, key),
             idle_release_s=config.sessions.idle_release_s,

@@ -29,7 +29,7 @@ from vigil.contracts import (
     decode_turn,
 )
 from vigil.errors import InvalidInput
-from vigil.subjects import SessionKey, token_of
+from vigil.subjects import Scope, SessionKey, token_of
 
 BACKSTOP_DELAY_S: Final = 2.0
 """The broker fires this long after `fire_at`, so only when no scheduler was there."""
@@ -60,10 +60,10 @@ class PendingTimer(msgspec.Struct, frozen=True, kw_only=True):
     def is_follow_up(self) -> bool:
         return self.record.kind == "follow_up"
 
-    def is_outdated(self, changed_at: Callable[[str], datetime]) -> bool:
+    def is_outdated(self, changed_at: Callable[[Scope], datetime]) -> bool:
         """Whether its person changed the hours by which it's put off."""
         hours_at = self.record.hours_at
-        return hours_at is not None and hours_at < changed_at(self.key.user)
+        return hours_at is not None and hours_at < changed_at(self.key.scope)
 
 
 class _Queue:
@@ -146,7 +146,7 @@ class Agenda:
         return entries
 
     def outdated(
-        self, changed_at: Callable[[str], datetime], *, is_paused: bool
+        self, changed_at: Callable[[Scope], datetime], *, is_paused: bool
     ) -> list[PendingTimer]:
         """Take, however early, what is put off by hours that were `changed_at` a later time."""
         queues = (self._deadlines,) if is_paused else (self._deadlines, self._follow_ups)

@@ -22,6 +22,7 @@ from vigil.settings.config import Config
 from vigil.settings.cortex import Cortex
 from vigil.settings.hours import pause_of
 from vigil.settings.switches import Switches
+from vigil.subjects import Scope
 from vigil.worker.lanes import Lanes
 
 from . import decide
@@ -53,13 +54,15 @@ class PauseSwitch:
         """Whether that person is being erased: no timer of theirs counts any more."""
         return self._switches.is_erasing(user)
 
-    def changed_at(self, user: str) -> datetime:
-        """Return when that person last changed their hours."""
-        return self._switches.changed_at(user)
+    def changed_at(self, whose: Scope) -> datetime:
+        """Return when that person last changed their hours, or somebody paused the agent or let it
+        go on."""
+        return self._switches.changed_at(whose)
 
-    def is_on_for(self, user: str, now: datetime) -> bool:
-        """Whether that person, or somebody for all, paused what is done unasked."""
-        until = pause_of(self._switches.person(user, self._config.person_of(user)))
+    def is_on_for(self, whose: Scope, now: datetime) -> bool:
+        """Whether that person, or somebody for all, paused what is done unasked, or this agent."""
+        configured = self._config.person_of(whose.owner)
+        until = pause_of(self._switches.person(whose.owner, configured, whose.agent))
         return self.is_on or (until is not None and now < until)
 
     def zone_of(self, user: str) -> str:

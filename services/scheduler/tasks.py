@@ -23,7 +23,7 @@ from vigil.contracts import BoardTask, Change, Control, ControlPayload, Start, e
 from vigil.errors import VigilError, WrongLastSequence
 from vigil.observe import trace
 from vigil.runtime import Context
-from vigil.subjects import ANYBODY, SessionKey, board_of, token_of
+from vigil.subjects import ANYBODY, Scope, SessionKey, board_of, token_of
 from vigil.tasks import lifecycle
 from vigil.tasks.lifecycle import ReadTask
 
@@ -96,7 +96,7 @@ class Pickup:
                     await self._end_worker(task)
             now = self._clock.now()
             for one in lifecycle.next_of(self._tasks.values(), now):
-                if not self._pause.is_on_for(one.task.owner, now):
+                if not self._pause.is_on_for(Scope(one.task.agent, one.task.owner), now):
                     await self._begin(one)
         except VigilError as error:
             log.info("not now", action="scheduler.task", error=str(error))

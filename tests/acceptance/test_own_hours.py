@@ -189,6 +189,48 @@ async def test_a_pause_ends_by_itself_and_answers_go_on(world: World) -> None:
     assert (await put(fay, language="it"))["own"] == ["language"]
 
 
+async def test_one_agent_is_paused_and_the_others_go_on(world: World) -> None:
+    """L-5: of one's own by oneself, for everybody by an admin; for who else it works on."""
+    una = await world.person("una:vigil:t1", has_socket=False)
+    scout = await world.person("una:scout:t1", has_socket=False)
+    uwe = await world.person("uwe:vigil:t1", has_socket=False)
+    root = await world.gate.person("root", is_admin=True)
+    pause, all_, own = "/api/pause", {"agent": "scout"}, {"agent": "vigil", "mine": "true"}
+    for given in ({}, all_):
+        assert (await una.http.put(pause, params=given)).status_code == 403
+    assert (await una.http.put(pause, params={"mine": "true"})).status_code == 422
+    set_ = await una.http.put(pause, params=own)
+    assert set_.json()["paused"]["by"] == "una"
+    body = {"name": "news", "prompt": "What is new?", "interval_s": 3600}
+    row = (await una.http.post("/api/cron", json=body)).json()["id"]
+    for one in (una, scout, uwe):
+        await known(one)  # what was set before is known, too
+        await one.exchange(ask(follow_up("tea", 60, "Tea!", keep=True)))
+    await world.advance(60)
+    await scout.talk.until(lambda: scout.followed_up == ["Tea!"])
+    await uwe.talk.until(lambda: uwe.followed_up == ["Tea!"])
+    assert una.followed_up == []
+    await una.exchange("still there?")
+    assert una.talk.texts[-1] == "re: still there?"
+    slots = (await una.http.get("/api/slots", params={"row": row})).json()["slots"]
+    assert [one["reason"] for one in slots] == ["what is done unasked was paused"]
+    (shown,) = (await una.http.get("/api/status")).json()["paused_agents"]
+    assert (shown["agent"], shown["user"]) == ("vigil", "una")
+    assert (await uwe.http.get("/api/status")).json()["paused_agents"] == []
+    await una.http.delete(pause, params=own)
+    await said(una)
+
+    assert (await root.put(pause, params=all_)).status_code == 200
+    await known(scout)
+    await scout.exchange(ask(follow_up("cake", 60, "Cake!", keep=True)))
+    await world.advance(60)
+    assert scout.followed_up == ["Tea!"]
+    assert (await scout.http.delete(pause, params=all_)).status_code == 403
+    await root.delete(pause, params=all_)
+    await scout.talk.until(lambda: scout.followed_up == ["Tea!", "Cake!"])
+    assert (await una.http.delete(f"/api/cron/{row}")).status_code == 200
+
+
 async def test_a_task_waits_for_the_end_of_its_owners_pause(world: World) -> None:
     gil = await world.person("gil:vigil:main", has_socket=False)
     hal = await world.person("hal:vigil:main", has_socket=False)

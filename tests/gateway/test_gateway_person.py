@@ -10,11 +10,13 @@ import msgspec
 import pytest
 
 from tests.support.gateway import Gate, assert_problem
+from vigil import agent_pause
 from vigil.errors import ConfigError
 from vigil.settings import config, own
 from vigil.settings.hours import NEVER
 from vigil.settings.sections import Person
 from vigil.settings.switches import Switches
+from vigil.subjects import Scope
 
 PATH: Final = "/api/person"
 
@@ -109,11 +111,29 @@ async def test_each_change_is_later_than_the_one_before(gate: Gate) -> None:
     assert changed.at > found.own.at
     switches = await Switches.watch(gate.admin)
     await own.put(gate.admin, "hal", changed, expect=found.revision)
-    await switches.refresh("hal")
+    await switches.refresh(Scope("vigil", "hal"))
     assert switches.person("hal", Person()).language == "ja"
     key = own.PREFIX + own.hash_of("hal")
     switches._on_change(key, msgspec.json.encode(found.own))
-    assert (switches.person("hal", Person()).language, switches.changed_at("bob")) == ("ja", NEVER)
+    assert switches.person("hal", Person()).language == "ja"
+    assert switches.changed_at(Scope("vigil", "bob")) == NEVER
+    await agent_pause.put(gate.admin, "vigil", None, is_on=True, at=past, by="root")
+    later = await agent_pause.put(gate.admin, "vigil", None, is_on=False, at=past, by="root")
+    await switches.refresh(Scope("vigil", "bob"))
+    assert switches.changed_at(Scope("vigil", "bob")) == later.at > past
+    assert switches.person("bob", Person(), "vigil").pause == ""
+    await agent_pause.put(gate.admin, "vigil", "hal", is_on=True, at=past, by="hal")
+    await agent_pause.put(gate.admin, "scout", None, is_on=True, at=past, by="hal")
+    await agent_pause.forget(gate.admin, "hal")
+    entries = await gate.admin.read("KV_CONFIG", ["$KV.CONFIG.agent.>"])
+    left = {one.subject: one.data for one in entries if one.data}
+    assert sorted(left) == ["$KV.CONFIG.agent.scout.all", "$KV.CONFIG.agent.vigil.all"]
+    assert b"hal" not in b"".join(left.values())
+    await agent_pause.put(gate.admin, "scout", None, is_on=False, at=past, by="root")
+    await switches.refresh(Scope("scout", "bob"))
+    switches._on_change("agent.vigil.all", b"?")
+    assert switches.person("bob", Person(), "vigil").pause == "on"
+    assert switches.person("bob", Person(), "scout").pause == ""
     await switches.close()
 
 

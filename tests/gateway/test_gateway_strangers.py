@@ -80,7 +80,7 @@ PLAIN: Final = frozenset({
     "datacontenttype", "depth", "description", "digest", "error", "expires_at", "follow", "goal",
     "holds_for_outside", "if-match", "importance", "importance_min", "input", "jsonrpc", "kind",
     "last-event-id", "limit", "links", "links.relation", "links.weight", "message", "method",
-    "mode", "name", "occurredAt", "occurred_at", "open", "params", "priority", "q", "query",
+    "mine", "mode", "name", "occurredAt", "occurred_at", "open", "params", "priority", "q", "query",
     "relation",
     "result", "service", "since", "skill", "sort", "source", "specversion", "stability", "state",
     "status", "text", "thread", "threadId", "ticket", "time", "title", "tool", "type", "types",

@@ -18,7 +18,7 @@ from tests.support.timers import cancel, schedule, session, turn_of
 from vigil import contracts
 from vigil.contracts import Effect, TimerKind, TimerRecord
 from vigil.errors import InvalidInput
-from vigil.subjects import SessionKey
+from vigil.subjects import Scope, SessionKey
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 KEY = session()
@@ -272,8 +272,8 @@ def test_what_hours_put_off_is_taken_early_once_they_are_others() -> None:
     for one in (late, deadline, *others):
         agenda.add(one)
 
-    def changed_at(user: str) -> datetime:
-        return START if user == zoe.user else new
+    def changed_at(whose: Scope) -> datetime:
+        return START if whose == zoe.scope else new
 
     assert agenda.outdated(changed_at, is_paused=True) == [deadline]
     assert agenda.outdated(changed_at, is_paused=False) == [late]

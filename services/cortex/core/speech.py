@@ -214,7 +214,8 @@ def holds_by(draft: Draft) -> str:
     """What holds autonomous messages back, in words."""
     if draft.moment.is_paused:
         return "a pause"
-    return "quiet hours" if draft.moment.paused_until is None else "the person's own pause"
+    is_quiet = draft.moment.paused_until is None
+    return "quiet hours" if is_quiet else "the person's own pause, or one of this agent"
 
 
 def hold(

@@ -245,7 +245,7 @@ class Session:
     async def _moment_of(self, event: Event | None) -> Moment:
         """Return the moment, with what a message of the person's came before."""
         if core.is_early(event, self._clock.now()):
-            await self._switches.refresh(self.key.user)
+            await self._switches.refresh(self.key.scope)
         await self._whereabouts.look(self._policy, event)
         # A job's steps are called without asking a model anew.
         grants = () if self._log.state.job is None else await self._grants.now()
@@ -388,7 +388,7 @@ class Session:
         return core.moment_at(
             self._clock.now(),
             hours_of(self._person()),
-            hours_at=self._switches.changed_at(self.key.user),
+            hours_at=self._switches.changed_at(self.key.scope),
             is_paused=self._switches.paused is not None,
             tools=self._toolbox.tools,
             grants=grants,

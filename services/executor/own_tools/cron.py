@@ -18,6 +18,7 @@ from vigil.board.kept import ROWS, BoundReached, KeptBoard, Revision
 from vigil.contracts import Change, TimetableRow
 from vigil.contracts.arguments import Arguments
 from vigil.contracts.board import ChosenSchedule, CronWork, watch_of
+from vigil.contracts.board.row import OTHER_NAMES
 from vigil.contracts.tools import Aim
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.settings import own
@@ -37,7 +38,6 @@ from vigil.timetable.instants.cron import EXPRESSION_LENGTH_MAX
 from vigil.timetable.ledger import begun, is_busy
 from vigil.timetable.log import Placed, SlotLog
 from vigil.timetable.offers import check_skill, check_watch
-from vigil.timetable.other_names import OTHER_NAMES
 from vigil.timetable.schedule import told_of, words_of
 from vigil.timetable.watched import COMMAND_LENGTH_MAX, wanted_watch
 from vigil.timetable.watched import words_of as words_of_watch

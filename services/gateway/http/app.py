@@ -33,7 +33,7 @@ from ..sessions import forks
 from ..sessions.messages import Messages
 from ..sessions.sockets import Sockets
 from ..signals import endpoint as signals
-from ..timetable import autonomy, cron, feed, rows, slots
+from ..timetable import autonomy, cron, feed, pauses, rows, slots
 from ..why import endpoint as explain
 from ..why.answer import WhyAnswer
 from ..work import approvals, cost, dead, deliveries, grants, health, jobs, person, tools
@@ -152,8 +152,6 @@ _OWN: Final = (
     Endpoint("PATCH", "/api/person", person.change_person, {200: person.PersonView},
              (403, 412, 413, 422, 503), person.PersonChange),
     Endpoint("GET", "/api/status", routes.get_status, {200: Status}),
-    Endpoint("PUT", "/api/pause", routes.pause, {200: wire.PauseState}, (403, 503)),
-    Endpoint("DELETE", "/api/pause", routes.resume, {200: wire.PauseState}, (403, 503)),
     Endpoint("GET", "/metrics", routes.get_metrics, {200: str}, (403, 503)),
     Endpoint("GET", "/healthz", routes.healthz, {200: Alive}),
     Endpoint("GET", "/readyz", routes.readyz, {200: Readiness, 503: Readiness}),
@@ -183,7 +181,7 @@ def _of_memory() -> list[Endpoint]:
 def endpoints() -> tuple[Endpoint, ...]:
     """Return everything that is served here but what comes before the routes."""
     parts = (health, streams, doctor, console, forks, budget, calls, now, people, tokens)
-    added = (one for part in (*parts, tools, deliveries, feed) for one in part.ENDPOINTS)
+    added = (one for part in (*parts, tools, deliveries, feed, pauses) for one in part.ENDPOINTS)
     return (*_of_memory(), *added, *_OWN, *on_board.ENDPOINTS)
 
 

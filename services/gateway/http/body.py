@@ -7,8 +7,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from vigil.contracts.arguments import renamed
 from vigil.errors import InvalidInput
-from vigil.timetable.other_names import renamed
 
 from .decide import TooLarge, complaint, is_too_deep
 from .problem import Problem

@@ -316,6 +316,7 @@ async def get_status(edge: Shared, caller: Caller) -> Response:
         Status(
             services=replicas,
             paused=edge.switches.paused,
+            paused_agents=paused_agents(edge, caller),
             model=next(models, None),
             warmth=warmth.of(replicas),
             bulletins_owed=warmth.owed(there),
@@ -334,17 +335,13 @@ async def get_metrics(edge: Shared, caller: Admin) -> Response:
     return Response(metrics.merged(answers), headers=headers)
 
 
-async def pause(edge: Shared, caller: Admin) -> Response:
-    """Pause everything proactive, everywhere."""
-    at = edge.clock.now()
-    await switches.pause(edge.bus, at=at, by=caller.user)
-    return Json(PauseState(paused=switches.Paused(at=at, by=caller.user)))
-
-
-async def resume(edge: Shared, caller: Admin) -> Response:
-    """End the pause."""
-    await switches.resume(edge.bus)
-    return Json(PauseState(paused=None))
+def paused_agents(edge: Edge, caller: Principal) -> tuple[PauseState, ...]:
+    """Return the agents that are paused for everybody, or for the caller."""
+    there = edge.switches.agents.shown_to(caller.user)
+    return tuple(
+        PauseState(agent=agent, user=user, paused=switches.Paused(at=one.at, by=one.by))
+        for agent, user, one in there
+    )
 
 
 async def healthz() -> Response:

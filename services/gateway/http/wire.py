@@ -243,9 +243,13 @@ class Me(Answer, frozen=True, kw_only=True):
 
 
 class PauseState(Answer, frozen=True, kw_only=True):
-    """Whether everything proactive is paused, since when and by whom."""
+    """Whether everything proactive is paused, or of one agent, since when and by whom."""
 
     paused: Paused | None
+    agent: str | None = None
+    """null: all of them."""
+    user: str | None = None
+    """For whom that agent is; null: for everybody."""
 
 
 class Status(Answer, frozen=True, kw_only=True):
@@ -253,6 +257,8 @@ class Status(Answer, frozen=True, kw_only=True):
 
     services: tuple[Health, ...]
     paused: Paused | None
+    paused_agents: tuple[PauseState, ...]
+    """Agents that are paused by themselves: for everybody, or for you."""
     model: Any | None
     """What the cortex says about the model in use."""
     warmth: Warmth

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from vigil.board.kept import ROWS, KeptBoard, Revision
 from vigil.contracts import Change, TimetableRow
+from vigil.contracts.board.row import OTHER_NAMES
 from vigil.errors import WrongLastSequence
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope
@@ -24,7 +25,6 @@ from vigil.timetable.check import check, check_known, check_name
 from vigil.timetable.ledger import begun, is_busy
 from vigil.timetable.log import SlotLog
 from vigil.timetable.offers import check_skill, check_watch
-from vigil.timetable.other_names import OTHER_NAMES
 
 from .. import preconditions
 from ..access import listed

@@ -237,7 +237,7 @@ class TimetableClock:
         await self._store_quiet(known, now)
         if not self._gate.is_open:
             return  # nothing new begins yet; what is due is decided in a moment
-        refusal = ALL_PAUSED if self._pause.is_on_for(known.row.owner, now) else ""
+        refusal = ALL_PAUSED if self._pause.is_on_for(known.scope, now) else ""
         ends = await known.followed.read(self._log, known.scope, known.revisions, known.ledger)
         made = decide.decisions(known.pieces(), known.ledger, now, refusal, ends)
         for entry, seen, _ in self._looked(known, made, now):

@@ -5,9 +5,14 @@ The type's docstring is the description, its fields make the schema.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import msgspec
+
+from ..errors import InvalidInput
+
+T = TypeVar("T")
 
 
 class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,3 +37,21 @@ def schema_of(kind: type[Arguments]) -> dict[str, Any]:
     schema.pop("title", None)
     schema.pop("description", None)
     return schema | ({"$defs": components} if components else {})
+
+
+def renamed(given: Mapping[str, T], names: Mapping[str, str]) -> dict[str, T]:
+    """Return what is given, each under the name that is documented.
+
+    Args:
+        names: those that are taken, too, and the documented ones.
+
+    Raises:
+        InvalidInput: something is given by two names.
+
+    >>> renamed({"timezone": "Asia/Tokyo", "cron": "0 9 * * *"}, {"timezone": "zone"})
+    {'zone': 'Asia/Tokyo', 'cron': '0 9 * * *'}
+    """
+    for other, name in names.items():
+        if other in given and name in given:
+            raise InvalidInput(other, f"is another name of {name}: give one of them")
+    return {names.get(name, name): value for name, value in given.items()}

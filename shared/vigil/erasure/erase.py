@@ -24,7 +24,7 @@ from typing import Final
 
 import msgspec
 
-from .. import crash
+from .. import agent_pause, crash
 from ..addressees import is_turn
 from ..backup import projections
 from ..bus.bus import Bus, Message
@@ -96,6 +96,7 @@ class Eraser:
         crash.point("erase.asked")
         await self._forget_pause()
         await own.forget(self._bus, self._user)
+        await agent_pause.forget(self._bus, self._user)
         for stream in SCRUBBED:
             await scrub(self._bus, stream, self._report)
         # What a service had in hand when the scrub began is found here.

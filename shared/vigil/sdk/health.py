@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from .method_group import MethodGroup
+from .method_group import MethodGroup, query
 
 PATH: Final = "/api/health"
 
@@ -40,9 +40,19 @@ class HealthCalls(MethodGroup):
         found: list[dict[str, Any]] = self._object("GET", "/api/doctor")["checks"]
         return found
 
-    def pause(self) -> None:
-        """Pause everything proactive, for everybody. Needs an admin token."""
-        self.request("PUT", "/api/pause")
+    def pause(self, *, agent: str | None = None, mine: bool = False) -> None:
+        """Pause everything proactive, of all agents or of one. For everybody it needs an admin
+        token, or of a team's agent that of a member.
 
-    def resume(self) -> None:
-        self.request("DELETE", "/api/pause")
+        Args:
+            mine: with `agent`: for oneself alone.
+        """
+        self.request("PUT", _pause(agent, is_mine=mine))
+
+    def resume(self, *, agent: str | None = None, mine: bool = False) -> None:
+        """End a pause, named as for `pause`."""
+        self.request("DELETE", _pause(agent, is_mine=mine))
+
+
+def _pause(agent: str | None, *, is_mine: bool) -> str:
+    return "/api/pause" + query({"agent": agent, "mine": "true" if is_mine else None})

@@ -10,14 +10,18 @@ from typing import Any, Final
 import msgspec
 import structlog
 
+from .. import agent_pause
+from ..agent_pause import AgentPauses
 from ..bus.bus import Bus
 from ..bus.kv import KeyValue, Watch
 from ..erasure import mark
 from ..erasure.mark import Erasure
 from ..errors import InvalidInput, WrongLastSequence
+from ..subjects import Scope
 from . import own
 from .cortex import Cortex
 from .hours import NEVER
+from .hours import PAUSED as PAUSE_ON
 from .own import OwnSettings
 from .sections import Person
 
@@ -71,6 +75,7 @@ class Switches:
         self.paused: Paused | None = None
         self._erasing: frozenset[str] = frozenset()
         self._own: dict[str, OwnSettings] = {}
+        self.agents = AgentPauses()
         self._caps: CapsMark | None = None
         self._cortex = CortexChange()
         self._bus: Bus | None = None
@@ -96,9 +101,15 @@ class Switches:
         """Whether that person is being erased: nothing of theirs is touched any more."""
         return bool(self._erasing) and mark.hash_of(user) in self._erasing
 
-    def person(self, user: str, configured: Person) -> Person:
-        """Return what holds for a person now."""
-        return own.over(configured, self._own.get(own.hash_of(user)) if self._own else None)
+    def person(self, user: str, configured: Person, agent: str = "") -> Person:
+        """Return what holds for a person now.
+
+        Args:
+            agent: with which; one that is paused is as if they had paused all.
+        """
+        found = own.over(configured, self._own.get(own.hash_of(user)) if self._own else None)
+        is_paused = agent and self.agents.of(Scope(agent, user)) is not None
+        return msgspec.structs.replace(found, pause=PAUSE_ON) if is_paused else found
 
     def cortex(self, configured: Cortex) -> Cortex:
         """Return what of `[cortex]` holds now; what can't be used is as configured."""
@@ -108,19 +119,21 @@ class Switches:
             log.error("switch unreadable", action="switches.unreadable", error=str(error))
             return configured
 
-    def changed_at(self, user: str) -> datetime:
-        """Return when what may put off a person's work was last changed, by them or, of the caps,
-        for all; `NEVER`: it's as configured."""
-        found = self._own.get(own.hash_of(user)) if self._own else None
+    def changed_at(self, whose: Scope) -> datetime:
+        """Return when what may put off an agent's work for a person was last changed, by them or,
+        of the agent or the caps, for all; `NEVER`: it's as configured."""
+        found = self._own.get(own.hash_of(whose.owner)) if self._own else None
         own_at = NEVER if found is None else found.at
+        own_at = max(own_at, self.agents.changed_at(whose))
         return own_at if self._caps is None else max(own_at, self._caps.at)
 
     def has_caps(self, digest: str) -> bool:
         """Whether no others are known to hold."""
         return self._caps is None or self._caps.digest == digest
 
-    async def refresh(self, user: str) -> None:
-        """Know what a person set by now, and the caps: another service may have seen it already.
+    async def refresh(self, whose: Scope) -> None:
+        """Know what a person set by now, for an agent, too, and the caps: another service may have
+        seen it already.
 
         Raises: Unavailable.
         """
@@ -128,10 +141,11 @@ class Switches:
             raise AssertionError("nothing is watched")
         entry = await KeyValue(self._bus, "CONFIG").get(CAPS)
         self._caps = _read_caps(None if entry is None else entry.value)
+        await agent_pause.refresh(self._bus, self.agents, whose)
         with contextlib.suppress(InvalidInput):
-            found = (await own.find(self._bus, user)).own
+            found = (await own.find(self._bus, whose.owner)).own
             if found is not None:
-                self._take_in(own.hash_of(user), found)
+                self._take_in(own.hash_of(whose.owner), found)
 
     def _on_change(self, key: str, value: bytes | None) -> None:
         if key.startswith(own.PREFIX):
@@ -139,6 +153,10 @@ class Switches:
             return
         if key.startswith(mark.PREFIX):
             self._on_erasure(key.removeprefix(mark.PREFIX), value)
+            return
+        if key.startswith(agent_pause.PREFIX):
+            self.agents.take(key, value)
+            self._tell()
             return
         if key == CAPS:
             self._caps = _read_caps(value)

@@ -21,8 +21,8 @@ from jsonschema.exceptions import best_match
 from jsonschema.validators import extend
 
 from vigil.contracts import Tool
+from vigil.contracts.arguments import renamed
 from vigil.errors import InvalidInput
-from vigil.timetable.other_names import renamed
 
 SCHEMA_BYTES_MAX: Final = 64 * 1024
 STEPS_MAX: Final = 30_000

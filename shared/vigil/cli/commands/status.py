@@ -82,6 +82,10 @@ def _show_status(url: str, run: RunFile | None, found: dict[str, Any]) -> None:
     if paused := found.get("paused"):
         since = f"{tables.instant(paused['at'])} UTC"
         output.data(f"PAUSED by {paused['by']} at {since}: `vigil resume` ends it")
+    for one in found.get("paused_agents", ()):
+        whom = "you" if one.get("user") else "everybody"
+        since = f"{tables.instant(one['paused']['at'])} UTC by {one['paused']['by']}"
+        output.data(f"PAUSED: agent {one['agent']} for {whom} since {since}")
     order = sorted(found["services"], key=lambda s: (s["service"], s["pid"] or 0))
     tables.table(SERVICE_COLUMNS, order)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -227,3 +227,13 @@ class TimetableRow(Record, frozen=True, kw_only=True, tag_field="kind", tag="row
     def is_of_system(self) -> bool:
         """Whether nobody made it: it follows from the configuration."""
         return self.made_by == "system"
+
+
+OTHER_NAMES: Final = {
+    "timezone": "zone",
+    "interval_secs": "interval_s",
+    "delivery_target": "target",
+    "run_once": "runs_once",
+    "stateful": "is_stateful",
+}
+"""Names of what is given for a row that are taken, too (SPEC P-5), and the documented ones."""

@@ -1,0 +1,130 @@
+"""Whether an agent is paused: for everybody, or for one person (LOOPS L-5).
+
+One entry of the bucket CONFIG each. What ends a pause is written, and nothing removed: what a pause
+put off is looked at again as it changes, so the moment of the change has to be known.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+import structlog
+
+from .bus.bus import Bus
+from .bus.kv import KeyValue
+from .contracts import Instant
+from .settings.hours import NEVER
+from .subjects import Scope, token_of
+
+log = structlog.get_logger("vigil.switches")
+
+BUCKET: Final = "CONFIG"
+PREFIX: Final = "agent."
+ALL: Final = "all"
+
+
+class AgentPause(msgspec.Struct, frozen=True, kw_only=True):
+    """The switch of an agent, as it was last set."""
+
+    is_on: bool
+    """Whether it is paused."""
+    at: Instant
+    by: str
+
+
+def key_of(agent: str, owner: str | None) -> str:
+    """Return where the switch stands.
+
+    Args:
+        owner: for whom; None: for everybody.
+    """
+    return f"{PREFIX}{agent}.{ALL if owner is None else token_of('person', owner)}"
+
+
+class AgentPauses:
+    """The switches of agents as they are now."""
+
+    def __init__(self) -> None:
+        self._set: dict[str, AgentPause] = {}
+
+    def take(self, key: str, value: bytes | None) -> None:
+        """Know what an entry holds; None or empty: it is gone."""
+        if not value:
+            self._set.pop(key, None)
+            return
+        try:
+            found, known = msgspec.json.decode(value, type=AgentPause), self._set.get(key)
+            if known is None or known.at <= found.at:  # it may have been asked for before
+                self._set[key] = found
+        except msgspec.MsgspecError as error:
+            # Fail closed: somebody wanted a pause, whatever they wrote.
+            log.error("switch unreadable", action="switches.unreadable", error=str(error))
+            self._set[key] = AgentPause(is_on=True, at=NEVER, by="unreadable")
+
+    def of(self, whose: Scope) -> AgentPause | None:
+        """Return the pause that an agent is in for an owner; None: it is in none."""
+        return next((one for one in self._both(whose) if one.is_on), None)
+
+    def changed_at(self, whose: Scope) -> datetime:
+        """Return when its switches were last set; `NEVER`: nobody did."""
+        return max((one.at for one in self._both(whose)), default=NEVER)
+
+    def shown_to(self, user: str) -> list[tuple[str, str | None, AgentPause]]:
+        """Return the agents that are paused for everybody, or for that user: each, for whom (None:
+        for everybody), and since when."""
+        owners = {ALL: None, token_of("person", user): user}
+        found: list[tuple[str, str | None, AgentPause]] = []
+        for key, one in sorted(self._set.items()):
+            agent, _, of = key.removeprefix(PREFIX).partition(".")
+            if of in owners and one.is_on:
+                found.append((agent, owners[of], one))
+        return found
+
+    def _both(self, whose: Scope) -> list[AgentPause]:
+        keys = (key_of(whose.agent, None), key_of(whose.agent, whose.owner))
+        return [self._set[key] for key in keys if key in self._set]
+
+
+async def put(
+    bus: Bus, agent: str, owner: str | None, *, is_on: bool, at: datetime, by: str
+) -> AgentPause:
+    """Set a switch, on every replica.
+
+    Args:
+        owner: for whom; None: for everybody.
+        at: the moment (aware UTC); it's stored as later than any before.
+    """
+    bucket, key = KeyValue(bus, BUCKET), key_of(agent, owner)
+    before = AgentPauses()
+    entry = await bucket.get(key)
+    before.take(key, None if entry is None else entry.value)
+    later = before.changed_at(Scope(agent, owner or "")) + timedelta(microseconds=1)
+    pause = AgentPause(is_on=is_on, at=max(at, later), by=by)
+    await bucket.put(key, msgspec.json.encode(pause))
+    return pause
+
+
+async def refresh(bus: Bus, pauses: AgentPauses, whose: Scope) -> None:
+    """Know the switches of an agent by now. Raises: Unavailable."""
+    for key in (key_of(whose.agent, None), key_of(whose.agent, whose.owner)):
+        entry = await KeyValue(bus, BUCKET).get(key)
+        pauses.take(key, None if entry is None else entry.value)
+
+
+async def forget(bus: Bus, user: str) -> None:
+    """Remove what a person paused for themselves, and their name from what they paused for all."""
+    for message in await bus.read(f"KV_{BUCKET}", [f"$KV.{BUCKET}.{PREFIX}>"]):
+        key = message.subject.removeprefix(f"$KV.{BUCKET}.")
+        if key.endswith(f".{token_of('person', user)}"):
+            if message.data:
+                await KeyValue(bus, BUCKET).delete(key)
+            continue
+        try:
+            pause = msgspec.json.decode(message.data, type=AgentPause)
+        except (msgspec.MsgspecError, ValueError):
+            continue
+        if pause.by == user:
+            unnamed = msgspec.structs.replace(pause, by="somebody erased")
+            await KeyValue(bus, BUCKET).put(key, msgspec.json.encode(unnamed), expect=message.seq)
