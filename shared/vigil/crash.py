@@ -124,6 +124,10 @@ POINTS: Final = {
         "an entry of the timetable's ledger is stored; a run isn't begun",
         "begun by who is active next",
     ),
+    "scheduler.missed.told": (
+        "what was missed is told at home; the entry that says so isn't stored",
+        "told again by who is active next, as the same",
+    ),
     "scheduler.slot.looked": (
         "what is watched was looked at; what was seen there isn't stored",
         "looked at again by who is active next",

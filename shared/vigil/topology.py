@@ -276,6 +276,7 @@ ROLES: Final[dict[str, Role]] = {
     "scheduler": Role(
         publishes=(
             "timer.>", "due.>", "session.*.*.*.in.timer", "session.*.*.*.in.control",
+            "session.*.*.*.in.told.*",
             "system.*.*.*.in.timer", "system.*.*.*.in.control", "system.*.*._mind.in.tick",
             *on_board("task", "row", "goal", "bulletin"), ANYBODY.slot(), "dead.scheduler.*.*.*",
         ),

@@ -221,6 +221,30 @@ async def test_what_is_paused_is_skipped_and_says_so(world: World) -> None:
     assert (await eve.http.patch(url, json={"name": "again"})).status_code == 409
 
 
+async def test_what_was_missed_while_off_is_told_with_the_next_digest(world: World) -> None:
+    """J-4, L-13: it stood in the ledger, where nobody looks. A repeat of it isn't told twice."""
+    zoe = await world.person("zoe:vigil:t1", has_socket=False)
+    digest = f"{world.clock.now() + timedelta(hours=14):%H:%M}"
+    assert (await zoe.http.patch("/api/person", json={"digest_at": digest})).status_code == 200
+    brief = await made(zoe.http, "morning brief", cron="0 * * * *")
+    other = await made(zoe.http, "backup", cron="30 * * * *", misfire="skip")
+    now = datetime.fromisoformat(brief["next_at"][0])
+    await world.stack.stop("scheduler")
+    move(world, (now - world.clock.now()).total_seconds() + 2 * 3600 + 120)
+    await world.stack.start("scheduler")
+    await until(zoe.http, brief, "coalesced", "running", "late")
+    await until(zoe.http, other, "missed")
+    for row in (brief, other):
+        assert (await zoe.http.delete(f"{PATH}/{row['id']}")).status_code == 200
+    before = len(await said(world, zoe))
+    move(world, 14 * 3600)
+    home = world.talk("zoe:vigil:main")
+    await home.until(lambda: len(home.said) > before)
+    digest = (await said(world, zoe))[-1]
+    assert "- 3 runs of morning brief were missed while off: one was made up for." in digest
+    assert "- 2 runs of backup were missed while off: none was made up for." in digest
+
+
 async def test_one_that_takes_too_long_is_ended(world: World) -> None:
     """J-2: after its timeout; what was due meanwhile was skipped."""
     fay = await world.person("fay:vigil:t1", has_socket=False)

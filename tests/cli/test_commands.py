@@ -224,7 +224,32 @@ def test_pause_and_resume(cli: Cli) -> None:
     finally:
         cli("resume")
     assert cli.json("status")["paused"] is None
-    cli("pause", code=4, VIGIL_TOKEN=token_of(cli, "ann"))
+    ann = token_of(cli, "ann")
+    cli("pause", code=4, VIGIL_TOKEN=ann)
+    cli("pause", "--agent", "vigil", code=4, VIGIL_TOKEN=ann)
+    assert "vigil resume --agent vigil --mine" in cli("pause", "--agent", "vigil", "--mine").stderr
+    try:
+        plain = cli("status").stdout
+        while "PAUSED: agent vigil for you since" not in plain:  # the gateway sees it in a moment
+            plain = cli("status").stdout
+    finally:
+        cli("resume", "--agent", "vigil", "--mine")
+    cli("pause", "--mine", VIGIL_TOKEN=ann)
+    assert json.loads(cli("me", "--json", VIGIL_TOKEN=ann).stdout)["pause"] == "on"
+    cli("resume", "--mine", VIGIL_TOKEN=ann)
+
+
+def test_status_tells_of_every_loop(cli: Cli) -> None:
+    """P-2: bulletin, autonomy and what else the system keeps up for who has talked."""
+    cli("send", "hello", "--thread", "loops")
+    kinds = {"autonomy", "bulletin", "maintenance"}
+    found = cli.json("status")["loops"]
+    while not kinds <= {one["kind"] for one in found if one["owner"] == "me"}:
+        found = cli.json("status")["loops"]
+    states = {one["kind"]: one["state"] for one in found if one["owner"] == "me"}
+    assert set(states.values()) <= {"off", "running", "waiting"}
+    assert all(one["next_at"] for one in found if one["state"] == "waiting")
+    assert "loop bulletin: " in cli("status").stdout
 
 
 def test_stop_asks_the_session(cli: Cli) -> None:

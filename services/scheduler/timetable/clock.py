@@ -33,9 +33,10 @@ from vigil.settings.config import Config
 from vigil.settings.hours import NEVER
 from vigil.subjects import ANYBODY, board_of
 from vigil.timetable.ledger import LOST_AFTER, kept
-from vigil.timetable.log import STREAM, SlotLog, placed
+from vigil.timetable.log import STREAM, placed
 from vigil.timetable.probe import CONCURRENCY_MAX
 
+from ..absences.log import TellingLog
 from ..promotion import PauseSwitch
 from ..warmth import WarmGate
 from . import decide, events, kinds, quiet
@@ -67,7 +68,7 @@ class TimetableClock:
         self._settings = context.settings
         self._kept = timedelta(days=context.settings.config.retention.slots_days)
         self._board = KeptBoard(context.bus, ROWS)
-        self._log = SlotLog(context.bus)
+        self._log = TellingLog(context)
         self._orders = RunOrders(context.bus)
         self._facts = context.facts
         self._unlooked: set[str] = set()
@@ -296,8 +297,7 @@ class TimetableClock:
 
     async def _store(self, known: KnownRow, entry: SlotEntry, seen: LastSeen | None = None) -> None:
         ledger = replace(known.last.ledger, seen=seen or known.ledger.seen)
-        last = known.last._replace(ledger=ledger)
-        known.place(await self._log.append(known.scope, last, entry))
+        known.place(await self._log.append(known.scope, known.last._replace(ledger=ledger), entry))
         crash.point("scheduler.slot.decided")
 
     def _looked(self, known: KnownRow, made: list[SlotEntry], now: datetime) -> list[LookOutcome]:

@@ -21,6 +21,7 @@ from vigil.topology import SERVICES
 from .. import completion, exits, options, output, prefixes, tables
 from ..registry import CommandLine
 from ..tables import Column, Result
+from . import loops
 
 TAIL_INTERVAL_S: Final = 0.5
 tail = CommandLine(no_args_is_help=True, help="Follow what is recorded.")
@@ -40,6 +41,7 @@ def status() -> Result:
         facts = {"running": False, "url": client.url, "services": []}
         return Result(facts, lambda: None, exits.NotReady(f"not running: {where}{error}"))
     found["services"] += _silent(found["services"])
+    found["loops"] = loops.of(client, found)
     is_ready = all(service["ready"] for service in found["services"])
     return Result(
         {"running": True, "url": client.url, **_facts(run), **found},
@@ -86,6 +88,8 @@ def _show_status(url: str, run: RunFile | None, found: dict[str, Any]) -> None:
         whom = "you" if one.get("user") else "everybody"
         since = f"{tables.instant(one['paused']['at'])} UTC by {one['paused']['by']}"
         output.data(f"PAUSED: agent {one['agent']} for {whom} since {since}")
+    for one in loops.told(found["loops"]):
+        output.data(output.printable(one))
     order = sorted(found["services"], key=lambda s: (s["service"], s["pid"] or 0))
     tables.table(SERVICE_COLUMNS, order)
 
