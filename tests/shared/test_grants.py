@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from vigil.contracts import Address, AnyConstraint, Argv, Equal, Exact, Folder, Grant
+from vigil.contracts.board.grant import Empty
 from vigil.errors import InvalidInput
 from vigil.grants import command
 from vigil.grants.check import check
@@ -232,6 +233,15 @@ def test_values_are_equal_as_json() -> None:
     assert covers(granted, {"id": 1, "note": None, "more": "x"})
     for given in ({"id": True, "note": None}, {"id": 1.0, "note": None}, {"id": 1}, {"id": "1"}):
         assert not covers(granted, given)
+
+
+def test_nobody_else_is_let_in() -> None:
+    """FLOW F-8: a calendar's tool that is granted without a word on participants takes any."""
+    granted = grant("cal__create", Equal(field="calendar", value="mine"), Empty(field="attendees"))
+    for nobody in ({}, {"attendees": None}, {"attendees": []}, {"attendees": ""}):
+        assert covers(granted, {"calendar": "mine"} | nobody)
+    for somebody in (["mark@attacker.example"], "mark", [""], 0, False, {"a": 1}):
+        assert not covers(granted, {"calendar": "mine", "attendees": somebody})
 
 
 def test_what_cant_be_undone_needs_the_exact_call() -> None:

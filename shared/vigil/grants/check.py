@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from typing import Final, assert_never
 
-from ..contracts.board.grant import Address, AnyConstraint, Argv, Equal, Exact, Folder, Grant
+from ..contracts.board.grant import (
+    Address,
+    AnyConstraint,
+    Argv,
+    Empty,
+    Equal,
+    Exact,
+    Folder,
+    Grant,
+)
 from ..contracts.effects import canonical
 from ..errors import InvalidInput
 from ..subjects import SessionKey, check_part
@@ -103,7 +112,7 @@ def _place_of(constraint: AnyConstraint, grant: Grant) -> str:
             address.check(constraint)
         case Folder():
             folder.check(constraint)
-        case Equal():
+        case Equal() | Empty():
             pass
         case Exact():
             return ""

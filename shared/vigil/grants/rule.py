@@ -13,7 +13,16 @@ from typing import Any, Final
 
 import msgspec
 
-from ..contracts.board.grant import Address, AnyConstraint, Argv, Equal, Exact, Folder, Grant
+from ..contracts.board.grant import (
+    Address,
+    AnyConstraint,
+    Argv,
+    Empty,
+    Equal,
+    Exact,
+    Folder,
+    Grant,
+)
 from ..contracts.effects import canonical
 from ..contracts.tools import Risk
 from ..subjects import SessionKey
@@ -57,6 +66,10 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     """The first that covers the call."""
     reasons: dict[str, str] = {}
     """Why others of that tool don't, by their names."""
+
+
+NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})
+"""What an argument has to be for `Empty`, if it's given."""
 
 
 def match(standing: Iterable[Standing], wanted: Wanted) -> Found:
@@ -137,6 +150,8 @@ def _broken(constraint: AnyConstraint, given: dict[str, Any]) -> str | None:
                 given[constraint.field], constraint.value
             )
             return None if is_it else f"{constraint.field} is another"
+        case Empty(field=field):
+            return None if given.get(field) in NOTHING else f"{field} isn't empty"
         case Exact():
             return None if _are_same(given, constraint.input) else "the arguments are others"
 

@@ -16,7 +16,7 @@ import msgspec
 import typer
 
 from vigil.contracts import Address, Argv, Equal, Folder
-from vigil.contracts.board.grant import AnyConstraint, More
+from vigil.contracts.board.grant import AnyConstraint, Empty, More
 from vigil.errors import InvalidInput
 from vigil.grants import address
 from vigil.sdk.client import Client
@@ -147,6 +147,10 @@ def add(
         list[str] | None,
         typer.Option("--equal", metavar="FIELD=JSON", help="An argument has this value."),
     ] = None,
+    empty: Annotated[
+        list[str] | None,
+        typer.Option("--empty", metavar="FIELD", help="An argument names nobody, or nothing."),
+    ] = None,
     agent: options.Agent = "vigil",
     name: Annotated[str | None, typer.Option("--name", help="Instead of g1, g2, …")] = None,
     session: Session = None,
@@ -159,7 +163,7 @@ def add(
     yes: Yes = False,
 ) -> Result:
     """Allow calls beforehand. It's shown first, and made when you agree."""
-    found = constraints(command, more, url, folder, equal or ())
+    found = constraints(command, more, url, folder, equal or (), empty or ())
     client = options.client()
     wanted = {
         "agent": agent,
@@ -194,7 +198,12 @@ def revoke(id_: Id) -> Result:
 
 
 def constraints(
-    command: str | None, more: str, url: str | None, folder: str | None, equal: Sequence[str]
+    command: str | None,
+    more: str,
+    url: str | None,
+    folder: str | None,
+    equal: Sequence[str],
+    empty: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
     """Return the constraints that the options stand for. Raises: InvalidInput, naming the option.
 
@@ -217,6 +226,7 @@ def constraints(
     if folder is not None:
         found.append(Folder(folder=folder))
     found += [_equal(one) for one in equal]
+    found += [Empty(field=one) for one in empty]
     built: list[dict[str, Any]] = msgspec.to_builtins(found)
     return built
 

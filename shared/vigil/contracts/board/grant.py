@@ -53,13 +53,20 @@ class Equal(Constraint, frozen=True, kw_only=True, tag="equal"):
     value: Any
 
 
+class Empty(Constraint, frozen=True, kw_only=True, tag="empty"):
+    """An argument that isn't given, or says nothing: nobody else is invited. One that a grant
+    doesn't name is free, so that an outsider could invite themselves."""
+
+    field: str
+
+
 class Exact(Constraint, frozen=True, kw_only=True, tag="exact"):
     """Exactly these arguments and no others: the one kind that holds for what can't be undone."""
 
     input: dict[str, Any]
 
 
-AnyConstraint = Argv | Address | Folder | Equal | Exact
+AnyConstraint = Argv | Address | Folder | Equal | Empty | Exact
 GrantMaker = Literal["person", "approval", "configuration"]
 
 
