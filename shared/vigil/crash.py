@@ -124,7 +124,7 @@ POINTS: Final = {
         "an entry of the timetable's ledger is stored; a run isn't begun",
         "begun by who is active next",
     ),
-    "scheduler.missed.told": (
+    "scheduler.slot.missed": (
         "what was missed is told at home; the entry that says so isn't stored",
         "told again by who is active next, as the same",
     ),

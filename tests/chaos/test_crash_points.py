@@ -99,6 +99,7 @@ def test_every_point_is_covered() -> None:
     covered += test_slot_kills.POINTS
     covered += test_task_kills.POINTS
     covered += [point for point in test_gateway_attachments.POINTS if point not in covered]
+    covered.append("scheduler.slot.missed")  # tests/scheduler/test_absences.py
     covered.append("gateway.job.stored")  # tests/gateway/test_gateway_jobs.py
     # tests/gateway/test_gateway_repeats.py
     covered += [f"gateway.key.{step}" for step in ("reserved", "looked", "noted")]

@@ -17,10 +17,10 @@ from services.executor.tools.builtin import Builtin
 from tests.support.boxes import KINDS
 from tests.support.hands import NO_SANDBOX, Hands, call_of, choice_of, settings_of
 from tests.support.stack import Stack
-from vigil import excerpt
 from vigil.clock import SystemClock
 from vigil.errors import InvalidInput
 from vigil.settings import own
+from vigil.texts import excerpt
 
 
 @pytest.fixture(params=KINDS)

@@ -31,7 +31,6 @@ from tests.support.receiver import (
     silence,
     status,
 )
-from vigil import excerpt
 from vigil.contracts import Address, Grant
 from vigil.errors import ConfigError
 from vigil.net.ssrf import RequestRefused, Rules, target_of
@@ -39,6 +38,7 @@ from vigil.settings import config
 from vigil.settings.config import Config
 from vigil.settings.sites import Site
 from vigil.subjects import SessionKey
+from vigil.texts import excerpt
 
 PUBLIC = "93.184.215.14"
 Resolve = Callable[[str, int], Awaitable[list[str]]]

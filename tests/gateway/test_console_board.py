@@ -206,7 +206,7 @@ async def test_cost_health_and_settings(gate: Gate) -> None:
     account = Account(used=700, used_micro_usd=4_200_000, reserved=9)
     await bucket.put(f"{day}.owner.{token_of('eli')}", msgspec.json.encode(account))
     left = (await eli.api.get("/api/budget")).json()
-    assert (left["tokens_used"], left["tokens_max"], left["micro_usd_max"]) == (700, 10**6, None)
+    assert (left["tokens_used"], left["tokens_max"], left["micro_usd_max"]) == (700, 10**7, None)
     assert "700 of 1000000 tokens, 9 more set aside" in (await eli.reader.page("/cost")).text
     assert "700 of" not in (await eli.stranger.page("/cost")).text
     assert "$4.20" not in (await eli.stranger.page("/cost")).text

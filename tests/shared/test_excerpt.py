@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.executor.sandbox.commands import CommandOutput
-from vigil import excerpt
 from vigil.contracts import encode
+from vigil.texts import excerpt
 
 
 def counted(text: str) -> int:

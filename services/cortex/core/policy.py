@@ -10,7 +10,6 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from vigil import excerpt
 from vigil.contracts import SOCKET, Approval, Start, Tool
 from vigil.contracts.board import BoardPreference
 from vigil.goals.lifecycle import ReadGoal
@@ -18,6 +17,7 @@ from vigil.grants.rule import Standing
 from vigil.settings.hours import NEVER, UNENDING
 from vigil.tasks.lifecycle import ReadTask
 from vigil.teams import Teams
+from vigil.texts import excerpt
 from vigil.words.rule import Book
 from vigil.zones.database import zone_named
 from vigil.zones.wall import instant_of

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, assert_never
 
-from vigil import excerpt
 from vigil.contracts import (
     AttachmentBlock,
     Block,
@@ -23,6 +22,7 @@ from vigil.contracts import (
     ToolResultBlock,
     ToolUseBlock,
 )
+from vigil.texts import excerpt
 
 from .prompts import barred, line
 

@@ -9,10 +9,10 @@ from typing import Annotated, Final
 
 import msgspec
 
-from vigil import excerpt
 from vigil.attachments.examine import looks_like_one
 from vigil.contracts.arguments import Arguments
 from vigil.errors import InvalidInput, NotFound
+from vigil.texts import excerpt
 
 from ..sandbox.commands import text_of
 from ..tools.arguments import Offset

@@ -24,13 +24,13 @@ from typing import Annotated, Final
 import httpx2
 import msgspec
 
-from vigil import excerpt
 from vigil.contracts import Address, Grant
 from vigil.contracts.arguments import Arguments
 from vigil.grants import address
 from vigil.net.client import FAILURES, guarded_client, why_failed
 from vigil.net.guard import GuardedTransport, Resolve
 from vigil.net.ssrf import URL_LENGTH_MAX, RequestRefused, Rules, target_of
+from vigil.texts import excerpt
 
 from ..sandbox.box import python
 from ..site_headers import NO_SITES, SiteHeaders

@@ -17,8 +17,8 @@ from typing import Final, Literal, Protocol
 
 import msgspec
 
-from vigil import excerpt
 from vigil.errors import Unavailable
+from vigil.texts import excerpt
 
 from .box import Kind
 

@@ -8,10 +8,10 @@ from typing import Final
 import msgspec
 import structlog
 
-from vigil import excerpt
 from vigil.errors import InvalidInput, Unavailable
 from vigil.observe import metrics
 from vigil.runtime import Context
+from vigil.texts import excerpt
 
 from ..config import ExecutorLimits
 from .source import Call, ToolOutput, ToolSource

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from vigil import excerpt
 from vigil.contracts import (
     RISKS,
     Approval,
@@ -38,6 +37,7 @@ from vigil.contracts import (
 )
 from vigil.contracts.board import AskedEntity
 from vigil.grants.rule import Standing
+from vigil.texts import excerpt
 from vigil.words.rule import FIELDS_MAX
 
 from .. import loops

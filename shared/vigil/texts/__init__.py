@@ -1,0 +1,1 @@
+"""What becomes of texts that are too long for whoever reads them."""
