@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from services.executor.board.verdicts import judged_by, proposal_of
 from tests.executor.test_executor_effects import effect_of
@@ -32,23 +32,29 @@ async def lessons(bus: Bus, key: str) -> list[str]:
 async def test_what_was_decided_teaches_once_and_a_grant_is_proposed_once(stack: Stack) -> None:
     """The cortex isn't asked; a repeat of the turns changes nothing."""
     session = await session_of(stack)
-    at = {"decided_at": datetime.now(UTC)}
+    now = datetime.now(UTC)
+    at = {"decided_at": now}
     decisions = [
         decided("edited", 1, edited={"path": "a", "to": "c"}, **at),
         decided("rejected", 2, text="never on Fridays", **at),
         decided("rejected", 3, is_tainted=True, text="always", **at),
         *(decided(number=number, **at) for number in (4, 5, 6, 7)),
+        decided("rejected", 8, tool="shell", text="not now", **at),
+        *(
+            decided("rejected", n, tool="shell", input={}, decided_at=now + timedelta(minutes=n))
+            for n in (9, 10, 11)
+        ),
     ]
     changes = [closed(one, ordinal) for ordinal, one in enumerate(decisions, start=1)]
     for change in (*changes, *changes):
         await session.turn(change)
     await session.all_acked()
-    known = {one.entity.key: one for one in await KeptBoard(session.bus, PREFERENCES).all(ANN)}
-    assert {key: one.entity.value for key, one in known.items()} == {
-        "asked.files__move.to": "c",
-        "asked.files__move": "never on Fridays",
-    }
-    assert [one.entity.confidence for one in known.values()] == [0.3, 0.9]
+    known = [one.entity for one in await KeptBoard(session.bus, PREFERENCES).all(ANN)]
+    assert sorted((one.key.rpartition(".")[0], one.value, one.confidence) for one in known) == [
+        ("asked.files__move", "c", 0.3),
+        ("asked.files__move", 'never on Fridays: {"path":"a","to":"b"}', 0.9),
+        ("asked.shell", "rejected: {}", 0.3),
+    ]
     home = SessionKey("ann", "vigil", "main")
     events = [decode_event(one.data) for one in await session.bus.read("SESSIONS", [home.in_all])]
     (told,) = [one.payload for one in events if isinstance(one, ToldEvent)]

@@ -35,13 +35,49 @@ def test_an_edit_teaches_what_the_person_put_in_its_place() -> None:
     assert (lesson.category, lesson.owner) == ("workflow", "ann")
 
 
-def test_a_rejection_teaches_what_was_said_to_it_or_that_it_was() -> None:
-    assert taught(decided("rejected", text=" never on\nFridays ")) == [
-        ("asked.files__move", "never on Fridays", "said")
-    ]
-    assert taught(decided("rejected")) == [("asked.files__move", REJECTED, "observed")]
-    ((_, value, _),) = taught(decided("rejected", text="\u00e9\U0001f600" * 4_000))
+ASKED = "asked.files__move."
+
+
+def test_one_no_is_one_no() -> None:
+    """F-16: "not now" to one call was told to every conversation as how the person likes it."""
+    for text in ("", "not now", "Never mind.", "no, I do it myself", "did you never see it?"):
+        assert taught(decided("rejected", text=text)) == [], text
+    twice = [decided("rejected", number, text="not now") for number in (1, 2)]
+    assert lessons_of(twice[1], ANN, twice) == ()
+
+
+def test_a_rejection_for_good_teaches_of_that_call_what_was_said_to_it() -> None:
+    ((key, value, how),) = taught(decided("rejected", text=" never on\nFridays "))
+    assert (key.startswith(ASKED), how) == (True, "said")
+    assert value == 'never on Fridays: {"path":"a","to":"b"}'
+    ((other, _, _),) = taught(decided("rejected", text="never", input={"path": "z"}))
+    assert other.startswith(ASKED)
+    assert other != key, "a second one replaces no other"
+    ((_, value, _),) = taught(decided("rejected", text="never " + "\u00e9\U0001f600" * 4_000))
     assert 100 < len(value) < 200
+
+
+def test_the_third_rejection_in_a_row_of_the_same_call_teaches() -> None:
+    """F-16: whatever session asked; what was let run in between begins the count anew."""
+
+    def at(number: int, state: str = "rejected", **changes: Any) -> Approval:
+        return decided(state, number, decided_at=AT + timedelta(hours=number), **changes)
+
+    two, third = [at(1), at(2, session_key="ann:vigil:t2", text="not now")], at(3)
+    ((key, value, how),) = (
+        (one.key, one.value, one.learned_from[0].how) for one in lessons_of(third, ANN, two)
+    )
+    assert (key.startswith(ASKED), how) == (True, "observed")
+    assert value == f'{REJECTED}: {{"path":"a","to":"b"}}'
+    for others in (
+        [two[0], two[0], third],
+        [two[0], at(2, "accepted")],
+        [two[0], at(2, is_tainted=True)],
+        [two[0], at(2, "expired")],
+        [two[0], at(2, input={"path": "a", "to": "c"})],
+        [two[0], at(-24 * 30)],
+    ):
+        assert lessons_of(third, ANN, others) == (), others
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,8 @@ class LearnPreference(Arguments, frozen=True, kw_only=True):
 
     One key for one thing, in few words, the same key each time (answers.length). how: `observed`,
     you saw it; `said`, they told you; `corrected`, they told you that it's not to be so, and value
-    is what they don't want. because: what you learned it from, in a line.
+    is what they don't want. because: what you learned it from, in a line. A "no" to one thing, or a
+    "not now", is none: that they never want it teaches, or the third "no" alike.
     """
 
     category: PreferenceCategory

@@ -1,7 +1,8 @@
 """What follows from a person's verdict on a request, once it's on the board (SPEC G-3, L-8).
 
-What was rejected or edited teaches; the third equal call that was let run has a grant proposed at
-the person's home. Both may be repeated: a lesson is found by its cause, a proposal by its name.
+What was edited teaches, and what was rejected for good; the third equal call that was let run has a
+grant proposed at the person's home. Both may be repeated: a lesson is found by its cause, a
+proposal by its name.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from vigil.minds import is_mind
 from vigil.observe import trace
 from vigil.preferences.verdicts import (
     EQUAL,
+    REJECTIONS,
+    is_alike,
     is_equal,
     lessons_of,
     proposal_id,
@@ -60,7 +63,7 @@ class VerdictDesk:
             Unavailable: try again later.
         """
         now = self._clock.now()
-        for lesson in lessons_of(approval, key.scope):
+        for lesson in lessons_of(approval, key.scope, await self._alike(key, approval)):
             change = Change(by=key.agent, why=lesson.learned_from[0].text, cause=effect_id)
             try:
                 await preferences.learn(self._bus, lesson, change, now)
@@ -75,6 +78,14 @@ class VerdictDesk:
         )
         if proposes(approval, [approval, *equal], now):
             await self._propose(key, approval, effect_id)
+
+    async def _alike(self, key: SessionKey, approval: Approval) -> list[Approval]:
+        """Return what was decided last of the same call, if what it teaches depends on that."""
+        if approval.state != "rejected":
+            return []
+        return await Board(self._bus, Approval).newest(
+            [key.scope], limit=REJECTIONS, is_wanted=lambda one: is_alike(approval, one)
+        )
 
     async def _judge(self, key: SessionKey, approval: Approval, effect_id: str) -> None:
         """Note on the mind's action what the person said of it; what isn't run has failed."""
