@@ -51,6 +51,7 @@ from .config import Limits
 from .replica.rebuild import Replica
 from .store.store import Store
 from .store.writes import Log
+from .successions import Successions
 from .upkeep import merge
 from .upkeep.accesses import Accesses
 from .upkeep.passes import Passes
@@ -80,6 +81,7 @@ class Answering:
         self._log = log
         self._accesses = accesses
         self._limits = limits
+        self._successions = Successions(replica, self._append, context.clock)
         self._passes: tuple[Store, Passes] | None = None
         self._has_room: set[Scope] = set()
         """Scopes that were found to be among those of their owner."""
@@ -172,6 +174,8 @@ class Answering:
         if ack.is_duplicate and (found := await self._repeated(scope, save, id_, via)):
             return found
         self._counts.count(metrics.MEMORIES_SAVED, via)
+        with contextlib.suppress(Unavailable):  # else the next pass does it
+            await self._successions.follow(scope, record)
         return Saved(id=id_, seq=ack.seq, is_repeat=ack.is_duplicate)
 
     async def rewrite(self, scope: Scope, summary: str, save: Save) -> None:
@@ -243,6 +247,7 @@ class Answering:
     def look_for_room(self) -> None:
         """Look again at each scope that something is saved in: some were erased."""
         self._has_room.clear()
+        self._successions.forget()
 
     async def _check_links(self, scope: Scope, save: Save) -> None:
         if not save.links:

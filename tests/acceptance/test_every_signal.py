@@ -90,8 +90,8 @@ async def test_every_kind_is_told_once_for_its_cause(
     once = (
         "timer.voided", "timer.cancelled", "message.delivered", "message.blocked",
         "message.dropped", "message.failed", "message.ambiguous", "budget.exhausted",
-        "budget.warned", "error.retry", "error.event", "memory.merged", "memory.forgotten",
-        "worker.completed",
+        "budget.warned", "error.retry", "error.event", "memory.merged", "memory.replaced",
+        "memory.forgotten", "worker.completed",
         "worker.failed", "branch.completed", "branch.failed", "job.completed", "job.failed",
         "job.cancelled", "reader.completed", "reader.failed",
         "cron.completed", "cron.failed", "autonomy.started", "autonomy.finished",
@@ -100,7 +100,7 @@ async def test_every_kind_is_told_once_for_its_cause(
     )  # fmt: skip
     assert {kind: counts[kind] for kind in once} == dict.fromkeys(once, 1)
     assert (counts["session.started"], counts["timer.fired"]) == (5, 3), "one is home"
-    assert counts["memory.saved"] == 5, "one of them is the note of the job"
+    assert counts["memory.saved"] == 6, "one of them is the note of the job"
     twice = (
         "worker.started", "worker.status", "branch.started", "reader.started", "approval.requested",
         "model.fallback",
@@ -213,8 +213,10 @@ async def _circuits(world: World) -> None:
 
 
 async def _memories(world: World, person: Person) -> None:
-    """One by a tool of the agent, three notes that become a summary, one forgotten."""
+    """One by a tool, the same by hand, three notes that become a summary, one forgotten."""
     await person.exchange(ask(("memory_save", {"content": "Ann has a cat"})))
+    again = {"content": "Ann has a cat.", "userId": "ann"}
+    assert (await person.http.post("/api/memories", json=again)).status_code == 201
     volatile = {"type": "observation", "stability": "volatile"}
     for n in range(3):
         answer = await person.http.post(

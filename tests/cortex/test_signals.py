@@ -27,6 +27,7 @@ from vigil.contracts import (
     MemoriesAccessed,
     MemoriesAssociated,
     MemoriesMerged,
+    MemoriesReplaced,
     MemoriesUndone,
     Memory,
     MemoryForgotten,
@@ -223,7 +224,7 @@ def test_every_kind_has_a_rule_and_every_rule_a_kind() -> None:
     made |= {words.signal for words in RECEIPTS.values() if words.signal}
     made |= {"session.started", "turn.committed", "message.sent"}
     made |= {"timer.scheduled", "timer.fired", "compaction.triggered"}
-    made |= {"memory.saved", "memory.merged", "memory.forgotten"}
+    made |= {"memory.saved", "memory.merged", "memory.replaced", "memory.forgotten"}
     elsewhere = (
         "worker.",
         "branch.",
@@ -288,7 +289,9 @@ def test_what_is_remembered_is_told_without_its_words() -> None:
     assert tainted.data["is_tainted"] is True
     (merged,) = remembered(MemoriesMerged, memory=NOTED, merged_ids=("b", "c"))
     assert (merged.kind, merged.subject, merged.data) == ("memory.merged", "a" * 32, {"count": 2})
-    for signal in (saved, tainted, merged):
+    (replaced,) = remembered(MemoriesReplaced, by_id="a" * 32, memory_ids=("b",), is_same=True)
+    assert (replaced.kind, replaced.data) == ("memory.replaced", {"count": 1, "is_same": True})
+    for signal in (saved, tainted, merged, replaced):
         assert b"CANARY" not in encode(signal)
         assert b"t1" not in encode(signal)
     assert place_of(saved) == "signal.vigil.ann.memory.saved._memory"

@@ -14,6 +14,7 @@ from vigil.contracts import (
     Change,
     GrantUse,
     MemoriesMerged,
+    MemoriesReplaced,
     MemoriesUndone,
     Memory,
     MemoryForgotten,
@@ -142,7 +143,10 @@ async def test_a_memory_from_what_it_was_made_of_to_its_end(gate: Gate) -> None:
     assert told(story)[-1] == "It stands again: what had taken its place was reverted."
     assert story["verdict"] == "done"
     assert told(await why(ann, OTHER))[-1] == f"You reverted {OTHER}, and with it this."
-    await remember(gate, "forget", MemoryForgotten(**header(5, "user:ann"), memory_ids=(ID,)))
+    replaced = MemoriesReplaced(**header(5, session), by_id=OTHER, memory_ids=(ID,), is_same=True)
+    await remember(gate, "replace", replaced)
+    assert told(await why(ann, ID))[-1] == f"The memory {OTHER} stands in its place."
+    await remember(gate, "forget", MemoryForgotten(**header(6, "user:ann"), memory_ids=(ID,)))
     story = await why(ann, ID)
     assert told(story)[-1] == "It was forgotten (asked)."
     assert (story["verdict"], story["summary"]) == ("cancelled", "It stands no more.")

@@ -661,7 +661,7 @@ async def test_a_pass_over_one_and_over_all(bare: Stack) -> None:
     assert (await ann.maintain_all(Maintain())).pruned == 0
     assert await ann.listed(with_ended=True) != await ann.listed()
     await ann.until_vectors()
-    same = [await ann.save("Ann's cat is called Mio") for _ in range(2)]
+    same = [await ann.save(f"Ann's {cat} is called Mio") for cat in ("cat", "small cat")]
     await ann.until_vectors()
     made = await ann.maintain_all(Maintain(what="association"))
     assert made.associated >= 1

@@ -31,6 +31,7 @@ from tests.support.memory_records import (
     forgotten,
     ids,
     merged,
+    replaced,
     saved,
     undone,
 )
@@ -79,6 +80,12 @@ def _merges(draw: Any) -> Make:
     return lambda seq: merged(seq, *numbers, number=number, scope=scope, provenance=ids(*numbers))
 
 
+def _replaces(draw: Any) -> Make:
+    numbers, scope, by = draw(SOME), draw(SCOPES), draw(NUMBERS)
+    is_same = draw(st.booleans())
+    return lambda seq: replaced(seq, by, *numbers, is_same=is_same, scope=scope)
+
+
 def _undoes(draw: Any) -> Make:
     numbers, scope = draw(st.lists(st.integers(1, 12), max_size=4)), draw(SCOPES)
     return lambda seq: undone(seq, *numbers, scope=scope)
@@ -96,7 +103,7 @@ def _accesses(draw: Any) -> Make:
     return lambda seq: accessed(seq, *numbers, scope=scope)
 
 
-KINDS = (_saves, _saves, _saves, _forgets, _merges, _undoes, _associates, _accesses)
+KINDS = (_saves, _saves, _saves, _forgets, _merges, _replaces, _undoes, _associates, _accesses)
 
 
 @st.composite

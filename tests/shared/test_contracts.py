@@ -34,6 +34,7 @@ from vigil.contracts import (
     MemoriesAccessed,
     MemoriesAssociated,
     MemoriesMerged,
+    MemoriesReplaced,
     MemoriesUndone,
     Memory,
     MemoryForgotten,
@@ -460,6 +461,10 @@ SAMPLES: dict[str, tuple[Callable[[bytes], Any], Any]] = {
     "memory.merge": (
         contracts.decode_memory,
         MemoriesMerged(memory=MEMORY, merged_ids=("b" * 32, "c" * 32), **ABOUT),
+    ),
+    "memory.replace": (
+        contracts.decode_memory,
+        MemoriesReplaced(by_id="a" * 32, memory_ids=("b" * 32,), is_same=False, **ABOUT),
     ),
     "memory.associate": (
         contracts.decode_memory,

@@ -14,6 +14,7 @@ from vigil.contracts import (
     MemoriesAccessed,
     MemoriesAssociated,
     MemoriesMerged,
+    MemoriesReplaced,
     MemoriesUndone,
     Memory,
     MemoryForgotten,
@@ -77,6 +78,11 @@ def merged(seq: int, *numbers: int, number: int = 0, scope: Scope = ANN, **field
     return Entry(seq, record, summary.content, b"")
 
 
+def replaced(seq: int, by: int, *numbers: int, is_same: bool = True, scope: Scope = ANN) -> Entry:
+    made = {"by_id": memory_id(by), "memory_ids": ids(*numbers), "is_same": is_same}
+    return Entry(seq, MemoriesReplaced(**about(seq, scope), **made))
+
+
 def associated(seq: int, *edges: Edge, through: int = 0, scope: Scope = ANN) -> Entry:
     return Entry(seq, MemoriesAssociated(**about(seq, scope), edges=edges, through=through))
 
@@ -103,7 +109,18 @@ async def dump(store: Store) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def _dump(db: sqlite3.Connection) -> dict[str, list[tuple[Any, ...]]]:
-    tables = ("meta", "scopes", "memories", "features", "edges", "provenance", "merges", "counts")
+    tables = (
+        "meta",
+        "scopes",
+        "memories",
+        "features",
+        "edges",
+        "provenance",
+        "merges",
+        "counts",
+        "said",
+        "replaced",
+    )
     found = {
         name: sorted(db.execute(f"SELECT * FROM {name}").fetchall(), key=repr)  # noqa: S608
         for name in tables

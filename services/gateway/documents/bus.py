@@ -26,6 +26,7 @@ from vigil.contracts import (
     MemoriesAccessed,
     MemoriesAssociated,
     MemoriesMerged,
+    MemoriesReplaced,
     MemoriesUndone,
     MemoryForgotten,
     MemorySaved,
@@ -86,9 +87,7 @@ MESSAGES: Final[dict[str, Spoken]] = {
     "told": Spoken(ToldEvent, "What another session has to say to the person", ("event.told",)),
     "tick": Spoken(Tick, "Goals of a mind are due", ("event.tick",)),
     "turn": Spoken(
-        Turn,
-        "One atomic commit of a session",
-        ("turn", *(f"turn.{of}" for of in _TURNS)),
+        Turn, "One atomic commit of a session", ("turn", *(f"turn.{of}" for of in _TURNS))
     ),
     "said": Spoken(Said, "What the agent said", ("said",)),
     "receipt": Spoken(Receipt, "How a send ended", ("receipt",)),
@@ -108,11 +107,12 @@ MESSAGES: Final[dict[str, Spoken]] = {
     "shelf": Spoken(Shelf, "What one source of tools offers", ("shelf",)),
     "pins": Spoken(Pins, "What was approved of an MCP server", ("pins",)),
     "memorySaved": Spoken(MemorySaved, "Something is remembered", ("memory.save",)),
-    "memoryForgotten": Spoken(
-        MemoryForgotten, "Memories that are recalled no more", ("memory.forget",)
-    ),
+    "memoryForgotten": Spoken(MemoryForgotten, "Memories recalled no more", ("memory.forget",)),
     "memoriesMerged": Spoken(
         MemoriesMerged, "A summary that takes the place of memories", ("memory.merge",)
+    ),
+    "memoriesReplaced": Spoken(
+        MemoriesReplaced, "Memories for which another one stands", ("memory.replace",)
     ),
     "memoriesAssociated": Spoken(
         MemoriesAssociated, "Associations of memories", ("memory.associate",)
@@ -209,7 +209,7 @@ _PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "owner": {"description": "Whose it is: a user, or `team` for what the users of an agent share"},
     "operation": {
         "description": "What the record does",
-        "enum": ["access", "associate", "forget", "merge", "save", "undo"],
+        "enum": ["access", "associate", "forget", "merge", "replace", "save", "undo"],
     },
     "thread": {
         "description": f"The thread: {PART.pattern}; one that begins with `_` is the agent's own"

@@ -18,6 +18,7 @@ from vigil.contracts import (
     Grant,
     GrantUse,
     MemoriesMerged,
+    MemoriesReplaced,
     MemoriesUndone,
     MemoryForgotten,
     MemoryRecord,
@@ -181,8 +182,12 @@ def of_memory(record: MemoryRecord, id_: str) -> KeptFact | None:
                 MADE_OF: made_of,
             }
             return _remembered(record, id_, SAVED, fields, is_kept=True)
-        case MemoriesMerged(merged_ids=ids) if id_ in ids:
-            return _remembered(record, id_, "memory.merged", {"other": record.memory.id})
+        case MemoriesMerged(merged_ids=ids) | MemoriesReplaced(memory_ids=ids) if id_ in ids:
+            if isinstance(record, MemoriesMerged):
+                name, other = "memory.merged", record.memory.id
+            else:
+                name, other = "memory.replaced", record.by_id
+            return _remembered(record, id_, name, {"other": other})
         case MemoryForgotten(memory_ids=ids) if id_ in ids:
             return _remembered(record, id_, "memory.forgotten", {"reason": record.reason})
         case MemoriesUndone(memory_ids=ids) if id_ in ids:

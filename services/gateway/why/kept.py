@@ -39,7 +39,7 @@ from .story import Asking, Story, within
 
 HISTORY_MAX: Final = 64
 """Revisions that the board keeps."""
-MEMORY_OPS: Final = ("save", "merge", "forget", "undo")
+MEMORY_OPS: Final = ("save", "merge", "replace", "forget", "undo")
 """What becomes of a memory, as far as it's told."""
 Told = tuple[SessionKey, Asking[Story]]
 """Whose it is (without a thread: no session's), and its story."""

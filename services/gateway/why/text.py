@@ -240,6 +240,7 @@ TEMPLATES: Final[dict[str, str]] = {
     "grant.revoked": "{who} revoked it[: {why:q}|.]",
     "memory.saved": "{who} saved it in memory, as {type}[ from {source}]"
     "[, in place of {merged} others]" + _HOLDS + ".",
+    "memory.replaced": "The memory {other} stands in its place.",
     "memory.merged": "It was merged into the memory {other}.",
     "memory.forgotten": "It was forgotten ({reason}).",
     "memory.undone": "{who} reverted {source}, and with it this.",

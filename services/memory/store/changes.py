@@ -33,7 +33,7 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float
     happened_at: float
     ended_at: float | None
-    """None also for a member of a merge: searches find it behind its summary."""
+    """None also for what a search may find behind what took its place."""
     is_tainted: bool
 
     @property
@@ -51,7 +51,7 @@ def since(db: sqlite3.Connection, after: int, limit: int) -> list[Changed]:
     rows = db.execute(
         """SELECT m.num, m.id, s.agent, s.owner, m.changed_seq, m.content, f.vector, m.source,
             m.type, m.thread, m.created_at, m.happened_at,
-            CASE WHEN m.ended = 'merged' THEN NULL ELSE m.ended_at END, m.is_tainted
+            CASE WHEN m.ended IN ('merged', 'replaced') THEN NULL ELSE m.ended_at END, m.is_tainted
         FROM memories m JOIN scopes s USING (scope) LEFT JOIN features f USING (num)
         WHERE m.changed_seq > ? AND m.changed_seq <= ? ORDER BY m.changed_seq, m.num""",
         (after, last),

@@ -9,6 +9,9 @@ so a rebuild comes to the same rows as living through it, however the log is cut
   and vector go, and no question about the past finds it. A summary contains its members, word for
   word or in a model's words, so forgetting one forgets them, and forgetting a member forgets the
   summary; the other members stand again.
+* A memory that takes another's place ends it, if both stand and it didn't come from outside, unless
+  the other did, too. Forgetting one forgets those that say the same; undoing it has what it
+  replaced stand again.
 * An observation quotes a member: it is void unless all of them stand, and forgetting one of them
   forgets it.
 * An end other than that applies only to what stands.
@@ -33,6 +36,7 @@ from vigil.contracts import (
     MemoriesAccessed,
     MemoriesAssociated,
     MemoriesMerged,
+    MemoriesReplaced,
     MemoriesUndone,
     Memory,
     MemoryForgotten,
@@ -44,17 +48,10 @@ from vigil.subjects import Scope
 from ..recall import facets
 from ..upkeep import decide
 from ..upkeep.recurrence import SOURCE as OBSERVED
-from . import counts, places
-from .instants import micros, micros_or_none
+from . import counts, places, rows, successors
+from .instants import micros
 from .places import Place
 
-_SAVE: Final = """
-    INSERT INTO memories (
-        num, scope, id, changed_seq, type, importance, source, stability, thread, created_at,
-        occurred_at, happened_at, expires_at, valid_from, valid_to, is_tainted, provenance, content
-    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (scope, id) DO NOTHING
-"""
 _LINK: Final = """
     INSERT INTO edges (scope, from_num, to_num, relation, weight) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (from_num, to_num, relation) DO UPDATE SET weight = excluded.weight
@@ -146,6 +143,8 @@ class Fold:
                 self._forget(place, entry.seq, record)
             case MemoriesMerged():
                 self._merge(place, entry, record)
+            case MemoriesReplaced():
+                self._replace(place, entry.seq, record)
             case MemoriesAssociated():
                 self._associate(place, record)
             case MemoriesAccessed():
@@ -180,10 +179,20 @@ class Fold:
                 [(place.number, entry.seq, num) for num in members],
             )
 
+    def _replace(self, place: Place, seq: int, record: MemoriesReplaced) -> None:
+        for new in self._numbers(place, (record.by_id,), is_standing=True):
+            for old in self._numbers(place, dict.fromkeys(record.memory_ids), is_standing=True):
+                if not successors.may_replace(self._db, new, old):
+                    continue
+                self._end(old, seq, "replaced", micros(record.at), superseded_by=record.by_id)
+                successors.note(self._db, place, new, old, is_same=record.is_same)
+                if not record.is_same:
+                    self._db.execute(_LINK, (place.number, new, old, "updates", 1.0))
+
     def _insert(self, place: Place, entry: Entry, memory: Memory, origins: Sequence[str]) -> bool:
         """Insert a memory; return whether its id is news."""
         number, num = place.number, entry.seq
-        if not self._db.execute(_SAVE, _row(number, num, memory)).rowcount:
+        if not rows.insert(self._db, number, num, memory):
             return False
         self._db.execute(
             "INSERT INTO features (num, words, terms) VALUES (?, ?, ?)",
@@ -198,6 +207,7 @@ class Fold:
             "INSERT INTO provenance (scope, of_id, num) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
             [(number, of_id, num) for of_id in origins],
         )
+        successors.note_said(self._db, place, entry.record.owner, num, memory)
         self._count(place)
         return True
 
@@ -223,6 +233,7 @@ class Fold:
     def _forget_for_good(self, place: Place, seq: int, ids: Sequence[str]) -> None:
         asked = self._numbers(place, ids)
         gone = decide.closure(asked, self._members)
+        gone = decide.closure(gone, lambda num: successors.same(self._db, num))
         gone = decide.closure(gone, self._summaries)
         gone = decide.closure(gone, lambda num: self._observations(place, num))
         said = [(num, self._blank(place, seq, num)) for num in sorted(gone)]
@@ -244,6 +255,7 @@ class Fold:
                 (num, terms, memory_facets),
             )
         self._db.execute("DELETE FROM features WHERE num = ?", (num,))
+        self._db.execute("DELETE FROM said WHERE num = ?", (num,))
         self._db.execute("UPDATE memories SET content = '' WHERE num = ?", (num,))
         self._end(num, seq, "forgotten", 0)
         return words
@@ -255,6 +267,8 @@ class Fold:
         for num in sorted(undone):
             self._end(num, seq, "undone", at)
         self._restore_members(seq, undone)
+        for num in successors.given_back(self._db, seq, undone):
+            self._touch(num)
 
     def _end(
         self, num: int, seq: int, ended: str, at: int, *, superseded_by: str | None = None
@@ -357,31 +371,6 @@ class Fold:
         """Whether it stands has changed: it counts for others, or doesn't any more."""
         self._stale.add(num)
         self._stale.update(_first(self._db.execute(_NEIGHBOURS, (num,))))
-
-
-def _row(scope: int, num: int, memory: Memory) -> tuple[object, ...]:
-    created_at = micros(memory.created_at)
-    occurred_at = micros_or_none(memory.occurred_at)
-    return (
-        num,
-        scope,
-        memory.id,
-        num,
-        memory.type,
-        memory.importance,
-        memory.source,
-        memory.stability,
-        memory.thread,
-        created_at,
-        occurred_at,
-        created_at if occurred_at is None else occurred_at,
-        micros_or_none(memory.expires_at),
-        micros_or_none(memory.valid_from),
-        micros_or_none(memory.valid_to),
-        int(memory.is_tainted),
-        msgspec.json.encode(memory.provenance).decode(),
-        memory.content,
-    )
 
 
 def _first(rows: Iterable[tuple[int]]) -> list[int]:

@@ -11,6 +11,12 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
+from vigil.contracts import MemoryType
+
+from ..upkeep import sameness
+
 _FOLDER: Final = Path(__file__).parent / "schema"
 _NAME: Final = re.compile(r"(\d{4})_\w+\.sql")
 
@@ -32,7 +38,7 @@ def scripts(folder: Path = _FOLDER) -> list[tuple[int, str]]:
 
 
 def migrate(db: sqlite3.Connection, folder: Path = _FOLDER) -> None:
-    """Bring a file up to date. `db` is in autocommit mode.
+    """Bring a file up to date. `db` is in autocommit mode. Scripts may use `said_keys`.
 
     Raises:
         NewerSchema: nothing was changed.
@@ -42,8 +48,14 @@ def migrate(db: sqlite3.Connection, folder: Path = _FOLDER) -> None:
     version = db.execute("PRAGMA user_version").fetchone()[0]
     if version > len(known):
         raise NewerSchema(f"schema {version} is not known here (up to {len(known)})")
+    db.create_function("said_keys", 3, _said_keys, deterministic=True)
     for number, script in known[version:]:
         _apply(db, number, script)
+
+
+def _said_keys(content: str, type_: MemoryType, owner: str) -> str:
+    """Return as JSON by what a memory is found that may say the same."""
+    return msgspec.json.encode(sameness.keys(content, type_, owner)).decode()
 
 
 def _apply(db: sqlite3.Connection, number: int, script: str) -> None:

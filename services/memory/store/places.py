@@ -55,6 +55,8 @@ def remove(db: sqlite3.Connection, place: Place) -> None:
         "DELETE FROM counts WHERE scope = ?",
         "DELETE FROM edges WHERE scope = ?",
         "DELETE FROM merges WHERE scope = ?",
+        "DELETE FROM replaced WHERE scope = ?",
+        "DELETE FROM said WHERE scope = ?",
         "DELETE FROM provenance WHERE scope = ?",
         "DELETE FROM memories WHERE scope = ?",
         "DELETE FROM scopes WHERE scope = ?",

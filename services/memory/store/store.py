@@ -9,6 +9,7 @@ deleted, and made again from the log. (Put aside, it would keep what its owner h
 from __future__ import annotations
 
 import asyncio
+import builtins
 import contextlib
 import sqlite3
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -27,7 +28,9 @@ from vigil.memory.operations.stats import GetStats, Stats
 from vigil.memory.questions import MemoryView
 from vigil.subjects import Scope
 
+from ..upkeep import likeness
 from ..upkeep.decide import Reverted
+from ..upkeep.sameness import Supersession
 from ..upkeep.work import existing
 from . import changes, lists, places, views
 from .changes import Changed
@@ -241,6 +244,24 @@ class Store:
     ) -> tuple[bool, MemoryView | None]:
         """Tell whether that id was ever used; its memory, unless that was forgotten on request."""
         return await self.read(lambda db: _saved_before(db, places.find(db, scope), memory_id, now))
+
+    async def meet(self, saved: Sequence[tuple[Scope, str, Sequence[str]]]) -> builtins.list[bool]:
+        """Tell of each id whether another memory of its scope has one of its keys."""
+        return await self.read(
+            lambda db: [
+                likeness.meets(db, places.find(db, scope), id_, keys) for scope, id_, keys in saved
+            ]
+        )
+
+    async def successions(
+        self, saved: Sequence[tuple[Scope, str]], now: datetime
+    ) -> builtins.list[builtins.list[Supersession]]:
+        """Return what memories of those ids mean for others that stand; see `upkeep.sameness`."""
+        return await self.read(
+            lambda db: [
+                likeness.of_one(db, places.find(db, scope), id_, now) for scope, id_ in saved
+            ]
+        )
 
     async def plan_undo(self, scope: Scope, source: str) -> Reverted:
         """Return what reverting a source would mean; the fold decides again what it does.

@@ -16,7 +16,10 @@ _DERIVED: Final = """SELECT m.id FROM provenance p JOIN memories m ON m.num = p.
     WHERE p.scope = :scope AND p.of_id = :id"""
 _MERGED: Final = """SELECT m.id FROM memories s JOIN merges g ON g.summary = s.num
     JOIN memories m ON m.num = g.member AND m.superseded_by = s.id
-    WHERE s.scope = :scope AND s.id = :id AND m.ended = 'merged'"""
+    WHERE s.scope = :scope AND s.id = :id AND m.ended = 'merged'
+    UNION SELECT m.id FROM memories s JOIN replaced r ON r.newer = s.num
+    JOIN memories m ON m.num = r.older AND m.superseded_by = s.id AND m.ended = 'replaced'
+    WHERE s.scope = :scope AND s.id = :id AND s.ended IS NULL"""
 _REVERTIBLE: Final = _ITSELF + " AND (m.ended IS NULL OR m.ended NOT IN ('forgotten', 'undone'))"
 
 

@@ -24,12 +24,16 @@ from ..upkeep import decide
 from .instants import DAY, instant, instant_or_none, micros
 from .places import Place
 
-COLUMNS: Final = """m.num, m.id, m.type, m.importance, m.source, m.stability, m.thread,
+_STORED: Final = """m.num, m.id, m.type, m.importance, m.source, m.stability, m.thread,
     m.created_at, m.occurred_at, m.expires_at, m.valid_from, m.valid_to, m.is_tainted,
     m.accessed_at, m.accesses, m.centrality, m.ended_at, m.ended, m.superseded_by, m.provenance,
     m.content"""
+WIDTH: Final = _STORED.count(",") + 2
+_ALSO_FROM: Final = """(SELECT json_group_array(DISTINCT o.source) FROM replaced r
+    JOIN memories o ON o.num = r.older WHERE r.newer = m.num AND r.is_same
+        AND o.ended = 'replaced' AND o.source <> m.source AND o.is_tainted <= m.is_tainted)"""
+COLUMNS: Final = f"{_STORED}, {_ALSO_FROM}"
 """Of ``memories m``: what :func:`view` takes."""
-WIDTH: Final = COLUMNS.count(",") + 1
 
 DECAYED: Final = f"""(CASE WHEN m.type = 'identity' THEN m.importance ELSE min(
     m.importance
@@ -46,9 +50,12 @@ DECAYED: Final = f"""(CASE WHEN m.type = 'identity' THEN m.importance ELSE min(
 
 Reach = Literal["standing", "searchable", "pruned", "all"]
 """What of a place is meant: what stands; also members of merges, which a search finds behind their
-summary; also what was pruned; also what was undone. What was forgotten on request never is."""
+summary, and what was replaced by how it is now; also what was pruned; also what was undone. What
+was forgotten on request never is."""
 _MEMBER: Final = (
     "m.ended = 'merged' AND NOT EXISTS (SELECT 1 FROM merges g WHERE g.summary = m.num)"
+    " OR m.ended = 'replaced' AND NOT EXISTS"
+    " (SELECT 1 FROM replaced r WHERE r.older = m.num AND r.is_same)"
 )
 _ALSO: Final[dict[Reach, str]] = {
     "standing": "",
@@ -59,7 +66,7 @@ _UNEXPIRED: Final = "(m.expires_at IS NULL OR m.expires_at > :now)"
 _BY_SOURCE_MAX: Final = 50
 _EDGES_MAX: Final = 1500
 """Of a graph; the strongest. At 150 bytes each they fit beside `ANSWER_BYTES_MAX` of memories."""
-_provenance: Final = msgspec.json.Decoder(tuple[str, ...]).decode
+_texts: Final = msgspec.json.Decoder(tuple[str, ...]).decode
 
 Row = Sequence[Any]
 Params = dict[str, Any]
@@ -130,7 +137,7 @@ def view(row: Row, now: datetime) -> MemoryView:
     (
         num, memory_id, kind, importance, source, stability, thread, created_at, occurred_at,
         expires_at, valid_from, valid_to, is_tainted, accessed_at, accesses, centrality, ended_at,
-        ended, superseded_by, provenance, content,
+        ended, superseded_by, provenance, content, also_from,
     ) = row[:WIDTH]  # fmt: skip
     if ended is None and expires_at is not None and expires_at <= micros(now):
         # Maintenance hasn't come by yet.
@@ -149,7 +156,7 @@ def view(row: Row, now: datetime) -> MemoryView:
         expires_at=instant_or_none(expires_at),
         valid_from=instant_or_none(valid_from),
         valid_to=instant_or_none(valid_to),
-        provenance=_provenance(provenance),
+        provenance=_texts(provenance),
         is_tainted=bool(is_tainted),
         seq=num,
         decayed=decide.decayed(importance, kind, made, accessed, now),
@@ -159,6 +166,7 @@ def view(row: Row, now: datetime) -> MemoryView:
         ended_at=instant_or_none(ended_at),
         ended=ended,
         superseded_by=superseded_by,
+        also_from=_texts(also_from),
     )
 
 

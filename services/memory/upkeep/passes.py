@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from datetime import datetime
 from typing import Any, Final, Literal
 
 import msgspec
@@ -19,6 +20,7 @@ from vigil.clock import Clock
 from vigil.contracts import (
     MemoriesAssociated,
     MemoriesMerged,
+    MemoriesReplaced,
     Memory,
     MemoryForgotten,
     MemoryRecord,
@@ -32,9 +34,10 @@ from ..store import places
 from ..store.places import Place
 from ..store.store import Store
 from ..vectors import VectorIndex, Where
-from . import decide, recurrence, work
+from . import decide, likeness, recurrence, work
 from .decide import Associations, Looked, Prunable
 from .merge import Merge, merges
+from .sameness import Supersession
 from .work import Unlooked
 
 BY: Final = "maintenance"
@@ -62,6 +65,8 @@ class Passes:
         self._clock = clock
         self._next: Scope | None = None
         """With which scope the next association pass begins."""
+        self._joined: dict[Scope, int] = {}
+        """Up to where what was saved has been compared, by this replica since it started."""
 
     # ------------------------------------------------------------ maintenance (SPEC M-6)
 
@@ -72,13 +77,16 @@ class Passes:
         Raises:
             Unavailable: the log can't be written now; what was written by then stands.
         """
-        pruned = merged = observed = 0
+        pruned = merged = observed = replaced = 0
         for scope in scopes:
             pruned += await self._prune(scope)
+            replaced += await self._join(scope)
             merged += await self._merge(scope)
             observed += await self._observe(scope)
-        message = _maintained(pruned, merged, observed)
-        return Maintained(pruned=pruned, merged=merged, observed=observed, message=message)
+        message = _maintained(pruned, merged, observed, replaced)
+        return Maintained(
+            pruned=pruned, merged=merged, observed=observed, replaced=replaced, message=message
+        )
 
     async def _prune(self, scope: Scope) -> int:
         now = self._clock.now()
@@ -99,6 +107,18 @@ class Passes:
             about = self._about(scope, "forget", reason, *part)
             record = MemoryForgotten(**about, memory_ids=tuple(part), reason=reason)
             await self._append(scope, record)
+
+    async def _join(self, scope: Scope) -> int:
+        """Have one memory stand for those that say the same, and for how it was before."""
+        place = await self._store.place(scope)
+        if place is None:
+            return 0
+        now, after = self._clock.now(), self._joined.get(scope, 0)
+        joined = await self._store.read(lambda db: likeness.of_all(db, place, after, now))
+        for one in joined.found:
+            await self._append(scope, record_of(scope, one, BY, now))
+        self._joined[scope] = joined.through
+        return len(joined.found)
 
     async def _merge(self, scope: Scope) -> int:
         now = self._clock.now()
@@ -242,6 +262,20 @@ class Passes:
         }
 
 
+def record_of(scope: Scope, one: Supersession, by: str, now: datetime) -> MemoriesReplaced:
+    """Return the record of a replacement; its id is made of what it says."""
+    return MemoriesReplaced(
+        id=token_of(scope.agent, scope.owner, "replace", one.by_id, *one.memory_ids),
+        agent=scope.agent,
+        owner=scope.owner,
+        at=now,
+        by=by,
+        by_id=one.by_id,
+        memory_ids=one.memory_ids,
+        is_same=one.is_same,
+    )
+
+
 def _parts(ids: Sequence[str], size: int) -> Iterator[Sequence[str]]:
     return (ids[start : start + size] for start in range(0, len(ids), size))
 
@@ -250,7 +284,7 @@ def _counted(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
-def _maintained(pruned: int, merged: int, observed: int) -> str:
+def _maintained(pruned: int, merged: int, observed: int, replaced: int = 0) -> str:
     """Return a sentence about a pass.
 
     >>> _maintained(2, 1, 0)
@@ -258,7 +292,8 @@ def _maintained(pruned: int, merged: int, observed: int) -> str:
     >>> _maintained(0, 0, 0)
     'There was nothing to prune or to merge.'
     """
-    told = f" {_counted(observed, 'observation', 'observations')} made." if observed else ""
+    told = f" {_counted(replaced, 'memory', 'memories')} replaced." if replaced else ""
+    told += f" {_counted(observed, 'observation', 'observations')} made." if observed else ""
     if not pruned and not merged:
         return told.strip() or "There was nothing to prune or to merge."
     memories = _counted(pruned, "memory", "memories")

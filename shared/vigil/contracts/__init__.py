@@ -1,10 +1,8 @@
 """The records on the bus: frozen, versioned, and the same for every language.
 
-Facts are forever: a stored record is never edited. Each carries `v`; a new meaning is a new
-version and a small function in `LIFTS` that turns the old one into the new one. A file of
-every version ever written lies in :mod:`.golden` and is decoded by the tests for good.
-
-Pure. Instants are aware UTC; durations name their unit.
+Facts are forever: a stored record is never edited. Each carries `v`; a new meaning is a new version
+and a function in `LIFTS` that lifts the old one. A file of every version ever written lies in
+:mod:`.golden` for the tests. Pure. Instants are aware UTC; durations name their unit.
 """
 
 from __future__ import annotations
@@ -154,6 +152,7 @@ from .memories import (
     MemoriesAccessed,
     MemoriesAssociated,
     MemoriesMerged,
+    MemoriesReplaced,
     MemoriesUndone,
     Memory,
     MemoryEnvelope,
@@ -297,6 +296,7 @@ __all__ = [
     "MemoriesAccessed",
     "MemoriesAssociated",
     "MemoriesMerged",
+    "MemoriesReplaced",
     "MemoriesUndone",
     "Memory",
     "MemoryEnvelope",

@@ -105,6 +105,17 @@ class MemoriesMerged(MemoryEnvelope, frozen=True, kw_only=True, tag="merge"):
     merged_ids: tuple[str, ...]
 
 
+class MemoriesReplaced(MemoryEnvelope, frozen=True, kw_only=True, tag="replace"):
+    """Memories that another takes the place of, which was saved as well: it says the same, or how
+    that is by now. Void of what doesn't stand, and of the person's own if it came from outside."""
+
+    by_id: str
+    """The memory that stands in their place."""
+    memory_ids: tuple[str, ...]
+    is_same: bool
+    """It says the same, so their sources are its sources; else they say how it was before."""
+
+
 class MemoriesAssociated(MemoryEnvelope, frozen=True, kw_only=True, tag="associate"):
     """Associations: those of a pass, with how far it got, or those that somebody made."""
 
@@ -133,6 +144,7 @@ MemoryRecord = (
     MemorySaved
     | MemoryForgotten
     | MemoriesMerged
+    | MemoriesReplaced
     | MemoriesAssociated
     | MemoriesAccessed
     | MemoriesUndone

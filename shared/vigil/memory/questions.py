@@ -51,7 +51,7 @@ FewWords = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
 Few = Annotated[int, msgspec.Meta(ge=1, le=50)]
 Mode = Literal["hybrid", "text", "vector"]
 Sort = Literal["recent", "importance", "accessed"]
-Ended = Literal["forgotten", "expired", "decayed", "merged", "undone"]
+Ended = Literal["forgotten", "expired", "decayed", "merged", "replaced", "undone"]
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -119,6 +119,8 @@ class MemoryView(Memory, frozen=True, kw_only=True):
     """When it ceased to stand; None: it stands."""
     ended: Ended | None = None
     superseded_by: str | None = None
+    also_from: tuple[str, ...] = ()
+    """Sources of those that say the same, which it stands for."""
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from ..contracts import (
     BoardEntry,
     MemoriesMerged,
+    MemoriesReplaced,
     MemoriesUndone,
     MemoryForgotten,
     MemorySaved,
@@ -51,6 +52,7 @@ _SAID: Final = Giver("SESSIONS", Said, conversations.said)
 _DELIVERED: Final = Giver("SESSIONS", Receipt, conversations.delivered)
 _SAVED: Final = Giver("MEMORIES", MemorySaved, memories.saved)
 _MERGED: Final = Giver("MEMORIES", MemoriesMerged, memories.merged)
+_REPLACED: Final = Giver("MEMORIES", MemoriesReplaced, memories.replaced)
 _FORGOTTEN: Final = Giver("MEMORIES", (MemoryForgotten, MemoriesUndone), memories.forgotten)
 _CHILD: Final = Giver("SYSTEM", Turn, children.told)
 _LOOKED: Final = Giver("SYSTEM", Turn, children.looked)
@@ -95,6 +97,9 @@ KINDS: Final[dict[str, Kind]] = {
     ),
     "memory.saved": Kind("a memory was saved", (_SAVED,)),
     "memory.merged": Kind("a summary replaced several memories", (_MERGED,)),
+    "memory.replaced": Kind(
+        "a memory that says the same, or how it is by now, stands for others", (_REPLACED,)
+    ),
     "memory.forgotten": Kind(
         "memories ended: on request, undone, expired or decayed", (_FORGOTTEN,)
     ),

@@ -12,6 +12,7 @@ from typing import Final
 
 from ..contracts import (
     MemoriesMerged,
+    MemoriesReplaced,
     MemoriesUndone,
     MemoryForgotten,
     MemoryRecord,
@@ -60,6 +61,21 @@ def merged(signals: Signals, record: MemoriesMerged) -> None:
         caused_by=None,
         subject=record.memory.id,
         count=count,
+    )
+
+
+def replaced(signals: Signals, record: MemoriesReplaced) -> None:
+    """Tell that a memory took the place of others."""
+    what = "says the same" if record.is_same else "tells how it is by now"
+    count = len(record.memory_ids)
+    signals.add(
+        "memory.replaced",
+        record.at,
+        f"A memory that {what} took the place of {_memories(count)}",
+        caused_by=None,
+        subject=record.by_id,
+        count=count,
+        is_same=record.is_same,
     )
 
 

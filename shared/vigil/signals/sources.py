@@ -99,7 +99,7 @@ SOURCES: Final = (
     ),
     Source(
         stream="MEMORIES",
-        filters=tuple(memories_of_all(op) for op in ("save", "merge", "forget", "undo")),
+        filters=tuple(memories_of_all(op) for op in ("save", "merge", "replace", "forget", "undo")),
         read=memories.read,
         dated=MEMORIES_ALL,
         written_at=lambda data: decode_memory(data).at,

@@ -44,6 +44,7 @@ KINDS: Final = (
     "goal.paused",
     "memory.forgotten",
     "memory.merged",
+    "memory.replaced",
     "memory.saved",
     "task.completed",
     "task.failed",

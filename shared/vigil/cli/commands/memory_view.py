@@ -163,6 +163,7 @@ FIELDS: Final = (
     Column("type", "type"),
     Column("importance", lambda one: f"{one['importance']:.2f}, now {one['decayed']:.2f}"),
     Column("source", "source"),
+    Column("also from", lambda one: ", ".join(one.get("also_from", ()))),
     Column("tainted", lambda one: one.get("is_tainted") and "descends from untrusted content"),
     Column("thread", "threadId"),
     Column("occurred", "occurredAt", is_instant=True),

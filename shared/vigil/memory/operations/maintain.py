@@ -22,6 +22,8 @@ class Maintained(Reply, frozen=True, kw_only=True):
     """Batches."""
     observed: int = 0
     """Observations that were made of what comes up again and again."""
+    replaced: int = 0
+    """Memories for which another stands, which says the same or how it is by now."""
     associated: int = 0
     has_more: bool = False
     """There is more to associate than one pass takes."""

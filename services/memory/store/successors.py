@@ -1,0 +1,82 @@
+"""What stands in the place of what, as rows: the part of the fold about replacing (SPEC M-5, M-9).
+
+Rows stay when a memory ends, so that an undo finds what stands again. They hold over several steps:
+if Iris takes the place of Daisy, which had that of Marigold, it has Marigold's, too, and an undo of
+Daisy alone brings nothing back.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from typing import Final
+
+from vigil.contracts import Memory
+
+from ..upkeep import sameness
+from .places import Place
+
+_ROW: Final = """INSERT INTO replaced (scope, newer, older, is_same) VALUES (?1, ?2, ?3, ?4)
+    ON CONFLICT (newer, older) DO UPDATE SET is_same = excluded.is_same"""
+_BEFORE: Final = """INSERT INTO replaced (scope, newer, older, is_same)
+    SELECT ?1, ?2, r.older, r.is_same AND ?4 FROM replaced r WHERE r.newer = ?3 AND r.older <> ?2
+    ON CONFLICT (newer, older) DO NOTHING"""
+_OLDER: Final = """SELECT o.num FROM replaced r JOIN memories n ON n.num = r.newer
+    JOIN memories o ON o.num = r.older AND o.superseded_by = n.id
+    WHERE r.newer = ? AND o.ended = 'replaced' ORDER BY o.num"""
+_HEIR: Final = """SELECT n.id FROM replaced r JOIN memories n ON n.num = r.newer
+    WHERE r.older = ? AND n.ended IS NULL ORDER BY n.num DESC LIMIT 1"""
+_MAY_REPLACE: Final = """SELECT n.is_tainted <= o.is_tainted FROM memories n, memories o
+    WHERE n.num = ? AND o.num = ?"""
+_SAME: Final = """SELECT older FROM replaced WHERE newer = ?1 AND is_same
+    UNION SELECT newer FROM replaced WHERE older = ?1 AND is_same"""
+
+
+def note_said(db: sqlite3.Connection, place: Place, owner: str, num: int, memory: Memory) -> None:
+    """Note by what a memory is found that may say the same."""
+    db.executemany(
+        "INSERT INTO said (scope, key, num) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        [(place.number, key, num) for key in sameness.keys(memory.content, memory.type, owner)],
+    )
+
+
+def may_replace(db: sqlite3.Connection, newer: int, older: int) -> bool:
+    """Whether one may stand in the place of another: what came from outside does so of no other."""
+    row = db.execute(_MAY_REPLACE, (newer, older)).fetchone()
+    return newer != older and bool(row[0])
+
+
+def note(db: sqlite3.Connection, place: Place, newer: int, older: int, *, is_same: bool) -> None:
+    """Note that one takes the place of another, and of what that had taken the place of."""
+    about = (place.number, newer, older, int(is_same))
+    db.execute(_BEFORE, about)
+    db.execute(_ROW, about)
+
+
+def same(db: sqlite3.Connection, num: int) -> list[int]:
+    """Return those that say the same as one, whichever of them stands."""
+    return [row[0] for row in db.execute(_SAME, (num,))]
+
+
+def given_back(db: sqlite3.Connection, seq: int, undone: Iterable[int]) -> list[int]:
+    """Have what was replaced by those that were undone stand again; return it.
+
+    What something else has replaced since stays behind that.
+    """
+    again: list[int] = []
+    for newer in sorted(undone):
+        for (older,) in db.execute(_OLDER, (newer,)).fetchall():
+            heir = db.execute(_HEIR, (older,)).fetchone()
+            if heir is not None:
+                db.execute(
+                    "UPDATE memories SET superseded_by = ?, changed_seq = ? WHERE num = ?",
+                    (heir[0], seq, older),
+                )
+                continue
+            db.execute(
+                "UPDATE memories SET ended = NULL, ended_at = NULL, superseded_by = NULL,"
+                " changed_seq = ? WHERE num = ?",
+                (seq, older),
+            )
+            again.append(older)
+    return again
