@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..core.cycles import cycle
+from ..core.cycles import cycle, grounds
 from ..core.cycles.report import SCHEMA
 from ..core.draft import Draft
 from ..core.profile import Desk, Inquiry, ModelQuestion, Profile, TemplateRow
@@ -34,7 +34,12 @@ async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
         rows=(first, *tries),
         schema=SCHEMA,
     )
-    return ModelQuestion(partial(desk.ask, draft, asked), cycle.conclude, cycle.fail)
+    shown = grounds.shown(told)
+    return ModelQuestion(
+        partial(desk.ask, draft, asked),
+        partial(cycle.conclude, shown=shown),
+        partial(cycle.fail, shown=shown),
+    )
 
 
 PROFILE = Profile(

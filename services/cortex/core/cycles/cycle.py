@@ -1,14 +1,16 @@
 """Cycles: an agent keeps up with the world while nobody watches (SPEC C-7). Pure.
 
 A cycle works as any session does. Where it would end, its loop goes on for one more question: what
-was checked, found and put off, and what is to be looked at again, as JSON. That report ends it. It
-is kept in memory, and the ledger has it for the next cycle. Without one nothing is remembered: of a
-model that couldn't be asked for it the ledger alone has what the cycle said last; of one whose
-answers were refused, nothing, as it said that. A cycle says nothing to anybody.
+was checked, found and put off, and what is to be looked at again, as JSON. That report ends it. The
+slot and the ledger have it for the next cycle; memory is given what it found with what it found it
+in (`grounds`), as the rest would be recalled as if it were known. Without a report nothing is
+remembered: of a model that couldn't be asked for it the ledger alone has what the cycle said last;
+of one whose answers were refused, nothing, as it said that. A cycle says nothing to anybody.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from vigil.contracts.board import CycleReport
@@ -19,6 +21,7 @@ from ..draft import Draft
 from ..tools import formed_answer
 from ..tools.formed_answer import Unusable
 from ..work import findings
+from . import grounds
 from . import report as reports
 
 PURPOSE: Final = "report"
@@ -36,12 +39,16 @@ def wrap_up(draft: Draft, text: str) -> None:
     draft.outcome = "continued"
 
 
-def conclude(draft: Draft, answer: ModelAnswer) -> None:
-    """Take the answer as the report and end the cycle, or ask once more."""
+def conclude(draft: Draft, answer: ModelAnswer, shown: Mapping[str, str]) -> None:
+    """Take the answer as the report and end the cycle, or ask once more.
+
+    Args:
+        shown: what the cycle was shown, as of `grounds.shown`.
+    """
     now, sway = draft.moment.now, draft.sway
     report = formed_answer.take(draft, answer, "report", lambda text: reports.read(text, now, sway))
     if not isinstance(report, Unusable):
-        findings.save(draft, reports.words_of(report), sway, type_="summary")
+        _keep(draft, report, shown)
         _end(draft, report)
         return
     draft.note("report_refused", report.reason)
@@ -63,6 +70,15 @@ def fail(draft: Draft, error: ModelError) -> None:
         return
     draft.note("report_missing", error.reason)
     _end(draft, _unreported(draft))
+
+
+def _keep(draft: Draft, report: CycleReport, shown: Mapping[str, str]) -> None:
+    """Have memory keep what was found, with what it was found in; of what content from outside had
+    a part in, all: nobody is told that unasked."""
+    kept = report
+    if not report.is_tainted:
+        kept = CycleReport(found=grounds.grounded(report.found, shown))
+    findings.save(draft, reports.words_of(kept), draft.sway, type_="summary")
 
 
 def _unreported(draft: Draft) -> CycleReport:
