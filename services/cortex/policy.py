@@ -36,6 +36,8 @@ RENAMED: Final = {
     "approvals_max": "approvals.open_max",
     "tasks_need_approval": "tasks.approval",
     "mind_tick_s": "mind.tick_seconds",
+    "mind_confidence_min": "mind.min_confidence_to_act",
+    "findings_shown": "cortex.cron_findings_shown",
     "pause_s": "memory.pause_s",
 }
 """Field -> its setting (``section.key``)."""

@@ -19,8 +19,15 @@ from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
 from tests.support.agent import ask, ask_in_steps
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
-from vigil.contracts import Control, ToolResultBlock, ToolUseBlock, Usage, decode_event
-from vigil.subjects import SessionKey
+from vigil.contracts import (
+    Control,
+    ToolResultBlock,
+    ToolUseBlock,
+    Usage,
+    decode_event,
+    decode_signal,
+)
+from vigil.subjects import SessionKey, signals_of
 from vigil.timetable import reasons
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -79,6 +86,27 @@ async def said(world: World, person: Person, thread: str = "main") -> list[str]:
 def move(world: World, seconds: float) -> None:
     assert isinstance(world.clock, StoppedClock)
     world.clock.move(seconds)
+
+
+async def test_a_run_has_readers_workers_and_branches(world: World) -> None:
+    """J-2: side by side; it had none, and what took long took all of its steps."""
+    ida = await world.person("ida:vigil:main", has_socket=False)
+    prompt = ask(
+        ("research", {"task": "what is new"}),
+        ("spawn_worker", {"task": "count the mails"}),
+        ("branch", {"prompt": "which of them matter"}),
+    )
+    row = await made(ida.http, prompt=prompt)
+    await until(ida.http, row, "running", "ran")
+    done = signals_of("ida", agent="vigil")
+    wanted = {"reader.completed", "worker.completed", "branch.completed"}
+    kinds: set[str] = set()
+    async with asyncio.timeout(PATIENCE_S):
+        while not kinds >= wanted:
+            await asyncio.sleep(0.02)
+            stored = await world.admin.read("SIGNALS", [done])
+            kinds = {decode_signal(one.data).kind for one in stored}
+    assert len(await said(world, ida)) == 1
 
 
 async def test_what_is_due_is_run_and_told_at_home(world: World) -> None:

@@ -7,6 +7,7 @@ import json
 from datetime import timedelta
 from typing import Any, Final
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -226,6 +227,16 @@ def test_the_stricter_of_confidence_and_authority_wins(risk: Any, step: float) -
     assert [one.payload.tool for one in driver.called] == ["ci__do"] * runs
     assert [one.tool for one in driver.state.approvals.values()] == ["ci__do"] * (not runs)
     assert actions(driver) == [("ci__do", "pending")]
+
+
+def test_who_wants_to_be_asked_oftener_sets_how_sure_a_decision_has_to_be() -> None:
+    """Seed 003: the gates of each class stay the least."""
+    for least, runs in ((0.8, False), (0.6, True), (0.0, True)):
+        driver = mind([decision("tool_call", 0.7, tool="ci__do", input="{}")])
+        driver.policy = msgspec.structs.replace(driver.policy, mind_confidence_min=least)
+        driver.tools = {"ci__do": offered("ci__do", "write")}
+        driver.outside("go", is_trusted=True)
+        assert [one.payload.tool for one in driver.called] == ["ci__do"] * runs, least
 
 
 def test_an_unknown_tool_is_called_by_nobody() -> None:

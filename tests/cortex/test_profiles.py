@@ -66,3 +66,21 @@ def test_a_policy_is_as_configured() -> None:
     assert (policy.timeouts_s["worker"], policy.result_length_max) == (12, 4_000)
     worker = policy_of(config, CHILD)
     assert (worker.calls_max, worker.profile.timeout_s) == (50, 12)
+
+
+@pytest.mark.parametrize("kind", ["worker", "branch", "reader", "cron", "errand"])
+def test_the_limits_of_each_kind_are_settings(kind: str) -> None:
+    """Seeds 003 and 004: a person turns to the configuration for them."""
+    config = msgspec.convert(
+        {
+            "cortex": {f"{kind}_max_turns": 7, "cron_max_workers": 1, "cron_findings_shown": 4},
+            "mind": {"max_tokens_per_tick": 1000, "min_confidence_to_act": 0.8},
+        },
+        Config,
+    )
+    policy = policy_of(config, SessionKey("ann", "vigil", f"_{kind}-1"))
+    assert (policy.calls_max, policy.findings_shown) == (7, 4)
+    assert policy.mind_confidence_min == 0.8
+    assert kind != "cron" or policy.profile.children_max == 1
+    mind = policy_of(config, SessionKey("ann", "vigil", "_mind"))
+    assert mind.profile.max_tokens == 1000

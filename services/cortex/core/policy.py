@@ -96,6 +96,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """How long a job's note is kept."""
     tasks_need_approval: bool = True
     """Whether a task that the agent makes waits for the person."""
+    mind_confidence_min: float = 0.3
+    """Of a decision of the mind; of one less sure the person is asked first."""
+    findings_shown: int = 15
+    """Findings of earlier runs of its row that a run of the timetable is shown: the newest."""
     home_thread: str = "main"
     """The thread of the person's home, which is told what belongs to no other conversation."""
 

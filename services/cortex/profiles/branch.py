@@ -34,7 +34,10 @@ PROFILE = Profile(
     calls_max=10,
     timeout_s=60.0,
     children_max=3,
-    settings={"timeout_s": "sessions.branch_timeout_s"},
+    settings={
+        "timeout_s": "sessions.branch_timeout_s",
+        "calls_max": "cortex.branch_max_turns",
+    },
     starter=Starter(name="branch", arguments=Branch, is_awaited=True),
     is_heir=True,
 )

@@ -15,8 +15,10 @@ PROFILE = Profile(
     begins={"start": runs.begin},
     question=converse,
     conclude=conclusion.conclude,
-    tools=(MEMORY, MCP),
+    tools=(MEMORY, MCP, "spawn_worker", "research", "branch"),
     bulletin="whole",
     calls_max=30,
     tier="cheap",
+    children_max=3,
+    settings={"calls_max": "cortex.cron_max_turns", "children_max": "cortex.cron_max_workers"},
 )

@@ -21,4 +21,5 @@ PROFILE = Profile(
     tier="cheap",
     effort="low",
     max_tokens=2048,
+    settings={"calls_max": "cortex.errand_max_turns"},
 )

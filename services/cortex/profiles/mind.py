@@ -52,7 +52,7 @@ async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
     first = TemplateRow(template="mind_report.md.j2", values=values, at=draft.loop.begun_at)
     asked = Inquiry(
         purpose=KIND,
-        profile=PROFILE,
+        profile=draft.policy.profile,
         prompt=PROFILE.prompt,
         values={"tools": _tools(desk, draft), "decisions_max": DECISIONS_MAX},
         rows=(first, *again),
@@ -99,6 +99,7 @@ PROFILE = Profile(
     calls_max=formed_answer.ASKED_MAX,
     tier="cheap",
     max_tokens=4096,
+    settings={"max_tokens": "mind.max_tokens_per_tick"},
     source="cortex:mind",
     is_thread_shown=False,
     asks_again=False,

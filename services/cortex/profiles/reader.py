@@ -39,7 +39,10 @@ PROFILE = Profile(
     calls_max=20,
     tier="cheap",
     timeout_s=300.0,
-    settings={"timeout_s": "sessions.reader_timeout_s"},
+    settings={
+        "timeout_s": "sessions.reader_timeout_s",
+        "calls_max": "cortex.reader_max_turns",
+    },
     starter=Starter(name="research", arguments=Research, risk_swayed="external"),
     knows_person=False,
 )

@@ -33,6 +33,9 @@ PROFILE = Profile(
     calls_max=50,
     tier="cheap",
     timeout_s=300.0,
-    settings={"timeout_s": "sessions.worker_timeout_s"},
+    settings={
+        "timeout_s": "sessions.worker_timeout_s",
+        "calls_max": "cortex.worker_max_turns",
+    },
     starter=Starter(name="spawn_worker", arguments=SpawnWorker),
 )

@@ -11,6 +11,7 @@ from .sections import Section
 CYCLE_S_MIN: Final = 300
 """A cycle oftener costs more than it finds (SPEC C-7)."""
 CYCLE_S_MAX: Final = 7 * 86_400
+Turns = Annotated[int, msgspec.Meta(ge=1, le=500)]
 Shown = Annotated[int, msgspec.Meta(ge=0, le=200)]
 
 
@@ -28,6 +29,20 @@ class Cortex(Section, frozen=True, kw_only=True):
     """Tasks that a cycle makes wait for the person, whatever `tasks.approval` says."""
     autonomy_timeout_s: Annotated[int, msgspec.Meta(ge=60, le=3600)] = 1800
     """How long a cycle may take."""
+    worker_max_turns: Turns = 50
+    """Model calls of a worker."""
+    branch_max_turns: Turns = 10
+    """Of a branch."""
+    reader_max_turns: Turns = 20
+    """Of a reader."""
+    errand_max_turns: Turns = 5
+    """Of who runs a call that was accepted after its session had gone on."""
+    cron_max_turns: Turns = 30
+    """Of a run of the timetable."""
+    cron_max_workers: Annotated[int, msgspec.Meta(ge=0, le=20)] = 3
+    """Workers, readers and branches of a run at a time."""
+    cron_findings_shown: Annotated[int, msgspec.Meta(ge=0, le=50)] = 15
+    """Findings of earlier runs, the newest, that a run is shown whose row remembers them."""
     bulletin_interval_secs: Annotated[int, msgspec.Meta(ge=CYCLE_S_MIN, le=CYCLE_S_MAX)] = 3600
     """How often it's looked whether a bulletin has to say something else."""
     bulletin_synthesis: bool = True

@@ -76,3 +76,8 @@ class MindSection(Section, frozen=True, kw_only=True):
     `agent.authority` let it."""
     tick_seconds: Annotated[int, msgspec.Meta(ge=1, le=3600)] = 30
     """Shortest time between two looks; what comes meanwhile is one look's."""
+    max_tokens_per_tick: Annotated[int, msgspec.Meta(ge=256, le=32_768)] = 4096
+    """Of a look's answer; `model.max_tokens` is the most anyway."""
+    min_confidence_to_act: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.3
+    """Of a decision less sure than this the person is asked first, whatever it is; what changes
+    something needs 0.5 at least, what acts outside 0.7, what can't be undone 0.9."""

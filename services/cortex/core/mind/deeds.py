@@ -117,6 +117,11 @@ def _changes(given: dict[str, Any]) -> str:
     return ", ".join(named) or "looked at"
 
 
+def sure_from(draft: Draft, risk: Risk) -> float:
+    """Return how sure a decision of that class has to be, so that nobody is asked first."""
+    return max(GATE[risk], draft.policy.mind_confidence_min)
+
+
 # ---------------------------------------------------------------- to the person
 
 
@@ -131,7 +136,7 @@ def tell(draft: Draft, text: str, *, can_wait: bool = False, what: str = KIND) -
 
 
 def _respond(draft: Draft, one: RespondChoice, number: int) -> None:
-    tell(draft, one.text, can_wait=one.can_wait or one.confidence < GATE["read"])
+    tell(draft, one.text, can_wait=one.can_wait or one.confidence < sure_from(draft, "read"))
     log(draft, _id(draft, number), "respond", one.text, "success", one=one)
 
 
@@ -156,7 +161,8 @@ def _call(draft: Draft, one: CallChoice, number: int) -> None:
         log(draft, _id(draft, number), called, problem, "failed", one=one)
         return
     risk: Risk = "read" if tool is None else tool.risk
-    doubt = UNSURE.format(confidence=one.confidence) if one.confidence < GATE[risk] else ""
+    is_sure = one.confidence >= sure_from(draft, risk)
+    doubt = "" if is_sure else UNSURE.format(confidence=one.confidence)
     what = f"{one.tool} {one.input}"
     if doubt and tool is None:
         _ask_first(draft, one, number, one.tool, what)
@@ -178,7 +184,7 @@ def _on_board(
     draft: Draft, one: LookChoice, number: int, tool: str, given: dict[str, Any], what: str
 ) -> None:
     """Have something on the board made or changed, as a loop's tool does."""
-    if one.confidence < GATE["write"]:
+    if one.confidence < sure_from(draft, "write"):
         _ask_first(draft, one, number, tool, what)
         return
     answer = route(draft, ToolUseBlock(id=_use_id(draft, number), name=tool, input=given))

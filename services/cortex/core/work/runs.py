@@ -9,8 +9,6 @@ run knows of no other row, and its prompt need not know of any of this.
 
 from __future__ import annotations
 
-from typing import Final
-
 from vigil.contracts import (
     Cause,
     Control,
@@ -23,15 +21,13 @@ from ..draft import Draft
 from ..tools import calls
 from . import children
 
-SHOWN: Final = 15
-"""Memories of its own that a run is shown: the newest."""
-
 
 def begin(draft: Draft, cause: Cause, event: Control) -> None:
     """Begin a run; one that remembers looks first at what those before found."""
     children.begin(draft, cause, event)
     given = event.payload.start
     is_ours = draft.is_first and draft.state.loop is not None
+    is_ours = is_ours and draft.policy.findings_shown > 0
     if is_ours and given is not None and given.slot is not None and given.slot.is_stateful:
         _look_back(draft, given.source)
 
@@ -40,7 +36,7 @@ def _look_back(draft: Draft, source: str) -> None:
     use = ToolUseBlock(
         id=f"found_{draft.loop.cause.seq}",
         name=list_memory.name,
-        input={"source": source, "limit": SHOWN},
+        input={"source": source, "limit": draft.policy.findings_shown},
     )
     draft.row("assistant", "agent", use)
     asked = calls.call(draft, use, draft.sway, is_closed=True)

@@ -110,6 +110,7 @@ def start_of(row: TimetableRow, run: OpenRun, shown: OpenRun | None, config: Con
         order=work.prompt if run.change else "",
         source=f"{'cron' if work.watch is None else 'watch'}:{row.id}",
         is_tainted=bool(run.change) and not run.is_trusted,
+        allowance=config.sessions.fan_out_max,
     )
 
 
