@@ -38,7 +38,7 @@ async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
     return ModelQuestion(
         partial(desk.ask, draft, asked),
         partial(cycle.conclude, shown=shown),
-        partial(cycle.fail, shown=shown),
+        cycle.fail,
     )
 
 
