@@ -23,6 +23,7 @@ from vigil.contracts import (
     UserMessage,
     UserMessagePayload,
 )
+from vigil.words.own import kept
 
 from . import gates, loops, speech
 from . import sway as sways
@@ -131,7 +132,7 @@ def answer(draft: Draft, messages: Sequence[tuple[Cause, UserMessage]]) -> None:
     """Open the loop that answers these messages together; the last one is its cause."""
     cause = messages[-1][0]
     joined = tuple(before.id for before, _ in messages[:-1])
-    words = tuple(event.payload.text for _, event in messages)
+    words = kept(event.payload.text for _, event in messages)
     loops.begin(draft, cause, is_direct=True, joined=joined, words=words)
     for _, event in messages:
         shown = _shown(draft, event.payload)

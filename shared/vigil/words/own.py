@@ -18,6 +18,8 @@ from .function_words import FUNCTION_WORDS, NEGATIONS, RUN_WORDS, TURNS
 
 LENGTH_MAX: Final = 16_000
 """Characters of a person's words that count. Who says more hands in material, such as a page."""
+KEPT_MAX: Final = 2 * LENGTH_MAX
+"""Characters of all messages of one exchange together: the newest."""
 _OPENING: Final = "\"'([{<«„“‘`´¿¡"
 _CLOSING: Final = "\"')]}>»”’`´"
 _ENDING: Final = ".,;:!?…"
@@ -44,6 +46,23 @@ _NAMES: Final = frozenset(["ben", "can", "may", "mai", "sera", "will"])
 """Function words of one language that are people of another."""
 _EMPTY: Final = (FUNCTION_WORDS | _SWITCHES) - _NAMES
 """Of an instant that a model computed."""
+
+
+def kept(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return what of some messages is kept as the person's words while they are answered: it stands
+    in the session's state, which travels in every turn.
+
+    >>> kept(["a" * 20_000, "Call Ben"])
+    ('Call Ben',)
+    """
+    found: list[str] = []
+    left = KEPT_MAX
+    for text in reversed([text for text in texts if len(text) <= LENGTH_MAX]):
+        left -= len(text)
+        if left < 0:
+            break
+        found.append(text)
+    return tuple(reversed(found))
 
 
 class OwnWords:
