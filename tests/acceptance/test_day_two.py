@@ -27,6 +27,7 @@ from tests.support.agent import Agent
 from tests.support.evening import Web, running_web
 from tests.support.executing import has_offered
 from tests.support.gateway import Gate
+from tests.support.memories import until
 from tests.support.messages_api import messages_api
 from tests.support.messages_replies import Reply, said, says, situation
 from tests.support.obedient import call, has_words, texts_of
@@ -53,6 +54,8 @@ class Mind:
         self._pages = pages
         self.shown: list[str] = []
         """All that each answer to the person was made of."""
+        self.begun: list[str] = []
+        """What each run of the timetable was shown first."""
 
     def reply(self, body: dict[str, Any]) -> Reply:
         prompt = "\n".join(part["text"] for part in body["system"])
@@ -64,9 +67,12 @@ class Mind:
         return self._talk(body, asked, is_done=not has_words(messages[-1]))
 
     def _brief(self, body: dict[str, Any], messages: list[dict[str, Any]]) -> Reply:
-        if len(messages) == 1:
-            return call(body, [("http_get", {"url": url}) for url in self._pages])
-        return says("Good morning. " + " ".join(PAGES.values()))
+        shown = json.dumps(messages)
+        if len(messages) == 1 or "http_get" not in shown:
+            self.begun.append(shown)
+            return call(body, [("http_get", {"url": url}) for url in self._pages if url in shown])
+        said = [page for page in PAGES.values() if page in shown]
+        return says(f"Good morning. {' '.join(said)}")
 
     def _talk(self, body: dict[str, Any], asked: str, *, is_done: bool) -> Reply:
         seen = self.shown[-1]
@@ -210,3 +216,40 @@ async def test_the_day_after_a_briefing_asks_once_for_what_was_not_hers(
         # Her afternoon.
         clock.move(2 * AN_HOUR_S)
         await world.until(lambda: any(one.text == "Call the dentist" for one in ann.talk.said))
+
+
+async def test_an_hourly_check_reads_its_own_address_each_time_and_asks_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F-4, F-7: a run that remembers is told envelopes of what earlier ones found, so it begins as
+    free as the first; the address in its order is hers."""
+    async with running(tmp_path, monkeypatch) as (world, mind, pages):
+        assert isinstance(world.clock, StoppedClock)
+        ann = await world.person("ann:vigil:main", has_socket=False)
+        job = {
+            "name": "port",
+            "prompt": f"Check {pages[0]}",
+            "interval_s": 3600,
+            "is_stateful": True,
+        }
+        row = (await ann.http.post("/api/cron", json=job | {"is_stateful": True})).json()
+        for number in (1, 2, 3):
+            await world.until(lambda n=number: len(mind.begun) == n)  # type: ignore[misc]
+            query = {"row": row["id"]}
+
+            async def ended(number: int = number, query: dict[str, str] = query) -> bool:
+                entries = (await ann.http.get("/api/slots", params=query)).json()["slots"]
+                return [one["state"] for one in entries].count("ran") == number
+
+            await until(ended, f"run {number}", within_s=20)
+            source = {"source": f"cron:{row['id']}"}
+
+            async def kept(number: int = number, source: dict[str, str] = source) -> bool:
+                found = (await ann.http.get("/api/memories", params=source)).json()["memories"]
+                return len(found) == number
+
+            await until(kept, f"what run {number} found", within_s=20)
+            world.clock.move(AN_HOUR_S)
+        assert all(PAGES["port"] not in begun for begun in mind.begun)
+        assert "characters, closed since outside content had a part" in mind.begun[1]
+        assert await requests(ann) == []
