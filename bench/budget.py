@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from bench.numbers import percentile, report
-from services.cortex.thought.accounts import PaidCall
 from services.cortex.thought.budget import CallBudget, Estimate
+from services.cortex.thought.ledger import PaidCall
 from tests.support.stack import running_stack
 from vigil.clock import SystemClock, new_id
 from vigil.contracts import Usage

@@ -50,6 +50,7 @@ async def serve(context: Context) -> None:
         context.clock,
         new_id=context.new_id,
         prices_of=config.prices_of,
+        times=switches.raised,
         is_current=partial(switches.has_caps, config.caps_digest),
     )
     circuits = Circuits.of(context, patience_s=config.model.timeout_s)

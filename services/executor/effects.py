@@ -30,9 +30,13 @@ from vigil.contracts import (
     encode,
 )
 from vigil.contracts.board import BoardAction
+from vigil.contracts.effects import RaiseBudget
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.observe import trace
 from vigil.runtime import Context
+from vigil.settings import switches
+from vigil.settings.models import raises
+from vigil.settings.models.raises import Raise
 from vigil.subjects import EXECUTOR_CANCEL, SessionKey
 
 from . import work
@@ -88,6 +92,8 @@ class Carrying:
                 await self._tell_person(key, effect)
             case SendVerdict():
                 await self._send_verdict(key, effect)
+            case RaiseBudget():
+                await self._raise_budget(key, effect)
             case CancelCall():
                 await self._cancel(key, effect)
             case BoardChange():
@@ -138,6 +144,16 @@ class Carrying:
             asker.in_event("control"), encode(event), _headers(), msg_id=event.id
         )
         crash.point("executor.tell.after")
+
+    async def _raise_budget(self, key: SessionKey, effect: RaiseBudget) -> None:
+        """Raise the person's own limit of a day; a repeat finds it raised."""
+        asked, now = effect.payload, self._clock.now()
+        wanted = Raise(day=asked.day, times=asked.times, at=now, by=asked.by)
+        held = await switches.put_raise(
+            self._bus, raises.of_person(key.user), wanted, is_least=True
+        )
+        log.info("budget raised", action="executor.raised", by=held.by, times=held.times)
+        crash.point("executor.raise_budget.after")
 
     # ------------------------------------------------------------ ending
 

@@ -35,6 +35,7 @@ from vigil.contracts import (
     Turn,
 )
 from vigil.contracts.board import AskedEntity
+from vigil.contracts.effects import RaiseBudget
 from vigil.errors import InvalidInput
 from vigil.minds import is_mind
 from vigil.subjects import PART, SessionKey, check_part, token_of
@@ -47,14 +48,15 @@ SERVICE: Final = "executor"
 TAGS: Final = (
     b'"type":"call_tool"', b'"type":"spawn_session"', b'"type":"cancel_call"',
     b'"type":"tell_parent"', b'"type":"tell_person"', b'"type":"send_verdict"',
-    b'"type":"board_change"',
+    b'"type":"board_change"', b'"type":"raise_budget"',
 )  # fmt: skip
 LETTER: Final = "x"
 """The executor's in the header of a turn."""
 NOBODY: Final = ""
 """In a claim: whose call was withdrawn before anybody ran it. It never is."""
 
-Quick = SpawnSession | CancelCall | TellParent | TellPerson | SendVerdict | BoardChange
+Said = TellParent | TellPerson | SendVerdict | RaiseBudget
+Quick = SpawnSession | CancelCall | Said | BoardChange
 Work = Quick | CallTool
 
 

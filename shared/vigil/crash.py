@@ -166,6 +166,7 @@ POINTS: Final = {
         "stored again under its id",
     ),
     "executor.tell_person.after": ("what the person is told is stored", "found stored"),
+    "executor.raise_budget.after": ("the person's limit is raised", "found raised"),
     "executor.cancel.after": (
         "a withdrawal or `cancel` is stored",
         "found, or stored again under its id",

@@ -302,10 +302,10 @@ ROLES: Final[dict[str, Role]] = {
         ), subscribes=(EXECUTOR_CANCEL, "rpc.executor.probe"), follows=("BOARD",),
         pulls=(EXECUTOR_TURNS, EXECUTOR_TURNS_SYSTEM),
         reads=("SESSIONS", "SYSTEM", "BOARD", "SLOTS", *ATTACHED),
-        buckets_r=("CONFIG",),
-        buckets_w=("LEASES", "TOOLS", "PINS"),
-        # Of the switches those that people set for themselves.
-        raw=("$JS.API.STREAM.CREATE.KV_LEASES", "$KV.CONFIG.person.*", *ATTACHED_INFO),
+        buckets_r=("CONFIG",), buckets_w=("LEASES", "TOOLS", "PINS"),
+        # Of the switches what people set, and raise, for themselves: no agent's and no instance's.
+        raw=("$JS.API.STREAM.CREATE.KV_LEASES", "$KV.CONFIG.person.*",
+             "$KV.CONFIG.raised.owner.*", *ATTACHED_INFO),
     ),
     "delivery": Role(
         publishes=(

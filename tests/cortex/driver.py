@@ -90,6 +90,8 @@ def _conclude(draft: Draft, result: ModelAnswer | Exception, moment: Moment) -> 
         assert draft.profile.conclude is not None
         core.answered(draft, is_fallback=result.is_fallback)
         draft.profile.conclude(draft, result)
+    if isinstance(result, ModelAnswer | ModelError):
+        core.tell_notices(draft, result.notices)
     return draft
 
 

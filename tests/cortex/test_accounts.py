@@ -12,19 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.cortex.thought.accounts import (
-    Amount,
     BudgetExceeded,
-    PaidCall,
     chain_of,
     key_of,
     reserved,
     settled,
 )
-from services.cortex.thought.ledger import ROWS_MAX, entered, is_plausible
+from services.cortex.thought.ledger import ROWS_MAX, Amount, PaidCall, entered, is_plausible
 from vigil.contracts import Cause, Loop, Start, State, Usage
-from vigil.contracts.costs import OTHER, Account, DayOfCosts
+from vigil.contracts.costs import OTHER, Account, DayOfCosts, RaiseOffer
 from vigil.settings.models.caps import Caps
-from vigil.subjects import SessionKey
+from vigil.subjects import SessionKey, token_of
+from vigil.teams import TEAM
 
 NOW = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 DAY = NOW.date()
@@ -127,7 +126,7 @@ def test_what_people_say_goes_on_where_what_nobody_said_has_stopped() -> None:
     words = r"no more than 800 tokens of the daily limit are for what nobody said"
     with pytest.raises(BudgetExceeded, match=words) as caught:
         reserved(used, Amount(tokens=11), budget, alone, NOW)
-    assert str(caught.value).endswith("budget.daily_tokens raises it")
+    assert "budget.daily_tokens raises it" in str(caught.value)
     reserved(used, Amount(tokens=10), budget, alone, NOW)
     reserved(used, Amount(tokens=210), budget, ANN, NOW)
     with pytest.raises(BudgetExceeded) as stopped:
@@ -165,6 +164,58 @@ def test_a_model_without_a_price_runs_where_no_usd_cap_holds() -> None:
     assert reserve(unpriced, daily_usd=inf)[0].reserved == 10
     with pytest.raises(BudgetExceeded, match=r"m has no price for today.*models\.m\.prices"):
         reserve(unpriced, daily_usd=1000.0)
+
+
+@pytest.mark.parametrize(
+    ("raise_max", "times", "most"), [(2.0, 0, 500), (2.0, 1, 1000), (2.0, 9, 1000), (1.5, 1, 750)]
+)
+def test_a_limit_is_raised_for_a_day_up_to_what_the_owner_allows(
+    raise_max: float, times: int, most: int
+) -> None:
+    budget = Caps(daily_tokens=1000, raise_max=raise_max)
+
+    def granted(tokens: int) -> None:
+        held = {f"owner.{token_of('ann')}": times}
+        reserved(FRESH, Amount(tokens=tokens), budget, ANN, NOW, lambda one: held.get(one, 0))
+
+    granted(most)
+    with pytest.raises(BudgetExceeded, match=f"limit of {min(most, 1000)} tokens") as caught:
+        granted(most + 1)
+    offer = caught.value.notice.offer
+    if times or most == 1000:
+        assert offer is None, "it is not offered again"
+    else:
+        assert offer == RaiseOffer(day=str(DAY), times=1, most="1000 tokens")
+        assert str(caught.value).endswith('; say "more" to have 1000 tokens today')
+
+
+def test_who_raises_what_is_told_as_it_is() -> None:
+    """One's own by a word, an agent's and the instance's by an admin, a team's and a session's by
+    the setting alone."""
+    team = msgspec.structs.replace(ANN, user=TEAM)
+    for config, call, words in (
+        ({"share_per_agent": 0.5}, ANN, "for today an admin's `vigil budget raise --agent vigil`"),
+        ({}, ANN, "for today an admin's `vigil budget raise --all` does"),
+        ({"share_per_user": 0.5}, team, "or budget.share_per_user raises it"),
+        ({"share_per_session": 0.5}, ANN, "or budget.share_per_session raises it"),
+        ({"share_per_user": 0.5, "raise_max": 1.0}, ANN, "or budget.share_per_user raises it"),
+    ):
+        budget = Caps(**{"daily_tokens": 1000, "share_per_user": 1.0} | config)  # type: ignore[arg-type]
+        with pytest.raises(BudgetExceeded) as caught:
+            reserved(FRESH, Amount(tokens=1001), budget, call, NOW)
+        assert str(caught.value).endswith((words, f"{words} does"))
+        assert caught.value.notice.offer is None
+
+
+def test_whoever_was_warned_is_warned_again_once_it_is_raised() -> None:
+    budget = Caps(daily_tokens=1000, raise_max=3.0)
+    ids = []
+    accounts = FRESH
+    for times, tokens in ((0, 450), (1, 400)):
+        granted = reserved(accounts, Amount(tokens=tokens), budget, ANN, NOW, lambda _, n=times: n)  # type: ignore[misc]
+        accounts = tuple(one.account for one in granted)
+        ids += [one.notice.id for one in granted if one.notice and one.notice.offer]
+    assert len(set(ids)) == 2
 
 
 def test_a_cap_of_nothing_allows_nothing() -> None:

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.cortex.thought.accounts import BudgetExceeded, PaidCall
+from services.cortex.thought.accounts import BudgetExceeded
 from services.cortex.thought.budget import CallBudget, Estimate, Reservation, estimate
+from services.cortex.thought.ledger import PaidCall
 from services.cortex.thought.model import ModelRequest, Situation
 from services.cortex.thought.tools import specs
 from tests.support.stack import Stack

@@ -13,12 +13,15 @@ from tests.support.messages_replies import said
 from tests.support.stack import Stack, running_stack, settings_of
 from tests.support.talk import PATIENCE_S, Talk
 from tests.support.world import StoppedClock
+from vigil.bus.kv import KeyValue
 from vigil.contracts import Control, ControlPayload, Start, encode
+from vigil.settings.models.raises import Raise, of_person
 
 SERVICES = ("cortex", "scheduler", "executor", "delivery")
 ANSWER = 30_000
 ROOM_FOR_3 = 110_000
 """With so long an answer reserved each time, and some thousands for what is sent."""
+ROOM_FOR_1 = 40_000
 USED = {"input_tokens": 5_000, "output_tokens": ANSWER}
 
 
@@ -118,3 +121,38 @@ async def test_ten_workers_with_room_for_three(tmp_path: Path) -> None:
         assert home.notes.count("budget_warned") == 4
         assert sum("at 100 % model calls stop" in text for text in home.texts) == 2
         assert sum("the daily limit of 110000 tokens is reached" in one for one in home.texts) == 2
+
+
+async def test_a_word_raises_ones_own_limit_at_once(tmp_path: Path) -> None:
+    """C-9: what was stopped goes on in the same minute, without a restart, once for each day and no
+    further than the owner allows."""
+    clock = StoppedClock()
+    caps = {"daily_tokens": 2 * ROOM_FOR_1, "share_per_user": 0.5, "raise_max": 2.0}
+    settings = sections(0) | {"budget": caps}
+    async with (
+        messages_api(answers) as api,
+        running_stack(tmp_path, SERVICES, clock, anthropic_base_url=api.url, **settings) as stack,
+    ):
+        chat = await Talk.open(stack, "ann:vigil:chat")
+        await chat.ended(await chat.say("one"))
+        two = await chat.say("two")
+        await chat.until(lambda: len(chat.said) == 2)
+        assert chat.texts[1].startswith("I can't answer yet: the daily limit of 40000 tokens for")
+        assert 'say "more" to have 80000 tokens today' in chat.texts[1]
+
+        await chat.say("more")
+        await chat.ended(two)
+        await chat.until(lambda: len(chat.said) == 4)
+        assert chat.texts[2:] == ["Raised for today: you may use 80000 tokens.", "Done: two"]
+        entry = await KeyValue(await stack.bus("gateway"), "CONFIG").get(
+            f"raised.{of_person('ann')}"
+        )
+        assert entry is not None
+        kept = msgspec.json.decode(entry.value, type=Raise)
+        assert kept == Raise(day=str(clock.now().date()), times=1, at=clock.now(), by="ann")
+
+        await chat.say("three")
+        await chat.until(lambda: len(chat.said) == 5)
+        assert "the daily limit of 80000 tokens" in chat.texts[4]
+        assert "more" not in chat.texts[4]
+        assert asked(api) == ["one", "two"]

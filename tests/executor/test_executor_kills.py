@@ -54,10 +54,14 @@ from vigil.contracts import (
     decode_board,
     decode_event,
 )
+from vigil.contracts.effects import RaiseBudget, RaiseBudgetPayload
 from vigil.errors import Unavailable
+from vigil.settings.models.raises import of_person
+from vigil.settings.switches import find_raise
 from vigil.subjects import Scope, SessionKey, token_of
 from vigil.timetable.log import SlotLog
 
+DAY = "2026-11-20"
 POINTS = tuple(point for point in crash.POINTS if point.startswith("executor."))
 
 
@@ -108,6 +112,7 @@ class Player:
         self.given = given
         """By which its calls of `again` are let through."""
         self.turns: list[Asked] = []
+        self.raised_to = 0
         self._tries = 0
         """More than the turns where the broker was killed before a turn: what a try had stored by
         then is no turn's, and the next one names things of its own."""
@@ -174,6 +179,8 @@ class Player:
         accepted = Decision(approval_id=str(number), verdict="accept", digest="", by="ann")
         sent = SendVerdictPayload(session_key=str(self.asker), decision=accepted)
         verdict = effect_of(SendVerdict, sent, number + 2, self.key)
+        raised = RaiseBudgetPayload(day=DAY, times=number, by="ann")
+        self.raised_to = max(self.raised_to, number)
         withdrawn = self._call("count", number + 5)
         gone = CancelCallPayload(call_id=withdrawn.id, tool="count")
         entity = job_of("running", id=f"j-{self.key.thread}", runs=number)
@@ -184,6 +191,7 @@ class Player:
             _of(self.key, change(entity, number + 7)),
             home,
             verdict,
+            effect_of(RaiseBudget, raised, number + 7, self.key),
         ]
         return spawned, told, home, verdict, withdrawn, quick
 
@@ -287,7 +295,10 @@ async def judged(stack: Stack, players: list[Player], processes: Processes) -> N
     for player in players:
         await player.judge(runs)
     assert not [fault for fault in processes.faults() if "Traceback" in fault]
-    assert await players[0].session.bus.read("DEAD", ["dead.>"]) == []
+    bus = players[0].session.bus
+    raised_to = max(player.raised_to for player in players)
+    assert await find_raise(bus, of_person("ann"), DAY) == raised_to, "never less again"
+    assert await bus.read("DEAD", ["dead.>"]) == []
 
 
 async def test_killed_at_every_point(bare: Stack) -> None:

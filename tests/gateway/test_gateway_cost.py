@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import msgspec
 
 from services.gateway.work.cost import CostLine
@@ -91,4 +92,30 @@ async def test_each_sees_their_own_and_an_admin_all(tmp_path: Path) -> None:
         head, line = text.splitlines()
         assert head.split(",") == list(CostLine.__struct_fields__)
         assert line.endswith(",m,3,0,90,0,210,0,4500,0.7")
+        await _raise_limits(ann, admin, cli)
         await gate.close()
+
+
+async def _raise_limits(ann: httpx2.AsyncClient, admin: httpx2.AsyncClient, cli: Cli) -> None:
+    """C-9: one's own is everybody's to raise, the rest an admin's; each for today, and at once."""
+    raised = (await ann.put("/api/budget/raise", json={"times": 1})).json()
+    assert (raised["tokens_max"], raised["times_raised"], raised["times_next"]) == (
+        20_000_000, 1, None,
+    )  # fmt: skip
+    again = (await ann.put("/api/budget/raise", json={"times": 1})).json()
+    assert again == raised, "said twice, it is raised once"
+    beyond = (await ann.put("/api/budget/raise", json={"times": 1000})).json()
+    assert beyond["tokens_max"] == 20_000_000, "no further than the owner allows"
+    for more in ({"agent": "vigil"}, {"is_for_all": True}):
+        assert_problem(await ann.put("/api/budget/raise", json={"times": 1} | more), 403)
+        own = (await admin.put("/api/budget/raise", json={"times": 1} | more)).json()
+        assert own["times_raised"] == 0, "it isn't the admin's own"
+    for wrong in ({"times": -1}, {"times": 1001}, {}, {"times": 1, "user": "bob"}):
+        assert_problem(await ann.put("/api/budget/raise", json=wrong), 422)
+    assert (await ann.put("/api/budget/raise", json={"times": 0})).json()["tokens_max"] == 10**7
+    shown = (await asyncio.to_thread(cli, "budget", "raise")).stdout
+    assert "of 20000000 tokens" in shown
+    assert "may not be raised further" in (await asyncio.to_thread(cli, "budget", "show")).stdout
+    refused = await asyncio.to_thread(cli, "budget", "raise", code=2)
+    assert "budget.raise_max" in refused.stderr
+    assert (await asyncio.to_thread(cli, "budget", "raise", "--all", code=4)).stderr

@@ -151,6 +151,7 @@ async def test_the_openapi_document_is_whole(gate: Gate) -> None:
         ("POST", f"{key}/forks"), ("GET", f"{key}/calls"), ("GET", f"{key}/calls/{{seq}}"),
         ("GET", f"{key}/now"), ("GET", f"{key}/tokens"), ("GET", "/api/tokens"),
         ("GET", "/api/budget"), ("GET", "/api/channels"), ("POST", "/api/channels/{name}/trials"),
+        ("PUT", "/api/budget/raise"),
         ("GET", "/api/deliveries"), ("POST", "/api/tokens"), ("DELETE", "/api/tokens/{id}"),
         ("POST", "/api/tools/{name}/approvals"), ("GET", "/api/streams"), ("GET", "/api/doctor"),
     }  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.support import goal_records, hands_records, session_records, timetable_records
 from vigil import contracts
@@ -80,6 +81,13 @@ from vigil.contracts import (
     encode,
     golden,
 )
+from vigil.contracts.costs import RaiseOffer
+from vigil.contracts.effects import (
+    RaiseBudget,
+    RaiseBudgetPayload,
+    TellPerson,
+    TellPersonPayload,
+)
 from vigil.contracts.made import (
     Made,
     SeenAnswer,
@@ -94,6 +102,7 @@ from vigil.errors import InvalidInput
 
 AT = datetime(2026, 11, 20, 9, 0, 0, 123456, tzinfo=UTC)
 ENVELOPE: dict[str, Any] = {"id": "e1", "session_key": "ann:vigil:t1", "created_at": AT}
+OFFER = RaiseOffer(day="2026-11-22", times=1, most="20000000 tokens")
 CAUSE = Cause(id="e1", seq=7, type="user_message")
 FOLLOW_UP = FollowUp(generation=2, fire_at=AT, reason="look", message="Hey", keep=True)
 
@@ -190,6 +199,32 @@ MADE = Turn(
         ),
         notices=(SeenNotice(id="n", text="80 % of today's budget"),),
     ),
+)
+
+RAISED = Turn(
+    id="turn-5",
+    session_key="ann:vigil:t1",
+    ordinal=6,
+    event=CAUSE,
+    outcome="decided",
+    state=State(position=9, turns=6, offer=replace(OFFER, is_newest=False, is_taken=True)),
+    created_at=AT,
+    effects=(
+        RaiseBudget(
+            id="5" * 32,
+            ordinal=3,
+            payload=RaiseBudgetPayload(day="2026-11-22", times=1, by="ann"),
+        ),
+        TellPerson(
+            id="6" * 32,
+            ordinal=4,
+            payload=TellPersonPayload(
+                home="ann:vigil:main",
+                told=ToldPayload(origin="ann:vigil:t1", text="80 %", what="budget", offer=OFFER),
+            ),
+        ),
+    ),
+    made=Made(step="fold", notices=(SeenNotice(id="n", text="80 %", offer=OFFER),)),
 )
 
 PAID = Turn(
@@ -438,6 +473,7 @@ SAMPLES: dict[str, tuple[Callable[[bytes], Any], Any]] = {
     "turn.remembering": (contracts.decode_turn, REMEMBERING),
     "turn.made": (contracts.decode_turn, MADE),
     "turn.paid": (contracts.decode_turn, PAID),
+    "turn.raised": (contracts.decode_turn, RAISED),
     "turn.fallback": (contracts.decode_turn, FALLEN_BACK),
     "turn.attached": (contracts.decode_turn, ATTACHED),
     "call_claim": (

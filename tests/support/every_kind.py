@@ -14,7 +14,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from services.cortex.thought.accounts import LINKS, PaidCall, key_of
+from services.cortex.thought.accounts import LINKS, key_of
+from services.cortex.thought.ledger import PaidCall
 from vigil.bus.batches import (
     BATCH_MIN,
     TTL,
@@ -28,6 +29,7 @@ from vigil.bus.bus import Bus
 from vigil.contracts import golden
 from vigil.contracts.costs import COSTS, Account, CostRow, DayOfCosts
 from vigil.settings import own, tokens
+from vigil.settings.models.raises import PREFIX, Raise, of_person
 from vigil.settings.switches import PAUSED, Paused
 from vigil.subjects import Scope, SessionKey, outside, token_of
 
@@ -97,6 +99,8 @@ def of_buckets(user: str, text: str, now: datetime) -> Iterator[Kept]:
     yield Kept(f"$KV.CONFIG.{PAUSED}", msgspec.json.encode(paused))
     settings = own.OwnSettings(timezone="Asia/Tokyo", at=now, by=user)
     yield Kept(f"$KV.CONFIG.{own.PREFIX}{own.hash_of(user)}", msgspec.json.encode(settings))
+    raised = Raise(day=str(now.date()), times=1, at=now, by=user)
+    yield Kept(f"$KV.CONFIG.{PREFIX}{of_person(user)}", msgspec.json.encode(raised))
     yield Kept(f"$KV.CURSORS.{token_of(user)}.{token_of(text)}", b"7")
     yield Kept(f"$KV.LEASES.{SessionKey(user, 'vigil', 't1').kv_key}", text.encode())
     yield Kept(f"$KV.IDEMPOTENCY.{token_of(user, text)}", b"7")

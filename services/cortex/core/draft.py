@@ -41,6 +41,7 @@ from vigil.contracts import (
     effect_id,
 )
 from vigil.contracts.board import CycleReport, MadeText
+from vigil.contracts.costs import RaiseOffer
 from vigil.contracts.made import StepKind
 from vigil.subjects import SessionKey
 
@@ -265,11 +266,8 @@ class Draft:
     def _cancel(self, timer_id: str, generation: int) -> None:
         # One that this very turn would make is not made; nobody else knows of it.
         for effect in self.effects:
-            if (
-                isinstance(effect, ScheduleTimer)
-                and effect.payload.timer_id == timer_id
-                and effect.payload.generation == generation
-            ):
+            made = effect.payload if isinstance(effect, ScheduleTimer) else None
+            if made is not None and (made.timer_id, made.generation) == (timer_id, generation):
                 self.effects.remove(effect)
                 return
         payload = CancelTimerPayload(timer_id=timer_id, generation=generation)
@@ -350,6 +348,7 @@ class Draft:
         is_ordered: bool = True,
         once: str = "",
         sway: Sway = Sway.NONE,
+        offer: RaiseOffer | None = None,
     ) -> None:
         """Have the person, or each member of the team, told where they are.
 
@@ -366,6 +365,7 @@ class Draft:
             urgency=urgency,
             is_ordered=is_ordered,
             is_tainted=sway.is_outside,
+            offer=offer,
         )
         own = str(replace(key, thread=self.policy.home_thread))
         for home in self.policy.homes or (own,):

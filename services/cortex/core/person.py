@@ -27,6 +27,7 @@ from vigil.words.own import kept
 
 from . import gates, loops, speech
 from . import sway as sways
+from .allowance import more
 from .context import sight
 from .draft import Draft
 from .mind import stop
@@ -82,15 +83,18 @@ def _let_pass(draft: Draft, cause: Cause) -> None:
 
 
 def _decides(draft: Draft, cause: Cause, event: UserMessage) -> bool:
-    """Take the message for a verdict, or for the end of a goal, if it is that and nothing else;
-    return whether it was."""
-    words, stopped = spoken.read(event.payload.text), stop.read(event.payload.text)
-    if words is None and stopped is None:
+    """Take the message for a verdict, the end of a goal or a raise of their limit, if it is that
+    and nothing else; return whether it was."""
+    text, by = event.payload.text, event.payload.by or draft.key.partition(":")[0]
+    words, stopped, is_named = spoken.read(text), stop.read(text), more.read(text)
+    if words is None and stopped is None and is_named is None:
         return False
     draft.cause = cause
-    by = event.payload.by or draft.key.partition(":")[0]
-    is_verdict = words is not None and spoken.decide(draft, words, by=by)
-    if not (is_verdict or (stopped is not None and stop.decide(draft, stopped))):
+    is_decided = words is not None and spoken.decide(draft, words, by=by)
+    is_decided = is_decided or (stopped is not None and stop.decide(draft, stopped))
+    if not is_decided and is_named is not None:
+        is_decided = more.decide(draft, is_named=is_named, by=by)
+    if not is_decided:
         return False
     _let_pass(draft, cause)
     draft.ended.append(cause.id)
@@ -102,6 +106,7 @@ def speak_first(draft: Draft, cause: Cause) -> None:
     """Do what every user message does, whether it can be read or not."""
     draft.update(fence=cause.seq, counters=gates.reset(draft.state.counters))
     speech.take_back(draft)
+    more.pass_by(draft)
     void_follow_ups(draft, "the person spoke first")
     approvals.supersede(draft)
     _close_undirected_loop(draft)

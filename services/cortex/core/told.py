@@ -23,6 +23,7 @@ from vigil.contracts import Cause, Digest, TaskBlock, TimerPayload, ToldEvent, T
 from ..thought.accounts import Notice
 from . import loops, speech
 from . import sway as sways
+from .allowance import more
 from .draft import Draft
 from .queue import enqueue
 from .sway import Sway
@@ -59,13 +60,18 @@ def tell_notices(draft: Draft, notices: Iterable[Notice]) -> None:
     """Have the person told what there is to know of their budget, once in their home."""
     draft.inputs.notices = tuple(notices)
     for notice in draft.inputs.notices:
-        draft.tell_home(BUDGET, notice.text, title="the budget", once=notice.id)
+        draft.tell_home(BUDGET, notice.text, title="the budget", once=notice.id, offer=notice.offer)
+    more.offer_said(draft, draft.inputs.notices)
 
 
 def take(draft: Draft, cause: Cause, event: ToldEvent) -> None:
     """Say it, count it, or keep it for the digest; no loop is open, or one that stays aside."""
     payload = event.payload
     name = _name(payload, event.id)
+    if more.is_past(draft, payload.offer):
+        draft.outcome = "ignored"
+        draft.ended.append(cause.id)
+        return
     if payload.what == BUDGET:
         draft.note("budget_warned", payload.text)
     later = _later(draft, payload, name)
@@ -81,6 +87,7 @@ def take(draft: Draft, cause: Cause, event: ToldEvent) -> None:
     sway = sways.of(payload)
     draft.row("user", "task", block_of(payload, event.id))
     _say(draft, cause, payload.text[:CONTENT_MAX], sway, payload)
+    more.offer(draft, payload.offer)
     if payload.row:
         entry = _entry(draft, payload)
         _enter(draft, name, replace(entry, count=0, is_known=True), _next_digest(draft))

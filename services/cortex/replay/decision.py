@@ -60,7 +60,7 @@ async def decide(turn: Turn, before: State, *, policy: Policy, read: Read, desk:
 
 
 def _notice(seen: SeenNotice) -> Notice:
-    return Notice(id=seen.id, text=seen.text)
+    return Notice(id=seen.id, text=seen.text, offer=seen.offer)
 
 
 async def _begun(

@@ -84,6 +84,7 @@ _CARRIED: Final = {
         "tell_parent",
         "tell_person",
         "send_verdict",
+        "raise_budget",
         "board_change",
     },
 }

@@ -14,13 +14,15 @@ from math import inf
 from typing import Final, Literal, NamedTuple
 
 import msgspec
-from msgspec.structs import replace
 
-from vigil.contracts import Start, State
-from vigil.contracts.costs import Account
+from vigil.contracts.costs import Account, RaiseOffer
 from vigil.errors import VigilError
+from vigil.settings.models import raises
 from vigil.settings.models.caps import Caps
-from vigil.subjects import SessionKey, token_of
+from vigil.subjects import token_of
+from vigil.teams import TEAM
+
+from .ledger import Amount, PaidCall, tokens, usd
 
 WARNED_AT: Final = 0.8
 """Share of a cap from which on it is warned of, once a day."""
@@ -28,6 +30,8 @@ AGAIN_AFTER: Final = timedelta(minutes=10)
 """So soon is it tried again where only what others have set aside, or a cap that is being changed,
 is in the way."""
 MICRO: Final = 1_000_000
+Times = Callable[[str], int]
+"""By how much an account was raised for the day (`vigil.settings.models.raises`)."""
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +40,8 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     """The same for a cap of an account on a day, so that it is told once."""
     text: str
+    offer: RaiseOffer | None = None
+    """What it says that the person's word does."""
 
 
 class BudgetExceeded(VigilError):
@@ -45,59 +51,6 @@ class BudgetExceeded(VigilError):
         super().__init__(notice.text)
         self.notice = notice
         self.again_at = again_at
-
-
-class Amount(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens, and what they cost in micro-USD; None: there is no price."""
-
-    tokens: int
-    micro_usd: int | None = None
-
-
-NOTHING: Final = Amount(tokens=0, micro_usd=0)
-
-
-class PaidCall(msgspec.Struct, frozen=True, kw_only=True):
-    """Who spends, on what and with which model."""
-
-    user: str
-    agent: str
-    cause: str
-    """The thread of the session: a conversation, a worker, a job, a task's run."""
-    model: str
-    tier: str = "main"
-    starter: str = ""
-    """The thread of the session that started it; empty: none did."""
-    root: str = ""
-    """The thread of the first of those; empty: it's this one."""
-    row: str = ""
-    """The row of the timetable that it all came from; empty: none."""
-    row_tokens: int = 0
-    """What that may take a day; 0: as configured."""
-    goal: str = ""
-    """The goal that it all serves; empty: none."""
-    is_attended: bool = True
-    """Whether a person's own words in a conversation began it, or ordered it."""
-
-    @classmethod
-    def of(cls, key: SessionKey, state: State, model: str, tier: str = "main") -> PaidCall:
-        """Return the call of a session in that state. A look at one goal is for that."""
-        start, due = state.start or Start(prompt=""), state.mind.goals
-        loop, first = state.loop, replace(key, thread=start.root or key.thread)
-        is_asked = loop is not None and (loop.is_direct or loop.is_ordered)
-        return cls(
-            user=key.user,
-            agent=key.agent,
-            cause=key.thread,
-            model=model,
-            tier=tier,
-            starter=SessionKey.parse(start.parent).thread if start.parent else "",
-            root=start.root,
-            row=start.row,
-            row_tokens=start.row_tokens,
-            goal=due[0] if len(due) == 1 else start.goal,
-            is_attended=is_asked and not first.is_system,
-        )
 
 
 class AccountLimits(NamedTuple):
@@ -250,12 +203,18 @@ def key_of(link: ChainLink, call: PaidCall, day: date) -> str:
 
 
 def reserved(
-    accounts: Sequence[Account], amount: Amount, budget: Caps, call: PaidCall, now: datetime
+    accounts: Sequence[Account],
+    amount: Amount,
+    budget: Caps,
+    call: PaidCall,
+    now: datetime,
+    times: Times = lambda _: 0,
 ) -> tuple[Granted, ...]:
     """Set an amount aside in the accounts of a chain (as `chain_of`): in all or in none.
 
     Args:
         now: in UTC.
+        times: by how much each was raised for that day.
 
     Raises:
         BudgetExceeded: it doesn't fit into one of them, or has no price and a cap in USD holds.
@@ -264,7 +223,10 @@ def reserved(
     if amount.micro_usd is None:
         _check_unpriced(links, budget, call, now)
     chain = zip(links, accounts, strict=True)
-    return tuple(_granted(link, account, amount, budget, call, now) for link, account in chain)
+    return tuple(
+        _granted(link, account, amount, _capped(link, budget, call, times), now)
+        for link, account in chain
+    )
 
 
 def _check_unpriced(
@@ -309,24 +271,52 @@ def _cap_of(link: ChainLink, budget: Caps, call: PaidCall, kind: Literal["tokens
     return Cap(part if limits.share < 1 else inf, f"{whole} or budget.share_per_{link.per}")
 
 
+class Capped(NamedTuple):
+    """What holds for an account on a day."""
+
+    call: PaidCall
+    tokens: Cap
+    usd: Cap
+    share_alone: float
+    """Of the caps, what is for what no person's words began: some of what is a person's in the end
+    is kept for those."""
+    times: int
+    next_times: int | None
+    """What the next raise makes of `times`; None: there is none."""
+    growth: float = 1.0
+    """By how much that raise multiplies the caps."""
+
+
+def _capped(link: ChainLink, budget: Caps, call: PaidCall, times: Times) -> Capped:
+    tokens, money = _cap_of(link, budget, call, "tokens"), _cap_of(link, budget, call, "usd")
+    if not link.is_kept:
+        return Capped(call, tokens, money, 1.0, 0, None)
+    now = times(f"{link.name}.{link.account(call)}")
+    by, following = raises.factor(now, budget.raise_max), raises.next_times(now, budget.raise_max)
+    growth = 1.0 if following is None else raises.factor(following, budget.raise_max) / by
+    tokens, money = tokens._replace(most=tokens.most * by), money._replace(most=money.most * by)
+    return Capped(call, tokens, money, budget.share_unattended, now, following, growth)
+
+
 def _granted(
-    link: ChainLink, account: Account, amount: Amount, budget: Caps, call: PaidCall, now: datetime
+    link: ChainLink, account: Account, amount: Amount, capped: Capped, now: datetime
 ) -> Granted:
+    call = capped.call
     micro_usd = amount.micro_usd or 0
     changed = msgspec.structs.replace(
         account,
         reserved=account.reserved + amount.tokens,
         reserved_micro_usd=account.reserved_micro_usd + micro_usd,
     )
-    key, used, raised_by = key_of(link, call, now.date()), 0.0, ""
-    tokens = _cap_of(link, budget, call, "tokens")
-    money = _cap_of(link, budget, call, "usd")
+    key, used, way = key_of(link, call, now.date()), 0.0, WayToRaise("")
+    if capped.times:
+        key = f"{key}.raised-{capped.times}"
     for cap, held, spent, needed, shown in (
-        (tokens, account.reserved, account.used, amount.tokens, _tokens),
-        (money, account.reserved_micro_usd, account.used_micro_usd, micro_usd, usd),
+        (capped.tokens, account.reserved, account.used, amount.tokens, tokens),
+        (capped.usd, account.reserved_micro_usd, account.used_micro_usd, micro_usd, usd),
     ):
         whole = held + spent + needed
-        most = cap.most if call.is_attended else cap.most * _share_alone(link, budget)
+        most = cap.most if call.is_attended else cap.most * capped.share_alone
         if whole > most or cap.most == 0:
             what = f"the daily limit of {shown(cap.most)}{link.whose} is reached"
             if most < cap.most:
@@ -334,43 +324,56 @@ def _granted(
                 what = f"no more than {part} are for what nobody said, so that you are answered"
             reason = (
                 f"{what} ({shown(held + spent)} used or reserved, {shown(needed)} needed); "
-                f"it resets at 00:00 UTC, and {cap.setting} raises it"
+                "it resets at 00:00 UTC, and "
             )
             again_at = _again_at(now, is_held=0 < spent + needed <= most)
             level = "stopped" if most == cap.most else "kept"
-            raise BudgetExceeded(_notice(key, level, reason), again_at)
+            way = _way_of(link, capped, cap, shown, now)
+            raise BudgetExceeded(_notice(key, level, reason, way), again_at)
         if whole / cap.most > used:
-            used, raised_by = whole / cap.most, cap.setting
+            used, way = whole / cap.most, _way_of(link, capped, cap, shown, now)
     if used < WARNED_AT:
         return Granted(changed)
     # Each later call of whoever was first says so again, since this one's turn may be lost; their
     # home stores it once.
     caller = token_of(call.user, call.agent)
     changed = msgspec.structs.replace(changed, warned=account.warned or caller)
-    text = (
-        f"{used:.0%} of the daily limit{link.whose} is used; at 100 % model calls stop. "
-        f"{raised_by} raises it"
-    )
-    return Granted(changed, _notice(key, "warned", text) if changed.warned == caller else None)
+    text = f"{used:.0%} of the daily limit{link.whose} is used; at 100 % model calls stop. "
+    return Granted(changed, _notice(key, "warned", text, way) if changed.warned == caller else None)
 
 
-def _share_alone(link: ChainLink, budget: Caps) -> float:
-    """Return how much of an account's cap is for what no person's words began: some of what is a
-    person's in the end is kept for those."""
-    return budget.share_unattended if link.is_kept else 1.0
+class WayToRaise(NamedTuple):
+    """How a cap is raised."""
+
+    text: str
+    offer: RaiseOffer | None = None
 
 
-def _notice(account: str, what: str, text: str) -> Notice:
-    return Notice(id=token_of(account, what), text=text)
+def _way_of(
+    link: ChainLink, capped: Capped, cap: Cap, shown: Callable[[float], str], now: datetime
+) -> WayToRaise:
+    """Return it as it is told: a setting, and for today a word of the person's own, or a command
+    of an admin's."""
+    text, call = f"{cap.setting} raises it", capped.call
+    if capped.next_times is None or cap.most == 0:
+        return WayToRaise(text)
+    if link.name != "owner":
+        which = f"--agent {call.agent}" if link.name == "agent" else "--all"
+        return WayToRaise(f"{text}; for today an admin's `vigil budget raise {which}` does")
+    if call.user == TEAM:
+        return WayToRaise(text)
+    most = shown(cap.most * capped.growth)
+    offer = RaiseOffer(day=str(now.date()), times=capped.next_times, most=most)
+    return WayToRaise(f'{text}; say "more" to have {most} today', offer)
+
+
+def _notice(account: str, what: str, text: str, way: WayToRaise) -> Notice:
+    return Notice(id=token_of(account, what), text=text + way.text, offer=way.offer)
 
 
 def _again_at(now: datetime, *, is_held: bool) -> datetime:
     """Return when to try again. `is_held`: what others set aside may be given back before."""
     return min(now + AGAIN_AFTER, tomorrow(now)) if is_held else tomorrow(now)
-
-
-def _tokens(count: float) -> str:
-    return f"{count:.0f} tokens"
 
 
 def settled(account: Account, was: Amount, used: Amount) -> Account:
@@ -386,12 +389,3 @@ def settled(account: Account, was: Amount, used: Amount) -> Account:
         reserved_micro_usd=max(account.reserved_micro_usd - (was.micro_usd or 0), 0),
         used_micro_usd=account.used_micro_usd + (used.micro_usd or 0),
     )
-
-
-def usd(micro_usd: float) -> str:
-    """Return an amount in words, rounded up to a hundredth of a cent.
-
-    >>> usd(1_234_501), usd(5_000_000)
-    ('1.2346 USD', '5.0000 USD')
-    """
-    return f"{-(-micro_usd // 100) / 10_000:.4f} USD"

@@ -32,8 +32,8 @@ from vigil.subjects import token_of
 from ..core.context.sight import media_tokens
 from ..core.context.window import tokens_of_bytes, tokens_of_text
 from . import accounts
-from .accounts import AGAIN_AFTER, LINKS, Amount, BudgetExceeded, Notice, PaidCall, chain_of
-from .ledger import entered, is_plausible
+from .accounts import AGAIN_AFTER, LINKS, BudgetExceeded, Notice, chain_of
+from .ledger import NOTHING, Amount, PaidCall, entered, is_plausible
 from .model import ModelAnswer, ModelRequest, ToolSpec
 
 ATTEMPTS_MAX: Final = 200
@@ -86,11 +86,13 @@ class CallBudget:
         *,
         new_id: Callable[[], str],
         prices_of: Callable[[str], Prices],
+        times: Callable[[str, str], int] = lambda _account, _day: 0,
         is_current: Callable[[], bool] = lambda: True,
     ) -> None:
         """
         Args:
             prices_of: gives those of a model; empty: it has none.
+            times: gives by how much an account was raised for a day.
             is_current: whether no other process runs with other caps: one that was changed is soon
                 changed everywhere.
         """
@@ -100,6 +102,7 @@ class CallBudget:
         self._clock = clock
         self._new_id = new_id
         self._prices_of = prices_of
+        self._times = times
         self._is_current = is_current
         # Callers of one process queue here instead of losing races against each other.
         self._lock = asyncio.Lock()
@@ -124,10 +127,13 @@ class CallBudget:
         amount = Amount(tokens=most.tokens, micro_usd=worst)
         notices: tuple[Notice, ...] = ()
 
+        def times(account: str) -> int:
+            return self._times(account, day.isoformat())
+
         def add(found: tuple[bytes | None, ...]) -> list[Account]:
             nonlocal notices
             before = [_read(value, Account) for value in found]
-            grants = accounts.reserved(before, amount, self._config, call, now)
+            grants = accounts.reserved(before, amount, self._config, call, now, times)
             notices = tuple(grant.notice for grant in grants if grant.notice)
             return [grant.account for grant in grants]
 
@@ -153,7 +159,7 @@ class CallBudget:
         call, day, was = reservation.call, reservation.day, reservation.amount
         if usage is not None and not is_plausible(usage):
             raise Unavailable(f"{usage.model} tells of tokens that can't be true: {usage}")
-        used, keys, links = accounts.NOTHING, _chain(call, day), chain_of(call)
+        used, keys, links = NOTHING, _chain(call, day), chain_of(call)
         if usage is not None:
             cost = cost_of(self._prices_of(call.model), usage, day)
             used = Amount(tokens=usage.tokens, micro_usd=cost)

@@ -1,25 +1,92 @@
-"""What a person's calls of a day came to, by agent, cause, tier and model (LOOPS L-21). Pure.
+"""A paid call: who spends, and what a person's calls of a day came to (LOOPS L-21). Pure.
 
-A record per person and day, so that it is bounded by what one person does: `ROWS_MAX` rows, about
-20 kB. Beyond, a call of a cause that has no row yet is counted under the cause `OTHER`, which has
-a row for each agent, tier and model; so a thousand causes a day make no huge record, and no sum
-is wrong.
+The sums are by agent, cause, tier and model: a record per person and day, so that it is bounded by
+what one person does: `ROWS_MAX` rows, about 20 kB. Beyond, a call of a cause that has no row yet is
+counted under the cause `OTHER`, which has a row for each agent, tier and model; so a thousand
+causes a day make no huge record, and no sum is wrong.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
-from vigil.contracts import Usage
+from vigil.contracts import Start, State, Usage
 from vigil.contracts.costs import OTHER, CostRow, DayOfCosts
-
-from .accounts import Amount, PaidCall
+from vigil.subjects import SessionKey
 
 ROWS_MAX: Final = 100
 TOKENS_MAX: Final = 10**9
 """Tokens of one kind that no call can take: who tells of more, or of less than none, is wrong."""
+
+
+class Amount(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens, and what they cost in micro-USD; None: there is no price."""
+
+    tokens: int
+    micro_usd: int | None = None
+
+
+NOTHING: Final = Amount(tokens=0, micro_usd=0)
+
+
+class PaidCall(msgspec.Struct, frozen=True, kw_only=True):
+    """Who spends, on what and with which model."""
+
+    user: str
+    agent: str
+    cause: str
+    """The thread of the session: a conversation, a worker, a job, a task's run."""
+    model: str
+    tier: str = "main"
+    starter: str = ""
+    """The thread of the session that started it; empty: none did."""
+    root: str = ""
+    """The thread of the first of those; empty: it's this one."""
+    row: str = ""
+    """The row of the timetable that it all came from; empty: none."""
+    row_tokens: int = 0
+    """What that may take a day; 0: as configured."""
+    goal: str = ""
+    """The goal that it all serves; empty: none."""
+    is_attended: bool = True
+    """Whether a person's own words in a conversation began it, or ordered it."""
+
+    @classmethod
+    def of(cls, key: SessionKey, state: State, model: str, tier: str = "main") -> PaidCall:
+        """Return the call of a session in that state. A look at one goal is for that."""
+        start, due = state.start or Start(prompt=""), state.mind.goals
+        loop, first = state.loop, replace(key, thread=start.root or key.thread)
+        is_asked = loop is not None and (loop.is_direct or loop.is_ordered)
+        return cls(
+            user=key.user,
+            agent=key.agent,
+            cause=key.thread,
+            model=model,
+            tier=tier,
+            starter=SessionKey.parse(start.parent).thread if start.parent else "",
+            root=start.root,
+            row=start.row,
+            row_tokens=start.row_tokens,
+            goal=due[0] if len(due) == 1 else start.goal,
+            is_attended=is_asked and not first.is_system,
+        )
+
+
+def tokens(count: float) -> str:
+    """Return a number of them in words."""
+    return f"{count:.0f} tokens"
+
+
+def usd(micro_usd: float) -> str:
+    """Return an amount in words, rounded up to a hundredth of a cent.
+
+    >>> usd(1_234_501), usd(5_000_000)
+    ('1.2346 USD', '5.0000 USD')
+    """
+    return f"{-(-micro_usd // 100) / 10_000:.4f} USD"
 
 
 def entered(day: DayOfCosts, call: PaidCall, usage: Usage, amount: Amount) -> DayOfCosts:

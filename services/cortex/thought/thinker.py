@@ -35,12 +35,12 @@ from ..core.profile import Inquiry, Profile, TemplateRow
 from ..models import opaque
 from ..models.guard import SilentCalls, guarded, unlooped
 from ..policy import routed
-from .accounts import BudgetExceeded, PaidCall
+from .accounts import BudgetExceeded
 from .attachments import ShownFiles
 from .budget import CallBudget, Reservation, estimate, telling
 from .catalogue import Catalogue, ModelChoice
 from .identity import Identities
-from .ledger import KINDS, kinds_of
+from .ledger import KINDS, PaidCall, kinds_of
 from .model import (
     KnownAtStart,
     ModelAnswer,

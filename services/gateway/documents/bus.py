@@ -71,7 +71,7 @@ class Spoken(msgspec.Struct, frozen=True):
 
 _ORDERS: Final = ("control", "start", "cancel", "status", "approval", "fork")
 _OTHERS: Final = ("board.row.chosen", "board.row.after", "board.row.once", "board.bulletin.worded")
-_TURNS: Final = ("remembering", "working", "paid", "fallback", "made", "attached")
+_TURNS: Final = ("remembering", "working", "paid", "raised", "fallback", "made", "attached")
 MESSAGES: Final[dict[str, Spoken]] = {
     "cloudEvent": Spoken(CloudEvent, "Something happened outside", ("cloud_event",)),
     "signal": Spoken(Signal, "Something happened here", ("signal",)),

@@ -53,7 +53,7 @@ from ..http.wire import (
     TimerList,
     Transcript,
 )
-from ..insight.budget import BudgetView
+from ..insight.budget import BudgetView, RaiseBody
 from ..insight.calls import ModelCallDetail, ModelCallList
 from ..insight.doctor import DoctorView
 from ..insight.now import SessionNow
@@ -99,7 +99,7 @@ _COMPONENTS: Final[tuple[Any, ...]] = (
     Me, ModelCallDetail, ModelCallList,
     PauseState, PersonChange, PersonView, PostMessage, PreferenceBody, PreferenceChange,
     PreferenceDetail, PreferenceListing, ProblemBody, Readiness, Rebuild,
-    RebuildStarted,
+    RaiseBody, RebuildStarted,
     AutonomyChange, AutonomyView, FindingListing, LinkBody, LinkList, LinkMade, LinkView,
     RowBody, RowChange, RowDetail, RowListing,
     ServerFrame, SessionList, SessionNow, Signal, SkillList, SlotListing, SlotView, Status,

@@ -1,22 +1,31 @@
-"""GET /api/budget: what a person's account of the UTC day holds, and the caps (SPEC C-9)."""
+"""/api/budget: what a person's account of the UTC day holds, and the caps, which may be raised for
+it (SPEC C-9)."""
 
 from __future__ import annotations
 
 import math
 from datetime import UTC
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
-from fastapi import Response
+import structlog
+from fastapi import Depends, Response
 
 from vigil.bus.kv import KeyValue
 from vigil.contracts.costs import Account
+from vigil.settings import switches
+from vigil.settings.models import raises
 from vigil.settings.models.caps import Caps
-from vigil.subjects import token_of
+from vigil.settings.models.raises import Raise
+from vigil.subjects import check_part
 
+from ..edge import Edge
 from ..endpoint import Endpoint
-from ..http.routes import Caller, Json, Shared
-from ..http.wire import Answer
+from ..http.problem import Problem, erasing
+from ..http.routes import Caller, Json, Shared, body_of
+from ..http.wire import Answer, RequestBody
+
+log = structlog.get_logger("vigil.gateway")
 
 MICRO: Final = 1_000_000
 
@@ -33,26 +42,70 @@ class BudgetView(Answer, frozen=True, kw_only=True, omit_defaults=False):
     micro_usd_reserved: int
     micro_usd_max: int | None
     """null: there is no cap in money."""
+    times_raised: int
+    """So often what your limit is, was added to it today: by "more", or `vigil budget raise`."""
+    times_next: int | None
+    """What the next raise makes of that; null: `budget.raise_max` is reached."""
     caps: dict[str, float | int | None]
     """As configured, by the name of the setting; null: not set."""
 
 
+class RaiseBody(RequestBody, frozen=True, kw_only=True):
+    """A limit that is to be raised for today: yours, unless an admin names another."""
+
+    times: Annotated[int, msgspec.Meta(ge=0, le=raises.TIMES_MAX)]
+    """So often what it is, is added to it, in all; 0: it's as configured."""
+    agent: str = ""
+    """Whose limit it is; empty: none's."""
+    is_for_all: bool = False
+    """Whether it is the instance's."""
+
+
+async def raise_budget(
+    edge: Shared, caller: Caller, wanted: Annotated[RaiseBody, Depends(body_of(RaiseBody))]
+) -> Response:
+    """Raise a limit for today, up to `budget.raise_max`: your own, or as an admin an agent's or the
+    instance's. It holds at once."""
+    if edge.switches.is_erasing(caller.user):
+        raise erasing()
+    if (wanted.agent or wanted.is_for_all) and not caller.is_admin:
+        raise Problem(403, "this needs an admin token")
+    account = raises.of_person(caller.user)
+    if wanted.is_for_all:
+        account = raises.INSTANCE
+    elif wanted.agent:
+        account = raises.of_agent(check_part("agent", wanted.agent))
+    now = edge.clock.now()
+    made = Raise(day=_day(edge), times=wanted.times, at=now, by=caller.user)
+    await switches.put_raise(edge.bus, account, made)
+    log.info("budget raised", action="gateway.raised", by=caller.user, times=wanted.times)
+    return await get_budget(edge, caller)
+
+
+def _day(edge: Edge) -> str:
+    return edge.clock.now().astimezone(UTC).date().isoformat()
+
+
 async def get_budget(edge: Shared, caller: Caller) -> Response:
     """Tell how much of today's budget is left for you, and the caps as configured."""
-    day = edge.clock.now().astimezone(UTC).date().isoformat()
-    found = await KeyValue(edge.bus, "BUDGETS").get(f"{day}.owner.{token_of(caller.user)}")
+    day, name = _day(edge), raises.of_person(caller.user)
+    found = await KeyValue(edge.bus, "BUDGETS").get(f"{day}.{name}")
     account = Account() if found is None else msgspec.json.decode(found.value, type=Account)
     caps = edge.context.settings.config.budget
-    tokens_max, usd_max = limits_of(caps)
+    times = await switches.find_raise(edge.bus, name, day)
+    by = raises.factor(times, caps.raise_max)
+    tokens_max, usd_max = (limit * by for limit in limits_of(caps))
     return Json(
         BudgetView(
             day=day,
             tokens_used=account.used,
             tokens_reserved=account.reserved,
-            tokens_max=tokens_max,
+            tokens_max=int(tokens_max),
             micro_usd_used=account.used_micro_usd,
             micro_usd_reserved=account.reserved_micro_usd,
             micro_usd_max=None if math.isinf(usd_max) else int(usd_max * MICRO),
+            times_raised=times,
+            times_next=raises.next_times(times, caps.raise_max),
             caps={name: _plain(value) for name, value in msgspec.structs.asdict(caps).items()},
         )
     )
@@ -78,4 +131,14 @@ def _plain(value: float | int | None) -> float | int | None:
     return None if isinstance(value, float) and math.isinf(value) else value
 
 
-ENDPOINTS: Final = (Endpoint("GET", "/api/budget", get_budget, {200: BudgetView}, (503,)),)
+ENDPOINTS: Final = (
+    Endpoint("GET", "/api/budget", get_budget, {200: BudgetView}, (503,)),
+    Endpoint(
+        "PUT",
+        "/api/budget/raise",
+        raise_budget,
+        {200: BudgetView},
+        (403, 413, 422, 503),
+        RaiseBody,
+    ),
+)

@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+from .base import Record
+
 OTHER: Final = "other"
 """The cause of calls beyond those that have rows of their own."""
 COSTS: Final = "costs"
@@ -21,6 +23,21 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     used_micro_usd: int = 0
     warned: str = ""
     """Who is told that a cap is nearly reached: a hash of the person and agent that were first."""
+
+
+class RaiseOffer(Record, frozen=True, kw_only=True):
+    """What a person's word raises their limit to, for a day."""
+
+    day: str
+    """Of their account."""
+    times: int
+    """So often what the limit is, is added to it then."""
+    most: str
+    """The limit then, in words."""
+    is_newest: bool = True
+    """Whether the person has said nothing since: only then "more" alone means this."""
+    is_taken: bool = False
+    """Whether they said so."""
 
 
 class CostRow(msgspec.Struct, frozen=True, kw_only=True):

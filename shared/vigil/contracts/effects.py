@@ -250,6 +250,20 @@ class SendVerdict(EffectEnvelope, frozen=True, kw_only=True, tag="send_verdict")
     payload: SendVerdictPayload
 
 
+class RaiseBudgetPayload(Record, frozen=True, kw_only=True):
+    """The person's own limit is raised for one day, as they said. It never lowers it."""
+
+    day: str
+    """Of their account."""
+    times: int
+    """So often what the limit is, is added to it, in all."""
+    by: str
+
+
+class RaiseBudget(EffectEnvelope, frozen=True, kw_only=True, tag="raise_budget"):
+    payload: RaiseBudgetPayload
+
+
 class BoardChangePayload(Record, frozen=True, kw_only=True):
     entity: BoardEntity | AskedEntity | BoardAction
     """As it is now, whole; of a preference a lesson, which is added to what is known."""
@@ -279,6 +293,7 @@ Effect = (
     | TellParent
     | TellPerson
     | SendVerdict
+    | RaiseBudget
     | BoardChange
 )
 EffectType = Literal[
@@ -292,6 +307,7 @@ EffectType = Literal[
     "tell_parent",
     "tell_person",
     "send_verdict",
+    "raise_budget",
     "board_change",
 ]
 

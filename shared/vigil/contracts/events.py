@@ -9,6 +9,7 @@ import msgspec
 
 from .base import VERSION_1, EventType, Instant, Record
 from .board import BulletinBasis, Job, MergedSummary, SlotRun, Verdict
+from .costs import RaiseOffer
 from .tools import Risk
 
 
@@ -302,6 +303,8 @@ class ToldPayload(Record, frozen=True, kw_only=True):
     is_tainted: bool = False
     channel: str = ""
     """Through which it is said, as the person named it; empty: as other messages unasked."""
+    offer: RaiseOffer | None = None
+    """What "more" does, said as an answer to it."""
 
 
 class ToldEvent(Envelope, frozen=True, kw_only=True, tag="told"):

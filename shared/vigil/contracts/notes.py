@@ -32,9 +32,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         "a person was asked for approval, of which tool and why",
         "{about} was asked of a person: {text}.",
     ),
-    "approval_decided": NoteWords(
-        "a person decided on a request", "A person decided on {about}: {text}."
-    ),
+    "approval_decided": NoteWords("a person decided", "A person decided on {about}: {text}."),
     "approval_expired": NoteWords("nobody decided in time", "{about} expired: {text}."),
     "approval_shown": NoteWords(
         "the person accepted what they weren't told the arguments of, and was told them first",
@@ -83,6 +81,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         "failed",
         signal=("budget.exhausted", "No model was asked"),
     ),
+    "budget_raised": NoteWords("a person raised their limit for a day", "It was raised: {text}."),
     "budget_waits": NoteWords(
         "the budget has no room; when it is asked again",
         "It waits for the budget: {text}.",

@@ -8,6 +8,7 @@ import msgspec
 
 from .base import VERSION_2, EventType, Instant, Record
 from .board import Approval, Job, SlotRun
+from .costs import RaiseOffer
 from .effects import Effect, ToolService
 from .events import Cause, ChildKind, Fork, Start
 from .history import FollowUp, Row
@@ -308,6 +309,8 @@ class State(Record, frozen=True, kw_only=True):
     job: Job | None = None
     digest: Digest | None = None
     mind: MindState = MindState()
+    offer: RaiseOffer | None = None
+    """Of the newest notice of their limit that the person was told here."""
     taint: Taint = msgspec.field(default=Taint(), name="is_swayed")
     """Whether untrusted content ever stood in what a model may be shown here. It stays, whatever
     becomes of the rows, and sways loops of older versions alone: others see it closed."""

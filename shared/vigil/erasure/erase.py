@@ -40,7 +40,7 @@ from ..contracts import (
 from ..errors import InvalidInput, WrongLastSequence
 from ..layout import name_of
 from ..settings import own, tokens
-from ..settings.switches import PAUSED, Paused
+from ..settings.switches import PAUSED, Paused, forget_raise
 from ..subjects import Scope, SessionKey
 from ..teams import TEAM
 from . import mark as erasure
@@ -97,6 +97,7 @@ class Eraser:
         await self._forget_pause()
         await own.forget(self._bus, self._user)
         await agent_pause.forget(self._bus, self._user)
+        await forget_raise(self._bus, self._user)
         for stream in SCRUBBED:
             await scrub(self._bus, stream, self._report)
         # What a service had in hand when the scrub began is found here.

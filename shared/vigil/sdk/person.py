@@ -65,6 +65,19 @@ class PersonCalls(MethodGroup):
         """Return the caller's own account of today, and the caps as configured."""
         return self._object("GET", "/api/budget")
 
+    def raise_budget(
+        self, times: int, *, agent: str = "", is_for_all: bool = False
+    ) -> dict[str, Any]:
+        """Raise a limit for today, without a restart: the caller's own, or with an admin token an
+        agent's or the instance's; return the caller's account.
+
+        Args:
+            times: so often what the limit is, is added to it, in all; 0: it's as configured. What
+                it comes to is bounded by `budget.raise_max`.
+        """
+        body = {"times": times, "agent": agent, "is_for_all": is_for_all}
+        return self._object("PUT", "/api/budget/raise", body)
+
     def console_link(self) -> dict[str, Any]:
         """Return the `path` of a link that signs one browser in to the console, as the caller, and
         when it `expires_at`."""

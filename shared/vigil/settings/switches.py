@@ -16,12 +16,14 @@ from ..bus.bus import Bus
 from ..bus.kv import KeyValue, Watch
 from ..erasure import mark
 from ..erasure.mark import Erasure
-from ..errors import InvalidInput, WrongLastSequence
+from ..errors import InvalidInput, Unavailable, WrongLastSequence
 from ..subjects import Scope
 from . import own
 from .cortex import Cortex
 from .hours import NEVER
 from .hours import PAUSED as PAUSE_ON
+from .models import raises
+from .models.raises import Raise
 from .own import OwnSettings
 from .sections import Person
 
@@ -30,6 +32,8 @@ log = structlog.get_logger("vigil.switches")
 PAUSED: Final = "paused"
 CORTEX: Final = "cortex"
 CAPS: Final = "caps"
+RACES_MAX: Final = 20
+"""Lost by whoever raises a limit before they give up: who raises the same at once is one person."""
 
 
 class Paused(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +81,7 @@ class Switches:
         self._own: dict[str, OwnSettings] = {}
         self.agents = AgentPauses()
         self._caps: CapsMark | None = None
+        self._raises: dict[str, Raise] = {}
         self._cortex = CortexChange()
         self._bus: Bus | None = None
         self._watch: Watch | None = None
@@ -123,9 +128,15 @@ class Switches:
         """Return when what may put off an agent's work for a person was last changed, by them or,
         of the agent or the caps, for all; `NEVER`: it's as configured."""
         found = self._own.get(own.hash_of(whose.owner)) if self._own else None
-        own_at = NEVER if found is None else found.at
-        own_at = max(own_at, self.agents.changed_at(whose))
-        return own_at if self._caps is None else max(own_at, self._caps.at)
+        named = raises.accounts_of(whose) if self._raises else ()
+        at = [self._raises[name].at for name in named if name in self._raises]
+        at += [one.at for one in (found, self._caps) if one is not None]
+        return max([*at, self.agents.changed_at(whose)])
+
+    def raised(self, account: str, day: str) -> int:
+        """Return by how much an account's caps are raised on a day."""
+        found = self._raises.get(account)
+        return found.times if found is not None and found.day == day else 0
 
     def has_caps(self, digest: str) -> bool:
         """Whether no others are known to hold."""
@@ -142,6 +153,9 @@ class Switches:
         entry = await KeyValue(self._bus, "CONFIG").get(CAPS)
         self._caps = _read_caps(None if entry is None else entry.value)
         await agent_pause.refresh(self._bus, self.agents, whose)
+        for account in raises.accounts_of(whose):
+            entry = await KeyValue(self._bus, "CONFIG").get(raises.PREFIX + account)
+            self._take_in_raise(account, None if entry is None else entry.value)
         with contextlib.suppress(InvalidInput):
             found = (await own.find(self._bus, whose.owner)).own
             if found is not None:
@@ -158,9 +172,8 @@ class Switches:
             self.agents.take(key, value)
             self._tell()
             return
-        if key == CAPS:
-            self._caps = _read_caps(value)
-            self._tell()
+        if key == CAPS or key.startswith(raises.PREFIX):
+            self._on_limits(key, value)
             return
         if key == CORTEX:
             self._cortex = _read_cortex(value)
@@ -192,6 +205,20 @@ class Switches:
         known = self._own.get(hash_)
         if known is None or known.at < found.at:
             self._own[hash_] = found
+
+    def _on_limits(self, key: str, value: bytes | None) -> None:
+        if key == CAPS:
+            self._caps = _read_caps(value)
+        else:
+            self._take_in_raise(key.removeprefix(raises.PREFIX), value)
+        self._tell()
+
+    def _take_in_raise(self, account: str, value: bytes | None) -> None:
+        found = raises.read(value)
+        if found is None:
+            self._raises.pop(account, None)
+        else:
+            self._raises[account] = found
 
     def _on_erasure(self, hash_: str, value: bytes | None) -> None:
         is_open = False
@@ -258,6 +285,46 @@ async def find_cortex(bus: Bus) -> tuple[CortexChange, int]:
 async def change_cortex(bus: Bus, change: CortexChange, *, expect: int) -> None:
     """Have that hold from now on. Raises: WrongLastSequence, it was changed meanwhile."""
     await KeyValue(bus, "CONFIG").put(CORTEX, msgspec.json.encode(change), expect=expect)
+
+
+async def find_raise(bus: Bus, account: str, day: str) -> int:
+    """Return by how much an account's caps are raised on a day. Raises: Unavailable."""
+    entry = await KeyValue(bus, "CONFIG").get(raises.PREFIX + account)
+    found = None if entry is None else raises.read(entry.value)
+    return found.times if found is not None and found.day == day else 0
+
+
+async def put_raise(bus: Bus, account: str, wanted: Raise, *, is_least: bool = False) -> Raise:
+    """Have that hold at once; return what holds then.
+
+    Args:
+        is_least: whether more, or what was stored for a later day, stays: a word that comes again
+            takes nothing back.
+
+    Raises:
+        Unavailable: no answer from the broker, or others were always faster.
+    """
+    bucket, key, data = (
+        KeyValue(bus, "CONFIG"),
+        raises.PREFIX + account,
+        msgspec.json.encode(wanted),
+    )
+    for _ in range(RACES_MAX):
+        value, revision = await bucket.last(key)
+        found = raises.read(value)
+        if found is not None and is_least and found.covers(wanted):
+            return found
+        with contextlib.suppress(WrongLastSequence):
+            await bucket.put(key, data, expect=revision)
+            return wanted
+    raise Unavailable(f"{key}: lost {RACES_MAX} races in a row")
+
+
+async def forget_raise(bus: Bus, user: str) -> None:
+    """Remove what a person raised."""
+    bucket, key = KeyValue(bus, "CONFIG"), raises.PREFIX + raises.of_person(user)
+    if await bucket.get(key) is not None:
+        await bucket.delete(key)
 
 
 async def resume(bus: Bus) -> None:

@@ -89,7 +89,7 @@ class Inputs:
             answer=None if self.answer is None else _answer(self.answer, rows),
             failure=None if self.failure is None else _failure(self.failure),
             cut=self.cut,
-            notices=tuple(SeenNotice(id=one.id, text=one.text) for one in self.notices),
+            notices=tuple(_notice(one) for one in self.notices),
         )
         if _may_be_long(made) and len(encode(made)) > MADE_BYTES_MAX:
             return Made(step=self.step, is_cut=True)
@@ -192,6 +192,10 @@ def answer_of(seen: SeenAnswer, rows: tuple[Row, ...], usage: Usage) -> ModelAns
         usage=usage,
         is_fallback=seen.is_fallback,
     )
+
+
+def _notice(notice: Notice) -> SeenNotice:
+    return SeenNotice(id=notice.id, text=notice.text, offer=notice.offer)
 
 
 def _failure(error: ModelError) -> SeenFailure:

@@ -13,6 +13,12 @@ LINES_MAX: Final = 400
 DIVIDED: Final[tuple[str, ...]] = get_args(By)
 
 
+async def act(visit: Visit) -> str:
+    """Raise the reader's own limit of today. Raises: Problem."""
+    await visit.api.send("PUT", "/api/budget/raise", {"times": visit.number("times")})
+    return "/cost"
+
+
 async def show(visit: Visit) -> dict[str, Any]:
     by = [one for one in DIVIDED if f"by_{one}" in visit.query] or ["day"]
     days = visit.query.get("days", "7")

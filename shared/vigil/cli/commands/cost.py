@@ -1,4 +1,4 @@
-"""`cost`: what calls of models came to."""
+"""`cost`, `budget`: what calls of models came to, what is left of today, and more of it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from .. import options, output, tables
+from ..registry import CommandLine
 from ..tables import Column, Result
 
 MICRO: Final = 1_000_000
@@ -79,3 +80,62 @@ def _cell(value: Any) -> Any:
     """
     is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
     return f"'{value}" if is_formula else value
+
+
+# ---------------------------------------------------------------- what is left of today
+
+
+def _used(item: Mapping[str, Any]) -> str:
+    money = item["micro_usd_used"] / MICRO
+    most = item["micro_usd_max"]
+    usd = f"{money:.4f} USD" if most is None else f"{money:.4f} of {most / MICRO:.4f} USD"
+    return f"{item['tokens_used']} of {item['tokens_max']} tokens, {usd}"
+
+
+def _raised(item: Mapping[str, Any]) -> str:
+    times, more = item["times_raised"], item["times_next"]
+    ways = "it may not be raised further" if more is None else "`vigil budget raise` gives more"
+    return f"{times} times, {ways}" if times else f"no, {ways}"
+
+
+OWN: Final = (
+    Column("day (UTC)", "day"),
+    Column("used", _used),
+    Column("reserved", "tokens_reserved"),
+    Column("raised", _raised),
+)
+budget: Final = CommandLine(no_args_is_help=True, help="What is left of today, and more of it.")
+
+
+@budget.command()
+def show() -> Result:
+    """Show what you used today of what you may."""
+    return _own(options.client().budget())
+
+
+@budget.command("raise")
+def raise_(
+    agent: Annotated[str, typer.Option(help="This agent's limit. Needs an admin token.")] = "",
+    is_for_all: Annotated[
+        bool, typer.Option("--all", help="The instance's limit. Needs an admin token.")
+    ] = False,
+    times: Annotated[
+        int | None,
+        typer.Option(min=0, max=1000, help="So often it is added in all; 0: as configured."),
+    ] = None,
+) -> Result:
+    """Raise your limit of today by what it is, at once. `budget.raise_max` bounds it."""
+    client = options.client()
+    if times is None:
+        times = 1 if agent or is_for_all else client.budget()["times_next"]
+    if times is None:
+        raise typer.BadParameter("it may not be raised further today: budget.raise_max")
+    found = client.raise_budget(times, agent=agent, is_for_all=is_for_all)
+    if not (agent or is_for_all):
+        return _own(found)
+    whose = "of the instance" if is_for_all else f"of {agent}"
+    return tables.done(f"The limit {whose} for today is as you said.", {"times_raised": times})
+
+
+def _own(found: Mapping[str, Any]) -> Result:
+    return Result(found, partial(tables.fields, OWN, found))

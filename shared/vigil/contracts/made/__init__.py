@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from ..base import SOCKET, Instant, Record
+from ..costs import RaiseOffer
 from ..history import Block
 from ..tools import Tool
 from .moment import SeenGoal, SeenGrant, SeenHours, SeenMoment, SeenTask
@@ -55,6 +56,7 @@ class SeenNotice(Record, frozen=True, kw_only=True):
 
     id: str
     text: str
+    offer: RaiseOffer | None = None
 
 
 class Made(Record, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ import msgspec
 from ..sections import NotNegative, NotNegativeF, Section
 
 Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
+Times = Annotated[float, msgspec.Meta(ge=1, le=1000)]
 
 
 class Caps(Section, frozen=True, kw_only=True):
@@ -26,6 +27,9 @@ class Caps(Section, frozen=True, kw_only=True):
     share_unattended: Share = 0.8
     """Of each limit of the instance, an agent or a person: what cycles, jobs, tasks, the timetable
     and all else may use that no message began. The rest is for what people say."""
+    raise_max: Times = 2.0
+    """How many times its limit a person ("more"), an agent or the instance (`vigil budget raise`)
+    may be given for one day; 1: no more than that."""
     share_per_session: Share = 1.0
     """One session's: a conversation's, a worker's, a job's, a task's, with what it starts."""
     daily_tokens_per_agent: NotNegative | None = None

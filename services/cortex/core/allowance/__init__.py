@@ -1,0 +1,1 @@
+"""What a person may spend in a day, as they are told of it and change it."""

@@ -1,0 +1,83 @@
+"""By how much the caps of an account were raised for one day, without a restart (LOOPS L-21). Pure.
+
+An entry of CONFIG for each account that was: a person's, whose word raises it, an agent's and the
+instance's, which an admin raises. `budget.raise_max` bounds what it comes to, whoever writes such
+an entry.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Final
+
+import msgspec
+
+from ...contracts.base import Instant
+from ...subjects import Scope, token_of
+
+PREFIX: Final = "raised."
+INSTANCE: Final = "instance.all"
+TIMES_MAX: Final = 1000
+
+
+class Raise(msgspec.Struct, frozen=True, kw_only=True):
+    """What an account may use on a day beyond its caps."""
+
+    day: str
+    """Of the account: on another one the caps hold as configured."""
+    times: int
+    """So often what a cap is, is added to it; 0: it was taken back."""
+    at: Instant
+    by: str
+    """The person who raised it."""
+
+    def covers(self, other: Raise) -> bool:
+        """Whether that is no more, or of a day that is over."""
+        return (self.day, self.times) >= (other.day, other.times)
+
+
+def of_person(user: str) -> str:
+    """Return how a person's account is called, as in keys of BUDGETS."""
+    return f"owner.{token_of(user)}"
+
+
+def of_agent(agent: str) -> str:
+    """Return how an agent's account is called."""
+    return f"agent.{agent}"
+
+
+def accounts_of(whose: Scope) -> tuple[str, str, str]:
+    """Return the accounts that stop what an agent does for a person, and that may be raised.
+
+    >>> accounts_of(Scope("vigil", "ann"))[1:]
+    ('agent.vigil', 'instance.all')
+    """
+    return of_person(whose.owner), of_agent(whose.agent), INSTANCE
+
+
+def read(value: bytes | None) -> Raise | None:
+    """Return what an entry holds; None: nothing that can be read, so the caps hold."""
+    with contextlib.suppress(msgspec.MsgspecError):
+        return msgspec.json.decode(value, type=Raise) if value else None
+    return None
+
+
+def factor(times: int, most: float) -> float:
+    """Return what caps are multiplied by.
+
+    Args:
+        most: `budget.raise_max`.
+
+    >>> factor(0, 2.0), factor(1, 2.0), factor(9, 2.0), factor(1, 1.5)
+    (1.0, 2.0, 2.0, 1.5)
+    """
+    return float(max(min(1 + times, most), 1))
+
+
+def next_times(times: int, most: float) -> int | None:
+    """Return the `times` of the next raise; None: `most` is reached.
+
+    >>> next_times(0, 2.0), next_times(1, 2.0), next_times(0, 1.0), next_times(1, 2.5)
+    (1, None, None, 2)
+    """
+    return times + 1 if factor(times, most) < most else None
