@@ -44,6 +44,29 @@ def add(file: Path, table: str, name: str, values: Mapping[str, Any]) -> None:
     _write(file, text + between + end.join(lines) + end, meant, f"{table}.{name}")
 
 
+def set_value(file: Path, section: str, key: str, value: Any, *, remark: str) -> None:
+    """Write a key that isn't there into ``[section]``, made if it's missing, below a remark.
+
+    Raises:
+        ConfigError: it can't be done safely; the file is left as it was.
+    """
+    text = _read(file)
+    meant = tomllib.loads(text)
+    known = meant.setdefault(section, {})
+    if not isinstance(known, dict) or key in known:
+        raise ConfigError(BY_HAND.format(file=file, name=section))
+    known[key] = value
+    end = "\r\n" if "\r\n" in text else "\n"
+    lines = f"# {remark}{end}{key} = {_value(value)}{end}"
+    header = re.search(rf"^[ \t]*\[[ \t]*{re.escape(section)}[ \t]*\][^\n]*\n", text, re.MULTILINE)
+    if header is not None:
+        text = text[: header.end()] + lines + text[header.end() :]
+    else:
+        between = "" if not text else end if text.endswith("\n") else end + end
+        text = f"{text}{between}[{section}]{end}{lines}"
+    _write(file, text, meant, section)
+
+
 def remove(file: Path, table: str, name: str) -> None:
     """Take ``[table.name]`` and what is below it out of a file.
 

@@ -372,6 +372,9 @@ enabled = true
 # [model]
 # main = "claude-sonnet-5-5"   # with ANTHROPIC_API_KEY set; without a key: "rehearsal"
 
+# [budget]
+# daily_usd = 50   # of all agents, a day; then only models with models.NAME.prices are asked
+
 [person]
 timezone = "{timezone}"
 language = "{language}"

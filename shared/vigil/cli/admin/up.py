@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
@@ -19,16 +21,18 @@ import msgspec
 import typer
 
 from vigil import distribution
+from vigil.errors import ConfigError
 from vigil.local import runfile, system
 from vigil.local.runfile import APART, PROCESSES, AlreadyRunning, RunFile
 from vigil.local.startup import in_words
 from vigil.sdk.client import read_token
 from vigil.settings import config
 from vigil.settings.config import Settings
+from vigil.settings.models import first_cap
 from vigil.settings.sections import LANGUAGE, Person
 from vigil.zones.database import refusal_of
 
-from .. import exits, options, output, tables
+from .. import exits, options, output, tables, toml_sections
 from ..tables import Result
 
 if TYPE_CHECKING:
@@ -94,9 +98,12 @@ def up(
         from vigil.broker.cut import cut_blocks, newest_blocks
         from vigil.local.home import prepare_home
 
-        first = partial(first_person, is_asked=sys.stdin.isatty() and not json)
-        for remark in prepare_home(settings, first):
+        is_asked = sys.stdin.isatty() and not json
+        is_first = read_token(settings.home) is None
+        for remark in prepare_home(settings, partial(first_person, is_asked=is_asked)):
             output.message(remark)
+        if is_first and is_asked:
+            ask_for_cap(settings)
         for cut in cut_blocks(newest_blocks(settings.broker_store)):
             output.message(f"{cut.in_words}: if that was no kill, `vigil restore` a backup.")
         output.message("Starting …")
@@ -126,6 +133,33 @@ def first_person(*, is_asked: bool) -> Person:
     zone = ask("Your time zone", default=found.timezone, value_proc=_zone)
     language = ask("Language to write in", default=found.language or "en", value_proc=_language)
     return Person(timezone=zone, language=language)
+
+
+def ask_for_cap(settings: Settings) -> None:
+    """Propose a limit in money, where prices are known and none is set; write what is taken."""
+    found = first_cap.proposed(settings.config, datetime.now(UTC).date())
+    if found is None:
+        return
+    question = "Daily limit in USD for all agents (0: none; a heavy day of one person fits)"
+    most: float = typer.prompt(question, default=found, err=True, value_proc=_dollars)
+    if not most:
+        return
+    remark = "Of all agents, a day. Asked at the first start; only models with prices are asked."
+    value = int(most) if most == int(most) else most
+    try:
+        toml_sections.set_value(settings.file, "budget", "daily_usd", value, remark=remark)
+    except ConfigError as error:
+        output.message(f"{error}. It is: daily_usd = {value}")
+
+
+def _dollars(text: str) -> float:
+    try:
+        most = float(text)
+    except ValueError:
+        most = -1.0
+    if not 0 <= most < math.inf:
+        raise typer.BadParameter("an amount such as 20 or 7.5; 0: none")
+    return most
 
 
 def _zone(text: str) -> str:
