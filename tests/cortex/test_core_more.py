@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from msgspec.structs import replace
 
@@ -92,6 +94,7 @@ def test_what_is_stopped_here_is_offered_here_and_at_home() -> None:
     assert TEXT in driver.texts[-1]
     assert raised(driver.user("more"))
     assert driver.state.loop is not None, "what waits goes on waiting for the room"
+    assert driver.replayed() == driver.turns
 
 
 def test_what_is_told_at_home_is_not_offered_elsewhere() -> None:
@@ -115,6 +118,20 @@ def test_a_notice_that_comes_after_the_word_is_not_told() -> None:
     further = replace(offer_of(driver), times=2, most="300 tokens")
     driver.told("the next", what="budget", offer=further)
     assert driver.texts[-1] == "the next"
+
+
+def test_a_notice_of_the_quiet_hours_is_answered_when_it_is_told() -> None:
+    """Nobody raises what they weren't told of by a word that people say; its name does."""
+    driver = Driver()
+    driver.quiet_until = driver.now + timedelta(hours=1)
+    warned(driver)
+    assert not raised(driver.user("more"))
+    driver.wait(3600)
+    driver.quiet_until = None
+    driver.digest()
+    assert TEXT in driver.texts[-1]
+    assert raised(driver.user("more"))
+    assert [one.state for one in driver.replayed()] == [one.state for one in driver.turns]
 
 
 def test_members_of_a_team_raise_nothing() -> None:

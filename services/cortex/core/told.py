@@ -79,6 +79,7 @@ def take(draft: Draft, cause: Cause, event: ToldEvent) -> None:
         why, due_at = later
         draft.row("user", "task", block_of(payload, event.id))
         _keep(draft, payload, name, due_at)
+        more.keep(draft, payload.offer)
         draft.note("digested", why, event.id)
         draft.outcome = "held"
         draft.ended.append(cause.id)
@@ -257,6 +258,7 @@ def say_digest(draft: Draft, cause: Cause, digest: Digest) -> None:
     if said or digest.left_out:
         text = digest_text(replace(digest, entries=said))
         _say(draft, cause, text, sways.of(*said.values()), None)
+        more.tell(draft, text)
     left |= {name: replace(one, count=0, is_known=True) for name, one in said.items() if one.count}
     for name, entry in left.items():
         if entry.recurs:

@@ -364,7 +364,7 @@ def _way_of(
         return WayToRaise(text)
     most = shown(cap.most * capped.growth)
     offer = RaiseOffer(day=str(now.date()), times=capped.next_times, most=most)
-    return WayToRaise(f'{text}; say "more" to have {most} today', offer)
+    return WayToRaise(f"{text}; {offer.words}", offer)
 
 
 def _notice(account: str, what: str, text: str, way: WayToRaise) -> Notice:

@@ -39,6 +39,11 @@ class RaiseOffer(Record, frozen=True, kw_only=True):
     is_taken: bool = False
     """Whether they said so."""
 
+    @property
+    def words(self) -> str:
+        """As it stands in the notice."""
+        return f'say "more" to have {self.most} today'
+
 
 class CostRow(msgspec.Struct, frozen=True, kw_only=True):
     """Sums of settled calls: tokens by their kinds, money in micro-USD."""

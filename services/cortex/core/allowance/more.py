@@ -63,6 +63,18 @@ def offer(draft: Draft, made: RaiseOffer | None) -> None:
         draft.update(offer=made)
 
 
+def keep(draft: Draft, made: RaiseOffer | None) -> None:
+    """Know what the person will be told later, with what else is kept for them."""
+    offer(draft, None if made is None else replace(made, is_newest=False))
+
+
+def tell(draft: Draft, text: str) -> None:
+    """Know that what was kept is told now, if it is in this text."""
+    made = draft.state.offer
+    if made is not None and made.words in text:
+        draft.update(offer=replace(made, is_newest=True))
+
+
 def is_past(draft: Draft, made: RaiseOffer | None) -> bool:
     """Whether the limit that a notice is of was raised before it could be told."""
     known = draft.state.offer
