@@ -192,6 +192,35 @@ def test_files_go_with_what_is_said_next(cli: Cli, tmp_path: Path) -> None:
     assert names == [["the plan.pdf"], []]
 
 
+def test_what_was_said_last_is_said_otherwise(cli: Cli) -> None:
+    """P-2: `/edit` and `/retry`; what each is for, if it can't be that."""
+    with person(cli, "--thread", "edit1") as ann:
+        ann.sees("you>")
+        ann.types("/retry\r")
+        ann.sees("not taken back")
+        ann.types("the old one\r")
+        ann.sees('You said: "the old one')
+        ann.types("/edit\r")
+        ann.sees("/edit TEXT: what you said last")
+        ann.types("/edit the new one\r")
+        ann.sees('You said: "the new one')
+        ann.types("/retry\r")
+        ann.sees("answered anew")
+        ann.types("and more\r")
+        ann.sees('You said: "and more')
+        ann.types("\x04")
+        assert ann.ends() == 0
+    found = cli("tail", "session", "me:vigil:edit1", "--no-follow", "--json").stdout.splitlines()
+    said = [r["data"]["payload"] for r in map(json.loads, found) if r["kind"] == "in.said.user"]
+    assert [one["text"] for one in said] == [
+        "the old one",
+        "the new one",
+        "the new one",
+        "and more",
+    ]
+    assert ["replaces" in one for one in said] == [False, True, True, False]
+
+
 def test_an_input_of_several_lines_survives_what_arrives(cli: Cli) -> None:
     """I-3: a follow-up appears above all of it, once."""
     with person(cli) as ann:

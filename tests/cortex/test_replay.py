@@ -11,7 +11,7 @@ import pytest
 from services.cortex.replay.counterfactual import supposed
 from services.cortex.replay.difference import Difference, first
 from services.cortex.replay.log import replay, sessions
-from services.cortex.session.log import headers_of
+from services.cortex.session.headers import headers_of
 from tests.support.agent import ask, follow_up
 from tests.support.cli import Cli, running_vigil
 from tests.support.world import World, running_world

@@ -136,6 +136,11 @@ async def test_a_person_talks_and_hears_live(stage: Stage, tab: Tab) -> None:
     await tab.type("textarea[name=text]", "Where does it stand?")
     await tab.press("form[enctype] button")
     await shows(tab, "re: Where does it stand?")
+    await tab.press("article.user a[href*=edit]")
+    await tab.type("textarea[name=instead]", "Who waters it?")
+    await tab.press("button[name=message]")
+    await shows(tab, "re: Who waters it?")
+    await shows(tab, "older version")
     assert tab.complaints == []
 
 

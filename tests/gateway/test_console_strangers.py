@@ -48,8 +48,8 @@ async def test_another_persons_ids_lead_nowhere(tmp_path: Path) -> None:
             assert KEY.thread not in shown.text, page.path
         forms = [
             (f"/conversations/{KEY}", {"do": do, "text": "hi", "once": "x" * 22, "timer": "tea",
-                                       "turn": str(ids["turn"])})
-            for do in ("say", "stop", "cancel", "fork")
+                                       "turn": str(ids["turn"]), "message": "1"})
+            for do in ("say", "stop", "cancel", "fork", "replace")
         ]  # fmt: skip
         forms += [
             ("/inbox", {"id": ids["approval"], "digest": approvals.DIGEST, "verdict": "accept"}),

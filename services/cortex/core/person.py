@@ -23,12 +23,14 @@ from vigil.contracts import (
     UserMessage,
     UserMessagePayload,
 )
+from vigil.contracts.events import Replaced
 from vigil.words.own import kept
 
 from . import gates, loops, speech
 from . import sway as sways
 from .allowance import more
 from .context import sight
+from .context.versions import is_gone, taken_back_by
 from .draft import Draft
 from .mind import stop
 from .queue import QUEUE_MAX, enqueue, fitting, in_its_place, stored_size
@@ -53,9 +55,11 @@ def receive(draft: Draft, cause: Cause, event: UserMessage) -> None:
     if event.payload.is_keyed:
         draft.update(keyed=(*state.keyed, event.id)[-KEYED_MAX:])
     _come_through(draft, event.payload.channel)
-    if _decides(draft, cause, event):
+    if event.payload.replaces is None and _decides(draft, cause, event):
         return
     speak_first(draft, cause)
+    if event.payload.replaces is not None:
+        _take_back(draft, cause, event.payload.replaces)
     if draft.policy.double_text == "interrupt":
         _interrupt(draft)
     _await_answer(draft, cause, event)
@@ -195,6 +199,29 @@ def _put_back(draft: Draft, cause: Cause, timer_id: str, follow_up: FollowUp) ->
         queue = in_its_place(draft.state.queue, Queued(seq=cause.seq, type="timer"))
         draft.update(follow_ups={**draft.state.follow_ups, timer_id: follow_up}, queue=queue)
     draft.note("put_back", "the person spoke first; the reminder follows", timer_id)
+
+
+def _take_back(draft: Draft, cause: Cause, replaced: Replaced) -> None:
+    """Go back to before a message: what was said, planned and asked for since counts no more."""
+    if is_gone(draft.state.taken_back, replaced):
+        return  # two were sent at once, and the other came first
+    _interrupt(draft)
+    state = draft.state
+    for timer_id in state.follow_ups.keys() - set(replaced.follow_ups):
+        draft.close_follow_up(timer_id)
+        draft.note("void", "the message that it came from was taken back", timer_id)
+    gone = [q for q in state.queue if q.type == "user_message" and q.seq >= replaced.seq]
+    if gone and state.gathering is not None:
+        draft.cancel_deadline(COALESCE_TIMER, state.gathering.generation)
+        draft.update(gathering=None)
+    draft.ended += [f"seq-{one.seq}" for one in gone]
+    draft.history_from = replaced.history_from
+    draft.update(
+        queue=tuple(one for one in draft.state.queue if one not in gone),
+        summary_seq=replaced.summary_seq,
+        exchange=None,
+        taken_back=taken_back_by(state.taken_back, replaced, by=cause.seq, last=state.turns),
+    )
 
 
 def _interrupt(draft: Draft) -> None:

@@ -17,6 +17,7 @@ from vigil.errors import VigilError
 from .. import core
 from ..core import Draft, Moment, Policy
 from ..core.context.inputs import answer_of, error_of, moment_of
+from ..core.context.versions import is_rewinding
 from ..core.profile import Desk
 from ..thought.accounts import Notice
 from . import desk as desks
@@ -53,7 +54,8 @@ async def decide(turn: Turn, before: State, *, policy: Policy, read: Read, desk:
     began = ended if made.moment is None else moment_of(made.moment, tools)
     policy = msgspec.structs.replace(policy, route=made.route)
     draft = await _begun(turn, made, before, began, policy, read)
-    if made.step in _ASKING and draft.wants_call:
+    is_asking = made.step in _ASKING and not is_rewinding(draft.state, draft.ordinal)
+    if is_asking and draft.wants_call:
         await _answered(draft, turn, made, ended, desk)
     core.tell_notices(draft, map(_notice, made.notices))
     return draft.finish(turn.id, history_from=draft.history_from or turn.state.history_from)

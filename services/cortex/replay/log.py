@@ -108,7 +108,9 @@ class SessionLog:
 
         async def unsaved(start: int) -> Offer:
             limit = int(self._tokens * OFFER_SHARE_MAX)
-            return await session_log.unsaved(self._bus, self.key, start, limit, before=message.seq)
+            return await session_log.unsaved(
+                self._bus, self.key, start, limit, before.taken_back, before=message.seq
+            )
 
         made = turn.made
         cut = None if made is None else made.cut

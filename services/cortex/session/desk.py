@@ -214,7 +214,8 @@ class SessionDesk:
     async def unsaved(self, start: int) -> Offer:
         """Read what was said from the turn `start` on. See `Desk.unsaved`."""
         tokens_max = int(self._context_tokens * OFFER_SHARE_MAX)
-        return await session_log.unsaved(self._bus, self._key, start, tokens_max)
+        taken_back = self._loaded().state.taken_back
+        return await session_log.unsaved(self._bus, self._key, start, tokens_max, taken_back)
 
     def newest(self) -> tuple[Row, ...]:
         """Return the rows that are known. See `Desk.newest`."""

@@ -141,6 +141,12 @@ class History:
         whole = Chunk(seq=turn_seq, rows=rows, tokens=tokens_of_rows(rows))
         self._keep([whole, *self._chunks])
 
+    def forget(self) -> None:
+        """Begin anew: some of it was taken back, and the rest is read again."""
+        self.summary, self._summary, self._is_summary_tainted = "", None, False
+        self._forked, self._measured = (), None
+        self._keep([])
+
     def summarise(self, turn: Turn) -> None:
         """Take the summary of a turn; what is before its `history_from` is forgotten."""
         self.summary = turn.summary

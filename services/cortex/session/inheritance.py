@@ -27,6 +27,7 @@ from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
 
 from ..core.context.history import Chunk, chunk_of, without
+from ..core.context.versions import without_taken_back
 from ..core.context.window import tokens_of_rows
 from ..profiles import profile_of
 from .history import NOTHING, Inherited
@@ -75,7 +76,11 @@ async def _known(
     if parent is None or last is None or turn is None or not parent.is_turn(last.subject):
         return NOTHING
     earlier = await _until(bus, parent, turn.state.history_from or last.seq, last.seq)
-    turns = [(m.seq, _readable(m)) for m in earlier]
+    taken_back = turn.state.taken_back
+    turns = [
+        (m.seq, None if (t := _readable(m)) is None else without_taken_back(t, taken_back))
+        for m in earlier
+    ]
     known = [(seq, t) for seq, t in turns if t is not None and t.rows]
     chunks = [chunk_of(seq, t) for seq, t in (*known, (last.seq, ending(turn)))]
     unsaid = {id_ for _, t in (*turns, (last.seq, turn)) if t is not None for id_ in t.unsaid}

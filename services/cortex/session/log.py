@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -15,7 +16,6 @@ from vigil.contracts import (
     OWES_HEADER,
     POSITION_HEADER,
     TURN_BYTES_MAX,
-    CallTool,
     Control,
     Event,
     Job,
@@ -28,6 +28,7 @@ from vigil.contracts import (
     decode_turn,
     encode,
 )
+from vigil.contracts.history import TakenBack
 from vigil.contracts.session_kinds import started_kinds
 from vigil.errors import InvalidInput, Unavailable, VigilError, WrongLastSequence
 from vigil.observe import trace
@@ -37,11 +38,13 @@ from vigil.worker import dead_letters
 from vigil.worker.backoff import Backoff
 from vigil.worker.patience import Patience, after_s
 
-from ..core import owes
+from ..core import Draft
 from ..core.context.history import Chunk, chunk_of, without
 from ..core.context.offers import Offer
+from ..core.context.versions import is_rewinding, without_taken_back
 from ..core.work import job_record
 from ..profiles import has_purpose
+from .headers import headers_of, letters_of
 from .history import History
 from .inheritance import forked, inherited
 
@@ -73,43 +76,10 @@ class Loaded(msgspec.Struct):
     history: History
     traceparent: str | None = None
 
-
-_CARRIED: Final = {
-    "s": {"send_message"},
-    "t": {"schedule_timer", "cancel_timer"},
-    "m": {"save_memory"},
-    "x": {
-        "spawn_session",
-        "cancel_call",
-        "tell_parent",
-        "tell_person",
-        "send_verdict",
-        "raise_budget",
-        "board_change",
-    },
-}
-"""Letter of a service -> the effects that it carries out; calls go by their service."""
-_SERVED: Final = {"memory": "m", "executor": "x"}
-
-
-def headers_of(turn: Turn, traceparent: str) -> dict[str, str]:
-    """Headers that let others find a turn's position without reading it."""
-    headers = {
-        POSITION_HEADER: str(turn.state.position),
-        ORDINAL_HEADER: str(turn.ordinal),
-        trace.HEADER: traceparent,
-    }
-    if owes(turn.state):
-        headers[OWES_HEADER] = "1"
-    return headers
-
-
-def letters_of(turn: Turn) -> str:
-    """Return the letters of those who have something to do for the turn."""
-    kinds = {effect.__struct_config__.tag for effect in turn.effects}
-    letters = {letter for letter, carried in _CARRIED.items() if kinds & carried}
-    letters |= {_SERVED[e.payload.service] for e in turn.effects if isinstance(e, CallTool)}
-    return "".join(letter for letter in _CARRIED if letter in letters)
+    def first_turn(self, draft: Draft) -> int:
+        """Return from which turn on the history is read back after the one that `draft` makes."""
+        own = self.turn_seq + 1
+        return own if is_rewinding(draft.state, draft.ordinal) else self.history.first_turn(own)
 
 
 async def voided(bus: Bus, key: SessionKey, state: State, event: Event | None) -> frozenset[str]:
@@ -170,11 +140,7 @@ async def load(
     state = state_after(turn, last.seq)
     if state.start is not None:
         history.inherited = await inherited(bus, key, state.start)
-    turns = [*await _earlier(bus, key, state, last.seq), (last.seq, turn)]
-    if state.fork is not None and turns[0][1].ordinal != 1:
-        history.go_on_from(await forked(bus, key, state.fork), None)
-    for seq, each in turns:
-        await grow(bus, key, history, seq, each)
+    await _read_back(bus, key, state, history, last.seq, turn)
     return Loaded(
         state=state, turn_seq=last.seq, history=history, traceparent=last.headers.get(trace.HEADER)
     )
@@ -182,7 +148,26 @@ async def load(
 
 async def grow(bus: Bus, key: SessionKey, history: History, seq: int, turn: Turn) -> None:
     """Add the turn with that sequence to the history; one that begins a fork brings what that goes
-    on from."""
+    on from, and after one that takes others back it is read anew."""
+    if is_rewinding(turn.state, turn.ordinal):
+        history.forget()
+        await _read_back(bus, key, state_after(turn, seq), history, seq, turn)
+    else:
+        await _add(bus, key, history, seq, turn)
+
+
+async def _read_back(
+    bus: Bus, key: SessionKey, state: State, history: History, last_seq: int, last: Turn
+) -> None:
+    """Add the turns up to the last one, whose state that is, but what was taken back."""
+    turns = [*await _earlier(bus, key, state, last_seq), (last_seq, last)]
+    if state.fork is not None and turns[0][1].ordinal != 1:
+        history.go_on_from(await forked(bus, key, state.fork), None)
+    for seq, turn in turns:
+        await _add(bus, key, history, seq, without_taken_back(turn, state.taken_back))
+
+
+async def _add(bus: Bus, key: SessionKey, history: History, seq: int, turn: Turn) -> None:
     history.add(seq, turn)
     if turn.ordinal == 1 and turn.state.fork is not None:
         history.go_on_from(await forked(bus, key, turn.state.fork), seq)
@@ -213,8 +198,16 @@ def _readable(message: Message) -> Turn | None:
         return None
 
 
-async def unsaved(bus: Bus, key: SessionKey, start: int, tokens_max: int, before: int = 0) -> Offer:
-    """Read back the rows from sequence `start` on, the oldest first, as much as `tokens_max` holds.
+async def unsaved(
+    bus: Bus,
+    key: SessionKey,
+    start: int,
+    tokens_max: int,
+    taken_back: Sequence[TakenBack],
+    before: int = 0,
+) -> Offer:
+    """Read back the rows from sequence `start` on, the oldest first, as much as `tokens_max` holds,
+    but what was taken back.
 
     Only whole turns are taken, and one at least.
 
@@ -233,9 +226,10 @@ async def unsaved(bus: Bus, key: SessionKey, start: int, tokens_max: int, before
             turn = _readable(message)
             if turn is not None:
                 unsaid.update(turn.unsaid)
-            if turn is None or not turn.rows:
+            kept = None if turn is None else without_taken_back(turn, taken_back)
+            if kept is None or not kept.rows:
                 continue
-            chunk = chunk_of(message.seq, turn)
+            chunk = chunk_of(message.seq, kept)
             tokens_max -= chunk.tokens
             if tokens_max < 0 and chunks:
                 return Offer(chunks=tuple(without(chunks, unsaid)), next_from=message.seq)

@@ -30,6 +30,7 @@ from vigil.subjects import SessionKey
 
 from .. import core
 from ..core import Draft, Moment, Policy
+from ..core.context.versions import is_rewinding
 from ..core.profile import ModelQuestion
 from ..core.tools.declaration import read_by
 from ..policy import hours_of, routed
@@ -300,7 +301,7 @@ class Session:
 
     async def _conclude(self, draft: Draft) -> Draft | None:
         """Ask the model if the draft needs it, then commit. Returns a draft to go on with."""
-        if not draft.wants_call:
+        if not draft.wants_call or is_rewinding(draft.state, draft.ordinal):
             await self._commit(draft)
             return None
         question = await draft.profile.question(self._desk, draft)
@@ -365,7 +366,7 @@ class Session:
 
         False: another replica was first; the draft is thrown away and the log read anew.
         """
-        history_from = draft.history_from or self._log.history.first_turn(self._log.turn_seq + 1)
+        history_from = draft.history_from or self._log.first_turn(draft)
         turn = draft.finish(self._new_id(), history_from=history_from)
         try:
             seq = await session_log.commit(

@@ -24,6 +24,10 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
         "one that may be repeated": {"text": "hello", "idempotency_key": "msg-7"},
     },
     "TicketRequest": {"of a session": {"session": SESSION}},
+    "VersionRequest": {
+        "edited": {"message": 12, "text": "remind me in 30 minutes to stretch"},
+        "answered anew": {"message": 12},
+    },
     "ForkRequest": {"from a turn": {"turn": 17, "thread": "what-if"}},
     "CloudEvent": {
         "text": {**_EVENT, "datacontenttype": "text/plain", "data": "build 7 failed"},

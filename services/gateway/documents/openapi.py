@@ -64,6 +64,7 @@ from ..timetable.autonomy import AutonomyChange, AutonomyView
 from ..timetable.feed import LinkBody, LinkList, LinkMade, LinkView
 from ..timetable.rows import RowBody, RowChange, RowDetail, RowListing
 from ..timetable.slots import FindingListing, SlotListing, SlotView
+from ..versions.endpoint import VersionRequest
 from ..why.answer import WhyAnswer
 from ..work.cost import Costs
 from ..work.deliveries import ChannelList, ChannelTriedView, DeliveryList
@@ -105,7 +106,7 @@ _COMPONENTS: Final[tuple[Any, ...]] = (
     ServerFrame, SessionList, SessionNow, Signal, SkillList, SlotListing, SlotView, Status,
     TaskBody, TaskChange, TaskDetail, TaskListing, Ticket, TicketRequest, Timeline, TimerList,
     StreamList, TokenBody, TokenList, TokenMade, TokenView, ToolApproval, ToolList, ToolsApproved,
-    Transcript, WhyAnswer,
+    Transcript, VersionRequest, WhyAnswer,
 )  # fmt: skip
 DESCRIPTION: Final = """\
 Talk to agents that come back by themselves. Every call but the public ones carries a token:

@@ -34,6 +34,7 @@ from ..sessions.messages import Messages
 from ..sessions.sockets import Sockets
 from ..signals import endpoint as signals
 from ..timetable import autonomy, cron, feed, pauses, rows, slots
+from ..versions import endpoint as versions
 from ..why import endpoint as explain
 from ..why.answer import WhyAnswer
 from ..work import approvals, cost, dead, deliveries, grants, health, jobs, person, tools
@@ -180,7 +181,7 @@ def _of_memory() -> list[Endpoint]:
 
 def endpoints() -> tuple[Endpoint, ...]:
     """Return everything that is served here but what comes before the routes."""
-    parts = (health, streams, doctor, console, forks, budget, calls, now, people, tokens)
+    parts = (health, streams, doctor, console, forks, versions, budget, calls, now, people, tokens)
     added = (one for part in (*parts, tools, deliveries, feed, pauses) for one in part.ENDPOINTS)
     return (*_of_memory(), *added, *_OWN, *on_board.ENDPOINTS)
 

@@ -168,6 +168,11 @@ class TranscriptMessage(Answer, frozen=True, kw_only=True):
     """Files of whom said it."""
     turn_seq: int | None = None
     """Sequence of the turn that decided what the agent said: a fork may go on from it."""
+    replaces: str | None = None
+    """Of what a person said in the place of an earlier message: the id of that."""
+    taken_back_by: int | None = None
+    """Sequence of the message that took its place, or that of what it came from: it's no part of
+    the conversation any more, but of an older version."""
 
 
 class Transcript(Answer, frozen=True, kw_only=True):

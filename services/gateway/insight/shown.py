@@ -162,7 +162,11 @@ async def _turns_before(
         found += [one for one in page if one.seq < seq]
         start = page[-1].seq + 1 if page else seq
     turns = ((one.seq, read_turn(one)) for one in found)
-    return [(number, turn) for number, turn in turns if turn is not None]
+    return [
+        (number, turn)
+        for number, turn in turns
+        if turn is not None and not any(one.has_turn(turn.ordinal) for one in state.taken_back)
+    ]
 
 
 def _rows(turns: Iterable[tuple[int, Turn]]) -> Iterator[ShownRow]:

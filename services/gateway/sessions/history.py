@@ -32,6 +32,7 @@ from ..http.wire import (
     Transcript,
     TranscriptMessage,
 )
+from ..versions.marks import marked, taken_back_in
 from .counts import Stretch, start_of
 
 log = structlog.get_logger("vigil.gateway")
@@ -55,15 +56,16 @@ async def read_page(
 async def transcript(bus: Bus, session: SessionKey, stretch: Stretch) -> Transcript:
     """Return what was said in that part of a conversation."""
     start = await start_of(bus, session.stream, session.transcript, stretch)
-    (found, has_more), fork_of = await asyncio.gather(
+    (found, has_more), fork_of, newest = await asyncio.gather(
         read_page(bus, session.stream, [session.transcript], start, stretch.limit),
         origin_of(bus, session),
+        bus.get_last(session.stream, session.turns),
     )
     found = [one for one in found if not stretch.before or one.seq < stretch.before]
     lines = [line for message in found if (line := _line(session, message)) is not None]
     return Transcript(
         session_key=str(session),
-        messages=tuple(lines),
+        messages=tuple(marked(lines, taken_back_in(newest))),
         next_after=found[-1].seq if has_more and found else None,
         fork_of=fork_of,
     )
@@ -103,6 +105,7 @@ def _of_person(message: Message) -> TranscriptMessage:
         caused_by=event.caused_by,
         by=event.payload.by,
         attachments=event.payload.attachments,
+        replaces=None if event.payload.replaces is None else event.payload.replaces.event_id,
     )
 
 

@@ -7,7 +7,6 @@ is ever copied (a header can mean something to the broker).
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -26,7 +25,7 @@ from vigil.contracts import (
     UserMessagePayload,
     encode,
 )
-from vigil.contracts.events import Attachment
+from vigil.contracts.events import Attachment, Replaced
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.observe import metrics, spans, trace
 from vigil.runtime import Context
@@ -37,7 +36,7 @@ from ..http.decide import KEY_LENGTH_MAX, check_length, check_text, keyed_event_
 from ..http.problem import Problem, erasing
 from ..http.wire import Accepted
 from ..patience import TRY_TIMEOUT_S, patiently
-from .repeats import Repeats, StoragePlace
+from .repeats import Repeats, StoragePlace, hash_of
 from .room import Room
 
 
@@ -67,18 +66,23 @@ class Intake:
         key_field: str = "idempotency_key",
         channel: str = "",
         attachments: tuple[Attachment, ...] = (),
+        replaces: Replaced | None = None,
         parent: str | None = None,
     ) -> Accepted:
-        """Store what `user` said, over a channel if it's named; `parent` is the caller's
-        traceparent.
+        """Store what `user` said, over a channel or in a message's place, if that's named;
+        `parent` is the caller's traceparent.
 
         Raises:
             InvalidInput: the text or the key can't be used.
             Problem: 429 the session is too far behind, 503 it can't be stored now.
         """
-        by, is_keyed = user if session.user == TEAM else "", key is not None
         payload = UserMessagePayload(
-            text=text, is_keyed=is_keyed, by=by, channel=channel, attachments=attachments
+            text=text,
+            is_keyed=key is not None,
+            by=user if session.user == TEAM else "",
+            channel=channel,
+            attachments=attachments,
+            replaces=replaces,
         )
         try:
             check_text(field, text, bytes_max=self._config.text_bytes_max)
@@ -156,7 +160,7 @@ class Intake:
             return await store(None)
         conflict = InvalidInput("idempotency_key", "was used before, for something else")
         place = StoragePlace(stream=session.stream, subject=subject)
-        return await self._repeats.once(event_id, _hash_of(body), place, store, conflict=conflict)
+        return await self._repeats.once(event_id, hash_of(body), place, store, conflict=conflict)
 
     async def decide(
         self,
@@ -221,7 +225,7 @@ class Intake:
 
         return await self._repeats.once(
             event_id,
-            _hash_of("\0".join((payload.text, *(a.hash for a in payload.attachments))).encode()),
+            hash_of("\0".join((payload.text, *(a.hash for a in payload.attachments))).encode()),
             _place_of_messages(session),
             store,
             conflict=InvalidInput(key_field, "was used before, for another message"),
@@ -264,7 +268,7 @@ class Intake:
             self.room.check_disk()
             return await self._repeats.once(
                 event_id,
-                _hash_of(f"{session}\n".encode() + encode(payload)),
+                hash_of(f"{session}\n".encode() + encode(payload)),
                 StoragePlace(stream=session.stream, subject=subject),
                 store,
                 conflict=InvalidInput("id", "was used before, for another event"),
@@ -296,7 +300,7 @@ class Intake:
         self.room.check_disk()
         return await self._repeats.once(
             event.id,
-            _hash_of(encode(event.payload)),
+            hash_of(encode(event.payload)),
             place,
             store,
             conflict=InvalidInput("id", "was used before, for another event"),
@@ -394,7 +398,3 @@ def refusal_of(error: Exception) -> str:
     if isinstance(error, InvalidInput):
         return "invalid"
     return "busy" if isinstance(error, Problem) and error.status == 429 else "unavailable"
-
-
-def _hash_of(body: bytes) -> str:
-    return hashlib.sha256(body).hexdigest()[:32]

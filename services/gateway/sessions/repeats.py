@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
@@ -179,3 +180,8 @@ class Repeats:
         task = asyncio.create_task(work, name="gateway-fill-in")
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+
+def hash_of(body: bytes) -> str:
+    """Return what a body is compared by."""
+    return hashlib.sha256(body).hexdigest()[:32]

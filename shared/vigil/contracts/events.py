@@ -69,6 +69,24 @@ class Attachment(Record, frozen=True, kw_only=True):
         yield f"{-(-self.size // 1000)} kB"
 
 
+class Replaced(Record, frozen=True, kw_only=True):
+    """The message that another one takes the place of, and where the history goes on instead."""
+
+    event_id: str
+    seq: int
+    """Stream sequence of the message that is taken back."""
+    turn: int = 0
+    """Ordinal of the last turn that stays: the one before that message was taken up."""
+    turn_seq: int = 0
+    """Stream sequence of that turn; 0: there is none."""
+    history_from: int = 0
+    """As in the state that this turn left."""
+    summary_seq: int = 0
+    """As in the state that this turn left."""
+    follow_ups: tuple[str, ...] = ()
+    """Ids of those that were open then: they aren't taken back."""
+
+
 class UserMessagePayload(Record, frozen=True, kw_only=True):
     text: str
     is_keyed: bool = False
@@ -79,6 +97,8 @@ class UserMessagePayload(Record, frozen=True, kw_only=True):
     """The channel through which it came; empty: a client of the API."""
     attachments: tuple[Attachment, ...] = ()
     """Files of whom said it."""
+    replaces: Replaced | None = None
+    """Of a message that was edited, or is to be answered anew: what it takes the place of."""
 
 
 class UserMessage(Envelope, frozen=True, kw_only=True, tag="user_message"):

@@ -101,6 +101,28 @@ Block = (
 )
 
 
+class TakenBack(Record, frozen=True, kw_only=True):
+    """Turns that are no part of the history any more, since the person said something else in the
+    place of a message. They stay in the log, as an older version of the conversation."""
+
+    first: int
+    """Ordinal of the first of these turns."""
+    last: int
+    """Ordinal of the last; less than `first`: there is none."""
+    event_id: str
+    """The message that was taken back."""
+    said_from: int
+    """Stream sequence of that message: what was said from it on is taken back."""
+    turns_after: int
+    """Stream sequence of the turn before the first of these; 0: there is none."""
+    by: int
+    """Stream sequence of the message that took its place."""
+
+    def has_turn(self, ordinal: int) -> bool:
+        """Whether the turn of that ordinal is one of these."""
+        return self.first <= ordinal <= self.last
+
+
 class Row(Record, frozen=True, kw_only=True):
     """One message of the history. `at` is when it was decided."""
 

@@ -11,7 +11,7 @@ from .board import Approval, Job, SlotRun
 from .costs import RaiseOffer
 from .effects import Effect, ToolService
 from .events import Cause, ChildKind, Fork, Start
-from .history import FollowUp, Row
+from .history import FollowUp, Row, TakenBack
 from .made import Made
 from .vocabulary import Outcome
 
@@ -297,6 +297,8 @@ class State(Record, frozen=True, kw_only=True):
     """Of a session that was started: what for, and by whom."""
     fork: Fork | None = None
     """Of a conversation that was forked from another."""
+    taken_back: tuple[TakenBack, ...] = ()
+    """What the person took back here by saying something else in its place, the oldest first."""
     told_ms: int = 0
     """When it last told its parent how it goes, in epoch ms."""
     tasks: dict[str, Task] = msgspec.field(default_factory=dict)

@@ -83,6 +83,25 @@ class SessionCalls(MethodGroup):
             "POST", f"/api/sessions/{segment(key)}/forks", given(turn=turn, thread=thread)
         )
 
+    def replace(
+        self,
+        key: str,
+        *,
+        message: int | None = None,
+        text: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> dict[str, Any]:
+        """Take a message back, with all that came of it; return ``{event_id, seq}`` of the new one.
+
+        Raises: ApiError with status 409, it was taken back before, or waits to be taken up.
+
+        Args:
+            message: its `seq` in the transcript. None: the newest.
+            text: what is said in its place. None: the same, to be answered anew.
+        """
+        body = given(message=message, text=text, idempotency_key=idempotency_key)
+        return self._object("POST", f"/api/sessions/{segment(key)}/versions", body)
+
     def stop(self, key: str) -> None:
         """Stop the turn that is running in the session; a worker's session ends with it."""
         self.request("POST", f"/api/sessions/{segment(key)}/stop")

@@ -48,7 +48,8 @@ def chat(
 ) -> None:
     """Talk with an agent, by default at home, where it reports to you. Ctrl-D ends.
 
-    /attach PATH attaches an image or a PDF file to what you say next.
+    /attach PATH attaches an image or a PDF file to what you say next; /edit TEXT says your last
+    message otherwise, /retry has it answered anew.
     """
     client = options.client()
     if new and thread is not None:
@@ -85,18 +86,20 @@ async def _at_terminal(client: Client, key: SessionKey) -> None:
     from .files import Files
     from .keyboard import Keyboard
     from .screen import TerminalScreen
+    from .versions import Versions
 
     keyboard = Keyboard()
     screen = TerminalScreen(key.agent, keyboard.typed)
     conversation = Conversation(client, str(key), screen)
     files = Files(client, screen)
+    versions = Versions(client, str(key), screen)
 
     async def talk() -> None:
         await conversation.wait_open(CONFIRM_S)
         keyboard.start()
         async for line in keyboard:
             screen.line_entered(line)
-            if line.strip() and not await files.take(line):
+            if line.strip() and not (await files.take(line) or await versions.take(line)):
                 await conversation.say(line.strip("\n"), files.given())
         output.message("")
         if not await conversation.wait_confirmed(CONFIRM_S):

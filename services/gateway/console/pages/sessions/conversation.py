@@ -56,6 +56,7 @@ async def show(visit: Visit) -> dict[str, Any]:
         "state": now,
         "may_speak": not session.is_system and visit.may_decide(key),
         "is_system": session.is_system,
+        "editing": visit.query.get("edit", ""),
         # So that a form that is sent twice says it once.
         "once": secrets.token_urlsafe(16),
     }
@@ -104,7 +105,8 @@ async def _until(visit: Visit, origin: Forked) -> list[TranscriptMessage]:
 
 
 async def act(visit: Visit) -> str:
-    """Say something, stop what runs, cancel a timer, or fork. Raises: Problem."""
+    """Say something, also in a message's place, stop what runs, cancel a timer, or fork.
+    Raises: Problem."""
     key = visit.named("key")
     path = f"/api/sessions/{key}"
     match visit.wanted("do"):
@@ -116,6 +118,12 @@ async def act(visit: Visit) -> str:
                 kept = await visit.api.upload("/api/attachments", data, name=name)
                 body["attachments"] = [kept["hash"]]
             await visit.api.send("POST", f"{path}/messages", body)
+        case "replace":
+            wanted = {"message": visit.number("message"), "idempotency_key": visit.wanted("once")}
+            text = visit.form.get("instead")
+            await visit.api.send(
+                "POST", f"{path}/versions", wanted | ({} if text is None else {"text": text})
+            )
         case "stop":
             await visit.api.send("POST", f"{path}/stop")
         case "cancel":

@@ -1,0 +1,1 @@
+"""Older versions of a conversation: what was taken back, and said anew."""
