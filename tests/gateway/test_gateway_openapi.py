@@ -226,3 +226,31 @@ async def test_both_forms_of_events_and_hooks_are_described(gate: Gate) -> None:
     assert {"name", "webhook-id", "webhook-timestamp", "webhook-signature"} <= names
     assert {"x-github-delivery", "x-hub-signature-256", "x-github-event"} <= names
     assert hook["security"] == []
+
+
+async def test_each_answer_is_of_a_documented_kind(gate: Gate) -> None:
+    """Issue 32: status and media type of whatever is read, and of what MCP refuses."""
+    document = await document_of(gate)
+    admin = await gate.person("ann", is_admin=True)
+    for name, (method, path, operation) in operations(document).items():
+        if method != "GET" or "{" in path or "text/event-stream" in str(operation["responses"]):
+            continue
+        answer = await admin.request(method, path)
+        documented = operation["responses"].get(str(answer.status_code))
+        assert documented is not None or answer.status_code == 426, (name, answer.status_code)
+        kind = answer.headers.get("content-type", "").partition(";")[0]
+        assert kind in (documented or {}).get("content", {kind: None}), (name, kind)
+    accept = {"accept": "application/json, text/event-stream"}
+    plain, html = {"content-type": "text/plain"}, {"accept": "text/html"}
+    notice = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    _, _, operation = operations(document)["post_mcp"]
+    for body, headers, status in (
+        ({"jsonrpc": "2.0", "id": 1}, accept, 400), (notice, accept, 202), (notice, html, 406),
+        (notice, accept | plain, 400),
+    ):  # fmt: skip
+        sent = {"content-type": "application/json"} | headers
+        answer = await admin.request("POST", "/mcp", content=json.dumps(body), headers=sent)
+        assert answer.status_code == status, answer.text
+        assert str(status) in operation["responses"]
+        assert "pydantic" not in answer.text
+        assert "validation" not in answer.text.lower()

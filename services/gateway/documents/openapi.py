@@ -159,6 +159,7 @@ _PHRASES: Final = {
     200: "Done", 201: "Made", 202: "Stored; what comes of it follows on the session",
     204: "Nothing in it to store",
     400: "Malformed", 401: "No valid token", 403: "Not allowed", 404: "No such thing",
+    406: "Accept leaves out what would be answered",
     409: "Not as things are now",
     412: "Changed since it was read",
     413: "Too large", 415: "A form that isn't taken", 421: "Unknown Host",
@@ -179,8 +180,8 @@ def _components() -> list[Any]:
 
 def json_of(kind: type) -> dict[str, Any]:
     """Return the content of a body that is a `kind` in JSON, or text."""
-    if kind is str:
-        return {"text/plain": {"schema": {"type": "string"}}}
+    if issubclass(kind, str):
+        return {getattr(kind, "media_type", "text/plain"): {"schema": {"type": "string"}}}
     if kind is bytes:
         return {"*/*": {"schema": {"type": "string", "format": "binary"}}}
     ref = REF.format(name=kind.__name__)

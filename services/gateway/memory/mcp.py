@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
 from fastapi import Request, Response
 
 from vigil.errors import InvalidInput
@@ -25,6 +26,9 @@ from ..http.query import query_of
 from ..http.routes import Caller, Shared
 from .questions import Remembering, scope_of
 
+_MALFORMED: Final = 400
+_INVALID_REQUEST: Final = -32600
+"""Of JSON-RPC."""
 _WHOSE: Final = "vigil.whose"
 """Where whose memory it is about is in the ASGI scope."""
 
@@ -63,7 +67,55 @@ class _Answer(Response):
             return {"type": "http.request", "body": self._data, "more_body": False}
 
         manager = await self._edge.mcp.started(lambda: build(self._edge))
-        await manager.handle_request(scope, replay, send)
+        await manager.handle_request(scope, replay, _Plain(send))
+
+
+class _Plain:
+    """Passes an answer on; a refusal that prints what a validator of the SDK thinks is put into
+    words of ours."""
+
+    def __init__(self, send: Any) -> None:
+        self._send = send
+        self._start: Any = None
+        self._body = b""
+
+    async def __call__(self, message: Any) -> None:
+        if message["type"] == "http.response.start" and message["status"] == _MALFORMED:
+            self._start = message
+        elif self._start is None:
+            await self._send(message)
+        else:
+            self._body += message.get("body", b"")
+            if not message.get("more_body"):
+                await self._refuse()
+
+    async def _refuse(self) -> None:
+        body = in_our_words(self._body)
+        length = (b"content-length", b"%d" % len(body))
+        told = length, (b"content-type", b"application/json")
+        names = [name for name, _ in told]
+        headers = [one for one in self._start["headers"] if one[0].lower() not in names]
+        await self._send({**self._start, "headers": [*headers, *told]})
+        await self._send({"type": "http.response.body", "body": body})
+
+
+def in_our_words(refusal: bytes) -> bytes:
+    """Return a refusal of the SDK without what its validators say.
+
+    >>> in_our_words(b'{"error":{"code":-32602,"message":"Validation error: 14 errors for ..."}}')
+    b'{"error":{"code":-32602,"message":"This is no message of the Model Context Protocol"}}'
+    >>> in_our_words(b'{"error":{"code":-32600,"message":"Bad Request: Unsupported"}}')
+    b'{"error":{"code":-32600,"message":"Bad Request: Unsupported"}}'
+    """
+    try:
+        told = msgspec.json.decode(refusal)
+    except msgspec.DecodeError:  # of its layer for security
+        text = refusal.decode("utf-8", "replace")
+        error = {"code": _INVALID_REQUEST, "message": text}
+        return msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error})
+    if told["error"]["message"].startswith(("Validation error", "Parse error")):
+        told["error"]["message"] = "This is no message of the Model Context Protocol"
+    return msgspec.json.encode(told)
 
 
 def build(edge: Edge) -> Any:

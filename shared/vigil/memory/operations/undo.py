@@ -38,6 +38,6 @@ OPERATION: Final = Operation(
         text="Revert a source and everything that was derived from it.",
         method="POST",
         path="/api/memories/undo",
-        errors=(409,),
+        errors=(404, 409),
     ),
 )

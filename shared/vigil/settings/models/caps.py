@@ -14,10 +14,12 @@ Times = Annotated[float, msgspec.Meta(ge=1, le=1000)]
 
 
 class Caps(Section, frozen=True, kw_only=True):
-    """Limits of each UTC day. A call that doesn't fit into one of them isn't made."""
+    """Limits of each UTC day. A call that doesn't fit into one of them isn't made, and none fits
+    into 0."""
 
     daily_tokens: NotNegative = 20_000_000
-    """Tokens of all agents, of every kind; 0: none. Rehearsal is free."""
+    """Tokens of all agents, of every kind. With 0 no model is asked; to lift the limit,
+    set a large number. Rehearsal is free."""
     daily_usd: NotNegativeF = math.inf
     """What they may cost. If set, only models with prices are asked."""
     share_per_agent: Share = 1.0
