@@ -252,3 +252,46 @@ def test_only_the_protocol_is_on_stdout(vigil: Cli) -> None:
     assert "there is no memory" in answers[-1]["result"]["content"][0]["text"]
     assert "Traceback" not in errors
     assert runfile.running(vigil.run_file) is not None
+
+
+def test_documents_become_memories_and_are_taken_in_anew(vigil: Cli, tmp_path: Path) -> None:
+    """Issue 32: what files say is found by what they are about, from outside unless vouched for;
+    the same again saves nothing, a change takes the place of all, a source is forgotten whole."""
+    agent = ("--agent", "papers")
+    house, page = tmp_path / "house.md", tmp_path / "more" / "garden.html"
+    page.parent.mkdir()
+    house.write_text("# Boiler\n\nThe boiler is serviced each May.\n\n# Roof\n\nIt leaks.\n")
+    page.write_text("<h1>Garden</h1><script>no</script><p>The pear tree is from 1950.</p>")
+    (tmp_path / "photo.png").write_bytes(b"no text")
+    (tmp_path / ".hidden.md").write_text("secret")
+
+    def taken(*options: str, code: int = 0) -> dict[str, tuple[str, int]]:
+        found = vigil.json("memory", "import", str(tmp_path), *options, *agent, code=code)["files"]
+        return {Path(one["file"]).name: (one["outcome"], one["saved"]) for one in found}
+
+    def known(source: Path) -> list[dict[str, Any]]:
+        name = f"file:{source.resolve()}"
+        found: list[dict[str, Any]] = vigil.json("memory", "list", "--source", name, *agent)[
+            "memories"
+        ]
+        return found
+
+    assert taken() == {"house.md": ("new", 2), "garden.html": ("new", 1)}
+    best = vigil.json("memory", "search", "when is the boiler serviced", *agent)["memories"][0]
+    assert best["content"] == "house.md \u203a Boiler\nThe boiler is serviced each May."
+    assert best["is_tainted"]
+    assert [one["content"] for one in known(page)] == [
+        "garden.html \u203a Garden\nThe pear tree is from 1950."
+    ]
+    assert taken() == {"house.md": ("same", 0), "garden.html": ("same", 0)}
+    house.write_text("# Boiler\n\nThe boiler is serviced each June.\n")
+    assert taken() == {"house.md": ("changed", 1), "garden.html": ("same", 0)}
+    assert ["June" in one["content"] for one in known(house)] == [True]
+    assert taken("--trusted") == {"house.md": ("changed", 1), "garden.html": ("changed", 1)}
+    assert not any(one.get("is_tainted") for one in known(house))
+    house.write_bytes(b"\xff\xfe")
+    assert taken("--trusted", code=3) == {"house.md": ("left out", 0), "garden.html": ("same", 0)}
+    assert len(known(house)) == 1, "what can't be read takes nothing away"
+    vigil("memory", "undo", f"file:{page.resolve()}", "--yes", *agent)
+    assert known(page) == []
+    assert taken("--trusted", code=3)["garden.html"] == ("new", 1), "it can come back"

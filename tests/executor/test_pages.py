@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from services.executor.own_tools.http_get import NOT_READ, readable_of
-from services.executor.tools import readable as module
-from services.executor.tools.readable import LINKS_LENGTH_MAX, LINKS_MAX, readable
 from tests.executor.test_fetch import get, page
 from tests.support.receiver import running_receiver
+from vigil.net import readable as module
+from vigil.net.readable import LINKS_LENGTH_MAX, LINKS_MAX, readable
 
 URL = "http://a.example/news/today?x=1"
 

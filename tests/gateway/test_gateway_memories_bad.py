@@ -65,7 +65,7 @@ BAD_BODIES: list[tuple[dict[str, Any], int, str]] = [
     ({"content": "x", "idempotency_key": ""}, 422, "idempotency_key"),
     ({"content": "x", "colour": "red"}, 422, "colour"),
     ({"content": "x", "by": "user:root"}, 422, "by"),
-    ({"content": "x", "is_tainted": False}, 422, "is_tainted"),
+    ({"content": "x", "is_tainted": "no"}, 422, "is_tainted"),
     ({"content": "x", "agentId": "a.b"}, 422, "agentId"),
     ({"content": "x", "agentId": "*"}, 422, "agentId"),
     ({"content": "x", "agentId": ""}, 422, "agentId"),

@@ -27,6 +27,7 @@ import msgspec
 from vigil.contracts import Address, Grant
 from vigil.contracts.arguments import Arguments
 from vigil.grants import address
+from vigil.net import readable
 from vigil.net.client import FAILURES, guarded_client, why_failed
 from vigil.net.guard import GuardedTransport, Resolve
 from vigil.net.ssrf import URL_LENGTH_MAX, RequestRefused, Rules, target_of
@@ -34,7 +35,6 @@ from vigil.texts import excerpt
 
 from ..sandbox.box import python
 from ..site_headers import NO_SITES, SiteHeaders
-from ..tools import readable
 from ..tools.arguments import Offset
 from ..tools.declaration import Means, tool
 from ..tools.source import Call, ToolOutput

@@ -25,7 +25,7 @@ from .view import Pick, Picks, View, picked, view
 from .wire import Whose
 
 STAMPED: Final = frozenset({"by", "provenance", "is_tainted", "only_trusted", "tokens", "counts"})
-"""Fields that our own services fill in: no view has them."""
+"""Fields that our own services fill in: a view has none of them, unless it picks it by name."""
 
 
 def outside(question: type[Question]) -> dict[str, Pick]:

@@ -37,6 +37,8 @@ class MemoryFields(MemoryOwner, total=False):
     """0..1; None: the type's default."""
     thread: str | None
     """The conversation that it is part of."""
+    is_tainted: bool
+    """Whether somebody else wrote it: then it is content from outside."""
     occurred_at: datetime | None
     """Aware; when what it tells of happened."""
     stability: str | None

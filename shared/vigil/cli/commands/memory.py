@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Final
 
+import msgspec
 import typer
 
 from vigil.errors import Unavailable
@@ -21,6 +23,8 @@ from vigil.memory.questions import Filters
 from vigil.sdk.client import ApiError, Client, is_passing
 
 from .. import completion, exits, options, output, tables
+from ..documents.files import files_in
+from ..documents.intake import take_in
 from ..field_options import User, options_of
 from ..progress import Bar
 from ..registry import CommandLine
@@ -32,7 +36,7 @@ PATIENCE_S: Final = 15.0
 """How long a rebuild may go on without anybody telling how far it is."""
 app = CommandLine(
     no_args_is_help=True,
-    help="What an agent remembers: save, search, list, show, forget, undo, rebuild.",
+    help="What an agent remembers: save, import, search, list, show, forget, undo, rebuild.",
 )
 
 FILTERS: Final = Filters.__struct_fields__
@@ -56,6 +60,28 @@ def save(
     stability = "volatile" if volatile else None
     saved = _ask("save", content=" ".join(content), source=source, stability=stability, **given)
     return Result(saved, partial(memory_view.show_saved, saved))
+
+
+@app.command("import")
+@options_of(Save)
+def import_(
+    path: Annotated[Path, typer.Argument(exists=True, help="A file, or a folder of files.")],
+    trusted: Annotated[
+        bool,
+        typer.Option("--trusted", help="You vouch for what they say; else it's from outside."),
+    ] = False,
+    **given: Any,
+) -> Result:
+    """Remember what files say: text, Markdown, HTML. A changed one is taken in anew.
+
+    `vigil memory undo file:PATH` forgets a file.
+    """
+    client = options.client()
+    taken = [take_in(client, one, is_trusted=trusted, **given) for one in files_in(path)]
+    left_out = [one for one in taken if one.outcome == "left out"]
+    end = exits.NotReady(f"{len(left_out)} can't be read") if left_out else None
+    facts = {"files": msgspec.to_builtins(taken)}
+    return Result(facts, partial(memory_view.show_taken_in, taken), end)
 
 
 @app.command()

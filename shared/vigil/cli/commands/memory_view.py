@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from .. import options, output, prefixes, tables
+from ..documents.intake import TakenIn
 from ..tables import Column
 
 NODE_LENGTH_MAX: Final = 50
@@ -19,6 +20,14 @@ PARTS: Final = (
 def show_saved(saved: Mapping[str, Any]) -> None:
     output.data(saved["id"])
     output.message("It was saved before." if saved.get("is_repeat") else "Saved.")
+
+
+def show_taken_in(taken: Sequence[TakenIn]) -> None:
+    for one in taken:
+        told = one.why or f"{one.outcome}, {count(one.saved)} saved"
+        output.data(output.printable(f"{one.file}: {told}"))
+    if not taken:
+        output.message("No file of a kind that is read is there: text, Markdown, HTML.")
 
 
 def show_forgotten(ids: Sequence[str]) -> None:

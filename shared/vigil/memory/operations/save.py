@@ -57,7 +57,9 @@ class Save(Question, frozen=True, kw_only=True):
         Instant | None, described("Until when what it says holds. Leave it out for ever.")
     ] = None
     provenance: Annotated[tuple[Name, ...], msgspec.Meta(max_length=100)] = ()
-    is_tainted: bool = False
+    is_tainted: Annotated[
+        bool, described("Somebody else wrote it: whoever reads it is asked before they act on it.")
+    ] = False
     links: Annotated[
         tuple[Link, ...], msgspec.Meta(max_length=100), described("Associations to make with it.")
     ] = ()
@@ -120,6 +122,8 @@ OPERATION: Final = Operation(
             "source": Pick(kind=Named),
             "thread": _thread,
             "key": Pick(kind=IdempotencyKey | None, default=None),
+            # What a person saves is theirs, unless they say that it isn't.
+            "is_tainted": Pick(),
         },
     ),
     mcp=McpTool(

@@ -1,0 +1,1 @@
+"""Files of a person that become memories (`vigil memory import`)."""
