@@ -10,6 +10,7 @@ from tests.support.agent import ask, follow_up
 from tests.support.replaying import assert_replayed
 from tests.support.world import Person, World
 from vigil.clock import SystemClock
+from vigil.contracts import TextBlock, Turn
 from vigil.observe.metrics import Metrics
 from vigil.subjects import SessionKey
 
@@ -56,6 +57,11 @@ async def test_an_edited_message_takes_the_place_of_the_first_and_of_what_came_o
         "I call my horse Oats", "I sold Oats today",
     ]  # fmt: skip
     assert [one["replaces"] for one in lines if "replaces" in one] == [message["id"]]
+    state, key = ann.talk.turns[-1].state, SessionKey.parse(ann.key)
+    offer = await session_log.unsaved(world.admin, key, 1, 100_000, state.taken_back)
+    offered = str(offer.chunks)
+    assert "Barley" in offered
+    assert "Oats" not in offered, "memory isn't offered it"
     # An older version can be gone on from, in a thread of its own.
     turn = older[-1]["turn_seq"]
     made = await ann.http.post(f"/api/sessions/{ann.key}/forks", json={"turn": turn})
@@ -121,3 +127,35 @@ async def test_what_is_taken_back_is_taken_back_once(world: World) -> None:
     assert [one["text"] for one in await ann.transcript()] == [
         "hello", "re: hello", "good day", "re: good day",
     ]  # fmt: skip
+
+
+async def test_a_message_is_replaced_while_it_is_being_answered(world: World) -> None:
+    """What is thought about it is thrown away, and so is what waited behind it."""
+    ann = await world.person(has_socket=False)
+    await ann.exchange("hello")
+    world.agent.gate.clear()
+    world.agent.held = {"the old one"}
+    first = await ann.say("the old one")
+    await world.agent.thinking.wait()
+    waiting = await ann.say("and this")
+    await ann.talk.until(lambda: any(waiting in _queued(turn) for turn in ann.talk.turns))
+    path = f"/api/sessions/{ann.key}/versions"
+    too_early = await ann.http.post(path, json={"message": waiting})
+    assert too_early.status_code == 409, "it waits to be taken up"
+    accepted = await anew(ann, message=first, text="the new one")
+    world.agent.gate.set()
+    await ann.exchange("And now?")
+    assert [row.blocks[0] for row in world.agent.requests[-1].rows if row.source == "person"] == [
+        TextBlock(text=text) for text in ("hello", "the new one", "And now?")
+    ]
+    lines = await ann.transcript()
+    assert [one["text"] for one in lines if "taken_back_by" not in one] == [
+        "hello", "re: hello", "the new one", "re: the new one", "And now?", "re: And now?",
+    ]  # fmt: skip
+    older = {one["text"]: one["taken_back_by"] for one in lines if "taken_back_by" in one}
+    assert older == {"the old one": accepted["seq"], "and this": accepted["seq"]}
+    await assert_replayed(world.admin, world.stack.contexts["cortex"].settings.config)
+
+
+def _queued(turn: Turn) -> set[int]:
+    return {one.seq for one in turn.state.queue}
