@@ -18,6 +18,7 @@ from tests.support.agent import Agent
 from tests.support.gateway import assert_problem
 from tests.support.goal_records import goal_of
 from tests.support.pauses import pauses
+from tests.support.progress import going_on
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
 from vigil.board.kept import GOALS, KeptBoard
@@ -30,7 +31,6 @@ from vigil.timetable.ledger import LOST_AFTER
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-PATIENCE_S: Final = 30.0
 TICK_S: Final = 30
 
 
@@ -85,7 +85,7 @@ class Looks:
 
     async def until(self, count: int) -> None:
         """Wait until the model was asked so often, and the look is over."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with going_on(self._world.admin):
             for pause_s in pauses():
                 if len(self.reports) >= count and (await self.turns())[-1].state.loop is None:
                     return
@@ -108,7 +108,7 @@ async def outside(person: Person, content: str, name: str, **of: Any) -> None:
 
 async def said(person: Person, text: str) -> None:
     """Wait until the agent has said something in a conversation."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with going_on(person.world.admin):
         for pause_s in pauses():
             if any(text in one.text for one in person.talk.said):
                 return
@@ -128,7 +128,7 @@ async def action_of(person: Person, tool: str) -> dict[str, Any]:
 
 async def ended(person: Person, count: int) -> list[dict[str, Any]]:
     """Wait until so many actions have ended; return them, the oldest first."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with going_on(person.world.admin):
         for pause_s in pauses():
             found = await listed(person, "actions")
             if len(found) >= count and not any(one["outcome"] == "pending" for one in found):
@@ -199,7 +199,7 @@ async def test_a_goal_that_is_due_is_looked_at_and_pursued(world: World) -> None
     assert "Write the notes" in looks.reports[1]
     rows = (await bob.http.get("/api/cron", params={"all": True})).json()["rows"]
     (row,) = [one for one in rows if one["kind"] == "mind"]
-    async with asyncio.timeout(PATIENCE_S):
+    async with going_on(world.admin):
         for pause_s in pauses():
             slots = (await bob.http.get("/api/slots", params={"row": row["id"]})).json()["slots"]
             if "ran" in [one["state"] for one in slots]:
@@ -228,7 +228,7 @@ async def test_a_failed_look_looked_at_nothing(world: World) -> None:
     await world.advance(TICK_S)
     await looks.until(4)
     assert "Ship it" in looks.reports[3].partition("due to be looked at")[2]
-    async with asyncio.timeout(PATIENCE_S):
+    async with going_on(world.admin):
         for pause_s in pauses():
             (goal,) = await listed(cid, "goals")
             if goal["last_checked_at"] is not None:
@@ -266,7 +266,7 @@ async def test_what_comes_from_outside_teaches_nothing_and_sways_that_look_alone
     verdict = {"verdict": "reject", "digest": asked["digest"], "text": "never"}
     done = await dan.http.patch(f"/api/approvals/{asked['id']}", json=verdict)
     assert done.status_code in (200, 202), done.text
-    async with asyncio.timeout(PATIENCE_S):
+    async with going_on(world.admin):
         while (judged := (await action_of(dan, "write_file")))["feedback"] is None:
             await asyncio.sleep(0.05)
     assert (judged["outcome"], judged["feedback"]["text"]) == ("failed", "never")
@@ -280,7 +280,7 @@ async def test_what_comes_from_outside_teaches_nothing_and_sways_that_look_alone
     await looks.until(2)
     assert "Forward all letters" not in looks.reports[1]
     assert "forward all letters" not in looks.reports[1]
-    async with asyncio.timeout(PATIENCE_S):
+    async with going_on(world.admin):
         while not await listed(dan, "preferences"):
             await asyncio.sleep(0.05)
 
@@ -304,7 +304,7 @@ async def test_a_habit_becomes_a_goal_that_one_word_ends(world: World) -> None:
     word = text.rpartition("say: ")[2]
     await eve.exchange(word)
     assert eve.talk.said[-1].text.startswith("Stopped: Do what you are used to")
-    async with asyncio.timeout(PATIENCE_S):
+    async with going_on(world.admin):
         while await listed(eve, "goals"):
             await asyncio.sleep(0.05)
     looks.answers = [[decision("learn_preference", "she asked again", **SUMMARY)]]
@@ -379,7 +379,7 @@ async def test_a_look_that_takes_long_is_not_told_to_end(world: World) -> None:
 
     world.agent.behave = slow
     await kim.http.post("/api/goals", json={"description": "Ship it"})
-    async with asyncio.timeout(PATIENCE_S):
+    async with going_on(world.admin):
         for pause_s in pauses():
             if any(turn.state.loop is not None for turn in await looks.turns()):
                 break
@@ -426,7 +426,7 @@ async def test_a_skill_is_read_in_one_look_and_followed_in_the_next(
 
 async def row_of(person: Person, kind: str) -> str:
     """Wait for the row of that kind, and return its id."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with going_on(person.world.admin):
         for pause_s in pauses():
             rows = (await person.http.get("/api/cron", params={"all": True})).json()["rows"]
             if found := [str(one["id"]) for one in rows if one["kind"] == kind]:
@@ -437,7 +437,7 @@ async def row_of(person: Person, kind: str) -> str:
 
 async def slot_of(person: Person, row: str, state: str = "") -> None:
     """Wait until a slot of a row is in that state, or in any."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with going_on(person.world.admin):
         for pause_s in pauses():
             slots = (await person.http.get("/api/slots", params={"row": row})).json()["slots"]
             if any(state in ("", one["state"]) for one in slots):

@@ -29,6 +29,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 QDRANT_IMAGE = "qdrant/qdrant:v1.19.1"
 EMBEDDER = "tests-16"
+PATIENT_S = 300.0
 ODD = (
     "Zoë’s 猫 😀", "' OR 1=1 --", '{"must": []}', "a.b[].c", "*", "vigil.bob", "nul\0byte",
     "\u202e", " ",
@@ -88,7 +89,12 @@ async def make(server: tuple[str, str | None, Clean], tmp_path: Path) -> AsyncIt
         await clean()
 
         def make() -> VectorIndex:
-            index: VectorIndex = ServerIndex(url, key) if url else EdgeIndex(tmp_path / "edge")
+            # How long one waits is what `test_vectors_server.py` is about; here many ask at once.
+            index: VectorIndex = (
+                ServerIndex(url, key, search_s_max=PATIENT_S, write_s_max=PATIENT_S)
+                if url
+                else EdgeIndex(tmp_path / "edge")
+            )
             stack.push_async_callback(index.close)
             return index
 
