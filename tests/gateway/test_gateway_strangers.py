@@ -91,7 +91,7 @@ PLAIN: Final = frozenset({
     "active_hours", "at", "cron", "grace_s", "interval_s", "is_enabled", "is_stateful", "jitter_s",
     "may_overlap", "misfire", "prompt", "runs_once", "timeout_s", "model", "watch",
     "daily_tokens", "watch.kind", "category", "check_interval_secs", "deadline_at",
-    "is_confirmed", "is_good", "is_negative", "learned_from", "outcome", "parts",
+    "is_confirmed", "is_good", "is_negative", "is_tainted", "learned_from", "outcome", "parts",
     "parts.description", "parts.success_criteria", "source_channel", "strategy",
     "success_criteria", "value", "watch.pointer", "watch.url", "zone", "watch.glob",
     "watch.command", "watch.tool", "watch.arguments",
@@ -137,6 +137,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     },
     "post_mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
     "post_message": {"text": "hi"},
+    "replace_message": {},
     "reset_circuit": {"name": "model:big"},
     "save_memory": {"content": "Tea"},
     "split_goal": {"parts": [{"description": "Water"}]},
@@ -257,7 +258,7 @@ async def things_of(
     key, id_, now = SessionKey(user, agent, "t1"), number * 32, datetime.now(UTC)
     whose = {"agentId": agent}
     said = await person.post(f"/api/sessions/{key}/messages", json={"text": f"I am {user}"})
-    turn = await gate.turn(str(key), State(turns=1))
+    turn = await gate.turn(str(key), State(turns=1), ended=(said.json()["event_id"],))
     planner = key.of_kind("planner", id_)
     job = Job(id=id_, session_key=str(planner), status="running", created_at=now)
     await gate.turn(str(planner), State(turns=1))
@@ -296,6 +297,7 @@ async def things_of(
         "task": (task.json()["id"],),
         "row": (await made_row(person, **whose),),
         "target": (str(key),),
+        "said": (str(said.json()["seq"]),),
         "turn": (str(turn.seq),),
         "letter": (letter.id,),
         "memory": (memories[0],),
@@ -414,6 +416,8 @@ async def ask(
         for place in {two.place for two in fields_of(people.document)
                       if (two.operation, two.field) == (one.operation, "agentId")}:  # fmt: skip
             given[place]["agentId"] = agent
+    if one.operation == "replace_message":
+        given["body"]["message"] = int(things["said"][0])
     outer, _, inner = one.field.partition(".")
     if one.operation == "fork_session" and one.field == "turn":
         given[one.place][outer] = int(value)

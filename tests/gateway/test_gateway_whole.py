@@ -112,6 +112,7 @@ async def test_the_openapi_document_is_whole(gate: Gate) -> None:
         ("POST", "/api/chat"), ("POST", "/api/tickets"), ("GET", "/api/sessions"), ("GET", key),
         ("POST", "/api/attachments"), ("GET", "/api/attachments/{hash}"),
         ("GET", f"{key}/timeline"), ("GET", f"{key}/timers"), ("POST", f"{key}/messages"),
+        ("POST", f"{key}/versions"),
         ("DELETE", f"{key}/timers/{{timer_id}}"), ("POST", f"{key}/stop"), ("GET", "/api/ws"),
         ("GET", "/api/autonomy"), ("PATCH", "/api/autonomy"), ("GET", "/api/bulletin"),
         ("POST", "/api/console/links"), ("GET", "/api/console/browsers"),
