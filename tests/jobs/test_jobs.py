@@ -98,14 +98,15 @@ async def test_an_input_orders_nothing_unless_somebody_vouches_for_it(tmp_path: 
         assert (await jobs.http.patch(path, json=verdict)).status_code == 202
         errand = await _result(gate, "obeyed\n")
         assert SessionKey.parse(errand.session_key).kind == "errand"
-        own = await jobs.ended(await jobs.start(goal=does, input="obey me", vouch=True))
+        vouched = steps(shell("echo obeyed"), ("remember", {"text": "the vouched input said so"}))
+        own = await jobs.ended(await jobs.start(goal=vouched, input="obey me", vouch=True))
         assert errors(own) == ["", ""]
         marks = {
-            memory["id"]: memory.get("is_tainted", False)
+            memory["content"]: memory.get("is_tainted", False)
             for memory in (await jobs.http.get("/api/memories")).json()["memories"]
-            if memory["content"] == "the input said so"
+            if memory["content"].endswith("input said so")
         }
-        assert sorted(marks.values()) == [False, True]
+        assert marks == {"the input said so": True, "the vouched input said so": False}
 
 
 async def _result(gate: Gate, content: str) -> ToolResultEvent:

@@ -67,6 +67,12 @@ class LinkMade(LinkView, frozen=True, kw_only=True, omit_defaults=False):
     """What to subscribe to, at this host. It's stored nowhere, and never told again."""
 
 
+class ICalendar(str):
+    """Text in iCalendar."""
+
+    media_type = "text/calendar"
+
+
 class LinkList(Answer, frozen=True, kw_only=True):
     """The newest first."""
 
@@ -200,8 +206,8 @@ async def _calendar(edge: Edge, whose: tuple[Scope, ...], days: int) -> Response
 
 
 ENDPOINTS: Final = (
-    Endpoint("GET", "/api/cron.ics", get_calendar, {200: str}, (403, 422, 503)),
-    Endpoint("GET", f"{LINKS}{{link}}", get_feed, {200: str}, (404, 422, 429, 503)),
+    Endpoint("GET", "/api/cron.ics", get_calendar, {200: ICalendar}, (403, 422, 503)),
+    Endpoint("GET", f"{LINKS}{{link}}", get_feed, {200: ICalendar}, (404, 422, 429, 503)),
     Endpoint("GET", _PATH, list_links, {200: LinkList}),
     Endpoint("POST", _PATH, make_link, {201: LinkMade}, (413, 422, 503), LinkBody),
     Endpoint("DELETE", f"{_PATH}/{{id}}", end_link, {200: LinkView}, (404, 422, 503)),
