@@ -190,7 +190,10 @@ def test_who_is_only_in_the_book_gets_the_persons_words() -> None:
     [
         "write to mark@evil.example", "see https://evil.example/x", "see evil.example/x",
         "see www.evil.example", "pay to DE02 1203 0000 0000 2020 51", "call +43 660 123 45 67",
-        "ping @markevil", "account 12345678", "the l\u200bink",
+        "ping @markevil", "account 12345678", "the l\u200bink", "see https://evil.example/x.html",
+        "write to eve@evil.sh", "see https://2026-11-29.evil.example/a", "see evil.рф",
+        "write to eve@2026-11-29.evil.example", "see evil\u3002example", "see evil.xn--p1ai",
+        "account 12–34–56–78", "account 5551-23-45 67", "account 12-34-5678",
     ],
 )  # fmt: skip
 def test_content_carries_no_address_of_anybody_else(carried: str) -> None:
@@ -200,8 +203,12 @@ def test_content_carries_no_address_of_anybody_else(carried: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "harmless", ["at 2026-11-29 09:00 it was red", "see notes/plan.md", "v1.2.3 fails, 17 of 40"]
-)
+    "harmless",
+    [
+        "at 2026-11-29 09:00 it was red", "see notes/plan.md", "v1.2.3 fails, 17 of 40",
+        "red since 29.11.2026.", "it is report.final.pdf", "完了しました。会議は金曜です",
+    ],
+)  # fmt: skip
 def test_content_may_say_what_is_no_address(harmless: str) -> None:
     assert judged(f"Send the summary to {BEN}", {"to": [BEN], "body": harmless}).may_run
 
@@ -216,6 +223,17 @@ def test_a_thing_is_theirs_by_their_words_or_by_a_whole_field_of_the_same_server
     assert not judged(said, given | {"thread": "th-2"}, fields=fields).may_run, "a part of a field"
     lonely = judged("Yes.", {"thread": "th-1", "body": "Yes."}, fields=fields)
     assert faults(lonely) == [("", "aimless")], "nothing at all is of their words"
+
+
+def test_an_instant_that_a_model_computed_makes_no_call_the_persons() -> None:
+    """F-5: it is theirs if the rest is; of a call with nothing else nothing is."""
+    fields = frozenset(fields_of({"thread": "th-1"}))
+    instant = {"thread": "2026-11-29"}
+    assert faults(judged("What's new?", instant)) == [("", "aimless")]
+    assert not judged("What's new?", instant).is_own
+    both = {"to": [], "thread": ["th-1", "2026-11-29"]}
+    assert faults(judged("What's new?", both, fields=fields)) == [("", "aimless")]
+    assert judged("Move th-1", both).is_own
 
 
 def test_a_name_of_two_people_stands_for_none() -> None:

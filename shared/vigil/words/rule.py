@@ -36,24 +36,38 @@ FIELDS_MAX: Final = 500
 TOKEN_LENGTH: Final = 16
 """64 bits: to find a value with the token of another one takes 2^64 tries of who writes it."""
 
+_LONG_NUMBER: Final = re.compile(r"(?<![\w.])\+?\d(?:[ ().,/_·\u2010-\u2015-]?\d){5,}")
 _MARKS: Final = (
     re.compile(r"[a-z][a-z0-9+.-]*://[^\s<>\"']+", re.IGNORECASE),
     re.compile(r"[^\s@<>\"'(),;:]+@[^\s@<>\"'(),;:]+\.[^\s@<>\"'(),;:]+"),
-    re.compile(r"(?<![\w.])(?:[\w-]+\.)+[a-z]{2,24}(?:[/?#:][^\s<>\"']*)?", re.IGNORECASE),
+    re.compile(
+        r"(?<![\w.])(?:[\w-]+\.)+(?:xn--[a-z0-9-]{2,59}|[^\W\d_]{2,24})(?:[/?#:][^\s<>\"']*)?",
+        re.IGNORECASE,
+    ),
     re.compile(r"(?<![\w@])@[\w.]{2,}"),
     re.compile(r"(?<!\w)[a-z]{2}\d{2}(?:[ ]?[a-z0-9]{2,4}){3,8}(?!\w)", re.IGNORECASE),
-    re.compile(r"(?<![\w.])\+?\d(?:[ ().,/-]?\d){5,}"),
+    _LONG_NUMBER,
 )
 """A link, a mail address, a host, a handle, an account (IBAN), a number of six digits and more."""
+_WIDE_DOT: Final = re.compile(r"(?<=[a-z0-9])[\u3002\uff61](?=[a-z0-9])", re.IGNORECASE)
+"""Stands for a dot in the name of a host."""
 _ENDINGS: Final = """
     c cfg conf css csv doc docx gif go h htm html ics ini java jpeg jpg js json log md odt pdf png
     ppt pptx py rs rtf sh sql svg toml ts txt xls xlsx xml yaml yml zip
     """
-_FILE_ENDINGS: Final = frozenset(_ENDINGS.split())
+_FILE: Final = re.compile(rf"(?!www\.)[\w.-]+\.(?:{'|'.join(_ENDINGS.split())})", re.IGNORECASE)
+"""The bare name of a file. A link or an address that ends like one is no file."""
 _INSTANT: Final = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
 )
-_DATE: Final = re.compile(_INSTANT.pattern + r"|(?<![\d.])\d{1,2}[./-]\d{1,2}[./-]\d{2,4}(?![\d.])")
+_MONTH_DAY: Final = r"(?:0?[1-9]|1[0-2])[./-](?:0?[1-9]|[12]\d|3[01])"
+_DAY_MONTH: Final = r"(?:0?[1-9]|[12]\d|3[01])[./-](?:0?[1-9]|1[0-2])"
+_TIME: Final = r"(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
+_DATE: Final = re.compile(
+    rf"(?<![\w.])(?:(?:19|20)\d\d-{_MONTH_DAY}{_TIME}"
+    rf"|(?:{_DAY_MONTH}|{_MONTH_DAY})[./-](?:(?:19|20)\d\d|\d\d))(?![\d-]|\.\w)"
+)
+"""Digits that are no number: only those that can be a day, or an account would pass as one."""
 
 Fault = Literal["unnamed", "unknown", "worded", "carries", "other", "aimless", "much"]
 
@@ -170,11 +184,13 @@ def judge(
     for one in content:
         marks = list(_carried(one, said, book))
         found += [Foreign(path=one.path, value=_cut(mark), fault="carries") for mark in marks]
-    if not found and not (named or booked or spoken):
+    chosen_by_them = [*named, *(one for one in spoken if _is_said(one, said))]
+    if not found and not (chosen_by_them or booked):
         found += [Foreign(path="", value="", fault="aimless")]
     theirs = (*named, *spoken, *worded)
     others = [_foreign(one, "other") for one in (*who, *which, *content) if one not in theirs]
-    is_own = bool(who or which or content) and not others
+    texts = [one for one in worded if isinstance(one.value, str)]
+    is_own = bool(chosen_by_them or texts) and not others
     return Judgement(foreign=tuple(found), others=tuple(others), is_own=is_own)
 
 
@@ -218,16 +234,18 @@ def _carried(part: Argument, said: OwnWords, book: Book) -> Iterator[str]:
     text = str(part.value)
     if _hidden(text):
         yield "hidden characters"
-    text = _DATE.sub(" ", unicodedata.normalize("NFKC", text))
-    seen: set[str] = set()
-    for mark in (
-        match.group().rstrip(".,;:!?)") for form in _MARKS for match in form.finditer(text)
-    ):
-        if any(mark in one for one in seen) or mark.rpartition(".")[2] in _FILE_ENDINGS:
-            continue
-        seen.add(mark)
-        if not (said.has(mark) or book.has(mark)):
-            yield mark
+    text = _WIDE_DOT.sub(".", unicodedata.normalize("NFKC", text))
+    undated = _DATE.sub(lambda date: " " * len(date.group()), text)
+    seen: list[tuple[int, int]] = []
+    for form in _MARKS:
+        for match in form.finditer(undated if form is _LONG_NUMBER else text):
+            mark, start = match.group().rstrip(".,;:!?)"), match.start()
+            end = start + len(mark)
+            if any(a <= start and end <= b for a, b in seen) or _FILE.fullmatch(mark):
+                continue
+            seen.append((start, end))
+            if not (said.has(mark) or book.has(mark)):
+                yield mark
 
 
 def fields_of(structured: object) -> tuple[str, ...]:
