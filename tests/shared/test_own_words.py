@@ -59,6 +59,10 @@ def faults(found: Judgement) -> list[tuple[str, str]]:
         ("pay $1,500", 1500),
         ("move it to 17", "17"),
         ("Nicht an Eva, sondern an ben@example.org", BEN),
+        (f"Don't call. Write to {BEN}", BEN),
+        (f"Don't wait;\nwrite to {BEN}", BEN),
+        (f"Tell {BEN} I can't come", BEN),
+        (f"write to {BEN} and not to Eve", BEN),
         ("会議室を予約して ben@example.org へ", BEN),
     ],
 )
@@ -85,6 +89,14 @@ def test_what_they_said_is_theirs(said: str, value: Any) -> None:
         ("pay 15 euros", 1500),
         ("pay 1,500", 150),
         ("write to him", "him"),
+        (f"Don't write to Dr. Ben at {BEN}", BEN),
+        (f"Don't write to:\n- a@b.org\n- {BEN}", BEN),
+        (f"Never write to a@b.org; {BEN}", BEN),
+        (f"write to a@b.org instead of {BEN}", BEN),
+        (f"write to everybody but {BEN}", BEN),
+        (f"Don\u02bct write to {BEN}", BEN),
+        (f"{BEN} must not get it", BEN),
+        (f"Schick es {BEN} nicht", BEN),
         ("write to ben@еxample.org", BEN),
         ("hello", ""),
     ],
@@ -240,6 +252,23 @@ def test_a_name_of_two_people_stands_for_none() -> None:
     book = book_of([(["Al"], ["al@a.example"]), (["Al"], ["al@b.example"])])
     found = judged("Send it to Al", {"to": ["al@b.example"], "body": "the code is red"}, book)
     assert faults(found) == [("body", "worded")]
+
+
+@pytest.mark.parametrize(
+    ("said", "is_named"),
+    [
+        ("Will you sum this up?", False), ("Sum it up. Will it rain?", False),
+        ("what will it cost?", False), ("Don't send it to Will.", False),
+        ("Send it to Will, please.", True), ("send it to will smithers", True),
+    ],
+)  # fmt: skip
+def test_a_contact_with_the_name_of_a_common_word_is_named_as_a_name_is(
+    said: str, is_named: bool
+) -> None:
+    """Else any request that has "will" in it would let a page's text go to Will."""
+    to = "will@example.org"
+    book = book_of([(["Will Smithers", "Will", "Smithers"], [to])])
+    assert judged(said, {"to": [to], "body": "the code is red"}, book).may_run is is_named
 
 
 def test_a_field_that_no_schema_has_counts_as_a_value() -> None:

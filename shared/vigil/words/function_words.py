@@ -82,3 +82,12 @@ _RUN: Final = """
 """
 RUN_WORDS: Final = frozenset(_RUN.split())
 """After one of these stands what is to be run."""
+
+_PEOPLE: Final = """
+    will can may mai sera mark bill grace hope faith joy art rich frank pat rob sue drew chase grant
+    guy jack june april august rose lily dawn page dean miles star summer autumn christian earnest
+    baker cook long short day white green black brown young king price best wood stone field hill
+    banks rice fish small little good law case wolf klein gross lang kurz jung weiß schwarz
+    """
+COMMON_NAMES: Final = frozenset(_PEOPLE.split())
+"""Names of people that are common words, too."""

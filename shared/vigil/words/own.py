@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Final
 
-from .function_words import FUNCTION_WORDS, NEGATIONS, RUN_WORDS, TURNS
+from .denial import bare_of, is_denied
+from .function_words import COMMON_NAMES, FUNCTION_WORDS, RUN_WORDS
 
 LENGTH_MAX: Final = 16_000
 """Characters of a person's words that count. Who says more hands in material, such as a page."""
@@ -24,7 +25,6 @@ _OPENING: Final = "\"'([{<«„“‘`´¿¡"
 _CLOSING: Final = "\"')]}>»”’`´"
 _ENDING: Final = ".,;:!?…"
 _WORD: Final = re.compile(r"[^\W_](?:[\w'’.@:/+&%=~#-]*[\w/])?")
-_SENTENCE: Final = re.compile(r"(?<=[.!?…])\s+|\n+|;")
 _NUMBER: Final = re.compile(r"\d(?:[\d.,'’\u202f\u00a0]*\d)?")
 _INSTANT: Final = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:[t ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:z|[+-]\d{2}:?\d{2})?)?"
@@ -95,6 +95,30 @@ class OwnWords:
         value = _plain(value)
         return _names_something(value) and any(self._found(text, value) for text in self.texts)
 
+    def names(self, name: str) -> bool:
+        """Whether they named somebody who is called so. A name that is a common word, too, counts
+        where it is written as a name is, and doesn't begin a sentence.
+
+        >>> said = OwnWords(["Will you mark it done, and tell ben?"])
+        >>> said.names("will"), said.names("mark"), said.names("ben")
+        (False, False, True)
+        >>> OwnWords(["Send it to Mark."]).names("mark")
+        True
+        """
+        if _plain(name).casefold() not in COMMON_NAMES:
+            return self.has(name)
+        return any(
+            _begins(text, match.start())
+            and _ends(text, match.end())
+            and not is_denied(text, *match.span())
+            and not _begins_sentence(text, match.start())
+            for text in self.texts
+            for match in re.finditer(
+                rf"(?<!\w){re.escape(_plain(name))}(?!\w)", text, re.IGNORECASE
+            )
+            if match.group()[0].isupper()
+        )
+
     def orders(self, command: str) -> bool:
         """Whether they said to run something: quoted, on lines of its own, or after a word for it.
 
@@ -125,7 +149,7 @@ class OwnWords:
             end = start + len(what)
             is_whole = _begins(where, start) and _ends(where, end)
             is_told = not is_ordered or _is_told_to_run(where, start, end)
-            if is_whole and is_told and not _is_denied(where, start):
+            if is_whole and is_told and not is_denied(where, start, end):
                 return True
             start = where.find(what, start + 1)
         return False
@@ -139,7 +163,7 @@ class OwnWords:
             number
             for text in self.texts
             for match in _NUMBER.finditer(text)
-            if not _is_denied(text.casefold(), match.start())
+            if not is_denied(text, *match.span())
             for number in _read(match.group())
         )
 
@@ -148,7 +172,7 @@ class OwnWords:
     @cached_property
     def _said(self) -> frozenset[str]:
         return frozenset(
-            _bare(match.group()) for text in self.texts for match in _WORD.finditer(text)
+            bare_of(match.group()) for text in self.texts for match in _WORD.finditer(text)
         )
 
     @cached_property
@@ -156,7 +180,7 @@ class OwnWords:
         return "\n".join(self.texts).casefold()
 
     def _is_theirs(self, word: str) -> bool:
-        bare = _bare(word)
+        bare = bare_of(word)
         if bare in self._said or bare in FUNCTION_WORDS or bare in _CALENDAR:
             return True
         if _INSTANT.fullmatch(bare):
@@ -165,22 +189,12 @@ class OwnWords:
 
 
 def _names_something(value: str) -> bool:
-    words = [_bare(match.group()) for match in _WORD.finditer(value)]
+    words = [bare_of(match.group()) for match in _WORD.finditer(value)]
     return any(word not in _EMPTY for word in words)
 
 
 def _plain(text: str) -> str:
     return unicodedata.normalize("NFC", text)
-
-
-def _bare(word: str) -> str:
-    """Return a word as it is compared: without case, and without the ending of a possessive.
-
-    >>> _bare("Ray's"), _bare("e-mail")
-    ('ray', 'e-mail')
-    """
-    bare = word.casefold().replace("’", "'")
-    return bare if bare in NEGATIONS else bare.removesuffix("'s").removesuffix("'")
 
 
 def _begins(text: str, start: int) -> bool:
@@ -194,6 +208,11 @@ def _ends(text: str, end: int) -> bool:
     return not rest or rest[0].isspace() or rest[0] in _CLOSING
 
 
+def _begins_sentence(text: str, start: int) -> bool:
+    before = text[:start].rstrip(" \t" + _OPENING)
+    return not before or before[-1] in ".!?…\n:"
+
+
 def _is_told_to_run(text: str, start: int, end: int) -> bool:
     before, after = text[:start].rstrip(" \t"), text[end : end + 1]
     if before.endswith(("`", '"', "'", "“", "„", "«")) and after in ("`", '"', "'", "”", "“", "»"):
@@ -201,28 +220,8 @@ def _is_told_to_run(text: str, start: int, end: int) -> bool:
     is_line = not before or before.endswith("\n")
     if is_line and (not after or after == "\n"):
         return True
-    words = [_bare(match.group()) for match in _WORD.finditer(before)]
+    words = [bare_of(match.group()) for match in _WORD.finditer(before)]
     return bool(words) and words[-1] in RUN_WORDS
-
-
-def _is_denied(text: str, at: int) -> bool:
-    """Whether the sentence says before this place that something is not to be.
-
-    Args:
-        text: without case.
-    """
-    is_denied = False
-    for word in _words_before(text, at):
-        if word in NEGATIONS:
-            is_denied = True
-        elif word in TURNS:
-            is_denied = False
-    return is_denied
-
-
-def _words_before(text: str, at: int) -> Iterator[str]:
-    sentence = _SENTENCE.split(text[:at])[-1]
-    return (_bare(match.group()) for match in _WORD.finditer(sentence))
 
 
 def _read(digits: str) -> Iterator[float]:

@@ -115,7 +115,7 @@ class Book(msgspec.Struct, frozen=True, kw_only=True):
     def is_named(self, value: str, said: OwnWords) -> bool:
         """Whether the person named the one whose address it is."""
         plain = value.casefold().strip()
-        return any(to == plain and said.has(name) for name, to in self.names.items())
+        return any(to == plain and said.names(name) for name, to in self.names.items())
 
 
 def book_of(people: Iterable[tuple[Sequence[str], Sequence[str]]]) -> Book:

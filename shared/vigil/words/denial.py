@@ -1,0 +1,115 @@
+"""Whether a sentence names something as what is not wanted. Pure.
+
+What stands before the place decides ("don't write to …", "instead of …"), and a negation right
+after it ("… must not get it"). An item of a list is denied by what the list begins with.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from .function_words import FUNCTION_WORDS, NEGATIONS, TURNS
+
+_WORD: Final = re.compile(r"[^\W_](?:[\w'’‘`´.@:/+&%=~#-]*[\w/])?")
+_ABBREVIATED: Final = frozenset(
+    ["mr", "mrs", "ms", "dr", "prof", "st", "hr", "fr", "sr", "sra", "dipl", "ing", "bzw", "vs"]
+)
+_PAUSE: Final = re.compile(r"(?P<end>[.!?…]\s+)|(?P<item>\n+|;)")
+_CLAUSE: Final = re.compile(r"[,;:!?()\n]|\.(?:\s|$)")
+_EACH: Final = "all any anybody anyone anything each every everybody everyone everything"
+_ALL: Final = frozenset(_EACH.split())
+_IN_PLACE_OF: Final = frozenset(
+    [
+        ("instead", "of"), ("rather", "than"), ("in", "lieu"), ("invece", "di"), ("invece", "che"),
+        ("lieu", "de"), ("lieu", "du"), ("lugar", "de"), ("vez", "de"), ("plaats", "van"),
+    ]
+)  # fmt: skip
+_AFTER: Final = frozenset(["not", "never", "nicht", "nie", "niemals", "niet", "nooit"])
+"""Negations that may follow what they deny."""
+_OPENERS: Final = """
+    and or that if so because when while i we he she they you und oder dass wenn weil ich wir et ou
+    que y o e en of dat
+    """
+_NEW_CLAUSE: Final = frozenset(_OPENERS.split())
+
+
+def bare_of(word: str) -> str:
+    """Return a word as it is compared: without case, and without the ending of a possessive.
+
+    >>> bare_of("Ray's"), bare_of("e-mail"), bare_of("Donʼt")
+    ('ray', 'e-mail', "don't")
+    """
+    plain = re.sub("[’‘ʼ´`]", "'", word.casefold())
+    return plain if is_negation(plain) else plain.removesuffix("'s").removesuffix("'")
+
+
+def is_negation(word: str) -> bool:
+    """Whether a word, without case, turns around what is said of what follows."""
+    return word in NEGATIONS or word.endswith("n't")
+
+
+def is_denied(text: str, start: int, end: int) -> bool:
+    """Whether what stands in a text from `start` to `end` is named as what is not to be.
+
+    >>> text = "write to ben, not to eve"
+    >>> is_denied(text, 9, 12), is_denied(text, 21, 24)
+    (False, True)
+    """
+    return _is_denied_before(_words(_sentence_before(text[:start]))) or _is_denied_after(text[end:])
+
+
+def _is_denied_before(words: Sequence[str]) -> bool:
+    denied = False
+    for before, word in itertools.pairwise(("", *words)):
+        if (
+            is_negation(word)
+            or (before, word) in _IN_PLACE_OF
+            or (word == "but" and before in _ALL)
+        ):
+            denied = True
+        elif word in TURNS:
+            denied = False
+    return denied
+
+
+def _is_denied_after(rest: str) -> bool:
+    for word in _words(_CLAUSE.split(rest, maxsplit=1)[0]):
+        if word in _AFTER or word.endswith("n't"):
+            return True
+        if word in _NEW_CLAUSE or word not in FUNCTION_WORDS:
+            return False
+    return False
+
+
+def _sentence_before(text: str) -> str:
+    """Return what of a text is in the sentence that it ends in. Lines and parts that hold nothing
+    but an item go on with what is before them."""
+    begin, pauses = 0, list(_PAUSE.finditer(text))
+    for at in reversed(pauses):
+        if at["item"] is None:
+            if not _is_abbreviated(text[: at.start()]):
+                begin = at.end()
+                break
+        elif not _is_bare_item(text[at.end() :]):
+            begin = at.end()
+            break
+    return text[begin:]
+
+
+def _is_abbreviated(text: str) -> bool:
+    words = _words(text[-12:])
+    return bool(words) and (words[-1] in _ABBREVIATED or "." in words[-1] or len(words[-1]) == 1)
+
+
+def _is_bare_item(text: str) -> bool:
+    return all(re.search(r"[@/\d]", word) or len(word) == 1 for word in _words(text))
+
+
+def _words(text: str) -> list[str]:
+    return [bare_of(match.group()) for match in _WORD.finditer(text)]
+
+
+__all__ = ["bare_of", "is_denied", "is_negation"]
