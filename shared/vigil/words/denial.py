@@ -21,12 +21,11 @@ _PAUSE: Final = re.compile(r"(?P<end>[.!?…]\s+)|(?P<item>\n+|;)")
 _CLAUSE: Final = re.compile(r"[,;:!?()\n]|\.(?:\s|$)")
 _EACH: Final = "all any anybody anyone anything each every everybody everyone everything"
 _ALL: Final = frozenset(_EACH.split())
-_IN_PLACE_OF: Final = frozenset(
-    [
-        ("instead", "of"), ("rather", "than"), ("in", "lieu"), ("invece", "di"), ("invece", "che"),
-        ("lieu", "de"), ("lieu", "du"), ("lugar", "de"), ("vez", "de"), ("plaats", "van"),
-    ]
-)  # fmt: skip
+_PHRASES: Final = """
+    instead of, rather than, in lieu, invece di, invece che, lieu de, lieu du, lugar de, vez de,
+    plaats van
+    """
+_IN_PLACE_OF: Final = frozenset(tuple(phrase.split()) for phrase in _PHRASES.split(","))
 _AFTER: Final = frozenset(["not", "never", "nicht", "nie", "niemals", "niet", "nooit"])
 """Negations that may follow what they deny."""
 _OPENERS: Final = """
