@@ -358,3 +358,30 @@ def test_what_the_schema_has_anyway_is_nobodys_choice() -> None:
     assert part.is_default
     (part,) = aims.parts({"action": "remove"}, {}, schema)
     assert not part.is_default
+
+
+@pytest.mark.parametrize(
+    ("said", "is_theirs"),
+    [
+        ("write to ben2000@example.org", False),
+        ("look at https://a.example/2000 again", False),
+        ("pay invoice INV-2000", False),
+        ("pay 2000 to Ben", True),
+        ("pay €2000, not more", True),
+        ("pay EUR2,000.00", True),
+        ("close #2000", True),
+        ("merge the one with limit=2000", True),
+        ("zahle 2.000€", True),
+        ("2000円を払って", True),
+    ],
+)
+def test_digits_of_a_name_or_a_link_are_no_number(said: str, *, is_theirs: bool) -> None:
+    """F-6: an amount that stands in an address only, the person never gave."""
+    assert OwnWords([said]).has(2000) is is_theirs
+
+
+def test_a_word_is_whole_with_the_marks_on_its_letters() -> None:
+    """F-6: pieces of a person's words make no other words theirs."""
+    said = OwnWords(["कल की बैठक का नोट रवि को भेजो।"])
+    assert said.covers("रवि को बैठक का नोट")
+    assert said.foreign_words("किताब बेचो") == ("किताब", "बेचो")

@@ -13,7 +13,10 @@ from typing import Final
 
 from .function_words import FUNCTION_WORDS, NEGATIONS, TURNS
 
-_WORD: Final = re.compile(r"[^\W_](?:[\w'’‘`´.@:/+&%=~#-]*[\w/])?")
+MARKS: Final = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
+"""What stands on a letter in Hebrew, Arabic and the scripts of India: a part of the word, which
+``\\w`` doesn't take."""
+_WORD: Final = re.compile(rf"[^\W_](?:[\w{MARKS}'’‘`´.@:/+&%=~#-]*[\w{MARKS}/])?")
 _ABBREVIATED: Final = frozenset(
     ["mr", "mrs", "ms", "dr", "prof", "st", "hr", "fr", "sr", "sra", "dipl", "ing", "bzw", "vs"]
 )

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Final
 
-from .denial import bare_of, is_denied
+from .denial import MARKS, bare_of, is_denied
 from .function_words import COMMON_NAMES, FUNCTION_WORDS, RUN_WORDS
 
 LENGTH_MAX: Final = 16_000
@@ -24,8 +24,12 @@ KEPT_MAX: Final = 2 * LENGTH_MAX
 _OPENING: Final = "\"'([{<«„“‘`´¿¡"
 _CLOSING: Final = "\"')]}>»”’`´"
 _ENDING: Final = ".,;:!?…"
-_WORD: Final = re.compile(r"[^\W_](?:[\w'’.@:/+&%=~#-]*[\w/])?")
+_WORD: Final = re.compile(rf"[^\W_](?:[\w{MARKS}'’.@:/+&%=~#-]*[\w{MARKS}/])?")
 _NUMBER: Final = re.compile(r"\d(?:[\d.,'’\u202f\u00a0]*\d)?")
+_BEFORE: Final = re.compile(r"\S+$")
+_AFTER: Final = re.compile(r"\S+")
+_MARKED_NUMBER: Final = re.compile(r"[A-Z]{1,3}|[^\W\d_]+[:=]|\S*#")
+"""What may stand right before a number: a currency, the name of what it says, the mark of one."""
 _INSTANT: Final = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:[t ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:z|[+-]\d{2}:?\d{2})?)?"
     r"|\d{1,2}:\d{2}(?::\d{2})?(?:z|[+-]\d{2}:?\d{2})?"
@@ -163,7 +167,7 @@ class OwnWords:
             number
             for text in self.texts
             for match in _NUMBER.finditer(text)
-            if not is_denied(text, *match.span())
+            if _is_number(text, *match.span()) and not is_denied(text, *match.span())
             for number in _read(match.group())
         )
 
@@ -222,6 +226,21 @@ def _is_told_to_run(text: str, start: int, end: int) -> bool:
         return True
     words = [bare_of(match.group()) for match in _WORD.finditer(before)]
     return bool(words) and words[-1] in RUN_WORDS
+
+
+def _is_number(text: str, start: int, end: int) -> bool:
+    """Whether digits are a number, and no part of a name, an address, a link or a code.
+
+    >>> [_is_number(text, text.index("20"), text.index("20") + 2) for text in
+    ... ("ben20@example.org", "INV-20", "https://a.example/20", "EUR20", "#20", "limit=20", "20km")]
+    [False, False, False, True, True, True, True]
+    """
+    before, after = _BEFORE.search(text[:start]), _AFTER.match(text[end:])
+    head = before.group().lstrip(_OPENING) if before else ""
+    is_in_name = any(char.upper() != char.lower() for char in head)
+    return "@" not in (after.group() if after else "") and (
+        not is_in_name or bool(_MARKED_NUMBER.fullmatch(head))
+    )
 
 
 def _read(digits: str) -> Iterator[float]:
