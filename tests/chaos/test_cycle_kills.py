@@ -40,7 +40,7 @@ PLAN: Final = {
     "cortex": ("cortex.commit.before", "cortex.commit.after") * 7
     + ("cortex.model.after_call",) * 3,
     "executor": ("executor.turn.received", "executor.slot.ended"),
-    "memory": ("memory.save.before", "memory.save.after"),
+    "memory": (),
 }
 PASSAGES: Final = {"cortex.commit.before": 2, "cortex.commit.after": 2}
 """Whoever goes on first commits that it does: a step that kills five in a row is given up."""
