@@ -15,9 +15,7 @@ import contextlib
 import re
 import ssl
 import zlib
-from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Final
 
@@ -27,9 +25,9 @@ import msgspec
 from vigil.contracts import Address, Grant
 from vigil.contracts.arguments import Arguments
 from vigil.grants import address
-from vigil.net import readable
 from vigil.net.client import FAILURES, guarded_client, why_failed
 from vigil.net.guard import GuardedTransport, Resolve
+from vigil.net.page_text import text_of_page
 from vigil.net.ssrf import URL_LENGTH_MAX, RequestRefused, Rules, target_of
 from vigil.texts import excerpt
 
@@ -341,22 +339,8 @@ def _piece(text: str, offset: int, bytes_max: int) -> str:
 
 async def readable_of(html: str, url: str, *, is_xml: bool = False) -> str:
     """Return what a reader would see of a page; if that can't be told in time, that."""
-    process = await asyncio.create_subprocess_exec(
-        str(python()), "-I", "-S", str(Path(readable.__file__)), *["--xml"] * is_xml,
-        stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env={}, start_new_session=True,
-    )  # fmt: skip
-    try:
-        async with asyncio.timeout(READ_S):
-            text, _ = await process.communicate(f"{url}\n{html}".encode("utf-8", "replace"))
-        if process.returncode == 0:
-            return text.decode("utf-8", "replace")
-    except (TimeoutError, OSError):
-        pass
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    return NOT_READ
+    text = await text_of_page(html, url, python(), READ_S, is_xml=is_xml)
+    return NOT_READ if text is None else text
 
 
 @tool(

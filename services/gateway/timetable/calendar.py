@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Final
@@ -14,6 +14,7 @@ from icalendar import Calendar, Event, Timezone, TimezoneDaylight, TimezoneStand
 from vigil.contracts import TimetableRow
 from vigil.contracts.board import AfterSchedule, CronWork, Ledger
 from vigil.timetable.recurrence import Recurrence, recurrence_of
+from vigil.zones.wall import changes
 
 EVENTS_MAX: Final = 2_000
 """Of rows that no rule describes, all together."""
@@ -83,7 +84,7 @@ def zone_of(zone: ZoneInfo, now: datetime) -> Timezone:
     shown.add("tzid", zone.key)
     since = datetime(now.year - 1, 1, 1, tzinfo=UTC)
     until = since.replace(year=now.year + ZONE_YEARS)
-    for at in (since, *_changes(zone, since, until)):
+    for at in (since, *changes(zone, since, until)):
         after = at.astimezone(zone)
         before = (at - timedelta(seconds=at != since)).astimezone(zone)
         offset = before.utcoffset() or timedelta()
@@ -94,20 +95,6 @@ def zone_of(zone: ZoneInfo, now: datetime) -> Timezone:
         part.add("tzname", after.tzname() or "")
         shown.add_component(part)
     return shown
-
-
-def _changes(zone: ZoneInfo, since: datetime, until: datetime) -> Iterator[datetime]:
-    """Yield when the clocks of a zone change (aware UTC)."""
-    at, day = since, timedelta(days=1)
-    while at < until:
-        if at.astimezone(zone).utcoffset() != (at + day).astimezone(zone).utcoffset():
-            low, high = at, at + day
-            while high - low > timedelta(seconds=1):
-                middle = low + timedelta(seconds=(high - low) // timedelta(seconds=2))
-                is_before = middle.astimezone(zone).utcoffset() == at.astimezone(zone).utcoffset()
-                low, high = (middle, high) if is_before else (low, middle)
-            yield high
-        at += day
 
 
 def _events(row: TimetableRow, found: Recurrence, now: datetime) -> Iterable[Event]:

@@ -17,6 +17,7 @@ from cronsim import CronSim, CronSimError
 
 from ..contracts import TimetableRow
 from ..contracts.board import ChosenSchedule, CronSchedule, EverySchedule, Ledger
+from ..zones.wall import changes
 from .instants.fields import split
 from .instants.once import zone_of
 from .schedule import NEW, is_active, upcoming
@@ -298,8 +299,7 @@ def _spans(drafts: list[_Draft], since: datetime, until: datetime) -> list[_Span
         return [(since, until)]
     span = timedelta(days=COMPARED_DAYS)
     found = [(since, min(since + span, until))]
-    changes = _changes(drafts[0].zone, since, until)
-    for change in changes:
+    for change in changes(drafts[0].zone, since, until):
         start, end = max(change - span / 2, found[-1][1]), min(change + span / 2, until)
         if start < end:
             found.append((start, end))
@@ -308,17 +308,6 @@ def _spans(drafts: list[_Draft], since: datetime, until: datetime) -> list[_Span
 
 def _keeps_minutes(zone: tzinfo, now: datetime) -> bool:
     """Whether its clocks change by whole hours: by Lord Howe's, hourly is another minute then."""
-    year = (now, *_changes(zone, now, now + timedelta(days=366)))
+    year = (now, *changes(zone, now, now + timedelta(days=366)))
     offsets = (at.astimezone(zone).utcoffset() or timedelta() for at in year)
     return len({offset % timedelta(hours=1) for offset in offsets}) == 1
-
-
-def _changes(zone: tzinfo, since: datetime, until: datetime) -> Iterator[datetime]:
-    """Yield, to a day, when the clocks of a zone change."""
-    day, before = since, since.astimezone(zone).utcoffset()
-    while day < until:
-        day += timedelta(days=1)
-        offset = day.astimezone(zone).utcoffset()
-        if offset != before:
-            yield day
-        before = offset

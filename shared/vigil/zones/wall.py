@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 
@@ -40,3 +41,30 @@ def instant_of(wall: datetime, zone: ZoneInfo) -> datetime:
         return (first + timedelta(seconds=after_s)).astimezone(zone).utcoffset() != before
 
     return first + timedelta(seconds=bisect_left(seconds, True, key=has_changed))
+
+
+def changes(zone: tzinfo, since: datetime, until: datetime) -> Iterator[datetime]:
+    """Yield when the clocks of a zone change, to the second (aware UTC).
+
+    Those that change, and back, within a day are passed over: none did.
+
+    >>> from vigil.zones.database import zone_named
+    >>> year = datetime(2026, 1, 1, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC)
+    >>> [str(at) for at in changes(zone_named("Europe/Berlin"), *year)]
+    ['2026-03-29 01:00:00+00:00', '2026-10-25 01:00:00+00:00']
+
+    Args:
+        since: aware UTC.
+        until: aware UTC.
+    """
+    day, before = since, since.astimezone(zone).utcoffset()
+    while day < until:
+        offset = (day + timedelta(days=1)).astimezone(zone).utcoffset()
+        if offset != before:
+            low, high = day, day + timedelta(days=1)
+            while high - low > timedelta(seconds=1):
+                middle = low + timedelta(seconds=(high - low) // timedelta(seconds=2))
+                is_before = middle.astimezone(zone).utcoffset() == before
+                low, high = (middle, high) if is_before else (low, middle)
+            yield high
+        day, before = day + timedelta(days=1), offset

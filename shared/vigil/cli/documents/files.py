@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Final
 
 from vigil.errors import InvalidInput
-from vigil.net import readable
+from vigil.net.page_text import text_of_page
 
 TEXTS: Final = frozenset({".txt", ".md", ".markdown"})
 PAGES: Final = frozenset({".html", ".htm"})
 BYTES_MAX: Final = 8 * 1024 * 1024
+READ_S: Final = 60.0
+"""For a page; some are made to hold a parser up."""
 
 
 def files_in(path: Path) -> Iterator[Path]:
@@ -42,15 +44,9 @@ def text_of(path: Path, data: bytes) -> str:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInput(path.name, "is no text in UTF-8") from error
-    return asyncio.run(_of_page(path, text)) if kind in PAGES else text
-
-
-async def _of_page(path: Path, html: str) -> str:
-    """Convert a page in a process of its own: some are made to hold a parser up."""
-    program = (sys.executable, "-I", "-S", readable.__file__)
-    pipe = asyncio.subprocess.PIPE
-    converter = await asyncio.create_subprocess_exec(*program, stdin=pipe, stdout=pipe, stderr=pipe)
-    text, _ = await converter.communicate(f"\n{html}".encode())
-    if converter.returncode:  # it has so much time and memory
+    if kind not in PAGES:
+        return text
+    shown = asyncio.run(text_of_page(text, "", sys.executable, READ_S))
+    if shown is None:
         raise InvalidInput(path.name, "can't be converted to text")
-    return text.decode("utf-8", "replace")
+    return shown
