@@ -7,17 +7,16 @@ every wire: `answers`, `failures`, `parameters`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from vigil.settings.models import server_of
 
-from ..thought.model import SPOILED, ModelAnswer, ModelError, ModelRequest
+from ..thought.model import ModelAnswer, ModelError, ModelRequest
 from . import answers
-from .failures import AskedModel, ServerWords, attempted, error_of, failure, was_dropped
-from .inbound.calls import unread
+from .failures import AskedModel, ServerWords, answered, error_of, failure, was_dropped
 from .inbound.message import GatheredMessage
 from .inbound.silence import CallTimeout
 from .messages import SCHEMA, body_of, refused
@@ -64,14 +63,10 @@ class AnthropicModel:
         """Answer once. Raises: ModelError: for everything but being cancelled."""
         import anthropic
 
-        waiting = CallTimeout(request)
-        call = self._answer(request, waiting, on_text)
-        try:
-            return await attempted(anthropic, call, waiting, self._read)
-        except ModelError as error:
-            if error.kind != SPOILED or not request.tools:
-                raise
-            return unread(request, self._name, error.reason)
+        def ask(waiting: CallTimeout) -> Awaitable[ModelAnswer]:
+            return self._answer(request, waiting, on_text)
+
+        return await answered(anthropic, request, ask, self._read, self._name)
 
     async def close(self) -> None:
         await self._client.close()

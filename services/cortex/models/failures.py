@@ -15,9 +15,10 @@ import structlog
 
 from vigil.observe.logs import mask
 
-from ..thought.model import REDIRECTED, SPOILED, TOO_LONG, ModelAnswer, ModelError
+from ..thought.model import REDIRECTED, SPOILED, TOO_LONG, ModelAnswer, ModelError, ModelRequest
 from .answers import mend
 from .inbound import overlong
+from .inbound.calls import unread
 from .inbound.silence import CallTimeout
 
 log = structlog.get_logger("vigil.cortex")
@@ -61,6 +62,31 @@ class ServerWords(NamedTuple):
     headers: Any
     more: Mapping[str, Any] = {}
     """The error as data, if it is that."""
+
+
+async def answered(
+    sdk: Any,
+    request: ModelRequest,
+    ask: Callable[[CallTimeout], Awaitable[ModelAnswer]],
+    read: Callable[[Any], ModelError],
+    model: str,
+) -> ModelAnswer:
+    """Ask, and wait for it as long as the request has it. Of a call of a tool that its own server
+    couldn't read the model is told, as of one that came here.
+
+    Args:
+        sdk: as of `attempted`, and so is `read`.
+
+    Raises:
+        ModelError: for everything but being cancelled.
+    """
+    waiting = CallTimeout(request)
+    try:
+        return await attempted(sdk, ask(waiting), waiting, read)
+    except ModelError as error:
+        if error.kind != SPOILED or not request.tools:
+            raise
+        return unread(request, model, error.reason)
 
 
 async def attempted(

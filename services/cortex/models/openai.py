@@ -6,18 +6,17 @@ Ollama, vLLM and llama.cpp do, each a little differently: what a server doesn't 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import msgspec
 
 from vigil.settings.models import server_of
 
-from ..thought.model import SPOILED, ModelAnswer, ModelError, ModelRequest
+from ..thought.model import ModelAnswer, ModelError, ModelRequest
 from . import answers
 from .chat import SCHEMA, Gathered, body_of, refused
-from .failures import AskedModel, ServerWords, attempted, error_of, failure, was_dropped
-from .inbound.calls import unread
+from .failures import AskedModel, ServerWords, answered, error_of, failure, was_dropped
 from .inbound.silence import CallTimeout
 from .parameters import READ_STATUSES, learned
 
@@ -62,14 +61,10 @@ class OpenAIModel:
         """Answer once. Raises: ModelError: for everything but being cancelled."""
         import openai
 
-        waiting = CallTimeout(request)
-        call = self._answer(request, waiting, on_text)
-        try:
-            return await attempted(openai, call, waiting, self._read)
-        except ModelError as error:
-            if error.kind != SPOILED or not request.tools:
-                raise
-            return unread(request, self._name, error.reason)
+        def ask(waiting: CallTimeout) -> Awaitable[ModelAnswer]:
+            return self._answer(request, waiting, on_text)
+
+        return await answered(openai, request, ask, self._read, self._name)
 
     async def close(self) -> None:
         await self._client.close()

@@ -54,18 +54,14 @@ class Inherited(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def closed(self) -> Inherited:
         """The same with each letter closed."""
-        is_closed = self.summary is not None and self.is_summary_tainted
-        return Inherited(
-            chunks=closed(self.chunks),
-            whole=self.chunks,
-            summary=closed_summary(self.summary) if is_closed else self.summary,
-        )
+        summary = self.summary
+        if summary is not None and self.is_summary_tainted:
+            summary = closed_summary(summary)
+        return Inherited(chunks=closed(self.chunks), whole=self.chunks, summary=summary)
 
 
-def closed_summary(summary: Row | None) -> Row | None:
+def closed_summary(summary: Row) -> Row:
     """Return the row that stands for a summary which outside content had a part in."""
-    if summary is None:
-        return None
     return msgspec.structs.replace(summary, blocks=(TextBlock(text=CLOSED),))
 
 
@@ -131,13 +127,13 @@ class History:
             turn_seq: stream sequence of the turn that made this one a fork; None: its rows are no
                 part of the history any more, and of what was known the summary alone is.
         """
-        if known.summary is not None:
-            known = msgspec.structs.replace(known.closed, chunks=known.chunks)
-            self._summary, self.summary = known.summary, known.summary_text
+        shown = known.closed
+        if shown.summary is not None:
+            self._summary, self.summary = shown.summary, shown.summary_text
         if turn_seq is None or not known.chunks:
             return
         self._forked = known.chunks
-        rows = tuple(row for chunk in closed(known.chunks) for row in chunk.rows)
+        rows = tuple(row for chunk in shown.chunks for row in chunk.rows)
         whole = Chunk(seq=turn_seq, rows=rows, tokens=tokens_of_rows(rows))
         self._keep([whole, *self._chunks])
 
@@ -236,13 +232,17 @@ class History:
     @property
     def _readable(self) -> Row | None:
         """The summary; one of an older version, which outside content had a part in, is closed."""
-        if self._summary is None or self._shown_summary == self.summary:
+        if self._summary is None or not self._is_summary_closed:
             return self._summary
         return closed_summary(self._summary)
 
     @property
     def _shown_summary(self) -> str:
-        return CLOSED if self._is_summary_tainted and self._opening.turn else self.summary
+        return CLOSED if self._is_summary_closed else self.summary
+
+    @property
+    def _is_summary_closed(self) -> bool:
+        return self._is_summary_tainted and self._opening.turn > 0
 
     @property
     def is_tainted(self) -> bool:
@@ -283,6 +283,6 @@ class History:
             whole=chunks[: plan.count],
             keep_from=chunks[plan.count].seq,
             summary=self._shown_summary,
-            is_summary_tainted=self._is_summary_tainted and not self._opening.turn,
+            is_summary_tainted=self._is_summary_tainted and not self._is_summary_closed,
             is_history_whole=length(chunks) < self._kept,
         )

@@ -77,13 +77,11 @@ async def _known(
         return NOTHING
     earlier = await _until(bus, parent, turn.state.history_from or last.seq, last.seq)
     taken_back = turn.state.taken_back
-    turns = [
-        (m.seq, None if (t := _readable(m)) is None else without_taken_back(t, taken_back))
-        for m in earlier
-    ]
-    known = [(seq, t) for seq, t in turns if t is not None and t.rows]
+    read = ((m.seq, _readable(m)) for m in earlier)
+    turns = [(seq, without_taken_back(t, taken_back)) for seq, t in read if t is not None]
+    known = [(seq, t) for seq, t in turns if t.rows]
     chunks = [chunk_of(seq, t) for seq, t in (*known, (last.seq, ending(turn)))]
-    unsaid = {id_ for _, t in (*turns, (last.seq, turn)) if t is not None for id_ in t.unsaid}
+    unsaid = {id_ for _, t in (*turns, (last.seq, turn)) for id_ in t.unsaid}
     summary = await _summary(bus, parent, turn)
     found = Inherited(
         chunks=tuple(chunk for chunk in without(chunks, unsaid) if chunk.rows),

@@ -228,7 +228,7 @@ class Thinker:
         usage = None if answer is None else answer.usage
         model = chosen.model.name if usage is None else usage.model
         self._counts.observe(metrics.MODEL_SECONDS, span.lasted_s, model, outcome)
-        for direction, tokens in zip(KINDS, kinds_of(usage) if usage else (), strict=False):
+        for direction, tokens in zip(KINDS, kinds_of(usage), strict=True) if usage else ():
             if tokens:
                 self._counts.count(metrics.MODEL_TOKENS, model, direction, by=tokens)
         if not self._tracer.is_on:
