@@ -7,13 +7,14 @@ planned since is void. The log keeps them; the transcript marks them as an older
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 import msgspec
 from fastapi import Depends, Request, Response
 
 from vigil.bus.bus import Bus, Message
-from vigil.contracts import Turn, UserMessage, decode_event, decode_turn
+from vigil.contracts import Turn, UserMessage, decode_event
 from vigil.contracts.events import Replaced
 from vigil.contracts.history import TakenBack
 from vigil.errors import InvalidInput
@@ -24,6 +25,7 @@ from ..http.decide import keyed_event_id
 from ..http.problem import Problem
 from ..http.routes import Caller, Json, Session, Shared, body_of
 from ..http.wire import Accepted, CursorValue, KeyedBy, RequestBody, SaidText
+from ..insight.shown import read_turn
 from ..sessions.counts import start_of_newest
 from ..sessions.messages import parent_of
 from .marks import taken_back_in
@@ -56,7 +58,8 @@ async def replace_message(
     seq, message = await _message_of(edge.bus, session, wanted.message)
     if message.payload.by not in ("", caller.user):
         raise Problem(403, f"{message.payload.by} said that", field="message")
-    by = await _taker(edge.bus, session, seq)
+    known = taken_back_in(await edge.bus.get_last(session.stream, session.turns))
+    by = next((one.by for one in known if one.said_from <= seq < one.by), 0)
     if by and wanted.idempotency_key is not None:
         event_id = keyed_event_id(caller.user, str(session), wanted.idempotency_key)
         _, taker = await _message_of(edge.bus, session, by)
@@ -64,7 +67,7 @@ async def replace_message(
             return Json(Accepted(event_id=event_id, seq=by), 202)
     if by:
         raise Problem(409, f"it was taken back already, by message {by}", field="message")
-    replaced = await _replaced(edge.bus, session, seq, message)
+    replaced = await _replaced(edge.bus, session, seq, message, known)
     accepted = await edge.intake.accept(
         caller.user,
         session,
@@ -98,31 +101,26 @@ async def _message_of(bus: Bus, session: SessionKey, seq: int | None) -> tuple[i
     return found.seq, event
 
 
-async def _known(bus: Bus, session: SessionKey) -> tuple[TakenBack, ...]:
-    return taken_back_in(await bus.get_last(session.stream, session.turns))
-
-
-async def _taker(bus: Bus, session: SessionKey, seq: int) -> int:
-    """Return the sequence of the message that took back another; 0: none did."""
-    known = await _known(bus, session)
-    return next((one.by for one in known if one.said_from <= seq < one.by), 0)
-
-
-async def _replaced(bus: Bus, session: SessionKey, seq: int, message: UserMessage) -> Replaced:
+async def _replaced(
+    bus: Bus, session: SessionKey, seq: int, message: UserMessage, known: Sequence[TakenBack]
+) -> Replaced:
     """Return what taking a message back goes back to.
+
+    Args:
+        known: what was taken back so far.
 
     Raises:
         Problem: 409, it isn't taken up yet.
     """
     earlier, event_id = message.payload.replaces, message.id
-    if earlier is not None and any(one.by == seq for one in await _known(bus, session)):
+    if earlier is not None and any(one.by == seq for one in known):
         # The turn before it is one of an older version; it goes back to where that one went.
         return msgspec.structs.replace(earlier, event_id=event_id)
     taking = await _taking(bus, session, seq, event_id)
     if taking is None:
         raise Problem(409, "it waits to be taken up: try again then", field="message")
     before = await _before(bus, session, taking)
-    turn = None if before is None else _turn(before)
+    turn = None if before is None else read_turn(before)
     if before is None or turn is None:
         return Replaced(event_id=event_id, seq=seq)
     return Replaced(
@@ -142,7 +140,7 @@ async def _taking(bus: Bus, session: SessionKey, seq: int, event_id: str) -> int
     while has_more:
         page, has_more = await bus.page(session.stream, [session.turns], start, limit=PAGE)
         for message in page:
-            turn = _turn(message)
+            turn = read_turn(message)
             if turn is not None and _takes(turn, event_id):
                 return message.seq
         has_more = has_more and bool(page)
@@ -161,13 +159,6 @@ async def _before(bus: Bus, session: SessionKey, taking: int) -> Message | None:
     start = await start_of_newest(bus, session.stream, session.turns, 1, taking)
     page, _ = await bus.page(session.stream, [session.turns], start, limit=1)
     return page[0] if page and page[0].seq < taking else None
-
-
-def _turn(message: Message) -> Turn | None:
-    try:
-        return decode_turn(message.data)
-    except InvalidInput:
-        return None
 
 
 _PATH: Final = "/api/sessions/{key}/versions"
