@@ -43,6 +43,11 @@ def key_of(agent: str, owner: str | None) -> str:
     return f"{PREFIX}{agent}.{ALL if owner is None else token_of('person', owner)}"
 
 
+def _keys(whose: Scope) -> tuple[str, str]:
+    """Return where the switches stand that hold for an owner: for everybody, and for them."""
+    return key_of(whose.agent, None), key_of(whose.agent, whose.owner)
+
+
 class AgentPauses:
     """The switches of agents as they are now."""
 
@@ -83,8 +88,7 @@ class AgentPauses:
         return found
 
     def _both(self, whose: Scope) -> list[AgentPause]:
-        keys = (key_of(whose.agent, None), key_of(whose.agent, whose.owner))
-        return [self._set[key] for key in keys if key in self._set]
+        return [self._set[key] for key in _keys(whose) if key in self._set]
 
 
 async def put(
@@ -108,7 +112,7 @@ async def put(
 
 async def refresh(bus: Bus, pauses: AgentPauses, whose: Scope) -> None:
     """Know the switches of an agent by now. Raises: Unavailable."""
-    for key in (key_of(whose.agent, None), key_of(whose.agent, whose.owner)):
+    for key in _keys(whose):
         entry = await KeyValue(bus, BUCKET).get(key)
         pauses.take(key, None if entry is None else entry.value)
 

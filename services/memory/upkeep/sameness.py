@@ -23,6 +23,7 @@ import msgspec
 
 from vigil.contracts import Memory, MemoryType
 from vigil.teams import TEAM
+from vigil.words.function_words import DAYS_AND_MONTHS
 
 Likeness = Literal["same", "replaced"]
 
@@ -61,10 +62,6 @@ _SINGLE: Final = _set(
 _CALLED: Final = _set("called named")
 _SEVERAL: Final = _set("and or also too und oder auch")
 _VALUE_MAX: Final = 6
-_DAYS: Final = _set(
-    "monday tuesday wednesday thursday friday saturday sunday january february march april may "
-    "june july august september october november december"
-)
 
 
 class Statement(NamedTuple):
@@ -206,7 +203,9 @@ def _is_other_value(one: Statement, other: Statement) -> bool:
 
 
 def _is_number(one: str, other: str) -> bool:
-    return all(any(c.isdigit() for c in word) or word.lower() in _DAYS for word in (one, other))
+    return all(
+        any(c.isdigit() for c in word) or word.lower() in DAYS_AND_MONTHS for word in (one, other)
+    )
 
 
 # ---------------------------------------------------------------- which of them stands

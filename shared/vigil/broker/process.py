@@ -25,7 +25,7 @@ import structlog
 from ..bus.bus import Bus, BusError
 from ..errors import ConfigError, Unavailable, VigilError
 from ..observe.checks import nearest
-from ..observe.cpu import cpu_of
+from ..observe.cpu import CPU_MIN_S, cpu_of
 from ..observe.health import BROKER, HEALTH, Health
 from ..settings import credentials, environ
 from ..settings.sections import Nats, Retention
@@ -44,8 +44,6 @@ STILL_S: Final = 20.0
 """So long a server that starts may neither say anything nor take any CPU."""
 ANSWER_S: Final = 5.0
 """How long it's given for an answer, at most, while it starts."""
-CPU_MIN_S: Final = 0.1
-"""So much CPU, in seconds, is more than waiting takes."""
 PROBE_INTERVAL_S: Final = 5.0
 PROBES_FAILED_MAX: Final = 2
 ROOM_INTERVAL_S: Final = 0.5

@@ -12,14 +12,13 @@ from typing import Final
 
 import msgspec
 
+from ..observe.cpu import CPU_MIN_S
 from ..observe.health import Health
 
 STILL_S: Final = 60.0
 """So long nothing may move until a start counts as stuck."""
 LOOKS_MIN: Final = 100
 """So often nothing may have moved then: where looking itself is slow, everything is."""
-CPU_MIN_S: Final = 0.1
-"""So much CPU, in seconds, is more than waiting takes."""
 
 
 class StartedService(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
 
+CPU_MIN_S: Final = 0.1
+"""So much CPU, in seconds, is more than waiting takes."""
 _USER, _SYSTEM = 11, 12
 """Which of the fields behind the name, in ``/proc/PID/stat`` (man 5 proc)."""
 

@@ -135,8 +135,7 @@ class Switches:
 
     def raised(self, account: str, day: str) -> int:
         """Return by how much an account's caps are raised on a day."""
-        found = self._raises.get(account)
-        return found.times if found is not None and found.day == day else 0
+        return raises.times_on(self._raises.get(account), day)
 
     def has_caps(self, digest: str) -> bool:
         """Whether no others are known to hold."""
@@ -290,8 +289,7 @@ async def change_cortex(bus: Bus, change: CortexChange, *, expect: int) -> None:
 async def find_raise(bus: Bus, account: str, day: str) -> int:
     """Return by how much an account's caps are raised on a day. Raises: Unavailable."""
     entry = await KeyValue(bus, "CONFIG").get(raises.PREFIX + account)
-    found = None if entry is None else raises.read(entry.value)
-    return found.times if found is not None and found.day == day else 0
+    return raises.times_on(None if entry is None else raises.read(entry.value), day)
 
 
 async def put_raise(bus: Bus, account: str, wanted: Raise, *, is_least: bool = False) -> Raise:
@@ -304,11 +302,8 @@ async def put_raise(bus: Bus, account: str, wanted: Raise, *, is_least: bool = F
     Raises:
         Unavailable: no answer from the broker, or others were always faster.
     """
-    bucket, key, data = (
-        KeyValue(bus, "CONFIG"),
-        raises.PREFIX + account,
-        msgspec.json.encode(wanted),
-    )
+    bucket, key = KeyValue(bus, "CONFIG"), raises.PREFIX + account
+    data = msgspec.json.encode(wanted)
     for _ in range(RACES_MAX):
         value, revision = await bucket.last(key)
         found = raises.read(value)

@@ -114,4 +114,4 @@ def _words(text: str) -> list[str]:
     return [bare_of(match.group()) for match in _WORD.finditer(text)]
 
 
-__all__ = ["bare_of", "is_denied", "is_negation"]
+__all__ = ["MARKS", "bare_of", "is_denied", "is_negation"]

@@ -91,3 +91,10 @@ _PEOPLE: Final = """
     """
 COMMON_NAMES: Final = frozenset(_PEOPLE.split())
 """Names of people that are common words, too."""
+
+_CALENDAR: Final = """
+    monday tuesday wednesday thursday friday saturday sunday january february march april may june
+    july august september october november december
+    """
+DAYS_AND_MONTHS: Final = frozenset(_CALENDAR.split())
+"""In English, without case: they stand wherever there is a date."""

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Final
 
 from .denial import MARKS, bare_of, is_denied
-from .function_words import COMMON_NAMES, FUNCTION_WORDS, RUN_WORDS
+from .function_words import COMMON_NAMES, DAYS_AND_MONTHS, FUNCTION_WORDS, RUN_WORDS
 
 LENGTH_MAX: Final = 16_000
 """Characters of a person's words that count. Who says more hands in material, such as a page."""
@@ -38,18 +38,18 @@ _UNSPACED: Final = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
 )
 """Scripts that put no space between words: Thai, Lao, Burmese, Khmer, kana and Han."""
-_DAYS: Final = """
-    monday tuesday wednesday thursday friday saturday sunday january february march april may june
-    july august september october november december utc am pm
+_MORE_DAYS: Final = """
+    utc am pm
     montag dienstag mittwoch donnerstag freitag samstag sonntag januar februar märz mai juni juli
     oktober dezember uhr
     """
-_CALENDAR: Final = frozenset(_DAYS.split())
+_CALENDAR: Final = DAYS_AND_MONTHS | frozenset(_MORE_DAYS.split())
+"""Of an instant that a model computed."""
 _SWITCHES: Final = frozenset(["all", "any", "on", "off", "yes", "no", "none", "true", "false"])
 _NAMES: Final = frozenset(["ben", "can", "may", "mai", "sera", "will"])
 """Function words of one language that are people of another."""
 _EMPTY: Final = (FUNCTION_WORDS | _SWITCHES) - _NAMES
-"""Of an instant that a model computed."""
+"""Words that name nothing by themselves."""
 
 
 def kept(texts: Iterable[str]) -> tuple[str, ...]:
@@ -207,8 +207,6 @@ def _begins(text: str, start: int) -> bool:
 
 def _ends(text: str, end: int) -> bool:
     rest = text[end:].lstrip(_ENDING)
-    if len(rest) < len(text) - end:
-        return not rest or rest[0].isspace() or rest[0] in _CLOSING
     return not rest or rest[0].isspace() or rest[0] in _CLOSING
 
 

@@ -57,12 +57,10 @@ _ENDINGS: Final = """
     """
 _FILE: Final = re.compile(rf"(?!www\.)[\w.-]+\.(?:{'|'.join(_ENDINGS.split())})", re.IGNORECASE)
 """The bare name of a file. A link or an address that ends like one is no file."""
-_INSTANT: Final = re.compile(
-    r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
-)
 _MONTH_DAY: Final = r"(?:0?[1-9]|1[0-2])[./-](?:0?[1-9]|[12]\d|3[01])"
 _DAY_MONTH: Final = r"(?:0?[1-9]|[12]\d|3[01])[./-](?:0?[1-9]|1[0-2])"
 _TIME: Final = r"(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
+_INSTANT: Final = re.compile(rf"\d{{4}}-\d{{2}}-\d{{2}}{_TIME}")
 _DATE: Final = re.compile(
     rf"(?<![\w.])(?:(?:19|20)\d\d-{_MONTH_DAY}{_TIME}"
     rf"|(?:{_DAY_MONTH}|{_MONTH_DAY})[./-](?:(?:19|20)\d\d|\d\d))(?![\d-]|\.\w)"

@@ -13,6 +13,7 @@ from typing import Final
 
 from vigil.contracts import Row, TaskBlock, ToolResultBlock, ToolUseBlock
 from vigil.memory.operation import tools
+from vigil.words.function_words import DAYS_AND_MONTHS
 
 from ...profiles import starters
 from ..tools.declaration import declared
@@ -23,11 +24,7 @@ _INSTANT: Final = re.compile(
 )
 _UNCASED: Final = re.compile(r"[^\W\d_]{4,}")
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+")
-_CALENDAR: Final = re.compile(
-    "(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|may|june|july|august"
-    "|september|october|november|december|utc",
-    re.IGNORECASE,
-)
+_CALENDAR: Final = DAYS_AND_MONTHS | {"utc"}
 """Stand in every result that has a date, and name nothing."""
 
 
@@ -57,7 +54,7 @@ def _words(sentence: str) -> list[str]:
 
 
 def _is_name(word: str, *, is_first: bool) -> bool:
-    if len(word) < 2 or _CALENDAR.fullmatch(word):
+    if len(word) < 2 or word.lower() in _CALENDAR:
         return False
     if re.match(r"I['’]", word):
         return False
@@ -88,8 +85,9 @@ def shown(rows: Iterable[Row]) -> Mapping[str, str]:
 
 def found_in(point: str, material: Mapping[str, str]) -> tuple[str, ...]:
     """Return the tools that showed something which a point names; none: it has no ground."""
-    named = [re.compile(rf"(?<!\w){re.escape(one)}(?!\w)") for one in names(point) if _cased(one)]
-    parts = [one for one in names(point) if not _cased(one)]
+    said = names(point)
+    named = [re.compile(rf"(?<!\w){re.escape(one)}(?!\w)") for one in said if _cased(one)]
+    parts = [one for one in said if not _cased(one)]
     return tuple(
         tool
         for tool, text in material.items()

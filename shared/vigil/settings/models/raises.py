@@ -62,6 +62,11 @@ def read(value: bytes | None) -> Raise | None:
     return None
 
 
+def times_on(found: Raise | None, day: str) -> int:
+    """Return by how much caps are raised on a day by what an entry holds."""
+    return found.times if found is not None and found.day == day else 0
+
+
 def factor(times: int, most: float) -> float:
     """Return what caps are multiplied by.
 
