@@ -20,6 +20,7 @@ from vigil.settings.sections import Person
 from vigil.subjects import SessionKey
 from vigil.teams import TEAM
 from vigil.timetable.cycles import KIND as CYCLE
+from vigil.timetable.named_looks import whats
 from vigil.words.contacts import book_of_contacts
 
 from .core import Policy
@@ -95,7 +96,7 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
         homes=tuple(map(str, homes_of(config, key))) if key.user == TEAM else (),
         teams=config.teams,
         has_mind=has_mind(config, key.agent),
-        looks=frozenset(agent.looks if key.kind == CYCLE else ()),
+        looks=frozenset(whats(agent.looks) if key.kind == CYCLE else ()),
         urls=frozenset(url for site in config.sites.values() for url in site.urls),
     )
 

@@ -30,6 +30,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PATIENCE_S: Final = 40.0
 INTERVAL_S: Final = 1800
+LOOK: Final = "https://ci.example/main"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -38,7 +39,11 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
         home: Path = tmp_path_factory.mktemp("home")
         cortex = {"autonomy_enabled": True}
         give_role(home)
-        async with running_world(home, patch, has_hands=True, cortex=cortex) as running:
+        looks = [{"what": LOOK, "every_s": 2 * INTERVAL_S}]
+        agents = {"watchful": {"looks": looks}}
+        async with running_world(
+            home, patch, has_hands=True, cortex=cortex, agents=agents
+        ) as running:
             yield running
 
 
@@ -133,7 +138,9 @@ async def test_cycles_find_look_again_and_cost_nothing_when_nothing_is_new(world
     first = await slots(ann.http, row, 2)
     assert [one["state"] for one in first] == ["running", "ran"]
     assert first[1]["delivery"] == "silent"
-    assert night.tasks == ["This is your first cycle."]
+    assert night.tasks == [
+        "This is your first cycle.\n\nIt is time to look at:\n- what your role says is yours"
+    ]
     assert [request.purpose for request in night.asked] == ["answer", "answer", "report"]
     (task,) = (await ann.http.get("/api/tasks")).json()["tasks"]
     assert (task["title"], task["status"]) == ("Look into the red CI", "pending_approval")
@@ -184,6 +191,29 @@ async def test_no_model_is_asked_before_there_is_something_to_think_about(world:
         entries = await slots(pat.http, row, len(entries) + 1)
     assert night.tasks[0].startswith("This is your first cycle.")
     assert "- 1 memory.saved (chat)" in night.tasks[0]
+
+
+async def test_a_look_is_due_by_the_clock_though_nothing_is_new(world: World) -> None:
+    """F-13: neither news nor what a model wants looked at again has to begin it."""
+    kim, row, night = await begun(world, "kim", "watchful")
+    move(world, FIRST_AFTER.total_seconds())
+    entries = await slots(kim.http, row, 2)
+    due = f"It is time to look at:\n- {LOOK}"
+    assert due in night.tasks[0]
+    for cycles in (2, 3):
+        move(world, 2 * INTERVAL_S)
+        while [one["state"] for one in entries].count("ran") < cycles:
+            entries = await slots(kim.http, row, len(entries) + 1)
+    assert [due in task for task in night.tasks] == [True] * 3
+    (shown,) = (await kim.http.get("/api/autonomy")).json()["cycles"]
+    assert shown["looks"] == [
+        {
+            "what": LOOK,
+            "every_s": 2 * INTERVAL_S,
+            "hours": "",
+            "looked_at": entries[-1]["due_at"],
+        }
+    ]
 
 
 async def test_a_report_that_is_none_is_asked_for_once_more_and_then_done_without(

@@ -194,7 +194,7 @@ async def running(
                 "model": {"main": "claude-test"},
                 "budget": {"daily_tokens": 10**12},
                 "cortex": {"autonomy_enabled": True, "bulletin_synthesis": True},
-                "agent": {"looks": [look]},
+                "agent": {"looks": [{"what": look, "every_s": 7 * 86_400}]},
             }
             async with running_stack(home, services, clock, api.url, **sections) as stack:
                 gate = Gate(stack, await stack.bus("admin"), await stack.bus("operator"))

@@ -9,6 +9,8 @@ from typing import Any, Final
 import jinja2
 from fastapi import Response
 
+from vigil.timetable.schedule import span_of
+
 from . import text
 from .decide import PATH, policy_of
 
@@ -35,6 +37,7 @@ def _environment() -> jinja2.Environment:
         "weight": text.weight,
         "tojson_start": text.start_of_json,
         "epoch": text.epoch_of,
+        "span": span_of,
         "words": text.words,
         "at": jinja2.pass_context(lambda context, at: text.moment(at, context["zone"])),
     }

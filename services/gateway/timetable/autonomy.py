@@ -22,6 +22,7 @@ from vigil.settings import switches
 from vigil.settings.switches import CortexChange
 from vigil.subjects import Scope
 from vigil.timetable.log import SlotLog
+from vigil.timetable.named_looks import ROLE, aims_of
 from vigil.timetable.schedule import upcoming
 
 from .. import preconditions
@@ -40,6 +41,18 @@ class RecheckView(Answer, frozen=True, kw_only=True):
     what: str
     at: Instant
     is_tainted: bool
+
+
+class LookView(Answer, frozen=True, kw_only=True, omit_defaults=False):
+    """What it looks after, and when by the clock."""
+
+    what: str
+    every_s: int
+    """0: only when a cycle begins for another reason."""
+    hours: str
+    """Local time; empty: always."""
+    looked_at: Instant | None
+    """When the newest cycle that was told to look there was due."""
 
 
 class CycleView(Answer, frozen=True, kw_only=True, omit_defaults=False):
@@ -63,6 +76,7 @@ class CycleView(Answer, frozen=True, kw_only=True, omit_defaults=False):
     is_tainted: bool
     """Whether content from outside had a part in that report: read it as what others wrote."""
     rechecks: tuple[RecheckView, ...]
+    looks: tuple[LookView, ...]
 
 
 class AutonomyView(Answer, frozen=True, kw_only=True, omit_defaults=False):
@@ -81,6 +95,8 @@ class AutonomyChange(RequestBody, frozen=True, kw_only=True):
 
     autonomy_enabled: bool | UnsetType | None = UNSET
     autonomy_interval_secs: int | UnsetType | None = UNSET
+    autonomy_look_secs: int | UnsetType | None = UNSET
+    autonomy_role_secs: int | UnsetType | None = UNSET
     autonomy_max_turns: int | UnsetType | None = UNSET
     autonomy_max_workers: int | UnsetType | None = UNSET
     autonomy_tasks_require_approval: bool | UnsetType | None = UNSET
@@ -160,4 +176,25 @@ async def _cycle(edge: Edge, found: Revision[TimetableRow]) -> CycleView:
             RecheckView(what=one.what, at=one.at, is_tainted=one.is_tainted)
             for one in cycles.rechecks
         ),
+        looks=await _looks(edge, row.agent, cycles),
+    )
+
+
+async def _looks(edge: Edge, agent: str, cycles: CycleLedger) -> tuple[LookView, ...]:
+    config = edge.context.settings.config
+    cortex = (await switches.find_cortex(edge.bus))[0].over(config.cortex)
+    aims = aims_of(
+        config.agent_of(agent).looks,
+        every_s=cortex.autonomy_look_secs,
+        has_role=ROLE in cycles.looked,
+        role_every_s=cortex.autonomy_role_secs,
+    )
+    return tuple(
+        LookView(
+            what=aim.what,
+            every_s=aim.every_s,
+            hours=aim.hours,
+            looked_at=cycles.looked.get(aim.what),
+        )
+        for aim in aims
     )

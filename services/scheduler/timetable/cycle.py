@@ -1,13 +1,15 @@
 """Whether a cycle of an agent begins, and what it is told (SPEC C-7, LOOPS L-3). Pure.
 
-It begins if there is anything new that isn't of its own making, or if something is to be looked at
-again; the first one also if it has anything to look after. Else its slot is skipped with that
-reason, and no model is asked. What it is told may be
-trusted: counts, and words of cycles that took in nothing from outside.
+It begins if there is anything new that isn't of its own making, if something is to be looked at
+again, or if it is time for a look or its role (`named_looks`); the first one also if it has
+anything to look after. Else its slot is skipped with that reason, and no model is asked. What it is
+told may be trusted: counts, looks as they are configured, and words of cycles that took in nothing
+from outside.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -15,13 +17,15 @@ from msgspec.structs import replace
 
 from vigil.contracts import SlotEntry, TimetableRow
 from vigil.contracts.board import CycleLedger, CycleReport, Ledger
+from vigil.timetable import named_looks
 from vigil.timetable.cycles import due_rechecks, paused_until
+from vigil.timetable.named_looks import Aim
 
 from .look_outcome import skipped
 from .news import News
 from .system_rows import interval_of
 
-NOTHING_NEW: Final = "nothing is new, and nothing is to be looked at again"
+NOTHING_NEW: Final = "nothing is new, and nothing is due to be looked at"
 NOTHING_YET: Final = (
     "there is nothing to think about yet: its role is as it came, it has no looks, and nothing is "
     "known"
@@ -39,27 +43,31 @@ def decided(
     ledger: Ledger,
     news: News,
     now: datetime,
-    *,
-    has_aims: bool = True,
+    aims: Sequence[Aim] = (),
 ) -> SlotEntry:
     """Decide about a slot that would be run.
 
     Args:
         entry: says ``running``.
-        has_aims: whether a person gave the agent anything to look after.
+        aims: what a person gave the agent to look after.
     """
     cycles = ledger.cycles or CycleLedger()
     until = paused_until(cycles, ledger.failures, interval_of(row))
     if until is not None and now < until:
         return skipped(entry, FAILING.format(at=until))
     is_first = cycles.ended_at is None
-    if not (news.counts or due_rechecks(cycles, now) or (is_first and has_aims)):
+    looks = named_looks.due(aims, cycles.looked, row.zone, entry.due_at)
+    if not (news.counts or due_rechecks(cycles, now) or looks or (is_first and aims)):
         return skipped(entry, NOTHING_YET if is_first else NOTHING_NEW)
-    return replace(entry, change=told(cycles, news, now), told_seq=news.through)
+    words = told(cycles, news, now, looks)
+    return replace(entry, change=words, told_seq=news.through, looks=looks)
 
 
-def told(cycles: CycleLedger, news: News, now: datetime) -> str:
+def told(cycles: CycleLedger, news: News, now: datetime, looks: Sequence[str] = ()) -> str:
     """Return what a cycle begins with.
+
+    Args:
+        looks: what is to be looked at because it is time.
 
     >>> from datetime import UTC
     >>> now = datetime(2026, 11, 20, 1, 30, tzinfo=UTC)
@@ -72,6 +80,7 @@ def told(cycles: CycleLedger, news: News, now: datetime) -> str:
     parts = [
         _since(cycles),
         _list("New, and not of your own making:", _counted(news)),
+        _list("It is time to look at:", list(looks)),
         _list("To look at again now:", _again(cycles, now)),
         _list("Not looked at lately, the longest ago first:", _left(cycles, now)),
         _last(cycles.report),

@@ -25,7 +25,7 @@ from ..teams import TEAM, Teams
 from ..topology import DAY_S
 from . import models, secrets, sites
 from .checks import check_agent, check_mcp, check_watch
-from .cortex import BulletinSection, Cortex
+from .cortex import Approvals, BulletinSection, Cortex, Jobs, Tasks
 from .grants import GrantSection
 from .grants import mistakes as grant_mistakes
 from .hours import PARSED, check_zone
@@ -36,13 +36,11 @@ from .models.prices import Prices
 from .secrets import Secret
 from .sections import (
     Agent,
-    Approvals,
     Autonomy,
     Executor,
     Gateway,
     HealthSection,
     Hook,
-    Jobs,
     McpServer,
     MetricsSection,
     Model,
@@ -52,7 +50,6 @@ from .sections import (
     SearchSection,
     Section,
     Sessions,
-    Tasks,
     WatchSection,
 )
 from .sites import Site

@@ -1,4 +1,5 @@
-"""What agents do by themselves: cycles (SPEC C-7), bulletins (C-2), summaries (M-6)."""
+"""What agents do by themselves: cycles (SPEC C-7), bulletins (C-2), summaries (M-6); and how what
+stands on the board is dealt with."""
 
 from __future__ import annotations
 
@@ -21,6 +22,11 @@ class Cortex(Section, frozen=True, kw_only=True):
     `agent.authority` let them."""
     autonomy_interval_secs: Annotated[int, msgspec.Meta(ge=CYCLE_S_MIN, le=CYCLE_S_MAX)] = 1800
     """How often it's looked whether there is anything new; without, no model is asked."""
+    autonomy_look_secs: Annotated[int, msgspec.Meta(ge=0, le=CYCLE_S_MAX)] = 3600
+    """How often a cycle looks at each of `agent.looks` that says nothing else, news or not; 0: only
+    when a cycle begins for another reason."""
+    autonomy_role_secs: Annotated[int, msgspec.Meta(ge=0, le=CYCLE_S_MAX)] = 4 * 3600
+    """How often one looks after what a person wrote into `ROLE.md`; 0: likewise."""
     autonomy_max_turns: Annotated[int, msgspec.Meta(ge=1, le=100)] = 15
     """Model calls of a cycle."""
     autonomy_max_workers: Annotated[int, msgspec.Meta(ge=0, le=20)] = 3
@@ -76,3 +82,22 @@ class BulletinSection(Section, frozen=True, kw_only=True):
     """The newest of those that are in none of the above."""
     goals: Shown = 10
     """Goals that are pursued, the most important first."""
+
+
+class Approvals(Section, frozen=True, kw_only=True):
+    expires_s: Annotated[float, msgspec.Meta(ge=1, le=30 * 86400)] = 86400.0
+    """An unanswered request is then refused."""
+    open_max: Annotated[int, msgspec.Meta(ge=1, le=100)] = 20
+    """Open requests per session."""
+
+
+class Tasks(Section, frozen=True, kw_only=True):
+    approval: bool = True
+    """A task that an agent makes waits for the person; one from outside content always does."""
+
+
+class Jobs(Section, frozen=True, kw_only=True):
+    steps_max: Annotated[int, msgspec.Meta(ge=1, le=100)] = 20
+    """A longer plan is refused."""
+    note_days: Annotated[int, msgspec.Meta(ge=1)] = 7
+    """How long a job's note is remembered (SPEC J-1)."""

@@ -205,6 +205,17 @@ class Person(Section, frozen=True, kw_only=True):
     """`"on"`: nothing is said or begun unasked; an instant, as `2026-12-01T08:00`: until then."""
 
 
+class NamedLook(Section, frozen=True, kw_only=True):
+    """What an agent keeps up with, and when."""
+
+    what: str
+    """An address, `feed:`, `search:` or `mcp:SERVER__TOOL`."""
+    every_s: Annotated[int, msgspec.Meta(ge=300, le=7 * 86_400)] | None = None
+    """How often; without: `cortex.autonomy_look_secs`."""
+    hours: str = ""
+    """Only then, as `"07:00-22:00"`, local time; empty: always."""
+
+
 class Agent(Section, frozen=True, kw_only=True):
     """How an agent behaves. `[agents.NAME]` replaces the section for one."""
 
@@ -220,8 +231,9 @@ class Agent(Section, frozen=True, kw_only=True):
     """What it may do unasked: nothing, read, change its own data, or act outside."""
     model: str = ""
     """Its own, instead of `model.main`."""
-    looks: tuple[str, ...] = ()
-    """What its cycles keep up with: addresses, `feed:`, `search:`, `mcp:SERVER__TOOL`."""
+    looks: tuple[str | NamedLook, ...] = ()
+    """What its cycles keep up with: addresses, `feed:`, `search:`, `mcp:SERVER__TOOL`; or tables of
+    `what`, `every_s` and `hours`."""
     content_to_contacts: Literal["own", "any"] = "own"
     """What contacts that your message doesn't name may be sent without leave, once outside content
     had a part: your own words; `"any"`: also what a page worded (22 of 609 attacks, not 6)."""
@@ -310,25 +322,6 @@ class McpServer(Section, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"McpServer(command={self.command!r}, <env, url and headers hidden>)"
-
-
-class Approvals(Section, frozen=True, kw_only=True):
-    expires_s: Annotated[float, msgspec.Meta(ge=1, le=30 * 86400)] = 86400.0
-    """An unanswered request is then refused."""
-    open_max: Annotated[int, msgspec.Meta(ge=1, le=100)] = 20
-    """Open requests per session."""
-
-
-class Tasks(Section, frozen=True, kw_only=True):
-    approval: bool = True
-    """A task that an agent makes waits for the person; one from outside content always does."""
-
-
-class Jobs(Section, frozen=True, kw_only=True):
-    steps_max: Annotated[int, msgspec.Meta(ge=1, le=100)] = 20
-    """A longer plan is refused."""
-    note_days: Annotated[int, msgspec.Meta(ge=1)] = 7
-    """How long a job's note is remembered (SPEC J-1)."""
 
 
 class WatchSection(Section, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ KIND: Final = "autonomy"
 """Of the sessions that run cycles."""
 RECHECKS_MAX: Final = 20
 CHECKED_MAX: Final = 100
+LOOKED_MAX: Final = 100
 FAILURES_MAX: Final = 3
 """Cycles that fail so often, one after the other, pause for a while (SPEC C-7)."""
 PAUSE_MAX: Final = timedelta(hours=6)
@@ -40,10 +41,10 @@ def ended(cycles: CycleLedger, run: OpenRun, entry: SlotEntry) -> CycleLedger:
     """Return what stands once a run ended."""
     if entry.state == "failed":
         return replace(cycles, told_seq=run.told_seq, failed_at=entry.at)
+    looked = {**cycles.looked, **dict.fromkeys(run.looks, run.due_at)}
     report = entry.report or CycleReport()
     named = () if report.is_tainted else report.checked  # other cycles are shown these names
     checked = {**cycles.checked, **dict.fromkeys(named, entry.at)}
-    newest = sorted(checked.items(), key=lambda one: (one[1], one[0]))[-CHECKED_MAX:]
     kept = [one for one in cycles.rechecks if one.at > run.at]
     # A report's mark is that of all in it, whatever its parts say.
     new = [replace(one, is_tainted=one.is_tainted or report.is_tainted) for one in report.rechecks]
@@ -53,9 +54,14 @@ def ended(cycles: CycleLedger, run: OpenRun, entry: SlotEntry) -> CycleLedger:
         ended_at=entry.at,
         failed_at=cycles.failed_at,
         report=entry.report or cycles.report,
-        checked=dict(newest),
+        checked=_newest(checked, CHECKED_MAX),
         rechecks=tuple(rechecks),
+        looked=_newest(looked, LOOKED_MAX),
     )
+
+
+def _newest(instants: dict[str, datetime], count: int) -> dict[str, datetime]:
+    return dict(sorted(instants.items(), key=lambda one: (one[1], one[0]))[-count:])
 
 
 def due_rechecks(cycles: CycleLedger, now: datetime) -> tuple[Recheck, ...]:

@@ -144,6 +144,7 @@ def _run(entry: SlotEntry, told_seq: int) -> OpenRun:
         is_by_hand=entry.is_by_hand,
         is_late=entry.is_late,
         change=entry.change,
+        looks=entry.looks,
         is_trusted=entry.is_trusted,
         told_seq=told_seq,
         follows=entry.follows,

@@ -1,19 +1,24 @@
-"""What a cycle of an agent is to keep up with: `looks` of its configuration (LOOPS L-7). Pure.
+"""What a cycle of an agent is to keep up with, and when: `looks` of its configuration, and its role
+(LOOPS L-7, FLOW F-13). Pure.
 
 https://a.example/    a page        search:nats releases    what a search finds
 feed:https://…        a feed        mcp:SERVER__TOOL        what a tool answers
 
 They are written as what a row may watch, and searches. The person named them, so a cycle may look
-there to the letter whatever it read before: nothing is in them that a model put there.
+there to the letter whatever it read before: nothing is in them that a model put there. Each is due
+by the clock, since the last cycle that was told of it and didn't fail.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
 
 from ..contracts.board import WatchedFeed, WatchedTool, WatchedUrl
 from ..errors import ConfigError, InvalidInput
+from ..settings.sections import NamedLook
+from .schedule import hours_of, is_active
 from .watched import check_watched, watched_of
 
 LOOKS_MAX: Final = 50
@@ -28,7 +33,61 @@ TOLD: Final = (
 )
 
 
-def check_looks(section: str, looks: Sequence[str]) -> None:
+ROLE: Final = "what your role says is yours"
+"""How a cycle is told that its role is due; no look is written like that."""
+
+
+class Aim(NamedTuple):
+    """What an agent looks after, and when."""
+
+    what: str
+    """A look as it is written, or `ROLE`."""
+    every_s: int
+    """How often; 0: never by the clock."""
+    hours: str = ""
+
+
+def aims_of(
+    looks: Sequence[str | NamedLook], *, every_s: int, has_role: bool, role_every_s: int
+) -> tuple[Aim, ...]:
+    """Return what an agent looks after, the role first.
+
+    Args:
+        every_s: of a look that says nothing else.
+        has_role: whether a person wrote what its role is.
+
+    >>> aims_of(["search:tea"], every_s=60, has_role=False, role_every_s=0)
+    (Aim(what='search:tea', every_s=60, hours=''),)
+    """
+    named = (one if isinstance(one, NamedLook) else NamedLook(what=one) for one in looks)
+    role = [Aim(ROLE, role_every_s)] if has_role else []
+    return (*role, *(Aim(one.what, one.every_s or every_s, one.hours) for one in named))
+
+
+def due(
+    aims: Sequence[Aim], looked: Mapping[str, datetime], zone: str, at: datetime
+) -> tuple[str, ...]:
+    """Return what is to be looked at by the clock.
+
+    Args:
+        looked: when each was, last.
+        zone: of the hours.
+    """
+    return tuple(
+        aim.what
+        for aim in aims
+        if aim.every_s
+        and is_active(aim.hours, zone, at)
+        and (aim.what not in looked or looked[aim.what] + timedelta(seconds=aim.every_s) <= at)
+    )
+
+
+def whats(looks: Sequence[str | NamedLook]) -> tuple[str, ...]:
+    """Return looks without when they are due."""
+    return tuple(look.what if isinstance(look, NamedLook) else look for look in looks)
+
+
+def check_looks(section: str, looks: Sequence[str | NamedLook]) -> None:
     """Check what an agent is to keep up with.
 
     Raises:
@@ -36,10 +95,13 @@ def check_looks(section: str, looks: Sequence[str]) -> None:
     """
     if len(looks) > LOOKS_MAX:
         raise ConfigError(f"[{section}]: looks: must be at most {LOOKS_MAX}")
-    for look in looks:
+    named = whats(looks)
+    for given, look in zip(looks, named, strict=True):
         try:
             _check(look)
-            if looks.count(look) > 1:
+            if isinstance(given, NamedLook):
+                hours_of(given.hours)
+            if named.count(look) > 1:
                 raise InvalidInput("looks", "is there twice")
         except InvalidInput as error:
             raise ConfigError(f"[{section}]: looks: {look[:100]!r}: {error.reason}") from error
@@ -58,7 +120,7 @@ def _check(look: str) -> None:
     check_watched(watched)
 
 
-def told(looks: Sequence[str]) -> str:
+def told(looks: Sequence[str | NamedLook]) -> str:
     """Return what a cycle is told of them.
 
     >>> print(told(("search:tea",)).splitlines()[-1])
@@ -66,4 +128,4 @@ def told(looks: Sequence[str]) -> str:
     >>> told(())
     ''
     """
-    return "\n".join((TOLD, *(f"- {look}" for look in looks))) if looks else ""
+    return "\n".join((TOLD, *(f"- {look}" for look in whats(looks)))) if looks else ""

@@ -14,6 +14,7 @@ from vigil.errors import WrongLastSequence
 from vigil.settings.config import Config
 from vigil.subjects import Scope
 from vigil.timetable import named_looks
+from vigil.timetable.named_looks import Aim
 
 from ...bulletins.desk import BulletinDesk
 from .. import cycle, news, system_rows
@@ -53,16 +54,21 @@ class CycleLook(NamedTuple):
     """What a look came to."""
 
     news: News
-    has_aims: bool
+    aims: tuple[Aim, ...]
 
 
 async def _look(means: LookMeans, known: KnownRow, _begun: SlotEntry, _now: datetime) -> CycleLook:
     found = await news.read(means.bus, known.scope, known.read_seq)
     if not found.counts:
         known.looked_seq = found.through
-    agent = known.scope.agent
-    looks = means.config.agent_of(agent).looks
-    return CycleLook(found, bool(looks) or has_role(means.agents / agent / TEMPLATE.name))
+    agent, cortex = known.scope.agent, means.config.cortex
+    aims = named_looks.aims_of(
+        means.config.agent_of(agent).looks,
+        every_s=cortex.autonomy_look_secs,
+        has_role=has_role(means.agents / agent / TEMPLATE.name),
+        role_every_s=cortex.autonomy_role_secs,
+    )
+    return CycleLook(found, aims)
 
 
 def has_role(file: Path) -> bool:
@@ -77,7 +83,7 @@ def has_role(file: Path) -> bool:
 def _decide(known: KnownRow, begun: SlotEntry, seen: object, now: datetime) -> LookOutcome | None:
     if not isinstance(seen, CycleLook):
         return None
-    entry = cycle.decided(known.row, begun, known.ledger, seen.news, now, has_aims=seen.has_aims)
+    entry = cycle.decided(known.row, begun, known.ledger, seen.news, now, seen.aims)
     return LookOutcome(entry)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from vigil.errors import InvalidInput
+from vigil.timetable.schedule import span_of
 
 from .. import options, output, prefixes, tables, times
 from ..registry import CommandLine, ListedGroup
@@ -73,6 +74,16 @@ def _show(settings: Mapping[str, Any], cycles: list[dict[str, Any]]) -> None:
         for recheck in one["rechecks"]:
             at = tables.instant(recheck["at"])
             output.data(f"  again at {at}: {output.printable(recheck['what'])}")
+        for look in one["looks"]:
+            output.data(f"  looks {_when(look)}: {output.printable(look['what'])}")
+
+
+def _when(look: Mapping[str, Any]) -> str:
+    """Say when something is looked at, and when it last was."""
+    often = f"every {span_of(look['every_s'])}" if look["every_s"] else "when a cycle begins"
+    hours = f" in {look['hours']}" if look["hours"] else ""
+    last = f", last {tables.instant(look['looked_at'])}" if look["looked_at"] else ""
+    return often + hours + last
 
 
 @app.command("on")
@@ -92,6 +103,12 @@ def set_(
     every: Annotated[
         str | None, typer.Option("--every", metavar="SPAN", help="How often it's looked: 30m.")
     ] = None,
+    look: Annotated[
+        str | None, typer.Option("--look", metavar="SPAN", help="How often at each of its looks.")
+    ] = None,
+    role: Annotated[
+        str | None, typer.Option("--role", metavar="SPAN", help="How often after its role.")
+    ] = None,
     turns: Annotated[int | None, typer.Option("--turns", help="Model calls of a cycle.")] = None,
     workers: Annotated[
         int | None, typer.Option("--workers", help="Workers and readers at a time.")
@@ -110,6 +127,8 @@ def set_(
     """Set it for all agents, without a restart. Needs an admin token."""
     named = {
         "autonomy_interval_secs": times.seconds("--every", every),
+        "autonomy_look_secs": times.seconds("--look", look),
+        "autonomy_role_secs": times.seconds("--role", role),
         "autonomy_max_turns": turns,
         "autonomy_max_workers": workers,
         "autonomy_tasks_require_approval": ask,

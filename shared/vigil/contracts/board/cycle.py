@@ -43,3 +43,5 @@ class CycleLedger(Record, frozen=True, kw_only=True):
     """What was checked, in the words of the reports, and when last; at most 100."""
     rechecks: tuple[Recheck, ...] = ()
     """What is still to be looked at again, the soonest first; at most 20."""
+    looked: dict[str, Instant] = msgspec.field(default_factory=dict)
+    """What is due by the clock -> when the newest run that was told so was due; at most 100."""

@@ -71,6 +71,8 @@ class OpenRun(Record, frozen=True, kw_only=True):
     """Whether what changed counts as trusted, by the configuration."""
     told_seq: int = 0
     """Of a row of the system: `CycleLedger.told_seq` if it fails."""
+    looks: tuple[str, ...] = ()
+    """Of a cycle: what it was told to look at because it was time."""
     follows: str = ""
     """Of a row that follows another: the session whose end made it due."""
 
@@ -132,6 +134,8 @@ class SlotEntry(Record, frozen=True, kw_only=True):
     told_seq: int = 0
     """Of a row of the system: of SIGNALS all up to it is told to the run that begins, or needs
     none; 0: as before."""
+    looks: tuple[str, ...] = ()
+    """Of a cycle that begins: what it is told to look at because it is time."""
     report: CycleReport | None = None
     """Of a cycle that ended: what came of it."""
     followed: int = 0
