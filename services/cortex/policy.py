@@ -39,6 +39,7 @@ RENAMED: Final = {
     "mind_tick_s": "mind.tick_seconds",
     "mind_confidence_min": "mind.min_confidence_to_act",
     "findings_shown": "cortex.cron_findings_shown",
+    "recalled_max": "cortex.autonomy_findings_shown",
     "pause_s": "memory.pause_s",
 }
 """Field -> its setting (``section.key``)."""

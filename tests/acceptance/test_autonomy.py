@@ -21,7 +21,7 @@ from tests.support.cli import Cli
 from tests.support.due import give_role, newest, row_of, slots, until_newer
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
-from vigil.contracts import ToolUseBlock, Usage, decode_signal
+from vigil.contracts import TextBlock, ToolResultBlock, ToolUseBlock, Usage, decode_signal
 from vigil.memory.sources import OWN
 from vigil.subjects import signals_of
 from vigil.timetable.cycles import KIND
@@ -55,6 +55,9 @@ class Night:
         self._whose = f"{user}:{agent}"
         self.tasks: list[str] = []
         """What each cycle was told."""
+        self.opened: list[ModelRequest] = []
+        """The first question of each cycle."""
+        self._seen: set[str] = set()
         self.calls: list[list[tuple[str, dict[str, Any]]]] = []
         """For each cycle the calls of its first answer."""
         self.reports: list[Any] = []
@@ -71,12 +74,27 @@ class Night:
             if isinstance(report, ModelError):
                 raise report
             return say(report if isinstance(report, str) else json.dumps(EMPTY | report))
-        if request.rows[-1].role == "user" and request.rows[-1].source == "task":
-            self.tasks.append(Agent.text_of(request))
+        if request.session_key not in self._seen:
+            self._seen.add(request.session_key)
+            self.opened.append(request)
+            self.tasks.append(told(request))
             calls = self.calls.pop(0) if self.calls else []
             if calls:
                 return using(calls)
         return say("That was all.")
+
+
+def told(request: ModelRequest) -> str:
+    """Return what a cycle begins with, whatever it was shown of those before it."""
+    (begun,) = (row for row in request.rows if row.role == "user" and row.source == "task")
+    text = "\n".join(block.text for block in begun.blocks if isinstance(block, TextBlock))
+    return text.removeprefix("[Task]\n\n")
+
+
+def recalled(request: ModelRequest) -> list[str]:
+    """Return what memory answered before the model was asked."""
+    blocks = [block for row in request.rows for block in row.blocks]
+    return [block.content for block in blocks if isinstance(block, ToolResultBlock)]
 
 
 EMPTY: Final[dict[str, Any]] = {"checked": [], "found": [], "deferred": [], "recheck": []}
@@ -331,9 +349,13 @@ async def test_what_a_cycle_took_in_from_outside_is_shown_to_no_other_unasked(
     assert (await slots(dan.http, row, 4))[-1]["state"] == "ran"
     assert "- 1 memory.saved (chat)" in night.tasks[0]  # a count, and not a word of it
     shown = night.tasks[1]
-    assert "IGNORE" not in shown
+    assert "IGNORE" not in "".join(map(repr, night.opened[1].rows))
     assert "1 that content from outside had a part in" in shown
     assert "took in content from outside" in shown
+    found, since = recalled(night.opened[1])
+    assert "characters, closed since outside content had a part" in found, "its newest finding"
+    assert "I like tea." in since, "what was said since"
+    assert recalled(night.opened[0]) == [], "before the first there is none"
     approvals = (await dan.http.get("/api/approvals")).json()["approvals"]
     assert approvals == []  # the second cycle was free to have something looked up, too
     async with asyncio.timeout(PATIENCE_S):

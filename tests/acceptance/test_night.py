@@ -73,7 +73,7 @@ class Mind:
         messages = said(body)
         words = "\n".join(text for message in messages for text in texts_of(message))
         kind = next((kind for kind, mark in MARKS.items() if mark in prompt), "talk")
-        done = sum(message["role"] == "assistant" for message in messages)
+        done = sum(message["role"] == "assistant" for message in messages) - was_recalled(messages)
         if kind == "cycle" and not done:
             self.cycles += 1
             self.told.append(words)
@@ -142,6 +142,11 @@ class Mind:
             "deferred": ["the docs"],
             "recheck": [] if is_last else [{"what": "CI of main", "at": again}],
         }
+
+
+def was_recalled(messages: list[dict[str, Any]]) -> bool:
+    """Whether a cycle begins with what memory has of those before it, which it didn't ask for."""
+    return any('"since"' in json.dumps(one["content"]) for one in messages[:2])
 
 
 def _get(look: str) -> tuple[str, Any]:

@@ -471,13 +471,17 @@ async def test_events_that_were_held_back_are_told_together() -> None:
 async def test_a_cycle_looks_at_the_board_and_reports_that_it_was_rehearsed() -> None:
     """C-7: its report is one, so that what comes after it can be seen, too."""
     task = row("user", TextBlock(text="[Task]\n" + "- 2 memory.saved (chat)"), source="task")
-    cycle = msgspec.structs.replace(request([task]), session_key="ann:vigil:_autonomy-1f")
+    asked = ToolUseBlock(id="f", name="list_memory", input={"source": "cortex:autonomy"})
+    found = ToolResultBlock(tool_use_id="f", content="nothing", is_error=False)
+    before = [task, row("assistant", asked, source="agent"), row("user", found, source="tool")]
+    cycle = msgspec.structs.replace(request(before), session_key="ann:vigil:_autonomy-1f")
     first = await MODEL.answer(cycle, lambda _: None)
     assert [block.name for block in first.blocks if isinstance(block, ToolUseBlock)] == [
         "task_list"
     ]
     listed = ToolResultBlock(tool_use_id="c", content="no tasks", is_error=False)
-    after = msgspec.structs.replace(cycle, rows=(*cycle.rows, row("user", listed, source="tool")))
+    looked = (row("assistant", *first.blocks, source="agent"), row("user", listed, source="tool"))
+    after = msgspec.structs.replace(cycle, rows=(*cycle.rows, *looked))
     assert text_of(await MODEL.answer(after, lambda _: None)) == DONE
     told = row("user", TextBlock(text=transcript([task])), source="system")
     question = msgspec.structs.replace(cycle, rows=(told,), purpose="report")

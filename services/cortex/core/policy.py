@@ -100,6 +100,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Of a decision of the mind; of one less sure the person is asked first."""
     findings_shown: int = 15
     """Findings of earlier runs of its row that a run of the timetable is shown: the newest."""
+    recalled_max: int = 10
+    """Findings of earlier cycles that a cycle is shown, the newest, and as many memories of since
+    the one before."""
     home_thread: str = "main"
     """The thread of the person's home, which is told what belongs to no other conversation."""
 

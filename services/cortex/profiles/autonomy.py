@@ -12,12 +12,12 @@ from vigil.timetable.cycles import KIND
 from ..core import conclusion
 from ..core.cycles import cycle
 from ..core.profile import MCP, MEMORY, Profile, converse
-from ..core.work import children
+from ..core.work import runs
 
 PROFILE = Profile(
     name=KIND,
     prompt="autonomy_loop.md.j2",
-    begins={"start": children.begin},
+    begins={"start": runs.begin_cycle},
     question=converse,
     conclude=conclusion.conclude,
     wrap_up=cycle.wrap_up,

@@ -216,6 +216,8 @@ class Start(Record, frozen=True, kw_only=True):
     """How many sessions it may start, theirs included."""
     source: str = ""
     """Of what it has memory keep, as its parent's; empty: its own kind's."""
+    since: Instant | None = None
+    """Of a cycle: when the one before ended; None: it is the first."""
     is_ordered: bool = False
     is_tainted: bool = False
     job: Job | None = None

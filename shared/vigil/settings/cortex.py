@@ -33,6 +33,9 @@ class Cortex(Section, frozen=True, kw_only=True):
     """Workers and readers of a cycle at a time."""
     autonomy_tasks_require_approval: bool = True
     """Tasks that a cycle makes wait for the person, whatever `tasks.approval` says."""
+    autonomy_findings_shown: Annotated[int, msgspec.Meta(ge=0, le=50)] = 10
+    """Findings of earlier cycles that a cycle is shown, the newest, and as many memories of since
+    the one before."""
     autonomy_timeout_s: Annotated[int, msgspec.Meta(ge=60, le=3600)] = 1800
     """How long a cycle may take."""
     worker_max_turns: Turns = 50

@@ -1,10 +1,12 @@
-"""Runs of a row of the timetable that remember: each knows what those before found (SPEC J-3).
+"""What a session that comes again is shown of those before it: runs of a row of the timetable that
+remember (SPEC J-3), and cycles (FLOW F-13).
 
 What they found is looked up by the core, before the model is asked, as a call of memory whose
-result the model is shown. What outside content had a part in is shown as an envelope, so that a run
-begins unswayed: who needs such a finding calls memory itself, and is swayed by it (FLOW F-4).
-What a run says at its end is kept for those after it (`findings`). The row is in the source, so a
-run knows of no other row, and its prompt need not know of any of this.
+result the model is shown; a cycle is shown the memories of since the one before, too. What outside
+content had a part in is shown as an envelope, so that a run begins unswayed: who needs such a
+finding calls memory itself, and is swayed by it (FLOW F-4). What a run says at its end is kept for
+those after it (`findings`). The row is in the source, so a run knows of no other row, and its
+prompt need not know of any of this.
 """
 
 from __future__ import annotations
@@ -27,19 +29,39 @@ def begin(draft: Draft, cause: Cause, event: Control) -> None:
     children.begin(draft, cause, event)
     given = event.payload.start
     is_ours = draft.is_first and draft.state.loop is not None
-    is_ours = is_ours and draft.policy.findings_shown > 0
+    limit = draft.policy.findings_shown
     if is_ours and given is not None and given.slot is not None and given.slot.is_stateful:
-        _look_back(draft, given.source)
+        _look_back(draft, limit, {"source": given.source})
 
 
-def _look_back(draft: Draft, source: str) -> None:
-    use = ToolUseBlock(
-        id=f"found_{draft.loop.cause.seq}",
-        name=list_memory.name,
-        input={"source": source, "limit": draft.policy.findings_shown},
-    )
-    draft.row("assistant", "agent", use)
-    asked = calls.call(draft, use, draft.sway, is_closed=True)
-    if isinstance(asked, OpenCall):
-        calls.wait(draft, (asked,))
+def begin_cycle(draft: Draft, cause: Cause, event: Control) -> None:
+    """Begin a cycle; all but the first look at what those before found, and what was kept since."""
+    children.begin(draft, cause, event)
+    given = event.payload.start
+    if draft.is_first and draft.state.loop is not None and given is not None and given.since:
+        since = {"since": given.since.isoformat()}
+        _look_back(draft, draft.policy.recalled_max, {"source": draft.policy.profile.source}, since)
+
+
+def _look_back(draft: Draft, limit: int, *filters: dict[str, str]) -> None:
+    """Have the model begin with what memory has, once for each filter.
+
+    Args:
+        limit: memories of each; 0: it begins without.
+    """
+    if limit == 0:
+        return
+    uses = [
+        ToolUseBlock(
+            id=f"found_{draft.loop.cause.seq}" + (f"_{number}" if number else ""),
+            name=list_memory.name,
+            input={**filter_, "limit": limit},
+        )
+        for number, filter_ in enumerate(filters)
+    ]
+    draft.row("assistant", "agent", *uses)
+    asked = (calls.call(draft, use, draft.sway, is_closed=True) for use in uses)
+    waited = tuple(one for one in asked if isinstance(one, OpenCall))
+    if waited:
+        calls.wait(draft, waited)
     draft.outcome = "continued"

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from vigil.contracts import Row, ToolResultBlock
+from vigil.contracts import Row, ToolUseBlock
 from vigil.subjects import SessionKey
 from vigil.timetable.cycles import KIND
 
@@ -20,6 +20,7 @@ from .reply import LISTED_MAX, Reply, text_of
 
 REHEARSED: Final = "Rehearsed: until a model is configured, a cycle only counts what is new."
 BOARD: Final = "the task board"
+LIST: Final = "task_list"
 DONE: Final = "I looked at the board."
 TOLD: Final = "Rehearsed: an event came in between conversations: {kind}."
 _EVENTS: Final = re.compile(r"^An event from .+ \((?:not )?trusted\), (.+):$", re.M)
@@ -39,9 +40,10 @@ def is_cycle(session: str) -> bool:
 
 def step(rows: Sequence[Row]) -> Reply:
     """Look at the board, and end."""
-    if any(isinstance(block, ToolResultBlock) for block in rows[-1].blocks):
+    blocks = [block for row in rows for block in row.blocks]
+    if any(isinstance(block, ToolUseBlock) and block.name == LIST for block in blocks):
         return DONE, []
-    return "", [("task_list", {})]
+    return "", [(LIST, {})]
 
 
 def report(rows: Sequence[Row]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from vigil.contracts import SlotEntry, Start, TimetableRow
-from vigil.contracts.board import AutonomyWork, EverySchedule, OpenRun
+from vigil.contracts.board import AutonomyWork, CycleLedger, EverySchedule, OpenRun
 from vigil.contracts.events import SessionLimits
 from vigil.errors import WrongLastSequence
 from vigil.settings.config import Config
@@ -87,17 +87,18 @@ def _decide(known: KnownRow, begun: SlotEntry, seen: object, now: datetime) -> L
     return LookOutcome(entry)
 
 
-async def _prepare(means: LookMeans, known: KnownRow, run: OpenRun) -> bool:
-    """See that there is a bulletin: a cycle is shown one from the first on (SPEC C-3)."""
+async def _prepare(means: LookMeans, known: KnownRow, run: OpenRun) -> CycleLedger:
+    """See that there is a bulletin: a cycle is shown one from the first on (SPEC C-3); and return
+    what those before it left."""
     desk = BulletinDesk(means.bus)
     if await desk.find(known.scope) is None:
         shown = means.config.bulletin
         with contextlib.suppress(WrongLastSequence):  # its own row's look wrote it
             await desk.bring_up(known.scope, run.at, shown, keeps_text=True, stands=means.stands)
-    return True
+    return known.ledger.cycles or CycleLedger()
 
 
-def start_of(row: TimetableRow, run: OpenRun, _prepared: object, config: Config) -> Start:
+def start_of(row: TimetableRow, run: OpenRun, prepared: object, config: Config) -> Start:
     """Begin with what is new, and with what is to be kept up with."""
     cortex = config.cortex
     limits = SessionLimits(
@@ -107,7 +108,8 @@ def start_of(row: TimetableRow, run: OpenRun, _prepared: object, config: Config)
     )
     parts = (run.change or BY_HAND, named_looks.told(config.agent_of(row.agent).looks))
     prompt = "\n\n".join(part for part in parts if part)
-    return Start(prompt=prompt, allowance=config.sessions.fan_out_max, limits=limits)
+    since = prepared.ended_at if isinstance(prepared, CycleLedger) else None
+    return Start(prompt=prompt, allowance=config.sessions.fan_out_max, limits=limits, since=since)
 
 
 KIND: Final = RowKind(

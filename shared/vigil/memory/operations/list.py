@@ -50,7 +50,7 @@ def told(found: Listed) -> Told:
 _fewer: Final = Pick(kind=Few, default=20)
 
 
-@tool(ListMemories, picked("sort", "types", "source", limit=_fewer))
+@tool(ListMemories, picked("sort", "types", "source", "since", limit=_fewer))
 def list_memory(by: str, **given: Any) -> ListMemories:
     """List what you remember, newest or most important first."""
     return ListMemories(**given)
