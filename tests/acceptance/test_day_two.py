@@ -191,6 +191,24 @@ async def test_the_day_after_a_briefing_asks_once_for_what_was_not_hers(
         (dentist,) = [one for one in memories if "Dr. Ray" in one["content"]]
         assert not dentist.get("is_tainted")
 
+        # She replies to the briefing, hours later: it is open to that answer, without a call.
+        briefing = next(one for one in ann.talk.said if "Good morning." in one.text)
+        count = len(mind.shown)
+        await ann.exchange("Which one was reopened?", reply_to=briefing.id)
+        assert "a letter, which is open with this message" in mind.shown[count]
+        assert PAGES["port"] in mind.shown[count].partition("Letters that you opened")[2]
+        assert PAGES["port"] not in mind.shown[count].partition("Letters that you opened")[0]
+        asked_of = await requests(ann)
+        assert [one["reason"][:5] for one in asked_of] == ['to: "'], (
+            "it obeys the page, and is held"
+        )
+        await ann.exchange("No, thanks")
+        clock.move(AN_HOUR_S)
+        await ann.exchange("And now?")
+        assert PAGES["port"] not in mind.shown[-1], "to no other"
+        lines = await ann.transcript()
+        assert [one["reply_to"] for one in lines if "reply_to" in one] == [briefing.id]
+
         # She asks what the briefing said: it is opened, and the page in it obeyed, and held.
         await ann.exchange("What did the briefing say about the bridge?")
         assert "The bridge is open again." in ann.talk.said[-1].text

@@ -221,6 +221,30 @@ def test_what_was_said_last_is_said_otherwise(cli: Cli) -> None:
     assert ["replaces" in one for one in said] == [False, True, True, False]
 
 
+def test_a_reply_names_what_it_replies_to(cli: Cli) -> None:
+    """F-2: `/reply` to the newest, or by how long ago; what it is for, if it can't be that."""
+    with person(cli, "--thread", "reply1") as ann:
+        ann.sees("you>")
+        ann.types("/reply hm\r")
+        ann.sees("the agent said nothing here")
+        ann.types("the first\r")
+        ann.sees('You said: "the first')
+        ann.types("the second\r")
+        ann.sees('You said: "the second')
+        ann.types("/reply\r")
+        ann.sees("/reply TEXT: to what the agent said last")
+        ann.types("/reply 2 and that?\r")
+        ann.sees('You said: "and that?')
+        ann.types("\x04")
+        assert ann.ends() == 0
+    found = cli("tail", "session", "me:vigil:reply1", "--no-follow", "--json").stdout.splitlines()
+    records = [json.loads(line) for line in found]
+    answers = [r["data"]["id"] for r in records if r["kind"] == "out.said"]
+    payload = [r["data"]["payload"] for r in records if r["kind"] == "in.said.user"][-1]
+    assert (payload["text"], payload["reply_to"]["id"]) == ("and that?", answers[0])
+    assert payload["reply_to"]["quote"].startswith("I am the rehearsal model")
+
+
 def test_an_input_of_several_lines_survives_what_arrives(cli: Cli) -> None:
     """I-3: a follow-up appears above all of it, once."""
     with person(cli) as ann:

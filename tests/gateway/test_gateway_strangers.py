@@ -29,7 +29,7 @@ from tests.support.goal_records import action_of
 from tests.support.pictures import png
 from tests.support.remembering import running_memories, save
 from vigil.board.kept import ACTIONS, KeptBoard
-from vigil.contracts import BoardEntry, Change, DeadLetter, Job, State, encode
+from vigil.contracts import BoardEntry, Change, DeadLetter, Job, Said, State, encode
 from vigil.memory.operation import mcp_view, operations
 from vigil.subjects import Scope, SessionKey
 from vigil.teams import TEAM
@@ -46,6 +46,7 @@ KINDS: Final = {
     **dict.fromkeys(("user", "userId"), "user"),
     **dict.fromkeys(("hash", "attachments"), "file"),
     "approval_id": "approval",
+    **dict.fromkeys(("reply_to", "replyTo"), "answer"),
     "parent": "parent",
     "row": "row",
     **dict.fromkeys(("seq", "turn"), "turn"),
@@ -119,7 +120,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "change_row": {"is_enabled": True},
     "change_task": {"status": "backlog"},
     "change_person": {"language": "en"},
-    "chat": {"message": "hi", "userId": "{user}"},
+    "chat": {"message": "hi", "userId": "{user}", "threadId": "t1"},
     "decide_approval": {"verdict": "accept"},
     "fork_session": {},
     "give_ticket": {"session": "{session}"},
@@ -172,7 +173,7 @@ REFUSALS: Final = {
         (404,),
     ),
     **dict.fromkeys(("approval", "goal", "memory", "row", "session"), (404, 422)),
-    **dict.fromkeys(("parent", "target"), (422,)),
+    **dict.fromkeys(("answer", "parent", "target"), (422,)),
     "user": (403,),
 }
 """What a stranger is answered. A label isn't here: it is a name of the asker's own, and that
@@ -260,6 +261,10 @@ async def things_of(
     whose = {"agentId": agent}
     said = await person.post(f"/api/sessions/{key}/messages", json={"text": f"I am {user}"})
     turn = await gate.turn(str(key), State(turns=1), ended=(said.json()["event_id"],))
+    answer = Said(
+        id=f"a{id_}", session_key=str(key), text="hi", at=now, caused_by="e", turn_seq=turn.seq
+    )
+    await gate.admin.publish(key.out_said(answer.id), encode(answer))
     planner = key.of_kind("planner", id_)
     job = Job(id=id_, session_key=str(planner), status="running", created_at=now)
     await gate.turn(str(planner), State(turns=1))
@@ -287,6 +292,7 @@ async def things_of(
         "user": (user,),
         "session": (str(key), str(planner)),
         "approval": (id_,),
+        "answer": (answer.id,),
         "action": (id_,),
         "browser": (await signed_in(person),),
         "link": (str((await person.post("/api/calendar-links", json={})).json()["id"]),),
@@ -314,6 +320,7 @@ NOWHERE: Final[Things] = {
     "user": ("nobody",),
     "session": ("nobody:vigil:t1", f"nobody:vigil:_planner-{'9' * 32}"),
     "approval": ("9" * 32,),
+    "answer": ("9" * 32,),
     "action": ("9" * 32,),
     "browser": ("9" * 32,),
     "link": ("9" * 12,),
@@ -611,4 +618,4 @@ async def test_the_frames_of_a_socket_name_nothing_but_what_is_in_its_session() 
     """The session was checked when it was opened; `id` is the client's name for its message, and
     `attachments` are checked as those of any message."""
     names = {name for one in get_args(ClientFrame) for name in one.__struct_encode_fields__}
-    assert names == {"text", "id", "cursor", "attachments"}
+    assert names == {"text", "id", "cursor", "attachments", "reply_to"}

@@ -128,9 +128,9 @@ class Person:
         seq: int = answer.json()["seq"]
         return seq
 
-    async def exchange(self, text: str) -> None:
+    async def exchange(self, text: str, **keyed: Any) -> None:
         """Post a message and wait until the session has done with it."""
-        seq = await self.say(text)
+        seq = await self.say(text, **keyed)
         await self.talk.ended(seq)
         await self.world.at_rest()
 

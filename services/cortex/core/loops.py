@@ -39,6 +39,7 @@ def begin(
     purpose: str = "",
     task_id: str = "",
     words: tuple[str, ...] = (),
+    replies: tuple[int, ...] = (),
 ) -> None:
     """Open the loop for `cause`: the model will be asked.
 
@@ -46,6 +47,7 @@ def begin(
         sway: of what begins it, beside the follow-up.
         purpose: of a loop that is opened beside the session's own (`profiles`).
         words: what the person said, if they began it.
+        replies: turns whose letters they replied to.
     """
     task = draft.state.tasks.get(task_id)
     draft.cause = cause
@@ -68,6 +70,7 @@ def begin(
         open_from=draft.ordinal if before is None else before.begun_turn,
         files_from=draft.ordinal if before is None else before.files_from,
         opened=letters.pointed_at(words),
+        replies=replies,
         words=words,
     )
     draft.update(loop=loop)

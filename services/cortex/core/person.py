@@ -29,7 +29,7 @@ from vigil.words.own import kept
 from . import gates, loops, speech
 from . import sway as sways
 from .allowance import more
-from .context import sight
+from .context import replied, sight
 from .context.versions import is_gone, taken_back_by
 from .draft import Draft
 from .mind import stop
@@ -142,7 +142,9 @@ def answer(draft: Draft, messages: Sequence[tuple[Cause, UserMessage]]) -> None:
     cause = messages[-1][0]
     joined = tuple(before.id for before, _ in messages[:-1])
     words = kept(event.payload.text for _, event in messages)
-    loops.begin(draft, cause, is_direct=True, joined=joined, words=words)
+    meant = [event.payload.reply_to for _, event in messages]
+    closed = tuple(dict.fromkeys(one.turn_seq for one in meant if one and not one.quote))
+    loops.begin(draft, cause, is_direct=True, joined=joined, words=words, replies=closed)
     for _, event in messages:
         shown = _shown(draft, event.payload)
         draft.row("user", "person", *shown, by=event.payload.by)
@@ -152,7 +154,8 @@ def answer(draft: Draft, messages: Sequence[tuple[Cause, UserMessage]]) -> None:
 
 
 def _shown(draft: Draft, payload: UserMessagePayload) -> tuple[Block, ...]:
-    return sight.blocks_of(payload.text, payload.attachments, draft.policy.sight)
+    blocks = sight.blocks_of(payload.text, payload.attachments, draft.policy.sight)
+    return blocks if payload.reply_to is None else (replied.block_of(payload.reply_to), *blocks)
 
 
 def take(draft: Draft, messages: Sequence[tuple[Cause, UserMessage]]) -> int:

@@ -96,7 +96,9 @@ def of_decision(state: State, moment: Moment, thinking: Profile) -> Sway:
 
 def of_loop(loop: Loop | None) -> Sway:
     """Return the sway of what a loop is shown: of its own rows, and of letters that are open."""
-    has_letters = loop is not None and (loop.open_from < loop.begun_turn or bool(loop.opened))
+    has_letters = loop is not None and (
+        loop.open_from < loop.begun_turn or bool(loop.opened) or bool(loop.replies)
+    )
     return of_own_rows(loop) | _sway(has_letters)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from vigil.subjects import SessionKey
 
 from .. import core
 from ..core import Draft, Policy
-from ..core.context.letters import opening_of
+from ..core.context.letters import OPENED_MAX, opening_of
 from ..core.context.offers import Offer
 from ..core.policy import limited
 from ..core.profile import Inquiry, ModelQuestion, OwnersBoard
@@ -137,8 +137,18 @@ class SessionDesk:
             memories=await self._memory.recall(loop, rows),
             preferences=await self._board.all(PREFERENCES, self._key.scope),
             bulletin=await self._bulletin(),
-            letters=tuple(map(self._letter, loop.opened)),
+            letters=(*map(self._letter, loop.opened), *self._replied(loop)),
         )
+
+    def _replied(self, loop: Loop) -> Iterator[OpenedLetter]:
+        """Return the letters that the person replied to, which they needn't have named."""
+        for seq in loop.replies:
+            found = self._loaded().history.letters_of(seq)
+            if found is None:
+                yield OpenedLetter(handle="(replied to)", text="")
+            for letter in (found or ())[-OPENED_MAX:]:
+                if letter.handle not in loop.opened:
+                    yield self._letter(letter.handle)
 
     def _letter(self, handle: str) -> OpenedLetter:
         found = self._loaded().history.letter(handle)

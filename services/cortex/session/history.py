@@ -21,7 +21,7 @@ from ..core.context.history import (
     trim,
     without,
 )
-from ..core.context.letters import ALL, ClosedLetter, Opening, closed, find, view
+from ..core.context.letters import ALL, ClosedLetter, Opening, closed, find, of_turn, view
 from ..core.context.window import Measured, Window, tokens_of_rows
 
 
@@ -117,6 +117,14 @@ class History:
         it began with."""
         began_with = self._inheritance.whole or self._forked
         return find(self._chunks, handle) or find(began_with, handle)
+
+    def letters_of(self, turn_seq: int) -> tuple[ClosedLetter, ...] | None:
+        """Return the letters of one turn that the open loop isn't shown where they are; None: the
+        history has the turn no more."""
+        turn = next((chunk for chunk in self._chunks if chunk.seq == turn_seq), None)
+        if turn is None:
+            return None
+        return () if turn.ordinal >= self._opening.turn else of_turn(self._chunks, turn_seq)
 
     def go_on_from(self, known: Inherited, turn_seq: int | None) -> None:
         """Begin with what another conversation knew, as if one turn of this one held all of it.

@@ -33,6 +33,7 @@ KeyedBy = Annotated[
 ]
 FileHash = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^[0-9a-f]{64}$"})]
 Attached = Annotated[tuple[FileHash, ...], msgspec.Meta(extra_json_schema={"maxItems": 10})]
+ReplyTo = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^[A-Za-z0-9_-]{1,64}$"})]
 OwnThread = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^{_OWN}$"})]
 OwnKey = Annotated[str, msgspec.Meta(extra_json_schema=OWN_KEY_SCHEMA)]
 """A session that a person may say something in."""
@@ -58,6 +59,8 @@ class PostMessage(RequestBody, frozen=True, kw_only=True):
     """A name of yours for this message: repeating it is harmless for a day."""
     attachments: Attached = ()
     """Hashes of files that you uploaded: 10 at most."""
+    reply_to: ReplyTo | None = None
+    """The id of what the agent said here that this replies to: a letter is opened by that."""
 
 
 class Accepted(Answer, frozen=True, kw_only=True):
@@ -71,7 +74,12 @@ class ChatRequest(
     RequestBody,
     frozen=True,
     kw_only=True,
-    rename={"user_id": "userId", "thread_id": "threadId", "agent_id": "agentId"},
+    rename={
+        "user_id": "userId",
+        "thread_id": "threadId",
+        "agent_id": "agentId",
+        "reply_to": "replyTo",
+    },
 ):
     """Say something and wait for the answer."""
 
@@ -82,6 +90,8 @@ class ChatRequest(
     agent_id: PartText = "vigil"
     attachments: Attached = ()
     """Hashes of files that you uploaded: 10 at most."""
+    reply_to: ReplyTo | None = None
+    """The id of what the agent said here that this replies to: a letter is opened by that."""
 
 
 class ChatMessage(Answer, frozen=True, kw_only=True):
@@ -168,6 +178,10 @@ class TranscriptMessage(Answer, frozen=True, kw_only=True):
     """Files of whom said it."""
     turn_seq: int | None = None
     """Sequence of the turn that decided what the agent said: a fork may go on from it."""
+    reply_to: str | None = None
+    """Of what a person said as a reply: the id of what the agent said."""
+    is_tainted: bool = False
+    """Of what the agent said: outside content had a part in it."""
     replaces: str | None = None
     """Of what a person said in the place of an earlier message: the id of that."""
     taken_back_by: int | None = None
@@ -296,6 +310,8 @@ class ClientMessage(RequestBody, frozen=True, kw_only=True, tag_field="type", ta
     id: KeyedBy | None = None
     attachments: Attached = ()
     """Hashes of files that you uploaded: 10 at most."""
+    reply_to: ReplyTo | None = None
+    """The id of what the agent said here that this replies to: a letter is opened by that."""
 
 
 class ClientAck(RequestBody, frozen=True, kw_only=True, tag_field="type", tag="ack"):

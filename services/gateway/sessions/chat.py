@@ -62,6 +62,7 @@ async def chat(
                 request.message,
                 field="message",
                 attachments=files,
+                reply_to=request.reply_to,
                 parent=parent,
             ),
         )

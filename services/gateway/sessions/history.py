@@ -89,6 +89,7 @@ def _line(session: SessionKey, message: Message) -> TranscriptMessage | None:
         caused_by=said.caused_by,
         tag=said.tag,
         turn_seq=said.turn_seq,
+        is_tainted=said.is_tainted,
     )
 
 
@@ -105,6 +106,7 @@ def _of_person(message: Message) -> TranscriptMessage:
         caused_by=event.caused_by,
         by=event.payload.by,
         attachments=event.payload.attachments,
+        reply_to=None if event.payload.reply_to is None else event.payload.reply_to.id,
         replaces=None if event.payload.replaces is None else event.payload.replaces.event_id,
     )
 

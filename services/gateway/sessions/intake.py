@@ -36,7 +36,8 @@ from ..http.decide import KEY_LENGTH_MAX, check_length, check_text, keyed_event_
 from ..http.problem import Problem, erasing
 from ..http.wire import Accepted
 from ..patience import TRY_TIMEOUT_S, patiently
-from .repeats import Repeats, StoragePlace, hash_of
+from ..versions import replies
+from .repeats import Repeats, StoragePlace, hash_of, hash_of_message
 from .room import Room
 
 
@@ -67,24 +68,26 @@ class Intake:
         channel: str = "",
         attachments: tuple[Attachment, ...] = (),
         replaces: Replaced | None = None,
+        reply_to: str | None = None,
         parent: str | None = None,
     ) -> Accepted:
         """Store what `user` said, over a channel or in a message's place, if that's named;
-        `parent` is the caller's traceparent.
+        `reply_to` is the id of what the agent said, `parent` the caller's traceparent.
 
         Raises:
             InvalidInput: the text or the key can't be used.
             Problem: 429 the session is too far behind, 503 it can't be stored now.
         """
-        payload = UserMessagePayload(
-            text=text,
-            is_keyed=key is not None,
-            by=user if session.user == TEAM else "",
-            channel=channel,
-            attachments=attachments,
-            replaces=replaces,
-        )
         try:
+            payload = UserMessagePayload(
+                text=text,
+                is_keyed=key is not None,
+                by=user if session.user == TEAM else "",
+                channel=channel,
+                attachments=attachments,
+                replaces=replaces,
+                reply_to=await replies.find(self._bus, session, reply_to),
+            )
             check_text(field, text, bytes_max=self._config.text_bytes_max)
             if key is not None:
                 check_length(key_field, key, KEY_LENGTH_MAX)
@@ -223,13 +226,9 @@ class Intake:
             await self.room.check(session)
             return await self._store_message(session, event_id, payload, parent, fence)
 
-        return await self._repeats.once(
-            event_id,
-            hash_of("\0".join((payload.text, *(a.hash for a in payload.attachments))).encode()),
-            _place_of_messages(session),
-            store,
-            conflict=InvalidInput(key_field, "was used before, for another message"),
-        )
+        conflict = InvalidInput(key_field, "was used before, for another message")
+        place, body = _place_of_messages(session), hash_of_message(payload)
+        return await self._repeats.once(event_id, body, place, store, conflict=conflict)
 
     # ------------------------------------------------------------ what other systems tell
 

@@ -54,6 +54,7 @@ class Messages:
                 message.text,
                 key=message.idempotency_key,
                 attachments=files,
+                reply_to=message.reply_to,
                 parent=parent_of(scope),
             ),
         )

@@ -24,7 +24,7 @@ from vigil import crash
 from vigil.bus.batches import last_sequence
 from vigil.bus.bus import MSG_ID, Bus
 from vigil.bus.kv import KeyValue
-from vigil.contracts import encode
+from vigil.contracts import UserMessagePayload, encode
 from vigil.errors import InvalidInput, VigilError, WrongLastSequence
 
 from ..http.problem import unavailable
@@ -185,3 +185,11 @@ class Repeats:
 def hash_of(body: bytes) -> str:
     """Return what a body is compared by."""
     return hashlib.sha256(body).hexdigest()[:32]
+
+
+def hash_of_message(payload: UserMessagePayload) -> str:
+    """Return what a message of a person's is compared by."""
+    parts = [payload.text, *(one.hash for one in payload.attachments)]
+    if payload.reply_to is not None:
+        parts.append(payload.reply_to.id)
+    return hash_of("\0".join(parts).encode())

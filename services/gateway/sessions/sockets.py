@@ -307,6 +307,7 @@ class Socket:
                 key=frame.id,
                 key_field="id",
                 attachments=files,
+                reply_to=frame.reply_to,
                 parent=self._parent,
             ),
         )

@@ -75,6 +75,7 @@ async def replace_message(
         key=wanted.idempotency_key,
         attachments=message.payload.attachments,
         replaces=replaced,
+        reply_to=None if message.payload.reply_to is None else message.payload.reply_to.id,
         parent=parent_of(request.scope),
     )
     return Json(accepted, 202)

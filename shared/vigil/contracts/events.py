@@ -87,6 +87,18 @@ class Replaced(Record, frozen=True, kw_only=True):
     """Ids of those that were open then: they aren't taken back."""
 
 
+class RepliedTo(Record, frozen=True, kw_only=True):
+    """The message of the agent's that a person's own replies to."""
+
+    id: str
+    """Of the effect that said it."""
+    turn_seq: int
+    """Stream sequence of the turn that decided it."""
+    at: Instant
+    quote: str = ""
+    """Its beginning; empty: outside content had a part in it, and it is opened as a letter."""
+
+
 class UserMessagePayload(Record, frozen=True, kw_only=True):
     text: str
     is_keyed: bool = False
@@ -99,6 +111,8 @@ class UserMessagePayload(Record, frozen=True, kw_only=True):
     """Files of whom said it."""
     replaces: Replaced | None = None
     """Of a message that was edited, or is to be answered anew: what it takes the place of."""
+    reply_to: RepliedTo | None = None
+    """What it replies to, if the person pointed at something."""
 
 
 class UserMessage(Envelope, frozen=True, kw_only=True, tag="user_message"):

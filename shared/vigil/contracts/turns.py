@@ -153,6 +153,8 @@ class Loop(Record, frozen=True, kw_only=True):
     """As `open_from`, of files: they are looked at for as long as the person goes on."""
     opened: tuple[str, ...] = ()
     """Handles of the letters that it opened."""
+    replies: tuple[int, ...] = ()
+    """Stream sequences of the turns whose letters it is shown, since the person replied to them."""
     words: tuple[str, ...] = ()
     """What the person said in the messages that it answers (FLOW F-5)."""
     fields: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)

@@ -103,6 +103,16 @@ def find(chunks: Sequence[Chunk], handle: str) -> ClosedLetter | None:
     return ClosedLetter(handle=handle, text="\n\n".join(same)) if same else None
 
 
+def of_turn(chunks: Sequence[Chunk], seq: int) -> tuple[ClosedLetter, ...]:
+    """Return the letters of one turn, by its stream sequence."""
+    gone: set[str] = set()
+    for chunk in chunks:
+        letters = _closed(chunk, gone, NOTHING)[1]
+        if chunk.seq == seq:
+            return tuple(letters)
+    return ()
+
+
 class _Envelopes:
     """Names the letters of one turn, in their order."""
 

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from vigil.contracts import Row, TextBlock
 
+from ...core.context.replied import MARK
+
 WHAT_MAX: Final = 500
 """Characters of what somebody asks for that are taken over."""
 SAID_MAX: Final = 1000
@@ -29,8 +31,9 @@ Reply = tuple[str, list[Call]]
 
 
 def text_of(row: Row) -> str:
-    """Return the texts of a row as one."""
-    return " ".join([b.text for b in row.blocks if isinstance(b, TextBlock)])
+    """Return the texts of a row as one, without what they reply to."""
+    texts = (block.text for block in row.blocks if isinstance(block, TextBlock))
+    return " ".join(text for text in texts if not text.startswith(MARK))
 
 
 def first_words(text: str) -> str:

@@ -49,7 +49,8 @@ def chat(
     """Talk with an agent, by default at home, where it reports to you. Ctrl-D ends.
 
     /attach PATH attaches an image or a PDF file to what you say next; /edit TEXT says your last
-    message otherwise, /retry has it answered anew.
+    message otherwise, /retry has it answered anew; /reply TEXT replies to what the agent said last,
+    /reply 2 TEXT to the one before.
     """
     client = options.client()
     if new and thread is not None:
@@ -82,6 +83,7 @@ def _with_person(client: Client, key: SessionKey) -> None:
 
 
 async def _at_terminal(client: Client, key: SessionKey) -> None:
+    from . import replies
     from .conversation import Conversation, until_done
     from .files import Files
     from .keyboard import Keyboard
@@ -100,7 +102,7 @@ async def _at_terminal(client: Client, key: SessionKey) -> None:
         async for line in keyboard:
             screen.line_entered(line)
             if line.strip() and not (await files.take(line) or await versions.take(line)):
-                await conversation.say(line.strip("\n"), files.given())
+                await replies.say(conversation, line.strip("\n"), files, screen)
         output.message("")
         if not await conversation.wait_confirmed(CONFIRM_S):
             raise exits.Timeout("not everything you said could be stored: no connection")

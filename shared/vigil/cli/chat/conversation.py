@@ -41,6 +41,8 @@ class Conversation:
         self._unconfirmed: dict[str, dict[str, Any]] = {}
         """Messages that may not be stored yet, as frames by their id."""
         self._shown: set[str] = set()
+        self.said: list[str] = []
+        """Ids of what the agent said that was shown, the oldest first."""
         self._answered: set[str] = set()
         self._changed = asyncio.Event()
         self._is_away = False
@@ -121,6 +123,7 @@ class Conversation:
         if frame["id"] in self._shown:
             return
         self._shown.add(frame["id"])
+        self.said.append(frame["id"])
         self._answered.add(frame["caused_by"])
         self._screen.message(frame)
         self._tell_change()
@@ -129,10 +132,13 @@ class Conversation:
         """Whether a message that the event caused was shown."""
         return event_id in self._answered
 
-    async def say(self, text: str, attachments: Sequence[str] = ()) -> None:
+    async def say(
+        self, text: str, attachments: Sequence[str] = (), *, reply_to: str | None = None
+    ) -> None:
         """Say something: now, or as soon as there is a connection."""
         frame: dict[str, Any] = {"type": "message", "id": str(uuid4()), "text": text}
         frame |= {"attachments": list(attachments)} if attachments else {}
+        frame |= {"reply_to": reply_to} if reply_to else {}
         self._unconfirmed[frame["id"]] = frame
         await self._send(frame)
 

@@ -57,9 +57,17 @@ async def show(visit: Visit) -> dict[str, Any]:
         "may_speak": not session.is_system and visit.may_decide(key),
         "is_system": session.is_system,
         "editing": visit.query.get("edit", ""),
+        "replying": _replied(transcript, visit.query.get("reply", "")),
+        "places": {one.id: one.seq for one in transcript.messages},
         # So that a form that is sent twice says it once.
         "once": secrets.token_urlsafe(16),
     }
+
+
+def _replied(transcript: Transcript, seq: str) -> TranscriptMessage | None:
+    """Return what the agent said that is to be replied to, if the page shows it."""
+    said = (one for one in transcript.messages if one.role == "assistant")
+    return next((one for one in said if str(one.seq) == seq), None)
 
 
 async def _entries(
@@ -113,6 +121,8 @@ async def act(visit: Visit) -> str:
         case "say":
             body: dict[str, Any] = {"text": visit.wanted("text")}
             body["idempotency_key"] = visit.wanted("once")
+            if reply_to := visit.form.get("reply_to"):
+                body["reply_to"] = reply_to
             if visit.file is not None:
                 name, data = visit.file
                 kept = await visit.api.upload("/api/attachments", data, name=name)
