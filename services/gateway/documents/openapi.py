@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -82,7 +82,7 @@ from ..work.letters import DeadLetterDetail, DeadLetterPage
 from ..work.person import PersonChange, PersonView
 from ..work.tools import ToolApproval, ToolList, ToolsApproved
 from ..work.verdicts import ApprovalList, ApprovalView, Decide
-from . import examples_http
+from . import examples_http, limits
 from .asyncapi import AsyncApi
 
 REF: Final = "#/components/schemas/{name}"
@@ -316,11 +316,21 @@ def parameters_of(kind: type) -> list[dict[str, Any]]:
     """Return the query parameters that the fields of the struct `kind` are."""
     (schema,), _ = msgspec.json.schema_components([kind], ref_template="{name}")
     _, components = msgspec.json.schema_components([kind], ref_template=REF)
-    properties = components[schema["$ref"]]["properties"]
+    name = schema["$ref"]
+    properties = components[name]["properties"]
+    for field, more in limits.QUERIES.get(name, {}).items():
+        properties[field] |= more
     return [
         {"name": name, "in": "query", "required": False, "schema": one}
         for name, one in properties.items()
     ]
+
+
+def _asked(operations: Iterable[dict[str, Any]]) -> set[str]:
+    """Return the names of the schemas of bodies."""
+    contents = (one.get("requestBody", {}).get("content", {}) for one in operations)
+    refs = {kind["schema"].get("$ref", "") for content in contents for kind in content.values()}
+    return {ref.rpartition("/")[2] for ref in refs if ref}
 
 
 def document(app: FastAPI, extra_paths: dict[str, Any]) -> bytes:
@@ -330,6 +340,12 @@ def document(app: FastAPI, extra_paths: dict[str, Any]) -> bytes:
     )
     paths = made["paths"] | extra_paths
     _, schemas = msgspec.json.schema_components(_components(), ref_template=REF)
+    operations = [one for methods in paths.values() for one in methods.values()]
+    limits.apply(schemas, _asked(operations))
+    for operation in operations:
+        for parameter in operation.get("parameters", ()):
+            if parameter["in"] == "query":
+                limits.without_nul(parameter["schema"])
     return msgspec.json.encode(
         made
         | {

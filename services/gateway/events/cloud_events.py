@@ -97,7 +97,9 @@ def of_http(
 
 def structured(body: bytes, limits: EventLimits) -> OutsideEvent:
     """Read an event in the JSON format. Raises: InvalidInput."""
-    raw = _json(body, dict[str, msgspec.Raw], limits)
+    given = _json(body, dict[str, msgspec.Raw], limits)
+    # An attribute that is null is none (CloudEvents 1.0.2, JSON format, 2.2.1).
+    raw = {name: one for name, one in given.items() if name == _DATA or bytes(one) != b"null"}
     _check_required(raw)
     for name in ("time", _DATA_BASE64):
         if name in raw and not bytes(raw[name]).startswith(b'"'):

@@ -71,7 +71,7 @@ _S: Final = "/api/sessions/{key}"
 _M: Final = "/api/memories"
 _OWN: Final = (
     Endpoint("POST", "/api/chat", routes.chat, {200: ChatAnswer, 202: ChatPending},
-             (403, 413, 422, 503), ChatRequest),
+             (403, 404, 413, 422, 503), ChatRequest),
     Endpoint("POST", "/api/tickets", routes.give_ticket, {201: Ticket}, (404, 413, 422),
              TicketRequest),
     Endpoint("POST", attachments.PATH, attachments.upload_attachment, {201: Attachment},

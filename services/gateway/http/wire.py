@@ -27,13 +27,17 @@ OWN_KEY_SCHEMA: Final = {"pattern": f"^{_PART}:{_PART}:{_OWN}$"}
 ID_SCHEMA: Final = {"pattern": "^[0-9a-f]{32}$"}
 """For parameters that FastAPI describes; functions check them."""
 # What the schema says of these is checked by functions, whose words are better.
-SaidText = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": r"\S"})]
+SaidText = Annotated[
+    str,
+    msgspec.Meta(extra_json_schema={"pattern": r"^[^\u0000]*[^\s\u0000-\u001f\u0085][^\u0000]*$"}),
+]
 KeyedBy = Annotated[
     str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": KEY_LENGTH_MAX})
 ]
 FileHash = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^[0-9a-f]{64}$"})]
-Attached = Annotated[tuple[FileHash, ...], msgspec.Meta(extra_json_schema={"maxItems": 10})]
-ReplyTo = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^[A-Za-z0-9_-]{1,64}$"})]
+Attached = Annotated[
+    tuple[FileHash, ...], msgspec.Meta(extra_json_schema={"maxItems": 10, "uniqueItems": True})
+]
 OwnThread = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^{_OWN}$"})]
 OwnKey = Annotated[str, msgspec.Meta(extra_json_schema=OWN_KEY_SCHEMA)]
 """A session that a person may say something in."""
@@ -59,7 +63,7 @@ class PostMessage(RequestBody, frozen=True, kw_only=True):
     """A name of yours for this message: repeating it is harmless for a day."""
     attachments: Attached = ()
     """Hashes of files that you uploaded: 10 at most."""
-    reply_to: ReplyTo | None = None
+    reply_to: PartText | None = None
     """The id of what the agent said here that this replies to: a letter is opened by that."""
 
 
@@ -90,7 +94,7 @@ class ChatRequest(
     agent_id: PartText = "vigil"
     attachments: Attached = ()
     """Hashes of files that you uploaded: 10 at most."""
-    reply_to: ReplyTo | None = None
+    reply_to: PartText | None = None
     """The id of what the agent said here that this replies to: a letter is opened by that."""
 
 
@@ -310,7 +314,7 @@ class ClientMessage(RequestBody, frozen=True, kw_only=True, tag_field="type", ta
     id: KeyedBy | None = None
     attachments: Attached = ()
     """Hashes of files that you uploaded: 10 at most."""
-    reply_to: ReplyTo | None = None
+    reply_to: PartText | None = None
     """The id of what the agent said here that this replies to: a letter is opened by that."""
 
 

@@ -36,7 +36,11 @@ async def get_why(
         Path(
             alias="id",
             description="Of a message, event, timer, turn, dead letter, signal, task, grant, ...",
-            json_schema_extra={"maxLength": ID_LENGTH_MAX},
+            json_schema_extra={
+                "minLength": 1,
+                "maxLength": ID_LENGTH_MAX,
+                "pattern": r"^[^\u0000-\u001f\u007f-\u009f]+$",
+            },
         ),
     ],
     session: Annotated[

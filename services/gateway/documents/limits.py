@@ -1,0 +1,242 @@
+"""What a request's schema says beyond its types: bounds that functions check in better words.
+
+A decoder that checked them would say "Expected `str` of length >= 1"; the functions say which
+limit it is and what to write. The document has both: whoever makes requests of it makes none that
+are refused for their form (`tests/gateway/test_gateway_from_schema.py`). Where a form has no
+keyword (a cron expression, a time zone, an instant on local clocks) there is a `format` of ours;
+readers pass over a format that they don't know.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from vigil.actions.log import FEEDBACK_LENGTH_MAX
+from vigil.goals import check as goals
+from vigil.goals.lifecycle import PARTS_MAX
+from vigil.grants import check as grants
+from vigil.net.ssrf import URL_LENGTH_MAX
+from vigil.preferences import check as preferences
+from vigil.settings.cortex import Cortex
+from vigil.skills import form as skills
+from vigil.tasks import check as tasks
+from vigil.timetable import check as rows
+from vigil.timetable.pointer import POINTER_LENGTH_MAX
+from vigil.timetable.schedule import INTERVAL_S_MAX, INTERVAL_S_MIN
+from vigil.timetable.watched import COMMAND_LENGTH_MAX, GLOB_LENGTH_MAX, TOOL_LENGTH_MAX
+
+from ..http.wire import ID_SCHEMA, KEY_SCHEMA, OWN_KEY_SCHEMA
+
+Schema = dict[str, Any]
+
+_CONTROL: Final = r"\u0000-\u001f\u007f-\u009f"
+NO_NUL: Final = {"pattern": r"^[^\u0000]*$"}
+_BLANK: Final = r"\s\u001c-\u001f\u0085"
+"""Of ECMA 262 and of Python: what is blank to one of them."""
+SAID: Final = {"pattern": rf"^[^\u0000]*[^\u0000{_BLANK}][^\u0000]*$"}
+"""Not blank."""
+MAYBE_SAID: Final = {"pattern": f"^$|{SAID['pattern']}"}
+LINE: Final = {"pattern": rf"^[^{_CONTROL}]*$"}
+"""One line, or nothing."""
+SAID_LINE: Final = {"pattern": rf"^[^{_CONTROL}]*[^{_CONTROL}\s][^{_CONTROL}]*$"}
+_TIME: Final = "([01][0-9]|2[0-3]):[0-5][0-9]"
+_HOURS: Final = {"pattern": f"^({_TIME}-{_TIME})?$"}
+_ZONE: Final = {"format": "time-zone", "maxLength": 100}
+_AT: Final = {"format": "instant-or-local-time"}
+_CRON: Final = {"format": "cron"}
+_SKILL: Final = {
+    "pattern": "^" + skills.NAME.pattern.replace(r"\Z", "$"),
+    "maxLength": skills.NAME_LENGTH_MAX,
+}
+_MAYBE_SKILL: Final = _SKILL | {"pattern": f"^$|{_SKILL['pattern']}"}
+_URL: Final = {"format": "uri", "maxLength": URL_LENGTH_MAX}
+_ARGUMENT: Final = {"minLength": 1, "maxLength": 200}
+_POINTER: Final = {"format": "json-pointer", "maxLength": POINTER_LENGTH_MAX}
+_MAYBE_ID: Final = {"pattern": "^([0-9a-f]{32})?$"}
+
+
+def _length(most: int, more: Schema) -> Schema:
+    return {"maxLength": most} | more
+
+
+def _range(least: int, most: int) -> Schema:
+    return {"minimum": least, "maximum": most}
+
+
+def _given(name: str) -> Schema:
+    """Return what says that a field is there, and not null."""
+    return {"required": [name], "properties": {name: {"not": {"enum": [None, ""]}}}}
+
+
+def _keepers() -> Schema:
+    """Return the bounds of what keeps up by itself, from the configuration that it stands for."""
+    _, schemas = msgspec.json.schema_components([Cortex], ref_template="{name}")
+    bounds = ("minimum", "maximum")
+    return {
+        name: {key: one[key] for key in bounds}
+        for name, one in schemas["Cortex"]["properties"].items()
+        if name.startswith(("autonomy_", "bulletin_", "summary_")) and one.keys() >= set(bounds)
+    }
+
+
+_WHY: Final = {"why": LINE | {"maxLength": 500}}
+_GOAL: Final = {
+    "description": _length(goals.DESCRIPTION_LENGTH_MAX, SAID),
+    "priority": _range(goals.PRIORITY_MIN, goals.PRIORITY_MAX),
+    "check_interval_secs": _range(goals.CHECK_INTERVAL_S_MIN, goals.CHECK_INTERVAL_S_MAX),
+    "success_criteria": _length(goals.CRITERIA_LENGTH_MAX, NO_NUL),
+    "strategy": _length(goals.STRATEGY_LENGTH_MAX, NO_NUL),
+}
+_TASK: Final = {
+    "title": _length(tasks.TITLE_LENGTH_MAX, SAID_LINE),
+    "description": _length(tasks.DESCRIPTION_LENGTH_MAX, NO_NUL),
+}
+_ROW: Final = {
+    "name": _length(rows.NAME_LENGTH_MAX, SAID_LINE),
+    "prompt": _length(rows.PROMPT_LENGTH_MAX, NO_NUL),
+    "cron": _CRON,
+    "interval_s": _range(INTERVAL_S_MIN, INTERVAL_S_MAX),
+    "soonest_s": _range(rows.SOONEST_S_MIN, INTERVAL_S_MAX),
+    "latest_s": _range(rows.SOONEST_S_MIN, INTERVAL_S_MAX),
+    "at": _AT,
+    "after": ID_SCHEMA,
+    "zone": _ZONE,
+    "grace_s": _range(0, rows.GRACE_S_MAX),
+    "active_hours": _HOURS,
+    "jitter_s": _range(0, rows.JITTER_S_MAX),
+    "timeout_s": _range(rows.TIMEOUT_S_MIN, rows.TIMEOUT_S_MAX),
+    "daily_tokens": _range(0, rows.TOKENS_MAX),
+}
+_WHEN: Final = {"oneOf": [_given(name) for name in ("cron", "interval_s", "at", "after")]}
+_CHOSEN: Final = {
+    "dependentRequired": {
+        "soonest_s": ["interval_s", "latest_s"],
+        "latest_s": ["interval_s", "soonest_s"],
+        "after_on": ["after"],
+    }
+}
+
+FIELDS: Final[dict[str, Schema]] = {
+    "AutonomyChange": _keepers(),
+    "CloudEvent": {
+        "id": LINE,
+        "source": LINE,
+        "type": LINE,
+        "datacontenttype": {"minLength": 1} | LINE,
+        "agentid": LINE,
+        "subject": OWN_KEY_SCHEMA,
+        "data_base64": {"contentEncoding": "base64", "pattern": "^([A-Za-z0-9+/]{4})*$"},
+    },
+    "Address": {
+        "field": _ARGUMENT,
+        "port": _range(1, 65_535),
+    },
+    "Empty": {"field": _ARGUMENT},
+    "Equal": {"field": _ARGUMENT},
+    "FeedbackBody": {"text": _length(FEEDBACK_LENGTH_MAX, NO_NUL)},
+    "Folder": {"field": _ARGUMENT},
+    "GoalBody": _GOAL | {"source_channel": _length(goals.CHANNEL_LENGTH_MAX, NO_NUL)},
+    "GoalChange": _GOAL,
+    "GoalPart": {name: _GOAL[name] for name in ("description", "success_criteria")},
+    "GoalSplit": {"parts": {"minItems": 1, "maxItems": PARTS_MAX}},
+    "GrantBody": {
+        "tool": {
+            "pattern": r"^([A-Za-z0-9_-]{1,64}|[A-Za-z0-9_-]*[A-Za-z0-9-]__\*)$",
+            "not": {"pattern": "^_*$"},
+        },
+        "session_key": {"pattern": f"^$|{KEY_SCHEMA['pattern']}"},
+        "constraints": {"maxItems": grants.CONSTRAINTS_MAX},
+        "name": {"pattern": "^[a-z0-9][a-z0-9-]{0,31}$"},
+        "row": _MAYBE_ID,
+        "goal": _MAYBE_ID,
+        "uses_max": _range(0, grants.USES_MAX),
+        "why": LINE | {"maxLength": grants.WHY_LENGTH_MAX},
+    },
+    "JobBody": {"skill": _SKILL, "goal": SAID},
+    "LinkBody": {"name": LINE},
+    "PersonChange": {
+        "timezone": _ZONE,
+        "language": {"format": "language-tag"},
+        "quiet_hours": _HOURS,
+        "digest_at": {"pattern": f"^{_TIME}$"},
+        "pause": {"format": "pause"},
+    },
+    "PreferenceBody": {
+        "key": {"pattern": r"^[a-z0-9][a-z0-9_.-]{0,63}$"},
+        "value": {"type": ["string", "number", "boolean", "array", "object"], "minLength": 1},
+        "learned_from": _length(preferences.LEARNED_FROM_LENGTH_MAX, NO_NUL),
+    },
+    "RaiseBody": {"agent": {"pattern": "^([A-Za-z0-9_-]{1,64})?$"}},
+    "RowBody": _ROW | {"skill": _MAYBE_SKILL},
+    "RowChange": _ROW | {"skill": _MAYBE_SKILL},
+    "SaveBody": {"content": SAID, "source": SAID, "threadId": SAID},
+    "TaskBody": _TASK | {"status": {"enum": ["ready", "backlog"]}, "goal": _MAYBE_ID},
+    "TaskChange": _TASK,
+    "TokenBody": {"name": LINE},
+    "UndoBody": {"source": SAID},
+    "WatchedCommand": {"command": _length(COMMAND_LENGTH_MAX, SAID)},
+    "WatchedFiles": {"glob": {"format": "workspace-glob", "maxLength": GLOB_LENGTH_MAX}},
+    "WatchedFeed": {"url": _URL},
+    "WatchedTool": {
+        "tool": {"pattern": "^[^_]+(_[^_]+)*__.+$", "maxLength": TOOL_LENGTH_MAX},
+        "pointer": _POINTER,
+    },
+    "WatchedUrl": {"url": _URL, "pointer": _POINTER},
+}
+"""schema -> field -> what more it says"""
+QUERIES: Final[dict[str, Schema]] = {"Look": {"source": MAYBE_SAID, "threadId": MAYBE_SAID}}
+"""The same of queries."""
+WHOLE: Final[dict[str, Schema]] = {
+    "JobBody": {"oneOf": [_given("skill"), _given("goal")]},
+    "CloudEvent": {"not": {"required": ["data", "data_base64"]}},
+    "RowBody": _WHEN
+    | _CHOSEN
+    | {"anyOf": [_given("skill"), {"required": ["prompt"], "properties": {"prompt": SAID}}]},
+}
+"""schema -> what it says of its fields together"""
+
+
+def apply(schemas: dict[str, Schema], asked: Iterable[str] = ()) -> None:
+    """Add the limits to the schemas of structs.
+
+    Args:
+        schemas: by name; changed in place.
+        asked: names of those that requests are made of: no text in them holds NUL.
+    """
+    for name, limits in FIELDS.items():
+        for field, more in limits.items():
+            schemas[name]["properties"][field] |= more
+    for name, more in WHOLE.items():
+        schemas[name] |= more
+    for name in _reached(schemas, asked):
+        for schema in schemas[name].get("properties", {}).values():
+            without_nul(schema)
+
+
+def without_nul(schema: Schema) -> None:
+    """Say of a schema, in place, that its texts hold no NUL, where nothing narrower is said."""
+    if schema.keys() & {"pattern", "format", "enum"}:
+        return
+    for one in schema.get("anyOf", ()):
+        without_nul(one)
+    if "items" in schema:
+        without_nul(schema["items"])
+    if schema.get("type") == "string":
+        schema |= NO_NUL
+
+
+def _reached(schemas: dict[str, Schema], names: Iterable[str]) -> set[str]:
+    """Return the schemas that some are made of, with these."""
+    found: set[str] = set()
+    ahead = list(names)
+    while ahead:
+        name = ahead.pop()
+        if name not in found:
+            found.add(name)
+            ahead += re.findall(r'"#/components/schemas/(\w+)"', json.dumps(schemas[name]))
+    return found
