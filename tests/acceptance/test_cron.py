@@ -116,6 +116,7 @@ async def test_what_is_due_is_run_and_told_at_home(world: World) -> None:
     assert (row["when"], row["made_by"]) == ("every 1 h", "person")
     first = await until(ann.http, row, "running", "ran")
     assert [one["delivery"] for one in first] == ["", "told"]
+    assert {one["trigger"] for one in first} == {"scheduled"}
     await world.at_rest()
     assert [one["arrival"] for one in await slots(ann.http, row)] == ["", "said"]
     assert [one["tokens"] for one in first] == [0, 2]
@@ -394,8 +395,10 @@ async def test_one_runs_after_another_with_what_it_came_to(world: World) -> None
     assert "that is a circle" in refused.json()["detail"]
     for number in (1, 2):
         assert (await kim.http.post(f"{PATH}/{backup['id']}/runs")).status_code == 202
-        await until(kim.http, backup, *["running", "ran"] * number)
-        await until(kim.http, report, *["running", "ran"] * number)
+        by_hand = await until(kim.http, backup, *["running", "ran"] * number)
+        chained = await until(kim.http, report, *["running", "ran"] * number)
+        assert {one["trigger"] for one in by_hand} == {"manual"}
+        assert {one["trigger"] for one in chained} == {"chained"}, "its end, too"
         move(world, 60)
     told = await said(world, kim)
     assert told[::2] == ["re: Back up"] * 2

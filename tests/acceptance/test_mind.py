@@ -205,6 +205,7 @@ async def test_a_goal_that_is_due_is_looked_at_and_pursued(world: World) -> None
             if "ran" in [one["state"] for one in slots]:
                 break
             await asyncio.sleep(pause_s)
+    assert {one["trigger"] for one in slots} == {"goal"}, "J-1: what had it begin"
     await world.advance(10 * TICK_S)
     assert len(looks.reports) == 2, "nothing was due"
 

@@ -67,9 +67,10 @@ async def test_a_job_is_stored_and_listed_when_its_id_comes_back(gate: Gate) -> 
 
     (listed,) = (await ann.get("/api/jobs")).json()["jobs"]
     assert (listed["id"], listed["status"], listed["agentId"]) == (id_, "queued", "garden")
-    assert listed["goal"] == "Water the plants"
+    assert (listed["goal"], listed["trigger"]) == ("Water the plants", "manual")
     shown = (await ann.get(f"/api/jobs/{id_}")).json()
     assert (shown["session_key"], shown["input"]) == (session, "3 pots")
+    assert shown["trigger"] == begun.job.trigger == "manual"
 
 
 async def test_the_same_key_is_one_job(gate: Gate) -> None:

@@ -22,9 +22,10 @@ from vigil.contracts.board import (
     Ledger,
     SlotState,
 )
+from vigil.contracts.board.vocabulary import Trigger
 from vigil.subjects import Scope
 from vigil.timetable.findings import Finding, What, findings, untold
-from vigil.timetable.ledger import kept
+from vigil.timetable.ledger import kept, trigger_of
 from vigil.timetable.log import SlotLog
 
 from ..access import listed
@@ -47,6 +48,8 @@ class SlotView(Answer, frozen=True, kw_only=True):
     reason: str
     decided_at: Instant
     is_by_hand: bool
+    trigger: Trigger
+    """What had the run begin: a person, its time, the end of another row's run, or a goal."""
     session: str
     delivery: Delivery
     arrival: Arrival
@@ -184,8 +187,12 @@ async def _merged(walks: list[AsyncIterator[SlotEntry]]) -> AsyncIterator[SlotEn
             heapq.heappush(heads, (-following.at.timestamp(), number, following))
 
 
+_REST: Final = ("trigger", "decided_at", "arrival")
+"""What isn't a field of an entry."""
+
+
 def view_of_slot(entry: SlotEntry, arrival: Arrival = "") -> SlotView:
     """Return an entry as it is shown."""
-    names = (name for name in SlotView.__struct_fields__ if name not in ("decided_at", "arrival"))
+    names = (name for name in SlotView.__struct_fields__ if name not in _REST)
     same = {name: getattr(entry, name) for name in names}
-    return SlotView(**same, decided_at=entry.at, arrival=arrival)
+    return SlotView(**same, trigger=trigger_of(entry), decided_at=entry.at, arrival=arrival)

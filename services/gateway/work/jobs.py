@@ -31,6 +31,7 @@ from vigil.contracts import (
     StepRun,
     encode,
 )
+from vigil.contracts.board.vocabulary import Trigger
 from vigil.errors import InvalidInput, NotFound, Unavailable, WrongLastSequence
 from vigil.memory.wire import DEFAULT_AGENT, IdempotencyKey, Whose
 from vigil.settings.tokens import Principal
@@ -100,6 +101,8 @@ class JobSummary(Answer, frozen=True, kw_only=True, rename=_NAMES):
     agent_id: str
     status: JobStatus
     created_at: Instant
+    trigger: Trigger
+    """What had it begin."""
     skill: str = ""
     goal: str = ""
     started_at: Instant | None = None
@@ -146,6 +149,7 @@ def _facts(job: Job) -> dict[str, Any]:
         "agent_id": key.agent,
         "status": job.status,
         "created_at": job.created_at,
+        "trigger": job.trigger,
         "skill": job.skill,
         "started_at": job.started_at,
         "completed_at": job.completed_at,

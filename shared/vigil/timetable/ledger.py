@@ -22,6 +22,7 @@ from ..contracts.board import (
     SlotState,
     kind_of,
 )
+from ..contracts.board.vocabulary import Trigger
 from ..minds import mind_of
 from ..subjects import Scope, SessionKey, token_of
 from . import cycles
@@ -33,6 +34,8 @@ FAILURES_MAX: Final = 10
 """A row whose runs fail so often, one after the other, is paused."""
 LOST_AFTER: Final = timedelta(minutes=10)
 """A run that was told to end and hasn't for so long is lost."""
+MIND: Final = "mind"
+"""The kind of the rows that are due because goals are."""
 CRON: Final = "cron"
 """The kind of the rows that people make: of them nobody looks what is new by signals."""
 
@@ -136,6 +139,22 @@ def is_of(run: OpenRun, entry: SlotEntry) -> bool:
     return (run.due_at, run.is_by_hand) == (entry.due_at, entry.is_by_hand)
 
 
+def trigger_of(entry: SlotEntry) -> Trigger:
+    """Return what had a run begin, or would have.
+
+    An end of a run that followed another's didn't say so in older versions: it reads as scheduled.
+
+    >>> at = datetime(2026, 5, 1, 8)
+    >>> trigger_of(SlotEntry(row="1f", kind="mind", due_at=at, at=at, state="ran"))
+    'goal'
+    """
+    if entry.is_by_hand:
+        return "manual"
+    if entry.follows or entry.followed:
+        return "chained"
+    return "goal" if entry.kind == MIND else "scheduled"
+
+
 def _run(entry: SlotEntry, told_seq: int) -> OpenRun:
     return OpenRun(
         due_at=entry.due_at,
@@ -215,6 +234,7 @@ def ended(
         is_by_hand=run.is_by_hand,
         session=run.session,
         is_late=run.is_late,
+        follows=run.follows,
         delivery=delivery,
         report=report,
         next_s=next_s,

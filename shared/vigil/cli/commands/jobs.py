@@ -76,6 +76,7 @@ FIELDS: Final = (
     Column("input", "input"),
     Column("tools", lambda job: ", ".join(job.get("tools", ()))),
     Column("created", "created_at", is_instant=True),
+    Column("begun by", lambda job: job.get("trigger", "manual")),
     Column("started", "started_at", is_instant=True),
     Column("ended", "completed_at", is_instant=True),
     Column("runs", "runs"),

@@ -127,13 +127,24 @@ HISTORY: Final = tables.history(
 )
 
 
+HOW: Final = {
+    "manual": " by hand",
+    "chained": " after another",
+    "goal": " for a goal",
+    "scheduled": "",
+}
+"""What had a run begin, as is said of its end."""
+
+
 def _slot(one: Mapping[str, Any]) -> str:
     """Say what became of a slot, or of several.
 
-    >>> _slot({"state": "missed", "count": 3, "is_by_hand": False})
+    >>> _slot({"state": "missed", "count": 3, "trigger": "scheduled"})
     'missed (3)'
+    >>> _slot({"state": "ran", "count": 1, "trigger": "chained"})
+    'ran after another'
     """
-    how = " by hand" if one["is_by_hand"] else ""
+    how = HOW[one["trigger"]]
     return f"{one['state']}{how}" + (f" ({one['count']})" if one["count"] > 1 else "")
 
 

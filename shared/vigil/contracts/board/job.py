@@ -8,6 +8,7 @@ import msgspec
 
 from ..base import Instant, Record
 from ..vocabulary import JobStatus
+from .vocabulary import Trigger
 
 
 class Step(Record, frozen=True, kw_only=True):
@@ -60,5 +61,7 @@ class Job(Record, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     plan: Plan | None = None
     step_runs: tuple[StepRun, ...] = ()
     error: str = ""
+    trigger: Trigger = "manual"
+    """What had it begin. Nothing but people and their programs hands jobs in."""
     is_vouched: bool = False
     """Whether who handed it in vouches for its input; else that is material, and orders nothing."""

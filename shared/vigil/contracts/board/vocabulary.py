@@ -33,6 +33,10 @@ SLOTS: Final[dict[str, str]] = {
     "missed": "it was missed, and by its row's policy not run",
 }
 
+Trigger = Literal["manual", "scheduled", "chained", "goal"]
+"""What had a job or a run begin: a person or a program of theirs, its time, the end of another
+row's run, or that a goal was due."""
+
 GoalStatus = Literal["active", "paused", "completed", "failed", "archived"]
 
 
