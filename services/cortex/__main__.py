@@ -16,7 +16,7 @@ from vigil.bus.lease import Leases
 from vigil.bus.shared import SharedFollower
 from vigil.circuits import Circuits
 from vigil.memory.client import MemoryClient
-from vigil.observe import metrics
+from vigil.observe import metrics, warmth
 from vigil.runtime import Context
 from vigil.settings.switches import Switches
 from vigil.subjects import SessionKey
@@ -73,6 +73,7 @@ async def serve(context: Context) -> None:
         clock=context.clock,
         counts=context.metrics,
     )
+    context.facts[warmth.COLD_SESSIONS] = recollector.began_cold
     careful = asyncio.Lock()
     events = SharedFollower(context.bus, lambda key: key.in_all)
     board = FollowedBoard(context.bus, PREFERENCES, BULLETINS)

@@ -32,12 +32,17 @@ async def _told(person: Person) -> list[Any]:
     return [one["warmth"] for one in found]
 
 
+async def _cold(person: Person) -> dict[str, int]:
+    found: dict[str, int] = (await person.http.get("/api/status")).json()["cold_sessions"]
+    return found
+
+
 async def test_jobs_wait_until_memory_is_whole_and_messages_do_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C-3: after a start, once; readiness and status say how far it is."""
     monkeypatch.setattr(warmth, "AGAIN_S", 0.05)
-    patient = {"warm_wait_s": 600}
+    patient = {"warm_wait_s": 600, "recall_tokens": 500}
     async with running_world(tmp_path, monkeypatch, has_hands=True, memory=patient) as world:
         assert isinstance(world.clock, StoppedClock)
         ann = await world.person("ann:vigil:main", has_socket=False)
@@ -62,5 +67,19 @@ async def test_jobs_wait_until_memory_is_whole_and_messages_do_not(
         await ann.say("hello")
         await world.until(lambda: ann.talk.texts[-1:] == ["re: hello"])
         assert len(await _states(ann)) == 4
+        # A session that begins now is served, counted and told; ann's began before.
+        before = await _cold(ann)
+        bob = await world.person("bob:vigil:main", has_socket=False)
+        await bob.say("hello")
+        await world.until(lambda: bob.talk.texts[-1:] == ["re: hello"])
+        await bob.say("and again")
+        await world.until(lambda: bob.talk.texts[-1:] == ["re: and again"])
+        async with asyncio.timeout(PATIENCE_S):
+            while (counted := await _cold(ann)) == before:  # asked for once a second, too
+                await asyncio.sleep(0.02)
+        assert counted == before | {"memory": before.get("memory", 0) + 1}
+        (message, *_) = (await bob.http.get("/api/sessions/bob:vigil:main")).json()["messages"]
+        why = (await bob.http.get(f"/api/why/{message['id']}")).text
+        assert "memory could not be reached; the session began so" in why
         await world.stack.start("memory")
         assert await _until(world, ann, 6) == ["running", "ran"] * 3

@@ -83,6 +83,7 @@ class SessionDesk:
         self._context_tokens = context_tokens
         self._loaded = loaded
         self._parent = parent
+        self._lacks_bulletin = False
         self._compactor = Compactor(key, clock=clock, thinker=thinker, policy=policy, person=person)
 
     async def converse(self, draft: Draft) -> ModelQuestion | None:
@@ -160,13 +161,14 @@ class SessionDesk:
         if not self._policy.profile.bulletin:
             return None
         there = await self._board.all(BULLETINS, self._key.scope)
+        self._lacks_bulletin = not there
         return next((one for one in there if not one.is_empty), None)
 
     def _conclude(self, draft: Draft, answer: ModelAnswer) -> None:
         conclude = draft.profile.conclude
         if conclude is None:
             raise AssertionError(f"{draft.profile.name} concludes nothing that it asks so")
-        self._memory.tell(draft)
+        self._memory.tell(draft, lacks_bulletin=self._lacks_bulletin)
         core.answered(draft, is_fallback=answer.is_fallback)
         conclude(draft, answer)
 
@@ -179,7 +181,7 @@ class SessionDesk:
 
     def fail(self, draft: Draft, error: ModelError) -> None:
         """Take in that the model gave no answer to a step of a loop."""
-        self._memory.tell(draft)
+        self._memory.tell(draft, lacks_bulletin=self._lacks_bulletin)
         core.fail(
             draft,
             error.reason,

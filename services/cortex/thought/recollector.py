@@ -15,7 +15,7 @@ from vigil.errors import OutcomeUnknown, Unavailable, VigilError
 from vigil.memory.client import MemoryClient
 from vigil.memory.operations.recall import Recall, Recalled
 from vigil.memory.questions import NOT_ASKED, Hit
-from vigil.observe import metrics
+from vigil.observe import metrics, warmth
 from vigil.observe.metrics import Metrics
 from vigil.settings.config import Config
 from vigil.subjects import Scope, SessionKey
@@ -45,6 +45,8 @@ class Recollector:
         self._config = config
         self._clock = clock
         self._counts = counts
+        self.began_cold: dict[warmth.Lacked, int] = {}
+        """How many sessions began here before all was there, by what they lacked (SPEC C-3)."""
         self._empty: dict[Scope, float] = {}
         """Until when a memory counts as empty, by the monotonic clock."""
         self._news = 0
@@ -68,6 +70,11 @@ class Recollector:
         finally:
             lasted_s = self._clock.monotonic() - begun
             self._counts.observe(metrics.RECALL_SECONDS, lasted_s, outcome)
+
+    def count_cold(self, lacked: warmth.Lacked) -> None:
+        """Count a session that begins so."""
+        self.began_cold[lacked] = self.began_cold.get(lacked, 0) + 1
+        self._counts.count(metrics.COLD_SESSIONS, lacked)
 
     def may_have_news(self, key: SessionKey) -> None:
         """Ask again at once: a tool may have saved something."""
@@ -139,11 +146,20 @@ class LoopMemory:
             self._cause, self._is_told = loop.cause, False
         return self._recollection.hits
 
-    def tell(self, draft: Draft) -> None:
-        """Let the first turn after the recall say what it gave."""
-        if not self._is_told and self._cause == draft.loop.cause:
-            self._is_told = True
-            tell(draft, self._recollection)
+    def tell(self, draft: Draft, *, lacks_bulletin: bool = False) -> None:
+        """Let the first turn after the recall say what it gave.
+
+        Args:
+            lacks_bulletin: whether the session's kind is shown one and there is none yet.
+        """
+        if self._is_told or self._cause != draft.loop.cause:
+            return
+        self._is_told = True
+        tell(draft, self._recollection)
+        if draft.ordinal == 1 and self._recollection.missing:
+            self._recollector.count_cold("memory")
+        elif draft.ordinal == 1 and lacks_bulletin:
+            self._recollector.count_cold("bulletin")
 
     def may_have_news(self) -> None:
         self._recollector.may_have_news(self._key)

@@ -320,6 +320,7 @@ async def get_status(edge: Shared, caller: Caller) -> Response:
             model=next(models, None),
             warmth=warmth.of(replicas),
             bulletins_owed=warmth.owed(there),
+            cold_sessions=warmth.cold_sessions(there),
             at=edge.clock.now(),
         )
     )

@@ -13,7 +13,7 @@ import msgspec
 
 from vigil.contracts import Attachment, Instant
 from vigil.observe.health import Health
-from vigil.observe.warmth import Warmth
+from vigil.observe.warmth import Lacked, Warmth
 from vigil.settings.switches import Paused
 from vigil.subjects import PartText
 
@@ -288,6 +288,9 @@ class Status(Answer, frozen=True, kw_only=True):
     """How far memory is after a start: what begins unasked waits until it's warm or degraded."""
     bulletins_owed: int
     """People whose first bulletin isn't written yet; it's before their first cycle."""
+    cold_sessions: dict[Lacked, int]
+    """Sessions whose first answer lacked the whole `memory`, or a first `bulletin`, since each
+    replica's start."""
     at: datetime
 
 

@@ -141,6 +141,12 @@ RECALL_SECONDS: Final = _histogram(
     "vigil_recall_seconds", "cortex",
     "Recalls before an answer: found, nothing, degraded, failed", REQUEST_S, "outcome",
 )  # fmt: skip
+COLD_SESSIONS: Final = _counter(
+    "vigil_sessions_cold_total",
+    "cortex",
+    "Sessions whose first answer lacked the whole memory, or a first bulletin",
+    "lacked",
+)
 BUDGET: Final = _watched(
     "vigil_budget_tokens",
     "cortex",

@@ -5,11 +5,13 @@
     warm       recall is whole
     degraded   recall goes by full text alone, and nothing of that is about to change
 
-Who writes is served in each of them; what begins unasked waits until it's warm, or degraded.
+Who writes is served in each of them, and a session that begins before is counted as begun cold;
+what begins unasked waits until it's warm, or degraded.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final, Literal
 
@@ -22,6 +24,9 @@ FACT: Final = "warmth"
 """Of the health of a replica of memory."""
 OWED: Final = "bulletins_owed"
 """Of the health of the active scheduler: people whose first bulletin isn't written yet."""
+Lacked = Literal["memory", "bulletin"]
+COLD_SESSIONS: Final = "cold_sessions"
+"""Of the health of a cortex: how many sessions began cold there, by what they lacked."""
 _BEST_FIRST: Final[tuple[Warmth, ...]] = ("warm", "degraded", "warming")
 
 
@@ -34,6 +39,22 @@ def of(replicas: Iterable[Health]) -> Warmth:
     """
     found = {one.facts.get(FACT, "warming") for one in replicas if one.service == "memory"}
     return next((one for one in _BEST_FIRST if one in found), "cold")
+
+
+def cold_sessions(replicas: Iterable[Health]) -> dict[Lacked, int]:
+    """Return how many sessions those that answer began cold, each since its start.
+
+    >>> here = Health(
+    ...     service="cortex", instance="", pid=1, version="", ready=True,
+    ...     facts={COLD_SESSIONS: {"memory": 2}},
+    ... )
+    >>> cold_sessions([here, here])
+    {'memory': 4}
+    """
+    found: Counter[Lacked] = Counter()
+    for one in replicas:
+        found.update(one.facts.get(COLD_SESSIONS, {}))
+    return dict(found)
 
 
 def owed(replicas: Iterable[Health]) -> int:

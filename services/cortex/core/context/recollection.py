@@ -91,4 +91,6 @@ def tell(draft: Draft, recollection: Recollection) -> None:
         more = ", …" if len(memories) > IDS_MAX else ""
         draft.note("recalled", f"{count} ({ids}{more})", cause)
     if recollection.missing:
-        draft.note("recall_degraded", recollection.missing, cause)
+        # SPEC C-3: a session that begins cold is served, and says so.
+        cold = "; the session began so" if draft.ordinal == 1 else ""
+        draft.note("recall_degraded", f"{recollection.missing}{cold}", cause)

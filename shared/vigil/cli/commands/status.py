@@ -76,6 +76,8 @@ def _show_status(url: str, run: RunFile | None, found: dict[str, Any]) -> None:
         output.data(f"memory {warmth.upper()}: after a start cycles and jobs wait for it a while")
     if owed := found.get("bulletins_owed", 0):
         output.data(f"first bulletins still to be written, before a first cycle: {owed}")
+    if told := _cold(found.get("cold_sessions", {})):
+        output.data(told)
     _show_memory(found["services"])
     for warning in dict.fromkeys(w for s in found["services"] for w in s.get("warnings", ())):
         output.data(output.printable(f"warning: {warning}"))
@@ -92,6 +94,19 @@ def _show_status(url: str, run: RunFile | None, found: dict[str, Any]) -> None:
         output.data(output.printable(one))
     order = sorted(found["services"], key=lambda s: (s["service"], s["pid"] or 0))
     tables.table(SERVICE_COLUMNS, order)
+
+
+def _cold(lacked: dict[str, int]) -> str:
+    """Say how many sessions began cold (SPEC C-3).
+
+    >>> _cold({"memory": 2, "bulletin": 1})
+    'sessions begun cold since the start: 2 without all of memory, 1 before a first bulletin'
+    >>> _cold({})
+    ''
+    """
+    what = {"memory": "without all of memory", "bulletin": "before a first bulletin"}
+    said = ", ".join(f"{lacked[name]} {words}" for name, words in what.items() if name in lacked)
+    return f"sessions begun cold since the start: {said}" if said else ""
 
 
 def _show_memory(services: list[dict[str, Any]]) -> None:
