@@ -22,7 +22,8 @@ EXAMPLES: Final = 2
 NOT_MADE: Final = ("post_hook", "post_channel", "post_mcp", "upload_attachment", "needs_upgrade")
 """Signed, of another protocol, no JSON, or no request."""
 UNTOLD: Final = re.compile(
-    r"there (is|are)\b|is no message|you have no such|used before|already|in the future|is over|must be after"
+    r"there (is|are)\b|is no message|you have no such|used before|already|in the future|is over"
+    r"|must be after"
     r"|of the same person|another (agent|memory)|is before|from soonest_s to latest_s"
     r"|runs are to choose|stands alone|no grant covers|host name|must be written as"
     r"|one for each argument|'argv' is for|is granted only with|can't be run|goes with times"

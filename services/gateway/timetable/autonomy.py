@@ -100,6 +100,7 @@ class AutonomyChange(RequestBody, frozen=True, kw_only=True):
     autonomy_max_turns: int | UnsetType | None = UNSET
     autonomy_max_workers: int | UnsetType | None = UNSET
     autonomy_tasks_require_approval: bool | UnsetType | None = UNSET
+    autonomy_findings_shown: int | UnsetType | None = UNSET
     autonomy_timeout_s: int | UnsetType | None = UNSET
     bulletin_interval_secs: int | UnsetType | None = UNSET
     bulletin_synthesis: bool | UnsetType | None = UNSET
