@@ -42,7 +42,8 @@ class RecordedDesk:
             context_tokens=seen.context_tokens, fixed_tokens=seen.fixed_tokens, ratio=seen.ratio
         )
         self._history.look(opening_of(draft.loop))
-        cut = self._history.cut(CompactionPlan(kind=seen.kind, count=seen.count, fill=seen.fill))
+        plan = CompactionPlan(kind=seen.kind, count=seen.count, fill=seen.fill)
+        cut = self._history.cut(plan, lists_letters=seen.lists_letters)
         if seen.kind == "drop":
             core.drop_oldest(draft, cut, window)
             return None

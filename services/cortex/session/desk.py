@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
@@ -43,6 +43,7 @@ from ..thought.toolbox import Toolbox
 from ..thought.tools import reflection_specs, specs
 from . import log as session_log
 from .inheritance import inherited
+from .old_letters import find_old, letters_at
 
 OFFER_SHARE_MAX: Final = 0.4
 """Of the context window: so much of a conversation is looked back on in one call."""
@@ -138,21 +139,27 @@ class SessionDesk:
             memories=await self._memory.recall(loop, rows),
             preferences=await self._board.all(PREFERENCES, self._key.scope),
             bulletin=await self._bulletin(),
-            letters=(*map(self._letter, loop.opened), *self._replied(loop)),
+            letters=await self._letters(loop),
         )
 
-    def _replied(self, loop: Loop) -> Iterator[OpenedLetter]:
-        """Return the letters that the person replied to, which they needn't have named."""
+    async def _letters(self, loop: Loop) -> tuple[OpenedLetter, ...]:
+        """Return the letters that are open: those that the loop opened, and those that the person
+        replied to, which nobody named."""
+        opened = [await self._letter(handle) for handle in loop.opened]
         for seq in loop.replies:
             found = self._loaded().history.letters_of(seq)
             if found is None:
-                yield OpenedLetter(handle="(replied to)", text="")
-            for letter in (found or ())[-OPENED_MAX:]:
+                found = await letters_at(self._bus, self._key, seq)
+            for letter in found[-OPENED_MAX:]:
                 if letter.handle not in loop.opened:
-                    yield self._letter(letter.handle)
+                    opened.append(await self._letter(letter.handle))
+        return tuple(opened)
 
-    def _letter(self, handle: str) -> OpenedLetter:
+    async def _letter(self, handle: str) -> OpenedLetter:
+        """Return a letter of the history, or of what was summed up before it."""
         found = self._loaded().history.letter(handle)
+        if found is None:
+            found = await find_old(self._bus, self._key, handle)
         text = "" if found is None else bounded(found.text, self._policy.result_length_max)
         return OpenedLetter(handle=handle, text=text)
 

@@ -21,7 +21,7 @@ from ..core.context.history import (
     trim,
     without,
 )
-from ..core.context.letters import ALL, ClosedLetter, Opening, closed, find, of_turn, view
+from ..core.context.letters import ALL, ClosedLetter, Opening, closed, find, listed, of_turn, view
 from ..core.context.window import Measured, Window, tokens_of_rows
 
 
@@ -283,12 +283,17 @@ class History:
         is_same = chunks[:count] == cut.whole and self._shown_summary == cut.summary
         return is_same and count < len(chunks) and chunks[count].seq == cut.keep_from
 
-    def cut(self, plan: CompactionPlan) -> Excerpt:
-        """Return the part that the plan cuts, which was made for the history as it is."""
+    def cut(self, plan: CompactionPlan, *, lists_letters: bool = True) -> Excerpt:
+        """Return the part that the plan cuts, which was made for the history as it is.
+
+        Args:
+            lists_letters: whether the summary is to list the letters in it.
+        """
         chunks = tuple(self._chunks)
         return Excerpt(
             chunks=closed(chunks[: plan.count]) if self._opening.turn else chunks[: plan.count],
             whole=chunks[: plan.count],
+            letters=listed(chunks[: plan.count]) if lists_letters else (),
             keep_from=chunks[plan.count].seq,
             summary=self._shown_summary,
             is_summary_tainted=self._is_summary_tainted and not self._is_summary_closed,

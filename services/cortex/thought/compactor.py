@@ -20,6 +20,7 @@ from vigil.subjects import SessionKey
 
 from .. import core
 from ..core import CompactionPlan, Draft, Policy, Window
+from ..core.context.compaction import words_of
 from ..core.context.history import Chunk
 from ..core.context.offers import was_offered
 from ..core.context.window import tokens_of_rows
@@ -148,7 +149,9 @@ class Compactor:
         chunks = [(chunk, was_offered(draft, chunk)) for chunk in cut.chunks]
         offered = _rows_of(chunk for chunk, is_offered in chunks if is_offered)
         text = transcript(
-            _rows_of(chunk for chunk, is_offered in chunks if not is_offered), cut.summary, offered
+            _rows_of(chunk for chunk, is_offered in chunks if not is_offered),
+            words_of(cut.summary),
+            offered,
         )
         asking = partial(reflect, draft, text, purpose=PURPOSE, prompt=PROMPT)
         return ModelQuestion(asking, apply, fail)

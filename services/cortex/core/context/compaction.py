@@ -48,6 +48,11 @@ SUMMARY_SHARE_MAX: Final = 0.1
 WORDS_AROUND: Final = 100
 """Tokens of the words that a summary is shown with."""
 LEFT_OUT: Final = "(Messages after this were left out without being summed up.)"
+LETTERS_MAX: Final = 20
+"""That a summary names: the newest."""
+LETTERS_SHARE: Final = 0.25
+"""Of the longest summary: so much of it may be their list."""
+_LISTED: Final = "\n\nLetters of that part, closed; open_letter shows one:\n"
 CUT_OFF: Final = "(The rest of this summary was too long.)"
 
 _TAGGED: Final = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL)
@@ -66,6 +71,7 @@ class CompactionPlan(msgspec.Struct, frozen=True, kw_only=True):
 def seen(plan: CompactionPlan, window: Window) -> SeenCut:
     """Return the plan as a turn records it."""
     return SeenCut(
+        lists_letters=True,
         kind=plan.kind,
         count=plan.count,
         fill=plan.fill,
@@ -87,6 +93,8 @@ class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
     summary: str = ""
     """The earlier summary; empty: there is none."""
     is_summary_tainted: bool = False
+    letters: tuple[str, ...] = ()
+    """A line for each letter in it (`letters.listed`), the oldest first."""
     is_history_whole: bool = True
     """Whether no rows since the earlier summary were left out before, for their number."""
 
@@ -222,14 +230,15 @@ def summary_tokens_max(window: Window) -> int:
 def summarise(draft: Draft, cut_: Excerpt, answer: ModelAnswer, window: Window) -> bool:
     """Put the model's summary in the place of what is cut. False: there is none in its answer."""
     draft.usage.append(answer.usage)
-    summary = bounded(_summary_in(answer), summary_bytes_max(window))
+    letters = _letters(cut_, window)
+    summary = bounded(words_of(_summary_in(answer)), _room(window, letters))
     if not summary or answer.stop_reason == "refusal":
         fail(draft, "its answer holds no summary")
         return False
     offer = cut_.offer
     saved = save_all(draft, answer, offer)
     draft.note("compacted", f"{cut_.rows} rows were summed up; {things(saved)} handed on")
-    _replace(draft, cut_, summary)
+    _replace(draft, cut_, summary + letters)
     if draft.state.unsaved_from and (
         cut_.is_history_whole or draft.state.unsaved_from >= cut_.chunks[0].seq
     ):
@@ -244,9 +253,19 @@ def drop(draft: Draft, cut_: Excerpt, window: Window) -> None:
     """
     kept = observe(draft, [c for c in cut_.chunks if not was_offered(draft, c)])
     draft.note("compacted_unread", f"{cut_.rows} rows were left out; {things(kept)} handed on")
-    left = summary_bytes_max(window) - len(LEFT_OUT.encode()) - 2
-    earlier = bounded(cut_.summary.removesuffix(LEFT_OUT).strip(), left)
-    _replace(draft, cut_, f"{earlier}\n\n{LEFT_OUT}" if earlier else LEFT_OUT)
+    letters = _letters(cut_, window)
+    left = _room(window, letters) - len(LEFT_OUT.encode()) - 2
+    earlier = bounded(words_of(cut_.summary).removesuffix(LEFT_OUT).strip(), left)
+    _replace(draft, cut_, (f"{earlier}\n\n{LEFT_OUT}" if earlier else LEFT_OUT) + letters)
+
+
+def _letters(cut_: Excerpt, window: Window) -> str:
+    return list_of(cut_.summary, cut_.letters, int(summary_bytes_max(window) * LETTERS_SHARE))
+
+
+def _room(window: Window, letters: str) -> int:
+    """Return how many bytes the words of a summary may have."""
+    return summary_bytes_max(window) - len(letters.encode())
 
 
 def fail(draft: Draft, reason: str) -> None:
@@ -254,6 +273,35 @@ def fail(draft: Draft, reason: str) -> None:
     draft.note("compaction_failed", reason)
     draft.outcome = "begun"
     draft.is_dirty = True
+
+
+def words_of(summary: str) -> str:
+    """Return what a summary says, without its list of letters."""
+    return summary.partition(_LISTED)[0].strip()
+
+
+def list_of(earlier: str, letters: Sequence[str], bytes_max: int) -> str:
+    """Return what a summary ends with, so that letters in what it stands for can still be opened:
+    the newest, those of the earlier summary too, so many that they fit.
+
+    >>> first = "Ann likes tea." + list_of("", ["a1: a result"], 500)
+    >>> print("She does." + list_of(first, ["b7: what you answered"], 500))
+    She does.
+    <BLANKLINE>
+    Letters of that part, closed; open_letter shows one:
+    - a1: a result
+    - b7: what you answered
+    >>> list_of("", [], 500)
+    ''
+    """
+    known = [*earlier.partition(_LISTED)[2].splitlines(), *(f"- {line}" for line in letters)]
+    known = known[-LETTERS_MAX:]
+    while known:
+        listed = _LISTED + "\n".join(known)
+        if len(listed.encode()) <= bytes_max:
+            return listed
+        known = known[1:]
+    return ""
 
 
 def _replace(draft: Draft, cut_: Excerpt, summary: str) -> None:

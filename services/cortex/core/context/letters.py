@@ -69,6 +69,17 @@ class ClosedLetter(msgspec.Struct, frozen=True, kw_only=True):
 
     handle: str
     text: str
+    about: str = ""
+    """What it is, when it came and how long it is; empty: a file."""
+
+
+def ordinal_of(handle: str) -> int:
+    """Return the ordinal of a letter's turn.
+
+    >>> ordinal_of("a12")
+    12
+    """
+    return int(handle[1:])
 
 
 def pointed_at(texts: Iterable[str]) -> tuple[str, ...]:
@@ -88,6 +99,16 @@ def view(chunks: Iterable[Chunk], opening: Opening) -> list[Chunk]:
         chunk if chunk.ordinal >= opening.turn else _closed(chunk, gone, opening)[0]
         for chunk in chunks
     ]
+
+
+def listed(chunks: Iterable[Chunk]) -> tuple[str, ...]:
+    """Return a line for each letter of what is summed up, so that it can still be asked for; what a
+    fork began with is on another log, and isn't among them."""
+    gone: set[str] = set()
+    letters = [
+        letter for chunk in chunks for letter in _closed(chunk, gone, NOTHING)[1] if chunk.ordinal
+    ]
+    return tuple(f"{one.handle}: {one.about}" for one in letters if one.about)
 
 
 def closed(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
@@ -121,11 +142,11 @@ class _Envelopes:
         self._opening = opening
         self.letters: list[ClosedLetter] = []
 
-    def name(self, text: str) -> str:
+    def name(self, text: str, about: str = "") -> str:
         """Return the handle of the next letter."""
         place = len(self.letters)
         handle = f"{_PLACES[place] if place < len(_PLACES) else _LAST}{self._ordinal}"
-        self.letters.append(ClosedLetter(handle=handle, text=text))
+        self.letters.append(ClosedLetter(handle=handle, text=text, about=about))
         return handle
 
     def file(self, block: AttachmentBlock) -> Block:
@@ -140,10 +161,11 @@ class _Envelopes:
 
     def close(self, what: str, text: str, row: Row) -> str:
         """Return the envelope of a text."""
-        handle = self.name(text)
+        about = f"{what}, {row.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC, {len(text)} characters"
+        handle = self.name(text, about)
         return (
-            f"[Letter {handle}: {what}, {row.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC, {len(text)} "
-            f"characters, closed since it may hold words of others. open_letter {handle} shows it.]"
+            f"[Letter {handle}: {about}, closed since it may hold words of others. "
+            f"open_letter {handle} shows it.]"
         )
 
 

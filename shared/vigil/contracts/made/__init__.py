@@ -49,6 +49,8 @@ class SeenCut(Record, frozen=True, kw_only=True):
     context_tokens: int
     fixed_tokens: int
     ratio: float
+    lists_letters: bool = False
+    """Whether the summary lists the letters in what it stands for; older versions' doesn't."""
 
 
 class SeenNotice(Record, frozen=True, kw_only=True):

@@ -1,0 +1,82 @@
+"""Letters that the history has no more: what was summed up, the log has whole (FLOW F-3).
+
+Its handle tells the turn. The turns are found by halving: their ordinals grow with their place.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vigil.bus.bus import Bus, Message
+from vigil.contracts import Turn, decode_turn
+from vigil.errors import InvalidInput
+from vigil.subjects import SessionKey
+
+from ..core.context.history import Chunk, chunk_of, without
+from ..core.context.letters import ClosedLetter, find, of_turn, ordinal_of
+from ..core.context.versions import without_taken_back
+
+BEFORE: Final = 60
+"""Turns before it that are read, too: how letters are counted depends on the calls of the exchange,
+and no exchange that is worked through has more."""
+
+
+async def find_old(bus: Bus, key: SessionKey, handle: str) -> ClosedLetter | None:
+    """Return a letter of the session by its handle; None: the log has none of that name.
+
+    Raises:
+        Unavailable: the broker is away.
+    """
+    return find(await _chunks(bus, key, ordinal_of(handle)), handle)
+
+
+async def letters_at(bus: Bus, key: SessionKey, seq: int) -> tuple[ClosedLetter, ...]:
+    """Return the letters of the turn at a place of the log; none, if there is no such turn.
+
+    Raises:
+        Unavailable: the broker is away.
+    """
+    found = await bus.get_of(key, seq)
+    turn = None if found is None or not key.is_turn(found.subject) else _readable(found)
+    return () if turn is None else of_turn(await _chunks(bus, key, turn.ordinal), seq)
+
+
+async def _chunks(bus: Bus, key: SessionKey, ordinal: int) -> list[Chunk]:
+    """Return what a session's history had from the exchange of a turn on, up to it and no less."""
+    newest = await bus.get_last(key.stream, key.turns)
+    last = None if newest is None else _readable(newest)
+    if newest is None or last is None or not 0 < ordinal <= last.ordinal:
+        return []
+    start = await _place_of(bus, key, max(ordinal - BEFORE, 1), newest.seq)
+    turns: list[tuple[int, Turn]] = []
+    has_more = True
+    while has_more and (not turns or turns[-1][1].ordinal < ordinal):
+        page, has_more = await bus.page(key.stream, [key.turns], start, limit=BEFORE + 1)
+        turns += [(one.seq, turn) for one in page if (turn := _readable(one)) is not None]
+        start = page[-1].seq + 1 if page else start
+        has_more = has_more and bool(page)
+    kept = [(seq, without_taken_back(turn, last.state.taken_back)) for seq, turn in turns]
+    chunks = [chunk_of(seq, turn) for seq, turn in kept if turn.rows]
+    unsaid = {id_ for _, turn in turns for id_ in turn.unsaid}
+    return list(without(chunks, unsaid))
+
+
+async def _place_of(bus: Bus, key: SessionKey, ordinal: int, newest: int) -> int:
+    """Return a place of the log from which on all turns from that ordinal on are read."""
+    low, high = 1, newest
+    while low < high:
+        middle = (low + high) // 2
+        found = await bus.get_next(key.stream, key.turns, middle)
+        turn = None if found is None else _readable(found)
+        if found is None or turn is None or turn.ordinal >= ordinal:
+            high = middle
+        else:
+            low = found.seq + 1
+    return low
+
+
+def _readable(message: Message) -> Turn | None:
+    try:
+        return decode_turn(message.data)
+    except InvalidInput:
+        return None
