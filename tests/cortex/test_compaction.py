@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from services.cortex.core.context.compaction import SUMMARISE_AT
 from services.cortex.session import log as session_log
 from services.cortex.session.history import History
-from services.cortex.session.old_letters import letters_at
+from services.cortex.session.past.old_letters import letters_at
 from services.cortex.thought.budget import estimate
 from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
 from tests.cortex.driver import answer, call

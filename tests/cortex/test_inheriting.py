@@ -10,7 +10,7 @@ import msgspec
 from services.cortex.core.context.history import Chunk
 from services.cortex.core.context.window import Window, tokens_of_rows
 from services.cortex.session.history import History, Inherited
-from services.cortex.session.inheritance import inherited
+from services.cortex.session.past.inheritance import inherited
 from tests.cortex.driver import Driver, answer
 from tests.cortex.test_core_children import uses
 from tests.support.stack import Stack, running_stack

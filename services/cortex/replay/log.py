@@ -22,7 +22,7 @@ from ..session import log as session_log
 from ..session.desk import OFFER_SHARE_MAX
 from ..session.history import History
 from ..session.inbox import decoded
-from ..session.inheritance import inherited
+from ..session.past.inheritance import inherited
 from .decision import CannotReplay, decide
 from .desk import RecordedDesk
 from .difference import Difference, first

@@ -42,8 +42,8 @@ from ..thought.thinker import Thinker
 from ..thought.toolbox import Toolbox
 from ..thought.tools import reflection_specs, specs
 from . import log as session_log
-from .inheritance import inherited
-from .old_letters import find_old, letters_at
+from .past.inheritance import inherited
+from .past.old_letters import find_old, letters_at
 
 OFFER_SHARE_MAX: Final = 0.4
 """Of the context window: so much of a conversation is looked back on in one call."""

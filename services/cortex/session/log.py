@@ -46,7 +46,7 @@ from ..core.work import job_record
 from ..profiles import has_purpose
 from .headers import headers_of, letters_of
 from .history import History
-from .inheritance import forked, inherited
+from .past.inheritance import forked, inherited
 
 log = structlog.get_logger("vigil.cortex")
 

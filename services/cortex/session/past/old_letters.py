@@ -12,9 +12,9 @@ from vigil.contracts import Turn, decode_turn
 from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
 
-from ..core.context.history import Chunk, chunk_of, without
-from ..core.context.letters import ClosedLetter, find, of_turn, ordinal_of
-from ..core.context.versions import without_taken_back
+from ...core.context.history import Chunk, chunk_of, without
+from ...core.context.letters import ClosedLetter, find, of_turn, ordinal_of
+from ...core.context.versions import without_taken_back
 
 BEFORE: Final = 60
 """Turns before it that are read, too: how letters are counted depends on the calls of the exchange,

@@ -1,0 +1,1 @@
+"""What is read back from the log when it is asked for: what another session knew, old letters."""
