@@ -6,12 +6,14 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from services.cortex.models.trial import CALL_TOKENS_MAX
 from tests.support.chat_api import Style, chat_api
 from tests.support.cli import Cli
 from tests.support.messages_api import Reply, calls, fails, messages_api, says
 from vigil.cli.doctor.models import check_of
-from vigil.settings.models.trial import TriedModel
+from vigil.settings.models.trial import FILE, TriedModel
 
 PRICES = (
     "[{since = 2026-01-01, input = 3, output = 15}, {since = 2999-01-01, input = 9, output = 9}]"
@@ -58,6 +60,8 @@ async def test_each_configured_model_is_asked(tmp_path: Path) -> None:
         (tmp_path / "vigil.toml").write_text(section)
         found = {one["name"]: one for one in (await _json(cli, 0, "models"))["models"]}
         assert list(found) == ["big", "small", "chat"]
+        kept = msgspec.json.decode((tmp_path / "run" / FILE).read_bytes())
+        assert [one["name"] for one in kept if "tools" in one["lacks"]] == ["small", "chat"]
         assert found["big"]["latency_ms"] > 0
         assert found["big"].items() >= {
             "used_by": ["model.main"], "provider": "anthropic", "model": "big", "lacks": [],

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from vigil.contracts import Cause, Digest, TaskBlock, TimerPayload, ToldEvent, ToldPayload, Unsaid
 
-from ..thought.accounts import Notice
+from ..thought.accounts import BUDGET, Notice
 from . import loops, speech
 from . import sway as sways
 from .allowance import more
@@ -39,8 +39,6 @@ LOOK_AGAIN_S: Final = 60.0
 GONE_AFTER: Final = timedelta(hours=20)
 """What was not told again for so long is said to be over, in the next digest."""
 REPORTS: Final = "reports"
-BUDGET: Final = "budget"
-"""What is told of a cap that is nearly reached, or reached."""
 REQUEST: Final = "request"
 """What asks for leave: it waits a moment for others, so that they are one message."""
 GROUPED_S: Final = 20.0
@@ -57,10 +55,12 @@ def receive(draft: Draft, cause: Cause, event: ToldEvent) -> None:
 
 
 def tell_notices(draft: Draft, notices: Iterable[Notice]) -> None:
-    """Have the person told what there is to know of their budget, once in their home."""
+    """Have the person told what there is to know of their budget, or of who thinks for them, once
+    in their home."""
     draft.inputs.notices = tuple(notices)
     for notice in draft.inputs.notices:
-        draft.tell_home(BUDGET, notice.text, title="the budget", once=notice.id, offer=notice.offer)
+        what, title = notice.what, f"the {notice.what}"
+        draft.tell_home(what, notice.text, title=title, once=notice.id, offer=notice.offer)
     more.offer_said(draft, draft.inputs.notices)
 
 

@@ -15,6 +15,7 @@ from vigil.errors import ConfigError
 from vigil.settings.config import Settings
 from vigil.settings.models import REHEARSAL
 from vigil.settings.models.access import ModelAccess, access_of, accesses
+from vigil.settings.models.trial import FILE
 
 from ..policy import sight_of
 from ..profiles import registered
@@ -22,6 +23,7 @@ from ..thought.catalogue import Catalogue, ModelChoice
 from ..thought.model import LanguageModel
 from .loader import LoadingModel
 from .rehearsal.model import RehearsalModel
+from .tool_sight import ToolSight
 
 NO_KEY: Final = "none"
 """Sent to servers of one's own, which ask for no key; an SDK won't run without one."""
@@ -49,7 +51,8 @@ def choose(settings: Settings) -> Catalogue:
     by_name = {access.name: access for access in found.values()}
     choices = {name: _choice(settings, access) for name, access in by_name.items()}
     named = {key: choices[one.name] for key, one in found.items()}
-    return Catalogue(settings.config, _others(settings, choices) | choices | named)
+    tools = ToolSight(settings.run_file.with_name(FILE))
+    return Catalogue(settings.config, _others(settings, choices) | choices | named, tools)
 
 
 def _others(settings: Settings, there: Container[str]) -> dict[str, ModelChoice]:

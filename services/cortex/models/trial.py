@@ -22,11 +22,12 @@ from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.settings.models import takes_of
 from vigil.settings.models.access import access_of, all_names
-from vigil.settings.models.trial import TOOLS, TriedModel
+from vigil.settings.models.trial import FILE, TOOLS, TriedModel
 
 from ..thought.model import LanguageModel, ModelError, ModelRequest, Situation, ToolSpec
 from . import chat, messages, opened
 from .loader import LoadingModel
+from .tool_sight import keep, server_of
 
 TIMEOUT_S: Final = 30.0
 _SCHEMA: Final = {
@@ -57,7 +58,9 @@ UNCOUNTED: Final = "counts of tokens"
 def main() -> None:
     """Print what was found as JSON, by name, and nothing else: what is lacking stands in it."""
     logs.configure(level=logging.ERROR)
-    found = asyncio.run(tried(config.load()))
+    settings = config.load()
+    found = asyncio.run(tried(settings))
+    keep(settings.run_file.with_name(FILE), found)
     sys.stdout.buffer.write(msgspec.json.encode(found))
 
 
@@ -77,7 +80,7 @@ async def _try(settings: Settings, name: str, used_by: tuple[str, ...]) -> Tried
     except (ConfigError, ImportError) as error:
         return msgspec.structs.replace(found, error=str(error))
     found = msgspec.structs.replace(
-        found, provider=access.provider, model=access.model, server=_server(model)
+        found, provider=access.provider, model=access.model, server=server_of(model)
     )
     try:
         timeout_s = min(TIMEOUT_S, settings.config.model.timeout_s)
@@ -165,10 +168,6 @@ def _with_image(timeout_s: float) -> dict[str, Any]:
         "rows": (msgspec.structs.replace(said, blocks=shown),),
         "files": {_IMAGE.hash: _GREY},
     }
-
-
-def _server(model: LanguageModel) -> str:
-    return "{}:{}".format(*model.server) if model.server else ""
 
 
 def _ignore(_: str) -> None:

@@ -62,7 +62,7 @@ async def decide(turn: Turn, before: State, *, policy: Policy, read: Read, desk:
 
 
 def _notice(seen: SeenNotice) -> Notice:
-    return Notice(id=seen.id, text=seen.text, offer=seen.offer)
+    return Notice(id=seen.id, text=seen.text, what=seen.what, offer=seen.offer)
 
 
 async def _begun(

@@ -34,12 +34,17 @@ Times = Callable[[str], int]
 """By how much an account was raised for the day (`vigil.settings.models.raises`)."""
 
 
+BUDGET: Final = "budget"
+"""What is told of a cap."""
+
+
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person is told of a cap: nearly reached, or reached."""
+    """What a person is told of a cap, nearly reached, or reached, or of the model."""
 
     id: str
     """The same for a cap of an account on a day, so that it is told once."""
     text: str
+    what: str = BUDGET
     offer: RaiseOffer | None = None
     """What it says that the person's word does."""
 

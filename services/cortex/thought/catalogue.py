@@ -10,14 +10,21 @@ import structlog
 
 from vigil.settings.config import Config
 from vigil.settings.models import context_tokens_of, name_of
+from vigil.settings.models.trial import IN_PROSE
 from vigil.subjects import SessionKey
 
 from ..core.context.sight import Sight
 from ..core.profile import Profile
-from .model import LanguageModel, ModelRequest
+from ..models.parameters import WITHOUT_TOOLS
+from ..models.tool_sight import ToolSight
+from .accounts import Notice
+from .model import LanguageModel, ModelAnswer, ModelRequest
 
 log = structlog.get_logger("vigil.cortex")
 
+MODEL: Final = "model"
+"""What the person is told of who thinks for them."""
+CHANGE_MODEL: Final = "`model.main` says who answers"
 ANSWER_SHARE_MAX: Final = 0.15
 """Of a window that was learned: a history is summed up where it fills 80 % (`compaction`)."""
 
@@ -38,8 +45,15 @@ class ModelChoice(NamedTuple):
 class Catalogue:
     """The models of a configuration, each opened once."""
 
-    def __init__(self, config: Config, models: Mapping[str, ModelChoice]) -> None:
-        """`models`: by each name that a setting of `config` has, and of each section."""
+    def __init__(
+        self, config: Config, models: Mapping[str, ModelChoice], tools: ToolSight | None = None
+    ) -> None:
+        """
+        Args:
+            models: by each name that a setting of `config` has, and of each section.
+            tools: which of them were seen to call tools, or none.
+        """
+        self._tools = tools or ToolSight()
         self._config = config
         self._models = models
         self._learned: dict[str, int] = {}
@@ -83,11 +97,25 @@ class Catalogue:
 
     def fitted(self, request: ModelRequest, name: str) -> ModelRequest:
         """Leave room for the history in a window that turned out to be small: many servers count
-        the longest answer as a part of what has to fit."""
+        the longest answer as a part of what has to fit. A model that calls no tools is offered
+        none, and told so: it would say that it did what nobody does."""
+        if request.tools and self._tools.is_in_prose(name, self._models[name].model):
+            system = (*request.system, WITHOUT_TOOLS)
+            request = msgspec.structs.replace(request, tools=(), system=system)
         if name not in self._learned:
             return request
         longest = max(int(self._learned[name] * ANSWER_SHARE_MAX), 1)
         return msgspec.structs.replace(request, max_tokens=min(request.max_tokens, longest))
+
+    def took_in(self, name: str, request: ModelRequest, answer: ModelAnswer) -> ModelAnswer:
+        """Take in who answered a request, and how; of a model that calls no tools the answer has
+        what its person is to be told of that, once."""
+        self._tools.learn(name, request, answer)
+        if not request.tools or not self._tools.lacks(name, self._models[name].model):
+            return answer
+        told = f"The model {name} {IN_PROSE}. `vigil models` tries each model; {CHANGE_MODEL}."
+        notice = Notice(id=f"tools:{name}", text=told, what=MODEL)
+        return msgspec.structs.replace(answer, notices=(*answer.notices, notice))
 
     async def close(self) -> None:
         """Release connections."""

@@ -194,7 +194,7 @@ class Thinker:
         on_text: Callable[[str], None],
         parent: str,
     ) -> ModelAnswer:
-        request = self._catalogue.fitted(request, chosen.name)
+        offered, request = request, self._catalogue.fitted(request, chosen.name)
         if chosen.is_fallback:
             request = opaque.left_out(request)
         span = self._tracer.begin(parent)
@@ -204,7 +204,7 @@ class Thinker:
             answer = await self._files.ask(
                 request, chosen, lambda shown: self._paid(shown, call, chosen, on_text)
             )
-            answer = telling(answer, request)
+            answer = self._catalogue.took_in(chosen.name, offered, telling(answer, request))
             outcome = "answered"
             return opaque.of_fallback(answer) if chosen.is_fallback else answer
         except ModelError as error:

@@ -195,7 +195,7 @@ def answer_of(seen: SeenAnswer, rows: tuple[Row, ...], usage: Usage) -> ModelAns
 
 
 def _notice(notice: Notice) -> SeenNotice:
-    return SeenNotice(id=notice.id, text=notice.text, offer=notice.offer)
+    return SeenNotice(id=notice.id, text=notice.text, what=notice.what, offer=notice.offer)
 
 
 def _failure(error: ModelError) -> SeenFailure:

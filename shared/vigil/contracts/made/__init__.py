@@ -54,10 +54,11 @@ class SeenCut(Record, frozen=True, kw_only=True):
 
 
 class SeenNotice(Record, frozen=True, kw_only=True):
-    """What the person was to be told of the budget."""
+    """What the person was to be told of the budget, or of the model."""
 
     id: str
     text: str
+    what: str = "budget"
     offer: RaiseOffer | None = None
 
 

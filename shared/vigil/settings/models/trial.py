@@ -14,6 +14,10 @@ IN_PROSE: Final = (
 )
 
 
+FILE: Final = "models.json"
+"""In which it's kept what models answered, beside the file of what is running."""
+
+
 class TriedModel(msgspec.Struct, frozen=True, kw_only=True):
     """A configured model, asked for a token."""
 
