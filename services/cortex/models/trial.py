@@ -104,7 +104,8 @@ async def _asked(
     answer = await model.answer(_request(timeout_s), _ignore)
     latency_ms = (time.perf_counter() - begun) * 1000
     asked = _ASKED | ({"images": _with_image(timeout_s)} if takes_images else {})
-    lacks = [] if model.is_free or await _calls(model, timeout_s) else [TOOLS]
+    calls = model.is_free or await _calls(model, timeout_s) or await _calls(model, timeout_s)
+    lacks = [] if calls else [TOOLS]
     lacks += [what for what, fields in asked.items() if await _lacks(model, timeout_s, fields)]
     if not (model.is_free or answer.usage.tokens):
         lacks.append(UNCOUNTED)
@@ -114,7 +115,8 @@ async def _asked(
 async def _calls(model: LanguageModel, timeout_s: float) -> bool:
     """Whether it calls a tool when it's asked to: many take tools, and answer in prose.
 
-    Who fails for another reason, or had no end, showed nothing.
+    Who fails for another reason, or had no end, showed nothing. A small model may miss once, and is
+    offered no tools if it does: so it is asked twice.
     """
     rows = (_said(_CALL),)
     asked = _request(timeout_s, rows=rows, tools=(_SAY,), max_tokens=CALL_TOKENS_MAX)
