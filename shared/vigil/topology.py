@@ -297,8 +297,8 @@ ROLES: Final[dict[str, Role]] = {
             "session.*.*.*.in.told.*", "system.*.*.*.call.*", "system.*.*.*.in.tool_result",
             "system.*.*.*.in.control", "system.*.*._mind.in.told.*", EXECUTOR_CANCEL,
             "dead.executor.*.*.*", *on_board("use", "row", "goal", "preference", "action", "task"),
-            *on_board("approval", "job", "bulletin"), "board._._.circuit.*", ANYBODY.slot(),
-            UPLOADS_ALL, FILES_ALL,  # no grant
+            *on_board("approval", "job", "bulletin", "facts"), "board._._.circuit.*",
+            ANYBODY.slot(), UPLOADS_ALL, FILES_ALL,  # no grant
         ), subscribes=(EXECUTOR_CANCEL, "rpc.executor.probe"), follows=("BOARD",),
         pulls=(EXECUTOR_TURNS, EXECUTOR_TURNS_SYSTEM),
         reads=("SESSIONS", "SYSTEM", "BOARD", "SLOTS", *ATTACHED),

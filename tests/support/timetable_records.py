@@ -15,14 +15,24 @@ from vigil.contracts import (
     TimetableRow,
 )
 from vigil.contracts.board import (
+    ADay,
     AfterSchedule,
+    AnInstant,
+    BoundedNumber,
     ChosenSchedule,
     CronSchedule,
     CronWork,
     CycleLedger,
+    FactFill,
+    IdOf,
+    KnownFact,
     Ledger,
     OnceSchedule,
+    OneOf,
     OpenRun,
+    SourceFacts,
+    VersionNumber,
+    YesNo,
 )
 
 AT: Final = datetime(2026, 11, 20, 9, 0, 0, 123456, tzinfo=UTC)
@@ -96,6 +106,47 @@ ONCE: Final = replace(
         zone="America/Vancouver",
     ),
 )
+TELLING: Final = replace(
+    ROW,
+    work=replace(
+        ROW.work,
+        facts={
+            "ci": OneOf(values=("passing", "failing")),
+            "is_open": YesNo(),
+            "ticket": IdOf(values=("VIG-1", "VIG-2")),
+            "load": BoundedNumber(least=0, most=1000, decimals=1, unit="%"),
+            "failing_since": AnInstant(),
+            "due": ADay(),
+            "release": VersionNumber(),
+        },
+    ),
+)
+KNOWN: Final = SourceFacts(
+    id=ROW.id,
+    owner="ann",
+    agent="vigil",
+    facts=(
+        KnownFact(
+            name="ci",
+            shape=OneOf(values=("passing", "failing")),
+            value="failing",
+            since=AT,
+            at=DUE_AT,
+            was="passing",
+            is_left_out=True,
+        ),
+    ),
+    day="2026-11-23",
+    spent=1_234,
+    is_full=True,
+    newest=FactFill(
+        cause="f" * 32,
+        session=SESSION + "c" * 32,
+        values={"ci": "failing"},
+        changed=("ci",),
+        left_out={"is_open": "it wasn't told"},
+    ),
+)
 FOLLOWING: Final = replace(ROW, schedule=AfterSchedule(row="2" * 32, on="any"))
 FOLLOWED: Final = replace(
     SLOT,
@@ -154,6 +205,14 @@ SAMPLES: Final[dict[str, tuple[Any, Any]]] = {
     "board.row.after": (
         contracts.decode_board,
         BoardEntry(entity=FOLLOWING, turn_seq=0, at=AT, change=Change(by="ann")),
+    ),
+    "board.row.facts": (
+        contracts.decode_board,
+        BoardEntry(entity=TELLING, turn_seq=0, at=AT, change=Change(by="ann")),
+    ),
+    "board.facts": (
+        contracts.decode_board,
+        BoardEntry(entity=KNOWN, turn_seq=0, at=AT, change=Change(by="executor", cause="f" * 32)),
     ),
     "slot": (contracts.decode_slot, SLOT),
     "slot.followed": (contracts.decode_slot, FOLLOWED),

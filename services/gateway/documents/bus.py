@@ -70,7 +70,7 @@ class Spoken(msgspec.Struct, frozen=True):
 
 
 _ORDERS: Final = ("control", "start", "cancel", "status", "approval", "fork")
-_OTHERS: Final = ("board.row.chosen", "board.row.after", "board.row.once", "board.bulletin.worded")
+_OTHERS: Final = ("bulletin.worded", "row.after", "row.chosen", "row.facts", "row.once")
 _TURNS: Final = ("remembering", "working", "paid", "raised", "fallback", "made", "attached")
 MESSAGES: Final[dict[str, Spoken]] = {
     "cloudEvent": Spoken(CloudEvent, "Something happened outside", ("cloud_event",)),
@@ -97,7 +97,7 @@ MESSAGES: Final[dict[str, Spoken]] = {
     "boardEntry": Spoken(
         BoardEntry,
         "A state of a request, a job, a standing grant or its uses, a task, a goal …",
-        (*(f"board.{kind}" for kind in get_args(BoardKind)), *_OTHERS),
+        tuple(f"board.{kind}" for kind in (*get_args(BoardKind), *_OTHERS)),
     ),
     "slot": Spoken(
         SlotEntry,

@@ -29,7 +29,13 @@ from ..contracts import (
     decode_board,
     encode,
 )
-from ..contracts.board import BoardAction, BoardBulletin, BoardGoal, BoardPreference
+from ..contracts.board import (
+    BoardAction,
+    BoardBulletin,
+    BoardGoal,
+    BoardPreference,
+    SourceFacts,
+)
 from ..errors import InvalidInput, Unavailable, WrongLastSequence
 from ..goals.check import fitted
 from ..goals.lifecycle import is_active
@@ -51,6 +57,7 @@ E = TypeVar(
     BoardAction,
     Circuit,
     BoardBulletin,
+    SourceFacts,
 )
 TRIES_MAX: Final = 20
 """Others of an owner's that may be made between a look and a write."""
@@ -97,6 +104,7 @@ TASKS: Final = KeptKind(BoardTask, 200, lambda one, _now: is_open(one))
 GOALS: Final = KeptKind(BoardGoal, 50, lambda one, _now: is_active(one), fitted)
 PREFERENCES: Final = KeptKind(BoardPreference, 500, is_held)
 BULLETINS: Final = KeptKind(BoardBulletin, 1, lambda _one, _now: False)
+FACTS: Final = KeptKind(SourceFacts, 200, lambda _one, _now: False)
 ACTIONS: Final = KeptKind(
     BoardAction, 0, lambda _one, _now: False, actions.numbered, actions.place_of
 )

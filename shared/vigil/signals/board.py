@@ -7,6 +7,8 @@ once (a job's steps) gives no signal.
 
 from __future__ import annotations
 
+from datetime import UTC
+
 from ..actions import log as actions
 from ..contracts import (
     Approval,
@@ -19,10 +21,17 @@ from ..contracts import (
     SignalSource,
     decode_board,
 )
-from ..contracts.board import BoardAction, BoardBulletin, BoardGoal, BoardPreference
+from ..contracts.board import (
+    BoardAction,
+    BoardBulletin,
+    BoardGoal,
+    BoardPreference,
+    SourceFacts,
+)
 from ..contracts.board.vocabulary import GOALS, TASKS
 from ..contracts.vocabulary import APPROVALS, JOBS
 from ..errors import InvalidInput
+from ..facts.shown import news_of, told
 from ..subjects import Scope, SessionKey
 from .draft import Signals
 
@@ -47,8 +56,9 @@ def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, Boar
     if isinstance(entity, BoardAction):
         place = actions.place_of(entity)
         return _of_kept(source, subject, entity, entity.session_key, place), entry
-    if isinstance(entity, Circuit | BoardBulletin):
-        return _of_kept(source, subject, entity, ""), entry
+    if isinstance(entity, Circuit | BoardBulletin | SourceFacts):
+        newest = entity.newest if isinstance(entity, SourceFacts) else None
+        return _of_kept(source, subject, entity, newest.session if newest else ""), entry
     key = SessionKey.parse(entity.session_key)
     if subject != key.board(str(entity.__struct_config__.tag), entity.id):
         raise InvalidInput("subject", f"{subject!r} is not that of {entity.id} of {key}")
@@ -58,7 +68,13 @@ def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, Boar
 def _of_kept(
     source: SignalSource,
     subject: str,
-    entity: BoardTask | BoardGoal | BoardPreference | BoardAction | Circuit | BoardBulletin,
+    entity: BoardTask
+    | BoardGoal
+    | BoardPreference
+    | BoardAction
+    | Circuit
+    | BoardBulletin
+    | SourceFacts,
     session_key: str,
     place: str = "",
 ) -> Signals:
@@ -209,6 +225,26 @@ def refreshed(signals: Signals, entry: BoardEntry) -> None:
         made_by=bulletin.made_by,
         is_empty=bulletin.is_empty or None,
     )
+
+
+def noticed(signals: Signals, entry: BoardEntry) -> None:
+    """Tell that a fact is another than before, by its name and value: both out of closed sets."""
+    source = entry.entity
+    if not isinstance(source, SourceFacts):
+        return
+    for fact in news_of(source):
+        text = told(fact, UTC, entry.at)
+        if text:
+            signals.add(
+                "fact.changed",
+                entry.at,
+                text,
+                caused_by=_cause(entry),
+                subject=source.id,
+                name=fact.name,
+                value=fact.value,
+                was=fact.was or None,
+            )
 
 
 def acted(signals: Signals, entry: BoardEntry) -> None:

@@ -87,6 +87,7 @@ TOLD: Final = (
     "action",
     "circuit",
     "bulletin",
+    "facts",
 )
 """What of the board gives signals."""
 SOURCES: Final = (

@@ -16,6 +16,19 @@ from .approval import QUESTION, SHORT_NAME, Approval, Verdict, short_name
 from .bulletin import BoardBulletin, BulletinBasis, MadeText
 from .circuit import Circuit, CircuitState
 from .cycle import CycleLedger, CycleReport, Recheck
+from .fact import (
+    ADay,
+    AnInstant,
+    BoundedNumber,
+    FactFill,
+    FactShape,
+    IdOf,
+    KnownFact,
+    OneOf,
+    SourceFacts,
+    VersionNumber,
+    YesNo,
+)
 from .goal import BoardGoal
 from .grant import Address, AnyConstraint, Argv, Equal, Exact, Folder, Grant, GrantUse
 from .job import Job, Plan, Step, StepRun
@@ -63,6 +76,7 @@ KeptEntity = (
     | BoardAction
     | Circuit
     | BoardBulletin
+    | SourceFacts
 )
 """What the board is the truth of."""
 AskedEntity = BoardTask | BoardGoal | BoardPreference
@@ -79,6 +93,7 @@ BoardKind = Literal[
     "action",
     "circuit",
     "bulletin",
+    "facts",
 ]
 
 
@@ -108,8 +123,10 @@ __all__ = [
     "QUESTION",
     "SHORT_NAME",
     "SUMMARIES_MAX",
+    "ADay",
     "Address",
     "AfterSchedule",
+    "AnInstant",
     "AnyConstraint",
     "Approval",
     "Argv",
@@ -123,6 +140,7 @@ __all__ = [
     "BoardKind",
     "BoardPreference",
     "BoardTask",
+    "BoundedNumber",
     "BulletinBasis",
     "BulletinWork",
     "ChainOn",
@@ -138,11 +156,15 @@ __all__ = [
     "Equal",
     "EverySchedule",
     "Exact",
+    "FactFill",
+    "FactShape",
     "Folder",
     "Grant",
     "GrantUse",
+    "IdOf",
     "Job",
     "KeptEntity",
+    "KnownFact",
     "LastSeen",
     "Ledger",
     "MadeText",
@@ -151,6 +173,7 @@ __all__ = [
     "MindWork",
     "Misfire",
     "OnceSchedule",
+    "OneOf",
     "OpenRun",
     "Plan",
     "Recheck",
@@ -159,6 +182,7 @@ __all__ = [
     "SlotEntry",
     "SlotRun",
     "SlotState",
+    "SourceFacts",
     "Step",
     "StepRun",
     "TaskMaker",
@@ -166,6 +190,7 @@ __all__ = [
     "TaskResult",
     "TimetableRow",
     "Verdict",
+    "VersionNumber",
     "Watched",
     "WatchedCommand",
     "WatchedFeed",
@@ -173,6 +198,7 @@ __all__ = [
     "WatchedTool",
     "WatchedUrl",
     "Work",
+    "YesNo",
     "is_asked_first",
     "kind_of",
     "short_name",

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from ..base import Instant, Record
+from .fact import FactShape
 
 Misfire = Literal["skip", "latest", "all"]
 """What becomes of instants that were missed: nothing, the newest is run, or each is."""
@@ -123,6 +124,8 @@ class CronWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="cron"):
     """What its runs, with all that they start, may take a UTC day; 0: as configured."""
     watch: Watched | None = None
     """It is run only if that has changed, and is shown the difference."""
+    facts: dict[str, FactShape] = msgspec.field(default_factory=dict)
+    """What its runs tell in a closed form, by name (FLOW F-9)."""
 
 
 class AutonomyWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="autonomy"):

@@ -1,0 +1,1 @@
+"""Facts: outside content that can't speak (FLOW F-9, F-10). Pure."""

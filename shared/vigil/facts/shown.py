@@ -1,0 +1,136 @@
+"""How facts are shown: a line each, with source and age (FLOW F-10, F-11). Pure.
+
+Each value is looked at once more by its shape: what doesn't fit isn't shown, whoever wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta, tzinfo
+from typing import Final
+
+from ..contracts import TimetableRow
+from ..contracts.board import (
+    AnInstant,
+    BoundedNumber,
+    CronWork,
+    FactShape,
+    KnownFact,
+    SourceFacts,
+    watch_of,
+)
+from ..teams import TEAM
+from .value import fits
+
+LINES_MAX: Final = 20
+"""Lines of facts in a prompt."""
+SHOWN_FOR: Final = timedelta(days=7)
+"""What wasn't told for so long is shown to no model any more: it may not hold."""
+MOVING: Final = (BoundedNumber, AnInstant)
+"""Shapes of what changes all the time: that is shown, and no news."""
+
+
+def is_news(fact: KnownFact) -> bool:
+    """Whether a change of it is news: of a word, a day or a version, not of what always moves."""
+    return not isinstance(fact.shape, MOVING)
+
+
+def shapes_of(row: TimetableRow) -> Mapping[str, FactShape]:
+    """Return the facts that a row names."""
+    return row.work.facts if isinstance(row.work, CronWork) else {}
+
+
+def of_row(row: TimetableRow, source: SourceFacts | None) -> tuple[KnownFact, ...]:
+    """Return what is known by a row of the facts that it names now, in its order."""
+    known = {} if source is None else {one.name: one for one in source.facts}
+    named = ((known.get(name), shape) for name, shape in shapes_of(row).items())
+    return tuple(one for one, shape in named if one is not None and one.shape == shape)
+
+
+def news_of(source: SourceFacts) -> tuple[KnownFact, ...]:
+    """Return the facts that its newest telling changed, if that is news."""
+    newest = source.newest
+    changed = () if newest is None else newest.changed
+    return tuple(one for one in source.facts if one.name in changed and is_news(one))
+
+
+def told(fact: KnownFact, zone: tzinfo, now: datetime) -> str:
+    """Say what a fact is and was, and since when; empty: its value has no such shape.
+
+    >>> from datetime import UTC
+    >>> from vigil.contracts.board import OneOf
+    >>> now = datetime(2026, 11, 20, 8, 30, tzinfo=UTC)
+    >>> at, shape = now.replace(hour=1, minute=10), OneOf(values=("red", "green"))
+    >>> told(KnownFact(name="ci", shape=shape, value="red", was="green", since=at, at=at), UTC, now)
+    'ci: red since 01:10, was green'
+    """
+    value = shown(fact.value, fact, fact.since, zone)
+    if not value:
+        return ""
+    was = shown(fact.was, fact, fact.since, zone) if fact.was else ""
+    since = f" since {when(fact.since, zone, now)}" if is_news(fact) else ""
+    return f"{fact.name}: {value}{since}{f', was {was}' if was else ''}"
+
+
+def shown(value: str, fact: KnownFact, at: datetime, zone: tzinfo) -> str:
+    """Return a value as people read it; empty: it doesn't fit."""
+    if not fits(value, fact.shape, at):
+        return ""
+    if isinstance(fact.shape, AnInstant):
+        return f"{datetime.fromisoformat(value).astimezone(zone):%Y-%m-%d %H:%M}"
+    unit = fact.shape.unit if isinstance(fact.shape, BoundedNumber) else ""
+    return f"{value} {unit}".rstrip()
+
+
+def when(at: datetime, zone: tzinfo, now: datetime) -> str:
+    """Say when something was, on the clocks of a zone.
+
+    >>> from datetime import UTC
+    >>> when(datetime(2026, 11, 20, 1, 10, tzinfo=UTC), UTC, datetime(2026, 11, 21, tzinfo=UTC))
+    '2026-11-20 01:10'
+    """
+    local = at.astimezone(zone)
+    is_today = local.date() == now.astimezone(zone).date()
+    return f"{local:%H:%M}" if is_today else f"{local:%Y-%m-%d %H:%M}"
+
+
+def age(at: datetime, now: datetime) -> str:
+    """Say how long ago something was.
+
+    >>> from datetime import UTC
+    >>> at = datetime(2026, 11, 20, tzinfo=UTC)
+    >>> [age(at, at + timedelta(minutes=each)) for each in (0, 40, 150, 4000)]
+    ['just now', '40 min ago', '2 h ago', '2 days ago']
+    """
+    minutes = max(int((now - at).total_seconds() // 60), 0)
+    if minutes < 1:
+        return "just now"
+    if minutes < 120:
+        return f"{minutes} min ago"
+    hours = minutes // 60
+    return f"{hours} h ago" if hours < 48 else f"{hours // 24} days ago"
+
+
+def called(row: TimetableRow) -> str:
+    """Return what a row is called where its facts are shown: of a team's by its id, as one member's
+    words are no other's.
+    """
+    kind = "cron" if watch_of(row.work) is None else "watch"
+    return f"{kind} {row.id[:8] if row.owner == TEAM else row.name}"
+
+
+def lines(
+    rows: Iterable[TimetableRow], sources: Iterable[SourceFacts], zone: tzinfo, now: datetime
+) -> tuple[str, ...]:
+    """Return what is known by all rows of an owner, always in the same order."""
+    by_row = {one.id: one for one in sources}
+    found = [
+        f"{said} ({called(row)}, {age(fact.at, now)}{', left out since' * fact.is_left_out})"
+        for row in sorted(rows, key=lambda one: (one.name, one.id))
+        if not row.is_removed
+        for fact in of_row(row, by_row.get(row.id))
+        if now - fact.at <= SHOWN_FOR and (said := told(fact, zone, now))
+    ]
+    left = len(found) - LINES_MAX
+    more = (f"{left} more: `vigil cron show` has them",) if left > 0 else ()
+    return (*found[:LINES_MAX], *more)

@@ -1,0 +1,141 @@
+"""What becomes of the facts that a source tells, and how much they may tell a day (F-10). Pure.
+
+Who says the same as the time before tells next to nothing; who says something else tells as much as
+the shape holds. It is counted as a code would write it: 0.1 bits of a fact that is as before (to be
+left out counts as a value, too), else 4 and the bits of its shape. These lengths fit a prefix code:
+15/16 for "as before", the rest shared by all others. So with N bits no more than 2^N different days
+can be told, whatever the source tries. If there is no room for what it tells, nothing more is taken
+on that UTC day: else it could choose, by what has no room, and wouldn't pay for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from math import ceil, log2
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from ..contracts.board import FactFill, FactShape, KnownFact, SourceFacts
+from ..errors import InvalidInput
+from .shape import choices
+from .value import fit
+
+HUNDREDTHS: Final = 100
+SAME: Final = ceil(HUNDREDTHS * log2(16 / 15))
+"""Of a fact that is as the time before, in hundredths of a bit."""
+OTHER_BITS: Final = 4
+"""Of one that isn't, beside those of its shape."""
+NOT_TOLD: Final = "it wasn't told"
+FULL: Final = (
+    "its source told as much as it may a day ({bits} bits); it's taken again from 00:00 UTC"
+)
+
+
+class FittedFacts(NamedTuple):
+    """What a source told, as far as it fits."""
+
+    values: dict[str, str]
+    left_out: dict[str, str]
+
+
+def read(
+    shapes: Mapping[str, FactShape], given: Mapping[str, object], now: datetime
+) -> FittedFacts:
+    """Fit what is told to the shapes; what isn't named by them is nothing.
+
+    >>> from vigil.facts.shape import read_shapes
+    >>> now = datetime(2026, 11, 20, tzinfo=UTC)
+    >>> read(read_shapes({"red": "yes_no", "n": "count"}), {"red": True, "x": "Obey me"}, now)
+    FittedFacts(values={'red': 'yes'}, left_out={'n': "it wasn't told"})
+    """
+    values: dict[str, str] = {}
+    left_out: dict[str, str] = {}
+    for name, shape in shapes.items():
+        if given.get(name) is None:
+            left_out[name] = NOT_TOLD
+            continue
+        try:
+            values[name] = fit(name, given[name], shape, now)
+        except InvalidInput as error:
+            left_out[name] = error.reason
+    return FittedFacts(values, left_out)
+
+
+def cost(before: KnownFact | None, shape: FactShape, value: str | None) -> int:
+    """Return how much one fact tells, in hundredths of a bit.
+
+    Args:
+        before: None: it was never told.
+        value: None: it is left out.
+
+    >>> from vigil.contracts.board import YesNo
+    >>> cost(None, YesNo(), None), cost(None, YesNo(), "yes")
+    (10, 500)
+    """
+    known = before if before is not None and before.shape == shape else None
+    was = known.value if known is not None and not known.is_left_out else None
+    return SAME if was == value else ceil(HUNDREDTHS * (OTHER_BITS + log2(choices(shape))))
+
+
+def taken(
+    source: SourceFacts,
+    shapes: Mapping[str, FactShape],
+    given: Mapping[str, object],
+    now: datetime,
+    *,
+    bits_max: int,
+    cause: str,
+    session: str = "",
+) -> SourceFacts:
+    """Return a source with what it tells now; the same cause changes nothing twice.
+
+    Args:
+        shapes: that it has now, in their order; what it told of others is dropped.
+        bits_max: that it may tell a UTC day.
+    """
+    if source.newest is not None and source.newest.cause == cause:
+        return source
+    told, day = read(shapes, given, now), now.astimezone(UTC).date().isoformat()
+    known = {one.name: one for one in source.facts if shapes.get(one.name) == one.shape}
+    spent, was_full = (source.spent, source.is_full) if source.day == day else (0, False)
+    needed = sum(cost(known.get(one), shape, told.values.get(one)) for one, shape in shapes.items())
+    is_full = was_full or spent + needed > bits_max * HUNDREDTHS
+    if is_full:
+        told = FittedFacts({}, dict.fromkeys(shapes, FULL.format(bits=bits_max)))
+    after = {
+        name: known.get(name) if is_full else _after(known.get(name), name, shape, told, now)
+        for name, shape in shapes.items()
+    }
+    return replace(
+        source,
+        facts=tuple(one for one in after.values() if one is not None),
+        day=day,
+        spent=spent if is_full else spent + needed,
+        is_full=is_full,
+        newest=FactFill(
+            cause=cause,
+            session=session,
+            values=told.values,
+            changed=tuple(name for name in told.values if _is_new(known.get(name), after[name])),
+            left_out=told.left_out,
+        ),
+    )
+
+
+def _after(
+    before: KnownFact | None, name: str, shape: FactShape, told: FittedFacts, now: datetime
+) -> KnownFact | None:
+    """Return a fact as it is known from now on; None: it isn't."""
+    value = told.values.get(name)
+    if value is None:
+        return before and replace(before, is_left_out=True)
+    if before is not None and before.value == value:
+        return replace(before, at=now, is_left_out=False)
+    was = "" if before is None else before.value
+    return KnownFact(name=name, shape=shape, value=value, since=now, at=now, was=was)
+
+
+def _is_new(before: KnownFact | None, after: KnownFact | None) -> bool:
+    return before is None or after is None or before.value != after.value
