@@ -180,6 +180,10 @@ POINTS: Final = {
         "a worker's end is on the board, the person isn't told",
         "found in the task's history",
     ),
+    "executor.facts.taken": (
+        "a run's facts are on the board, nobody is told",
+        "found in their history",
+    ),
     "executor.slot.told": (
         "a run's result is told, the ledger doesn't have its end",
         "found told",

@@ -138,6 +138,7 @@ def _tell_end(
             content,
             sway,
             next_s=next_s,
+            facts=loop.facts if state == "done" else {},
             is_over_budget=is_over,
             is_interrupted=is_interrupted,
         )

@@ -129,15 +129,19 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 NEXT_LOOK: Final = "next_look"
 """The tool by which a run of the timetable says when the next is, where its row lets it."""
+REPORT_FACTS: Final = "report_facts"
+"""The tool by which it tells the facts that its row names."""
 
 
 def limited(policy: Policy, start: Start | None) -> Policy:
     """Return a policy with what a session was started with: limits, and a choice of its own."""
     if start is None:
         return policy
-    if start.slot is not None and start.slot.choice is not None:
-        profile = policy.profile
-        profile = msgspec.structs.replace(profile, tools=(*profile.tools, NEXT_LOOK))
+    if start.slot is not None:
+        more: tuple[str, ...] = (NEXT_LOOK,) if start.slot.choice is not None else ()
+        more += (REPORT_FACTS,) if start.slot.facts else ()
+        tools = (*policy.profile.tools, *more)
+        profile = msgspec.structs.replace(policy.profile, tools=tools)
         policy = msgspec.structs.replace(policy, profile=profile)
     if start.limits is None:
         return policy

@@ -10,13 +10,15 @@ from typing import Any, Final
 from vigil import crash
 from vigil.board.asked import read_goals
 from vigil.board.followed import FollowedBoard
-from vigil.board.kept import ACTIONS, BULLETINS, PREFERENCES, KeptBoard
+from vigil.board.kept import ACTIONS, BULLETINS, FACTS, PREFERENCES, ROWS, KeptBoard
 from vigil.bus.bus import Bus
 from vigil.clock import Clock
 from vigil.contracts import Loop, Row, State, TextBlock
 from vigil.contracts.board import BoardBulletin
+from vigil.facts.shown import lines
 from vigil.settings.sections import Person
 from vigil.subjects import SessionKey
+from vigil.zones.database import zone_named
 
 from .. import core
 from ..core import Draft, Policy
@@ -140,7 +142,14 @@ class SessionDesk:
             preferences=await self._board.all(PREFERENCES, self._key.scope),
             bulletin=await self._bulletin(),
             letters=await self._letters(loop),
+            facts=await self._facts(),
         )
+
+    async def _facts(self) -> tuple[str, ...]:
+        """Return what rows of the timetable told in a closed form, a line each."""
+        whose, zone = self._key.scope, zone_named(self._person().timezone)
+        rows, known = await self._board.all(ROWS, whose), await self._board.all(FACTS, whose)
+        return lines(rows, known, zone, self._clock.now())
 
     async def _letters(self, loop: Loop) -> tuple[OpenedLetter, ...]:
         """Return the letters that are open: those that the loop opened, and those that the person

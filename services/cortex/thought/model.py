@@ -52,6 +52,8 @@ class KnownAtStart(msgspec.Struct, frozen=True, kw_only=True):
     bulletin: BoardBulletin | None = None
     letters: tuple[OpenedLetter, ...] = ()
     """That the loop opened."""
+    facts: tuple[str, ...] = ()
+    """What rows of the timetable told in a closed form, a line each."""
 
 
 class OpenedLetter(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +93,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """Of the team that it is a conversation with."""
     letters: tuple[OpenedLetter, ...] = ()
     """That the loop opened."""
+    facts: tuple[str, ...] = ()
+    """What rows of the timetable told in a closed form, a line each."""
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -212,6 +212,7 @@ def _variables(situation: Situation) -> dict[str, Any]:
         ],
         "memories": [_remembered(hit, zone) for hit in situation.memories],
         "letters": situation.letters,
+        "facts": situation.facts,
         "likes": shown(situation.preferences, situation.now, asks=situation.is_conversation),
     }
 

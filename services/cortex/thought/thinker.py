@@ -51,6 +51,7 @@ from .model import (
 from .prompts import Prompts, under_way
 from .token_stream import TokenStream
 from .toolbox import Toolbox
+from .tools import with_facts
 
 log = structlog.get_logger("vigil.cortex")
 
@@ -318,7 +319,7 @@ class Thinker:
                     for row in rows
                 ]
             ),
-            tools=self._toolbox.specs(policy.profile),
+            tools=with_facts(self._toolbox.specs(policy.profile), state),
             max_tokens=self._max_tokens(policy.profile),
             timeout_s=self._config.timeout_s,
             total_s=self._config.answer_s,
@@ -370,6 +371,7 @@ class Thinker:
             memories=known.memories,
             preferences=known.preferences,
             letters=known.letters,
+            facts=known.facts,
             under_way=under_way(state.tasks.values()),
             is_conversation=policy.profile.is_conversation,
             members=policy.teams.get(key.agent, ()) if key.user == TEAM else (),

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 
+from msgspec.structs import replace
+
+from vigil.contracts import State
 from vigil.contracts.arguments import Arguments, description_of, schema_of
 from vigil.memory.operation import tools as memory_tools
 
+from ..core.policy import REPORT_FACTS
 from ..core.tools.declaration import declared
+from ..own_tools.facts import offered
 from ..profiles import starters
 from .model import ToolSpec
 
@@ -33,3 +39,11 @@ def reflection_specs() -> tuple[ToolSpec, ...]:
     """Return what a model may call that sums up or looks back: nobody is there to whom it could
     speak."""
     return tuple(spec for spec in specs() if spec.name == "memory_save")
+
+
+def with_facts(shown: Iterable[ToolSpec], state: State) -> tuple[ToolSpec, ...]:
+    """Return tools as a session is shown them: a small model fills in a form that is there."""
+    return tuple(
+        replace(one, input_schema=offered(state)) if one.name == REPORT_FACTS else one
+        for one in shown
+    )

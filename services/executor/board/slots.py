@@ -42,6 +42,7 @@ from vigil.timetable.log import SlotLog
 from .. import work
 from .bulletins import BulletinShelf
 from .cost import cost_of_run
+from .facts import FactDesk
 
 log = structlog.get_logger("vigil.executor")
 
@@ -62,6 +63,7 @@ class SlotDesk:
         self._config = context.settings.config
         self._log = SlotLog(context.bus)
         self._bulletins = BulletinShelf(context)
+        self._facts = FactDesk(context)
 
     async def end(self, key: SessionKey, effect: TellParent, slot: SlotRun) -> None:
         """Tell what came of a run and write down its end; may be repeated.
@@ -81,6 +83,7 @@ class SlotDesk:
             problem = _problem(effect, slot, run, now)
             if effect.payload.bulletin is not None and not problem:
                 problem = await self._bulletins.put(key, effect, effect.payload.bulletin)
+            known = None if problem else await self._facts.take(key, effect, slot, run.at)
             is_for_one = tells_one(self._config, key, slot)
             told = report_of(key, effect, slot, problem, last.ledger, is_for_one=is_for_one)
             homes = () if told is None else homes_for(self._config, key, slot)
@@ -96,6 +99,7 @@ class SlotDesk:
                 delivery=delivery,
                 report=effect.payload.report,
                 next_s=0 if problem else effect.payload.next_s,
+                facts=None if known is None else known.newest,
                 cost=await cost_of_run(self._bus, key),
                 told=effect.id if homes else "",
                 told_to=str(homes[0]) if len(homes) == 1 else "",

@@ -21,6 +21,7 @@ from vigil.contracts.board import ChosenSchedule, CronWork, watch_of
 from vigil.contracts.board.row import OTHER_NAMES
 from vigil.contracts.tools import Aim
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
+from vigil.facts.shape import FACTS_MAX, named, read_shapes
 from vigil.settings import own
 from vigil.subjects import Scope, token_of
 from vigil.teams import TEAM, holding
@@ -54,7 +55,7 @@ WATCH_LENGTH_MAX: Final = COMMAND_LENGTH_MAX + 10
 _AIMED: Final[dict[Aim, str]] = {
     "who": "target watch watch_pointer watch_arguments",
     "which": "action row skill after",
-    "content": "name prompt",
+    "content": "name prompt facts",
     "detail": "cron interval_s soonest_s latest_s at after_on zone misfire grace_s active_hours"
     " runs_once is_stateful timeout_s",
 }
@@ -150,6 +151,17 @@ class Cron(Arguments, frozen=True, kw_only=True):
     watch_arguments: Annotated[dict[str, Any], msgspec.Meta(description="Of the tool")] | None = (
         None
     )
+    facts: (
+        Annotated[
+            list[Annotated[str, msgspec.Meta(max_length=1000)]],
+            msgspec.Meta(
+                max_length=FACTS_MAX,
+                description="What runs tell in a closed form: ci=one_of[passing, failing], "
+                "open=count[0..999], is_up=yes_no, since=instant, due=day, latest=version",
+            ),
+        ]
+        | None
+    ) = None
 
 
 class CronList(Arguments, frozen=True, kw_only=True):
@@ -344,6 +356,8 @@ async def _wanted(given: Cron, call: Call, means: Means) -> dict[str, Any]:
         wanted["watch"] = wanted_watch(given.watch, given.watch_pointer, given.watch_arguments)
     elif given.watch_pointer is not None or given.watch_arguments is not None:
         raise InvalidInput("watch", "must say what, if watch_pointer or watch_arguments do")
+    if given.facts is not None:
+        wanted["facts"] = read_shapes(named(given.facts))
     if given.after is not None:
         followed = _named("after", given.after, await _there(call, means))
         wanted["after"] = followed.entity.id

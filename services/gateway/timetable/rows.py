@@ -6,10 +6,11 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, Final
 
+import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
 
-from vigil.board.kept import ROWS, KeptBoard, Revision
+from vigil.board.kept import FACTS, ROWS, KeptBoard, Revision
 from vigil.contracts import (
     Instant,
     TimetableRow,
@@ -25,11 +26,15 @@ from vigil.contracts.board import (
     Watched,
     kind_of,
 )
+from vigil.facts.shape import read_shapes
+from vigil.facts.shape import words_of as words_of_shape
+from vigil.facts.shown import of_row, shapes_of, told
 from vigil.subjects import PartText, Scope
 from vigil.teams import TEAM
 from vigil.timetable import edit
 from vigil.timetable.log import SlotLog
 from vigil.timetable.schedule import INSTANTS_SHOWN, upcoming, words_of
+from vigil.zones.database import zone_named
 
 from ..edge import Edge
 from ..http.wire import Answer, RequestBody
@@ -81,6 +86,9 @@ class RowBody(
     """What all of it may take a UTC day; absent: as configured."""
     watch: Watched | None = None
     """It is run only if that has changed, and is shown the difference."""
+    facts: dict[str, str] = msgspec.field(default_factory=dict)
+    """What its runs tell in a closed form: name -> shape, as `one_of[passing, failing]`; at most
+    8."""
     agent_id: PartText = "vigil"
     user_id: PartText | None = None
     """Absent: yours."""
@@ -119,9 +127,26 @@ class RowChange(RequestBody, frozen=True, kw_only=True):
     """0: as configured."""
     watch: Watched | UnsetType | None = UNSET
     """null: nothing any more."""
+    facts: dict[str, str] | None = None
+    """All of them; empty: none."""
     is_enabled: bool | None = None
     """False: it is paused."""
     why: str = ""
+
+
+class FactView(Answer, frozen=True, kw_only=True):
+    """A fact that a row names, and what is known of it."""
+
+    name: str
+    shape: str
+    value: str
+    """Empty: nothing is known yet."""
+    text: str
+    """What it is and was, in words; empty: nothing is known yet."""
+    since: Instant | None
+    """When it was first told so."""
+    at: Instant | None
+    """When it was last told so."""
 
 
 class RowView(Answer, frozen=True, kw_only=True):
@@ -156,6 +181,7 @@ class RowView(Answer, frozen=True, kw_only=True):
     model: str
     daily_tokens: int
     watch: Watched | None
+    facts: tuple[FactView, ...]
     is_enabled: bool
     is_removed: bool
     made_by: RowMaker
@@ -207,6 +233,7 @@ def row_of(wanted: RowBody, owner: str, id_: str, zone: str, now: datetime) -> T
         model=wanted.model,
         daily_tokens=wanted.daily_tokens,
         watch=wanted.watch,
+        facts=read_shapes(wanted.facts),
     )
     return TimetableRow(
         id=id_,
@@ -238,7 +265,8 @@ def changed(row: TimetableRow, wanted: RowChange, now: datetime, own_zone: str) 
     # Of most fields null says nothing; of `watch` it does, and to leave it out is to say nothing.
     absent: dict[str, Any] = {"watch": None} if wanted.watch is UNSET else {}
     removed: dict[str, Any] = {"watch": UNSET} if wanted.watch is None else {}
-    return edit.changed(row, asdict(wanted) | absent | removed, now, own_zone)
+    facts = {} if wanted.facts is None else {"facts": read_shapes(wanted.facts)}
+    return edit.changed(row, asdict(wanted) | absent | removed | facts, now, own_zone)
 
 
 # ---------------------------------------------------------------- shown
@@ -255,6 +283,7 @@ async def _facts(edge: Edge, found: Revision[TimetableRow]) -> dict[str, Any]:
     return {
         **same,
         **{name: getattr(row.work, name, default) for name, default in _OF_WORK.items()},
+        "facts": await _known(edge, row),
         "agent_id": row.agent,
         "kind": kind_of(row.work),
         "when": words_of(row.schedule, await _followed(edge, row)),
@@ -264,6 +293,28 @@ async def _facts(edge: Edge, found: Revision[TimetableRow]) -> dict[str, Any]:
         "running": len(last.ledger.running),
         "revision": found.number,
     }
+
+
+async def _known(edge: Edge, row: TimetableRow) -> tuple[FactView, ...]:
+    """Return the facts that a row names, in its order."""
+    shapes = shapes_of(row)
+    if not shapes:
+        return ()
+    found = await KeptBoard(edge.bus, FACTS).find([Scope(row.agent, row.owner)], row.id)
+    known = {one.name: one for one in of_row(row, None if found is None else found.entity)}
+    zone, now = zone_named(row.zone), edge.clock.now()
+    return tuple(
+        FactView(
+            name=name,
+            shape=words_of_shape(shape),
+            value=one.value if one else "",
+            text=told(one, zone, now) if one else "",
+            since=one.since if one else None,
+            at=one.at if one else None,
+        )
+        for name, shape in shapes.items()
+        for one in [known.get(name)]
+    )
 
 
 async def _followed(edge: Edge, row: TimetableRow) -> str:

@@ -212,6 +212,8 @@ class TellParentPayload(Record, frozen=True, kw_only=True):
     """Of a run of the timetable: it was begun again so often that it was given up."""
     next_s: int = 0
     """Of a run of the timetable: after how long it wants the next; 0: it said nothing."""
+    facts: dict[str, str] = msgspec.field(default_factory=dict)
+    """Of a run of the timetable: the facts that it told, by name."""
     bulletin: MadeText | None = None
     """Of a session that made the text of one."""
     until: Instant | None = None

@@ -151,6 +151,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         "It waits for the next digest: {text}.",
         "held",
     ),
+    "facts_told": NoteWords("a run told facts that its row names", "It told facts: {text}."),
     "gave_up": NoteWords(
         "the step was tried too often",
         "The step was given up {text}.",

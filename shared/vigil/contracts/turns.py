@@ -141,6 +141,8 @@ class Loop(Record, frozen=True, kw_only=True):
     """Sessions that it started, with all that those may start."""
     next_s: int = 0
     """Of a run of the timetable: after how long it wants the next; 0: it said nothing."""
+    facts: dict[str, str] = msgspec.field(default_factory=dict)
+    """Of a run of the timetable: the facts that it told, as they fit."""
     task_id: str = ""
     """The task whose result began it; it stays in the state's `tasks` until the loop ends."""
     begun_turn: int = 0

@@ -159,6 +159,7 @@ INFOS: Final = {
     "executor.not_run": "a call didn't reach its source",
     "executor.published": "a source's tools are in TOOLS",
     "executor.sandbox": "the sandbox, and why no better one",
+    "executor.facts": "facts that a run told were taken",
     "executor.slot": "a run of the timetable was ended before",
     "executor.raised": "a person raised their limit of the day by a word",
     "executor.told": "a person was told before",

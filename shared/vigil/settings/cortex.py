@@ -52,6 +52,8 @@ class Cortex(Section, frozen=True, kw_only=True):
     """Workers, readers and branches of a run at a time."""
     cron_findings_shown: Annotated[int, msgspec.Meta(ge=0, le=50)] = 15
     """Findings of earlier runs, the newest, that a run is shown whose row remembers them."""
+    fact_bits_per_day: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 512
+    """What the facts of a row may tell a UTC day, in bits; beyond that they are left out."""
     bulletin_interval_secs: Annotated[int, msgspec.Meta(ge=CYCLE_S_MIN, le=CYCLE_S_MAX)] = 3600
     """How often it's looked whether a bulletin has to say something else."""
     bulletin_synthesis: bool = True

@@ -22,6 +22,7 @@ from ..contracts.board import (
     kind_of,
 )
 from ..errors import InvalidInput
+from ..facts.shape import check_shapes
 from ..minds import KIND as MIND
 from ..settings import models
 from ..settings.config import Config
@@ -73,6 +74,7 @@ def _check_work(row: TimetableRow, work: CronWork) -> None:
     if work.skill:
         check_skill_name(work.skill)
     _check_target(row, work.target)
+    check_shapes(work.facts)
     if work.watch is None:
         return
     check_watched(work.watch)

@@ -16,6 +16,7 @@ from ..contracts.board import (
     CycleLedger,
     CycleReport,
     Delivery,
+    FactFill,
     Ledger,
     MindWork,
     OpenRun,
@@ -209,6 +210,7 @@ def ended(
     delivery: Delivery = "",
     report: CycleReport | None = None,
     next_s: int = 0,
+    facts: FactFill | None = None,
     cost: RunCost = FREE,
     told: str = "",
     told_to: str = "",
@@ -220,6 +222,7 @@ def ended(
         problem: why it failed; empty: it didn't.
         report: of a cycle.
         next_s: after how long it wants the next; 0: it said nothing.
+        facts: what came of those that its row names.
         told, told_to: as of the entry.
         is_skipped: whether nothing was done after all, for that problem.
     """
@@ -238,6 +241,7 @@ def ended(
         delivery=delivery,
         report=report,
         next_s=next_s,
+        facts=facts,
         tokens=cost.tokens,
         micro_usd=cost.micro_usd,
         told=told,

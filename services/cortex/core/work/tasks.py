@@ -7,8 +7,9 @@ timer is only set anew when it fires too early, so a child that talks costs no t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final, Literal
 
 from msgspec.structs import replace
@@ -194,6 +195,7 @@ def tell_end(
     *,
     start: Start | None = None,
     next_s: int = 0,
+    facts: Mapping[str, str] = MappingProxyType({}),
     is_over_budget: bool = False,
     is_interrupted: bool = False,
 ) -> None:
@@ -202,6 +204,7 @@ def tell_end(
     Args:
         start: which it would have begun with; None: which it began with.
         next_s: of a run of the timetable: after how long it wants the next; 0: it said nothing.
+        facts: that a run of the timetable told.
         is_over_budget: whether no model was asked, since a cap was reached.
         is_interrupted: whether it was given up for having been begun again too often.
     """
@@ -222,6 +225,7 @@ def tell_end(
         content=shortened(content, TOLD_LENGTH_MAX),
         report=draft.report,
         next_s=next_s,
+        facts=dict(facts),
         is_over_budget=is_over_budget and start.slot is not None and state == "failed",
         is_interrupted=is_interrupted and start.slot is not None,
         bulletin=draft.bulletin,

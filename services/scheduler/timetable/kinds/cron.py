@@ -19,6 +19,7 @@ from vigil.contracts.board import (
     Watched,
     watch_of,
 )
+from vigil.facts import shape
 from vigil.settings.config import Config
 from vigil.subjects import SessionKey
 from vigil.timetable.chain import words_of
@@ -44,6 +45,11 @@ SKILL: Final = "Read the skill `{name}` with `skill_read` first, and do this as 
 CHOICE: Final = (
     "This job runs again {usual} after it ends. If another time is better, say so with "
     "`next_look`: {soonest} to {latest}."
+)
+
+FACTS: Final = (
+    "Before you end, call `report_facts` once with what you found: {facts}. Leave out what you "
+    "don't know."
 )
 
 
@@ -107,7 +113,7 @@ def start_of(row: TimetableRow, run: OpenRun, shown: OpenRun | None, config: Con
     task = _task_of(work, events.choice_of(row, run))
     return Start(
         prompt=events.prompt_of(task, run.change, what),
-        order=work.prompt if run.change else "",
+        order=work.prompt if run.change or work.facts else "",
         source=f"{'cron' if work.watch is None else 'watch'}:{row.id}",
         is_tainted=bool(run.change) and not run.is_trusted,
         allowance=config.sessions.fan_out_max,
@@ -122,6 +128,9 @@ def _task_of(work: CronWork, choice: ChosenSchedule | None) -> str:
         spans = (choice.interval_s, choice.soonest_s, choice.latest_s)
         usual, soonest, latest = map(span_of, spans)
         parts.append(CHOICE.format(usual=usual, soonest=soonest, latest=latest))
+    if work.facts:
+        facts = "; ".join(f"{name}: {shape.words_of(one)}" for name, one in work.facts.items())
+        parts.append(FACTS.format(facts=facts))
     return "\n\n".join(parts)
 
 

@@ -8,8 +8,11 @@ from typing import Annotated, Any, Final
 import typer
 
 from vigil.contracts.board import ChainOn, Misfire
+from vigil.facts.shape import named, read_shapes
 
 from .. import times
+
+NONE: Final = "none"
 
 _NAMED: Final = "Of a row, as `vigil cron` lists: its name, or its id or how that begins."
 Id = Annotated[str, typer.Argument(metavar="ID", help=_NAMED)]
@@ -80,6 +83,16 @@ Pointer = Annotated[
     str | None,
     typer.Option("--pointer", metavar="/KEY/0", help="What of watched JSON counts."),
 ]
+Facts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fact",
+        metavar="NAME=SHAPE",
+        help="What runs tell in a closed form, as `ci=one_of[passing, failing]`; may be repeated. "
+        "Others: yes_no, count[0..999], number[0.0..9.5 %], instant, day, version, "
+        "id_of[A-1, A-2]; or none.",
+    ),
+]
 ToolArguments = Annotated[
     str | None,
     typer.Option("--arguments", metavar="JSON", help="Of a watched tool."),
@@ -109,6 +122,15 @@ def fields_of(
         "timeout_s": timeout,
     }
     return {name: value for name, value in given.items() if value is not None}
+
+
+def facts_of(given: list[str] | None) -> dict[str, Any]:
+    """Return the facts that its runs tell. Raises: InvalidInput."""
+    if not given:
+        return {}
+    facts = {} if given == [NONE] else named(given)
+    read_shapes(facts)
+    return {"facts": facts}
 
 
 def pinned(model: str | None, tokens: int | None) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from .arguments import (
     At,
     Cron,
     Every,
+    Facts,
     Hours,
     Id,
     Latest,
@@ -44,6 +45,7 @@ from .arguments import (
     Why,
     Zone,
     chosen,
+    facts_of,
     fields_of,
     pinned,
 )
@@ -114,6 +116,12 @@ FIELDS: Final = (
     Column("made", "made_at", is_instant=True),
     Column("made by", lambda one: f"{one['made_by']} {one['session_key']}".strip()),
     Column("revision", "revision"),
+)
+FACTS: Final = (
+    Column("FACT", "name"),
+    Column("IS", lambda one: one["text"].partition(": ")[2] or "not known yet"),
+    Column("TOLD", "at", is_instant=True),
+    Column("SHAPE", "shape"),
 )
 FINDINGS: Final = (
     Column("ID", lambda one: one["row"][:8]),
@@ -188,6 +196,9 @@ def show(id_: Id) -> Result:
 
 def _show(found: dict[str, Any]) -> None:
     tables.fields(FIELDS, found)
+    if found["facts"]:
+        tables.table(FACTS, found["facts"])
+        output.data("")
     output.data("prompt")
     output.data(exact(found["prompt"], indent=2))
     output.data("")
@@ -216,6 +227,7 @@ def add(
     watch: Watch = None,
     pointer: Pointer = None,
     arguments: ToolArguments = None,
+    fact: Facts = None,
     stateful: Annotated[
         bool, typer.Option("--stateful", help="Each run knows what those before found.")
     ] = False,
@@ -227,7 +239,7 @@ def add(
     fields = fields_of(cron, every, at, zone, misfire, hours, target, timeout)
     fields |= pinned(model, tokens) | chosen(soonest, latest) | _chained(after, on)
     fields |= {} if skill is None else {"skill": skill}
-    fields |= watch_fields(watch, pointer, arguments)
+    fields |= watch_fields(watch, pointer, arguments) | facts_of(fact)
     made = options.client().make_cron_row(
         name, prompt, agent=agent, is_stateful=stateful, runs_once=once, why=why, **fields
     )
@@ -257,12 +269,13 @@ def edit(
     watch: Watch = None,
     pointer: Pointer = None,
     arguments: ToolArguments = None,
+    fact: Facts = None,
     why: Why = "",
 ) -> Result:
     """Change a row. A run that has begun doesn't notice."""
     fields = fields_of(cron, every, at, zone, misfire, hours, target, timeout)
     fields |= pinned(model, tokens) | chosen(soonest, latest) | _chained(after, on)
-    fields |= watch_fields(watch, pointer, arguments)
+    fields |= watch_fields(watch, pointer, arguments) | facts_of(fact)
     given = {"name": name, "prompt": prompt, "skill": skill}
     return _changed(id_, why, **fields, **{k: v for k, v in given.items() if v is not None})
 

@@ -8,6 +8,7 @@ import msgspec
 
 from ..base import VERSION_1, Instant, Record
 from .cycle import CycleLedger, CycleReport
+from .fact import FactFill, FactShape
 from .row import ChosenSchedule
 
 SlotState = Literal["running", "ran", "late", "coalesced", "skipped", "missed", "failed"]
@@ -33,6 +34,8 @@ class SlotRun(Record, frozen=True, kw_only=True):
     is_ordered: bool = False
     choice: ChosenSchedule | None = None
     """The limits within which it may choose when it is run next; None: it may not."""
+    facts: dict[str, FactShape] = msgspec.field(default_factory=dict)
+    """What it is to tell in a closed form, by name."""
 
 
 class LastSeen(Record, frozen=True, kw_only=True):
@@ -154,6 +157,8 @@ class SlotEntry(Record, frozen=True, kw_only=True):
     """The effect by which the result was told: the id of the event of whoever was."""
     told_to: str = ""
     """The session key of who was told; empty: nobody, or several members of a team."""
+    facts: FactFill | None = None
+    """Of an end: what came of the facts that its row names."""
     set_back_from: Instant | None = None
     """The clock was set back, and this is no slot: up to then all had been decided by it. What was
     run stays so, and the rest is decided by the clock as it is now."""
