@@ -14,10 +14,20 @@ import pytest
 import pytest_asyncio
 
 from services.cortex.thought.model import ModelAnswer, ModelRequest
+from services.scheduler.timetable import news
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
-from vigil.contracts import TextBlock, ToolResultBlock, ToolUseBlock, Usage, decode_turn
-from vigil.subjects import SessionKey
+from vigil.contracts import (
+    Control,
+    TextBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    Usage,
+    decode_event,
+    decode_signal,
+    decode_turn,
+)
+from vigil.subjects import Scope, SessionKey, signals_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -110,15 +120,17 @@ async def watcher(world: World, person: Person, **fields: Any) -> tuple[dict[str
     return row, page
 
 
-async def ended(http: httpx2.AsyncClient, row: dict[str, Any], state: str) -> dict[str, Any]:
-    """Wait until the newest slot of a row has ended so."""
+async def ended(
+    http: httpx2.AsyncClient, row: dict[str, Any], state: str, count: int = 1
+) -> list[dict[str, Any]]:
+    """Wait until so many slots of a row have ended so; return these, the newest first."""
 
-    async def newest() -> dict[str, Any] | None:
-        answer = await http.get("/api/slots", params={"row": row["id"], "limit": 1})
-        found: list[dict[str, Any]] = answer.json()["slots"]
-        return found[0] if found and found[0]["state"] == state else None
+    async def there() -> list[dict[str, Any]]:
+        answer = await http.get("/api/slots", params={"row": row["id"]})
+        found = [one for one in answer.json()["slots"] if one["state"] == state]
+        return found if len(found) >= count else []
 
-    found: dict[str, Any] = await until(newest)
+    found: list[dict[str, Any]] = await until(there)
     return found
 
 
@@ -139,7 +151,8 @@ async def test_the_morning_knows_what_a_night_found_without_a_word_of_the_page(
     model.told = [{"ci": "Failing", "failing_since": since.isoformat(), "open_issues": "12"}]
     page.write_text(PAGE)
     move(world, HOUR_S)
-    slot = await ended(ann.http, row, "ran")
+    (slot,) = await ended(ann.http, row, "ran")
+    assert slot["facts"]["ci"] == "failing"
     (schema,) = model.offered
     assert schema["properties"]["facts"]["properties"]["ci"]["enum"] == [
         "passing", "failing", "running",
@@ -171,3 +184,56 @@ async def test_the_morning_knows_what_a_night_found_without_a_word_of_the_page(
     ]
     answers = [turn for turn in world.talk(ann.key).turns if turn.rows and turn.usage]
     assert not answers[-1].is_swayed
+    assert "Its facts, by UTC: ci: failing since" in all_of_it  # on the envelope of what it told
+
+
+async def test_a_change_is_an_input_without_a_model(world: World) -> None:
+    """F-10: it's told with the digest, is news to a cycle, and starts a row that follows, which
+    nothing from outside sways."""
+    bob = await world.person("bob:vigil:main", has_socket=False)
+    row, page = await watcher(world, bob)
+    body = {"name": "mend", "prompt": "Mend it", "after": row["id"], "after_on": "change"}
+    refused = await bob.http.post("/api/cron", json=body | {"after_on": "changed"})
+    assert refused.status_code == 422
+    answer = await bob.http.post("/api/cron", json=body)
+    assert answer.status_code == 201, answer.text
+    mend = answer.json()
+    assert mend["when"] == "after each run of 'ci' after which a fact is another"
+    model = Watching(world)
+    model.says = ""
+    model.told = [{"ci": "passing"}, {"ci": "passing", "open_issues": 4}, {"ci": "failing"}]
+    for number in range(3):
+        page.write_text(f"{PAGE} {number}")
+        move(world, HOUR_S)
+        await ended(bob.http, row, "ran", number + 1)
+        await ended(bob.http, mend, "ran")
+    runs = await ended(bob.http, mend, "ran", 2)
+    await world.at_rest()
+    assert len(await ended(bob.http, mend, "running", 2)) == 2  # a number that moves is no news
+
+    key = SessionKey.parse(runs[0]["session"])
+    (begun,) = await world.admin.read("SYSTEM", [key.in_event("control")])
+    event = decode_event(begun.data)
+    assert isinstance(event, Control)
+    assert event.payload.start is not None
+    start = event.payload.start
+    assert (start.is_tainted, start.order) == (False, "Mend it")
+    assert "| ci: failing since" in start.prompt
+    assert "mallory" not in start.prompt
+
+    digest = world.talk(bob.key).turns[-1].state.digest
+    assert digest is not None
+    texts = [one.text for one in digest.entries.values() if "(ci)" in one.text]
+    assert texts[0].startswith("ci: passing since ")
+    assert texts[1].endswith(", was passing (ci)")
+    assert not any(one.is_tainted for one in digest.entries.values())
+
+    async def changes() -> list[str]:
+        stored = await world.admin.read("SIGNALS", [signals_of("bob", agent="vigil")])
+        found = [decode_signal(one.data) for one in stored]
+        said = [one.text.partition(" since")[0] for one in found if one.kind == "fact.changed"]
+        return said if len(said) > 1 else []
+
+    assert await until(changes) == ["ci: passing", "ci: failing"]
+    cycle = await news.read(world.admin, Scope("vigil", "bob"), 0)
+    assert [name for name, _ in cycle.counts if name.startswith("fact: ci: failing")]

@@ -144,6 +144,7 @@ def block_of(payload: ToldPayload, event_id: str) -> TaskBlock:
         title=payload.title,
         content=payload.text[:CONTENT_MAX],
         is_tainted=sways.of(payload).is_outside,
+        facts=payload.facts,
     )
 
 

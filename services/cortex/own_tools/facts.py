@@ -67,5 +67,5 @@ def report_facts(given: ReportFacts, call: OwnCall, draft: Draft) -> Result:
     unknown = len(given.facts.keys() - shapes.keys())
     left += [NAMED_BY_NONE.format(count=unknown)] if unknown else []
     noted = ", ".join(f"{name} = {value}" for name, value in told.values.items()) or "nothing"
-    draft.note("facts_told", f"{len(told.values)} of {len(shapes)}")
+    draft.note("facts_told", noted)
     return f"Noted: {noted}." + (f" Left out: {'; '.join(left)}." if left else ""), not told.values

@@ -7,18 +7,17 @@ id, so a repeat between the two tells nothing twice.
 
 from __future__ import annotations
 
-import contextlib
 from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
+from msgspec.structs import replace
 
 from vigil import crash
 from vigil.contracts import (
     SlotRun,
     TellParent,
     ToldPayload,
-    encode,
 )
 from vigil.contracts.board import (
     Delivery,
@@ -26,23 +25,18 @@ from vigil.contracts.board import (
     OpenRun,
 )
 from vigil.contracts.session_kinds import SESSION_KINDS
-from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
-from vigil.minds import KIND as MIND
-from vigil.minds import has_mind, mind_of
-from vigil.observe import trace
+from vigil.errors import Unavailable, WrongLastSequence
 from vigil.runtime import Context
-from vigil.settings.config import Config
-from vigil.settings.homes import homes_of
 from vigil.subjects import SessionKey, check_part
-from vigil.teams import TEAM
-from vigil.timetable.check import is_channel
 from vigil.timetable.ledger import FAILURES_MAX, ended
 from vigil.timetable.log import SlotLog
 
 from .. import work
 from .bulletins import BulletinShelf
 from .cost import cost_of_run
+from .fact_news import FactNews
 from .facts import FactDesk
+from .receivers import called, channel_of, homes_for, put, tells_one
 
 log = structlog.get_logger("vigil.executor")
 
@@ -64,6 +58,7 @@ class SlotDesk:
         self._log = SlotLog(context.bus)
         self._bulletins = BulletinShelf(context)
         self._facts = FactDesk(context)
+        self._news = FactNews(context)
 
     async def end(self, key: SessionKey, effect: TellParent, slot: SlotRun) -> None:
         """Tell what came of a run and write down its end; may be repeated.
@@ -86,9 +81,13 @@ class SlotDesk:
             known = None if problem else await self._facts.take(key, effect, slot, run.at)
             is_for_one = tells_one(self._config, key, slot)
             told = report_of(key, effect, slot, problem, last.ledger, is_for_one=is_for_one)
+            if told is not None and known is not None and is_for_one:
+                told = replace(told, facts=known.facts)
             homes = () if told is None else homes_for(self._config, key, slot)
             if told is not None:
                 await self._tell(homes, effect, told)
+            if known is not None and is_for_one:
+                await self._news.tell(key, effect, slot, known, is_told=told is not None)
             crash.point("executor.slot.told")
             delivery: Delivery = "silent" if told is None else "told"
             entry = ended(
@@ -119,47 +118,7 @@ class SlotDesk:
         """Tell the conversation that the row names, or the owner's home."""
         for home in homes:
             event = work.told_of(home, effect.id, told, now=self._clock.now())
-            with contextlib.suppress(WrongLastSequence):  # told before
-                await self._bus.publish(
-                    home.in_event(f"told.{effect.id}"), encode(event), _headers(), expect=0
-                )
-
-
-def homes_for(config: Config, key: SessionKey, slot: SlotRun) -> tuple[SessionKey, ...]:
-    """Return who is told: the conversation that the row names, or the mind, if there is one that is
-    on; else its owner's home.
-
-    Raises:
-        InvalidInput: it's none of the same person.
-    """
-    if slot.target == MIND and has_mind(config, key.agent):
-        return (mind_of(key.scope),)
-    if slot.target == MIND or not slot.target or is_channel(slot.target):
-        return homes_of(config, key)
-    found = work.relative_of(key, slot.target)
-    if found.is_system:
-        raise InvalidInput("target", f"{found} is no conversation")
-    return (found,)
-
-
-def tells_one(config: Config, key: SessionKey, slot: SlotRun) -> bool:
-    """Whether one conversation is told, or the mind, and not each member of a team at home: what
-    one of them wrote for the team, the name of a row even, orders nothing there."""
-    if key.user != TEAM:
-        return True
-    if slot.target == MIND:
-        return has_mind(config, key.agent)
-    return bool(slot.target) and not is_channel(slot.target)
-
-
-def called(slot: SlotRun, *, is_for_one: bool) -> str:
-    """Return what a row is called where that is told (`tells_one`)."""
-    return slot.name if is_for_one else slot.row[:8]
-
-
-def channel_of(slot: SlotRun) -> str:
-    """Return the channel that a row is told through; empty: as other messages unasked."""
-    return slot.target if is_channel(slot.target) else ""
+            await put(self._bus, event, effect.id)
 
 
 def _open_run(key: SessionKey, ledger: Ledger, slot: SlotRun) -> OpenRun | None:
@@ -234,7 +193,3 @@ def _failure(name: str, slot: SlotRun, problem: str, ledger: Ledger) -> str:
 
 def _where(slot: SlotRun) -> str:
     return f" (`vigil cron history {slot.row[:8]}`)."
-
-
-def _headers() -> dict[str, str]:
-    return {trace.HEADER: trace.passed_on(trace.current.get())}

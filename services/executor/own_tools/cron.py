@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from vigil.board.kept import ROWS, BoundReached, KeptBoard, Revision
 from vigil.contracts import Change, TimetableRow
 from vigil.contracts.arguments import Arguments
-from vigil.contracts.board import ChosenSchedule, CronWork, watch_of
+from vigil.contracts.board import ChainOn, ChosenSchedule, CronWork, watch_of
 from vigil.contracts.board.row import OTHER_NAMES
 from vigil.contracts.tools import Aim
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
@@ -112,7 +112,7 @@ class Cron(Arguments, frozen=True, kw_only=True):
     after: (
         Annotated[str, msgspec.Meta(max_length=200, description="Name or id of a job")] | None
     ) = None
-    after_on: Literal["success", "failure", "any"] | None = None
+    after_on: ChainOn | None = None
     zone: (
         Annotated[str, msgspec.Meta(max_length=100, description="IANA name; absent: the person's")]
         | None
@@ -365,8 +365,7 @@ async def _wanted(given: Cron, call: Call, means: Means) -> dict[str, Any]:
 
 
 async def _zone(user: str, means: Means) -> str:
-    configured = means.config.person_of(user)
-    return own.over(configured, (await own.find(means.bus, user)).own).timezone
+    return (await own.standing(means.bus, user, means.config.person_of(user))).timezone
 
 
 async def _said(what: str, row: TimetableRow, call: Call, means: Means) -> str:

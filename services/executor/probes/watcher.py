@@ -43,7 +43,8 @@ from vigil.timetable.probe import (
 from vigil.timetable.watched import NOBODY, trusts, what_of
 
 from .. import work
-from ..board.slots import WHAT, called, channel_of, homes_for, tells_one
+from ..board.receivers import called, channel_of, homes_for, tells_one
+from ..board.slots import WHAT
 from ..places import SharedPlaces, part_of
 from ..tools.builtin import Builtin
 from ..tools.registry import Registry

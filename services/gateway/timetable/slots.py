@@ -19,6 +19,7 @@ from vigil.contracts import (
 )
 from vigil.contracts.board import (
     Delivery,
+    FactFill,
     Ledger,
     SlotState,
 )
@@ -58,6 +59,10 @@ class SlotView(Answer, frozen=True, kw_only=True):
     """Of an end: what the run's own calls of models took, without what it started."""
     micro_usd: int
     """What that cost, in millionths of a US dollar, as far as there are prices."""
+    facts: dict[str, str]
+    """Of an end: the facts that it told, by name."""
+    facts_left_out: dict[str, str]
+    """Those that its row names and of which nothing is known by it, and why."""
 
 
 class SlotListing(Answer, frozen=True, kw_only=True):
@@ -187,7 +192,7 @@ async def _merged(walks: list[AsyncIterator[SlotEntry]]) -> AsyncIterator[SlotEn
             heapq.heappush(heads, (-following.at.timestamp(), number, following))
 
 
-_REST: Final = ("trigger", "decided_at", "arrival")
+_REST: Final = ("trigger", "decided_at", "arrival", "facts", "facts_left_out")
 """What isn't a field of an entry."""
 
 
@@ -195,4 +200,12 @@ def view_of_slot(entry: SlotEntry, arrival: Arrival = "") -> SlotView:
     """Return an entry as it is shown."""
     names = (name for name in SlotView.__struct_fields__ if name not in _REST)
     same = {name: getattr(entry, name) for name in names}
-    return SlotView(**same, trigger=trigger_of(entry), decided_at=entry.at, arrival=arrival)
+    told = entry.facts or FactFill(cause="")
+    return SlotView(
+        **same,
+        trigger=trigger_of(entry),
+        decided_at=entry.at,
+        arrival=arrival,
+        facts=told.values,
+        facts_left_out=told.left_out,
+    )

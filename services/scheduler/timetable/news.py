@@ -23,6 +23,7 @@ KINDS: Final = (
     "cron.failed",
     "error.event",
     "error.model",
+    "fact.changed",
     "job.completed",
     "job.failed",
     "memory.saved",
@@ -34,6 +35,7 @@ KINDS: Final = (
     "task.shelved",
 )
 """What a cycle is told of."""
+FACT: Final = "fact.changed"
 OWN: Final = ("_autonomy", "_mind")
 """Begin the threads of what the cortex does by itself."""
 READ_MAX: Final = 5_000
@@ -89,5 +91,7 @@ def name_of(message: Message) -> str:
     source = signal.data.get("source", "")
     if source == sources.OWN:
         return ""
+    if signal.kind == FACT:
+        return f"fact: {signal.text}"  # values out of closed sets, and a name that the person gave
     named = sources.told(source)
     return f"{signal.kind} ({named})" if named else signal.kind

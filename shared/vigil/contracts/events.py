@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from .base import VERSION_1, EventType, Instant, Record
-from .board import BulletinBasis, Job, MergedSummary, SlotRun, Verdict
+from .board import BulletinBasis, Job, KnownFact, MergedSummary, SlotRun, Verdict
 from .costs import RaiseOffer
 from .tools import Risk
 
@@ -341,6 +341,8 @@ class ToldPayload(Record, frozen=True, kw_only=True):
     """Through which it is said, as the person named it; empty: as other messages unasked."""
     offer: RaiseOffer | None = None
     """What "more" does, said as an answer to it."""
+    facts: tuple[KnownFact, ...] = ()
+    """What its source says in a closed form: that is shown where the text isn't."""
 
 
 class ToldEvent(Envelope, frozen=True, kw_only=True, tag="told"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from .base import Instant, Record
+from .board import KnownFact
 from .events import Attachment, ExternalPayload
 
 
@@ -78,6 +79,8 @@ class TaskBlock(Record, frozen=True, kw_only=True, tag_field="type", tag="task")
     content: str
     is_error: bool = False
     is_tainted: bool = False
+    facts: tuple[KnownFact, ...] = ()
+    """What its source says in a closed form: it's shown in the envelope, too."""
 
 
 class AttachmentBlock(Record, frozen=True, kw_only=True, tag_field="type", tag="attachment"):

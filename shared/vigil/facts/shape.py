@@ -40,6 +40,8 @@ WORDS_MAX: Final = 20
 IDS_MAX: Final = 50
 LENGTH_MAX: Final = 4_000
 """Characters of a shape as it's written."""
+MOVING: Final = (BoundedNumber, AnInstant)
+"""Shapes of what changes all the time: that is shown, and no news."""
 DECIMALS_MAX: Final = 3
 LIMIT: Final = 10**9
 """Of a number, in steps."""

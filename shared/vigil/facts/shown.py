@@ -20,19 +20,14 @@ from ..contracts.board import (
     watch_of,
 )
 from ..teams import TEAM
+from ..zones.database import zone_named
+from .shape import MOVING, NAME
 from .value import fits
 
 LINES_MAX: Final = 20
 """Lines of facts in a prompt."""
 SHOWN_FOR: Final = timedelta(days=7)
 """What wasn't told for so long is shown to no model any more: it may not hold."""
-MOVING: Final = (BoundedNumber, AnInstant)
-"""Shapes of what changes all the time: that is shown, and no news."""
-
-
-def is_news(fact: KnownFact) -> bool:
-    """Whether a change of it is news: of a word, a day or a version, not of what always moves."""
-    return not isinstance(fact.shape, MOVING)
 
 
 def shapes_of(row: TimetableRow) -> Mapping[str, FactShape]:
@@ -49,9 +44,8 @@ def of_row(row: TimetableRow, source: SourceFacts | None) -> tuple[KnownFact, ..
 
 def news_of(source: SourceFacts) -> tuple[KnownFact, ...]:
     """Return the facts that its newest telling changed, if that is news."""
-    newest = source.newest
-    changed = () if newest is None else newest.changed
-    return tuple(one for one in source.facts if one.name in changed and is_news(one))
+    news = () if source.newest is None else source.newest.news
+    return tuple(one for one in source.facts if one.name in news)
 
 
 def told(fact: KnownFact, zone: tzinfo, now: datetime) -> str:
@@ -65,11 +59,17 @@ def told(fact: KnownFact, zone: tzinfo, now: datetime) -> str:
     'ci: red since 01:10, was green'
     """
     value = shown(fact.value, fact, fact.since, zone)
-    if not value:
+    if not value or not NAME.fullmatch(fact.name):
         return ""
     was = shown(fact.was, fact, fact.since, zone) if fact.was else ""
-    since = f" since {when(fact.since, zone, now)}" if is_news(fact) else ""
+    since = f" since {when(fact.since, zone, now)}" if not isinstance(fact.shape, MOVING) else ""
     return f"{fact.name}: {value}{since}{f', was {was}' if was else ''}"
+
+
+def text_of(facts: Iterable[KnownFact], zone: str, now: datetime) -> str:
+    """Say what facts are, a line each, on the clocks of a zone."""
+    said = (told(one, zone_named(zone), now) for one in facts)
+    return "\n".join(filter(None, said)) or "No fact is known."
 
 
 def shown(value: str, fact: KnownFact, at: datetime, zone: tzinfo) -> str:

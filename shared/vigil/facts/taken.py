@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from ..contracts.board import FactFill, FactShape, KnownFact, SourceFacts
 from ..errors import InvalidInput
-from .shape import choices
+from .shape import MOVING, choices
 from .value import fit
 
 HUNDREDTHS: Final = 100
@@ -108,6 +108,7 @@ def taken(
         name: known.get(name) if is_full else _after(known.get(name), name, shape, told, now)
         for name, shape in shapes.items()
     }
+    changed = tuple(name for name in told.values if _is_new(known.get(name), after[name]))
     return replace(
         source,
         facts=tuple(one for one in after.values() if one is not None),
@@ -118,7 +119,8 @@ def taken(
             cause=cause,
             session=session,
             values=told.values,
-            changed=tuple(name for name in told.values if _is_new(known.get(name), after[name])),
+            changed=changed,
+            news=tuple(name for name in changed if not isinstance(shapes[name], MOVING)),
             left_out=told.left_out,
         ),
     )

@@ -110,6 +110,11 @@ async def find(bus: Bus, user: str) -> StoredSettings:
     return StoredSettings(own=read(entry.value), revision=entry.revision)
 
 
+async def standing(bus: Bus, user: str, configured: Person) -> Person:
+    """Return what holds for a person now. Raises: InvalidInput, Unavailable."""
+    return over(configured, (await find(bus, user)).own)
+
+
 async def put(bus: Bus, user: str, own: OwnSettings, *, expect: int) -> StoredSettings:
     """Store what a person set.
 

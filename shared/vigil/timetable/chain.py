@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from ..contracts import SlotEntry, TellParentPayload, TimetableRow
 from ..contracts.board import AfterSchedule, ChainOn
 from ..errors import InvalidInput
+from ..facts.shown import shapes_of
 from .ledger import ENDS
 from .schedule import Due, due_of
 
@@ -56,6 +57,8 @@ def fitted(row: TimetableRow, others: Iterable[TimetableRow]) -> TimetableRow:
         raise InvalidInput(
             "after", f"there is no row {schedule.row[:8]!r} of {row.agent} to follow"
         )
+    if schedule.on == "change" and not shapes_of(above):
+        raise InvalidInput("after_on", f"{above.name!r} names no facts that could change")
     _check_path(row, known)
     return row
 
@@ -85,6 +88,8 @@ def fits(on: ChainOn, entry: SlotEntry) -> bool:
     """Whether an entry is an end of a run that counts: where nothing was run, nothing ended."""
     if entry.state not in ENDS or not entry.session:
         return False
+    if on == "change":
+        return entry.facts is not None and bool(entry.facts.news)
     return on == "any" or (entry.state == "failed") == (on == "failure")
 
 

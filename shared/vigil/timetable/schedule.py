@@ -17,6 +17,7 @@ from ..contracts import (
 )
 from ..contracts.board import (
     AfterSchedule,
+    ChainOn,
     ChosenSchedule,
     CronSchedule,
     EverySchedule,
@@ -227,6 +228,14 @@ def is_active(text: str, zone: str, at: datetime) -> bool:
     return start <= local < end if start < end else local >= start or local < end
 
 
+_WHICH: Final[dict[ChainOn, str]] = {
+    "success": " that succeeds",
+    "failure": " that fails",
+    "any": "",
+    "change": " after which a fact is another",
+}
+
+
 def words_of(schedule: Schedule, followed: str = "") -> str:
     """Say when a schedule is due, in English.
 
@@ -255,7 +264,7 @@ def words_of(schedule: Schedule, followed: str = "") -> str:
             limits = f"{span_of(soonest_s)} to {span_of(latest_s)} after they end"
             return f"every {span_of(interval_s)}, or as its runs choose: {limits}"
         case AfterSchedule(row=id_, on=on):
-            which = {"success": " that succeeds", "failure": " that fails", "any": ""}[on]
+            which = _WHICH[on]
             return f"after each run of {followed or id_[:8]!r}{which}"
 
 

@@ -30,6 +30,8 @@ from vigil.contracts import (
     ToolResultBlock,
     ToolUseBlock,
 )
+from vigil.contracts.board import KnownFact
+from vigil.facts.shown import told
 
 from .history import Chunk
 from .window import tokens_of_rows
@@ -159,12 +161,14 @@ class _Envelopes:
             f"open_letter {handle} shows it.]"
         )
 
-    def close(self, what: str, text: str, row: Row) -> str:
-        """Return the envelope of a text."""
+    def close(self, what: str, text: str, row: Row, facts: Iterable[KnownFact] = ()) -> str:
+        """Return the envelope of a text; the facts of who wrote it stand on it (FLOW F-1)."""
         about = f"{what}, {row.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC, {len(text)} characters"
         handle = self.name(text, about)
+        said = "; ".join(filter(None, (told(one, UTC, row.at) for one in facts)))
+        facts_said = f" Its facts, by UTC: {said}." if said else ""
         return (
-            f"[Letter {handle}: {about}, closed since it may hold words of others. "
+            f"[Letter {handle}: {about}, closed since it may hold words of others.{facts_said} "
             f"open_letter {handle} shows it.]"
         )
 
@@ -223,9 +227,10 @@ def _block(block: Block, row: Row, envelopes: _Envelopes) -> Block:
     match block:
         case ExternalBlock(event=event) if not event.is_trusted:
             what, text = f"an event from {event.source}", event.content
-        case TaskBlock() if block.is_tainted:
+        case TaskBlock(facts=facts) if block.is_tainted:
             what = "what you were told by another session of yours"
             text = f"{block.tool}: {block.title}\n{block.content}"
+            return TextBlock(text=envelopes.close(what, text.strip(), row, facts))
         case TimerBlock(follow_up=follow_up) if follow_up.is_tainted:
             what, text = "a follow-up of yours", f"{follow_up.reason}\n{follow_up.message or ''}"
         case AttachmentBlock() if not block.is_trusted:

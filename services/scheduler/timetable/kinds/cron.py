@@ -11,8 +11,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from vigil.board.kept import FACTS as KNOWN
+from vigil.board.kept import KeptBoard
 from vigil.contracts import SlotEntry, Start, TimetableRow
 from vigil.contracts.board import (
+    AfterSchedule,
     ChosenSchedule,
     CronWork,
     OpenRun,
@@ -20,6 +23,7 @@ from vigil.contracts.board import (
     watch_of,
 )
 from vigil.facts import shape
+from vigil.facts.shown import text_of
 from vigil.settings.config import Config
 from vigil.subjects import SessionKey
 from vigil.timetable.chain import words_of
@@ -96,6 +100,12 @@ def _must_prepare(row: TimetableRow, run: OpenRun) -> bool:
 async def _prepare(means: LookMeans, known: KnownRow, run: OpenRun) -> OpenRun:
     """Return a run with what the one came to that it follows, or one by hand with what is there
     now: it's run in any case."""
+    schedule = known.row.schedule
+    if run.follows and isinstance(schedule, AfterSchedule) and schedule.on == "change":
+        # Facts sway nobody, so nor is a run that follows their changes swayed: it isn't told more.
+        found = await KeptBoard(means.bus, KNOWN).find([known.scope], schedule.row)
+        facts = () if found is None else found.entity.facts
+        return replace(run, change=text_of(facts, known.row.zone, run.at), is_trusted=True)
     if run.follows:
         told = await told_at_end(means.bus, SessionKey.parse(run.follows))
         is_trusted = told is None or not told.is_tainted

@@ -82,6 +82,8 @@ class FactFill(Record, frozen=True, kw_only=True):
     """What is known by it."""
     changed: tuple[str, ...] = ()
     """Names of those of `values` that are another than before."""
+    news: tuple[str, ...] = ()
+    """Of these those whose change is news: not of numbers and instants, which always move."""
     left_out: dict[str, str] = msgspec.field(default_factory=dict)
     """Those of which nothing is known by it, and why."""
 

@@ -49,8 +49,9 @@ class ChosenSchedule(Record, frozen=True, kw_only=True, tag_field="kind", tag="c
     latest_s: int
 
 
-ChainOn = Literal["success", "failure", "any"]
-"""Which ends of a run make another row due."""
+ChainOn = Literal["success", "failure", "any", "change"]
+"""Which ends of a run make another row due; ``change``: those by which a fact is another than
+before, if that is news."""
 
 
 class AfterSchedule(Record, frozen=True, kw_only=True, tag_field="kind", tag="after"):

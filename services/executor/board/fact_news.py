@@ -1,0 +1,84 @@
+"""News of facts: told with the digest, and to the mind, in a line and without a model (FLOW F-10).
+
+A line is made of what its row named and of values out of closed sets, so it is told unmarked. Who
+was just told the result isn't told its facts again: they stand on that.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vigil.contracts import SlotRun, TellParent, ToldPayload
+from vigil.contracts.board import SourceFacts
+from vigil.facts import shown
+from vigil.minds import has_mind, mind_of
+from vigil.runtime import Context
+from vigil.settings import own
+from vigil.subjects import SessionKey, token_of
+from vigil.zones.database import zone_named
+
+from .. import work
+from .receivers import homes_for, put
+
+WHAT: Final = "fact"
+FULL: Final = (
+    "The facts of {name} changed so much today that no more are taken until 00:00 UTC "
+    "(`cortex.fact_bits_per_day`)."
+)
+
+
+class FactNews:
+    """Tells of them."""
+
+    def __init__(self, context: Context) -> None:
+        self._bus = context.bus
+        self._clock = context.clock
+        self._config = context.settings.config
+
+    async def tell(
+        self,
+        key: SessionKey,
+        effect: TellParent,
+        slot: SlotRun,
+        known: SourceFacts,
+        *,
+        is_told: bool,
+    ) -> None:
+        """Tell what is another than before; may be repeated.
+
+        Args:
+            is_told: whether the run's result is told.
+
+        Raises:
+            InvalidInput: its target is somebody else's.
+            Unavailable: try again later.
+        """
+        homes, mind = homes_for(self._config, key, slot), mind_of(key.scope)
+        changed = shown.news_of(known)
+        if known.is_full:
+            told = self._payload(key, slot, FULL.format(name=slot.name))
+            await self._put(homes, token_of("facts full", slot.row, known.day), told)
+        if not changed:
+            return
+        configured = self._config.person_of(key.user)
+        zone = zone_named((await own.standing(self._bus, key.user, configured)).timezone)
+        said = (shown.told(one, zone, self._clock.now()) for one in changed)
+        told = self._payload(key, slot, f"{'; '.join(filter(None, said))} ({slot.name})")
+        whom = () if is_told else homes
+        if has_mind(self._config, key.agent) and mind not in whom:
+            whom += (mind,)
+        await self._put(whom, f"{effect.id}-facts", told)
+
+    def _payload(self, key: SessionKey, slot: SlotRun, text: str) -> ToldPayload:
+        return ToldPayload(
+            origin=str(key),
+            text=text,
+            what=WHAT,
+            title=slot.name,
+            urgency="low",
+            is_ordered=slot.is_ordered,
+        )
+
+    async def _put(self, whom: tuple[SessionKey, ...], name: str, told: ToldPayload) -> None:
+        for home in whom:
+            await put(self._bus, work.told_of(home, name, told, now=self._clock.now()), name)
