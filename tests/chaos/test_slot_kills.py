@@ -14,18 +14,21 @@ from msgspec.structs import replace
 
 from tests.chaos.killable import NO_SANDBOX, killable, steps_of
 from tests.support.examples import repeats
-from vigil.board.kept import ROWS, KeptBoard, Revision
+from vigil.board.kept import FACTS, ROWS, KeptBoard, Revision
 from vigil.bus.bus import Bus
 from vigil.contracts import Change, Control, SlotEntry, TimetableRow, decode_event
 from vigil.contracts.board import (
     AfterSchedule,
     CronWork,
     EverySchedule,
+    FactShape,
     Schedule,
     Watched,
     WatchedFiles,
+    YesNo,
 )
 from vigil.errors import Unavailable, WrongLastSequence
+from vigil.facts.taken import SAME
 from vigil.subjects import Scope, SessionKey
 from vigil.timetable.chain import fits
 from vigil.timetable.log import SlotLog
@@ -42,17 +45,21 @@ POINTS: Final = (
 ROUNDS: Final = repeats(5, fast=1)
 PLAN: Final = {
     "scheduler": POINTS * ROUNDS,
-    "executor": ("executor.slot.told", "executor.slot.ended") * ROUNDS,
+    "executor": ("executor.facts.taken", "executor.slot.told", "executor.slot.ended") * ROUNDS,
     "cortex": ("cortex.commit.before", "cortex.commit.after") * ROUNDS,
 }
-"""Eight kills a round, and the broker's: 41 in `make chaos`."""
+"""Nine kills a round, and the broker's: 46 in `make chaos`."""
 PATIENCE_S: Final = 60.0
 WHOSE: Final = Scope("vigil", "ann")
 HOME: Final = SessionKey("ann", "vigil", "main")
 
 
 def row(
-    id_: str, schedule: Schedule, timeout_s: int = 60, watch: Watched | None = None
+    id_: str,
+    schedule: Schedule,
+    timeout_s: int = 60,
+    watch: Watched | None = None,
+    facts: dict[str, FactShape] | None = None,
 ) -> TimetableRow:
     now = datetime.now(UTC)
     return TimetableRow(
@@ -60,7 +67,7 @@ def row(
         owner="ann",
         agent="vigil",
         name=f"row {id_}",
-        work=CronWork(prompt="Look around", timeout_s=timeout_s, watch=watch),
+        work=CronWork(prompt="Look around", timeout_s=timeout_s, watch=watch, facts=facts or {}),
         schedule=schedule,
         misfire="all",
         is_ordered=True,
@@ -145,7 +152,7 @@ async def test_each_slot_ends_in_one_state_whoever_dies(tmp_path: Path) -> None:
         admin = await stack.bus("admin")
         every, follows = EverySchedule(interval_s=1), AfterSchedule(row="a" * 32, on="any")
         rows = [
-            row("a", every),
+            row("a", every, facts={"up": YesNo()}),
             row("b", EverySchedule(interval_s=2), 0),
             row("c", every, watch=watch),
         ]
@@ -169,6 +176,7 @@ async def test_each_slot_ends_in_one_state_whoever_dies(tmp_path: Path) -> None:
         assert changes == ["added: news.md, 4 bytes"]
         await _check_sessions(admin, entries)
         await _check_told(admin, entries)
+        await _check_facts(admin, entries)
         assert not [fault for fault in processes.faults() if "Traceback" in fault]
 
 
@@ -179,6 +187,18 @@ async def _check_sessions(bus: Bus, entries: list[SlotEntry]) -> None:
     events = [decode_event(m.data) for m in await bus.read("SYSTEM", ["system.*.*.*.in.control"])]
     starts = [e for e in events if isinstance(e, Control) and e.payload.op == "start"]
     assert sorted(event.session_key for event in starts) == sorted(begun)
+
+
+async def _check_facts(bus: Bus, entries: list[SlotEntry]) -> None:
+    """F-10: what each good run told was taken once, and counted once."""
+    filled = [one.facts for one in entries if one.row == "a" * 32 and one.state in ("ran", "late")]
+    found = await KeptBoard(bus, FACTS).find([WHOSE], "a" * 32)
+    assert found is not None
+    kept = await KeptBoard(bus, FACTS).history(found)
+    causes = [one.change.cause for one in kept]
+    assert len(set(causes)) == len(causes)
+    assert causes == [one.cause for one in filled if one is not None][-len(causes) :]
+    assert found.entity.spent == SAME * len(filled)
 
 
 async def _check_told(bus: Bus, entries: list[SlotEntry]) -> None:

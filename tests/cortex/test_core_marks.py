@@ -9,7 +9,7 @@ shown it counts as swayed. The control is the same record without the mark, whic
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import Any, Final
 
 import pytest
@@ -69,22 +69,29 @@ from vigil.contracts import (
     Unsaid,
 )
 from vigil.contracts.board import (
+    AnInstant,
     BoardAction,
     BoardGoal,
     CronSchedule,
     CronWork,
     CycleLedger,
     CycleReport,
+    KnownFact,
     Ledger,
+    OneOf,
     OpenRun,
     Recheck,
     SlotEntry,
+    SourceFacts,
     StepRun,
     TaskResult,
     TimetableRow,
+    VersionNumber,
+    YesNo,
 )
 from vigil.contracts.events import AcceptedCall
 from vigil.contracts.outcomes import Said
+from vigil.facts import shown
 from vigil.goals.lifecycle import ReadGoal
 from vigil.memory.questions import MemoryView
 from vigil.memory.summaries import merged_id
@@ -233,6 +240,20 @@ def _summaries(memory: Memory) -> list[Shown]:
 CALL: Final = {
     "approval_id": ID, "tool": "shell", "input": {"command": "canary.command"}, "risk": "external",
 }  # fmt: skip
+FACTS: Final = (
+    KnownFact(
+        name="ci",
+        shape=OneOf(values=("passing", "failing")),
+        value="canary.value",
+        was="canary.was",
+        since=AT,
+        at=AT,
+    ),
+    KnownFact(name="since", shape=AnInstant(), value="canary.instant", since=AT, at=AT),
+    KnownFact(name="release", shape=VersionNumber(), value="canary.version", since=AT, at=AT),
+    KnownFact(name="up", shape=YesNo(), value="yes", was="canary.was", since=AT, at=AT),
+)
+"""Of which an outsider wrote each value: what doesn't fit isn't shown, whoever let it in."""
 ALONE: Final = {
     "job": None, "slot": None, "call": None, "limits": None, "bulletin": None, "summaries": (),
 }  # fmt: skip
@@ -252,12 +273,14 @@ STAMPED: Final[dict[type, dict[str, Any]]] = {
     SpawnSessionPayload: {"kind": "worker", "call": None},
     Said: {"session_key": "ann:vigil:t1", "id": "e1"},
     SlotEntry: {"session": str(KEY), "report": None, "ledger": Ledger()},
+    TaskBlock: {"facts": FACTS},
     OpenRun: {"session": str(KEY), "follows": ""},
     Job: {"id": ID, "session_key": str(KEY), "skill": "", "step_runs": ()},
     StepRun: {"tool": "shell", "completed_at": AT, "error": ""},
     Task: {"tool": "shell", "kind": "call", "child": "", "is_awaited": False, "told_seq": 0},
     FollowUp: {"channel": None, "keep": True, "held_from": None},
     ToldPayload: {
+        "facts": FACTS,
         "origin": str(KEY), "channel": "", "row": "", "urgency": "normal", "is_ordered": True,
     },
     Unsaid: {"recurs": True},
@@ -399,3 +422,20 @@ def test_a_jobs_input_that_nobody_vouches_for_is_a_mark() -> None:
     for is_vouched in (False, True):
         job = replace(filled(Job, **STAMPED[Job]), is_vouched=is_vouched, error="")
         assert bool(leaks(_job_ended(job))) == is_vouched
+
+
+def test_a_fact_shows_no_word_that_its_shape_has_not() -> None:
+    """F-9, F-11: in a prompt's lines, on an envelope, in news and in the run of a row that follows;
+    the control is a value that fits."""
+    row = replace(ROW, work=replace(ROW.work, facts={one.name: one.shape for one in FACTS}))
+    known = SourceFacts(id=ID, owner="ann", agent="vigil", facts=FACTS)
+    told = replace(marked(ToldPayload, is_marked=True), facts=FACTS)
+    shown_to = [one for one in told_to(Watched(), told) if not one.is_marked]
+    envelopes = "\n".join(str(one.text) for one in shown_to)
+    found = [
+        *shown.lines([row], [known], UTC, AT),
+        shown.text_of(FACTS, "UTC", AT),
+        envelopes,
+    ]
+    assert canaries_in("\n".join(found)) == []
+    assert all("up: yes since 08:30" in one for one in found)
