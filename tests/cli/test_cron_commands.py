@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -33,7 +34,8 @@ async def test_a_row_is_made_changed_looked_over_and_exported(tmp_path: Path) ->
         assert (await ann())[1] == "Nothing recurs.\n"
         made = await ann(
             "add", "briefing", "What is new?", "--cron", "0 9 * * 1-5", "--zone", "Europe/Berlin",
-            "--tokens", "5000", "--stateful",
+            "--tokens", "5000", "--stateful", "--fact", "ci=one_of[passing, failing]",
+            "--fact", "open=count",
         )  # fmt: skip
         assert "At 09:00 on Monday through Friday (Europe/Berlin); next: " in "".join(made)
         (row,) = json.loads((await ann("--json"))[0])["rows"]
@@ -42,6 +44,13 @@ async def test_a_row_is_made_changed_looked_over_and_exported(tmp_path: Path) ->
             "no model of the configuration"
             in (await ann("edit", row["id"][:6], "--model", "gone", code=2))[1]
         )
+        shown = (await ann("show", "briefing"))[0]
+        assert re.search(r"ci +not known yet +- +one_of\[passing, failing\]", shown)
+        assert re.search(r"open +not known yet +- +count\[0\.\.999\]", shown)
+        refused = await ann("edit", "briefing", "--fact", "ci=free text", code=2)
+        assert "'free text' is no shape: use yes_no, one_of" in refused[1]
+        await ann("edit", "briefing", "--fact", "none")
+        assert "not known yet" not in (await ann("show", "briefing"))[0]
         calendar = (await ann("export", "--days", "7"))[0]
         assert calendar.startswith("BEGIN:VCALENDAR")
         assert "RRULE:FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR\n" in calendar

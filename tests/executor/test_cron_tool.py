@@ -78,6 +78,19 @@ async def test_every_weekday_at_nine_is_repeated_with_its_next_times_and_zone(de
     assert there.endswith("What is new in the tracker?")
 
 
+async def test_facts_are_named_by_talking_and_repeated(desk: Desk) -> None:
+    """F-9: what the model wrote is checked, and the person hears which they are."""
+    facts = ["ci=one_of[passing, failing]", "open=count[0..99 issues]"]
+    said = await desk.text(**BRIEFING, facts=facts)
+    assert "; tells ci one_of[passing, failing], open count[0..99 issues]. Repeat" in said
+    assert "; tells ci" in await desk.text()
+    with pytest.raises(InvalidInput, match="is no shape"):
+        await desk.call(action="update", row="briefing", facts=["ci=what the page says"])
+    await desk.text(action="update", row="briefing", facts=[])
+    (row,) = await desk.rows()
+    assert row.work == replace(row.work, facts={})
+
+
 async def test_the_names_of_the_specification_are_taken_too(desk: Desk) -> None:
     """SPEC P-5 and P-6: the core hands them on by the names of the schema."""
     given = {

@@ -69,6 +69,8 @@ async def gate(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gate]:
         ({"soonest_s": 60, "latest_s": 120}, "interval_s"),
         ({"latest_s": 10**9}, "latest_s"),
         ({"prompt": "", "skill": "no-such"}, "skill"),
+        ({"facts": {"ci": "text"}}, "facts.ci"),
+        ({"facts": {"C I": "yes_no"}}, "facts"),
         ({"name": " "}, "name"),
         ({"name": "two\nlines"}, "name"),
         ({"name": "n" * 101}, "name"),

@@ -22,6 +22,8 @@ from vigil.contracts.board.row import OTHER_NAMES
 from vigil.contracts.tools import Aim
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.facts.shape import FACTS_MAX, named, read_shapes
+from vigil.facts.shape import words_of as words_of_shape
+from vigil.facts.shown import shapes_of
 from vigil.settings import own
 from vigil.subjects import Scope, token_of
 from vigil.teams import TEAM, holding
@@ -192,7 +194,13 @@ async def _line(row: TimetableRow, rows: list[TimetableRow], means: Means) -> st
         prompt = f"{prompt[:SHOWN_LENGTH_MAX]}…"
     watch = watch_of(row.work)
     watched = f"; watches {words_of_watch(watch)}" if watch is not None else ""
-    return f"{row.name} ({row.id[:8]}): {when}{watched}. {prompt}"
+    return f"{row.name} ({row.id[:8]}): {when}{watched}{_tells(row)}. {prompt}"
+
+
+def _tells(row: TimetableRow) -> str:
+    shapes = shapes_of(row)
+    named = ", ".join(f"{name} {words_of_shape(shape)}" for name, shape in shapes.items())
+    return f"; tells {named}" if named else ""
 
 
 # ---------------------------------------------------------------- cron
@@ -375,4 +383,4 @@ async def _said(what: str, row: TimetableRow, call: Call, means: Means) -> str:
     if not row.is_enabled:
         return f"{row.name!r} is paused: {words_of(row.schedule, followed)}."
     when = told_of(row, means.clock.now(), followed=followed)
-    return f"{what} {row.name!r} ({row.id[:8]}): {when}. {REPEAT}"
+    return f"{what} {row.name!r} ({row.id[:8]}): {when}{_tells(row)}. {REPEAT}"
