@@ -35,6 +35,8 @@ _KNOWN: Final = _SAID_ONLY | {
     "required",
     "additionalProperties",
     "minProperties",
+    "maxProperties",
+    "propertyNames",
     "items",
     "minItems",
     "maxItems",
@@ -67,6 +69,7 @@ _FORMATS: Final = {
     "uri": st.sampled_from(["https://news.example.com/feed", "http://a.example.org/?q=1"]),
     "workspace-glob": st.sampled_from(["notes/**/*.md", "*"]),
     "language-tag": st.sampled_from(["de-AT", "en", "zh-Hant"]),
+    "fact-shape": st.sampled_from(["yes_no", "one_of[red, green]", "count[0..99]", "instant"]),
     "binary": _TEXT,
 }
 _ANYTHING: Final = st.recursive(
@@ -190,11 +193,13 @@ class Schemas:
         if more is False or (more is True and "properties" in schema):
             return made
         least = schema.get("minProperties", 0)
+        named = schema.get("propertyNames")
+        names = _TEXT if named is None else _string(named)
         rest = st.dictionaries(
-            _TEXT.filter(lambda name: name not in schema.get("properties", {})),
+            names.filter(lambda name: name not in schema.get("properties", {})),
             _ANYTHING if more is True else self.values(more, depth + 1),
             min_size=least,
-            max_size=least + 1,
+            max_size=min(least + 1, schema.get("maxProperties", least + 1)),
         )
         return st.tuples(made, rest).map(lambda both: both[1] | both[0])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from itertools import islice
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -26,7 +26,7 @@ from vigil.contracts.board import (
     Watched,
     kind_of,
 )
-from vigil.facts.shape import read_shapes
+from vigil.facts.shape import FACTS_MAX, NAME, read_shapes
 from vigil.facts.shape import words_of as words_of_shape
 from vigil.facts.shown import of_row, shapes_of, told
 from vigil.subjects import PartText, Scope
@@ -38,6 +38,17 @@ from vigil.zones.database import zone_named
 
 from ..edge import Edge
 from ..http.wire import Answer, RequestBody
+
+FactsBody = Annotated[
+    dict[str, Annotated[str, msgspec.Meta(extra_json_schema={"format": "fact-shape"})]],
+    msgspec.Meta(
+        extra_json_schema={
+            "propertyNames": {"pattern": f"^{NAME.pattern}$"},
+            "maxProperties": FACTS_MAX,
+        }
+    ),
+]
+"""Name of a fact -> its shape."""
 
 
 class RowBody(
@@ -86,7 +97,7 @@ class RowBody(
     """What all of it may take a UTC day; absent: as configured."""
     watch: Watched | None = None
     """It is run only if that has changed, and is shown the difference."""
-    facts: dict[str, str] = msgspec.field(default_factory=dict)
+    facts: FactsBody = msgspec.field(default_factory=dict)
     """What its runs tell in a closed form: name -> shape, as `one_of[passing, failing]`; at most
     8."""
     agent_id: PartText = "vigil"
@@ -127,7 +138,7 @@ class RowChange(RequestBody, frozen=True, kw_only=True):
     """0: as configured."""
     watch: Watched | UnsetType | None = UNSET
     """null: nothing any more."""
-    facts: dict[str, str] | None = None
+    facts: FactsBody | None = None
     """All of them; empty: none."""
     is_enabled: bool | None = None
     """False: it is paused."""

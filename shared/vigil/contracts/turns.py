@@ -149,14 +149,13 @@ class Loop(Record, frozen=True, kw_only=True):
     """Ordinal of the turn that began it; 0: one of an older version, which is shown its whole
     thread as it is."""
     open_from: int = 0
-    """Ordinal of the first turn that it is shown as it is: of what is before, letters are closed
-    (FLOW F1)."""
+    """Ordinal of the first turn that it is shown as it is; before, letters are closed (FLOW F1)."""
     files_from: int = 0
     """As `open_from`, of files: they are looked at for as long as the person goes on."""
     opened: tuple[str, ...] = ()
     """Handles of the letters that it opened."""
     replies: tuple[int, ...] = ()
-    """Stream sequences of the turns whose letters it is shown, since the person replied to them."""
+    """Places of the turns whose letters are open to it: the person replied to them."""
     words: tuple[str, ...] = ()
     """What the person said in the messages that it answers (FLOW F-5)."""
     fields: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
