@@ -18,6 +18,7 @@ from services.cortex.core.mind.deeds import GATE
 from services.cortex.profiles import profile_of
 from services.cortex.thought.model import ModelError
 from tests.cortex.driver import START, Driver, answer
+from tests.cortex.shown import look_at_board
 from tests.cortex.test_core_readers import offered
 from tests.support.examples import up_to
 from tests.support.goal_records import goal_of
@@ -345,3 +346,10 @@ def test_a_look_waits_for_the_budget_and_loses_nothing() -> None:
     assert len(looks(driver)) == 2
     assert driver.now == room_at
     assert [id_ for turn in driver.turns for id_ in turn.ended] == ["e3"]
+
+
+def test_a_look_is_shown_the_facts_that_are_known() -> None:
+    """F-10: with what else it is told, and nobody is swayed by them."""
+    look, *_ = look_at_board(facts=("ci: failing since 01:10 (watch ci, 40 min ago)",))
+    assert "- ci: failing since 01:10 (watch ci, 40 min ago)" in str(look.text)
+    assert not look.is_marked

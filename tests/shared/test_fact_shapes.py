@@ -11,10 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.examples import up_to
+from vigil.contracts import TimetableRow
 from vigil.contracts.board import (
     ADay,
     AnInstant,
     BoundedNumber,
+    CronWork,
+    EverySchedule,
     FactShape,
     IdOf,
     KnownFact,
@@ -281,3 +284,47 @@ def test_values_as_models_write_them_fit() -> None:
     told = {"t": "21.44 °C", "v": "v1.24.3", "up": "True", "d": "2026-12-24"}
     found = {name: fit(name, told[name], shape, NOW) for name, shape in of.items()}
     assert found == {"t": "21.4", "v": "1.24.3", "up": "yes", "d": "2026-12-24"}
+
+
+# ---------------------------------------------------------------- where it is shown
+
+
+def row_of(number: int, **of: Any) -> TimetableRow:
+    fields = {"name": f"row {number:02}", "work": CronWork(prompt="Look", facts=CI)} | of
+    every = EverySchedule(interval_s=3600)
+    return TimetableRow(
+        id=f"{number:032x}", owner="ann", agent="vigil", schedule=every, made_at=NOW,
+        scheduled_at=NOW, **fields,
+    )  # fmt: skip
+
+
+def told_by(row: TimetableRow, at: datetime, **facts: object) -> SourceFacts:
+    source = SourceFacts(id=row.id, owner="ann", agent="vigil")
+    return taken(source, CI, facts, at, bits_max=512, cause="e1")
+
+
+def test_lines_are_few_and_always_in_the_same_order() -> None:
+    """L-23: whichever row told last, what stands before a change stays the same."""
+    rows = [row_of(number) for number in range(15)]
+    known = [told_by(one, NOW, ci="failing", open=3) for one in rows]
+    found = shown.lines(rows, known, UTC, hour(2))
+    assert found == shown.lines(rows[::-1], known[::-1], UTC, hour(2))
+    assert len(found) == shown.LINES_MAX + 1
+    assert found[:2] == (
+        "ci: failing since 08:30 (cron row 00, 2 h ago)",
+        "open: 3 (cron row 00, 2 h ago)",
+    )
+    assert found[-1] == "10 more: `vigil cron show` has them"
+
+
+def test_what_no_row_names_any_more_or_nobody_told_for_long_is_not_shown() -> None:
+    rows = [
+        row_of(1, is_removed=True),
+        row_of(2, work=CronWork(prompt="Look", facts=read_shapes({"ci": "yes_no"}))),
+        row_of(3),
+        row_of(4),
+    ]
+    told_at = [NOW, NOW, hour(-24 * 8), NOW]
+    known = [told_by(one, at, ci="failing") for one, at in zip(rows, told_at, strict=True)]
+    (line,) = shown.lines(rows, known, UTC, NOW)
+    assert line == "ci: failing since 08:30 (cron row 04, just now)"

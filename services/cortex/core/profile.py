@@ -76,6 +76,8 @@ class OwnersBoard(NamedTuple):
     preferences: tuple[BoardPreference, ...] = ()
     actions: tuple[BoardAction, ...] = ()
     """The oldest first."""
+    facts: tuple[str, ...] = ()
+    """What rows of the timetable told in a closed form, a line each."""
 
 
 class Desk(Protocol):

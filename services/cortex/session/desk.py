@@ -250,17 +250,19 @@ class SessionDesk:
         return self._loaded().history.newest
 
     async def board(self) -> OwnersBoard:
-        """Read the owner's goals, preferences and actions. See `Desk.board`."""
+        """Read what stands on the owner's board. See `Desk.board`."""
         whose = self._key.scope
-        goals, preferences, actions = await asyncio.gather(
+        goals, preferences, actions, facts = await asyncio.gather(
             read_goals(self._bus, whose),
             self._board.all(PREFERENCES, whose),
             self._actions.all(whose),
+            self._facts(),
         )
         return OwnersBoard(
             goals=tuple(one.goal for one in goals),
             preferences=preferences,
             actions=tuple(sorted((one.entity for one in actions), key=lambda one: one.number)),
+            facts=facts,
         )
 
     def specs(self) -> tuple[ToolSpec, ...]:

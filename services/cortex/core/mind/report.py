@@ -51,6 +51,7 @@ def values(
         "others": [_goal(one, now) for one in held if one.id not in due],
         "ended": [_goal(one, now) for one in goals if one.status not in lifecycle.HELD][:ENDED_MAX],
         "hidden": sum(one.status in lifecycle.HELD for one in board.goals) - len(held),
+        "facts": board.facts,
         "likes": shown(board.preferences, now, asks=True),
         "actions": [_action(one) for one in board.actions[-ACTIONS_MAX:]],
         "inputs": [_input(block) for row in rows for block in row.blocks],
