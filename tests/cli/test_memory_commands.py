@@ -16,6 +16,7 @@ from mcp.client.stdio import stdio_client
 
 from tests.support import warm
 from tests.support.cli import Cli, ColdCli, eventually, running_vigil
+from tests.support.printed import printed
 from vigil import ApiError
 from vigil import Client as HttpClient
 from vigil.local import runfile
@@ -263,6 +264,8 @@ def test_documents_become_memories_and_are_taken_in_anew(vigil: Cli, tmp_path: P
     house.write_text("# Boiler\n\nThe boiler is serviced each May.\n\n# Roof\n\nIt leaks.\n")
     page.write_text("<h1>Garden</h1><script>no</script><p>The pear tree is from 1950.</p>")
     (tmp_path / "photo.png").write_bytes(b"no text")
+    paper = tmp_path / "paper.pdf"
+    paper.write_bytes(printed("", "The roof is of slate."))
     (tmp_path / ".hidden.md").write_text("secret")
 
     def taken(*options: str, code: int = 0) -> dict[str, tuple[str, int]]:
@@ -276,7 +279,15 @@ def test_documents_become_memories_and_are_taken_in_anew(vigil: Cli, tmp_path: P
         ]
         return found
 
-    assert taken() == {"house.md": ("new", 2), "garden.html": ("new", 1)}
+    assert taken() == {
+        "house.md": ("new", 2), "garden.html": ("new", 1), "paper.pdf": ("new", 1),
+    }  # fmt: skip
+    assert [one["content"] for one in known(paper)] == [
+        "paper.pdf \u203a page 2\nThe roof is of slate."
+    ]
+    told = vigil("memory", "import", str(paper), *agent).stdout
+    assert told.endswith("same, 0 memories saved; 1 of 2 pages holds no text: 1\n")
+    paper.rename(tmp_path / "paper.was")
     best = vigil.json("memory", "search", "when is the boiler serviced", *agent)["memories"][0]
     assert best["content"] == "house.md \u203a Boiler\nThe boiler is serviced each May."
     assert best["is_tainted"]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from asyncio.subprocess import DEVNULL, PIPE
 from pathlib import Path
 
 from . import readable
+from .conversion import converted
 
 
 async def text_of_page(
@@ -18,19 +17,7 @@ async def text_of_page(
         url: of the page; empty: it has none.
         python: the interpreter that runs it.
     """
-    process = await asyncio.create_subprocess_exec(
-        str(python), "-I", "-S", str(Path(readable.__file__)), *["--xml"] * is_xml,
-        stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env={}, start_new_session=True,
-    )  # fmt: skip
-    try:
-        async with asyncio.timeout(within_s):
-            text, _ = await process.communicate(f"{url}\n{html}".encode("utf-8", "replace"))
-        if process.returncode == 0:
-            return text.decode("utf-8", "replace")
-    except (TimeoutError, OSError):
-        pass
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    return None
+    program = ("-S", str(Path(readable.__file__)), *["--xml"] * is_xml)
+    data = f"{url}\n{html}".encode("utf-8", "replace")
+    text = await converted(python, *program, data=data, within_s=within_s)
+    return None if text is None else text.decode("utf-8", "replace")

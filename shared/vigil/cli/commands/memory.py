@@ -72,7 +72,7 @@ def import_(
     ] = False,
     **given: Any,
 ) -> Result:
-    """Remember what files say: text, Markdown, HTML. A changed one is taken in anew.
+    """Remember what files say: text, Markdown, HTML, PDF. A changed one is taken in anew.
 
     `vigil memory undo file:PATH` forgets a file.
     """

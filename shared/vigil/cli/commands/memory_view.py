@@ -24,10 +24,12 @@ def show_saved(saved: Mapping[str, Any]) -> None:
 
 def show_taken_in(taken: Sequence[TakenIn]) -> None:
     for one in taken:
-        told = one.why or f"{one.outcome}, {count(one.saved)} saved"
+        told = f"{one.outcome}, {count(one.saved)} saved"
+        if one.why:
+            told = one.why if one.outcome == "left out" else f"{told}; {one.why}"
         output.data(output.printable(f"{one.file}: {told}"))
     if not taken:
-        output.message("No file of a kind that is read is there: text, Markdown, HTML.")
+        output.message("No file of a kind that is read is there: text, Markdown, HTML, PDF.")
 
 
 def show_forgotten(ids: Sequence[str]) -> None:

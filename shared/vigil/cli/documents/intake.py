@@ -28,7 +28,7 @@ class TakenIn(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     saved: int = 0
     why: str = ""
-    """It was left out."""
+    """It was left out, or some of it; empty: it was taken in whole."""
 
 
 def take_in(client: Client, path: Path, *, is_trusted: bool, **whose: Any) -> TakenIn:
@@ -42,7 +42,7 @@ def take_in(client: Client, path: Path, *, is_trusted: bool, **whose: Any) -> Ta
         if len(source) > SOURCE_MAX:
             raise InvalidInput(path.name, f"has a path of more than {SOURCE_MAX} characters")
         data = path.read_bytes()
-        parts = pieces(text_of(path, data), path.name)
+        said = text_of(path, data)
     except (InvalidInput, OSError) as error:
         return TakenIn(file=str(path), outcome="left out", why=str(error))
     state = hashlib.sha256(data + bytes([is_trusted])).hexdigest()[:24]
@@ -55,8 +55,11 @@ def take_in(client: Client, path: Path, *, is_trusted: bool, **whose: Any) -> Ta
     if is_other:
         client.undo_memories(source, **whose)
     known = set() if is_other else set(same.values())
-    missing = [part for part in dict.fromkeys(parts) if part not in known]
+    parts = dict.fromkeys(pieces(said.text, path.name))
+    missing = [part for part in parts if part not in known]
     for part in missing:
         client.save_memory(part, source=source, thread=thread, is_tainted=not is_trusted, **whose)
     outcome: Outcome = "changed" if is_other else "new" if missing else "same"
-    return TakenIn(file=str(path), source=source, outcome=outcome, saved=len(missing))
+    return TakenIn(
+        file=str(path), source=source, outcome=outcome, saved=len(missing), why=said.note
+    )

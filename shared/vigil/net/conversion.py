@@ -1,0 +1,34 @@
+"""A converter of what a stranger wrote, run as a process of its own that may take so long."""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio.subprocess import DEVNULL, PIPE
+from pathlib import Path
+
+
+async def converted(
+    python: str | Path, *program: str, data: bytes, within_s: float
+) -> bytes | None:
+    """Return what a program of ours makes of what it reads; None: it failed, or took too long.
+
+    Args:
+        python: the interpreter that runs it.
+        program: its path, with options of the interpreter before it and its own behind it.
+    """
+    process = await asyncio.create_subprocess_exec(
+        str(python), "-I", *program,
+        stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env={}, start_new_session=True,
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(within_s):
+            found, _ = await process.communicate(data)
+        if process.returncode == 0:
+            return found
+    except (TimeoutError, OSError):
+        pass
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return None

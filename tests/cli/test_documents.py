@@ -1,0 +1,68 @@
+"""What files say (`vigil memory import`): the conversion, without a server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.printed import locked, printed
+from vigil.cli.documents import files
+from vigil.cli.documents.files import SCANNED, files_in, text_of
+from vigil.errors import InvalidInput
+
+PAPER = printed("The boiler is serviced each May.", "", "The roof is of slate.")
+
+
+def test_a_pdf_is_read_page_by_page() -> None:
+    """Issue 32: its pages stand under their numbers, and those without text are named; one that
+    opens in every viewer is read, whatever it forbids."""
+    for data in (PAPER, locked(PAPER, "")):
+        said = text_of(Path("house.PDF"), data)
+        assert said.text.split("\n\n") == [
+            "# page 1", "The boiler is serviced each May.", "# page 3", "The roof is of slate.",
+        ]  # fmt: skip
+        assert said.note == "1 of 3 pages holds no text: 2"
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (printed("", ""), SCANNED),
+        (locked(PAPER, "a secret"), "is encrypted: save it without its password"),
+        (b"%PDF-1.4\nnothing else", "is no whole PDF, or takes too long to read"),
+    ],
+    ids=["scanned", "encrypted", "damaged"],
+)
+def test_a_pdf_that_cant_be_read_is_left_out_with_its_reason(data: bytes, why: str) -> None:
+    with pytest.raises(InvalidInput, match=why):
+        text_of(Path("paper.pdf"), data)
+
+
+def test_a_pdf_has_its_own_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A PDF may be larger than a text; nothing is read for longer than it may be."""
+    monkeypatch.setattr(files, "BYTES_MAX", 10)
+    assert text_of(Path("a.pdf"), PAPER).text
+    with pytest.raises(InvalidInput, match="10 are read at most"):
+        text_of(Path("a.txt"), PAPER)
+    monkeypatch.setattr(files, "PRINTED_BYTES_MAX", 10)
+    with pytest.raises(InvalidInput, match="10 are read at most"):
+        text_of(Path("a.pdf"), PAPER)
+    monkeypatch.undo()
+    monkeypatch.setattr(files, "PRINTED_READ_S", 0.0)
+    with pytest.raises(InvalidInput, match="takes too long"):
+        text_of(Path("a.pdf"), PAPER)
+
+
+def test_without_the_library_the_reason_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "is_importable", lambda name: name != "pypdf")
+    with pytest.raises(InvalidInput, match=r"pip install 'vigil-agents\[pdf\]'"):
+        text_of(Path("a.pdf"), PAPER)
+
+
+def test_what_is_read_of_a_folder(tmp_path: Path) -> None:
+    for name in ("b.pdf", "a.md", "c.png", ".d.pdf", ".git/e.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "f.md").symlink_to(tmp_path / "a.md")
+    assert [one.name for one in files_in(tmp_path)] == ["a.md", "b.pdf"]
