@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.support.examples import up_to
 from tests.support.printed import locked, printed
 from vigil.cli.documents import files
-from vigil.cli.documents.files import SCANNED, files_in, text_of
+from vigil.cli.documents.files import SCANNED, look, text_of
+from vigil.cli.documents.sources import FEW, SeenFolder, gone, source_of
 from vigil.errors import InvalidInput
 
 PAPER = printed("The boiler is serviced each May.", "", "The roof is of slate.")
@@ -65,4 +69,50 @@ def test_what_is_read_of_a_folder(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     (tmp_path / "f.md").symlink_to(tmp_path / "a.md")
-    assert [one.name for one in files_in(tmp_path)] == ["a.md", "b.pdf"]
+    (tmp_path / "disk").mkdir()
+    found = look(tmp_path)
+    assert [one.name for one in found.files] == ["a.md", "b.pdf"]
+    there = ("b.pdf", "a.md", "c.png", ".d.pdf", ".git/e.md", "f.md")
+    assert found.seen.sources == {f"file:{tmp_path / name}" for name in there}
+    assert found.seen.empty == (str(tmp_path / "disk"),)
+    assert look(tmp_path / "disk").seen.empty
+
+
+# ---------------------------------------------------------------- which are gone
+
+_NAMES = st.sampled_from(["a", "b", "disk", "c.md", "\udcff.txt", "long" * 30])
+_PATHS = st.lists(_NAMES, min_size=1, max_size=4).map(lambda parts: "/" + "/".join(parts))
+
+
+@given(
+    st.sets(_PATHS, max_size=12),
+    st.sets(_PATHS, max_size=12),
+    _PATHS,
+    st.sets(_PATHS),
+    st.booleans(),
+)
+@up_to(300)
+def test_only_what_surely_was_removed_is_forgotten(
+    known: set[str], there: set[str], folder: str, empty: set[str], is_sure: bool
+) -> None:
+    """Issue 32: never what is there, nor of another folder, nor, unless one is sure, what may be
+    out of reach; a source fits, and is of one path."""
+    seen = SeenFolder(folder=folder, sources=frozenset(map(source_of, there)), empty=tuple(empty))
+    sources = {source_of(one): one for one in known}
+    assert len(sources) == len(known)
+    assert all(len(one) <= 200 and one.encode() for one in sources)
+    found = gone(sources, seen, is_sure=is_sure)
+    for one in found.forgotten:
+        assert sources[one] not in there
+        assert f"{sources[one]}/".startswith(f"{folder}/")
+        assert is_sure or not any(sources[one].startswith(f"{away}/") for away in empty)
+    missing = sum(f"{path}/".startswith(f"{folder}/") and path not in there for path in known)
+    if not is_sure and missing > max(FEW, (missing + len(known & there)) // 2):
+        assert found.forgotten == () or missing <= len(known) // 2
+        return
+    plain = {one for one, path in sources.items() if one == f"file:{path}"}
+    for one in plain - set(found.forgotten):
+        path = sources[one]
+        is_away = not is_sure and any(path.startswith(f"{away}/") for away in empty)
+        assert path in there or not f"{path}/".startswith(f"{folder}/") or is_away
+    assert not (is_sure and found.kept)

@@ -287,7 +287,10 @@ def test_documents_become_memories_and_are_taken_in_anew(vigil: Cli, tmp_path: P
     ]
     told = vigil("memory", "import", str(paper), *agent).stdout
     assert told.endswith("same, 0 memories saved; 1 of 2 pages holds no text: 1\n")
-    paper.rename(tmp_path / "paper.was")
+    paper.unlink()
+    removed = vigil.json("memory", "import", str(tmp_path), *agent)["forgotten"]
+    assert removed == [{"source": f"file:{paper.resolve()}", "undone": 1}]
+    assert known(paper) == []
     best = vigil.json("memory", "search", "when is the boiler serviced", *agent)["memories"][0]
     assert best["content"] == "house.md \u203a Boiler\nThe boiler is serviced each May."
     assert best["is_tainted"]
@@ -306,3 +309,50 @@ def test_documents_become_memories_and_are_taken_in_anew(vigil: Cli, tmp_path: P
     vigil("memory", "undo", f"file:{page.resolve()}", "--yes", *agent)
     assert known(page) == []
     assert taken("--trusted", code=3)["garden.html"] == ("new", 1), "it can come back"
+
+
+def test_a_folder_that_is_out_of_reach_takes_nothing_with_it(vigil: Cli, tmp_path: Path) -> None:
+    """Issue 32: an empty folder where files were may be a disk that isn't mounted; what is surely
+    removed is forgotten, and told. A path of any length and spelling is a source, and the same
+    text twice is of both files."""
+    agent = ("--agent", "shelf")
+    disk = tmp_path / "disk"
+    deep = disk / ("deep " * 30) / ("deeper " * 20) / "\udcff.md"
+    same = tmp_path / "a" / "README.md", tmp_path / "b" / "README.md"
+    for one in (deep, *same):
+        one.parent.mkdir(parents=True)
+        one.write_text("The kettle is red.")
+
+    def run(*options: str, path: Path = tmp_path, code: int = 0) -> dict[str, Any]:
+        found: dict[str, Any] = vigil.json(
+            "memory", "import", str(path), *options, *agent, code=code
+        )
+        return found
+
+    def outcomes(found: dict[str, Any]) -> list[str]:
+        return [one["outcome"] for one in found["files"]]
+
+    assert outcomes(run()) == ["new"] * 3
+    assert outcomes(run()) == ["same"] * 3
+    same[0].unlink()
+    away = tmp_path / "away"
+    deep.parents[1].rename(away)
+    found = run(code=3)
+    assert [one["source"] for one in found["forgotten"]] == []
+    assert [(one["folder"], one["files"]) for one in found["kept"]] == [
+        (str(same[0].parent), 1), (str(disk), 1),
+    ]  # fmt: skip
+    same[0].parent.rmdir()
+    told = vigil("memory", "import", str(tmp_path), *agent, code=3)
+    assert f"{same[0]}: removed, 1 memory forgotten" in told.stdout
+    assert f"{disk} lacks 1 that were there" in told.stderr
+    assert "kettle" in str(vigil.json("memory", "search", "kettle", *agent)["memories"])
+    away.rename(deep.parents[1])
+    assert outcomes(run()) == ["same"] * 2
+    same[1].unlink()
+    there = vigil("memory", "import", str(same[1]), *agent, code=2)
+    assert "isn't there; --gone forgets" in there.stderr
+    assert [one["undone"] for one in run("--gone", path=same[1])["forgotten"]] == [1]
+    deep.unlink()
+    assert [one["undone"] for one in run("--gone")["forgotten"]] == [1]
+    assert vigil.json("memory", "list", *agent)["memories"] == []

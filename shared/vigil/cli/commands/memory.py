@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 
-from vigil.errors import Unavailable
+from vigil.errors import InvalidInput, Unavailable
 from vigil.memory.operations.forget import Forget
 from vigil.memory.operations.get import Get
 from vigil.memory.operations.graph import GetGraph
@@ -23,8 +23,9 @@ from vigil.memory.questions import Filters
 from vigil.sdk.client import ApiError, Client, is_passing
 
 from .. import completion, exits, options, output, tables
-from ..documents.files import files_in
-from ..documents.intake import take_in
+from ..documents.files import look
+from ..documents.intake import forget_gone, take_in
+from ..documents.sources import shown
 from ..field_options import User, options_of
 from ..progress import Bar
 from ..registry import CommandLine
@@ -65,23 +66,43 @@ def save(
 @app.command("import")
 @options_of(Save)
 def import_(
-    path: Annotated[Path, typer.Argument(exists=True, help="A file, or a folder of files.")],
+    path: Annotated[Path, typer.Argument(help="A file, or a folder of files.")],
     trusted: Annotated[
         bool,
         typer.Option("--trusted", help="You vouch for what they say; else it's from outside."),
     ] = False,
+    gone: Annotated[
+        bool,
+        typer.Option("--gone", help="Forget files whose folder is empty or missing, too."),
+    ] = False,
     **given: Any,
 ) -> Result:
-    """Remember what files say: text, Markdown, HTML, PDF. A changed one is taken in anew.
+    """Remember what files say: text, Markdown, HTML, PDF. A changed one is taken in anew, and one
+    that was removed from the folder is forgotten.
 
     `vigil memory undo file:PATH` forgets a file.
     """
+    if not path.exists() and not gone:
+        raise InvalidInput("path", f"{path} isn't there; --gone forgets what was read of it")
     client = options.client()
-    taken = [take_in(client, one, is_trusted=trusted, **given) for one in files_in(path)]
-    left_out = [one for one in taken if one.outcome == "left out"]
-    end = exits.NotReady(f"{len(left_out)} can't be read") if left_out else None
-    facts = {"files": msgspec.to_builtins(taken)}
-    return Result(facts, partial(memory_view.show_taken_in, taken), end)
+    found = look(path)
+    forgotten, missing = forget_gone(client, found.seen, is_sure=gone, **given)
+    taken = [take_in(client, one, is_trusted=trusted, **given) for one in found.files]
+    facts = {
+        "files": msgspec.to_builtins(taken),
+        "forgotten": msgspec.to_builtins(forgotten),
+        "kept": [{"folder": shown(folder), "files": files} for folder, files in missing.kept],
+    }
+    wrong = []
+    if left_out := sum(one.outcome == "left out" for one in taken):
+        wrong.append(f"{left_out} can't be read")
+    wrong += [
+        f"{shown(folder)} lacks {files} that were there, and may be out of reach: they are kept; "
+        "--gone forgets them"
+        for folder, files in missing.kept
+    ]
+    end = exits.NotReady("; ".join(wrong)) if wrong else None
+    return Result(facts, partial(memory_view.show_taken_in, taken, forgotten), end)
 
 
 @app.command()

@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any, Final
 
 from .. import options, output, prefixes, tables
-from ..documents.intake import TakenIn
+from ..documents.intake import ForgottenFile, TakenIn
+from ..documents.sources import FILES
 from ..tables import Column
 
 NODE_LENGTH_MAX: Final = 50
@@ -22,13 +23,16 @@ def show_saved(saved: Mapping[str, Any]) -> None:
     output.message("It was saved before." if saved.get("is_repeat") else "Saved.")
 
 
-def show_taken_in(taken: Sequence[TakenIn]) -> None:
+def show_taken_in(taken: Sequence[TakenIn], forgotten: Sequence[ForgottenFile]) -> None:
+    for gone in forgotten:
+        told = f"removed, {count(gone.undone)} forgotten"
+        output.data(output.printable(f"{gone.source.removeprefix(FILES)}: {told}"))
     for one in taken:
         told = f"{one.outcome}, {count(one.saved)} saved"
         if one.why:
             told = one.why if one.outcome == "left out" else f"{told}; {one.why}"
         output.data(output.printable(f"{one.file}: {told}"))
-    if not taken:
+    if not (taken or forgotten):
         output.message("No file of a kind that is read is there: text, Markdown, HTML, PDF.")
 
 

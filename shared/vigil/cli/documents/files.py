@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +15,8 @@ from vigil.errors import InvalidInput
 from vigil.net.conversion import converted
 from vigil.net.page_text import text_of_page
 from vigil.net.readable import UNSHAPED
+
+from .sources import SeenFolder, source_of
 
 TEXTS: Final = frozenset({".txt", ".md", ".markdown"})
 PAGES: Final = frozenset({".html", ".htm"})
@@ -45,18 +47,52 @@ class _Printed(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-def files_in(path: Path) -> Iterator[Path]:
-    """Yield a file, or those of a folder that are read, in the order of their names.
+class FilesThere(msgspec.Struct, frozen=True):
+    """What is at a path."""
 
-    What begins with a dot is left out, and so are links, which may lead anywhere.
+    files: tuple[Path, ...]
+    """Of the kinds that are read, in the order of their names."""
+    seen: SeenFolder
+
+
+def look(path: Path) -> FilesThere:
+    """Find a file, or what a folder holds.
+
+    What begins with a dot isn't read, nor are links, which may lead anywhere.
     """
-    if path.is_file():
-        yield path
-        return
-    for one in sorted(path.rglob("*")):
-        is_hidden = any(part.startswith(".") for part in one.relative_to(path).parts)
-        if one.suffix.lower() in KINDS and not (is_hidden or one.is_symlink()):
-            yield one
+    whole = path.resolve()
+    if not path.is_dir():
+        files = (path,) if path.exists() else ()
+        sources = frozenset(source_of(str(whole)) for _ in files)
+        return FilesThere(files, SeenFolder(folder=str(whole), sources=sources))
+    read: list[Path] = []
+    there: set[str] = set()
+    unread: list[str] = []
+    empty: list[str] = []
+
+    def passed_over(error: OSError) -> None:
+        unread.append(str(error.filename))
+
+    for folder, folders, names in os.walk(whole, onerror=passed_over):
+        inside = Path(folder).relative_to(whole)
+        if not folders and not names:
+            empty.append(folder)
+        for name in names:
+            there.add(source_of(str(Path(folder, name))))
+            parts = (*inside.parts, name)
+            one = path.joinpath(*parts)
+            is_hidden = any(part.startswith(".") for part in parts)
+            if one.suffix.lower() in KINDS and not (is_hidden or one.is_symlink()):
+                read.append(one)
+    if not read:
+        empty.append(str(whole))
+    seen = SeenFolder(
+        folder=str(whole),
+        sources=frozenset(there),
+        unread=tuple(unread),
+        empty=tuple(empty),
+    )
+    return FilesThere(tuple(sorted(read)), seen)
 
 
 def text_of(path: Path, data: bytes) -> FileText:
@@ -76,10 +112,10 @@ def text_of(path: Path, data: bytes) -> FileText:
         raise InvalidInput(path.name, "is no text in UTF-8") from error
     if kind not in PAGES:
         return FileText(text)
-    shown = asyncio.run(text_of_page(text, "", sys.executable, READ_S))
-    if shown is None:
+    page = asyncio.run(text_of_page(text, "", sys.executable, READ_S))
+    if page is None:
         raise InvalidInput(path.name, "can't be converted to text")
-    return FileText(shown)
+    return FileText(page)
 
 
 def _text_of_printed(path: Path, data: bytes) -> FileText:
@@ -106,8 +142,8 @@ def paged(name: str, pages: tuple[str, ...]) -> FileText:
     empty = [str(number) for number, text in enumerate(texts, 1) if not text]
     if len(empty) == len(texts):
         raise InvalidInput(name, SCANNED)
-    shown = ", ".join(empty[:10]) + (", …" if len(empty) > 10 else "")
+    named = ", ".join(empty[:10]) + (", …" if len(empty) > 10 else "")
     verb = "holds" if len(empty) == 1 else "hold"
-    note = f"{len(empty)} of {len(texts)} pages {verb} no text: {shown}" if empty else ""
+    note = f"{len(empty)} of {len(texts)} pages {verb} no text: {named}" if empty else ""
     held = (f"# page {number}\n\n{text}" for number, text in enumerate(texts, 1) if text)
     return FileText("\n\n".join(held), note)

@@ -13,9 +13,12 @@ from vigil.sdk.client import Client
 
 from .files import text_of
 from .pieces import pieces
+from .sources import FILES, MissingFiles, SeenFolder, gone, shown, source_of
 
-SOURCE_MAX: Final = 200
-"""Characters of a memory's source."""
+PAGE: Final = 200
+"""Memories that are asked for at once."""
+STANDING: Final = frozenset({None, "replaced", "merged"})
+"""What is known: itself, or by another that says the same, of another file, say."""
 
 Outcome = Literal["new", "changed", "same", "left out"]
 
@@ -37,29 +40,52 @@ def take_in(client: Client, path: Path, *, is_trusted: bool, **whose: Any) -> Ta
     Its memories belong to a thread that is named by the file's contents and by whether it is
     vouched for: so the same again saves what is missing, and another one takes the place of all.
     """
-    source = f"file:{path.resolve()}"
+    source = source_of(str(path.resolve()))
     try:
-        if len(source) > SOURCE_MAX:
-            raise InvalidInput(path.name, f"has a path of more than {SOURCE_MAX} characters")
         data = path.read_bytes()
         said = text_of(path, data)
     except (InvalidInput, OSError) as error:
-        return TakenIn(file=str(path), outcome="left out", why=str(error))
+        return TakenIn(file=shown(str(path)), outcome="left out", why=str(error))
     state = hashlib.sha256(data + bytes([is_trusted])).hexdigest()[:24]
     thread = f"file-{state}"
-    before = {one["id"] for one in client.memories(source=source, **whose)}
-    same = {
-        one["id"]: one["content"] for one in client.memories(source=source, thread=thread, **whose)
-    }
-    is_other = bool(before - same.keys())
+    listed = client.memories(source=source, with_ended=True, page_size=PAGE, **whose)
+    before = [one for one in listed if one.get("ended") in STANDING]
+    same = {one["id"]: one["content"] for one in before if one.get("threadId") == thread}
+    is_other = len(same) < len(before)
     if is_other:
         client.undo_memories(source, **whose)
     known = set() if is_other else set(same.values())
-    parts = dict.fromkeys(pieces(said.text, path.name))
+    parts = dict.fromkeys(pieces(said.text, shown(path.name)))
     missing = [part for part in parts if part not in known]
     for part in missing:
         client.save_memory(part, source=source, thread=thread, is_tainted=not is_trusted, **whose)
     outcome: Outcome = "changed" if is_other else "new" if missing else "same"
     return TakenIn(
-        file=str(path), source=source, outcome=outcome, saved=len(missing), why=said.note
+        file=shown(str(path)), source=source, outcome=outcome, saved=len(missing), why=said.note
     )
+
+
+class ForgottenFile(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the memories of a file that isn't there any more."""
+
+    source: str
+    undone: int
+
+
+def forget_gone(
+    client: Client, seen: SeenFolder, *, is_sure: bool, **whose: Any
+) -> tuple[list[ForgottenFile], MissingFiles]:
+    """Forget what files said that were removed from a folder, and tell which may only be away.
+
+    Args:
+        is_sure: what is out of reach is gone, too.
+    """
+    listed = client.memories(source=FILES, with_ended=True, page_size=PAGE, **whose)
+    known = {one["source"] for one in listed if one.get("ended") in STANDING}
+    found = gone(known, seen, is_sure=is_sure)
+    done = []
+    for source in found.forgotten:
+        undone = client.undo_memories(source, **whose)
+        count = len(undone["undone"]) + undone.get("undone_left_out", 0)
+        done.append(ForgottenFile(source=source, undone=count))
+    return done, found
