@@ -113,6 +113,7 @@ class Driver:
         self.goals: tuple[ReadGoal, ...] = ()
         """What is on the board."""
         self.named: tuple[Approval, ...] = ()
+        self.asked: tuple[str, ...] = ()
         """Requests of other sessions that the message names."""
         self.tools: dict[str, Tool] = {}
         """What the executor offers."""
@@ -306,6 +307,7 @@ class Driver:
             tasks=self.tasks,
             goals=self.goals,
             approvals=self.named,
+            asked=self.asked,
             is_history_tainted=self.history.is_tainted,
         )
 

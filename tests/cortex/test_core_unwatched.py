@@ -10,11 +10,13 @@ import pytest
 
 from services.cortex.core import Policy
 from services.cortex.core.told import REQUEST
+from services.cortex.core.work import requests
 from services.cortex.profiles import profile_of
 from services.cortex.thought.model import ModelError
 from tests.cortex.driver import Driver, answer, call
 from tests.cortex.test_core_jobs import WIPE
 from vigil.contracts import (
+    BoardChange,
     Control,
     ControlPayload,
     SpawnSession,
@@ -45,16 +47,32 @@ WATCHED: Final[dict[str, dict[str, Any]]] = {
 TASK: Final = "Book the dentist"
 
 
-def started(kind: str, *steps: Any, is_ordered: bool = True, **of: Any) -> Driver:
+def started(
+    kind: str, *steps: Any, is_ordered: bool = True, asked: tuple[str, ...] = (), **of: Any
+) -> Driver:
     """Return a session of that kind that made these calls, then said "Done."."""
     driver = Driver(None, Policy(profile=profile_of(kind), calls_max=20, authority="suggest"))
     driver.key = f"ann:vigil:_{kind}-1f"
     left = [step if isinstance(step, Exception) else answer(step) for step in steps]
     driver.brain = lambda _: left.pop(0) if left else answer("Done.")
     driver.tools = {WIPE.name: WIPE}
+    driver.asked = asked
     start = Start(prompt=TASK, call_id="c0", depth=1, is_ordered=is_ordered, **of)
     driver.feed(Control(payload=ControlPayload(op="start", start=start), **driver._envelope()))
     return driver
+
+
+@pytest.mark.parametrize("of", [*UNWATCHED.values(), *WATCHED.values()])
+def test_nobody_is_asked_for_the_same_again_by_what_comes_and_goes(of: dict[str, Any]) -> None:
+    """Who waits for an answer asks; what comes each half hour asked before."""
+    given = {"path": "/"}
+    asked = (requests.digest_of(WIPE.name, given),)
+    driver = started("worker", call(WIPE.name, **given), asked=asked, **of)
+    is_unwatched = of in UNWATCHED.values()
+    assert bool(driver.state.approvals) is not is_unwatched
+    assert ("less than a day ago" in "".join(results(driver))) is is_unwatched
+    other = started("worker", call(WIPE.name, path="/tmp"), asked=asked, **of)
+    assert len(effects(other, BoardChange)) == 1, "of another call they are"
 
 
 def effects(driver: Driver, kind: Any) -> list[Any]:

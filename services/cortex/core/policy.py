@@ -217,6 +217,9 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     approvals: tuple[Approval, ...] = ()
     """Open requests of the owner's, in other sessions, too, that the message names: read when it's
     a verdict in words."""
+    asked: tuple[str, ...] = ()
+    """Of the calls that a model made: those for which the person was asked lately, in whatever
+    session, by `requests.digest_of`."""
     is_history_tainted: bool = False
     """Whether untrusted content stands in the history that the model is shown."""
     present: str | None = None

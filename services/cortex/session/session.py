@@ -45,7 +45,7 @@ from .inbox import Inbox
 from .progress import Progress
 from .turn_span import TurnSpan
 from .wakes import Wakes
-from .words import Whereabouts, knowing_named
+from .words import Whereabouts, knowing_asked, knowing_named
 
 log = structlog.get_logger("vigil.cortex")
 
@@ -258,10 +258,12 @@ class Session:
         """Return the moment, with what the model's answer calls for of the person's board."""
         if call.exception() is not None or not isinstance(call.result(), ModelAnswer):
             return self._moment()
-        names = [b.name for b in call.result().blocks if isinstance(b, ToolUseBlock)]
+        uses = [b for b in call.result().blocks if isinstance(b, ToolUseBlock)]
+        names = [use.name for use in uses]
         is_calling = names or self._log.state.job is not None or self._policy.profile.reads
         grants = await self._grants.now() if is_calling else ()
-        return await self._knowing(self._moment(grants), *names)
+        moment = await self._knowing(self._moment(grants), *names)
+        return await knowing_asked(self._bus, self.key.scope, moment, self._policy, uses)
 
     async def _knowing(self, moment: Moment, *names: str) -> Moment:
         wanted = read_by(names) | frozenset(self._policy.profile.reads)

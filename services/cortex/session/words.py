@@ -5,19 +5,32 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
 from vigil.board.asked import read_goals
-from vigil.board.mirror import open_approvals
+from vigil.board.mirror import asked_since, open_approvals
 from vigil.bus.bus import Bus
-from vigil.contracts import Event, TimerFired, ToldEvent, UserMessage, decode_event
+from vigil.contracts import (
+    Event,
+    TimerFired,
+    ToldEvent,
+    Tool,
+    ToolUseBlock,
+    UserMessage,
+    decode_event,
+)
 from vigil.errors import InvalidInput
 from vigil.subjects import Scope, SessionKey
 
 from ..core import Moment, Policy
 from ..core.mind import stop
-from ..core.work import spoken
+from ..core.work import requests, spoken
+
+QUESTION: Final = "ask_user"
+"""The tool of our own that asks the person."""
 
 
 async def knowing_named(bus: Bus, whose: Scope, moment: Moment, event: Event | None) -> Moment:
@@ -34,6 +47,35 @@ async def knowing_named(bus: Bus, whose: Scope, moment: Moment, event: Event | N
     if stop.read(event.payload.text):
         return replace(moment, goals=await read_goals(bus, whose))
     return moment
+
+
+async def knowing_asked(
+    bus: Bus, whose: Scope, moment: Moment, policy: Policy, calls: Sequence[ToolUseBlock]
+) -> Moment:
+    """Return the moment, with those of the calls that the person was asked for lately: nobody is
+    asked for the same again and again by sessions that come and go. A conversation asks again once
+    they decided.
+
+    Raises:
+        Unavailable: the broker is away, or reading took too long.
+    """
+    wanted = {requests.digest_of(call.name, call.input): call.name for call in calls}
+    may_ask = [name for name in wanted.values() if _may_ask(moment.tools.get(name), name)]
+    if not may_ask:
+        return moment
+    since = moment.now - requests.SAME_AGAIN
+    there = await asked_since(bus, whose, since, frozenset(may_ask))
+    is_conversation = policy.profile.is_conversation
+    known = {
+        requests.digest_of(one.tool, one.input)
+        for one in there
+        if one.state == "open" or not is_conversation
+    }
+    return replace(moment, asked=tuple(sorted(known & wanted.keys())))
+
+
+def _may_ask(tool: Tool | None, name: str) -> bool:
+    return name == QUESTION if tool is None else tool.risk != "read"
 
 
 class Whereabouts:

@@ -7,7 +7,7 @@ subject of a person and keeps no more of them than it is to show, however many t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import aclosing
 from datetime import datetime
 from typing import Final, Generic, TypeVar
@@ -24,6 +24,8 @@ from .entries import last_of, newest
 log = structlog.get_logger("vigil.board")
 
 E = TypeVar("E", bound=Approval | Job)
+ASKED_MAX: Final = 100
+"""Newest requests that are looked through for the same one."""
 NAMED_MAX: Final = 10
 """Requests with one name that are told apart."""
 
@@ -105,6 +107,21 @@ async def open_approvals(bus: Bus, whose: Iterable[Scope], called: str) -> list[
         return one.state == "open" and called in (one.name, one.id)
 
     return await Board(bus, Approval).newest(whose, limit=NAMED_MAX, is_wanted=is_wanted)
+
+
+async def asked_since(
+    bus: Bus, whose: Scope, since: datetime, tools: Collection[str]
+) -> list[Approval]:
+    """Return what an owner was asked for since then, of these tools, whatever came of it.
+
+    Raises:
+        Unavailable: the broker is away, or reading took too long.
+    """
+
+    def is_wanted(one: Approval) -> bool:
+        return one.tool in tools and one.asked_at >= since
+
+    return await Board(bus, Approval).newest((whose,), limit=ASKED_MAX, is_wanted=is_wanted)
 
 
 def _newest(found: dict[str, E], limit: int) -> dict[str, E]:

@@ -88,6 +88,8 @@ class ShownMemory(Shown, frozen=True, kw_only=True):
     """Why it stands no more; absent: it stands."""
     ended_at: Instant | None = None
     superseded_by: str | None = None
+    also_from: tuple[str, ...] = ()
+    """Sources of those that say the same, which it stands for."""
     score: float | None = None
     """Of a recall."""
     parts: dict[str, float] | None = None

@@ -140,6 +140,7 @@ def _seen(moment: Moment) -> SeenMoment:
         tasks=tuple(SeenTask(task=one.task, revision=one.revision) for one in moment.tasks),
         goals=tuple(SeenGoal(goal=one.goal, revision=one.revision) for one in moment.goals),
         habits=moment.habits,
+        asked=moment.asked,
         approvals=moment.approvals,
     )
 
@@ -164,6 +165,7 @@ def moment_of(seen: SeenMoment, tools: Mapping[str, Tool]) -> Moment:
         tasks=tuple(ReadTask(task=one.task, revision=one.revision) for one in seen.tasks),
         goals=tuple(ReadGoal(goal=one.goal, revision=one.revision) for one in seen.goals),
         habits=seen.habits,
+        asked=seen.asked,
         approvals=seen.approvals,
         present=seen.present,
         is_history_tainted=seen.is_history_swayed,

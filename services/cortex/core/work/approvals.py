@@ -139,6 +139,8 @@ def _refusal(draft: Draft, approval: Approval) -> str | None:
     others = draft.state.approvals.values()
     if any(other.digest == approval.digest for other in others):
         return "the same request is open already; end your turn and wait for the verdict"
+    if requests.was_asked(draft, approval):
+        return "they were asked for the same less than a day ago; go on without it, and say so"
     if len(others) >= draft.policy.approvals_max:
         return f"{len(others)} requests are open already"
     size = sum(stored_size(other.input) for other in others)

@@ -11,16 +11,21 @@ told at once that they were asked, and goes on (ADR 26).
 
 from __future__ import annotations
 
+import hashlib
+from datetime import timedelta
 from typing import Any, Final
 
 from msgspec.structs import replace
 
-from vigil.contracts import Approval, ApprovalState
+from vigil.contracts import Approval, ApprovalState, canonical
 from vigil.subjects import SessionKey
 
 from ...profiles import profile_of
 from ..draft import Draft
 
+SAME_AGAIN: Final = timedelta(hours=23)
+"""For so long nobody is asked for the same call again by sessions that nobody watches, so that
+what comes each half hour asks once a day."""
 SHOWN_MAX: Final = 20
 """Requests that a conversation remembers to have told of."""
 APPROVAL_TIMER: Final = "_approval-"
@@ -54,6 +59,18 @@ def close_approval(
     closed = replace(approval, state=state, decided_at=draft.moment.now, **changes)
     draft.change_board(closed)
     return closed
+
+
+def digest_of(tool: str, given: dict[str, Any]) -> str:
+    """Return what tells one call from another, whichever session makes it."""
+    return hashlib.sha256(canonical([tool, given])).hexdigest()
+
+
+def was_asked(draft: Draft, approval: Approval) -> bool:
+    """Whether the person was asked for the same lately, and isn't to be asked again: who asks is
+    watched by nobody, or it is still open where they were asked."""
+    was = digest_of(approval.tool, approval.input) in draft.moment.asked
+    return was and (draft.policy.profile.is_conversation or is_alone(draft))
 
 
 # ---------------------------------------------------------------- who is there to be asked

@@ -59,3 +59,4 @@ class SeenMoment(Record, frozen=True, kw_only=True):
     goals: tuple[SeenGoal, ...] = ()
     habits: tuple[BoardPreference, ...] = ()
     approvals: tuple[Approval, ...] = ()
+    asked: tuple[str, ...] = ()
