@@ -109,9 +109,9 @@ async def serve(context: Context) -> None:
         open_session=open_session,
         sessions_max=config.sessions.concurrency_max,
         busy_per_user_max=config.sessions.busy_per_user_max,
-        is_erasing=switches.is_erasing,
+        is_gone=switches.is_gone,
     )
-    switches.on_change(engine.close_erased)
+    switches.on_change(engine.close_gone)
     context.metrics.watch(metrics.SESSIONS, lambda: engine.open_count)
     context.metrics.watch(metrics.SESSIONS_WAITING, lambda: engine.waiting_count)
     context.metrics.watch(metrics.BUDGET, budget.seen)

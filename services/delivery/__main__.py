@@ -55,9 +55,9 @@ async def _deliver(
     speech = Speech(bus, clock, limits, context.tracer, context.metrics, carrier.ensure)
     outbox = Outbox(bus, clock, carrier, limits)
     switches = await Switches.watch(bus)
-    speech.claims.is_erasing = carrier.is_erasing = switches.is_erasing
-    turns = Worker(context, speech, limits.turns, switches.is_erasing)
-    sends = Worker(context, outbox, limits.sends, switches.is_erasing)
+    speech.claims.is_gone = carrier.is_gone = switches.is_gone
+    turns = Worker(context, speech, limits.turns, switches.is_gone)
+    sends = Worker(context, outbox, limits.sends, switches.is_gone)
 
     async def again(question: RequeueQuestion) -> RequeueReply:
         if is_turn(question.subject):

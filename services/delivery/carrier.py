@@ -87,8 +87,8 @@ class Carrier:
         self._has_mind = partial(has_mind, context.settings.config)
         patience_s = max((one.terms.patience_s for one in channels.values()), default=0.0)
         self._circuits = Circuits.of(context, patience_s=patience_s)
-        self.is_erasing: Callable[[str], bool] = lambda user: False
-        """Whether a person is being erased: nothing of theirs is carried any more."""
+        self.is_gone: Callable[[SessionKey], bool] = lambda key: False
+        """Whether a session is being deleted: nothing of it is carried any more."""
 
     # ------------------------------------------------------------ orders
 
@@ -197,9 +197,9 @@ class _Work:
         Raises:
             CircuitOpen: before a try, of a channel that failed and isn't asked now.
         """
-        if self._carrier.is_erasing(self._key.user):
+        if self._carrier.is_gone(self._key):
             # What is stored about the order vanishes; it must not look like a new one.
-            raise Unavailable(f"{self._key.user} is being erased")
+            raise Unavailable(f"{self._key} is being deleted")
         if isinstance(ask, TrySend):
             return await self._send(ask)
         if isinstance(ask, StoreAttempt) and ask.state == "begun":

@@ -53,8 +53,8 @@ class Claims:
         self._tracer = tracer
         self._counts = counts or Metrics(decide.SERVICE)
         self._tails: OrderedDict[str, Tail] = OrderedDict()
-        self.is_erasing: Callable[[str], bool] = lambda user: False
-        """Whether a person is being erased: nothing is said to them any more."""
+        self.is_gone: Callable[[SessionKey], bool] = lambda key: False
+        """Whether a session is being deleted: nothing is said in it any more."""
 
     async def settle(self, key: SessionKey, send: SendMessage, turn: Message, wait: Wait) -> Tail:
         """Say a send, or close it with a receipt; harmless to repeat.
@@ -258,10 +258,10 @@ class _Attempt:
         A record that is too old is removed, and the broker then goes by the one before it.
 
         Raises:
-            Unavailable: the person is being erased, and with them everything that was expected.
+            Unavailable: the session is being deleted, and with it everything that was expected.
         """
-        if self._claims.is_erasing(self._key.user):
-            raise Unavailable(f"{self._key.user} is being erased")
+        if self._claims.is_gone(self._key):
+            raise Unavailable(f"{self._key} is being deleted")
         last = await self._bus.get_last(STREAM, self._key.transcript)
         seq = 0 if last is None else last.seq
         return min(seq, expect)

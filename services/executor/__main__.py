@@ -90,7 +90,7 @@ async def _carry_out(
 ) -> None:
     """Take turns, and look at what is watched, until cancelled."""
     bus = context.bus
-    calls = CallsInHand(context, registry, presence, limits, switches.is_erasing)
+    calls = CallsInHand(context, registry, presence, limits, switches)
     switches.on_change(calls.withdraw_erased)
     busy = (calls, watcher) if watcher else (calls,)
     folders = erasure.Folders(context.settings.workspaces, busy, switches)
@@ -98,7 +98,7 @@ async def _carry_out(
     _tell(context, registry, calls)
     await bus.listen(EXECUTOR_CANCEL, _Withdrawals(calls).take)
     worker = Worker(
-        context, turns, limits.turns, switches.is_erasing,
+        context, turns, limits.turns, switches.is_gone,
         end_beside=partial(calls.stop, grace_s=limits.stop_grace_s),
     )  # fmt: skip
     async with asyncio.TaskGroup() as group:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 from typing import Final
 
 import structlog
@@ -25,6 +24,7 @@ from vigil.contracts import CallTool, Tool, decode_call_claim, encode
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.observe import metrics, spans, trace
 from vigil.runtime import Context
+from vigil.settings.switches import Switches
 from vigil.subjects import SessionKey
 from vigil.worker import turns
 from vigil.worker.open_call import is_awaited
@@ -75,7 +75,7 @@ class CallsInHand:
         registry: Registry,
         presence: Presence,
         limits: ExecutorLimits,
-        is_erasing: Callable[[str], bool],
+        switches: Switches,
     ) -> None:
         self._bus = context.bus
         self._clock = context.clock
@@ -85,8 +85,8 @@ class CallsInHand:
         self._registry = registry
         self._presence = presence
         self._limits = limits
-        self._is_erasing = is_erasing
-        self._answers = Answers(context, limits, is_erasing)
+        self._is_gone = switches.is_gone
+        self._answers = Answers(context, limits, switches.is_erasing)
         self.unkept = self._answers.unkept
         self._running = Running(context, limits)
         self._grants = GrantDesk(context)
@@ -163,12 +163,12 @@ class CallsInHand:
     def withdraw_erased(self) -> None:
         """End the calls of people who are being erased."""
         for call_id, place in list(self._places.items()):
-            if self._is_erasing(place.key.user):
+            if self._is_gone(place.key):
                 self.withdraw(call_id)
 
     async def erased(self) -> None:
         """Wait until no call of a person who is being erased is at work."""
-        places = [place for place in self._places.values() if self._is_erasing(place.key.user)]
+        places = [place for place in self._places.values() if self._is_gone(place.key)]
         if places:
             await asyncio.wait([place.task for place in places])
 
@@ -212,7 +212,7 @@ class CallsInHand:
         Raises:
             Unavailable: try again later.
         """
-        if self._is_erasing(key.user):
+        if self._is_gone(key):
             return "closed"
         crash.point("executor.call.before_claim")
         claimed = await self._claim(key, call)

@@ -14,12 +14,14 @@ from vigil.observe import metrics
 from vigil.runtime import Context
 from vigil.settings.switches import Switches
 from vigil.settings.tokens import Tokens
+from vigil.subjects import SessionKey
 
 from .console.browsers import Browsers
 from .events import hook_sources, receivers
 from .events.throttle import Throttle
 from .http.decide import allowed_hosts
 from .http.limits import Limiter, Places
+from .http.problem import deleting, erasing
 from .http.readiness import ReplicaHealth
 from .memory.mcp_lifetime import McpRunning
 from .sessions.cursors import Cursors
@@ -55,7 +57,7 @@ class Edge:
         self.limiter = Limiter(rate_per_s=config.rate_per_s, burst=config.rate_burst)
         self.failures = Limiter(rate_per_s=FAILURES_PER_S, burst=FAILURES_BURST)
         self.intake = Intake(context)
-        self.intake.is_erasing = switches.is_erasing
+        self.intake.check_open = self._check_open
         self.quota = Quota(context.bus, config.person_attachments_bytes_max)
         self.unkept = Unkept(context.bus, switches.is_erasing)
         self.cursors = Cursors(context.bus)
@@ -79,6 +81,13 @@ class Edge:
         self.feed = Feed(context.bus, self.stopping)
         tokens.on_end(lambda _: self.feed.wake())
         context.metrics.watch(metrics.SSE_READERS, lambda: self.feed.users)
+
+    def _check_open(self, session: SessionKey) -> None:
+        """Raises: Problem, 403: its person is being erased; 410: it is being deleted."""
+        if self.switches.is_erasing(session.user):
+            raise erasing()
+        if session in self.switches.threads:
+            raise deleting(str(session))
 
     async def close(self) -> None:
         """Write what is noted, end what runs."""

@@ -100,7 +100,7 @@ async def _serve(
     accesses = Accesses(written, clock, context.new_id, limits)
     answering = Answering(context, replica, written, accesses, limits)
     answering.is_erasing = switches.is_erasing
-    worker = Worker(context, Calls(context, answering, limits), limits.turns, switches.is_erasing)
+    worker = Worker(context, Calls(context, answering, limits), limits.turns, switches.is_gone)
     erasing = Erasing(
         bus, replica, written, accesses,
         instance=context.instance, is_erasing=switches.is_erasing,

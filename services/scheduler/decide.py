@@ -189,13 +189,11 @@ class Agenda:
         """Return the sessions that have a pending follow-up, each once, sorted."""
         return sorted({entry.key for entry in self._follow_ups.live.values()})
 
-    def forget(self, is_gone: Callable[[str], bool]) -> None:
-        """Forget the timers of every user that `is_gone`."""
+    def forget(self, is_gone: Callable[[SessionKey], bool]) -> None:
+        """Forget the timers of every session that `is_gone`."""
         live = (*self._follow_ups.live.values(), *self._deadlines.live.values())
-        users = {entry.key.user for entry in (*live, *self._taken.values())}
-        gone = {user for user in users if is_gone(user)}
-        for entry in (*live, *self._taken.values()) if gone else ():
-            if entry.key.user in gone:
+        for entry in (*live, *self._taken.values()):
+            if is_gone(entry.key):
                 self.drop(entry.subject)
 
     def is_known(self, subject: str) -> bool:

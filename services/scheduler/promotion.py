@@ -16,13 +16,14 @@ import msgspec
 from vigil import crash
 from vigil.bus.bus import Bus, Message
 from vigil.clock import Clock
+from vigil.erasure.thread_mark import Deletion
 from vigil.errors import InvalidInput, Unavailable
 from vigil.observe.trace import HEADER
 from vigil.settings.config import Config
 from vigil.settings.cortex import Cortex
 from vigil.settings.hours import pause_of
 from vigil.settings.switches import Switches
-from vigil.subjects import Scope
+from vigil.subjects import Scope, SessionKey
 from vigil.worker.lanes import Lanes
 
 from . import decide
@@ -39,6 +40,7 @@ class PauseSwitch:
         self._config = config
         self.changes = 0
         self.changed = asyncio.Event()
+        self.threads_changed = asyncio.Event()
         self._waiters: list[asyncio.Future[None]] = []
         switches.on_change(self._on_change)
 
@@ -49,6 +51,20 @@ class PauseSwitch:
     @property
     def is_erasing_anybody(self) -> bool:
         return self._switches.is_erasing_anybody
+
+    def is_gone(self, key: SessionKey) -> bool:
+        """Whether a session is being deleted: no timer of it counts any more."""
+        return self._switches.is_gone(key)
+
+    @property
+    def is_deleting(self) -> bool:
+        """Whether a conversation is being deleted, or a person erased."""
+        return self.is_erasing_anybody or bool(self.deleted_threads)
+
+    @property
+    def deleted_threads(self) -> tuple[Deletion, ...]:
+        """The conversations that are to be deleted."""
+        return self._switches.threads.open
 
     def is_erasing(self, user: str) -> bool:
         """Whether that person is being erased: no timer of theirs counts any more."""
@@ -83,6 +99,7 @@ class PauseSwitch:
     def _on_change(self) -> None:
         self.changes += 1
         self.changed.set()
+        self.threads_changed.set()
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
@@ -126,7 +143,7 @@ class Promoter:
 
     def add(self, entry: PendingTimer) -> None:
         """Put a stored timer on the agenda; one that is known or settled changes nothing."""
-        if self.is_erasing(entry):
+        if self._pause.is_gone(entry.key):
             return
         next_at = self.agenda.next_at(is_paused=self._pause.is_on)
         if not self.agenda.add(entry):
@@ -135,10 +152,6 @@ class Promoter:
             self._looked = -1
         if self._looked < 0 or next_at is None or entry.record.fire_at < next_at:
             self._wake.set()
-
-    def is_erasing(self, entry: PendingTimer) -> bool:
-        """Whether the person of that timer is being erased."""
-        return self._pause.is_erasing(entry.key.user)
 
     async def cancel(self, cancelled: Cancelled) -> None:
         """Forget a timer and remove it, and what the broker may have made of it."""
@@ -179,8 +192,8 @@ class Promoter:
         """Fire what is due, for as long as the term lasts."""
         while True:
             self._wake.clear()
-            if self._pause.is_erasing_anybody:
-                self.agenda.forget(self._pause.is_erasing)
+            if self._pause.is_deleting:
+                self.agenda.forget(self._pause.is_gone)
             due = self.agenda.due(self._clock.now(), is_paused=self._pause.is_on)
             for entry in (*due, *self._outdated()):
                 promotion = _Promotion(entry, self._pause.changes)
@@ -212,7 +225,7 @@ class Promoter:
 
     async def _promote(self, promotion: _Promotion) -> None:
         entry = promotion.entry
-        if not self.agenda.is_taken(entry) or self.is_erasing(entry):
+        if not self.agenda.is_taken(entry) or self._pause.is_gone(entry.key):
             return
         if entry.is_follow_up and promotion.pause_changes != self._pause.changes:
             # All that were taken before the switch go back, so that none overtakes another.

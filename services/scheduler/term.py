@@ -27,6 +27,7 @@ from . import decide
 from .bulletins.keeper import ForgetfulKeeper
 from .config import SchedulerLimits
 from .decide import Changes
+from .deletions import ThreadDeletions
 from .goals import GoalDeadlines
 from .intake import TimerTurns, catch_up
 from .minds import MindKeeper
@@ -75,6 +76,7 @@ class Term:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._renew(lease))
             group.create_task(self._upkeep().run())
+            group.create_task(ThreadDeletions(self._context, self._pause).run())
             group.create_task(Pickup(self._context, self._pause).run())
             group.create_task(GoalDeadlines(self._context, self._pause).run())
             group.create_task(TimetableClock(self._context, self._pause, self._gate).run())
@@ -117,7 +119,7 @@ class Term:
 
     def _worker(self, promoter: Promoter) -> Worker[Changes]:
         effects = TimerTurns(self._store, promoter)
-        return Worker(self._context, effects, self._limits.turns, self._pause.is_erasing)
+        return Worker(self._context, effects, self._limits.turns, self._pause.is_gone)
 
     def _upkeep(self) -> Upkeep:
         memory, first_s = self._config.memory, self._limits.upkeep_first_s

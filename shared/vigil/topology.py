@@ -12,6 +12,7 @@ import msgspec
 
 from .addressees import turns_for
 from .attachments.subjects import ATTACHED, ATTACHED_INFO, FILES_ALL, UPLOADS_ALL
+from .erasure.rights import DELETES
 from .layout import LAYOUT_STREAM, LOG, InStream, all_names, filter_in, is_of_session
 from .subjects import (
     ANYBODY,
@@ -279,12 +280,12 @@ ROLES: Final[dict[str, Role]] = {
             "system.*.*._mind.in.tick", *on_board("task", "row", "goal", "bulletin"),
             ANYBODY.slot(), "dead.scheduler.*.*.*",
         ),
-        follows=("TIMERS", "SESSIONS", "SYSTEM", "BOARD", "SLOTS", "SIGNALS"),
+        follows=("TIMERS", "SESSIONS", "SYSTEM", "BOARD", "SLOTS", "SIGNALS", "DEAD", *ATTACHED),
         pulls=(SCHEDULER_TURNS, SCHEDULER_TURNS_SYSTEM, DUE),
         reads=("TIMERS", "SESSIONS", "SYSTEM", "BOARD", "SLOTS", "SIGNALS"),
-        buckets_r=("CONFIG",), buckets_w=("LEASES",),
-        raw=(
-            "$JS.API.STREAM.PURGE.TIMERS", "$JS.API.STREAM.MSG.DELETE.TIMERS", "$KV.CONFIG.caps",
+        buckets_r=("CONFIG", "IDEMPOTENCY"), buckets_w=("LEASES",),
+        raw=(  # It alone deletes conversations (ADR 47).
+            "$JS.API.STREAM.PURGE.TIMERS", *DELETES, "$KV.CONFIG.thread.*", "$KV.CONFIG.caps",
             "$JS.API.STREAM.CREATE.KV_LEASES", "$KV.CONFIG.rearm", "rpc.memory.maintain",
             "rpc.executor.probe", "rpc.health", "rpc.memory.list.*.*",
             *(f"$JS.API.STREAM.INFO.{one}" for one in all_names(LOG)),
@@ -314,8 +315,7 @@ ROLES: Final[dict[str, Role]] = {
             "board._._.circuit.*",
         ), subscribes=("rpc.channel.try",), follows=("SESSIONS",),
         pulls=(DELIVERY_TURNS, DELIVERY_SENDS),
-        reads=("SESSIONS", "BOARD"),
-        buckets_r=("CONFIG",),
+        reads=("SESSIONS", "BOARD"), buckets_r=("CONFIG",),
     ),
     # The command line: makes tokens, looks at the broker. Never a service.
     "operator": Role(

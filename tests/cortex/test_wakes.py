@@ -134,7 +134,7 @@ async def test_a_session_that_is_closed_before_it_begins_keeps_no_place(
         delay_s = await take(self, key)
         if not engines:
             engines.append(self)
-            monkeypatch.setattr(self, "_is_erasing", lambda user: True)
+            monkeypatch.setattr(self, "_is_gone", lambda key: True)
             self.close_erased()
         return delay_s
 

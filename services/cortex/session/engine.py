@@ -54,7 +54,7 @@ class Engine:
         open_session: Callable[[SessionKey, Callable[[], None]], Session],
         sessions_max: int,
         busy_per_user_max: int,
-        is_erasing: Callable[[str], bool] = lambda user: False,
+        is_gone: Callable[[SessionKey], bool] = lambda key: False,
     ) -> None:
         """`open_session`: gets what to call when the session holds no wake any more."""
         self._bus = bus
@@ -68,8 +68,8 @@ class Engine:
         again while it waits here is no sign of a replica that died."""
         self._open_session = open_session
         self._sessions_max = sessions_max
-        self._is_erasing = is_erasing
-        """Whether a person is being erased: their sessions are closed and stay so."""
+        self._is_gone = is_gone
+        """Whether a session is being deleted, or its person erased: it's closed and stays so."""
         self._open: dict[SessionKey, _Open] = {}
         self._pending: dict[SessionKey, Message] = {}
         """The newest wake of sessions that are being opened or closed, or wait for their turn."""
@@ -123,7 +123,7 @@ class Engine:
             log.error("no session", action="cortex.wake", subject=wake.subject, error=str(error))
             await self._bus.ack(wake)
             return
-        if self._is_erasing(key.user):
+        if self._is_gone(key):
             await self._bus.ack(wake)
             return
         entry = self._open.get(key)
@@ -197,7 +197,7 @@ class Engine:
         Returns after how many seconds the pending wake is to come again; None: it's dealt with.
         """
         wake = self._pending[key]
-        if self._is_erasing(key.user):
+        if self._is_gone(key):
             await self._drop(key)
             return None
         if len(self._open) >= self._sessions_max:
@@ -211,7 +211,7 @@ class Engine:
             with contextlib.suppress(Unavailable):  # then it comes again, and is settled
                 await self._bus.ack(wake)
             return None
-        if self._is_erasing(key.user):  # since it was looked at
+        if self._is_gone(key):  # since it was looked at
             await lease.release()
             await self._drop(key)
             return None
@@ -228,7 +228,7 @@ class Engine:
         return None
 
     async def _drop(self, key: SessionKey) -> None:
-        """Acknowledge the wake of who is being erased: nobody thinks for them any more."""
+        """Acknowledge the wake of a session that is being deleted: nobody thinks in it any more."""
         with contextlib.suppress(Unavailable):  # then it comes again, and is acknowledged
             await self._bus.ack(self._pending.pop(key))
 
@@ -288,10 +288,10 @@ class Engine:
             if entry.task is not None:
                 entry.task.cancel()
 
-    def close_erased(self) -> None:
-        """Close the sessions of whoever is being erased, in the middle of what they do."""
+    def close_gone(self) -> None:
+        """Close the sessions that are being deleted, in the middle of what they do."""
         for key, entry in self._open.items():
-            if self._is_erasing(key.user) and entry.task is not None:
+            if self._is_gone(key) and entry.task is not None:
                 entry.session.is_closing = True
                 entry.task.cancel()
 

@@ -59,6 +59,7 @@ from ..insight.doctor import DoctorView
 from ..insight.now import SessionNow
 from ..insight.people import TokenBody, TokenList, TokenMade, TokenView
 from ..insight.streams import StreamList
+from ..sessions.deletion import ThreadDeleted
 from ..sessions.forks import ForkMade, ForkRequest
 from ..timetable.autonomy import AutonomyChange, AutonomyView
 from ..timetable.feed import LinkBody, LinkList, LinkMade, LinkView
@@ -104,8 +105,8 @@ _COMPONENTS: Final[tuple[Any, ...]] = (
     AutonomyChange, AutonomyView, FindingListing, LinkBody, LinkList, LinkMade, LinkView,
     RowBody, RowChange, RowDetail, RowListing,
     ServerFrame, SessionList, SessionNow, Signal, SkillList, SlotListing, SlotView, Status,
-    TaskBody, TaskChange, TaskDetail, TaskListing, Ticket, TicketRequest, Timeline, TimerList,
-    StreamList, TokenBody, TokenList, TokenMade, TokenView, ToolApproval, ToolList, ToolsApproved,
+    TaskBody, TaskChange, TaskDetail, TaskListing, ThreadDeleted, Ticket, TicketRequest, Timeline,
+    TimerList, StreamList, TokenBody, TokenList, TokenMade, TokenView, ToolApproval, ToolList, ToolsApproved,
     Transcript, VersionRequest, WhyAnswer,
 )  # fmt: skip
 DESCRIPTION: Final = """\

@@ -29,7 +29,7 @@ from ..events import channels, hooks
 from ..events import endpoint as events
 from ..insight import budget, calls, doctor, now, people, streams, tokens
 from ..memory import mcp, memories
-from ..sessions import forks
+from ..sessions import deletion, forks
 from ..sessions.messages import Messages
 from ..sessions.sockets import Sockets
 from ..signals import endpoint as signals
@@ -183,7 +183,8 @@ def _of_memory() -> list[Endpoint]:
 def endpoints() -> tuple[Endpoint, ...]:
     """Return everything that is served here but what comes before the routes."""
     parts = (health, streams, doctor, console, forks, versions, budget, calls, now, people, tokens)
-    added = (one for part in (*parts, tools, deliveries, feed, pauses) for one in part.ENDPOINTS)
+    more = (tools, deliveries, feed, pauses, deletion)
+    added = (one for part in (*parts, *more) for one in part.ENDPOINTS)
     return (*_of_memory(), *added, *_OWN, *on_board.ENDPOINTS)
 
 

@@ -77,6 +77,11 @@ def erasing() -> Problem:
     return Problem(403, "this person is being erased; nothing of theirs is taken in or shown")
 
 
+def deleting(session: str) -> Problem:
+    """That conversation is being deleted: nothing of it is shown, and nothing new may come."""
+    return Problem(410, f"the conversation {session} is being deleted")
+
+
 def unavailable(detail: str) -> Problem:
     """We can't now; the same request may work in a moment."""
     return Problem(503, detail, headers={"Retry-After": str(RETRY_LATER_S)})

@@ -15,6 +15,7 @@ from fastapi import Depends, Path, Query, Request, Response
 
 from vigil.contracts import TIMER_ID_LENGTH_MAX, ControlPayload
 from vigil.contracts.session_kinds import SESSION_KINDS, check_session_kind
+from vigil.erasure import thread_mark
 from vigil.errors import InvalidInput
 from vigil.observe import metrics, warmth
 from vigil.observe.health import Alive, Health
@@ -32,7 +33,7 @@ from ..sessions.messages import parent_of
 from ..sessions.tickets import TICKET_LIFE_S
 from . import body
 from .door import PRINCIPAL
-from .problem import Problem
+from .problem import Problem, deleting
 from .readiness import REPLICAS_MAX
 from .wire import (
     ID_SCHEMA,
@@ -107,14 +108,30 @@ async def _session(
         str, Path(description="userId:agentId:threadId", json_schema_extra=OWN_KEY_SCHEMA)
     ],
 ) -> SessionKey:
+    return shown(edge_of(request), own_session(key, request.scope[PRINCIPAL]))
+
+
+async def _own_session(
+    request: Request,
+    key: Annotated[
+        str, Path(description="userId:agentId:threadId", json_schema_extra=OWN_KEY_SCHEMA)
+    ],
+) -> SessionKey:
     return own_session(key, request.scope[PRINCIPAL])
+
+
+def shown(edge: Edge, session: SessionKey) -> SessionKey:
+    """Return a session that may be shown. Raises: Problem, 410: it is being deleted."""
+    if session in edge.switches.threads:
+        raise deleting(str(session))
+    return session
 
 
 async def _readable(
     request: Request,
     key: Annotated[str, Path(description="userId:agentId:threadId", json_schema_extra=KEY_SCHEMA)],
 ) -> SessionKey:
-    return readable_session(key, request.scope[PRINCIPAL])
+    return shown(edge_of(request), readable_session(key, request.scope[PRINCIPAL]))
 
 
 async def _admin(request: Request) -> Principal:
@@ -148,6 +165,8 @@ Shared = Annotated[Edge, Depends(_edge)]
 Caller = Annotated[Principal, Depends(_principal)]
 Admin = Annotated[Principal, Depends(_admin)]
 Session = Annotated[SessionKey, Depends(_session)]
+OwnSession = Annotated[SessionKey, Depends(_own_session)]
+"""Also one that is being deleted."""
 Readable = Annotated[SessionKey, Depends(_readable)]
 """Also a session of the agent's own, which nobody may say anything in."""
 User = Annotated[
@@ -183,7 +202,7 @@ async def give_ticket(
     wanted: Annotated[TicketRequest, Depends(body_of(TicketRequest))],
 ) -> Response:
     """Get a ticket that opens one WebSocket of a session, from a browser."""
-    session = own_session(wanted.session, caller)
+    session = shown(edge, own_session(wanted.session, caller))
     ticket = edge.tickets.give(str(session), caller, edge.clock.monotonic())
     return Json(Ticket(ticket=ticket, expires_in_s=TICKET_LIFE_S), 201)
 
@@ -217,8 +236,11 @@ async def list_sessions(
     """List sessions by key: one's own and one's teams', or for an admin everybody's."""
     whose = listed(caller, user)
     if check_session_kind(kind) != "channel":
-        return Json(await inner.sessions(edge.bus, whose, kind, after, limit))
-    return Json(await history.sessions(edge.bus, whose, after, limit))
+        found = await inner.sessions(edge.bus, whose, kind, after, limit)
+    else:
+        found = await history.sessions(edge.bus, whose, after, limit)
+    there = (one for one in found.sessions if not edge.switches.threads.has(one.session_key))
+    return Json(msgspec.structs.replace(found, sessions=tuple(there)))
 
 
 async def get_transcript(
@@ -238,7 +260,10 @@ async def get_transcript(
         raise InvalidInput("before", "can't be given together with after")
     stretch = Stretch(after=after, before=before or 0, limit=limit)
     read = inner.transcript if session.is_system else history.transcript
-    return Json(await read(edge.bus, session, stretch))
+    found = await read(edge.bus, session, stretch)
+    if not found.messages and (mark := await thread_mark.find(edge.bus, session)) is not None:
+        raise Problem(410, f"the conversation was deleted at {mark.asked_at:%Y-%m-%d %H:%M:%SZ}")
+    return Json(found)
 
 
 async def get_timeline(

@@ -33,7 +33,7 @@ from vigil.subjects import SessionKey
 from vigil.teams import TEAM
 
 from ..http.decide import KEY_LENGTH_MAX, check_length, check_text, keyed_event_id
-from ..http.problem import Problem, erasing
+from ..http.problem import Problem
 from ..http.wire import Accepted
 from ..patience import TRY_TIMEOUT_S, patiently
 from ..versions import replies
@@ -53,8 +53,8 @@ class Intake:
         self._config = context.settings.config.gateway
         self.room = Room(context)
         self._repeats = Repeats(context.bus, self.room.impatience)
-        self.is_erasing: Callable[[str], bool] = lambda user: False
-        """Whether a person is being erased: nothing for them is taken in any more."""
+        self.check_open: Callable[[SessionKey], None] = lambda key: None
+        """Raises: Problem: nothing is taken in for that session any more."""
 
     async def accept(
         self,
@@ -337,10 +337,9 @@ class Intake:
 
         Raises:
             WrongLastSequence: `expect` isn't the last sequence of the subject, or of `among`.
-            Problem: 503, it can't be stored now; 403, the person is being erased.
+            Problem: 503, it can't be stored now; 403, the person is being erased; 410, the session.
         """
-        if self.is_erasing(SessionKey.of_subject(subject).user):
-            raise erasing()
+        self.check_open(SessionKey.of_subject(subject))
         data = encode(event)
         span = self._tracer.enter(parent)
         headers = {trace.HEADER: span.header}

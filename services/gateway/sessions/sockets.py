@@ -103,6 +103,7 @@ class Sockets:
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         principal: Principal = scope[PRINCIPAL]
         session = own_session(query.get("session", [""])[0], principal)
+        edge.intake.check_open(session)
         client = query.get("client", [CLIENT_DEFAULT])[0] or CLIENT_DEFAULT
         key = cursor_key(session, check_length("client", client, CLIENT_LENGTH_MAX))
         start = (

@@ -43,6 +43,7 @@ ERRORS: Final = {
     "micro.fault": "internal error: a bus request; the caller is told",
     "scheduler.ledger": "unreadable: an entry of the timetable's ledger",
     "service.failed": "a service ended by an error",
+    "scheduler.thread": "a conversation that its person deleted: it is, or not yet",
     "switches.person": "what a person set can't be read; what is configured holds",
     "switches.unreadable": "unreadable: the pause switch; counts as paused",
     "trace.unavailable": "a variable is invalid: no traces",

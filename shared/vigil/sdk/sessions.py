@@ -102,6 +102,18 @@ class SessionCalls(MethodGroup):
         body = given(message=message, text=text, idempotency_key=idempotency_key)
         return self._object("POST", f"/api/sessions/{segment(key)}/versions", body)
 
+    def delete_session(self, key: str, *, memories: bool = False) -> dict[str, Any]:
+        """Delete a conversation; return its `asked_at`, `done_at` and what became of what came of
+        it. Nothing of it is shown from now on; repeat it to see whether it is done.
+
+        Raises: ApiError with status 404, there is none.
+
+        Args:
+            memories: forget what was learnt in it, too; otherwise that is kept.
+        """
+        query = "?memories=true" if memories else ""
+        return self._object("DELETE", f"/api/sessions/{segment(key)}{query}")
+
     def stop(self, key: str) -> None:
         """Stop the turn that is running in the session; a worker's session ends with it."""
         self.request("POST", f"/api/sessions/{segment(key)}/stop")

@@ -14,10 +14,11 @@ from .. import agent_pause
 from ..agent_pause import AgentPauses
 from ..bus.bus import Bus
 from ..bus.kv import KeyValue, Watch
-from ..erasure import mark
+from ..erasure import mark, thread_mark
 from ..erasure.mark import Erasure
+from ..erasure.thread_mark import DeletedThreads, Deletion
 from ..errors import InvalidInput, Unavailable, WrongLastSequence
-from ..subjects import Scope
+from ..subjects import Scope, SessionKey
 from . import own
 from .cortex import Cortex
 from .hours import NEVER
@@ -80,6 +81,7 @@ class Switches:
         self._erasing: frozenset[str] = frozenset()
         self._own: dict[str, OwnSettings] = {}
         self.agents = AgentPauses()
+        self.threads = DeletedThreads()
         self._caps: CapsMark | None = None
         self._raises: dict[str, Raise] = {}
         self._cortex = CortexChange()
@@ -105,6 +107,16 @@ class Switches:
     def is_erasing(self, user: str) -> bool:
         """Whether that person is being erased: nothing of theirs is touched any more."""
         return bool(self._erasing) and mark.hash_of(user) in self._erasing
+
+    def is_gone(self, key: SessionKey) -> bool:
+        """Whether a session is being deleted, or its person erased: it is not touched any more."""
+        return key in self.threads or self.is_erasing(key.user)
+
+    def learn_thread(self, deletion: Deletion) -> None:
+        """Know a mark that was set just now, before the broker tells of it."""
+        key = thread_mark.key_of(SessionKey.parse(deletion.session))
+        self.threads.take(key, msgspec.json.encode(deletion))
+        self._tell()
 
     def person(self, user: str, configured: Person, agent: str = "") -> Person:
         """Return what holds for a person now.
@@ -167,8 +179,9 @@ class Switches:
         if key.startswith(mark.PREFIX):
             self._on_erasure(key.removeprefix(mark.PREFIX), value)
             return
-        if key.startswith(agent_pause.PREFIX):
-            self.agents.take(key, value)
+        if key.startswith((thread_mark.PREFIX, agent_pause.PREFIX)):
+            known = self.threads if key.startswith(thread_mark.PREFIX) else self.agents
+            known.take(key, value)
             self._tell()
             return
         if key == CAPS or key.startswith(raises.PREFIX):

@@ -60,7 +60,8 @@ class Worker(Generic[E]):
     """Carries out one service's part of what is stored.
 
     Args:
-        is_erasing: whether a person is being erased: nothing of theirs is carried out any more.
+        is_gone: whether a session is being deleted, or its person erased: nothing of it is
+            carried out any more.
         end_beside: ends what goes on beside the lanes, once no lane begins anything.
     """
 
@@ -69,7 +70,7 @@ class Worker(Generic[E]):
         context: Context,
         effects: Effects[E],
         limits: WorkLimits,
-        is_erasing: Callable[[str], bool],
+        is_gone: Callable[[SessionKey], bool],
         *,
         end_beside: Callable[[], Awaitable[None]] = _nothing,
     ) -> None:
@@ -78,7 +79,7 @@ class Worker(Generic[E]):
         self._counts = context.metrics
         self._effects = effects
         self._limits = limits
-        self._is_erasing = is_erasing
+        self._is_gone = is_gone
         self._end_beside = end_beside
         self._hold = Hold(context.bus, effects.service, limits.hold_every_s)
         self._refusals: Counter[tuple[str, int]] = Counter()
@@ -176,15 +177,15 @@ class Worker(Generic[E]):
                 await self._give_back(newer, self._limits.give_back_delay_s)
 
     async def _carry_out(self, turn: InHand) -> _Carried:
-        """Carry out each effect, as long as nobody is being erased.
+        """Carry out each effect, as long as it isn't being deleted.
 
         Raises: what keeps it from being carried out, as in :mod:`.outcomes`.
         """
         carried = _Carried()
-        if self._is_erasing(turn.key.user):
+        if self._is_gone(turn.key):
             return carried
         for effect in self._effects.wanted(turn.message):
-            if self._is_erasing(turn.key.user):
+            if self._is_gone(turn.key):
                 break
             try:
                 carried.beside += await self._effects.carry_out(turn, effect)

@@ -97,7 +97,8 @@ async def _from_streams(settings: Settings, user: str) -> tuple[Where, dict[str,
     from vigil.clock import SystemClock
     from vigil.erasure import mark as erasure
     from vigil.erasure import residue
-    from vigil.erasure.erase import QUIET_S, Eraser
+    from vigil.erasure.erase import Eraser
+    from vigil.erasure.sweep import QUIET_S
 
     clock = SystemClock()
     async with reach.admin(settings) as reached:

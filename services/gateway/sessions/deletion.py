@@ -1,0 +1,136 @@
+"""DELETE /api/sessions/{key}: a conversation is deleted by its person (docs/adr/0047).
+
+A mark is set first: from then on nothing of it is shown or taken in, here and everywhere. The
+scheduler deletes the records behind it. What was learnt in it is the person's memory, and stays
+unless they want that forgotten, too.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+from fastapi import Query, Request, Response
+
+from vigil.bus.bus import Bus
+from vigil.contracts import ControlPayload, Instant
+from vigil.erasure import thread_mark
+from vigil.errors import VigilError
+from vigil.memory.operations.forget import Forget
+from vigil.memory.operations.list import ListMemories
+from vigil.subjects import SessionKey
+
+from ..edge import Edge
+from ..endpoint import Endpoint
+from ..http.problem import Problem, erasing, unavailable
+from ..http.routes import Caller, Json, OwnSession, Shared
+from ..http.wire import Answer
+from . import history
+from .messages import parent_of
+
+PAGE: Final = 100
+"""Memories that are asked for at once."""
+
+
+class ThreadDeleted(Answer, frozen=True, kw_only=True):
+    """A conversation that is deleted, and what became of what came out of it."""
+
+    session_key: str
+    asked_at: Instant
+    done_at: Instant | None = None
+    """When the last of its records was deleted; absent: that goes on by itself."""
+    deleted: dict[str, int] = msgspec.field(default_factory=dict)
+    """How many records were deleted, by stream, once that is over."""
+    memories_kept: int = 0
+    """What agents remember from this conversation."""
+    memories_forgotten: int = 0
+    timers_ended: int = 0
+    """Open follow-ups and reminders of the conversation: they end with it."""
+
+
+async def delete_session(
+    request: Request,
+    edge: Shared,
+    caller: Caller,
+    session: OwnSession,
+    memories: Annotated[
+        bool, Query(description="Forget what was learnt in it, too; otherwise that is kept")
+    ] = False,
+) -> Response:
+    """Delete a conversation: nothing of it is shown from now on, and its records are deleted.
+
+    Harmless to repeat. Its name may be used anew once `done_at` is there.
+    """
+    if edge.switches.is_erasing(session.user):
+        raise erasing()
+    known = await thread_mark.find(edge.bus, session)
+    is_there = await _exists(edge.bus, session)
+    if known is None and not is_there:
+        raise Problem(404, "there is no such session")
+    learnt = await _learnt(edge, session, must_know=memories)
+    if memories and learnt:
+        await _forget(edge, session, learnt, caller.user)
+    is_new = is_there and (known is None or not known.is_open)
+    timers = len((await history.timers(edge.bus, session)).timers) if is_new else 0
+    if is_new:
+        # What is running ends as it does when a person stops it, before nobody may say so.
+        await edge.intake.control(
+            session, ControlPayload(op="stop"), parent=parent_of(request.scope)
+        )
+        now = edge.clock.now()
+        known = await thread_mark.begin(edge.bus, session, by=caller.user, now=now)
+        edge.switches.learn_thread(known)
+    if known is None:
+        raise AssertionError("a conversation that isn't there was never deleted")
+    answer = ThreadDeleted(
+        session_key=str(session),
+        asked_at=known.asked_at,
+        done_at=known.done_at,
+        deleted={} if known.is_open else known.deleted,
+        memories_kept=0 if memories else len(learnt),
+        memories_forgotten=len(learnt) if memories else 0,
+        timers_ended=timers,
+    )
+    return Json(answer, 202 if known.is_open else 200)
+
+
+async def _exists(bus: Bus, session: SessionKey) -> bool:
+    return bool(await bus.subjects(session.stream, session.everything))
+
+
+async def _learnt(edge: Edge, session: SessionKey, *, must_know: bool) -> list[str]:
+    """Return the ids of the memories that came from a conversation.
+
+    Raises:
+        Problem: 503, nobody can tell now, and somebody must know.
+    """
+    found: list[str] = []
+    after = ""
+    try:
+        while True:
+            question = ListMemories(thread=session.thread, limit=PAGE, after=after)
+            page = await edge.memory.ask(session.scope, question)
+            found += [one.id for one in page.memories]
+            if page.next_after is None:
+                return found
+            after = page.next_after
+    except VigilError as error:
+        if must_know:
+            raise unavailable("memory can't be asked now; nothing was deleted") from error
+        return found
+
+
+async def _forget(edge: Edge, session: SessionKey, ids: list[str], user: str) -> None:
+    try:
+        for start in range(0, len(ids), PAGE):
+            question = Forget(ids=tuple(ids[start : start + PAGE]), by=f"user:{user}")
+            await edge.memory.ask(session.scope, question)
+    except VigilError as error:
+        raise unavailable("memory can't be asked now; the conversation wasn't deleted") from error
+
+
+_PATH: Final = "/api/sessions/{key}"
+_ERRORS: Final = (403, 404, 422, 503)
+ENDPOINTS: Final = (
+    Endpoint("DELETE", _PATH, delete_session, {200: ThreadDeleted, 202: ThreadDeleted}, _ERRORS),
+)

@@ -1,0 +1,118 @@
+"""A conversation that its person deletes: hidden at once, then gone from wherever it was stored."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from services.scheduler import deletions
+from tests.keeping.test_erase import canaries
+from tests.support.agent import ask, follow_up
+from tests.support.world import Person, World, running_world
+from vigil.erasure import thread_mark
+from vigil.subjects import SessionKey
+
+TEXT = "CANARYtext"
+OTHER = "ann:vigil:other"
+
+
+async def deleted(person: Person, **query: object) -> dict[str, Any]:
+    """Delete a conversation, and wait until it is."""
+    path = f"/api/sessions/{person.key}"
+    answer = await person.http.request("DELETE", path, params=query)
+    assert answer.status_code == 202, answer.text
+    key = SessionKey.parse(person.key)
+    async with asyncio.timeout(60):
+        while True:
+            mark = await thread_mark.find(person.world.admin, key)
+            assert mark is not None
+            if not mark.is_open:
+                return dict(answer.json())
+            await asyncio.sleep(0.05)
+
+
+async def keys_of(http: httpx2.AsyncClient) -> list[str]:
+    """Return the conversations that are listed."""
+    found = (await http.get("/api/sessions")).json()["sessions"]
+    return [one["session_key"] for one in found]
+
+
+def streams(home: Path) -> list[str]:
+    """Return the files of the broker's records that hold something of the text."""
+    return [one for one in canaries(home) if one.endswith((".blk", ".db"))]
+
+
+@pytest.mark.usefixtures("own_broker")
+async def test_a_deleted_conversation_is_nowhere_and_its_name_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another conversation of the person's is as it was; strangers learn nothing."""
+    monkeypatch.setattr(deletions, "QUIET_S", 0.2)
+    async with running_world(tmp_path, monkeypatch) as world:
+        ann = await world.person(has_socket=False)
+        other = await world.person(OTHER, has_socket=False)
+        bob = await world.person("bob:vigil:main", has_socket=False)
+        await ann.exchange(ask(follow_up("tea", 600, f"{TEXT} tea", keep=True)))
+        await ann.exchange(f"{TEXT} is my secret")
+        await other.exchange("something else")
+        before = await other.transcript()
+        said_id = (await ann.transcript())[-1]["id"]
+        assert streams(tmp_path), "the positive control: it is in the files of the log"
+        stranger = await bob.http.request("DELETE", f"/api/sessions/{ann.key}")
+        assert stranger.status_code == 404
+        nothing = await ann.http.request("DELETE", "/api/sessions/ann:vigil:never")
+        assert nothing.status_code == 404
+
+        answer = await deleted(ann)
+        assert answer["timers_ended"] == 1
+        gone = await ann.http.get(f"/api/sessions/{ann.key}")
+        assert gone.status_code == 410
+        assert "was deleted at" in gone.json()["detail"]
+        assert ann.key not in await keys_of(ann.http)
+        assert streams(tmp_path) == []
+        told = await ann.http.get(f"/api/why/{said_id}")
+        assert told.status_code == 404
+        proof = await thread_mark.find(world.admin, SessionKey.parse(ann.key))
+        assert proof is not None
+        assert proof.by == "ann"
+        assert proof.deleted["SESSIONS"] > 4
+        assert proof.deleted["TIMERS"] >= 1
+        again = await ann.http.request("DELETE", f"/api/sessions/{ann.key}")
+        assert again.status_code == 200
+        assert again.json()["done_at"]
+        assert await other.transcript() == before
+
+        # Its name is free: nothing of the former one comes back, its reminder neither.
+        await ann.exchange("hello anew")
+        await world.advance(1200)
+        lines = await ann.transcript()
+        assert [line["text"] for line in lines] == ["hello anew", "re: hello anew"]
+        assert TEXT not in world.agent.text_of(world.agent.requests[-1])
+
+
+async def test_while_it_is_deleted_it_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is shown or taken in from the first moment on, whoever deletes the records."""
+    async with running_world(tmp_path, monkeypatch) as world:
+        ann = await world.person(has_socket=False)
+        await ann.exchange("hello")
+        await world.gate.stack.stop("scheduler")
+        path = f"/api/sessions/{ann.key}"
+        answer = await ann.http.request("DELETE", path)
+        assert answer.status_code == 202
+        assert "done_at" not in answer.json()
+        for one in ("", "/timeline", "/timers", "/calls", "/now"):
+            assert (await ann.http.get(path + one)).status_code == 410, one
+        said = await ann.http.post(f"{path}/messages", json={"text": "more"})
+        assert said.status_code == 410
+        assert "being deleted" in said.json()["detail"]
+        body = {"message": "more", "userId": "ann", "threadId": SessionKey.parse(ann.key).thread}
+        assert (await ann.http.post("/api/chat", json=body)).status_code == 410
+        assert (await ann.http.post(f"{path}/forks", json={})).status_code == 410
+        assert await keys_of(ann.http) == []
+        assert (await ann.http.request("DELETE", path)).status_code == 202
