@@ -12,7 +12,7 @@ import pytest
 from services.scheduler import deletions
 from tests.keeping.test_erase import canaries
 from tests.support.agent import ask, follow_up
-from tests.support.world import Person, World, running_world
+from tests.support.world import Person, running_world
 from vigil.erasure import thread_mark
 from vigil.subjects import SessionKey
 

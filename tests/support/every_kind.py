@@ -131,13 +131,13 @@ async def store(bus: Bus, user: str, text: str, now: datetime, *, times: int = 2
     subjects = []
     for n in range(times):
         for one in [*of_contracts(user, text), *of_buckets(user, text, now)]:
-            await _store(bus, one, f"{n}")
+            await store_one(bus, one, f"{n}")
             subjects.append(one.subject)
         subjects += await _store_batches(bus, user, text, now)
     return subjects
 
 
-async def _store(bus: Bus, one: Kept, number: str) -> None:
+async def store_one(bus: Bus, one: Kept, number: str) -> None:
     """Store a record alone; a timer as a schedule, and as what the broker made of one."""
     headers: dict[str, str] = {}
     if one.subject.startswith("timer."):

@@ -21,6 +21,7 @@ from .commands import (
     approvals,
     cost,
     dead,
+    delete,
     grants,
     jobs,
     mcp,
@@ -113,6 +114,7 @@ app.add_typer(approvals.app, name="approvals", rich_help_panel=_STEER)
 app.add_typer(grants.app, name="grants", rich_help_panel=_STEER)
 app.add_typer(dead.app, name="dead", rich_help_panel=_STEER)
 app.add_typer(token.app, name="token", rich_help_panel=_STEER)
+app.command(rich_help_panel=_KEEP)(delete.delete)
 app.command(rich_help_panel=_KEEP)(backup.backup)
 app.command(rich_help_panel=_KEEP)(backup.restore)
 app.command(rich_help_panel=_KEEP)(erase.erase)

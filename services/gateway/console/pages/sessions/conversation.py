@@ -113,7 +113,7 @@ async def _until(visit: Visit, origin: Forked) -> list[TranscriptMessage]:
 
 
 async def act(visit: Visit) -> str:
-    """Say something, also in a message's place, stop what runs, cancel a timer, or fork.
+    """Say something, also in a message's place, stop what runs, cancel a timer, fork, or delete it.
     Raises: Problem."""
     key = visit.named("key")
     path = f"/api/sessions/{key}"
@@ -138,6 +138,10 @@ async def act(visit: Visit) -> str:
             await visit.api.send("POST", f"{path}/stop")
         case "cancel":
             await visit.api.send("DELETE", f"{path}/timers/{visit.wanted('timer')}")
+        case "delete":
+            query = {"memories": "true"} if visit.form.get("memories") else None
+            await visit.api.send("DELETE", path, query=query)
+            return "/conversations"
         case "fork":
             made = await visit.api.send("POST", f"{path}/forks", {"turn": visit.number("turn")})
             return f"/conversations/{made['session_key']}#end"

@@ -1,0 +1,42 @@
+"""`vigil delete`: a conversation is deleted, with or without what was learnt in it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from .. import options, tables
+from ..tables import Result
+
+
+def delete(
+    key: options.Key,
+    memories: Annotated[
+        bool, typer.Option("--memories", help="Forget what was learnt in it, too.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
+) -> Result:
+    """Delete a conversation: what was said, its reminders, its workers. Rows and tasks go on."""
+    key = options.checked(key)
+    if not yes:
+        typer.confirm(f"Delete the conversation {key}, for good?", abort=True, err=True)
+    done = options.client().delete_session(key, memories=memories)
+    return tables.done(_told(key, done), done)
+
+
+def _told(key: str, done: dict[str, Any]) -> str:
+    """Return what became of it, and of what came out of it."""
+    parts = [f"{key} is deleted."]
+    if kept := done.get("memories_kept", 0):
+        count = _number(kept, "memory", "memories")
+        parts.append(f"{count} came from it: kept; --memories forgets them, too.")
+    if forgotten := done.get("memories_forgotten", 0):
+        parts.append(f"{_number(forgotten, 'memory', 'memories')} forgotten.")
+    if timers := done.get("timers_ended", 0):
+        parts.append(f"{_number(timers, 'reminder', 'reminders')} ended with it.")
+    return " ".join(parts)
+
+
+def _number(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
