@@ -27,10 +27,9 @@ AGAIN_S: Final = 5.0
 class ThreadDeletions:
     """Carries them out, for one term."""
 
-    def __init__(self, context: Context, pause: PauseSwitch, *, quiet_s: float | None = None) -> None:
+    def __init__(self, context: Context, pause: PauseSwitch) -> None:
         self._context = context
         self._pause = pause
-        self._quiet_s = QUIET_S if quiet_s is None else quiet_s
 
     async def run(self) -> None:
         """Delete whatever is marked, until cancelled."""
@@ -51,10 +50,12 @@ class ThreadDeletions:
                 continue
             eraser = ThreadEraser(self._context.bus, mark, self._context.clock)
             try:
-                done = await eraser.run(quiet_s=self._quiet_s)
+                done = await eraser.run(quiet_s=QUIET_S)
             except (Unavailable, BusError, OutcomeUnknown, WrongLastSequence) as error:
-                log.warning("not deleted yet", action="scheduler.thread", error=str(error))
+                log.warning("not deleted yet", action="scheduler.thread_waits", error=str(error))
                 has_failed = True
             else:
-                log.info("conversation deleted", action="scheduler.thread", records=done.deleted)
+                log.info(
+                    "conversation deleted", action="scheduler.thread_deleted", records=done.deleted
+                )
         return has_failed

@@ -29,8 +29,11 @@ OTHERS: Final = (SessionKey("ann", "vigil", "t2"), SessionKey("bob", "vigil", "t
 TEXT: Final = "CANARYtext"
 KILLS: Final = repeats(20, fast=2)
 POINTS: Final = {
-    "thread.looked": 2, "erase.message.after": 15, "thread.swept": 1, "thread.before_done": 1
-}  # fmt: skip
+    "thread.looked": 2,
+    "erase.message.after": 15,
+    "thread.swept": 1,
+    "thread.before_done": 1,
+}
 """Where, and at which passage at most."""
 PATIENCE_S: Final = 120.0
 
@@ -111,7 +114,9 @@ async def test_killed_anywhere_nothing_of_a_deleted_conversation_is_left(tmp_pat
         assert [one for one in canaries(tmp_path) if not one.endswith(".log")] == []
         assert [await stored(admin, one) for one in (KEY, *children)] == [{}] * (1 + len(children))
         after = [await log_of(admin, one) for one in OTHERS]
-        assert [[one for one in a if one in b] for a, b in zip(after, before, strict=True)] == before
+        assert [
+            [one for one in a if one in b] for a, b in zip(after, before, strict=True)
+        ] == before
         assert TEXT.encode() not in repr(mark).encode()
         assert mark.deleted
         assert [exit_ for exit_ in processes.exits if exit_.is_crash], "it was killed"

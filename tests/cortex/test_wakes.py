@@ -93,7 +93,7 @@ async def test_no_session_of_who_is_being_erased_is_opened(
 ) -> None:
     """X-8: also if the mark comes between the look at it and the lease."""
     talk, admin = await Talk.open(bare, "ann:vigil:t1"), await bare.bus("admin")
-    acquire, close_erased = Leases.acquire, engine.Engine.close_erased
+    acquire, close_gone = Leases.acquire, engine.Engine.close_gone
     marked, opened = asyncio.Event(), list[str]()
 
     async def late_acquire(self: Leases, key: str) -> Lease | None:
@@ -103,7 +103,7 @@ async def test_no_session_of_who_is_being_erased_is_opened(
         return await acquire(self, key)
 
     def watched(self: engine.Engine) -> None:
-        close_erased(self)
+        close_gone(self)
         marked.set()
 
     class Noted(Session):
@@ -112,7 +112,7 @@ async def test_no_session_of_who_is_being_erased_is_opened(
             await super().run(is_takeover=is_takeover)
 
     monkeypatch.setattr(Leases, "acquire", late_acquire)
-    monkeypatch.setattr(engine.Engine, "close_erased", watched)
+    monkeypatch.setattr(engine.Engine, "close_gone", watched)
     monkeypatch.setattr(cortex, "Session", Noted)
     await bare.start("cortex")
     await talk.say("hello")
@@ -135,7 +135,7 @@ async def test_a_session_that_is_closed_before_it_begins_keeps_no_place(
         if not engines:
             engines.append(self)
             monkeypatch.setattr(self, "_is_gone", lambda key: True)
-            self.close_erased()
+            self.close_gone()
         return delay_s
 
     monkeypatch.setattr(engine.Engine, "_take", take_and_close)

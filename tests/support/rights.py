@@ -32,12 +32,15 @@ _FOLLOWERS: Final[dict[str, set[str]]] = {
     "SLOTS": {"scheduler", "cortex"},
     "MEMORIES": {"gateway", "cortex", "memory"},
     "SIGNALS": {"gateway", "cortex", "scheduler"},
-    "DEAD": {"gateway"},
+    "DEAD": {"gateway", "scheduler"},
+    # It alone deletes what is stored, of conversations that a person deleted.
+    "UPLOADS": {"scheduler"},
+    "FILES": {"scheduler"},
     "TIMERS": {"scheduler"},
     "KV_TOKENS": {"gateway", "operator"},
     "KV_CONFIG": {*_ALL, "operator"},
     "KV_CURSORS": {"gateway"},
-    "KV_IDEMPOTENCY": {"gateway"},
+    "KV_IDEMPOTENCY": {"gateway", "scheduler"},
     "KV_CONSOLE": {"gateway"},
     "KV_LEASES": {"cortex", "scheduler", "executor"},
     "KV_BUDGETS": {"gateway", "cortex"},
@@ -65,9 +68,16 @@ _SPECIAL: Final[dict[str, set[str]]] = {
     "STREAM.INFO.UPLOADS": {"gateway", "executor"},
     "STREAM.INFO.FILES": {"gateway", "executor"},
     "STREAM.MSG.GET.UPLOADS": {"gateway", "cortex", "executor"},
+    "STREAM.MSG.GET.DEAD": {"gateway"},
     "STREAM.MSG.GET.FILES": {"gateway", "cortex", "executor"},
     "STREAM.PURGE.TIMERS": {"scheduler"},
-    "STREAM.MSG.DELETE.TIMERS": {"scheduler"},
+    **{
+        f"STREAM.MSG.DELETE.{name}": {"scheduler"}
+        for name in (
+            *("SESSIONS", PARTITION, "SYSTEM", "BOARD", "SIGNALS", "DEAD", "TIMERS"),
+            *("UPLOADS", "FILES", "KV_IDEMPOTENCY"),
+        )
+    },
     "STREAM.CREATE.KV_LEASES": {"cortex", "scheduler", "executor"},
 }
 _NAMES: Final = [*(s.name for s in STREAMS), PARTITION, *(f"KV_{b.name}" for b in BUCKETS)]

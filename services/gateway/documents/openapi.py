@@ -59,12 +59,12 @@ from ..insight.doctor import DoctorView
 from ..insight.now import SessionNow
 from ..insight.people import TokenBody, TokenList, TokenMade, TokenView
 from ..insight.streams import StreamList
-from ..sessions.deletion import ThreadDeleted
 from ..sessions.forks import ForkMade, ForkRequest
 from ..timetable.autonomy import AutonomyChange, AutonomyView
 from ..timetable.feed import LinkBody, LinkList, LinkMade, LinkView
 from ..timetable.rows import RowBody, RowChange, RowDetail, RowListing
 from ..timetable.slots import FindingListing, SlotListing, SlotView
+from ..versions.deletion import ThreadDeleted
 from ..versions.endpoint import VersionRequest
 from ..why.answer import WhyAnswer
 from ..work.cost import Costs
@@ -106,8 +106,8 @@ _COMPONENTS: Final[tuple[Any, ...]] = (
     RowBody, RowChange, RowDetail, RowListing,
     ServerFrame, SessionList, SessionNow, Signal, SkillList, SlotListing, SlotView, Status,
     TaskBody, TaskChange, TaskDetail, TaskListing, ThreadDeleted, Ticket, TicketRequest, Timeline,
-    TimerList, StreamList, TokenBody, TokenList, TokenMade, TokenView, ToolApproval, ToolList, ToolsApproved,
-    Transcript, VersionRequest, WhyAnswer,
+    TimerList, StreamList, TokenBody, TokenList, TokenMade, TokenView, ToolApproval, ToolList,
+    ToolsApproved, Transcript, VersionRequest, WhyAnswer,
 )  # fmt: skip
 DESCRIPTION: Final = """\
 Talk to agents that come back by themselves. Every call but the public ones carries a token:

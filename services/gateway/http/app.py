@@ -29,11 +29,12 @@ from ..events import channels, hooks
 from ..events import endpoint as events
 from ..insight import budget, calls, doctor, now, people, streams, tokens
 from ..memory import mcp, memories
-from ..sessions import deletion, forks
+from ..sessions import forks
 from ..sessions.messages import Messages
 from ..sessions.sockets import Sockets
 from ..signals import endpoint as signals
 from ..timetable import autonomy, cron, feed, pauses, rows, slots
+from ..versions import deletion
 from ..versions import endpoint as versions
 from ..why import endpoint as explain
 from ..why.answer import WhyAnswer

@@ -17,11 +17,11 @@ from .admin import backup, console, erase, health, provision, replay, skills, to
 from .admin import up as running
 from .board import actions, bulletin, goals, preferences, tasks
 from .chat import commands as talking
+from .chat import delete
 from .commands import (
     approvals,
     cost,
     dead,
-    delete,
     grants,
     jobs,
     mcp,

@@ -152,8 +152,9 @@ class ThreadEraser:
                     has_more = has_more and bool(page)
         for hash_ in sorted(left):
             where_kept = {
-                "FILES": [f"file.{user}.{hash_}.*"], "UPLOADS": [f"upload.{user}.{hash_}.*"]
-            }  # fmt: skip
+                "FILES": [f"file.{user}.{hash_}.*"],
+                "UPLOADS": [f"upload.{user}.{hash_}.*"],
+            }
             sweeper = Sweeper(self._bus, where_kept, without_news)
             await sweeper.pass_once()
             self._deleted.update(sweeper.swept.deleted)

@@ -25,8 +25,8 @@ from ..endpoint import Endpoint
 from ..http.problem import Problem, erasing, unavailable
 from ..http.routes import Caller, Json, OwnSession, Shared
 from ..http.wire import Answer
-from . import history
-from .messages import parent_of
+from ..sessions import history
+from ..sessions.messages import parent_of
 
 PAGE: Final = 100
 """Memories that are asked for at once."""
