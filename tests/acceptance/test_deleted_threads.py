@@ -12,6 +12,9 @@ import pytest
 from services.scheduler import deletions
 from tests.keeping.test_erase import canaries
 from tests.support.agent import ask, follow_up
+from tests.support.cli import Cli
+from tests.support.pictures import png
+from tests.support.remembering import contents, look
 from tests.support.world import Person, running_world
 from vigil.erasure import thread_mark
 from vigil.subjects import SessionKey
@@ -25,13 +28,18 @@ async def deleted(person: Person, **query: object) -> dict[str, Any]:
     path = f"/api/sessions/{person.key}"
     answer = await person.http.request("DELETE", path, params=query)
     assert answer.status_code == 202, answer.text
+    await until_deleted(person)
+    return dict(answer.json())
+
+
+async def until_deleted(person: Person) -> None:
     key = SessionKey.parse(person.key)
     async with asyncio.timeout(60):
         while True:
             mark = await thread_mark.find(person.world.admin, key)
             assert mark is not None
             if not mark.is_open:
-                return dict(answer.json())
+                return
             await asyncio.sleep(0.05)
 
 
@@ -116,3 +124,57 @@ async def test_while_it_is_deleted_it_is_closed(
         assert (await ann.http.post(f"{path}/forks", json={})).status_code == 410
         assert await keys_of(ann.http) == []
         assert (await ann.http.request("DELETE", path)).status_code == 202
+
+
+@pytest.mark.usefixtures("own_broker")
+async def test_what_came_out_of_it_is_told_of_and_its_files_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A memory stays unless it is to be forgotten, a task goes on, a file that another conversation
+    names, too; the command says so."""
+    monkeypatch.setattr(deletions, "QUIET_S", 0.2)
+    async with running_world(tmp_path, monkeypatch, has_hands=True) as world:
+        ann = await world.person(has_socket=False)
+        other = await world.person(OTHER, has_socket=False)
+        hashes = [await uploaded(ann.http, n) for n in (10, 11)]
+        await ann.exchange(ask(("memory_save", {"content": "The key is under the mat"})))
+        await ann.exchange(ask(("task_create", {"title": "Tidy up", "description": "the notes"})))
+        await ann.say("look at these", attachments=hashes)
+        await other.say("and at this", attachments=hashes[:1])
+        await world.at_rest()
+        (task,) = (await ann.http.get("/api/tasks")).json()["tasks"]
+        (memory,) = (await look(ann.http))["memories"]
+
+        url = f"http://127.0.0.1:{world.gate.port}"
+        cli = Cli(tmp_path / "cli", VIGIL_URL=url, VIGIL_TOKEN=ann.token)
+        told = await asyncio.to_thread(cli, "delete", ann.key, "--yes")
+        assert "1 memory came from it: kept; --memories forgets them, too" in told.stderr
+        await until_deleted(ann)
+        assert [await status_of(ann.http, one) for one in hashes] == [200, 404]
+        assert contents(await look(ann.http)) == ["The key is under the mat"]
+        assert (await ann.http.get(f"/api/tasks/{task['id']}")).status_code == 200
+        for id_ in (task["id"], memory["id"]):
+            why = await ann.http.get(f"/api/why/{id_}")
+            assert why.status_code == 200, why.text
+            assert "which was deleted at" in why.text
+        event = memory["provenance"][0]
+        for path in (f"/api/why/{event}?session={ann.key}", f"/api/sessions/{ann.key}/timeline"):
+            gone = await ann.http.get(path)
+            assert gone.status_code == 410, gone.text
+
+        answer = await ann.http.request(
+            "DELETE", f"/api/sessions/{ann.key}", params={"memories": "true"}
+        )
+        assert answer.json()["memories_forgotten"] == 1
+        assert contents(await look(ann.http)) == []
+
+
+async def uploaded(http: httpx2.AsyncClient, width: int) -> str:
+    """Upload a picture; return its hash."""
+    made = await http.post("/api/attachments", content=png(width, 5))
+    assert made.status_code == 201, made.text
+    return str(made.json()["hash"])
+
+
+async def status_of(http: httpx2.AsyncClient, hash_: str) -> int:
+    return (await http.get(f"/api/attachments/{hash_}")).status_code

@@ -15,7 +15,6 @@ from fastapi import Depends, Path, Query, Request, Response
 
 from vigil.contracts import TIMER_ID_LENGTH_MAX, ControlPayload
 from vigil.contracts.session_kinds import SESSION_KINDS, check_session_kind
-from vigil.erasure import thread_mark
 from vigil.errors import InvalidInput
 from vigil.observe import metrics, warmth
 from vigil.observe.health import Alive, Health
@@ -31,9 +30,10 @@ from ..sessions import history, inner
 from ..sessions.counts import Stretch
 from ..sessions.messages import parent_of
 from ..sessions.tickets import TICKET_LIFE_S
+from ..versions.gone import check_not_deleted, shown
 from . import body
 from .door import PRINCIPAL
-from .problem import Problem, deleting
+from .problem import Problem
 from .readiness import REPLICAS_MAX
 from .wire import (
     ID_SCHEMA,
@@ -118,13 +118,6 @@ async def _own_session(
     ],
 ) -> SessionKey:
     return own_session(key, request.scope[PRINCIPAL])
-
-
-def shown(edge: Edge, session: SessionKey) -> SessionKey:
-    """Return a session that may be shown. Raises: Problem, 410: it is being deleted."""
-    if session in edge.switches.threads:
-        raise deleting(str(session))
-    return session
 
 
 async def _readable(
@@ -261,8 +254,8 @@ async def get_transcript(
     stretch = Stretch(after=after, before=before or 0, limit=limit)
     read = inner.transcript if session.is_system else history.transcript
     found = await read(edge.bus, session, stretch)
-    if not found.messages and (mark := await thread_mark.find(edge.bus, session)) is not None:
-        raise Problem(410, f"the conversation was deleted at {mark.asked_at:%Y-%m-%d %H:%M:%SZ}")
+    if not found.messages:
+        await check_not_deleted(edge, session)
     return Json(found)
 
 
@@ -275,7 +268,10 @@ async def get_timeline(
 ) -> Response:
     """Read every record of a session, as stored."""
     wanted = session.turns if turns else session.everything
-    return Json(await history.timeline(edge.bus, session, wanted, after, limit))
+    found = await history.timeline(edge.bus, session, wanted, after, limit)
+    if not found.records:
+        await check_not_deleted(edge, session)
+    return Json(found)
 
 
 async def get_timers(edge: Shared, session: Readable) -> Response:

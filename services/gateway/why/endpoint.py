@@ -14,8 +14,10 @@ from vigil.settings.tokens import Principal
 from ..access import readable_session
 from ..edge import Edge
 from ..http.decide import check_length
+from ..http.problem import Problem
 from ..http.routes import Caller, Json, Shared
 from ..http.wire import KEY_SCHEMA
+from ..versions.gone import check_not_deleted
 from . import search
 from .answer import WhyAnswer, answer_of
 from .reader import Reader
@@ -57,7 +59,8 @@ async def explain(edge: Edge, caller: Principal, id_: str, session: str | None) 
 
     Raises:
         InvalidInput: it can't be an id.
-        Problem: 404, nothing of the caller's is known by it; 422, several sessions have it.
+        Problem: 404, nothing of the caller's is known by it; 422, several sessions have it;
+            410, its conversation was deleted.
         Unavailable: the broker is away, or it took longer than `STORY_TIMEOUT_S`.
     """
     check_length("id", id_, ID_LENGTH_MAX)
@@ -70,6 +73,10 @@ async def explain(edge: Edge, caller: Principal, id_: str, session: str | None) 
         async with asyncio.timeout(STORY_TIMEOUT_S), edge.stories:
             place = await search.find(edge.bus, scope, id_)
             story = await Reader(edge.bus, place.key).answer(place.asking)
+    except Problem:
+        if scope.session is not None:
+            await check_not_deleted(edge, scope.session)
+        raise
     except TimeoutError as error:
         raise Unavailable(f"{id_}: the story took too long to read") from error
     log.debug("told", action="gateway.why", session=str(place.key), records=len(story.facts))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from vigil.board.entries import STREAM, last_of
@@ -28,13 +29,14 @@ from vigil.contracts import (
     decode_memory,
 )
 from vigil.contracts.board import BoardAction, BoardGoal, BoardPreference
+from vigil.erasure import thread_mark
 from vigil.errors import InvalidInput
 from vigil.subjects import Scope, SessionKey
 from vigil.timetable.log import SlotLog
 
 from . import entries, pursuits, stories
 from .entries import KeptFact, Written
-from .facts import Fact
+from .facts import Fact, MissingRecord
 from .story import Asking, Story, within
 
 HISTORY_MAX: Final = 64
@@ -90,7 +92,8 @@ async def _pursuit(bus: Bus, entity: pursuits.Pursuit) -> tuple[str, Told] | Non
         made = within(maker, stories.of_effect(maker, cause))
     key = SessionKey.parse(session) if session else SessionKey(entity.owner, entity.agent, "")
     facts = _facts([one.number for one in history], told)
-    return kind, (key, stories.of_entries(entity.id, kind, facts, made))
+    gone = await deleted_fact(bus, session, history[0].at)
+    return kind, (key, stories.of_entries(entity.id, kind, [*gone, *facts], made))
 
 
 async def task_story(bus: Bus, found: Revision[BoardTask]) -> Told:
@@ -109,7 +112,8 @@ async def task_story(bus: Bus, found: Revision[BoardTask]) -> Told:
     facts = _facts([one.number for one in history], told)
     whose = task.worker or task.session_key
     key = SessionKey.parse(whose) if whose else SessionKey(task.owner, task.agent, "")
-    return key, stories.of_entries(task.id, "task", facts, made, worked)
+    gone = await deleted_fact(bus, task.session_key, history[0].at)
+    return key, stories.of_entries(task.id, "task", [*gone, *facts], made, worked)
 
 
 async def run_story(bus: Bus, row: TimetableRow) -> Told | None:
@@ -151,6 +155,19 @@ async def _request(bus: Bus, whose: Scope, id_: str) -> Asking[Story] | None:
         return None
     key = SessionKey.parse(entity.session_key)
     return within(key, stories.of_request(key, id_))
+
+
+async def deleted_fact(bus: Bus, session: str, since: datetime) -> list[Fact]:
+    """Return that the conversation behind a thing was deleted, if it was.
+
+    Args:
+        since: when the thing was made; what was deleted before was an earlier one of that name.
+    """
+    mark = await thread_mark.find(bus, SessionKey.parse(session)) if session else None
+    if mark is None or mark.asked_at < since:
+        return []
+    what = f"the conversation {session}, which was deleted at {mark.asked_at:%Y-%m-%d %H:%M} UTC"
+    return [Fact(seq=0, stream=STREAM, body=MissingRecord(what=what))]
 
 
 def memory_fact(message: Message, id_: str) -> Fact | None:

@@ -39,6 +39,7 @@ from vigil.subjects import Scope, SessionKey, dead_of
 
 from ..http.problem import Problem
 from . import kept, stories
+from .entries import KeptFact
 from .facts import Fact, LetterFact, TurnFact
 from .reader import Budget, newest_first, to_fact
 from .story import Asking, Story, within
@@ -258,6 +259,8 @@ async def _remembered(
         place = await _by_content(bus, SearchScope((whose,), key), event_id)
         made = None if place is None else within(place.key, place.asking)
     facts = [fact for fact, _ in found]
+    if isinstance(saved := facts[0].body, KeptFact):
+        facts = [*await kept.deleted_fact(bus, session, saved.at), *facts]
     return StoryPlace(key, stories.of_entries(id_, "memory", facts, made), "memory")
 
 

@@ -1,0 +1,24 @@
+"""What is told of a conversation that was deleted, or is being deleted."""
+
+from __future__ import annotations
+
+from vigil.erasure import thread_mark
+from vigil.subjects import SessionKey
+
+from ..edge import Edge
+from ..http.problem import Problem, deleting
+
+
+async def check_not_deleted(edge: Edge, session: SessionKey) -> None:
+    """Raises: Problem, 410: there was such a conversation, which its person deleted."""
+    mark = await thread_mark.find(edge.bus, session)
+    if mark is not None:
+        at = f"{mark.asked_at:%Y-%m-%d %H:%M} UTC"
+        raise Problem(410, f"the conversation {session} was deleted at {at}")
+
+
+def shown(edge: Edge, session: SessionKey) -> SessionKey:
+    """Return a session that may be shown. Raises: Problem, 410: it is being deleted."""
+    if session in edge.switches.threads:
+        raise deleting(str(session))
+    return session
