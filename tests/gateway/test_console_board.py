@@ -21,6 +21,7 @@ from tests.support.gateway import Gate, until
 from tests.support.goal_records import action_of
 from tests.support.hands_records import SHELF
 from tests.support.remembering import running_memories, save
+from vigil import agent_pause
 from vigil.board.kept import ACTIONS, KeptBoard
 from vigil.bus.kv import KeyValue
 from vigil.contracts import Change, DeadLetter, decode_pins, encode
@@ -286,6 +287,33 @@ async def test_the_link_of_a_calendar_is_made_and_ended(gate: Gate) -> None:
         await gus.did("/timetable", do="unlink", link=id_)
     while (await nobody.get(path)).status_code != 404:
         await asyncio.sleep(0)
+
+
+async def test_one_agent_is_paused_and_goes_on(gate: Gate) -> None:
+    """L-5: for oneself by anybody, for all by an admin; the page says which holds."""
+    gus, root = await signed_in(gate, "gus"), await signed_in(gate, "root2", is_admin=True)
+
+    async def told(reader: Reader, text: str) -> None:
+        async def is_there() -> bool:
+            return text in (await reader.page("/autonomy")).text
+
+        await until(is_there, text)
+
+    sent = {"agent": "vigil", "whose": "mine"}
+    assert "Pause vigil for me" in (await gus.page("/autonomy")).text
+    assert "Pause vigil for all" not in (await gus.page("/autonomy")).text
+    await gus.did("/autonomy", **sent, to="on")
+    await told(gus, "Let vigil go on for me")
+    entry = await KeyValue(gate.admin, "CONFIG").get(agent_pause.key_of("vigil", "gus"))
+    assert entry is not None
+    assert "Pause vigil for me" in (await root.page("/autonomy")).text
+    await gus.did("/autonomy", **sent, to="off")
+    await told(gus, "Pause vigil for me")
+    assert (await gus.send("/autonomy", agent="vigil", whose="all", to="on")).status_code == 403
+    await root.did("/autonomy", agent="vigil", whose="all", to="on")
+    await told(gus, "paused for all since")
+    await root.did("/autonomy", agent="vigil", whose="all", to="off")
+    await told(root, "Pause vigil for all")
 
 
 async def test_autonomy_is_an_admins(gate: Gate) -> None:

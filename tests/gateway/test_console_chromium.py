@@ -123,7 +123,8 @@ async def test_each_page_fits_and_is_for_everybody(stage: Stage, tab: Tab) -> No
 
 
 async def test_a_person_talks_and_hears_live(stage: Stage, tab: Tab) -> None:
-    """The answer and a follow-up come by themselves; then the conversation is forked."""
+    """The answer and a follow-up come by themselves; then the conversation is forked, and the fork
+    deleted."""
     await tab.go(url(stage, f"/conversations/{KEY}"))
     await tab.type("textarea[name=text]", ask(follow_up("soil", 1, "Bruno is thirsty", keep=True)))
     await tab.press("form[enctype] button")
@@ -149,6 +150,12 @@ async def test_a_person_talks_and_hears_live(stage: Stage, tab: Tab) -> None:
     await tab.press("button[name=message]")
     await shows(tab, "re: Who waters it?")
     await shows(tab, "older version")
+    fork = (await tab.run("location.pathname")).rpartition("/")[2]
+    await tab.run("document.querySelector('#delete').open = true")
+    await tab.press("#delete button")
+    assert await tab.run("location.pathname") == "/console/conversations"
+    assert fork not in await tab.text()
+    assert (await stage.api.get(f"/api/sessions/{fork}")).status_code == 410
     assert tab.complaints == []
 
 

@@ -256,6 +256,12 @@ async def test_a_conversation_is_read_and_gone_on_with(gate: Gate) -> None:
     refused = await stranger.send(path, do="say", once="x" * 22, text="hi")
     assert refused.status_code == 404
     assert (await stranger.client.get(f"/console/why?id={id_}")).status_code == 404
+    assert (await stranger.send(path, do="delete")).status_code == 404
+    assert await mo.did(path, do="delete") == "/console/conversations"
+    assert key not in (await mo.page("/conversations")).text
+    gone = await mo.client.get(f"/console{path}")
+    assert gone.status_code == 410
+    assert "being deleted" in gone.text
 
 
 async def test_a_file_of_a_conversation_is_its_persons(gate: Gate) -> None:

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
+from vigil.memory.wire import DEFAULT_AGENT
+from vigil.teams import TEAM
+
 from ....board.bulletins import BulletinListing
+from ....http.routes import paused_agents
+from ....http.wire import PauseState
 from ....timetable.autonomy import AutonomyView
 from ...visit import Visit
 
@@ -15,11 +23,55 @@ async def show(visit: Visit) -> dict[str, Any]:
         visit.api.get(AutonomyView, "/api/autonomy"),
         visit.api.get(BulletinListing, "/api/bulletin", history=1),
     )
-    return {"autonomy": autonomy, "bulletins": found.bulletins}
+    return {
+        "autonomy": autonomy,
+        "bulletins": found.bulletins,
+        "switches": switches_of(visit, [one.agent_id for one in autonomy.cycles]),
+    }
+
+
+class AgentSwitch(msgspec.Struct, frozen=True, kw_only=True):
+    """The two switches of an agent: for the reader, and for everybody."""
+
+    agent: str
+    mine: PauseState | None
+    """Its pause for the reader alone."""
+    all: PauseState | None
+    may_all: bool
+    """Whether the reader may set the second."""
+
+
+def switches_of(visit: Visit, known: Iterable[str]) -> list[AgentSwitch]:
+    """Return the switches of the agents that a page may name.
+
+    Args:
+        known: agents beside the usual one, those of the reader's teams, and those that are paused.
+    """
+    paused = {(one.agent, one.user is None): one for one in paused_agents(visit.edge, visit.reader)}
+    teams = {one.agent for one in visit.reader.reach if one.owner == TEAM}
+    names = {DEFAULT_AGENT, *teams, *known, *(agent for agent, _ in paused if agent)}
+    return [
+        AgentSwitch(
+            agent=name,
+            mine=paused.get((name, False)),
+            all=paused.get((name, True)),
+            may_all=visit.reader.is_admin or visit.reader.may_reach(TEAM, name),
+        )
+        for name in sorted(names)
+        if name != "*"
+    ]
 
 
 async def act(visit: Visit) -> str:
-    """Switch it on or off, or set the interval, for all. Raises: Problem, 403: an admin may."""
+    """Switch it on or off, or set the interval, for all; or pause one agent, or let it go on.
+    Raises: Problem, 403: an admin may."""
+    if "agent" in visit.form:
+        query = {"agent": visit.form["agent"]}
+        if visit.wanted("whose") == "mine":
+            query["mine"] = "true"
+        is_on = visit.wanted("to") == "on"
+        await visit.api.send("PUT" if is_on else "DELETE", "/api/pause", query=query)
+        return "/autonomy"
     change: dict[str, Any] = {}
     if "enabled" in visit.form:
         change["autonomy_enabled"] = visit.form["enabled"] == "on"
