@@ -17,6 +17,7 @@ from tests.chaos import (
     test_reflecting_kills,
     test_slot_kills,
     test_task_kills,
+    test_thread_kills,
 )
 from tests.chaos.arena import Arena, Prepare, running_arena
 from tests.chaos.clients import Client
@@ -98,6 +99,7 @@ def test_every_point_is_covered() -> None:
     covered += test_reflecting_kills.POINTS
     covered += test_slot_kills.POINTS
     covered += test_task_kills.POINTS
+    covered += [point for point in test_thread_kills.POINTS if point.startswith("thread.")]
     covered += [point for point in test_gateway_attachments.POINTS if point not in covered]
     covered.append("scheduler.slot.missed")  # tests/scheduler/test_absences.py
     covered.append("gateway.job.stored")  # tests/gateway/test_gateway_jobs.py
