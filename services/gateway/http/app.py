@@ -6,6 +6,7 @@ import contextlib
 import functools
 from typing import Any, Final
 
+import msgspec
 from fastapi import FastAPI, Request, Response
 from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.routing import Match, Route, WebSocketRoute, compile_path
@@ -72,8 +73,8 @@ _S: Final = "/api/sessions/{key}"
 _M: Final = "/api/memories"
 _OWN: Final = (
     Endpoint("POST", "/api/chat", routes.chat, {200: ChatAnswer, 202: ChatPending},
-             (403, 404, 413, 422, 503), ChatRequest),
-    Endpoint("POST", "/api/tickets", routes.give_ticket, {201: Ticket}, (404, 413, 422),
+             (403, 404, 410, 413, 422, 503), ChatRequest),
+    Endpoint("POST", "/api/tickets", routes.give_ticket, {201: Ticket}, (404, 410, 413, 422),
              TicketRequest),
     Endpoint("POST", attachments.PATH, attachments.upload_attachment, {201: Attachment},
              (403, 413, 422, 503), described=attachments.DESCRIBED),
@@ -88,9 +89,9 @@ _OWN: Final = (
     Endpoint("POST", f"{_S}/stop", routes.stop, {202: Accepted}, (*_INPUT, 503)),
     Endpoint("GET", SOCKET_PATH, routes.needs_upgrade, {}, (404, 422, 426, 503), None,
              ("session", "client", "cursor", "ticket")),
-    Endpoint("GET", "/api/why/{id:path}", explain.get_why, {200: WhyAnswer}, (*_INPUT, 503)),
-    Endpoint("POST", "/api/events", events.post_event, {202: Accepted}, (404, 413, 415, 422, 503),
-             described=openapi.event_in()),
+    Endpoint("GET", "/api/why/{id:path}", explain.get_why, {200: WhyAnswer}, (*_INPUT, 410, 503)),
+    Endpoint("POST", "/api/events", events.post_event, {202: Accepted},
+             (404, 410, 413, 415, 422, 503), described=openapi.event_in()),
     Endpoint("POST", hooks.PATH, hooks.post_hook, {202: Accepted},
              (401, 404, 413, 422, 429, 503), described=openapi.hook_in()),
     Endpoint("POST", channels.PATH, channels.post_channel, {202: Accepted, 204: None},
@@ -186,7 +187,15 @@ def endpoints() -> tuple[Endpoint, ...]:
     parts = (health, streams, doctor, console, forks, versions, budget, calls, now, people, tokens)
     more = (tools, deliveries, feed, pauses, deletion)
     added = (one for part in (*parts, *more) for one in part.ENDPOINTS)
-    return (*_of_memory(), *added, *_OWN, *on_board.ENDPOINTS)
+    return tuple(map(_closed, (*_of_memory(), *added, *_OWN, *on_board.ENDPOINTS)))
+
+
+def _closed(one: Endpoint) -> Endpoint:
+    """Return an endpoint with what it answers about a conversation that is deleted: 410, of all
+    that is asked about one but to delete it."""
+    if not one.path.startswith(_S) or (one.method, one.path) == ("DELETE", _S):
+        return one
+    return msgspec.structs.replace(one, errors=tuple(sorted({*one.errors, 410})))
 
 
 def build(edge: Edge) -> Door:
