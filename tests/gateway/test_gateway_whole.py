@@ -112,7 +112,7 @@ async def test_the_openapi_document_is_whole(gate: Gate) -> None:
         ("POST", "/api/chat"), ("POST", "/api/tickets"), ("GET", "/api/sessions"), ("GET", key),
         ("POST", "/api/attachments"), ("GET", "/api/attachments/{hash}"),
         ("GET", f"{key}/timeline"), ("GET", f"{key}/timers"), ("POST", f"{key}/messages"),
-        ("POST", f"{key}/versions"),
+        ("POST", f"{key}/versions"), ("DELETE", key),
         ("DELETE", f"{key}/timers/{{timer_id}}"), ("POST", f"{key}/stop"), ("GET", "/api/ws"),
         ("GET", "/api/autonomy"), ("PATCH", "/api/autonomy"), ("GET", "/api/bulletin"),
         ("POST", "/api/console/links"), ("GET", "/api/console/browsers"),
@@ -198,7 +198,7 @@ async def test_unknown_paths_and_methods(gate: Gate) -> None:
     for method, path, allowed in [
         ("GET", MESSAGES, {"POST"}),
         ("POST", "/api/pause", {"PUT", "DELETE"}),
-        ("PATCH", f"/api/sessions/{ANN}", {"GET"}),
+        ("PATCH", f"/api/sessions/{ANN}", {"GET", "DELETE"}),
         ("OPTIONS", "/api/chat", {"POST"}),
         ("DELETE", "/openapi.json", {"GET", "HEAD"}),
     ]:

@@ -28,6 +28,8 @@ from vigil.bus.batches import (
 from vigil.bus.bus import Bus
 from vigil.contracts import golden
 from vigil.contracts.costs import COSTS, Account, CostRow, DayOfCosts
+from vigil.erasure import thread_mark
+from vigil.erasure.thread_mark import Deletion
 from vigil.settings import own, tokens
 from vigil.settings.models.raises import PREFIX, Raise, of_person
 from vigil.settings.switches import PAUSED, Paused
@@ -101,6 +103,11 @@ def of_buckets(user: str, text: str, now: datetime) -> Iterator[Kept]:
     yield Kept(f"$KV.CONFIG.{own.PREFIX}{own.hash_of(user)}", msgspec.json.encode(settings))
     raised = Raise(day=str(now.date()), times=1, at=now, by=user)
     yield Kept(f"$KV.CONFIG.{PREFIX}{of_person(user)}", msgspec.json.encode(raised))
+    for whose, by in ((user, user), ("zed", user)):
+        session = SessionKey(whose, "vigil", "gone")
+        gone = Deletion(session=str(session), asked_at=now, by=by, done_at=now)
+        key = thread_mark.key_of(session)
+        yield Kept(f"$KV.CONFIG.{key}", msgspec.json.encode(gone))
     yield Kept(f"$KV.CURSORS.{token_of(user)}.{token_of(text)}", b"7")
     yield Kept(f"$KV.LEASES.{SessionKey(user, 'vigil', 't1').kv_key}", text.encode())
     yield Kept(f"$KV.IDEMPOTENCY.{token_of(user, text)}", b"7")

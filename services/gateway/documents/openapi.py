@@ -161,7 +161,7 @@ _PHRASES: Final = {
     204: "Nothing in it to store",
     400: "Malformed", 401: "No valid token", 403: "Not allowed", 404: "No such thing",
     406: "Accept leaves out what would be answered",
-    409: "Not as things are now",
+    409: "Not as things are now", 410: "A conversation that was deleted, or is being deleted",
     412: "Changed since it was read",
     413: "Too large", 415: "A form that isn't taken", 421: "Unknown Host",
     422: "Input that can't be used", 426: "A WebSocket",

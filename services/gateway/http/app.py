@@ -66,7 +66,7 @@ from .wire import (
 MESSAGES_PATH: Final = Messages.path
 SOCKET_PATH: Final = "/api/ws"
 _INPUT: Final = (404, 422)
-_WRITE: Final = (404, 413, 422, 503)
+_WRITE: Final = (404, 410, 413, 422, 503)
 
 
 _S: Final = "/api/sessions/{key}"
