@@ -23,6 +23,7 @@ from vigil.errors import InvalidInput, Unavailable
 from vigil.observe import trace
 from vigil.observe.metrics import Metrics
 from vigil.runtime import Context
+from vigil.subjects import SessionKey
 from vigil.worker import requeue, turns
 from vigil.worker.backoff import Backoff
 from vigil.worker.effects import InHand, Tasks, WorkLimits
@@ -93,7 +94,7 @@ class Town:
         self.bus = bus
         self.talk = talk
         self.lines = Lines()
-        self.erased: set[str] = set()
+        self.gone: set[SessionKey] = set()
         self.worker: Worker[SendMessage]
 
     def make(self, bus: Bus, limits: WorkLimits = QUICK, **more: Any) -> Worker[SendMessage]:
@@ -102,7 +103,7 @@ class Town:
             new_id=lambda: "id", ready=asyncio.Event(), instance="one",
             metrics=Metrics("delivery"),
         )  # fmt: skip
-        return Worker(context, self.lines, limits, self.erased.__contains__, **more)
+        return Worker(context, self.lines, limits, self.gone.__contains__, **more)
 
     @contextlib.asynccontextmanager
     async def working(self, limits: WorkLimits = QUICK, **more: Any) -> AsyncIterator[None]:
@@ -269,15 +270,15 @@ async def test_a_turn_that_waits_lets_an_older_one_go_first(town: Town) -> None:
     assert town.lines.done == ["older", "newer"]
 
 
-async def test_nothing_is_done_for_who_is_being_erased(town: Town) -> None:
-    """M-9: neither what comes, nor the rest of what was begun."""
+async def test_nothing_is_done_in_what_is_being_deleted(town: Town) -> None:
+    """M-9: of an erased person or a deleted conversation; neither what comes, nor the rest of what was begun."""
     town.lines.gates = {"a": asyncio.Event()}
     town.lines.begun = {"a": asyncio.Event()}
     await town.turn("a", "b")
     await town.turn("c")
     async with town.working():
         await town.lines.begun["a"].wait()
-        town.erased.add(town.talk.key.user)
+        town.gone.add(town.talk.key)
         town.lines.gates["a"].set()
         await town.all_acked()
     assert town.lines.done == ["a"]
