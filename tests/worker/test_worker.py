@@ -271,7 +271,7 @@ async def test_a_turn_that_waits_lets_an_older_one_go_first(town: Town) -> None:
 
 
 async def test_nothing_is_done_in_what_is_being_deleted(town: Town) -> None:
-    """M-9: of an erased person or a deleted conversation; neither what comes, nor the rest of what was begun."""
+    """M-9, X-8: neither what comes, nor the rest of what was begun."""
     town.lines.gates = {"a": asyncio.Event()}
     town.lines.begun = {"a": asyncio.Event()}
     await town.turn("a", "b")
