@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
+from vigil.facts.hooked import read_hooked, session_of_hook, shapes_of_hooked, source_id
+from vigil.facts.shown import NamedSource
 from vigil.minds import has_mind
 from vigil.settings import models
 from vigil.settings.config import Config
@@ -97,8 +99,19 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
         homes=tuple(map(str, homes_of(config, key))) if key.user == TEAM else (),
         teams=config.teams,
         has_mind=has_mind(config, key.agent),
+        fact_sources=_hooks_of(config, key),
         looks=frozenset(whats(agent.looks) if key.kind == CYCLE else ()),
         urls=frozenset(url for site in config.sites.values() for url in site.urls),
+    )
+
+
+def _hooks_of(config: Config, key: SessionKey) -> tuple[NamedSource, ...]:
+    """Return the hooks of an owner and agent that tell facts."""
+    return tuple(
+        NamedSource(f"hook {name}", source_id(name, session), shapes)
+        for name, hook in config.hooks.items()
+        for session in [session_of_hook(hook.user, hook.agent, hook.thread)]
+        if session.scope == key.scope and (shapes := shapes_of_hooked(read_hooked(hook.facts)))
     )
 
 

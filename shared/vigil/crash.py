@@ -35,6 +35,10 @@ POINTS: Final = {
     "gateway.event.received": ("an event of a program was delivered", "comes again after 5 s"),
     "gateway.event.stored": ("it is stored", "recognized by its id"),
     "gateway.event.buried": ("its dead letter is stored", "the same letter again"),
+    "gateway.hook.stored": (
+        "a hook's event is stored, its facts aren't",
+        "taken when it comes again",
+    ),
     "gateway.requeue.before_end": (
         "a dead letter was retried, and is open",
         "the next requeue only ends it",

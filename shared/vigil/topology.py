@@ -231,7 +231,7 @@ ROLES: Final[dict[str, Role]] = {
             "session.*.*.*.in.said.user", "session.*.*.*.in.control", "session.*.*.*.in.external",
             "system.*.*.*.in.control", "system.*.*._mind.in.external", "dead.gateway.*.*.*",
             "dead.ended.*.*.*", *on_board("task", "row", "goal", "preference", "action", "circuit"),
-            *on_board("job", "grant"), ANYBODY.slot(), UPLOADS_ALL, FILES_ALL,
+            *on_board("job", "grant", "facts"), ANYBODY.slot(), UPLOADS_ALL, FILES_ALL,
         ),
         subscribes=("live.*.*.*",),
         follows=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SIGNALS", "DEAD"),

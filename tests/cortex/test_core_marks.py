@@ -433,7 +433,7 @@ def test_a_fact_shows_no_word_that_its_shape_has_not() -> None:
     shown_to = [one for one in told_to(Watched(), told) if not one.is_marked]
     envelopes = "\n".join(str(one.text) for one in shown_to)
     found = [
-        *shown.lines([row], [known], UTC, AT),
+        *shown.lines([row], (), [known], UTC, AT),
         shown.text_of(FACTS, "UTC", AT),
         envelopes,
     ]

@@ -29,7 +29,7 @@ from vigil.contracts.board import (
 from vigil.errors import InvalidInput
 from vigil.facts import shown
 from vigil.facts.shape import choices, named, read_shape, read_shapes, words_of
-from vigil.facts.taken import HUNDREDTHS, cost, taken
+from vigil.facts.taken import HUNDREDTHS, cost, cost_if_there, taken
 from vigil.facts.value import fit, fits
 
 NOW: Final = datetime(2026, 11, 20, 8, 30, 12, tzinfo=UTC)
@@ -157,9 +157,10 @@ def test_what_it_costs_is_the_length_of_a_code(shape: FactShape, data: st.DataOb
     before = (
         None if was is None else KnownFact(name="ci", shape=shape, value=was, since=NOW, at=NOW)
     )
-    lengths = [cost(before, shape, value) / HUNDREDTHS for value in all_of(shape)]
-    assert sum(2**-each for each in lengths) <= 1
-    assert len(lengths) == choices(shape) + 1
+    for price in (cost, cost_if_there):
+        lengths = [price(before, shape, value) / HUNDREDTHS for value in all_of(shape)]
+        assert sum(2**-each for each in lengths) <= 1
+        assert len(lengths) == choices(shape) + 1
 
 
 @up_to(200)
@@ -307,8 +308,8 @@ def test_lines_are_few_and_always_in_the_same_order() -> None:
     """L-23: whichever row told last, what stands before a change stays the same."""
     rows = [row_of(number) for number in range(15)]
     known = [told_by(one, NOW, ci="failing", open=3) for one in rows]
-    found = shown.lines(rows, known, UTC, hour(2))
-    assert found == shown.lines(rows[::-1], known[::-1], UTC, hour(2))
+    found = shown.lines(rows, (), known, UTC, hour(2))
+    assert found == shown.lines(rows[::-1], (), known[::-1], UTC, hour(2))
     assert len(found) == shown.LINES_MAX + 1
     assert found[:2] == (
         "ci: failing since 08:30 (cron row 00, 2 h ago)",
@@ -326,5 +327,5 @@ def test_what_no_row_names_any_more_or_nobody_told_for_long_is_not_shown() -> No
     ]
     told_at = [NOW, NOW, hour(-24 * 8), NOW]
     known = [told_by(one, at, ci="failing") for one, at in zip(rows, told_at, strict=True)]
-    (line,) = shown.lines(rows, known, UTC, NOW)
+    (line,) = shown.lines(rows, (), known, UTC, NOW)
     assert line == "ci: failing since 08:30 (cron row 04, just now)"

@@ -12,6 +12,7 @@ import msgspec
 
 from vigil.contracts import SOCKET, Approval, Start, Tool
 from vigil.contracts.board import BoardPreference
+from vigil.facts.shown import NamedSource
 from vigil.goals.lifecycle import ReadGoal
 from vigil.grants.rule import Standing
 from vigil.settings.hours import NEVER, UNENDING
@@ -118,6 +119,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Whether whom the book has may be sent what others worded (FLOW F-6, 4)."""
     letters_open_s: int = 1800
     """How long after an exchange what the person says next goes on from it, with its letters."""
+    fact_sources: tuple[NamedSource, ...] = ()
+    """Hooks of the person and agent that tell facts."""
     looks: frozenset[str] = frozenset()
     """What the configuration has a cycle keep up with; in other sessions there is none."""
 

@@ -149,7 +149,7 @@ class SessionDesk:
         """Return what rows of the timetable told in a closed form, a line each."""
         whose, zone = self._key.scope, zone_named(self._person().timezone)
         rows, known = await self._board.all(ROWS, whose), await self._board.all(FACTS, whose)
-        return lines(rows, known, zone, self._clock.now())
+        return lines(rows, self._policy.fact_sources, known, zone, self._clock.now())
 
     async def _letters(self, loop: Loop) -> tuple[OpenedLetter, ...]:
         """Return the letters that are open: those that the loop opened, and those that the person

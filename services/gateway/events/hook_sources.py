@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from vigil.errors import ConfigError, InvalidInput
+from vigil.facts.hooked import HookedFact, read_hooked
 from vigil.minds import has_mind, mind_of
 from vigil.settings import secrets
 from vigil.settings.config import Config, Settings
@@ -30,6 +31,8 @@ class HookSource(msgspec.Struct, frozen=True, kw_only=True):
     secrets: tuple[Secret, ...]
     is_trusted: bool = False
     """Whether what it tells is no outside content: the configuration says so, never the sender."""
+    facts: dict[str, HookedFact] = {}
+    """What its events tell in a closed form."""
 
     def __repr__(self) -> str:
         count = len(self.secrets)
@@ -51,10 +54,16 @@ def _source(name: str, hook: Hook, settings: Settings) -> HookSource:
         found = _secrets(hook, settings.home)
         for secret in found:
             signatures.check_secret(hook.scheme, secret)
+        facts = read_hooked(hook.facts)
     except (ConfigError, InvalidInput) as error:
         raise ConfigError(f"[hooks.{name}]: {error}") from error
     return HookSource(
-        name=name, scheme=hook.scheme, session=session, secrets=found, is_trusted=hook.is_trusted
+        name=name,
+        scheme=hook.scheme,
+        session=session,
+        secrets=found,
+        is_trusted=hook.is_trusted,
+        facts=facts,
     )
 
 

@@ -25,6 +25,7 @@ from . import endpoint as events
 from . import signatures
 from .cloud_events import EventLimits, OutsideEvent, of_text
 from .entrance import let_in, note_failure, single
+from .hook_facts import take_facts
 from .signatures import Signed
 
 log = structlog.get_logger("vigil.gateway")
@@ -57,6 +58,7 @@ async def post_hook(request: Request, edge: Shared, name: str) -> Response:
         is_trusted=hook.is_trusted,
         parent=parent_of(scope),
     )
+    await take_facts(edge, hook, accepted, data)
     return Json(accepted, 202)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta, tzinfo
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..contracts import TimetableRow
 from ..contracts.board import (
@@ -37,8 +37,13 @@ def shapes_of(row: TimetableRow) -> Mapping[str, FactShape]:
 
 def of_row(row: TimetableRow, source: SourceFacts | None) -> tuple[KnownFact, ...]:
     """Return what is known by a row of the facts that it names now, in its order."""
+    return named_of(shapes_of(row), source)
+
+
+def named_of(shapes: Mapping[str, FactShape], source: SourceFacts | None) -> tuple[KnownFact, ...]:
+    """Return what is known of facts that are named so now, in their order."""
     known = {} if source is None else {one.name: one for one in source.facts}
-    named = ((known.get(name), shape) for name, shape in shapes_of(row).items())
+    named = ((known.get(name), shape) for name, shape in shapes.items())
     return tuple(one for one, shape in named if one is not None and one.shape == shape)
 
 
@@ -119,16 +124,35 @@ def called(row: TimetableRow) -> str:
     return f"{kind} {row.id[:8] if row.owner == TEAM else row.name}"
 
 
+class NamedSource(NamedTuple):
+    """What tells facts, and which it names now."""
+
+    called: str
+    """As people call it: `cron briefing`."""
+    id: str
+    shapes: Mapping[str, FactShape]
+
+
 def lines(
-    rows: Iterable[TimetableRow], sources: Iterable[SourceFacts], zone: tzinfo, now: datetime
+    rows: Iterable[TimetableRow],
+    others: Iterable[NamedSource],
+    sources: Iterable[SourceFacts],
+    zone: tzinfo,
+    now: datetime,
 ) -> tuple[str, ...]:
-    """Return what is known by all rows of an owner, always in the same order."""
-    by_row = {one.id: one for one in sources}
+    """Return what is known by all sources of an owner, always in the same order.
+
+    Args:
+        rows: of the timetable.
+        others: what else tells facts.
+        sources: what is known by them.
+    """
+    there = [NamedSource(called(one), one.id, shapes_of(one)) for one in rows if not one.is_removed]
+    known = {one.id: one for one in sources}
     found = [
-        f"{said} ({called(row)}, {age(fact.at, now)}{', left out since' * fact.is_left_out})"
-        for row in sorted(rows, key=lambda one: (one.name, one.id))
-        if not row.is_removed
-        for fact in of_row(row, by_row.get(row.id))
+        f"{said} ({source.called}, {age(fact.at, now)}{', left out since' * fact.is_left_out})"
+        for source in sorted((*there, *others), key=lambda one: one[:2])
+        for fact in named_of(source.shapes, known.get(source.id))
         if now - fact.at <= SHOWN_FOR and (said := told(fact, zone, now))
     ]
     left = len(found) - LINES_MAX

@@ -28,6 +28,8 @@ SAME: Final = ceil(HUNDREDTHS * log2(16 / 15))
 OTHER_BITS: Final = 4
 """Of one that isn't, beside those of its shape."""
 NOT_TOLD: Final = "it wasn't told"
+RARE_BITS: Final = 5
+"""Of a fact that an event has at all, of a source whose events have it now and then."""
 FULL: Final = (
     "its source told as much as it may a day ({bits} bits); it's taken again from 00:00 UTC"
 )
@@ -79,6 +81,19 @@ def cost(before: KnownFact | None, shape: FactShape, value: str | None) -> int:
     return SAME if was == value else ceil(HUNDREDTHS * (OTHER_BITS + log2(choices(shape))))
 
 
+def cost_if_there(before: KnownFact | None, shape: FactShape, value: str | None) -> int:
+    """Return how much a fact tells of a source whose events have some of its facts, and others not:
+    one that isn't there tells next to nothing.
+
+    Args:
+        before, value: as of `cost`.
+    """
+    if value is None:
+        return SAME
+    is_same = before is not None and before.shape == shape and before.value == value
+    return ceil(HUNDREDTHS * (RARE_BITS + (0 if is_same else log2(choices(shape)))))
+
+
 def taken(
     source: SourceFacts,
     shapes: Mapping[str, FactShape],
@@ -88,24 +103,28 @@ def taken(
     bits_max: int,
     cause: str,
     session: str = "",
+    is_event: bool = False,
 ) -> SourceFacts:
     """Return a source with what it tells now; the same cause changes nothing twice.
 
     Args:
         shapes: that it has now, in their order; what it told of others is dropped.
         bits_max: that it may tell a UTC day.
+        is_event: whether it tells by an event, which may have any of them: what it hasn't stays.
     """
     if source.newest is not None and source.newest.cause == cause:
         return source
     told, day = read(shapes, given, now), now.astimezone(UTC).date().isoformat()
     known = {one.name: one for one in source.facts if shapes.get(one.name) == one.shape}
     spent, was_full = (source.spent, source.is_full) if source.day == day else (0, False)
-    needed = sum(cost(known.get(one), shape, told.values.get(one)) for one, shape in shapes.items())
+    price = cost_if_there if is_event else cost
+    needed = sum(price(known.get(one), shapes[one], told.values.get(one)) for one in shapes)
     is_full = was_full or spent + needed > bits_max * HUNDREDTHS
     if is_full:
         told = FittedFacts({}, dict.fromkeys(shapes, FULL.format(bits=bits_max)))
+    stays = frozenset(shapes if is_full else told.left_out if is_event else ())
     after = {
-        name: known.get(name) if is_full else _after(known.get(name), name, shape, told, now)
+        name: known.get(name) if name in stays else _after(known.get(name), name, shape, told, now)
         for name, shape in shapes.items()
     }
     changed = tuple(name for name in told.values if _is_new(known.get(name), after[name]))

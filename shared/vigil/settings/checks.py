@@ -6,10 +6,21 @@ from collections.abc import Mapping
 from typing import Final
 
 from ..errors import ConfigError, InvalidInput
+from ..facts.hooked import read_hooked
+from ..subjects import SessionKey
 from ..teams import check_user
 from ..timetable.named_looks import check_looks
 from ..timetable.watched import check_watched, watched_of
-from .sections import Agent, McpServer, WatchSection
+from .sections import Agent, Hook, McpServer, WatchSection
+
+
+def check_hook(name: str, hook: Hook) -> None:
+    """Check whom a hook tells, and which facts. Raises: ConfigError, InvalidInput."""
+    SessionKey.of(hook.user, hook.agent, hook.thread or "main")
+    try:
+        read_hooked(hook.facts)
+    except InvalidInput as error:
+        raise ConfigError(f"[hooks.{name}]: {error}") from error
 
 
 def check_agent(section: str, agent: Agent) -> None:

@@ -20,11 +20,11 @@ import platformdirs
 from ..channels import kinds
 from ..channels.contract import Channel
 from ..errors import ConfigError, InvalidInput, VigilError
-from ..subjects import SessionKey, check_part
+from ..subjects import check_part
 from ..teams import TEAM, Teams
 from ..topology import DAY_S
 from . import models, secrets, sites
-from .checks import check_agent, check_mcp, check_watch
+from .checks import check_agent, check_hook, check_mcp, check_watch
 from .cortex import Approvals, BulletinSection, Cortex, Jobs, Tasks
 from .grants import GrantSection
 from .grants import mistakes as grant_mistakes
@@ -344,8 +344,8 @@ def _check(raw: dict[str, Any]) -> list[str]:
         check_agent("agent", config.agent)
         for name, agent in config.agents.items():
             check_agent(f"agents.{name}", agent)
-        for hook in config.hooks.values():
-            SessionKey.of(hook.user, hook.agent, hook.thread or "main")
+        for name, hook in config.hooks.items():
+            check_hook(name, hook)
         for name, server in config.mcp.items():
             check_mcp(name, server)
         for name, row in config.models.items():

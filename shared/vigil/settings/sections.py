@@ -357,6 +357,8 @@ class Hook(Section, frozen=True, kw_only=True):
     """Instead: one secret a line; relative to the home."""
     is_trusted: bool = False
     """Its events count as trusted."""
+    facts: dict[str, str] = {}
+    """What its events tell in a closed form, without a model: name = "SHAPE at /JSON/POINTER"."""
 
 
 class Retention(Section, frozen=True, kw_only=True):

@@ -89,7 +89,7 @@ class FactFill(Record, frozen=True, kw_only=True):
 
 
 class SourceFacts(Record, frozen=True, kw_only=True, tag_field="kind", tag="facts"):
-    """All facts of one source: a row of the timetable, by its id."""
+    """All facts of one source: a row of the timetable, by its id, or a hook."""
 
     id: str
     owner: str
@@ -104,3 +104,5 @@ class SourceFacts(Record, frozen=True, kw_only=True, tag_field="kind", tag="fact
     """Whether it told so much that day that no more is taken until the next."""
     newest: FactFill | None = None
     """The newest."""
+    seq: int = 0
+    """Of a hook: the place of the newest event that it told; what is of before changes nothing."""

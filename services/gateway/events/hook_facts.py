@@ -1,0 +1,63 @@
+"""Facts that an event of a hook tells, without a model (FLOW F-9).
+
+The event is stored first, and an event is the same however often it's sent: its place in the log
+says whether it was taken, or a newer one was, so a repeat after a crash changes nothing twice.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from vigil import crash
+from vigil.board.kept import FACTS, KeptBoard
+from vigil.contracts import Change
+from vigil.contracts.board import SourceFacts
+from vigil.errors import Unavailable, WrongLastSequence
+from vigil.facts.hooked import shapes_of_hooked, source_id, told_by
+from vigil.facts.taken import taken
+
+from ..edge import Edge
+from ..http.wire import Accepted
+from .hook_sources import HookSource
+
+TRIES_MAX: Final = 20
+WHY: Final = "an event of its hook came in"
+
+
+async def take_facts(edge: Edge, hook: HookSource, accepted: Accepted, data: bytes) -> None:
+    """Take what an event tells of its hook's facts, if it has any; may be repeated.
+
+    Raises:
+        Unavailable: try again later.
+    """
+    given = told_by(hook.facts, data.decode("utf-8", "replace")) if hook.facts else {}
+    if not given:
+        return
+    crash.point("gateway.hook.stored")
+    board, whose = KeptBoard(edge.bus, FACTS), hook.session.scope
+    id_, now = source_id(hook.name, hook.session), edge.clock.now()
+    for _ in range(TRIES_MAX):
+        found = await board.find([whose], id_)
+        source = SourceFacts(id=id_, owner=whose.owner, agent=whose.agent)
+        before = source if found is None else found.entity
+        if accepted.seq <= before.seq:
+            return
+        after = taken(
+            before,
+            shapes_of_hooked(hook.facts),
+            given,
+            now,
+            bits_max=edge.context.settings.config.cortex.fact_bits_per_day,
+            cause=accepted.event_id,
+            is_event=True,
+        )
+        number = 0 if found is None else found.number
+        change = Change(by=f"hook:{hook.name}", why=WHY, cause=accepted.event_id)
+        try:
+            await board.replace(number, replace(after, seq=accepted.seq), change, now)
+        except WrongLastSequence:
+            continue
+        return
+    raise Unavailable(f"{hook.name}: others write its facts all the time")
