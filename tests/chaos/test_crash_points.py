@@ -103,6 +103,7 @@ def test_every_point_is_covered() -> None:
     covered += [point for point in test_gateway_attachments.POINTS if point not in covered]
     covered.append("scheduler.slot.missed")  # tests/scheduler/test_absences.py
     covered.append("gateway.job.stored")  # tests/gateway/test_gateway_jobs.py
+    covered.append("gateway.hook.stored")  # tests/gateway/test_gateway_hooks.py
     # tests/gateway/test_gateway_repeats.py
     covered += [f"gateway.key.{step}" for step in ("reserved", "looked", "noted")]
     # Those of `vigil erase` end a command, not a service: tests/keeping/test_erase.py. Those of

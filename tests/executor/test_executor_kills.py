@@ -28,7 +28,7 @@ from tests.support.memories import Session, until
 from tests.support.stack import Stack
 from vigil import crash, topology
 from vigil.board.grants import standing
-from vigil.board.kept import Revision
+from vigil.board.kept import FACTS, KeptBoard, Revision
 from vigil.bus.bus import Bus
 from vigil.contracts import (
     BoardChange,
@@ -56,12 +56,14 @@ from vigil.contracts import (
 )
 from vigil.contracts.effects import RaiseBudget, RaiseBudgetPayload
 from vigil.errors import Unavailable
+from vigil.facts.shape import read_shapes
 from vigil.settings.models.raises import of_person
 from vigil.settings.switches import find_raise
 from vigil.subjects import Scope, SessionKey, token_of
 from vigil.timetable.log import SlotLog
 
 DAY = "2026-11-20"
+FACTS_OF = read_shapes({"n": "count"})
 POINTS = tuple(point for point in crash.POINTS if point.startswith("executor."))
 
 
@@ -218,9 +220,16 @@ class Player:
         entry = SlotEntry(row=row, due_at=now, state="running", at=now, session=str(self.key))
         log, whose = SlotLog(self.session.bus), self.key.scope
         await log.append(whose, await log.last(whose, row), entry)
-        slot = SlotRun(row=row, name="r", due_at=now, target=str(self.told), timeout_s=120)
+        slot = SlotRun(
+            row=row, name="r", due_at=now, target=str(self.told), timeout_s=120, facts=FACTS_OF
+        )
         payload = TellParentPayload(
-            parent="", slot=slot, call_id="", state="done", content=str(number)
+            parent="",
+            slot=slot,
+            call_id="",
+            state="done",
+            content=str(number),
+            facts={"n": str(number % 100)},
         )
         made: TellParent = effect_of(TellParent, payload, number + 80_000, self.key)
         return made
@@ -259,6 +268,11 @@ class Player:
             assert slot is not None
             entries = [one async for one in SlotLog(bus).newest(self.key.scope, slot.row)]
             assert [one.state for one in entries] == ["ran", "running"]
+            known = await KeptBoard(bus, FACTS).find([self.key.scope], slot.row)
+            assert known is not None
+            assert len(await KeptBoard(bus, FACTS).history(known)) == 1
+            assert [one.value for one in known.entity.facts] == [turn.run.payload.facts["n"]]
+            assert entries[0].facts == known.entity.newest
             (start,) = await events(bus, self.key.of_kind("worker", turn.spawned.id))
             assert start.payload.start.call_id == turn.spawned.id
         told = [event.payload.call_id for event in await events(bus, self.parent)]

@@ -143,9 +143,10 @@ def limited(policy: Policy, start: Start | None) -> Policy:
     if start.slot is not None:
         more: tuple[str, ...] = (NEXT_LOOK,) if start.slot.choice is not None else ()
         more += (REPORT_FACTS,) if start.slot.facts else ()
-        tools = (*policy.profile.tools, *more)
-        profile = msgspec.structs.replace(policy.profile, tools=tools)
-        policy = msgspec.structs.replace(policy, profile=profile)
+        if more:
+            tools = (*policy.profile.tools, *more)
+            profile = msgspec.structs.replace(policy.profile, tools=tools)
+            policy = msgspec.structs.replace(policy, profile=profile)
     if start.limits is None:
         return policy
     limits = start.limits
