@@ -53,6 +53,7 @@ MADE: Final = frozenset(
         "channels",
         "coalesce_ms",
         "double_text",
+        "fact_sources",
         "fallback",
         "has_mind",
         "home_thread",

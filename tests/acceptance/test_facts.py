@@ -237,3 +237,31 @@ async def test_a_change_is_an_input_without_a_model(world: World) -> None:
     assert await until(changes) == ["ci: passing", "ci: failing"]
     cycle = await news.read(world.admin, Scope("vigil", "bob"), 0)
     assert [name for name, _ in cycle.counts if name.startswith("fact: ci: failing")]
+
+
+async def test_a_run_that_forgets_its_facts_is_asked_for_them_by_a_form(world: World) -> None:
+    """F-9: small models forget a tool, and fill in a form; what it said is told as it was."""
+    eve = await world.person("eve:vigil:main", has_socket=False)
+    row, page = await watcher(world, eve)
+    others = world.agent.behave
+    asked: list[ModelRequest] = []
+
+    def forget(request: ModelRequest) -> Any:
+        if request.purpose == "facts":
+            asked.append(request)
+            said = ["It fails, I think.", f'{{"ci": "failing", "open_issues": "{ORDER}"}}']
+            return say(said[len(asked) - 1])
+        is_run = any(one.name == "report_facts" for one in request.tools)
+        return say("It is red.") if is_run else others(request)
+
+    world.agent.behave = forget
+    page.write_text(PAGE)
+    move(world, HOUR_S)
+    (slot,) = await ended(eve.http, row, "ran")
+    world.agent.behave = others
+    assert slot["facts"] == {"ci": "failing"}
+    assert sorted(slot["facts_left_out"]) == ["failing_since", "open_issues"]
+    assert [one.schema is not None for one in asked] == [True, True]
+    assert "- open_issues: count[0..999 issues]" in "\n".join(asked[0].system)
+    await world.at_rest()
+    assert [one.text for one in world.talk(eve.key).said] == ["It is red."]

@@ -239,6 +239,7 @@ def test_every_kind_has_a_rule_and_every_rule_a_kind() -> None:
         *("cron.", "autonomy."),  # test_signals_slots
         "bulletin.",
         "circuit.",  # test_circuits
+        "fact.",
         "mind.",  # test_core_mind
     )  # test_signals_hands
     assert made == {kind for kind in KINDS if not kind.startswith(elsewhere)}

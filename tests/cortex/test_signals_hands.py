@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from services.cortex.signals.patterns import SignalWindow
-from tests.support import goal_records
+from tests.support import goal_records, timetable_records
 from vigil.contracts import (
     Approval,
     ApprovalState,
@@ -267,6 +267,21 @@ def test_what_is_learned_and_done_is_told_without_its_words() -> None:
     assert "ask first" not in str(done)
     with pytest.raises(InvalidInput):
         of_kept(action)
+
+
+def test_a_fact_is_told_of_by_its_value_and_only_if_that_is_news() -> None:
+    """F-10: never by a word that its shape hasn't."""
+    newest = timetable_records.KNOWN.newest
+    assert newest is not None
+    known = replace(timetable_records.KNOWN, newest=replace(newest, news=("ci",)))
+    (changed,) = of_kept(known)
+    assert (changed.kind, changed.subject) == ("fact.changed", known.id)
+    assert changed.text.startswith("ci: failing since ")
+    assert changed.text.endswith(", was passing")
+    assert changed.data == {"name": "ci", "value": "failing", "was": "passing"}
+    assert of_kept(timetable_records.KNOWN) == []
+    hostile = replace(known, facts=(replace(known.facts[0], value="CANARY"),))
+    assert of_kept(hostile) == []
 
 
 def test_an_entry_on_anothers_subject_gives_nothing() -> None:

@@ -167,7 +167,12 @@ def _say_last(draft: Draft, text: str) -> None:
     """Say `text`, if there is any, and end the loop; a profile may go on instead."""
     if draft.profile.wrap_up is not None:
         draft.profile.wrap_up(draft, text)
-        return
+    else:
+        say_last(draft, text)
+
+
+def say_last(draft: Draft, text: str) -> None:
+    """Say `text`, if there is any, and end the loop."""
     loop = draft.loop
     if not text:
         draft.note("silent", "there was nothing to say")
@@ -323,4 +328,4 @@ def answered(draft: Draft, *, is_fallback: bool) -> None:
         draft.note("model_back", "the fallback is not asked any more")
 
 
-__all__ = ["answered", "conclude", "fail"]
+__all__ = ["answered", "conclude", "fail", "say_last"]

@@ -6,15 +6,14 @@ the run had read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from vigil.contracts import State
 from vigil.contracts.arguments import Arguments
-from vigil.contracts.board import FactShape
 from vigil.facts.taken import read
 from vigil.facts.value import schema_of
 
+from ..core.cycles.run_facts import note, shapes_of
 from ..core.draft import Draft
 from ..core.tools.declaration import OwnCall, Result, tool
 
@@ -32,12 +31,6 @@ class ReportFacts(Arguments, frozen=True, kw_only=True):
 
 def _obstacle(given: ReportFacts, call: OwnCall, draft: Draft) -> str | None:
     return None if shapes_of(draft.state) else NOT_YOURS
-
-
-def shapes_of(state: State) -> Mapping[str, FactShape]:
-    """Return the facts that a session is to tell, by name."""
-    start = state.start
-    return {} if start is None or start.slot is None else start.slot.facts
 
 
 def offered(state: State) -> dict[str, Any]:
@@ -62,10 +55,9 @@ def report_facts(given: ReportFacts, call: OwnCall, draft: Draft) -> Result:
     shapes = shapes_of(draft.state)
     named = {name: shape for name, shape in shapes.items() if name in given.facts}
     told = read(named, given.facts, draft.moment.now)
-    draft.update_loop(facts={**draft.loop.facts, **told.values})
+    note(draft, told)
     left = [f"{name} {reason}" for name, reason in told.left_out.items()]
     unknown = len(given.facts.keys() - shapes.keys())
     left += [NAMED_BY_NONE.format(count=unknown)] if unknown else []
     noted = ", ".join(f"{name} = {value}" for name, value in told.values.items()) or "nothing"
-    draft.note("facts_told", noted)
     return f"Noted: {noted}." + (f" Left out: {'; '.join(left)}." if left else ""), not told.values

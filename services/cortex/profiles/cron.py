@@ -6,6 +6,7 @@ Nobody watches it: what needs leave is asked at home, and it goes on without (AD
 from __future__ import annotations
 
 from ..core import conclusion
+from ..core.cycles import run_facts
 from ..core.profile import MCP, MEMORY, Profile, converse
 from ..core.work import runs
 
@@ -15,6 +16,7 @@ PROFILE = Profile(
     begins={"start": runs.begin},
     question=converse,
     conclude=conclusion.conclude,
+    wrap_up=run_facts.wrap_up,
     tools=(MEMORY, MCP, "spawn_worker", "research", "branch"),
     bulletin="whole",
     calls_max=30,

@@ -102,6 +102,7 @@ ROLES: Final[dict[str, Callable[[ModelRequest], Reply]]] = {
     "save": _save,
     "compact": _compact,
     "report": _report,
+    "facts": lambda _: ("{}", []),
     "mind": _look,
     "bulletin": _bulletin,
     "rewriting": _rewriting,
