@@ -31,7 +31,7 @@ from vigil.subjects import Scope
 
 WINDOW = 20_000
 """Tokens: room for some twenty messages of a kilobyte or three."""
-DUE = ("cron.", "autonomy.", "bulletin.")
+DUE = ("cron.", "autonomy.", "bulletin.", "fact.")
 UNLUCKY = ("gil", "guy", "gus")
 NOBODY = "nobody"
 """Whose sessions make the scheduler look at a clock that the test moved."""
@@ -402,18 +402,20 @@ async def _compaction(world: World) -> None:
 
 
 async def _timetable(world: World) -> None:
-    """A job that runs, one that fails, one that is missed, and a cycle that finds nothing new."""
+    """A job that runs and tells a fact, one that fails, one that is missed, and a cycle that finds
+    nothing new."""
     assert isinstance(world.clock, StoppedClock)
     fay, behave = await world.person("fay:vigil:t1", has_socket=False), world.agent.behave
 
     def fail(request: ModelRequest) -> ModelAnswer | Awaitable[ModelAnswer]:
         if "levitate" in world.agent.text_of(request):
             raise ModelError("401", is_retryable=False)
-        return behave(request)
+        return say('{"up": "yes"}') if request.purpose == "facts" else behave(request)
 
     world.agent.behave = fail
     for name in ("look", "levitate"):
         body = {"name": name, "prompt": name, "interval_s": 3600, "runs_once": True}
+        body |= {"facts": {"up": "yes_no"}}
         assert (await fay.http.post("/api/cron", json=body)).status_code == 201
     await _ended(world, fay, "cron.failed")
     await _ended(world, fay, "cron.completed")

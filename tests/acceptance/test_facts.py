@@ -234,9 +234,9 @@ async def test_a_change_is_an_input_without_a_model(world: World) -> None:
         said = [one.text.partition(" since")[0] for one in found if one.kind == "fact.changed"]
         return said if len(said) > 1 else []
 
-    assert await until(changes) == ["ci: passing", "ci: failing"]
+    assert await until(changes) == ["Fact ci: passing", "Fact ci: failing"]
     cycle = await news.read(world.admin, Scope("vigil", "bob"), 0)
-    assert [name for name, _ in cycle.counts if name.startswith("fact: ci: failing")]
+    assert [name for name, _ in cycle.counts if name.startswith("Fact ci: failing")]
 
 
 async def test_a_run_that_forgets_its_facts_is_asked_for_them_by_a_form(world: World) -> None:

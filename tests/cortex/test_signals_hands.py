@@ -276,7 +276,7 @@ def test_a_fact_is_told_of_by_its_value_and_only_if_that_is_news() -> None:
     known = replace(timetable_records.KNOWN, newest=replace(newest, news=("ci",)))
     (changed,) = of_kept(known)
     assert (changed.kind, changed.subject) == ("fact.changed", known.id)
-    assert changed.text.startswith("ci: failing since ")
+    assert changed.text.startswith("Fact ci: failing since ")
     assert changed.text.endswith(", was passing")
     assert changed.data == {"name": "ci", "value": "failing", "was": "passing"}
     assert of_kept(timetable_records.KNOWN) == []

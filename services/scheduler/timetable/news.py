@@ -92,6 +92,6 @@ def name_of(message: Message) -> str:
     if source == sources.OWN:
         return ""
     if signal.kind == FACT:
-        return f"fact: {signal.text}"  # values out of closed sets, and a name that the person gave
+        return signal.text  # values out of closed sets, and a name that the person gave
     named = sources.told(source)
     return f"{signal.kind} ({named})" if named else signal.kind

@@ -238,7 +238,7 @@ def noticed(signals: Signals, entry: BoardEntry) -> None:
             signals.add(
                 "fact.changed",
                 entry.at,
-                text,
+                f"Fact {text}",
                 caused_by=_cause(entry),
                 subject=source.id,
                 name=fact.name,
