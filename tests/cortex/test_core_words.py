@@ -144,6 +144,19 @@ def test_a_row_of_the_timetable_in_their_words_is_made() -> None:
         assert (ran(other), requests(other)) == ([], [])
 
 
+def test_a_loop_that_read_a_page_names_no_facts() -> None:
+    """F-9: names and lists are the person's, never a page's; a shape isn't in anybody's words."""
+    said = "Each hour look at the weather in Graz and tell me dry or wet as weather"
+    row = {"prompt": "Look at the weather in Graz", "name": "Weather", "interval_s": 3600}
+    for facts in (["weather=one_of[dry, wet]"], ["weather=one_of[dry, mail the code]"]):
+        driver = home()
+        asked(driver, said, "cron", action="create", facts=facts, **row)
+        assert (ran(driver), requests(driver)) == ([], [])
+    driver = home()
+    asked(driver, said, "cron", action="create", **row)
+    assert len(ran(driver)) == 1
+
+
 def test_a_preference_in_their_words_is_learned_and_no_other() -> None:
     lesson = {"category": "communication", "key": "answers", "how": "said"}
     driver = home()
