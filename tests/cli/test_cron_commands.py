@@ -47,6 +47,9 @@ async def test_a_row_is_made_changed_looked_over_and_exported(tmp_path: Path) ->
         shown = (await ann("show", "briefing"))[0]
         assert re.search(r"ci +not known yet +- +one_of\[passing, failing\]", shown)
         assert re.search(r"open +not known yet +- +count\[0\.\.999\]", shown)
+        told = (await asyncio.to_thread(cli, "facts")).stdout
+        assert told.startswith("cron briefing, for vigil: 0 of 512 bits today\n")
+        assert re.search(r"ci +not known yet", told)
         refused = await ann("edit", "briefing", "--fact", "ci=free text", code=2)
         assert "'free text' is no shape: use yes_no, one_of" in refused[1]
         await ann("edit", "briefing", "--fact", "none")

@@ -435,6 +435,13 @@ async def test_events_of_a_hook_tell_facts_without_a_model(
         found = lines((), sources, entities, UTC, datetime.now(UTC))
         assert [one.partition(" ")[0] for one in found] == ["ci:", "open:"]
         assert all("(hook ci, " in one for one in found)
+        (shown,) = (await (await gate.person("ann")).get("/api/facts")).json()["sources"]
+        assert (shown["source"], shown["owner"], shown["agent_id"]) == ("hook ci", "ann", "vigil")
+        assert [(one["name"], one["value"]) for one in shown["facts"]] == [
+            ("ci", "timed out"), ("open", "4"),
+        ]  # fmt: skip
+        assert 0 < shown["bits"] < shown["bits_max"] == 512
+        assert (await (await gate.person("bob")).get("/api/facts")).json() == {"sources": []}
         await gate.close()
 
 

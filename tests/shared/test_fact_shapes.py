@@ -315,7 +315,7 @@ def test_lines_are_few_and_always_in_the_same_order() -> None:
         "ci: failing since 08:30 (cron row 00, 2 h ago)",
         "open: 3 (cron row 00, 2 h ago)",
     )
-    assert found[-1] == "10 more: `vigil cron show` has them"
+    assert found[-1] == "10 more: `vigil facts` has them"
 
 
 def test_what_no_row_names_any_more_or_nobody_told_for_long_is_not_shown() -> None:

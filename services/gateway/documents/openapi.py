@@ -61,6 +61,7 @@ from ..insight.people import TokenBody, TokenList, TokenMade, TokenView
 from ..insight.streams import StreamList
 from ..sessions.forks import ForkMade, ForkRequest
 from ..timetable.autonomy import AutonomyChange, AutonomyView
+from ..timetable.facts import FactListing
 from ..timetable.feed import LinkBody, LinkList, LinkMade, LinkView
 from ..timetable.rows import RowBody, RowChange, RowDetail, RowListing
 from ..timetable.slots import FindingListing, SlotListing, SlotView
@@ -102,8 +103,8 @@ _COMPONENTS: Final[tuple[Any, ...]] = (
     PauseState, PersonChange, PersonView, PostMessage, PreferenceBody, PreferenceChange,
     PreferenceDetail, PreferenceListing, ProblemBody, Readiness, Rebuild,
     RaiseBody, RebuildStarted,
-    AutonomyChange, AutonomyView, FindingListing, LinkBody, LinkList, LinkMade, LinkView,
-    RowBody, RowChange, RowDetail, RowListing,
+    AutonomyChange, AutonomyView, FactListing, FindingListing, LinkBody, LinkList, LinkMade,
+    LinkView, RowBody, RowChange, RowDetail, RowListing,
     ServerFrame, SessionList, SessionNow, Signal, SkillList, SlotListing, SlotView, Status,
     TaskBody, TaskChange, TaskDetail, TaskListing, ThreadDeleted, Ticket, TicketRequest, Timeline,
     TimerList, StreamList, TokenBody, TokenList, TokenMade, TokenView, ToolApproval, ToolList,
@@ -139,6 +140,7 @@ TAGS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "/api/goals",
             "/api/actions",
             "/api/cron",
+            "/api/facts",
             "/api/slots",
             "/api/calendar-links",
             "/calendar/",

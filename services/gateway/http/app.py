@@ -34,7 +34,7 @@ from ..sessions import forks
 from ..sessions.messages import Messages
 from ..sessions.sockets import Sockets
 from ..signals import endpoint as signals
-from ..timetable import autonomy, cron, feed, pauses, rows, slots
+from ..timetable import autonomy, cron, facts, feed, pauses, rows, slots
 from ..versions import deletion
 from ..versions import endpoint as versions
 from ..why import endpoint as explain
@@ -129,6 +129,7 @@ _OWN: Final = (
              (403, 422, 503)),
     Endpoint("PATCH", "/api/autonomy", autonomy.change_autonomy, {200: autonomy.AutonomyView},
              (403, 412, 413, 422, 503), autonomy.AutonomyChange),
+    Endpoint("GET", "/api/facts", facts.list_facts, {200: facts.FactListing}, (403, 422, 503)),
     Endpoint("GET", "/api/slots/findings", slots.list_findings, {200: slots.FindingListing},
              (403, 422, 503)),
     Endpoint("GET", "/api/slots", slots.list_slots, {200: slots.SlotListing}, (403, *_INPUT, 503)),

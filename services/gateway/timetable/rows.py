@@ -27,17 +27,16 @@ from vigil.contracts.board import (
     kind_of,
 )
 from vigil.facts.shape import FACTS_MAX, NAME, read_shapes
-from vigil.facts.shape import words_of as words_of_shape
-from vigil.facts.shown import of_row, shapes_of, told
+from vigil.facts.shown import shapes_of
 from vigil.subjects import PartText, Scope
 from vigil.teams import TEAM
 from vigil.timetable import edit
 from vigil.timetable.log import SlotLog
 from vigil.timetable.schedule import INSTANTS_SHOWN, upcoming, words_of
-from vigil.zones.database import zone_named
 
 from ..edge import Edge
 from ..http.wire import Answer, RequestBody
+from .facts import FactView, views_of
 
 FactsBody = Annotated[
     dict[str, Annotated[str, msgspec.Meta(extra_json_schema={"format": "fact-shape"})]],
@@ -143,21 +142,6 @@ class RowChange(RequestBody, frozen=True, kw_only=True):
     is_enabled: bool | None = None
     """False: it is paused."""
     why: str = ""
-
-
-class FactView(Answer, frozen=True, kw_only=True):
-    """A fact that a row names, and what is known of it."""
-
-    name: str
-    shape: str
-    value: str
-    """Empty: nothing is known yet."""
-    text: str
-    """What it is and was, in words; empty: nothing is known yet."""
-    since: Instant | None
-    """When it was first told so."""
-    at: Instant | None
-    """When it was last told so."""
 
 
 class RowView(Answer, frozen=True, kw_only=True):
@@ -312,20 +296,7 @@ async def _known(edge: Edge, row: TimetableRow) -> tuple[FactView, ...]:
     if not shapes:
         return ()
     found = await KeptBoard(edge.bus, FACTS).find([Scope(row.agent, row.owner)], row.id)
-    known = {one.name: one for one in of_row(row, None if found is None else found.entity)}
-    zone, now = zone_named(row.zone), edge.clock.now()
-    return tuple(
-        FactView(
-            name=name,
-            shape=words_of_shape(shape),
-            value=one.value if one else "",
-            text=told(one, zone, now) if one else "",
-            since=one.since if one else None,
-            at=one.at if one else None,
-        )
-        for name, shape in shapes.items()
-        for one in [known.get(name)]
-    )
+    return views_of(edge, row.owner, shapes, None if found is None else found.entity)
 
 
 async def _followed(edge: Edge, row: TimetableRow) -> str:

@@ -34,7 +34,7 @@ from .commands import (
 from .commands import (
     signals as watching,
 )
-from .cron import autonomy
+from .cron import autonomy, facts
 from .cron import commands as recurring
 from .doctor import command, models
 from .registry import CommandLine
@@ -88,6 +88,7 @@ app.command(rich_help_panel=_TALK)(talking.send)
 app.command(rich_help_panel=_LOOK)(status.sessions)
 app.command(rich_help_panel=_LOOK)(status.timers)
 app.command(rich_help_panel=_LOOK)(why.why)
+app.command(rich_help_panel=_LOOK)(facts.facts)
 app.command(rich_help_panel=_LOOK)(replay.replay)
 app.command(rich_help_panel=_LOOK)(cost.cost)
 app.command(rich_help_panel=_LOOK)(models.models)

@@ -156,5 +156,5 @@ def lines(
         if now - fact.at <= SHOWN_FOR and (said := told(fact, zone, now))
     ]
     left = len(found) - LINES_MAX
-    more = (f"{left} more: `vigil cron show` has them",) if left > 0 else ()
+    more = (f"{left} more: `vigil facts` has them",) if left > 0 else ()
     return (*found[:LINES_MAX], *more)

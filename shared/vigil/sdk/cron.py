@@ -95,6 +95,16 @@ class CronCalls(MethodGroup):
         found: list[dict[str, Any]] = answer["findings"]
         return found
 
+    def facts(self, *, user: str | None = None) -> list[dict[str, Any]]:
+        """Return what rows and hooks told in a closed form: each `source` with its `facts`.
+
+        Args:
+            user: whose; an admin may name anybody.
+        """
+        answer = self._object("GET", "/api/facts" + query({"user": user}))
+        found: list[dict[str, Any]] = answer["sources"]
+        return found
+
     def autonomy(self) -> dict[str, Any]:
         """Return how agents keep up by themselves: `settings`, which of them were `changed`, and
         the `cycles` for the caller."""

@@ -49,6 +49,7 @@ from .arguments import (
     fields_of,
     pinned,
 )
+from .facts import OF_SOURCE
 from .watch import watch_fields, watched
 
 NAME_LENGTH_MAX: Final = 40
@@ -116,12 +117,6 @@ FIELDS: Final = (
     Column("made", "made_at", is_instant=True),
     Column("made by", lambda one: f"{one['made_by']} {one['session_key']}".strip()),
     Column("revision", "revision"),
-)
-FACTS: Final = (
-    Column("FACT", "name"),
-    Column("IS", lambda one: one["text"].partition(": ")[2] or "not known yet"),
-    Column("TOLD", "at", is_instant=True),
-    Column("SHAPE", "shape"),
 )
 FINDINGS: Final = (
     Column("ID", lambda one: one["row"][:8]),
@@ -209,7 +204,7 @@ def show(id_: Id) -> Result:
 def _show(found: dict[str, Any]) -> None:
     tables.fields(FIELDS, found)
     if found["facts"]:
-        tables.table(FACTS, found["facts"])
+        tables.table(OF_SOURCE, found["facts"])
         output.data("")
     output.data("prompt")
     output.data(exact(found["prompt"], indent=2))
