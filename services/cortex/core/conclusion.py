@@ -16,7 +16,7 @@ from vigil.contracts import (
 )
 from vigil.worker.backoff import Backoff
 
-from ..thought.model import ModelAnswer
+from ..thought.model import ModelAnswer, ModelError
 from . import loops, plainly, speech
 from .draft import INSTANT, RETRY_TIMER, Draft
 from .tools import calls
@@ -256,6 +256,25 @@ def _end_unanswered(draft: Draft, reason: str) -> None:
     loops.end(draft, "failed")
 
 
+def tries_again(draft: Draft, error: ModelError, *, is_unasked: bool = False) -> bool:
+    """Have a question tried again as any step, if it may be; whether it is.
+
+    Args:
+        is_unasked: as of `fail`.
+    """
+    if not error.is_retryable or draft.loop.retries >= draft.policy.retries_max:
+        return False
+    fail(
+        draft,
+        error.reason,
+        is_retryable=True,
+        retry_after_s=error.retry_after_s,
+        is_of_model=error.is_of_model,
+        is_unasked=is_unasked,
+    )
+    return True
+
+
 def _may_wait(draft: Draft, until: datetime) -> bool:
     """Whether the loop goes on by itself when the budget has room: a person's message, or what was
     started, but for what a conversation, or what nobody watches, waits for, and a run of the
@@ -328,4 +347,4 @@ def answered(draft: Draft, *, is_fallback: bool) -> None:
         draft.note("model_back", "the fallback is not asked any more")
 
 
-__all__ = ["answered", "conclude", "fail", "say_last"]
+__all__ = ["answered", "conclude", "fail", "say_last", "tries_again"]

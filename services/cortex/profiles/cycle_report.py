@@ -7,34 +7,24 @@ from functools import partial
 from ..core.cycles import cycle, grounds
 from ..core.cycles.report import SCHEMA
 from ..core.draft import Draft
-from ..core.profile import Desk, Inquiry, ModelQuestion, Profile, TemplateRow
+from ..core.profile import Desk, Inquiry, ModelQuestion, Profile
 from ..core.tools import formed_answer
-from ..thought.transcript import transcript
-
-ROWS_MAX = 60
-"""The newest of a cycle that are shown; a cycle of the usual length has fewer."""
+from ..thought.transcript import so_far
 
 
 async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
     """Ask for the report, with all that happened. None: that is to be committed first."""
     if draft.is_dirty:
         return None
-    rows = [row for row in desk.newest() if row.at >= draft.loop.begun_at]
-    tries = formed_answer.refused_rows(rows)
-    told = rows[: len(rows) - len(tries)][-ROWS_MAX:]
-    first = TemplateRow(
-        template="cycle_so_far.md.j2",
-        values={"transcript": transcript(told), "last_words": draft.loop.unsaid},
-        at=draft.moment.now,
-    )
+    done = so_far(draft, desk.newest())
     asked = Inquiry(
         purpose=cycle.PURPOSE,
         profile=PROFILE,
         prompt=PROFILE.prompt,
-        rows=(first, *tries),
+        rows=done.rows,
         schema=SCHEMA,
     )
-    shown = grounds.shown(told)
+    shown = grounds.shown(done.told)
     return ModelQuestion(
         partial(desk.ask, draft, asked),
         partial(cycle.conclude, shown=shown),

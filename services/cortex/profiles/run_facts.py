@@ -8,33 +8,22 @@ from vigil.facts.shape import words_of
 
 from ..core.cycles import run_facts
 from ..core.draft import Draft
-from ..core.profile import Desk, Inquiry, ModelQuestion, Profile, TemplateRow
+from ..core.profile import Desk, Inquiry, ModelQuestion, Profile
 from ..core.tools import formed_answer
-from ..thought.transcript import transcript
-
-ROWS_MAX = 60
-"""The newest of a run that are shown."""
+from ..thought.transcript import so_far
 
 
 async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
     """Ask for the facts, with all that happened. None: that is to be committed first."""
     if draft.is_dirty:
         return None
-    rows = [row for row in desk.newest() if row.at >= draft.loop.begun_at]
-    tries = formed_answer.refused_rows(rows)
-    told = rows[: len(rows) - len(tries)][-ROWS_MAX:]
     shapes = run_facts.shapes_of(draft.state)
-    first = TemplateRow(
-        template="cycle_so_far.md.j2",
-        values={"transcript": transcript(told), "last_words": draft.loop.unsaid},
-        at=draft.moment.now,
-    )
     asked = Inquiry(
         purpose=run_facts.PURPOSE,
         profile=PROFILE,
         prompt=PROFILE.prompt,
         values={"facts": [f"{name}: {words_of(shape)}" for name, shape in shapes.items()]},
-        rows=(first, *tries),
+        rows=so_far(draft, desk.newest()).rows,
         schema=run_facts.schema(shapes),
     )
     return ModelQuestion(partial(desk.ask, draft, asked), run_facts.conclude, run_facts.fail)

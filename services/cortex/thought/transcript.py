@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from vigil.contracts import (
     AttachmentBlock,
@@ -24,6 +24,9 @@ from vigil.contracts import (
 )
 from vigil.texts import excerpt
 
+from ..core.draft import Draft
+from ..core.profile import TemplateRow
+from ..core.tools import formed_answer
 from .prompts import barred, line
 
 PIECE_LENGTH_MAX: Final = 16_000
@@ -36,6 +39,8 @@ PERSON: Final = "person:"
 MEMBER: Final = "person "
 """Before the name, in a session of a team."""
 AGENT: Final = "you:"
+ROWS_MAX: Final = 60
+"""Rows of a session that is over, the newest; one of the usual length has fewer."""
 
 
 def transcript(rows: Iterable[Row], summary: str = "", offered: Sequence[Row] = ()) -> str:
@@ -124,3 +129,29 @@ def _happened(block: TimerBlock | ExternalBlock | TaskBlock) -> tuple[str, str]:
 def _bounded(text: str, length_max: int) -> str:
     left_out = len(text) - length_max
     return text if left_out <= 0 else f"{text[:length_max]}… ({left_out} more characters)"
+
+
+class SoFar(NamedTuple):
+    """What the question is made of."""
+
+    told: tuple[Row, ...]
+    """What happened."""
+    rows: tuple[Row | TemplateRow, ...]
+    """That in words, and the answer before with why it can't be used, if there is one."""
+
+
+def so_far(draft: Draft, newest: Sequence[Row]) -> SoFar:
+    """Return what happened in the open loop, with its last words.
+
+    Args:
+        newest: rows of the session, oldest first.
+    """
+    rows = [row for row in newest if row.at >= draft.loop.begun_at]
+    tries = formed_answer.refused_rows(rows)
+    told = tuple(rows[: len(rows) - len(tries)][-ROWS_MAX:])
+    first = TemplateRow(
+        template="cycle_so_far.md.j2",
+        values={"transcript": transcript(told), "last_words": draft.loop.unsaid},
+        at=draft.moment.now,
+    )
+    return SoFar(told, (first, *tries))

@@ -59,14 +59,7 @@ def conclude(draft: Draft, answer: ModelAnswer, shown: Mapping[str, str]) -> Non
 def fail(draft: Draft, error: ModelError) -> None:
     """Have it tried again, as any step; at last end the cycle without a report: what it did is
     done."""
-    if error.is_retryable and draft.loop.retries < draft.policy.retries_max:
-        conclusion.fail(
-            draft,
-            error.reason,
-            is_retryable=True,
-            retry_after_s=error.retry_after_s,
-            is_of_model=error.is_of_model,
-        )
+    if conclusion.tries_again(draft, error):
         return
     draft.note("report_missing", error.reason)
     _end(draft, _unreported(draft))

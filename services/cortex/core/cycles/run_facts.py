@@ -68,16 +68,8 @@ def conclude(draft: Draft, answer: ModelAnswer) -> None:
 
 def fail(draft: Draft, error: ModelError) -> None:
     """Have it tried again, as any step; at last the run ends without facts: what it did is done."""
-    if error.is_retryable and draft.loop.retries < draft.policy.retries_max:
-        conclusion.fail(
-            draft,
-            error.reason,
-            is_retryable=True,
-            retry_after_s=error.retry_after_s,
-            is_of_model=error.is_of_model,
-        )
-        return
-    conclusion.say_last(draft, draft.loop.unsaid)
+    if not conclusion.tries_again(draft, error):
+        conclusion.say_last(draft, draft.loop.unsaid)
 
 
 def schema(shapes: Mapping[str, FactShape]) -> dict[str, Any]:

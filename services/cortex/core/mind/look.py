@@ -291,15 +291,7 @@ def conclude(draft: Draft, answer: ModelAnswer) -> None:
 
 def fail(draft: Draft, error: ModelError) -> None:
     """Have it tried again, as any step; at last the look has failed."""
-    if error.is_retryable and draft.loop.retries < draft.policy.retries_max:
-        conclusion.fail(
-            draft,
-            error.reason,
-            is_retryable=True,
-            retry_after_s=error.retry_after_s,
-            is_of_model=error.is_of_model,
-            is_unasked=error.is_unasked,
-        )
+    if conclusion.tries_again(draft, error, is_unasked=error.is_unasked):
         return
     if error.budget_at is not None:
         draft.note("budget_exhausted", error.reason)
