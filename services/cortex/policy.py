@@ -43,6 +43,8 @@ RENAMED: Final = {
     "findings_shown": "cortex.cron_findings_shown",
     "recalled_max": "cortex.autonomy_findings_shown",
     "pause_s": "memory.pause_s",
+    "goals_max": "goals.max",
+    "preference_days": "preferences.decay_days",
 }
 """Field -> its setting (``section.key``)."""
 MADE: Final = frozenset(

@@ -122,13 +122,7 @@ class Mind(Watched):
 
     def seen(self, draft: Any, rows: Any) -> tuple[Any, ...]:
         taken = [row for row in rows if row.at >= draft.loop.begun_at]
-        values = situation.values(
-            self.standing,
-            draft.state.mind.goals,
-            taken,
-            self.now,
-            is_swayed=draft.sway.is_outside,
-        )
+        values = situation.values(self.standing, draft.state.mind.goals, taken, draft)
         told = TemplateRow(template="mind_report.md.j2", values=values, at=self.now)
         return (PROMPTS.told(told),)
 

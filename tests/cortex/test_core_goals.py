@@ -9,11 +9,13 @@ import pytest
 from msgspec.structs import replace
 
 from services.cortex.core import Policy
+from services.cortex.core.profile import OwnersBoard
 from tests.cortex.driver import START, Driver, answer, call
+from tests.cortex.shown import Mind
 from tests.cortex.test_core_approvals import driver_of
 from tests.cortex.test_core_tasks import told
 from tests.support.goal_records import goal_of
-from vigil.contracts import BoardChange, BoardChangePayload
+from vigil.contracts import BoardChange, BoardChangePayload, Tick, TickPayload
 from vigil.contracts.board import BoardGoal, BoardPreference
 from vigil.goals.lifecycle import ReadGoal
 
@@ -255,3 +257,26 @@ def test_what_no_preference_may_hold_is_told_to_the_model(
     (problem,) = told(driver)
     assert word in problem
     assert not asked(driver)
+
+
+def test_as_many_goals_are_shown_as_may_be_active_and_what_is_due_before_others() -> None:
+    """Seed 003, max_goals: a look at a goal that its report hides would be at nothing."""
+    goals = tuple(
+        goal_of(id=f"{n:032x}", description=f"goal {n}.", created_at=START) for n in range(70)
+    )
+    for most, shown in ((60, 60), (10, 50)):
+        mind = Mind()
+        mind.policy = replace(mind.policy, goals_max=most)
+        mind.standing = OwnersBoard(goals=goals)
+        mind.goals = (ReadGoal(goal=goals[69], revision=1),)
+        mind.feed(Tick(payload=TickPayload(slot=mind.now), **mind._envelope()))
+        report = str(mind.shown)
+        assert "goal 69." in report
+        assert sum(f"goal {n}." in report for n in range(70)) == shown
+        assert f"{70 - shown} more goals" in report
+        driver = driver_of(answer(call("goal_list")), answer("Done."))
+        driver.policy = replace(driver.policy, goals_max=most, result_length_max=100_000)
+        on_board(driver, *goals)
+        driver.user("what do you pursue?")
+        (listed,) = told(driver)
+        assert (listed.count("goal "), listed.endswith(f"{70 - shown} more.")) == (shown, True)

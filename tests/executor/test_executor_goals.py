@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from tests.executor.test_executor_effects import effect_of
 from tests.support.executing import session_of
+from tests.support.gateway import Gate, assert_problem
 from tests.support.goal_records import ANN, goal_of, lesson_of
 from tests.support.memories import KEY
-from tests.support.stack import Stack
+from tests.support.stack import Stack, running_stack
 from vigil.board.kept import GOALS, PREFERENCES, KeptBoard
 from vigil.contracts import BoardChange, BoardChangePayload, Change
 from vigil.contracts.board import BoardGoal, BoardPreference
+from vigil.preferences.check import id_of
+from vigil.preferences.confidence import first as first_of
 
 PERSON: Final = Change(by="ann")
+CONFIRMED: Final = {"is_confirmed": True}
 
 
 def change(entity: BoardGoal | BoardPreference, ordinal: int = 1, **fields: Any) -> BoardChange:
@@ -105,3 +111,40 @@ async def test_somebody_elses_is_none(stack: Stack) -> None:
     await session.turn(change(goal_of(), 3, expect=1, parts=(goal_of(id="b" * 32, owner="bob"),)))
     await session.all_acked()
     assert await session.bus.get_last("BOARD", "board.>") is None
+
+
+async def test_how_many_goals_and_how_fast_preferences_fade_is_set(tmp_path: Path) -> None:
+    """Seed 003, max_goals and preference_decay_days: for the person and for the agent alike."""
+    sections: dict[str, Any] = {"goals": {"max": 52}, "preferences": {"decay_days": 3}}
+    async with running_stack(tmp_path, ("executor", "gateway"), **sections) as stack:
+        gate = Gate(stack, await stack.bus("admin"), await stack.bus("operator"))
+        try:
+            ann, session = await gate.person("ann"), await session_of(stack)
+            board, now = KeptBoard(session.bus, GOALS), datetime.now(UTC)
+            goals = [goal_of(id=f"{number:032x}") for number in range(49)]
+            await asyncio.gather(*(board.replace(0, one, PERSON, now) for one in goals))
+            (first,) = [one for one in await board.all(ANN) if one.entity.id == goals[0].id]
+            parts = tuple(goal_of(id=letter * 32, parent=goals[0].id) for letter in "bc")
+            split = change(first.entity, 1, expect=first.number, parts=parts)
+            assert len((await told(session, split))[0].splitlines()) == 2
+            said = {"description": "Read the mail"}
+            assert (await ann.post("/api/goals", json=said)).status_code == 201
+            path, body = f"/api/goals/{goals[0].id}/parts", {"parts": [said]}
+            full = assert_problem(await ann.post(path, json=body), 422, "goal")
+            assert "ann has 52 of 52" in full["detail"]
+            assert_problem(await ann.post("/api/goals", json=said), 422, "goal")
+            (refused,) = await told(session, change(goal_of(id="e" * 32), 2))
+            assert refused.startswith("! Not made: goal: ann has 52 already")
+
+            month = now - timedelta(days=31)
+            for key in ("answers", "mail"):
+                liked = first_of(lesson_of(how="said", at=month, id=id_of(ANN, key), key=key))
+                await KeptBoard(session.bus, PREFERENCES).replace(0, liked, PERSON, month)
+            found = (await ann.get("/api/preferences")).json()["preferences"]
+            assert {(one["confidence"], one["level"]) for one in found} == {(0.4, "tentative")}
+            (seen,) = await told(session, change(lesson_of("long", at=now), 3))
+            assert seen == "answers: known as it stands, tentative (0.30)."
+            confirmed = await ann.patch(f"/api/preferences/{id_of(ANN, 'mail')}", json=CONFIRMED)
+            assert confirmed.json()["confidence"] == 0.9
+        finally:
+            await gate.close()

@@ -98,7 +98,7 @@ PLAIN: Final = frozenset({
     "watch.command", "watch.tool", "watch.arguments",
     "autonomy_enabled", "autonomy_interval_secs", "autonomy_max_turns", "autonomy_max_workers",
     "autonomy_tasks_require_approval", "autonomy_timeout_s",
-    "facts", "history", "bulletin_interval_secs", "bulletin_max_words", "bulletin_synthesis",
+    "history", "bulletin_interval_secs", "bulletin_max_words", "bulletin_synthesis",
     "summary_interval_secs", "summary_rewriting",
     "after_on", "latest_s", "memories", "soonest_s",
 })  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,19 +15,17 @@ from tests.support.examples import up_to
 from tests.support.goal_records import AT, lesson_of
 from vigil.contracts.board import BoardPreference
 from vigil.errors import InvalidInput
+from vigil.preferences import confidence
 from vigil.preferences.check import check
-from vigil.preferences.confidence import (
-    LESSONS_MAX,
-    confidence_at,
-    confirmed,
-    is_held,
-    is_used,
-    level_of,
-    taught,
-)
+from vigil.preferences.confidence import LESSONS_MAX, confirmed, level_of
 from vigil.preferences.shown import UNSURE_MAX, USED_MAX, shown
 
 DAY = timedelta(days=1)
+MONTH = 30 * DAY
+confidence_at = partial(confidence.confidence_at, period=MONTH)
+is_held = partial(confidence.is_held, period=MONTH)
+is_used = partial(confidence.is_used, period=MONTH)
+taught = partial(confidence.taught, period=MONTH)
 
 
 def learned(*lessons: BoardPreference) -> BoardPreference:
@@ -122,6 +121,38 @@ def test_another_value_weakens_what_is_known_until_it_takes_its_place() -> None:
     assert confidence_at(doubted, AT + 60 * DAY) == pytest.approx(0.85 * 0.75 - 0.05)
 
 
+def test_the_period_is_a_setting() -> None:
+    """Seed 003, preference_decay_days: what is lost, used and forgotten goes by it."""
+    found, quick = learned(lesson_of(how="said")), 3 * DAY
+    assert confidence.confidence_at(found, AT + 15 * DAY, quick) == 0.65
+    assert not confidence.is_used(found, AT + 15 * DAY, quick)
+    assert not confidence.is_held(found, AT + 54 * DAY, quick)
+    seen = lesson_of("long", at=AT + 15 * DAY)
+    assert confidence.taught(found, seen, quick).value == "long", "it was sure too little"
+    assert taught(found, seen).value == "short"
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 200), st.integers(1, 400)), min_size=1, max_size=6),
+    st.integers(1, 400),
+    st.integers(0, 2000),
+)
+@up_to(300)
+def test_a_doubt_by_another_period_never_makes_surer(
+    doubts: list[tuple[int, int]], period: int, later: int
+) -> None:
+    """A doubt is stored by the period of its day; what reads it by another stays near."""
+    found = before = learned(lesson_of("short", "said"), *[lesson_of("short")] * 9)
+    at = AT
+    for days, by in doubts:
+        at += days * DAY
+        found = confidence.taught(found, lesson_of("long", at=at), by * DAY)
+    if found.value == "short":
+        sure = confidence.confidence_at(found, at + later * DAY, period * DAY)
+        assert sure <= confidence.confidence_at(before, at + later * DAY, period * DAY)
+        assert sure <= found.confidence
+
+
 def test_one_exchange_teaches_once() -> None:
     """However often a model says so; the next one confirms."""
     found = learned(*[lesson_of(cause="e1")] * 5)
@@ -164,8 +195,8 @@ def test_the_surest_are_shown_and_what_is_not_sure_only_where_a_person_is() -> N
         for number, confidence in enumerate([0.9] * 100 + [0.4] * 100 + [0.0])
     ]
     removed = replace(lesson_of(key="gone"), confidence=0.95, is_removed=True)
-    told = shown([*known, removed], AT, asks=True)
+    told = shown([*known, removed], AT, MONTH, asks=True)
     assert (len(told.used), len(told.unsure)) == (USED_MAX, UNSURE_MAX)
     assert told.used[0] == "communication, k000: a\nb"
     assert told.unsure[0].startswith("communication, k100:")
-    assert shown([*known, removed], AT, asks=False) == replace(told, unsure=())
+    assert shown([*known, removed], AT, MONTH, asks=False) == replace(told, unsure=())

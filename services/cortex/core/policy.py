@@ -104,6 +104,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     recalled_max: int = 10
     """Findings of earlier cycles that a cycle is shown, the newest, and as many memories of since
     the one before."""
+    goals_max: int = 50
+    """Active goals of a person's."""
+    preference_days: int = 30
+    """Without a confirmation, that take a little of how sure the agent is of a preference."""
     home_thread: str = "main"
     """The thread of the person's home, which is told what belongs to no other conversation."""
 
@@ -123,6 +127,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Hooks of the person and agent that tell facts."""
     looks: frozenset[str] = frozenset()
     """What the configuration has a cycle keep up with; in other sessions there is none."""
+
+    @property
+    def preference_period(self) -> timedelta:
+        """`preference_days`, as a length of time."""
+        return timedelta(days=self.preference_days)
 
     @property
     def is_reply_voidable(self) -> bool:

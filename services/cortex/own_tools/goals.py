@@ -45,7 +45,8 @@ from ..core.work.tasks import shortened
 PROFILES: Final = ("channel", "worker", "cron", "autonomy", "mind")
 SHOWN_LENGTH_MAX: Final = 300
 """Characters of each text in a list."""
-LISTED_MAX: Final = 50
+LISTED_MIN: Final = 50
+"""So many goals a list has room for, if fewer may be active, too."""
 ONLY_THE_PERSON: Final = "Only the person lets it be pursued: `vigil goals resume {id}`."
 NOT_YOURS: Final = (
     "This exchange took in content from outside: it may change only goals that come from such "
@@ -293,7 +294,7 @@ def goal_list(given: GoalList, call: OwnCall, draft: Draft) -> Result:
     """Show the goals; what comes from outside among them has its part in the loop from then on."""
     wanted = lifecycle.HELD if given.status is None else (given.status,)
     found = [one.goal for one in draft.moment.goals if one.goal.status in wanted]
-    shown = found[:LISTED_MAX]
+    shown = found[: max(LISTED_MIN, draft.policy.goals_max)]
     loops.take_in(draft, sways.of(*shown))
     lines = [_line(goal, draft.moment.now) for goal in shown]
     if len(found) > len(shown):

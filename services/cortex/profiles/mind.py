@@ -42,13 +42,7 @@ async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
     rows = [row for row in desk.newest() if row.at >= draft.loop.begun_at]
     again = formed_answer.refused_rows(rows)
     taken: list[Row] = rows[: len(rows) - len(again)]
-    values = report.values(
-        await desk.board(),
-        draft.state.mind.goals,
-        taken,
-        draft.moment.now,
-        is_swayed=draft.sway.is_outside,
-    )
+    values = report.values(await desk.board(), draft.state.mind.goals, taken, draft)
     first = TemplateRow(template="mind_report.md.j2", values=values, at=draft.loop.begun_at)
     asked = Inquiry(
         purpose=KIND,

@@ -16,6 +16,7 @@ from vigil.contracts import SOCKET, Block, FollowUp, Row, TextBlock, Usage
 from vigil.contracts.board import BoardBulletin, BoardPreference
 from vigil.errors import VigilError
 from vigil.memory.questions import Hit
+from vigil.preferences.shown import ShownPreferences
 
 from .accounts import Notice
 
@@ -84,7 +85,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """Where goes what the agent says on its own, unless it names a channel."""
     memories: tuple[Hit, ...] = ()
     """What was recalled for this exchange, the best first."""
-    preferences: tuple[BoardPreference, ...] = ()
+    likes: ShownPreferences = ShownPreferences()
+    """How the person likes things."""
     under_way: tuple[str, ...] = ()
     """What was started and is not waited for, each in a line."""
     is_conversation: bool = True

@@ -20,7 +20,6 @@ from vigil.contracts import ExternalBlock, FollowUp, Row, Task, TaskBlock, TextB
 from vigil.contracts.board import BoardBulletin
 from vigil.contracts.board.bulletin import whole
 from vigil.memory.questions import Hit
-from vigil.preferences.shown import shown
 from vigil.zones.database import zone_named
 
 from ..core.profile import TemplateRow
@@ -213,7 +212,7 @@ def _variables(situation: Situation) -> dict[str, Any]:
         "memories": [_remembered(hit, zone) for hit in situation.memories],
         "letters": situation.letters,
         "facts": situation.facts,
-        "likes": shown(situation.preferences, situation.now, asks=situation.is_conversation),
+        "likes": situation.likes,
     }
 
 

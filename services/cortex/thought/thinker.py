@@ -25,6 +25,7 @@ from vigil.errors import Unavailable
 from vigil.observe import metrics, spans
 from vigil.observe.metrics import Metrics
 from vigil.observe.trace import Span, Tracer
+from vigil.preferences.shown import shown
 from vigil.settings.sections import Model as ModelConfig
 from vigil.settings.sections import Person
 from vigil.subjects import SessionKey
@@ -358,8 +359,10 @@ class Thinker:
         policy: Policy,
         known: KnownAtStart,
     ) -> Situation:
+        now, is_conversation = self._clock.now(), policy.profile.is_conversation
+        period = policy.preference_period
         return Situation(
-            now=self._clock.now(),
+            now=now,
             timezone=person.timezone,
             language=person.language,
             user=key.user,
@@ -369,11 +372,11 @@ class Thinker:
             channels=policy.channels,
             route=speech.route_of(routed(policy, person), state),
             memories=known.memories,
-            preferences=known.preferences,
+            likes=shown(known.preferences, now, period, asks=is_conversation),
             letters=known.letters,
             facts=known.facts,
             under_way=under_way(state.tasks.values()),
-            is_conversation=policy.profile.is_conversation,
+            is_conversation=is_conversation,
             members=policy.teams.get(key.agent, ()) if key.user == TEAM else (),
         )
 

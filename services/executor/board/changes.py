@@ -9,7 +9,7 @@ made names the effect, so a repeat finds it in the history.
 from __future__ import annotations
 
 import contextlib
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -17,7 +17,8 @@ from msgspec.structs import replace
 from vigil import crash
 from vigil.actions import log as actions
 from vigil.board import goals, preferences
-from vigil.board.kept import ACTIONS, GOALS, TASKS, KeptBoard, KeptKind, Revision
+from vigil.board.bounds import goals_of
+from vigil.board.kept import ACTIONS, TASKS, KeptBoard, KeptKind, Revision
 from vigil.contracts import BoardChange, BoardChangePayload, BoardTask, Change, encode
 from vigil.contracts.board import AskedEntity, BoardAction, BoardGoal, BoardPreference
 from vigil.errors import InvalidInput, WrongLastSequence
@@ -41,6 +42,8 @@ class BoardDesk:
     def __init__(self, context: Context) -> None:
         self._bus = context.bus
         self._clock = context.clock
+        self._goals = goals_of(context.settings.config)
+        self._period = context.settings.config.preferences.period
 
     async def change(self, key: SessionKey, effect: BoardChange, entity: AskedEntity) -> None:
         """Make or change an entity, and tell the loop what came of it; may be repeated.
@@ -97,22 +100,21 @@ class BoardDesk:
                 task = await self._stored(TASKS, key, entity, payload.expect, change, now)
                 return told_of_task(task.entity)
             case BoardPreference():
-                return told_of_preference(
-                    (await preferences.learn(self._bus, entity, change, now)).entity, now
-                )
+                known = await preferences.learn(self._bus, entity, change, now, self._period)
+                return told_of_preference(known.entity, now, self._period)
             case BoardGoal() if payload.parts:
                 await self._check_whole(key, entity, payload)
-                made = await goals.split(self._bus, entity, payload.parts, change, now)
+                made = await goals.split(self._bus, self._goals, entity, payload.parts, change, now)
                 return "\n".join(told_of_goal(one.entity) for one in made)
             case BoardGoal():
-                goal = await self._stored(GOALS, key, entity, payload.expect, change, now)
+                goal = await self._stored(self._goals, key, entity, payload.expect, change, now)
                 return told_of_goal(goal.entity)
 
     async def _check_whole(
         self, key: SessionKey, whole: BoardGoal, payload: BoardChangePayload
     ) -> None:
         """Raises: WrongLastSequence: what is to be split isn't as it was read."""
-        board = KeptBoard(self._bus, GOALS)
+        board = KeptBoard(self._bus, self._goals)
         if await board.find([key.scope], payload.parts[0].id) is not None:
             return  # it was split by this, or partly
         found = await board.find([key.scope], whole.id)
@@ -145,7 +147,7 @@ class BoardDesk:
         return await board.change(found, entity, change, now)
 
     async def _conflict(self, key: SessionKey, entity: AskedEntity) -> str:
-        kind: KeptKind[Any] = TASKS if isinstance(entity, BoardTask) else GOALS
+        kind: KeptKind[Any] = TASKS if isinstance(entity, BoardTask) else self._goals
         found = await KeptBoard(self._bus, kind).find([key.scope], entity.id)
         return CONFLICT.format(status="gone" if found is None else found.entity.status)
 
@@ -193,10 +195,10 @@ def told_of_goal(goal: BoardGoal) -> str:
     return f"{goal.id} is {goal.status}, its priority is {goal.priority} of 5."
 
 
-def told_of_preference(known: BoardPreference, now: datetime) -> str:
+def told_of_preference(known: BoardPreference, now: datetime, period: timedelta) -> str:
     """Return what a loop is told of a preference that it was taught."""
     if known.is_removed:
         return f"{known.key}: the person removed it; it was not learned."
     value = "not that way" if known.is_negative else "as it stands"
-    level = level_of(confidence_at(known, now))
-    return f"{known.key}: known {value}, {level} ({confidence_at(known, now):.2f})."
+    sure = confidence_at(known, now, period)
+    return f"{known.key}: known {value}, {level_of(sure)} ({sure:.2f})."

@@ -66,7 +66,9 @@ class VerdictDesk:
         for lesson in lessons_of(approval, key.scope, await self._alike(key, approval)):
             change = Change(by=key.agent, why=lesson.learned_from[0].text, cause=effect_id)
             try:
-                await preferences.learn(self._bus, lesson, change, now)
+                await preferences.learn(
+                    self._bus, lesson, change, now, self._config.preferences.period
+                )
             except InvalidInput as error:  # there are as many as there may be
                 log.info("not learned", action="executor.verdict", error=str(error))
         if is_mind(key):

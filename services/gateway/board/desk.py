@@ -6,7 +6,7 @@ changes by compare-and-set, on the revision that `If-Match` names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, Generic
 
 import structlog
@@ -14,6 +14,7 @@ import structlog
 from vigil.board.kept import E, KeptBoard, KeptKind, Revision
 from vigil.contracts import Change, Instant
 from vigil.errors import WrongLastSequence
+from vigil.settings.config import Config
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope
 from vigil.tasks.check import check_text
@@ -43,11 +44,15 @@ class RevisionView(Answer, frozen=True, kw_only=True):
 class KeptDesk(Generic[E]):
     """Serves the entities of one kind."""
 
-    def __init__(self, kind: KeptKind[E]) -> None:
+    def __init__(
+        self, kind: KeptKind[E], configured: Callable[[Config], KeptKind[E]] | None = None
+    ) -> None:
+        """Args: configured: of a kind whose bound is a setting, the kind with it."""
         self._kind: KeptKind[E] = kind
+        self._configured: Callable[[Config], KeptKind[E]] = configured or (lambda _: kind)
 
     def _board(self, edge: Edge) -> KeptBoard[E]:
-        return KeptBoard(edge.bus, self._kind)
+        return KeptBoard(edge.bus, self._configured(edge.context.settings.config))
 
     async def all(self, edge: Edge, caller: Principal, user: str | None) -> list[Revision[E]]:
         """Return what a list may show. Raises: Problem, InvalidInput, Unavailable."""

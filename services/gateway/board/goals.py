@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from fastapi import Depends, Query, Response
 
+from vigil.board.bounds import goals_of
 from vigil.board.goals import split
 from vigil.board.kept import GOALS, Revision
 from vigil.contracts import Instant
@@ -27,7 +28,7 @@ from ..http.wire import Answer, RequestBody
 from ..preconditions import Expected
 from .desk import KeptDesk, RevisionView, change_by, owner_for
 
-DESK: Final = KeptDesk(GOALS)
+DESK: Final = KeptDesk(GOALS, goals_of)
 Id = Annotated[str, Depends(id_of("a goal"))]
 _RENAMED: Final = {
     "agent": "agent_id",
@@ -179,7 +180,7 @@ async def get_goal(edge: Shared, caller: Caller, id_: Id) -> Response:
 async def make_goal(
     edge: Shared, caller: Caller, wanted: Annotated[GoalBody, Depends(body_of(GoalBody))]
 ) -> Response:
-    """Make a goal; 422 beyond 50 that are active."""
+    """Make a goal; 422 beyond `goals.max` that are active."""
     owner = owner_for(edge, caller, wanted.agent_id, wanted.user_id)
     goal = check(_goal(wanted, owner, _new_id(edge), edge.clock.now()))
     return await _shown(edge, await DESK.create(edge, caller, goal, wanted.why), 201)
@@ -217,7 +218,8 @@ async def split_goal(
         raise InvalidInput("parts", f"must be 1 to {lifecycle.PARTS_MAX}")
     now, change = edge.clock.now(), change_by(caller, wanted.why)
     parts = [_part(one, found.entity, _new_id(edge), now) for one in wanted.parts]
-    made = await split(edge.bus, found.entity, parts, change, now)
+    kind = goals_of(edge.context.settings.config)
+    made = await split(edge.bus, kind, found.entity, parts, change, now)
     return Json(GoalListing(goals=tuple(GoalView(**_facts(one)) for one in made)), 201)
 
 

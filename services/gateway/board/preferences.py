@@ -5,13 +5,14 @@ What a person says here is their own word: it's believed at once, and replaces w
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Final
 
 import msgspec
 from fastapi import Depends, Query, Response
 from msgspec.structs import replace
 
+from vigil.board.bounds import preferences_of
 from vigil.board.kept import PREFERENCES, Revision
 from vigil.board.preferences import learn
 from vigil.contracts import Instant
@@ -30,7 +31,7 @@ from ..http.wire import Answer, RequestBody
 from ..preconditions import Expected
 from .desk import KeptDesk, RevisionView, change_by, owner_for
 
-DESK: Final = KeptDesk(PREFERENCES)
+DESK: Final = KeptDesk(PREFERENCES, lambda config: preferences_of(config.preferences.period))
 Id = Annotated[str, Depends(path_id("a preference"))]
 
 
@@ -105,9 +106,9 @@ class PreferenceListing(Answer, frozen=True, kw_only=True):
     preferences: tuple[PreferenceView, ...]
 
 
-def _facts(found: Revision[BoardPreference], now: datetime) -> dict[str, Any]:
+def _facts(found: Revision[BoardPreference], now: datetime, period: timedelta) -> dict[str, Any]:
     one = found.entity
-    sure = confidence.confidence_at(one, now)
+    sure = confidence.confidence_at(one, now, period)
     same = {
         name: getattr(one, name)
         for name in BoardPreference.__struct_fields__
@@ -134,11 +135,11 @@ async def list_preferences(
     limit: Annotated[int, Query(ge=1, le=500)] = 200,
 ) -> Response:
     """List preferences, the surer first; not what was removed or is forgotten."""
-    now = edge.clock.now()
+    now, period = edge.clock.now(), _period(edge)
     found = [
-        PreferenceView(**_facts(one, now))
+        PreferenceView(**_facts(one, now, period))
         for one in await DESK.all(edge, caller, user)
-        if confidence.is_held(one.entity, now) and category in (None, one.entity.category)
+        if confidence.is_held(one.entity, now, period) and category in (None, one.entity.category)
     ]
     found.sort(key=lambda one: (-one.confidence, one.key, one.id))
     return Json(PreferenceListing(preferences=tuple(found[:limit])))
@@ -157,7 +158,8 @@ async def make_preference(
     """Say how you like something: 201, or 200 if the key was known; 422 beyond 500."""
     owner = owner_for(edge, caller, wanted.agent_id, wanted.user_id)
     now = edge.clock.now()
-    made = await learn(edge.bus, _lesson(wanted, owner, now), change_by(caller, wanted.why), now)
+    lesson, change = _lesson(wanted, owner, now), change_by(caller, wanted.why)
+    made = await learn(edge.bus, lesson, change, now, _period(edge))
     DESK.tell("learned", made, caller)
     return await _shown(edge, made, 201 if len(made.entity.learned_from) == 1 else 200)
 
@@ -178,7 +180,8 @@ async def change_preference(
     if wanted.is_confirmed:
         now = edge.clock.now()
         how: LessonKind = "corrected" if one.is_negative else "said"
-        one = confidence.taught(one, replace(one, learned_from=(Lesson(how=how, at=now),)))
+        lesson = replace(one, learned_from=(Lesson(how=how, at=now),))
+        one = confidence.taught(one, lesson, _period(edge))
     return await _shown(edge, await DESK.store(edge, caller, found, one, wanted.why))
 
 
@@ -190,6 +193,10 @@ async def remove_preference(edge: Shared, caller: Caller, id_: Id, expected: Exp
 
 
 # ---------------------------------------------------------------- inside
+
+
+def _period(edge: Edge) -> timedelta:
+    return edge.context.settings.config.preferences.period
 
 
 def _lesson(wanted: PreferenceBody, owner: str, now: datetime) -> BoardPreference:
@@ -219,5 +226,5 @@ async def _shown(edge: Edge, found: Revision[BoardPreference], status: int = 200
         )
         for one, of in await DESK.history(edge, found)
     )
-    answer = PreferenceDetail(**_facts(found, edge.clock.now()), history=history)
+    answer = PreferenceDetail(**_facts(found, edge.clock.now(), _period(edge)), history=history)
     return preconditions.tagged(Json(answer, status), found.number)

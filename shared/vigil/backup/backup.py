@@ -196,7 +196,8 @@ async def restore(
             bus = await _broker(settings, stack)
             found = await _streams(archive, bus, settings, report)
             await provision(bus, settings.config.retention, settings.config.nats)
-            await board.catch_up(bus, archive.manifest.floors)
+            period = settings.config.preferences.period
+            await board.catch_up(bus, archive.manifest.floors, period)
             await rearm.request(bus)
         (home / RESTORING).unlink()
         return found

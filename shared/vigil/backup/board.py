@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Final
 
 import msgspec
@@ -52,10 +53,13 @@ async def _readers(bus: Bus) -> list[Consumer]:
     return [each for reader in READERS for each in layout.each(reader)]
 
 
-async def catch_up(bus: Bus, through: Mapping[str, int]) -> int:
+async def catch_up(bus: Bus, through: Mapping[str, int], period: timedelta) -> int:
     """Store what the turns after `through` say and the board lacks; return how many entries.
 
     Nobody else may write there. May be repeated.
+
+    Args:
+        period: without a confirmation, that takes a little of a preference.
 
     Raises:
         Unavailable: the broker fell silent; call again.
@@ -67,7 +71,7 @@ async def catch_up(bus: Bus, through: Mapping[str, int]) -> int:
             turns, is_more = await bus.page(reader.stream, reader.filters, start, limit=PAGE)
             for turn in turns:
                 for wanted in _entries(turn):
-                    count += await _store(bus, wanted)
+                    count += await _store(bus, wanted, period)
                 start = turn.seq + 1
     return count
 
@@ -100,10 +104,10 @@ def _entries(turn: Message) -> Iterator[_Wanted]:
                     yield _Wanted(key.board(kind, one.id), entry, expect)
 
 
-async def _store(bus: Bus, wanted: _Wanted) -> bool:
+async def _store(bus: Bus, wanted: _Wanted, period: timedelta) -> bool:
     """Store an entry unless the board has it, or a newer one."""
     found = await bus.get_last(STREAM, wanted.subject)
-    entry = _following(found, wanted)
+    entry = _following(found, wanted, period)
     if entry is None:
         return False
     try:
@@ -113,7 +117,7 @@ async def _store(bus: Bus, wanted: _Wanted) -> bool:
     return True
 
 
-def _following(found: Message | None, wanted: _Wanted) -> BoardEntry | None:
+def _following(found: Message | None, wanted: _Wanted, period: timedelta) -> BoardEntry | None:
     """Return the entry to store; None: none."""
     entry, lesson = wanted.entry, wanted.entry.entity
     if isinstance(lesson, Approval | Job):
@@ -128,7 +132,7 @@ def _following(found: Message | None, wanted: _Wanted) -> BoardEntry | None:
         one.cause for one in lesson.learned_from
     }:
         return None
-    return replace(entry, entity=taught(before, lesson))
+    return replace(entry, entity=taught(before, lesson, period))
 
 
 def _preference(found: Message) -> BoardPreference | None:

@@ -14,7 +14,7 @@ from ..goals.check import check
 from ..goals.lifecycle import part_of
 from ..subjects import Scope
 from ..teams import holding
-from .kept import GOALS, BoundReached, KeptBoard, Revision
+from .kept import GOALS, BoundReached, KeptBoard, KeptKind, Revision
 
 
 async def check_there(bus: Bus, whose: Scope, id_: str) -> None:
@@ -26,9 +26,17 @@ async def check_there(bus: Bus, whose: Scope, id_: str) -> None:
 
 
 async def split(
-    bus: Bus, whole: BoardGoal, parts: Sequence[BoardGoal], change: Change, now: datetime
+    bus: Bus,
+    kind: KeptKind[BoardGoal],
+    whole: BoardGoal,
+    parts: Sequence[BoardGoal],
+    change: Change,
+    now: datetime,
 ) -> list[Revision[BoardGoal]]:
     """Make parts of a goal; those that are there already are returned instead.
+
+    Args:
+        kind: goals, with the bound that is configured.
 
     Raises:
         BoundReached: there is no room for all of them.
@@ -36,12 +44,12 @@ async def split(
         Unavailable: as `KeptBoard.create`.
     """
     parts = [check(part_of(whole, part)) for part in parts]
-    board, whose = KeptBoard(bus, GOALS), holding(whole.owner, whole.agent)
+    board, whose = KeptBoard(bus, kind), holding(whole.owner, whole.agent)
     there = [one.entity for one in await board.all(whose)]
     known = {one.id for one in there}
-    count = sum(GOALS.is_open(one, now) for one in there)
-    wanted = sum(GOALS.is_open(one, now) for one in parts if one.id not in known)
-    if wanted and count + wanted > GOALS.open_max:
-        reason = f"{whole.owner} has {count} of {GOALS.open_max}: there is no room for {wanted}"
-        raise BoundReached(GOALS.name, reason)
+    count = sum(kind.is_open(one, now) for one in there)
+    wanted = sum(kind.is_open(one, now) for one in parts if one.id not in known)
+    if wanted and count + wanted > kind.open_max:
+        reason = f"{whole.owner} has {count} of {kind.open_max}: there is no room for {wanted}"
+        raise BoundReached(kind.name, reason)
     return [await board.create(lambda _, one=part: one, whose, change, now) for part in parts]  # type: ignore[misc]

@@ -39,7 +39,6 @@ from ..contracts.board import (
 from ..errors import InvalidInput, Unavailable, WrongLastSequence
 from ..goals.check import fitted
 from ..goals.lifecycle import is_active
-from ..preferences.confidence import is_held
 from ..subjects import Scope, board_of
 from ..tasks.lifecycle import is_open
 from ..teams import holding
@@ -102,7 +101,9 @@ ROWS: Final = KeptKind(
 CIRCUITS: Final = KeptKind(Circuit, 10_000, lambda one, _now: one.state != "closed")
 TASKS: Final = KeptKind(BoardTask, 200, lambda one, _now: is_open(one))
 GOALS: Final = KeptKind(BoardGoal, 50, lambda one, _now: is_active(one), fitted)
-PREFERENCES: Final = KeptKind(BoardPreference, 500, is_held)
+"""Whoever stores one asks `bounds.goals_of`, as the bound is a setting."""
+PREFERENCES: Final = KeptKind(BoardPreference, 500, lambda one, _now: not one.is_removed)
+"""Whoever stores one asks `bounds.preferences_of`: what is forgotten by now doesn't count."""
 BULLETINS: Final = KeptKind(BoardBulletin, 1, lambda _one, _now: False)
 FACTS: Final = KeptKind(SourceFacts, 200, lambda _one, _now: False)
 ACTIONS: Final = KeptKind(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from ..bus.bus import Bus
@@ -13,14 +13,15 @@ from ..preferences.check import check
 from ..preferences.confidence import first, taught
 from ..subjects import Scope
 from ..teams import holding
-from .kept import PREFERENCES, KeptBoard, Revision
+from .bounds import preferences_of
+from .kept import KeptBoard, Revision
 
 TRIES_MAX: Final = 20
 """Lessons of others that may come between."""
 
 
 async def learn(
-    bus: Bus, lesson: BoardPreference, change: Change, now: datetime
+    bus: Bus, lesson: BoardPreference, change: Change, now: datetime, period: timedelta
 ) -> Revision[BoardPreference]:
     """Add a lesson to what is known of its key; return what that is then.
 
@@ -29,6 +30,7 @@ async def learn(
 
     Args:
         lesson: of `learned_from` it has its one.
+        period: without a confirmation, that takes a little of what is known.
 
     Raises:
         BoundReached: 500 keys are known, and this is none of them.
@@ -37,7 +39,7 @@ async def learn(
     """
     check(lesson)
     whose = Scope(lesson.agent, lesson.owner)
-    board = KeptBoard(bus, PREFERENCES)
+    board = KeptBoard(bus, preferences_of(period))
     for _ in range(TRIES_MAX):
         found = await board.find([whose], lesson.id)
         if found is None:
@@ -51,7 +53,7 @@ async def learn(
             before = next((one for one in history if one.change.cause == change.cause), None)
             if before is not None:
                 return before
-        entity = taught(found.entity, lesson)
+        entity = taught(found.entity, lesson, period)
         if entity == found.entity:
             return found
         try:

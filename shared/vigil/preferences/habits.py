@@ -27,9 +27,9 @@ def recent(preferences: Iterable[BoardPreference], now: datetime) -> tuple[Board
     return tuple(sorted(found, key=lambda one: (one.last_confirmed_at, one.id))[-READ_MAX:])
 
 
-def is_habit(preference: BoardPreference, now: datetime) -> bool:
+def is_habit(preference: BoardPreference, now: datetime, period: timedelta) -> bool:
     """Whether that is to be pursued from now on."""
-    is_sure = is_used(preference, now) and not preference.is_negative
+    is_sure = is_used(preference, now, period) and not preference.is_negative
     return is_sure and preference.category in CATEGORIES and _times(preference, now) >= TIMES
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
@@ -24,16 +24,19 @@ class ShownPreferences(msgspec.Struct, frozen=True, kw_only=True):
     unsure: tuple[str, ...] = ()
 
 
-def shown(preferences: Iterable[BoardPreference], now: datetime, *, asks: bool) -> ShownPreferences:
+def shown(
+    preferences: Iterable[BoardPreference], now: datetime, period: timedelta, *, asks: bool
+) -> ShownPreferences:
     """Choose what to tell, the surest first: one line each.
 
     Args:
+        period: without a confirmation, that takes a little of how sure one is.
         asks: whether a person is there, who can be asked about what isn't sure.
     """
-    held = [one for one in preferences if is_held(one, now)]
-    held.sort(key=lambda one: (-confidence_at(one, now), one.key))
-    used = [one for one in held if is_used(one, now)]
-    unsure = [one for one in held if not is_used(one, now)] if asks else []
+    held = [one for one in preferences if is_held(one, now, period)]
+    held.sort(key=lambda one: (-confidence_at(one, now, period), one.key))
+    used = [one for one in held if is_used(one, now, period)]
+    unsure = [one for one in held if not is_used(one, now, period)] if asks else []
     return ShownPreferences(
         used=tuple(map(told, used[:USED_MAX])), unsure=tuple(map(told, unsure[:UNSURE_MAX]))
     )

@@ -25,7 +25,7 @@ from ..teams import TEAM, Teams
 from ..topology import DAY_S
 from . import models, secrets, sites
 from .checks import check_agent, check_hook, check_mcp, check_watch
-from .cortex import Approvals, BulletinSection, Cortex, Jobs, Tasks
+from .cortex import Approvals, BulletinSection, Cortex, Goals, Jobs, Preferences, Tasks
 from .grants import GrantSection
 from .grants import mistakes as grant_mistakes
 from .hours import PARSED, check_zone
@@ -76,6 +76,8 @@ class Config(Section, frozen=True, kw_only=True):
     approvals: Approvals = Approvals()
     jobs: Jobs = Jobs()
     tasks: Tasks = Tasks()
+    goals: Goals = Goals()
+    preferences: Preferences = Preferences()
     search: SearchSection = SearchSection()
     mcp: dict[str, McpServer] = msgspec.field(default_factory=dict)
     sites: dict[str, Site] = msgspec.field(default_factory=dict)

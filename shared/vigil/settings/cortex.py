@@ -3,6 +3,7 @@ stands on the board is dealt with."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated, Final
 
 import msgspec
@@ -99,6 +100,22 @@ class Approvals(Section, frozen=True, kw_only=True):
 class Tasks(Section, frozen=True, kw_only=True):
     approval: bool = True
     """A task that an agent makes waits for the person; one from outside content always does."""
+
+
+class Goals(Section, frozen=True, kw_only=True):
+    max: Annotated[int, msgspec.Meta(ge=1, le=200)] = 50
+    """Active goals of a person's, of all agents together; beyond, none is set or resumed. What is
+    above it already goes on."""
+
+
+class Preferences(Section, frozen=True, kw_only=True):
+    decay_days: Annotated[int, msgspec.Meta(ge=1, le=3650)] = 30
+    """So many days without a confirmation take 0.05 of how sure the agent is of a preference; a
+    change counts for all the time since the last confirmation."""
+
+    @property
+    def period(self) -> timedelta:
+        return timedelta(days=self.decay_days)
 
 
 class Jobs(Section, frozen=True, kw_only=True):

@@ -40,7 +40,7 @@ def after(draft: Draft, decided: Iterable[AnyChoice]) -> tuple[BoardPreference, 
         before = known.get(one.key) if isinstance(one, LearnChoice) else None
         if isinstance(one, LearnChoice) and before is not None:
             new = lesson.taught_by(draft, one.category, one.key, one.value, because=one.because)
-            known[one.key] = taught(before, new)
+            known[one.key] = taught(before, new, draft.policy.preference_period)
     return tuple(known.values())
 
 
@@ -49,7 +49,8 @@ def pursue(draft: Draft, cause: Cause, preferences: Sequence[BoardPreference]) -
     there = {one.goal.id for one in draft.moment.goals}
     there |= set(draft.state.tasks) | set(_made(draft))
     for one in preferences:
-        if not habits.is_habit(one, draft.moment.now) or habits.goal_id(one) in there:
+        is_habit = habits.is_habit(one, draft.moment.now, draft.policy.preference_period)
+        if not is_habit or habits.goal_id(one) in there:
             continue
         goal = _goal(draft, one)
         effect_id = draft.ask_board(BoardChangePayload(entity=goal, why=WHY))

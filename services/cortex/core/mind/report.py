@@ -1,8 +1,8 @@
 """The situation report: what a look is shown, made anew from the board each time. Pure.
 
-It stays short, whatever is behind it: 50 goals of a line each, the newest actions, preferences that
-hold. Of actions and goals that content from outside had a part in it has no words, unless the look
-is at just that.
+It stays short, whatever is behind it: as many goals as may be active, of a line each, the newest
+actions, preferences that hold. Of actions and goals that content from outside had a part in it has
+no words, unless the look is at just that.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from vigil.memory.operation import tools as memory_tools
 from vigil.preferences.shown import shown
 
 from .. import sway as sways
+from ..draft import Draft
 from ..profile import OwnersBoard
 from ..tools.declaration import declared
 from ..work.tasks import shortened
 
-GOALS_MAX: Final = 50
+GOALS_MIN: Final = 50
+"""So many goals there is room for, if fewer may be active, too: others are paused."""
 ENDED_MAX: Final = 5
 """Goals that ended, the newest."""
 ACTIONS_MAX: Final = 20
@@ -35,27 +37,29 @@ INPUT_LENGTH_MAX: Final = 8_000
 
 
 def values(
-    board: OwnersBoard, due: Sequence[str], rows: Iterable[Row], now: datetime, *, is_swayed: bool
+    board: OwnersBoard, due: Sequence[str], rows: Iterable[Row], draft: Draft
 ) -> dict[str, Any]:
     """Return what the template of a report is filled with.
 
     Args:
         due: ids of the goals that the look is at.
         rows: what it took.
-        is_swayed: whether the look has content from outside in it.
     """
     goals = [one for one in board.goals if not sways.of(one).is_outside or one.id in due]
-    held = [one for one in goals if one.status in lifecycle.HELD][:GOALS_MAX]
+    now, policy = draft.moment.now, draft.policy
+    held = [one for one in goals if one.status in lifecycle.HELD]
+    held.sort(key=lambda one: one.id not in due)  # none that the look is at is among the hidden
+    held = held[: max(GOALS_MIN, policy.goals_max)]
     return {
         "due": [_goal(one, now) for one in held if one.id in due],
         "others": [_goal(one, now) for one in held if one.id not in due],
         "ended": [_goal(one, now) for one in goals if one.status not in lifecycle.HELD][:ENDED_MAX],
         "hidden": sum(one.status in lifecycle.HELD for one in board.goals) - len(held),
         "facts": board.facts,
-        "likes": shown(board.preferences, now, asks=True),
+        "likes": shown(board.preferences, now, policy.preference_period, asks=True),
         "actions": [_action(one) for one in board.actions[-ACTIONS_MAX:]],
         "inputs": [_input(block) for row in rows for block in row.blocks],
-        "is_swayed": is_swayed,
+        "is_swayed": draft.sway.is_outside,
     }
 
 
