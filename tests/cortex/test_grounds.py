@@ -61,10 +61,10 @@ def test_what_names_what_was_shown_is_one_with_where_it_is_from(
 
 
 def test_own_words_that_come_back_are_no_ground() -> None:
-    """From memory, the board, an order to a worker; nor are errors."""
+    """From memory, the board, a branch of itself; nor are errors. Whom it waited for is one."""
     uses = [
         ToolUseBlock(id=name, name=name, input={})
-        for name in ("list_memory", "task_create", "spawn_worker", "http_get", "shell")
+        for name in ("list_memory", "task_create", "branch", "research", "http_get", "shell")
     ]
     results = [
         ToolResultBlock(tool_use_id=use.id, content=f"about Marigold, by {use.name}")
@@ -74,5 +74,6 @@ def test_own_words_that_come_back_are_no_ground() -> None:
     done = TaskBlock(call_id="c", tool="spawn_worker", title="t", content="Marigold sails")
     rows = [row("assistant", *uses), row("user", *results[:-1], failed), row("user", done)]
     assert shown(rows) == {
-        "http_get": "about Marigold, by http_get", "spawn_worker": "Marigold sails",
+        "research": "about Marigold, by research", "http_get": "about Marigold, by http_get",
+        "spawn_worker": "Marigold sails",
     }  # fmt: skip

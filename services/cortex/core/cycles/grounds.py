@@ -1,8 +1,8 @@
-"""What a cycle found, and what it found it in: only that becomes knowledge (SPEC C-7). Pure.
+"""What a cycle or a run found, and what it found it in: only that is known (SPEC C-7, J-3). Pure.
 
-A weak model reports that "this is a new day". What names nothing, or nothing that the cycle was
-shown by a tool or by somebody whom it started, stays in the report and is no memory. What memory
-or the board answers is no ground: the cycle's own words, of now or of before, come back from there.
+A weak model reports that "this is a new day". What names nothing, or nothing that the session was
+shown by a tool or by somebody whom it started, is no memory. What memory or the board answers is no
+ground, nor is a branch of itself: its own words, of now or of before, come back from there.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from typing import Final
+from urllib.parse import urlsplit
 
 from vigil.contracts import Row, TaskBlock, ToolResultBlock, ToolUseBlock
 from vigil.memory.operation import tools
@@ -17,6 +18,9 @@ from vigil.words.function_words import DAYS_AND_MONTHS
 
 from ...profiles import starters
 from ..tools.declaration import declared
+from ..work.tasks import shortened
+
+LABEL_LENGTH_MAX: Final = 200
 
 _WORD: Final = re.compile(r"[^\s,;:!?()\[\]{}<>\"“”„'’`]+(?:['’][^\W\d_]+)?")
 _INSTANT: Final = re.compile(
@@ -66,21 +70,38 @@ def _is_name(word: str, *, is_first: bool) -> bool:
 
 
 def shown(rows: Iterable[Row]) -> Mapping[str, str]:
-    """Return what a cycle was shown, by the tool that showed it."""
-    own = {*tools(), *declared(), *starters()}
+    """Return what a session was shown, by the tool that showed it and the page that it named."""
+    own = {*tools(), *declared(), *(name for name, one in starters().items() if one.is_heir)}
     called: dict[str, str] = {}
     texts: dict[str, list[str]] = {}
     for row in rows:
         for block in row.blocks:
-            if isinstance(block, ToolUseBlock):
-                called[block.id] = block.name
+            if isinstance(block, ToolUseBlock) and block.name not in own:
+                called[block.id] = _label(block)
             elif isinstance(block, ToolResultBlock) and not block.is_error:
                 tool = called.get(block.tool_use_id, "")
-                if tool and tool not in own:
+                if tool:
                     texts.setdefault(tool, []).append(block.content)
             elif isinstance(block, TaskBlock) and not block.is_error:
                 texts.setdefault(block.tool, []).append(block.content)
     return {tool: "\n".join(of) for tool, of in texts.items()}
+
+
+def _label(use: ToolUseBlock) -> str:
+    """Return what a call is called as a ground: a page without what may be secret in its address.
+
+    >>> _label(ToolUseBlock(id="1", name="get", input={"url": "https://ann:x@ci.example/b?key=1"}))
+    'get https://ci.example/b'
+    """
+    given = use.input.get("url")
+    try:
+        parts = urlsplit(given) if isinstance(given, str) else None
+        host = "" if parts is None else parts.hostname or ""
+    except ValueError:
+        return use.name
+    if parts is None or parts.scheme not in ("http", "https") or not host:
+        return use.name
+    return shortened(f"{use.name} {parts.scheme}://{host}{parts.path}", LABEL_LENGTH_MAX)
 
 
 def found_in(point: str, material: Mapping[str, str]) -> tuple[str, ...]:
