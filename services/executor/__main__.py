@@ -70,7 +70,8 @@ async def serve(context: Context, limits: ExecutorLimits | None = None) -> None:
             try:
                 watcher = None
                 if own is not None:
-                    watcher = Watcher(context, own, registry, switches.is_erasing)
+                    is_erasing, trusted = switches.is_erasing, switches.trusted
+                    watcher = Watcher(context, own, registry, is_erasing, trusted)
                 await _carry_out(context, limits, registry, presence, switches, watcher)
             finally:
                 living.cancel()

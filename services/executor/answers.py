@@ -13,12 +13,13 @@ from vigil.contracts import CallTool, ToolResultEvent, decode_event
 from vigil.errors import InvalidInput
 from vigil.runtime import Context
 from vigil.subjects import SessionKey
+from vigil.trust.kept import TrustedSources
 from vigil.worker import results, turns
 from vigil.worker.patience import Patience
 
 from . import work
 from .config import ExecutorLimits
-from .tools.source import ToolOutput
+from .tools.source import ToolOutput, is_outside
 
 RESULT: Final = "tool_result"
 
@@ -27,8 +28,13 @@ class Answers:
     """Writes and finds results."""
 
     def __init__(
-        self, context: Context, limits: ExecutorLimits, is_erasing: Callable[[str], bool]
+        self,
+        context: Context,
+        limits: ExecutorLimits,
+        is_erasing: Callable[[str], bool],
+        trusted: TrustedSources,
     ) -> None:
+        self._trusted = trusted
         self._bus = context.bus
         self._clock = context.clock
         self._limits = limits
@@ -69,7 +75,7 @@ class Answers:
             content,
             now=self._clock.now(),
             is_error=told.is_error,
-            is_tainted=told.is_tainted,
+            is_tainted=is_outside(told, key.scope, self._trusted),
             attachments=tuple(files),
             fields=told.fields,
         )

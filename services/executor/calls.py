@@ -86,7 +86,7 @@ class CallsInHand:
         self._presence = presence
         self._limits = limits
         self._is_gone = switches.is_gone
-        self._answers = Answers(context, limits, switches.is_erasing)
+        self._answers = Answers(context, limits, switches.is_erasing, switches.trusted)
         self.unkept = self._answers.unkept
         self._running = Running(context, limits)
         self._grants = GrantDesk(context)

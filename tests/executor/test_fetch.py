@@ -114,6 +114,7 @@ async def test_a_page_comes_as_text_and_is_from_outside() -> None:
         content="200 OK, text/html, http://a.example/news?x=1\n\nTitle: Hi\n\n"
         "# News\n\nOne & two (http://a.example/two)",
         is_tainted=True,
+        origin="url:http://a.example/news?x=1",
     )
     assert reached == [(PUBLIC, 80)]
     (request,) = receiver.requests
@@ -163,6 +164,7 @@ async def test_a_redirect_is_followed_and_nothing_taken_along() -> None:
         names = Names([PUBLIC])
         told, _ = await get(receiver, names=names)
     assert told.content == "200 OK, text/plain, http://b.example/two\n\nthere"
+    assert told.origin == "", "F-15: nothing that could be trusted by the address that was asked"
     assert names.asked == ["a.example", "b.example"]
     assert [one.headers["host"] for one in receiver.requests] == ["a.example", "b.example"]
     assert "cookie" not in receiver.requests[1].headers

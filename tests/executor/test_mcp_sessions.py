@@ -101,6 +101,7 @@ async def test_a_refusal_of_the_same_status_is_the_servers_word(
         server.is_refusing = True
         told = await found.call("site__do")
         assert (told.content, told.is_error, told.is_tainted) == (words, True, True)
+        assert told.origin == "mcp:site"
         server.is_refusing = False
         assert (await found.call("site__do")).content == "run 1"
 

@@ -36,10 +36,13 @@ from vigil.contracts.board import (
 from vigil.net.ssrf import Rules
 from vigil.runtime import Context
 from vigil.timetable.probe import CHANGE_LENGTH_MAX, TEXT_LENGTH_MAX, ProbeAnswer, ProbeQuestion
+from vigil.trust.kept import TrustedSources
+from vigil.trust.sources import Trusted
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MINE: Final = Path("workspaces/vigil/ann")
+AT: Final = datetime(2026, 5, 1, tzinfo=UTC)
 TRUSTED: Final = "command:echo all is well"
 
 
@@ -59,6 +62,7 @@ class Looker:
     def __init__(self, home: Path) -> None:
         self.folder = home / MINE
         self.erasing: set[str] = set()
+        self.trusted = TrustedSources()
         self.watcher: Watcher
         self.own: Builtin
 
@@ -109,7 +113,9 @@ async def look(site: Receiver, tmp_path_factory: pytest.TempPathFactory) -> Asyn
         servers = Servers(context, registry, choice, own.disk)
         await servers.start()
         looker.own = own
-        looker.watcher = Watcher(context, own, registry, lambda user: user in looker.erasing)
+        looker.watcher = Watcher(
+            context, own, registry, lambda user: user in looker.erasing, looker.trusted
+        )
         is_ready.set()
         await done.wait()
         await servers.close()
@@ -363,6 +369,32 @@ async def test_trusted_is_what_the_configuration_names_and_nothing_else(look: Lo
     assert not (await look(WatchedTool(tool="nasty__add", arguments={"a": 1, "b": 1}))).is_trusted
     (look.folder.parent / "ann.marks.json").write_text('{"paths": ["page.html"]}')
     assert not (await look(trusted)).is_trusted
+
+
+async def test_a_person_trusts_an_address_that_answers_itself_and_a_server(
+    look: Looker, site: Receiver, page: Callable[[str, str], None]
+) -> None:
+    """F-15: exactly that, with that agent; until it is ended. A detour may lead to anybody."""
+    page("calm", "text/plain")
+    url, longer = WatchedUrl(url=site.url()), WatchedUrl(url=f"{site.url()}?more")
+    tool = WatchedTool(tool="nasty__add", arguments={"a": 1, "b": 1})
+    assert not (await look(url)).is_trusted
+    sources = (f"url:{site.url()}", "mcp:nasty")
+    known = [Trusted(owner="ann", agent="vigil", source=one, at=AT, by="ann") for one in sources]
+    for one in known:
+        look.trusted.know(one)
+    assert (await look(url)).is_trusted
+    assert (await look(tool)).is_trusted
+    assert not (await look(longer)).is_trusted
+    assert not (await look(url, user="bob")).is_trusted
+    assert not (await look(tool, user="bob")).is_trusted
+    site.behaviours = [status(302, location=f"{site.url()}?more"), *site.behaviours]
+    moved = await look(url)
+    assert (moved.problem, moved.is_trusted) == ("", False)
+    for one in known:
+        look.trusted.forget(one)
+    assert not (await look(url)).is_trusted
+    assert not (await look(tool)).is_trusted
 
 
 async def test_a_look_for_who_is_being_erased_is_ended(look: Looker) -> None:

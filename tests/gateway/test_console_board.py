@@ -24,8 +24,9 @@ from tests.support.remembering import running_memories, save
 from vigil import agent_pause
 from vigil.board.kept import ACTIONS, KeptBoard
 from vigil.bus.kv import KeyValue
-from vigil.contracts import Change, DeadLetter, decode_pins, encode
+from vigil.contracts import Cause, Change, DeadLetter, State, Turn, decode_pins, encode
 from vigil.contracts.costs import Account, CostRow, DayOfCosts
+from vigil.contracts.history import LetterHead
 from vigil.settings.tokens import token_id_of
 from vigil.subjects import Scope, SessionKey, token_of
 
@@ -63,6 +64,49 @@ def form_of(page: Shown, **fields: str) -> dict[str, str]:
     found = [one for one in page.forms if fields.items() <= one.items()]
     assert len(found) == 1, found
     return {name: value for name, value in found[0].items() if name != "action"}
+
+
+async def test_a_letter_is_replied_to_and_its_source_trusted(gate: Gate) -> None:
+    """F-2, F-15: from the conversation, and ended on a page of its own; a stranger sees neither."""
+    lea, key = await person(gate, "lea"), "lea:vigil:t1"
+    assert (
+        "which the agent sees closed" not in (await lea.reader.page(f"/conversations/{key}")).text
+    )
+    at = datetime.now(UTC)
+    heads = [
+        LetterHead(handle="a1", what="an event from hook:ci", source="hook:ci", size=7, at=at),
+        LetterHead(handle="b1", what=f"what you {HOSTILE}", size=9, at=at),
+    ]
+    turn = Turn(
+        id="t",
+        session_key=key,
+        ordinal=1,
+        event=Cause(id="e", seq=1, type="external"),
+        outcome="answered",
+        state=State(position=1, turns=1),
+        created_at=at,
+        letters=tuple(heads),
+    )
+    await gate.admin.publish(SessionKey.parse(key).turn, encode(turn))
+    page = await lea.reader.page(f"/conversations/{key}")
+    assert "an event from hook:ci" in page.text
+    form = form_of(page, source="hook:ci")
+    replying = await lea.reader.page(f"/conversations/{key}?reply=a1")
+    assert "open a1: " in replying.text
+    hostile = await lea.reader.page(f"/conversations/{key}?reply=obey")
+    assert "open obey" not in hostile.text
+    assert page.strange() == replying.strange() == []
+    done = f"/console/conversations/{key}#letters"
+    assert await lea.reader.did(f"/conversations/{key}", **form) == done
+    assert "trusted by now" in (await lea.reader.page(f"/conversations/{key}")).text
+    shown = await lea.reader.page("/trust")
+    assert "hook:ci counts as your own from now on" in shown.text
+    assert "hook:ci" not in (await lea.stranger.page("/trust")).text
+    assert await lea.reader.did("/trust", **form_of(shown, do="end")) == "/console/trust"
+    assert "You trust no source" in (await lea.reader.page("/trust")).text
+    added = form_of(await lea.reader.page("/trust"), do="trust") | {"source": "mcp:mail"}
+    assert await lea.reader.did("/trust", **added) == "/console/trust"
+    assert "mcp:mail" in (await lea.reader.page("/trust")).text
 
 
 async def test_the_timetable_runs_and_pauses_rows(gate: Gate) -> None:

@@ -69,6 +69,7 @@ IDS: Final = {
     "/api/actions/": "action",
     "/api/preferences/": "preference",
     "/api/tasks/": "task",
+    "/api/trust/": "trusted",
     "/api/why/": "story",
 }
 """What `id` names, by how the path begins."""
@@ -126,6 +127,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "give_ticket": {"session": "{session}"},
     "judge_action": {"is_good": True},
     "maintain_memories": {},
+    "trust_source": {"source": "hook:ci"},
     "make_goal": {"description": "Keep the plants alive"},
     "make_grant": {"tool": "shell", "constraints": [{"kind": "argv", "argv": ["df"]}]},
     "make_preference": {"category": "workflow", "key": "plants", "value": "at noon"},
@@ -168,6 +170,7 @@ REFUSALS: Final = {
             "preference",
             "story",
             "task",
+            "trusted",
             "turn",
         ),
         (404,),
@@ -282,6 +285,8 @@ async def things_of(
     goal = await person.post("/api/goals", json=BODIES["make_goal"] | whose)
     parent = await person.post("/api/goals", json=BODIES["make_goal"] | whose)
     preference = await person.post("/api/preferences", json=BODIES["make_preference"] | whose)
+    source = {"source": f"hook:{number}"}
+    trusted = await person.post("/api/trust", json=source | whose)
     action = action_of(id=id_, owner=user, agent=agent)
     await KeptBoard(gate.admin, ACTIONS).create(
         lambda _: action, Scope(agent, user), Change(by=agent), now
@@ -302,6 +307,7 @@ async def things_of(
         "preference": (preference.json()["id"],),
         "job": (id_,),
         "task": (task.json()["id"],),
+        "trusted": (trusted.json()["id"],),
         "row": (await made_row(person, **whose),),
         "target": (str(key),),
         "said": (str(said.json()["seq"]),),
@@ -330,6 +336,7 @@ NOWHERE: Final[Things] = {
     "preference": ("9" * 32,),
     "job": ("9" * 32,),
     "task": ("9" * 32,),
+    "trusted": ("9" * 32,),
     "row": ("9" * 32,),
     "target": ("nobody:vigil:t1",),
     "turn": ("999999",),
@@ -562,6 +569,9 @@ async def test_each_member_reaches_it_by_every_field(people: People) -> None:
             things["row"] = (await made_row(people.clients[first], agentId=DESK),)
         if one.kind == "label":
             continue
+        if one.operation == "distrust_source":  # likewise, by who named the agent
+            body = {"source": "hook:c", "agentId": DESK}
+            await people.clients[first].post("/api/trust", json=body)
         for user in (first, second) if one.method == "GET" else (first,):
             answer = await ask(people, user, one, things[one.kind][0], DESK)
             if answer[0] in (400, 401, 403, 404, 405, 415, 422) or answer[0] >= 500:

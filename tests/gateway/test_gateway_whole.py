@@ -155,6 +155,8 @@ async def test_the_openapi_document_is_whole(gate: Gate) -> None:
         ("PUT", "/api/budget/raise"),
         ("GET", "/api/deliveries"), ("POST", "/api/tokens"), ("DELETE", "/api/tokens/{id}"),
         ("POST", "/api/tools/{name}/approvals"), ("GET", "/api/streams"), ("GET", "/api/doctor"),
+        ("GET", "/api/sessions/{key}/letters"), ("GET", "/api/trust"), ("POST", "/api/trust"),
+        ("DELETE", "/api/trust/{id}"),
     }  # fmt: skip
     ids = set()
     for path, operations in document["paths"].items():

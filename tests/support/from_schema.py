@@ -68,6 +68,7 @@ _FORMATS: Final = {
     "json-pointer": st.sampled_from(["", "/items/0/version"]),
     "uri": st.sampled_from(["https://news.example.com/feed", "http://a.example.org/?q=1"]),
     "workspace-glob": st.sampled_from(["notes/**/*.md", "*"]),
+    "trusted-source": st.sampled_from(["hook:ci", "url:https://news.example.com/"]),
     "language-tag": st.sampled_from(["de-AT", "en", "zh-Hant"]),
     "fact-shape": st.sampled_from(["yes_no", "one_of[red, green]", "count[0..99]", "instant"]),
     "binary": _TEXT,

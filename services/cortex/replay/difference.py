@@ -26,14 +26,15 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 def first(recorded: Turn, decided: Turn) -> Difference | None:
     """Return the first field of the record that differs; None: they are the same.
 
-    What a turn was decided from is not compared, nor are the notes of `GIVEN`.
+    What a turn was decided from is not compared, nor are the notes of `GIVEN`, and what people are
+    told of its letters.
     """
     return _first("", _compared(recorded), _compared(decided))
 
 
 def _compared(turn: Turn) -> Any:
     notes = tuple(note for note in turn.notes if note.code not in GIVEN)
-    return msgspec.to_builtins(msgspec.structs.replace(turn, notes=notes, made=None))
+    return msgspec.to_builtins(msgspec.structs.replace(turn, notes=notes, letters=(), made=None))
 
 
 def _first(path: str, expected: Any, got: Any) -> Difference | None:

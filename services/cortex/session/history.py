@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from vigil.contracts import Row, TextBlock, Turn
+from vigil.contracts.history import LetterHead
 
 from ..core.context.compaction import CompactionPlan, Excerpt, decide, make_room, summary_tokens
 from ..core.context.history import (
@@ -21,7 +22,17 @@ from ..core.context.history import (
     trim,
     without,
 )
-from ..core.context.letters import ALL, ClosedLetter, Opening, closed, find, listed, of_turn, view
+from ..core.context.letters import (
+    ALL,
+    ClosedLetter,
+    Opening,
+    closed,
+    find,
+    heads,
+    listed,
+    of_turn,
+    view,
+)
 from ..core.context.window import Measured, Window, tokens_of_rows
 
 
@@ -125,6 +136,12 @@ class History:
         if turn is None:
             return None
         return () if turn.ordinal >= self._opening.turn else of_turn(self._chunks, turn_seq)
+
+    def heads(self, turn: Turn) -> tuple[LetterHead, ...]:
+        """Return what people are told of the letters of a turn that is to be added."""
+        chunk = chunk_of(0, turn)
+        is_open = not (chunk.rows and swayed([chunk]))
+        return () if is_open else heads([*self._chunks, chunk])
 
     def go_on_from(self, known: Inherited, turn_seq: int | None) -> None:
         """Begin with what another conversation knew, as if one turn of this one held all of it.

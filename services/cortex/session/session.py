@@ -370,6 +370,7 @@ class Session:
         """
         history_from = draft.history_from or self._log.first_turn(draft)
         turn = draft.finish(self._new_id(), history_from=history_from)
+        turn = msgspec.structs.replace(turn, letters=self._log.history.heads(turn))
         try:
             seq = await session_log.commit(
                 self._bus, self.key, turn, self._log.turn_seq, self._span.header

@@ -17,6 +17,7 @@ from vigil.errors import ConfigError, Unavailable
 from vigil.net.ssrf import RequestRefused, Rules, target_of
 from vigil.runtime import Context
 from vigil.settings.sections import McpServer
+from vigil.trust import sources as trust
 from vigil.words.rule import fields_of
 
 from ..pairs import read
@@ -234,7 +235,10 @@ class ServerTools:
             result = await self._asked(wire_name, call.input, tool.timeout_s)
         except McpRefusal as error:
             return ToolOutput(
-                content=str(error), is_error=True, is_tainted=not self.config.is_trusted
+                content=str(error),
+                is_error=True,
+                is_tainted=not self.config.is_trusted,
+                origin=trust.of_server(self.name),
             )
         except McpUnclear as error:
             return self._unclear(tool, error)
@@ -244,6 +248,8 @@ class ServerTools:
             content=content,
             is_error=result.is_error,
             is_tainted=not self.config.is_trusted,
+            # What it was lent may hold what others wrote: then it's trusted by configuration alone.
+            origin="" if self._loans else trust.of_server(self.name),
             files=files,
             fields=fields_of(result.structured_content),
         )

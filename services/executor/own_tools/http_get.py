@@ -30,6 +30,7 @@ from vigil.net.guard import GuardedTransport, Resolve
 from vigil.net.page_text import text_of_page
 from vigil.net.ssrf import URL_LENGTH_MAX, RequestRefused, Rules, target_of
 from vigil.texts import excerpt
+from vigil.trust import sources as trust
 
 from ..sandbox.box import python
 from ..site_headers import NO_SITES, SiteHeaders
@@ -156,7 +157,8 @@ class Fetcher:
         except FAILURES as error:
             return _failed(self._sites.hidden(why_failed(error)))
         bytes_max = min(call.tool.output_bytes_max, excerpt.SHOWN_LENGTH_MAX) - FRAME_BYTES
-        return await _told(page, arguments.offset, bytes_max, self._sites.hidden)
+        told = await _told(page, arguments.offset, bytes_max, self._sites.hidden)
+        return msgspec.structs.replace(told, origin=_origin(arguments.url, page))
 
     async def look(self, url: str, kind: str, conditions: Mapping[str, str]) -> Page:
         """Fetch a page for a session of that kind, unless it is as the conditions say.
@@ -238,6 +240,11 @@ def _check_leave(grant: Grant | None, url: str) -> None:
     rules = () if grant is None else grant.constraints
     if any(isinstance(rule, Address) and address.obstacle(rule, url) for rule in rules):
         raise RequestRefused("url", "leads to where the standing grant for it doesn't")
+
+
+def _origin(asked: str, page: Page) -> str:
+    """Return what a page is from: the address that was asked for, if it answered itself."""
+    return trust.of_page(asked) if page.url == asked else ""
 
 
 def _failed(reason: str) -> ToolOutput:

@@ -11,17 +11,23 @@ from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey, token_of
 from vigil.timetable.pointer import at_pointer
 from vigil.timetable.watched import shelf_of, tool_of
+from vigil.trust.kept import TrustedSources
 
 from ..tools.registry import Registry
-from ..tools.source import Call
+from ..tools.source import Call, is_outside
 from .page import shown
 from .result import ProbeResult, difference, seen_of
 
 
 async def look(
-    registry: Registry, key: SessionKey, watch: WatchedTool, before: LastSeen | None, now: datetime
+    registry: Registry,
+    key: SessionKey,
+    watch: WatchedTool,
+    before: LastSeen | None,
+    now: datetime,
+    trusted: TrustedSources,
 ) -> ProbeResult:
-    """Ask the tool, for the session that it may lead to.
+    """Ask the tool, for the session that it may lead to; its owner may trust who answers.
 
     Raises:
         InvalidInput: there is no such tool, it may do more than look, or it answers an error.
@@ -42,4 +48,5 @@ async def look(
         raise InvalidInput("tool", f"answers an error: {told.content}")
     text = shown(at_pointer(told.content, watch.pointer)) if watch.pointer else told.content
     seen = seen_of(watch, text)
-    return ProbeResult(seen, await asyncio.to_thread(difference, before, seen), told.is_tainted)
+    change = await asyncio.to_thread(difference, before, seen)
+    return ProbeResult(seen, change, is_outside(told, key.scope, trusted))

@@ -75,7 +75,8 @@ async def look(
         parts=dict(list(parts.items())[:KNOWN_MAX]),
     )
     fresh = [] if before is None else [one for one in there if one.id not in known]
-    return ProbeResult(seen, shortened(fetcher.hidden(words_of(fresh))), is_tainted=False)
+    change = shortened(fetcher.hidden(words_of(fresh)))
+    return ProbeResult(seen, change, is_tainted=False, is_moved=page.url != watch.url)
 
 
 def words_of(entries: list[FeedEntry]) -> str:

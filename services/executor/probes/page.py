@@ -26,11 +26,12 @@ async def look(
     """Look at a page for a session of that kind. Raises: as of `fetched`."""
     page = await fetched(fetcher, kind, watch.url, before)
     if before is not None and page.status == UNCHANGED_STATUS:
-        return ProbeResult(again(before, page), is_tainted=False)
+        return ProbeResult(again(before, page), is_tainted=False, is_moved=page.url != watch.url)
     text = fetcher.hidden(await _text(page, watch))
     validators = (page.etag, page.modified) if page.is_whole else ()
     seen = seen_of(watch, text, *validators)
-    return ProbeResult(seen, await asyncio.to_thread(difference, before, seen), is_tainted=False)
+    change = await asyncio.to_thread(difference, before, seen)
+    return ProbeResult(seen, change, is_tainted=False, is_moved=page.url != watch.url)
 
 
 async def fetched(fetcher: Fetcher, kind: str, url: str, before: LastSeen | None) -> Page:

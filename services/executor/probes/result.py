@@ -21,6 +21,8 @@ class ProbeResult(NamedTuple):
     """What differs from what was seen before; empty: nothing does, or nothing was."""
     is_tainted: bool = True
     """Whether it holds what somebody outside wrote, beside what is watched itself."""
+    is_moved: bool = False
+    """Whether another address answered than the one that is watched."""
 
 
 def seen_of(watch: Watched, text: str, etag: str = "", modified: str = "") -> LastSeen:

@@ -41,6 +41,8 @@ from vigil.timetable.probe import (
     is_of,
 )
 from vigil.timetable.watched import NOBODY, trusts, what_of
+from vigil.trust.kept import TrustedSources
+from vigil.trust.sources import named
 
 from .. import work
 from ..board.receivers import called, channel_of, homes_for, tells_one
@@ -65,7 +67,9 @@ class Watcher:
         own: Builtin,
         registry: Registry,
         is_erasing: Callable[[str], bool],
+        trusted: TrustedSources | None = None,
     ) -> None:
+        self._trusted = trusted or TrustedSources()
         self._bus = context.bus
         self._clock = context.clock
         self._config = context.settings.config
@@ -149,7 +153,7 @@ class Watcher:
         except FAILURES as error:
             problem = why_failed(error)
         else:
-            is_trusted = not found.is_tainted and self._trusts(question)
+            is_trusted = not found.is_tainted and self._trusts(question, is_moved=found.is_moved)
             return ProbeAnswer(seen=found.seen, change=found.change, is_trusted=is_trusted)
         problem = self._own.fetcher.hidden(problem)[:PROBLEM_LENGTH_MAX]
         return ProbeAnswer(seen=LastSeen(what=what_of(question.watch)), problem=problem)
@@ -177,15 +181,20 @@ class Watcher:
                     workspace = await self._own.open_workspace(key.scope)
                     return await command.look(self._own.commands, workspace, watch, before)
                 case WatchedTool():
-                    return await answer.look(self._registry, key, watch, before, self._clock.now())
+                    return await answer.look(
+                        self._registry, key, watch, before, self._clock.now(), self._trusted
+                    )
                 case _:
                     assert_never(watch)
 
-    def _trusts(self, question: ProbeQuestion) -> bool:
-        """Whether what is seen there is trusted by configuration; a tool's answer was told so."""
+    def _trusts(self, question: ProbeQuestion, *, is_moved: bool) -> bool:
+        """Whether what is seen there is trusted by configuration, or by its owner, who trusts no
+        more than the address itself; a tool's answer was told so."""
         if isinstance(question.watch, WatchedTool):
             return True
         config, whose = self._config, SessionKey.parse(question.session).scope
+        if not is_moved and self._trusted.has(whose, named(question.watch)):
+            return True
         return trusts(config.watch.values(), config.teams, whose, question.watch)
 
     async def _take_place(self, stack: contextlib.AsyncExitStack, key: SessionKey) -> None:

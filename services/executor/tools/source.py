@@ -10,7 +10,8 @@ import msgspec
 from vigil.attachments.examine import examined
 from vigil.contracts import Attachment, Grant, Shelf, Tool
 from vigil.errors import InvalidInput
-from vigil.subjects import SessionKey
+from vigil.subjects import Scope, SessionKey
+from vigil.trust.kept import TrustedSources
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,10 +55,18 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     is_error: bool = False
     is_tainted: bool = False
     """Holds content from outside."""
+    origin: str = ""
+    """The one source that all such content in it is from, as a person may trust it
+    (`vigil.trust`); empty: none, or another had a part."""
     files: tuple[OutputFile, ...] = ()
     """Images and PDF files that came with it: whoever thinks may be shown them."""
     fields: tuple[str, ...] = ()
     """Tokens of the whole fields of what it answered as data (`vigil.words.rule.fields_of`)."""
+
+
+def is_outside(told: ToolOutput, whose: Scope, trusted: TrustedSources) -> bool:
+    """Whether a result counts as from outside for its owner, who may trust where it is from."""
+    return told.is_tainted and not trusted.has(whose, told.origin)
 
 
 class ToolSource(Protocol):

@@ -36,6 +36,7 @@ from .pages import (
     switch,
     today,
     tools,
+    trust,
     why,
 )
 from .pages.board import autonomy, goal, goals, grants, row, task, tasks, timetable
@@ -61,6 +62,7 @@ PAGES: Final = (
     ConsolePage("/prompts", "Prompts", prompts),
     ConsolePage("/tools", "Tools", tools),
     ConsolePage("/grants", "Grants", grants),
+    ConsolePage("/trust", "Trust", trust),
     ConsolePage("/deliveries", "Deliveries", deliveries, begins=True),
     ConsolePage("/cost", "Cost", cost),
     ConsolePage("/health", "Health", health),

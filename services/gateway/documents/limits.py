@@ -178,6 +178,7 @@ FIELDS: Final[dict[str, Schema]] = {
     "TaskBody": _TASK | {"status": {"enum": ["ready", "backlog"]}, "goal": _MAYBE_ID},
     "TaskChange": _TASK,
     "TokenBody": {"name": LINE},
+    "TrustBody": {"source": {"format": "trusted-source", "maxLength": URL_LENGTH_MAX}},
     "UndoBody": {"source": SAID},
     "WatchedCommand": {"command": _length(COMMAND_LENGTH_MAX, SAID)},
     "WatchedFiles": {"glob": {"format": "workspace-glob", "maxLength": GLOB_LENGTH_MAX}},

@@ -65,6 +65,8 @@ from ..timetable.facts import FactListing
 from ..timetable.feed import LinkBody, LinkList, LinkMade, LinkView
 from ..timetable.rows import RowBody, RowChange, RowDetail, RowListing
 from ..timetable.slots import FindingListing, SlotListing, SlotView
+from ..trust.endpoint import TrustBody, TrustList, TrustView
+from ..trust.letters import LetterList
 from ..versions.deletion import ThreadDeleted
 from ..versions.endpoint import VersionRequest
 from ..why.answer import WhyAnswer
@@ -106,6 +108,7 @@ _COMPONENTS: Final[tuple[Any, ...]] = (
     AutonomyChange, AutonomyView, FactListing, FindingListing, LinkBody, LinkList, LinkMade,
     LinkView, RowBody, RowChange, RowDetail, RowListing,
     ServerFrame, SessionList, SessionNow, Signal, SkillList, SlotListing, SlotView, Status,
+    LetterList, TrustBody, TrustList, TrustView,
     TaskBody, TaskChange, TaskDetail, TaskListing, ThreadDeleted, Ticket, TicketRequest, Timeline,
     TimerList, StreamList, TokenBody, TokenList, TokenMade, TokenView, ToolApproval, ToolList,
     ToolsApproved, Transcript, VersionRequest, WhyAnswer,
@@ -129,7 +132,7 @@ TAGS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     ),
     "tools": (
         "What agents may do, and what a person allows",
-        ("/api/tools", "/api/approvals", "/api/grants"),
+        ("/api/tools", "/api/approvals", "/api/grants", "/api/trust"),
     ),
     "jobs": (
         "Work that runs by itself",

@@ -93,7 +93,7 @@ async def take(
 
     Args:
         source: who let it in, as `ExternalPayload.source` has it.
-        is_trusted: whether the configuration trusts that source.
+        is_trusted: whether the configuration trusts that source; a person may, too.
 
     Raises:
         InvalidInput: its id was used before, for another event.
@@ -102,7 +102,10 @@ async def take(
     event_id = external_event_id(user, source, told.origin, told.id)
     payload = told.payload(source, is_trusted=is_trusted)
     await edge.throttle.let_in(session, source)
-    accepted = await edge.intake.accept_external(session, event_id, payload, parent=parent)
+    is_known = edge.switches.trusted.has(session.scope, source)
+    accepted = await edge.intake.accept_external(
+        session, event_id, payload, parent=parent, is_trusted=is_known
+    )
     edge.context.metrics.count(metrics.OUTSIDE, source.partition(":")[0])
     return accepted
 

@@ -35,6 +35,8 @@ from ..sessions.messages import Messages
 from ..sessions.sockets import Sockets
 from ..signals import endpoint as signals
 from ..timetable import autonomy, cron, facts, feed, pauses, rows, slots
+from ..trust import endpoint as trust
+from ..trust import letters
 from ..versions import deletion
 from ..versions import endpoint as versions
 from ..why import endpoint as explain
@@ -186,7 +188,7 @@ def _of_memory() -> list[Endpoint]:
 def endpoints() -> tuple[Endpoint, ...]:
     """Return everything that is served here but what comes before the routes."""
     parts = (health, streams, doctor, console, forks, versions, budget, calls, now, people, tokens)
-    more = (tools, deliveries, feed, pauses, deletion)
+    more = (tools, deliveries, feed, pauses, deletion, letters, trust)
     added = (one for part in (*parts, *more) for one in part.ENDPOINTS)
     return tuple(map(_closed, (*_of_memory(), *added, *_OWN, *on_board.ENDPOINTS)))
 

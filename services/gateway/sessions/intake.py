@@ -239,27 +239,27 @@ class Intake:
         payload: ExternalPayload,
         *,
         parent: str | None = None,
+        is_trusted: bool = False,
     ) -> Accepted:
         """Store what another system told; the same id and payload again changes nothing.
 
         Args:
             event_id: derived from the sender and the sender's own id of the event.
             parent: the sender's traceparent.
+            is_trusted: whether its owner trusts the source by now: what is sent again is the same.
 
         Raises:
             InvalidInput: the sender used that id for another event.
             Problem: 429 the session is too far behind, 503 it can't be stored now.
         """
-
-        subject = session.in_event("external")
+        subject, told = session.in_event("external"), payload
+        if is_trusted:
+            told = msgspec.structs.replace(payload, is_trusted=True)
 
         async def store(fence: int | None) -> Accepted:
             await self.room.check(session, is_told=True)
             event = External(
-                id=event_id,
-                session_key=str(session),
-                created_at=self._clock.now(),
-                payload=payload,
+                id=event_id, session_key=str(session), created_at=self._clock.now(), payload=told
             )
             return await self._store(subject, event, parent, expect=fence)
 

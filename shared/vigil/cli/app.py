@@ -15,7 +15,7 @@ from vigil.errors import VigilError
 from . import exits, output
 from .admin import backup, console, erase, health, provision, replay, skills, token
 from .admin import up as running
-from .board import actions, bulletin, goals, preferences, tasks
+from .board import actions, bulletin, goals, preferences, tasks, trust
 from .chat import commands as talking
 from .chat import delete
 from .commands import (
@@ -113,6 +113,7 @@ app.command(rich_help_panel=_STEER)(pause.resume)
 app.command(rich_help_panel=_STEER)(pause.stop)
 app.add_typer(approvals.app, name="approvals", rich_help_panel=_STEER)
 app.add_typer(grants.app, name="grants", rich_help_panel=_STEER)
+app.add_typer(trust.app, name="trust", rich_help_panel=_STEER)
 app.add_typer(dead.app, name="dead", rich_help_panel=_STEER)
 app.add_typer(token.app, name="token", rich_help_panel=_STEER)
 app.command(rich_help_panel=_KEEP)(delete.delete)

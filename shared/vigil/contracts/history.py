@@ -104,6 +104,19 @@ Block = (
 )
 
 
+class LetterHead(Record, frozen=True, kw_only=True):
+    """What people are told of a letter: what later loops of its session see closed (FLOW F-1)."""
+
+    handle: str
+    what: str
+    """What it is, in the words of its envelope."""
+    source: str = ""
+    """What it is from, as a person may trust it (`vigil.trust`); empty: nothing that has a name."""
+    size: int
+    """In characters."""
+    at: Instant
+
+
 class TakenBack(Record, frozen=True, kw_only=True):
     """Turns that are no part of the history any more, since the person said something else in the
     place of a message. They stay in the log, as an older version of the conversation."""

@@ -11,7 +11,7 @@ from .board import Approval, Job, SlotRun
 from .costs import RaiseOffer
 from .effects import Effect, ToolService
 from .events import Cause, ChildKind, Fork, Start
-from .history import FollowUp, Row, TakenBack
+from .history import FollowUp, LetterHead, Row, TakenBack
 from .made import Made
 from .vocabulary import Outcome
 
@@ -388,6 +388,8 @@ class Turn(Record, frozen=True, kw_only=True):
     is_swayed: bool = False
     """Whether a model was asked for it that was shown untrusted content, wherever that stood: what
     such a model says may hand on what it read."""
+    letters: tuple[LetterHead, ...] = ()
+    """What of its rows later loops see closed. For people: nothing is decided by it."""
     made: Made | None = None
     """What it was decided from, beside the state and the event; None: an older version made it."""
     v: int = VERSION_2

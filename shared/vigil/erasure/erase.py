@@ -34,6 +34,7 @@ from ..settings import own, tokens
 from ..settings.switches import PAUSED, Paused, forget_raise
 from ..subjects import Scope
 from ..teams import TEAM
+from ..trust import kept as trusted
 from . import mark as erasure
 from . import thread_mark
 from .deletion import patience
@@ -72,6 +73,7 @@ class Eraser(Sweeper):
         await agent_pause.forget(self._bus, self._user)
         await thread_mark.forget(self._bus, self._user)
         await forget_raise(self._bus, self._user)
+        await trusted.forget(self._bus, self._user)
         for stream in SCRUBBED:
             await scrub(self._bus, stream, self._report)
         # What a service had in hand when the scrub began is found here.

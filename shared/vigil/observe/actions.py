@@ -183,6 +183,7 @@ INFOS: Final = {
     "gateway.pins": "an admin approved what tools of an MCP server say of themselves",
     "gateway.signed_in": "somebody signed in to the console with a browser",
     "gateway.signed_out": "a browser was signed out of the console",
+    "gateway.trust": "a person trusts a source from now on, or no more",
     "gateway.tokens": "an admin made or ended a token",
     "gateway.why": "a `why` was answered (debug)",
     "library": "a library's line, at its level",

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from .method_group import MethodGroup, given, query, segment
 
+TRUST: Final = "/api/trust"
 PATH: Final = "/api/grants"
 
 
@@ -88,3 +89,22 @@ class GrantingCalls(MethodGroup):
         """
         headers = {} if revision is None else {"If-Match": f'"{revision}"'}
         return self._object("DELETE", f"{PATH}/{segment(id_)}", headers=headers)
+
+    def trusted(self, *, agent: str = "vigil") -> list[dict[str, Any]]:
+        """Return the sources that you trust with an agent: what comes from exactly them is no
+        content from outside."""
+        found: list[dict[str, Any]]
+        found = self._object("GET", TRUST + query({"agentId": agent}))["sources"]
+        return found
+
+    def trust(self, source: str, *, agent: str = "vigil") -> dict[str, Any]:
+        """Trust a source from now on, named as a letter names it; return it with what that means.
+
+        Raises: ApiError with status 422, it can't be trusted so.
+        """
+        return self._object("POST", TRUST, {"source": source, "agentId": agent})
+
+    def distrust(self, id_: str, *, agent: str = "vigil") -> dict[str, Any]:
+        """Trust a source no more, by its id; return it."""
+        wanted = query({"agentId": agent})
+        return self._object("DELETE", f"{TRUST}/{segment(id_)}{wanted}")

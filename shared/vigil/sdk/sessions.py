@@ -62,6 +62,13 @@ class SessionCalls(MethodGroup):
         """Return the calls of one turn, with the rows that the model was shown."""
         return self._object("GET", f"/api/sessions/{segment(key)}/calls/{turn_seq}")
 
+    def letters(self, key: str) -> list[dict[str, Any]]:
+        """Return what of a conversation the agent sees closed, the newest first: "open a12", said
+        there, opens the one with that handle."""
+        found: list[dict[str, Any]]
+        found = self._object("GET", f"/api/sessions/{segment(key)}/letters")["letters"]
+        return found
+
     def timers(self, key: str) -> dict[str, Any]:
         return self._object("GET", f"/api/sessions/{segment(key)}/timers")
 

@@ -19,6 +19,8 @@ from ..erasure.mark import Erasure
 from ..erasure.thread_mark import DeletedThreads, Deletion
 from ..errors import InvalidInput, Unavailable, WrongLastSequence
 from ..subjects import Scope, SessionKey
+from ..trust import sources as trust
+from ..trust.kept import TrustedSources
 from . import own
 from .cortex import Cortex
 from .hours import NEVER
@@ -82,6 +84,7 @@ class Switches:
         self._own: dict[str, OwnSettings] = {}
         self.agents = AgentPauses()
         self.threads = DeletedThreads()
+        self.trusted = TrustedSources()
         self._caps: CapsMark | None = None
         self._raises: dict[str, Raise] = {}
         self._cortex = CortexChange()
@@ -179,9 +182,13 @@ class Switches:
         if key.startswith(mark.PREFIX):
             self._on_erasure(key.removeprefix(mark.PREFIX), value)
             return
-        if key.startswith((thread_mark.PREFIX, agent_pause.PREFIX)):
-            known = self.threads if key.startswith(thread_mark.PREFIX) else self.agents
-            known.take(key, value)
+        known = {
+            agent_pause.PREFIX: self.agents.take,
+            thread_mark.PREFIX: self.threads.take,
+            trust.PREFIX: self.trusted.take,
+        }
+        if take := next((one for start, one in known.items() if key.startswith(start)), None):
+            take(key, value)
             self._tell()
             return
         if key == CAPS or key.startswith(raises.PREFIX):

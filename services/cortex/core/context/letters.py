@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC
-from typing import Final
+from datetime import UTC, datetime
+from typing import Any, Final
 
 import msgspec
 
@@ -31,7 +31,9 @@ from vigil.contracts import (
     ToolUseBlock,
 )
 from vigil.contracts.board import KnownFact
+from vigil.contracts.history import LetterHead
 from vigil.facts.shown import told
+from vigil.trust import sources as trust
 
 from .history import Chunk
 from .window import tokens_of_rows
@@ -40,6 +42,8 @@ HANDLE: Final = r"[a-z]\d{1,9}"
 """A letter's place among those of its turn, and the ordinal of that."""
 OPENED_MAX: Final = 4
 """Letters that one loop opens."""
+PAGE: Final = "http_get"
+"""The tool that reads a page."""
 SHOWN_ABOVE: Final = "(a file, which is shown above)"
 _PLACES: Final = "abcdefghijklmnopqrstuvwxy"
 _LAST: Final = "z"
@@ -71,8 +75,22 @@ class ClosedLetter(msgspec.Struct, frozen=True, kw_only=True):
 
     handle: str
     text: str
-    about: str = ""
-    """What it is, when it came and how long it is; empty: a file."""
+    what: str = ""
+    """In the words of its envelope."""
+    source: str = ""
+    """Who let it in, of an event."""
+    call_id: str = ""
+    """Of the call whose result it is."""
+    at: datetime | None = None
+    """None: it's a file."""
+
+    @property
+    def about(self) -> str:
+        """What it is, when it came and how long it is; empty: a file."""
+        if self.at is None:
+            return ""
+        at = f"{self.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+        return f"{self.what}, {at}, {len(self.text)} characters"
 
 
 def ordinal_of(handle: str) -> int:
@@ -136,6 +154,44 @@ def of_turn(chunks: Sequence[Chunk], seq: int) -> tuple[ClosedLetter, ...]:
     return ()
 
 
+def heads(chunks: Sequence[Chunk]) -> tuple[LetterHead, ...]:
+    """Return what people are told of the letters of the newest chunk, by the names that every later
+    loop has for them."""
+    gone: set[str] = set()
+    found: list[ClosedLetter] = []
+    for chunk in chunks:
+        found = _closed(chunk, gone, NOTHING)[1]
+    calls = {
+        block.id: block
+        for chunk in chunks
+        for row in chunk.rows
+        for block in row.blocks
+        if isinstance(block, ToolUseBlock)
+    }
+    return tuple(
+        LetterHead(
+            handle=one.handle,
+            what=one.what,
+            source=one.source or _source(calls.get(one.call_id)),
+            size=len(one.text),
+            at=one.at,
+        )
+        for one in found
+        if one.at is not None
+    )
+
+
+def _source(call: ToolUseBlock | None) -> str:
+    """Return what a result is from, as it could be trusted; empty: nothing that has a name."""
+    if call is None:
+        return ""
+    server, separator, _ = call.name.partition("__")
+    if separator:
+        return trust.of_server(server)
+    url = call.input.get("url") if call.name == PAGE else None
+    return trust.of_page(url) if isinstance(url, str) else ""
+
+
 class _Envelopes:
     """Names the letters of one turn, in their order."""
 
@@ -144,11 +200,11 @@ class _Envelopes:
         self._opening = opening
         self.letters: list[ClosedLetter] = []
 
-    def name(self, text: str, about: str = "") -> str:
+    def name(self, text: str, **of: Any) -> str:
         """Return the handle of the next letter."""
         place = len(self.letters)
         handle = f"{_PLACES[place] if place < len(_PLACES) else _LAST}{self._ordinal}"
-        self.letters.append(ClosedLetter(handle=handle, text=text, about=about))
+        self.letters.append(ClosedLetter(handle=handle, text=text, **of))
         return handle
 
     def file(self, block: AttachmentBlock) -> Block:
@@ -161,10 +217,19 @@ class _Envelopes:
             f"open_letter {handle} shows it.]"
         )
 
-    def close(self, what: str, text: str, row: Row, facts: Iterable[KnownFact] = ()) -> str:
+    def close(
+        self,
+        what: str,
+        text: str,
+        row: Row,
+        *,
+        source: str = "",
+        call_id: str = "",
+        facts: Iterable[KnownFact] = (),
+    ) -> str:
         """Return the envelope of a text; the facts of who wrote it stand on it (FLOW F-1)."""
-        about = f"{what}, {row.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC, {len(text)} characters"
-        handle = self.name(text, about)
+        handle = self.name(text, what=what, source=source, call_id=call_id, at=row.at)
+        about = self.letters[-1].about
         said = "; ".join(filter(None, (told(one, UTC, row.at) for one in facts)))
         facts_said = f" Its facts, by UTC: {said}." if said else ""
         return (
@@ -216,7 +281,8 @@ def _results(row: Row, gone: set[str], envelopes: _Envelopes) -> Row:
     kept: list[Block] = []
     for block in row.blocks:
         if isinstance(block, ToolResultBlock) and block.tool_use_id not in gone:
-            envelope = envelopes.close("a result", block.content, row)
+            called = block.tool_use_id
+            envelope = envelopes.close("a result", block.content, row, call_id=called)
             kept.append(msgspec.structs.replace(block, content=envelope))
         elif isinstance(block, AttachmentBlock) and kept:
             kept.append(envelopes.file(block))
@@ -224,20 +290,21 @@ def _results(row: Row, gone: set[str], envelopes: _Envelopes) -> Row:
 
 
 def _block(block: Block, row: Row, envelopes: _Envelopes) -> Block:
+    source = ""
     match block:
         case ExternalBlock(event=event) if not event.is_trusted:
-            what, text = f"an event from {event.source}", event.content
+            what, text, source = f"an event from {event.source}", event.content, event.source
         case TaskBlock(facts=facts) if block.is_tainted:
             what = "what you were told by another session of yours"
             text = f"{block.tool}: {block.title}\n{block.content}"
-            return TextBlock(text=envelopes.close(what, text.strip(), row, facts))
+            return TextBlock(text=envelopes.close(what, text.strip(), row, facts=facts))
         case TimerBlock(follow_up=follow_up) if follow_up.is_tainted:
             what, text = "a follow-up of yours", f"{follow_up.reason}\n{follow_up.message or ''}"
         case AttachmentBlock() if not block.is_trusted:
             return envelopes.file(block)
         case _:
             return block
-    return TextBlock(text=envelopes.close(what, text.strip(), row))
+    return TextBlock(text=envelopes.close(what, text.strip(), row, source=source))
 
 
 def _text_of(block: Block) -> str:

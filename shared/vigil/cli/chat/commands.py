@@ -50,7 +50,8 @@ def chat(
 
     /attach PATH attaches an image or a PDF file to what you say next; /edit TEXT says your last
     message otherwise, /retry has it answered anew; /reply TEXT replies to what the agent said last,
-    /reply 2 TEXT to the one before.
+    /reply 2 TEXT to the one before; /letters shows what came from outside, /open A12 TEXT opens one
+    for the answer to TEXT, /trust A12 trusts where it came from.
     """
     client = options.client()
     if new and thread is not None:
@@ -87,6 +88,7 @@ async def _at_terminal(client: Client, key: SessionKey) -> None:
     from .conversation import Conversation, until_done
     from .files import Files
     from .keyboard import Keyboard
+    from .letters import Pointing
     from .screen import TerminalScreen
     from .versions import Versions
 
@@ -95,13 +97,16 @@ async def _at_terminal(client: Client, key: SessionKey) -> None:
     conversation = Conversation(client, str(key), screen)
     files = Files(client, screen)
     versions = Versions(client, str(key), screen)
+    letters = Pointing(client, str(key), key.agent, screen, conversation.say)
 
     async def talk() -> None:
         await conversation.wait_open(CONFIRM_S)
         keyboard.start()
         async for line in keyboard:
             screen.line_entered(line)
-            if line.strip() and not (await files.take(line) or await versions.take(line)):
+            if not line.strip() or await files.take(line):
+                continue
+            if not (await versions.take(line) or await letters.take(line)):
                 await replies.say(conversation, line.strip("\n"), files, screen)
         output.message("")
         if not await conversation.wait_confirmed(CONFIRM_S):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 from collections.abc import Sequence
 from typing import Any, Final
@@ -12,6 +13,8 @@ from vigil.subjects import SessionKey
 from ....http.problem import Problem
 from ....http.wire import Forked, Timeline, TimerList, Transcript, TranscriptMessage
 from ....insight.now import SessionNow
+from ....trust.endpoint import PATH as TRUST
+from ....trust.letters import LetterList
 from ...shapes.cards import ToolCard, cards_of
 from ...text import bytes_of
 from ...visit import Visit
@@ -28,6 +31,8 @@ SHORT: Final = 300
 ROOM: Final = 100_000
 """Bytes of all messages of a page, the newest first."""
 CARDS_MAX: Final = 40
+LETTERS_MAX: Final = 20
+_HANDLE: Final = re.compile(r"[a-z]\d{1,9}", re.ASCII)
 
 
 async def show(visit: Visit) -> dict[str, Any]:
@@ -35,9 +40,10 @@ async def show(visit: Visit) -> dict[str, Any]:
     path = f"/api/sessions/{key}"
     after, before = visit.query.get("after"), visit.query.get("before")
     count = 1 if "whole" in visit.query else SHOWN_MAX
-    transcript, timers, now = await asyncio.gather(
+    transcript, timers, letters, now = await asyncio.gather(
         visit.api.get(Transcript, path, after=after, before=before, limit=count),
         visit.api.get(TimerList, f"{path}/timers"),
+        visit.api.get(LetterList, f"{path}/letters"),
         visit.api.get(SessionNow, f"{path}/now"),
     )
     session = SessionKey.parse(key)
@@ -53,6 +59,8 @@ async def show(visit: Visit) -> dict[str, Any]:
         "begun_with": [] if origin is None or has_earlier else await _until(visit, origin),
         "clips": {} if "whole" in visit.query else clips_of(transcript.messages),
         "timers": timers.timers,
+        "letters": letters.letters[:LETTERS_MAX],
+        "begun": reply_to(visit.query.get("reply", "")),
         "state": now,
         "may_speak": not session.is_system and visit.may_decide(key),
         "is_system": session.is_system,
@@ -68,6 +76,15 @@ def _replied(transcript: Transcript, seq: str) -> TranscriptMessage | None:
     """Return what the agent said that is to be replied to, if the page shows it."""
     said = (one for one in transcript.messages if one.role == "assistant")
     return next((one for one in said if str(one.seq) == seq), None)
+
+
+def reply_to(handle: str) -> str:
+    """Return how a reply begins that opens a letter; nothing else becomes a part of a message.
+
+    >>> reply_to("a12"), reply_to("<b>")
+    ('open a12: ', '')
+    """
+    return f"open {handle}: " if _HANDLE.fullmatch(handle) else ""
 
 
 async def _entries(
@@ -134,6 +151,11 @@ async def act(visit: Visit) -> str:
             await visit.api.send(
                 "POST", f"{path}/versions", wanted | ({} if text is None else {"text": text})
             )
+        case "trust":
+            agent = SessionKey.parse(key).agent
+            wanted = {"source": visit.wanted("source"), "agentId": agent}
+            await visit.api.send("POST", TRUST, wanted)
+            return f"/conversations/{key}#letters"
         case "stop":
             await visit.api.send("POST", f"{path}/stop")
         case "cancel":

@@ -1,0 +1,26 @@
+"""Sources that one trusts: what that means, since when, and the end of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...trust.endpoint import PATH, TrustList
+from ..visit import Visit, segment_of
+
+
+async def show(visit: Visit) -> dict[str, Any]:
+    agent = visit.query.get("agent", "vigil")
+    found = await visit.api.get(TrustList, PATH, agentId=agent)
+    return {"sources": found.sources, "agent": agent}
+
+
+async def act(visit: Visit) -> str:
+    """Trust a source, or no more. Raises: Problem."""
+    agent = visit.form.get("agent", "vigil")
+    if visit.wanted("do") == "end":
+        id_ = segment_of(visit.wanted("id"))
+        await visit.api.send("DELETE", f"{PATH}/{id_}", query={"agentId": agent})
+    else:
+        wanted = {"source": visit.wanted("source"), "agentId": agent}
+        await visit.api.send("POST", PATH, wanted)
+    return "/trust" if agent == "vigil" else f"/trust?agent={segment_of(agent)}"

@@ -1,0 +1,1 @@
+"""Letters, and the sources that people trust."""

@@ -1,0 +1,1 @@
+"""What a person trusts beyond what is configured."""

@@ -1,0 +1,176 @@
+"""What a person trusts from now on, and letters that they point at (FLOW F-2, F-15)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import httpx2
+
+from tests.support.world import Person, World
+from vigil.cli.chat.letters import USAGE, Pointing
+from vigil.contracts import ExternalBlock
+from vigil.sdk.client import Client
+
+
+async def happens(person: Person, content: str, id_: str) -> dict[str, Any]:
+    """Post an event as that person's program does, and wait until the session has done with it."""
+    event = {
+        "specversion": "1.0",
+        "id": id_,
+        "source": "https://ci.example/",
+        "type": "build",
+        "subject": str(person.key),
+        "datacontenttype": "text/plain",
+        "data": content,
+    }
+    answer = await person.http.post(
+        "/api/events",
+        content=json.dumps(event),
+        headers={"content-type": "application/cloudevents+json"},
+    )
+    assert answer.status_code == 202, answer.text
+    found: dict[str, Any] = answer.json()
+    await person.talk.ended(found["seq"])
+    await person.world.at_rest()
+    return found
+
+
+async def letters(http: httpx2.AsyncClient, key: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (await http.get(f"/api/sessions/{key}/letters")).json()["letters"]
+    return found
+
+
+async def test_a_source_is_trusted_from_now_on_until_that_is_ended(world: World) -> None:
+    """F-15: by its exact name, by a person, for themselves; what was decided stays so."""
+    ann = await world.person()
+    bob = await world.person("bob:vigil:t1")
+    await happens(ann, "the build is red", "1")
+    assert ann.talk.said[-1].is_tainted
+    answered, event = await letters(ann.http, ann.key)
+    assert (event["source"], event["size"], event["is_trusted"]) == ("api:ann", 16, False)
+    assert (answered["what"], answered["source"]) == ("what you answered", "")
+    assert event["turn_seq"] == answered["turn_seq"]
+
+    made = await ann.http.post("/api/trust", json={"source": event["source"]})
+    assert made.status_code == 201, made.text
+    assert "counts as your own" in made.json()["meaning"]
+    assert (await bob.http.get("/api/trust")).json() == {"sources": []}
+    await world.advance(60)
+    second = await happens(ann, "the build is green", "2")
+    assert not ann.talk.said[-1].is_tainted
+    assert len(await letters(ann.http, ann.key)) == 2, "it is none"
+    assert (await letters(ann.http, ann.key))[1]["is_trusted"]
+    await happens(bob, "the build is blue", "3")
+    assert bob.talk.said[-1].is_tainted, "another's, of the same sender"
+
+    id_ = made.json()["id"]
+    assert (await bob.http.delete(f"/api/trust/{id_}")).status_code == 404
+    assert (await ann.http.delete(f"/api/trust/{id_}")).status_code == 200
+    await world.advance(60)
+    await happens(ann, "the build is pink", "4")
+    assert ann.talk.said[-1].is_tainted, "from the next message on"
+    again = await happens(ann, "the build is green", "2")
+    assert again == second, "what is sent again is the same, whatever is trusted by now"
+    trusted = [
+        block.event.is_trusted
+        for turn in ann.talk.turns
+        for row in turn.rows
+        for block in row.blocks
+        if isinstance(block, ExternalBlock)
+    ]
+    assert trusted == [False, True, False]
+
+
+async def test_a_reply_that_points_opens_that_letter_and_no_other(world: World) -> None:
+    """F-2: by the name that people are shown; what answers it is swayed, what comes later isn't."""
+    ann = await world.person()
+    await happens(ann, "the build is red", "1")
+    await world.advance(60)
+    await happens(ann, "the tests are grey", "2")
+    (_, tests), (_, build) = [(await letters(ann.http, ann.key))[n : n + 2] for n in (0, 2)]
+    await world.advance(3600)
+    await ann.exchange("hello")
+    assert not ann.talk.turns[-1].is_swayed
+    await ann.exchange(f"open {build['handle']}: say it shorter")
+    assert ann.talk.turns[-1].is_swayed
+    (opened,) = world.agent.requests[-1].situation.letters
+    assert (opened.handle, opened.text) == (build["handle"], "the build is red")
+    assert tests["handle"] != build["handle"]
+    await world.advance(3600)
+    await ann.exchange("hello")
+    assert not ann.talk.turns[-1].is_swayed
+
+
+class Heard:
+    """A screen of which the notices count."""
+
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+
+    def token(self, frame: dict[str, Any]) -> None: ...
+
+    def message(self, frame: dict[str, Any]) -> None: ...
+
+    def notice(self, text: str) -> None:
+        self.notices.append(text)
+
+
+async def test_a_chat_shows_letters_opens_them_and_trusts(world: World) -> None:
+    """F-2, F-15: by names that are shown, and only by those."""
+    ann, screen = await world.person(), Heard()
+    said: list[str] = []
+
+    async def say(text: str) -> None:
+        said.append(text)
+
+    client = Client(f"http://127.0.0.1:{world.gate.port}", ann.token)
+    chat = Pointing(client, ann.key, "vigil", screen, say)
+    assert not await chat.take("what about /letters?")
+    assert await chat.take("/letters")
+    await happens(ann, "the build is red", "1")
+    for line in ("/letters", "/letters a1", "/open", "/trust z9", "/trust b1"):
+        assert await chat.take(line)
+    assert screen.notices[0] == "there are no letters"
+    assert screen.notices[1].startswith("b1  ")
+    assert "a1  " in screen.notices[2]
+    assert "an event from api:ann, from api:ann, 16 characters" in screen.notices[2]
+    assert screen.notices[3:5] == [USAGE, USAGE]
+    assert "there is no letter z9" in screen.notices[5]
+    assert "from nothing that has a name" in screen.notices[6]
+    assert (await ann.http.get("/api/trust")).json() == {"sources": []}
+    for line in ("/open a1 say it shorter", "/reply A1", "/trust a1"):
+        assert await chat.take(line)
+    assert said == ["open a1: say it shorter", "open a1"]
+    assert "counts as your own" in screen.notices[-1]
+    assert "`vigil trust remove api:ann` ends it" in screen.notices[-1]
+    assert [one["source"] for one in await asyncio.to_thread(client.trusted)] == ["api:ann"]
+
+
+async def test_what_can_not_be_trusted_is_refused(world: World) -> None:
+    """No patterns, nothing that anybody on the way may write, nothing without an exact name."""
+    ann = await world.person()
+    for source in (
+        "",
+        "*",
+        "hook:*",
+        "hook:",
+        "hook:a b",
+        "mcp:mail__send",
+        "channel:mail",
+        "api:ann\n",
+        "url:http://example.org/",
+        "url:ftp://example.org/",
+        "url:https://",
+        "url:https://10.0.0.1/",
+        "url:https://ann:pw@example.org/",
+        "feed:example.org",
+        "files:*",
+        "command:date",
+    ):
+        answer = await ann.http.post("/api/trust", json={"source": source})
+        assert (answer.status_code, answer.json()["field"]) == (422, "source"), source
+    assert (await ann.http.get("/api/trust")).json() == {"sources": []}
+    crew = await ann.http.post("/api/trust", json={"source": "hook:ci", "agentId": "a.b"})
+    assert crew.status_code == 422
