@@ -10,8 +10,10 @@ import httpx2
 
 from tests.support.world import Person, World
 from vigil.cli.chat.letters import USAGE, Pointing
-from vigil.contracts import ExternalBlock
+from vigil.contracts import Control, ControlPayload, ExternalBlock, encode
+from vigil.contracts.events import LetterName
 from vigil.sdk.client import Client
+from vigil.subjects import SessionKey
 
 
 async def happens(person: Person, content: str, id_: str) -> dict[str, Any]:
@@ -103,6 +105,47 @@ async def test_a_reply_that_points_opens_that_letter_and_no_other(world: World) 
     assert not ann.talk.turns[-1].is_swayed
 
 
+def shown(world: World) -> str:
+    """Return what the model was shown last, as text."""
+    return str(world.agent.requests[-1].rows)
+
+
+async def test_a_letter_that_is_fine_is_the_persons_own_word_for_word(world: World) -> None:
+    """F-15: shown as it is to every later loop, which it doesn't sway; another of that name isn't,
+    nor what the agent made of it, nor another's."""
+    ann, bob = await world.person(), await world.person("bob:vigil:t1")
+    await happens(ann, "the build is red", "1")
+    (answered, event) = await letters(ann.http, ann.key)
+    path = f"/api/sessions/{ann.key}/letters/{event['handle']}/vouch"
+    assert (await bob.http.post(path)).status_code == 404
+    assert (await ann.http.post(path.replace("a1/", "z9/"))).status_code == 404
+    await world.advance(3600)
+    await ann.exchange("hello")
+    assert "the build is red" not in shown(world)
+    answer = await ann.http.post(path)
+    assert answer.status_code == 202, answer.text
+    await ann.talk.ended(answer.json()["seq"])
+    assert [one["is_vouched"] for one in await letters(ann.http, ann.key)] == [False, True]
+    await ann.exchange("and now?")
+    assert "the person vouches for it:]\\nthe build is red" in shown(world)
+    assert f"[Letter {answered['handle']}: what you answered" in shown(world)
+    assert "re: the build is red" not in shown(world)
+    assert not ann.talk.turns[-1].is_swayed
+    assert not ann.talk.said[-1].is_tainted
+    # What says that it vouches for another text of that name opens nothing.
+    forged = ControlPayload(
+        op="vouch", letter=LetterName(handle=answered["handle"], digest="0" * 32)
+    )
+    event_id = "forged"
+    control = Control(
+        id=event_id, session_key=ann.key, created_at=world.clock.now(), payload=forged
+    )
+    key = SessionKey.parse(ann.key)
+    await ann.talk.ended(await ann.talk.store(key.in_event("control"), encode(control)))
+    await ann.exchange("and then?")
+    assert "re: the build is red" not in shown(world)
+
+
 class Heard:
     """A screen of which the notices count."""
 
@@ -146,6 +189,10 @@ async def test_a_chat_shows_letters_opens_them_and_trusts(world: World) -> None:
     assert "counts as your own" in screen.notices[-1]
     assert "`vigil trust remove api:ann` ends it" in screen.notices[-1]
     assert [one["source"] for one in await asyncio.to_thread(client.trusted)] == ["api:ann"]
+    assert await chat.take("/fine a1")
+    assert "the text of a1 counts as yours" in screen.notices[-1]
+    await world.at_rest()
+    assert [one["is_vouched"] for one in await letters(ann.http, ann.key)] == [False, True]
 
 
 async def test_what_can_not_be_trusted_is_refused(world: World) -> None:

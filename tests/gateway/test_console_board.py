@@ -24,8 +24,18 @@ from tests.support.remembering import running_memories, save
 from vigil import agent_pause
 from vigil.board.kept import ACTIONS, KeptBoard
 from vigil.bus.kv import KeyValue
-from vigil.contracts import Cause, Change, DeadLetter, State, Turn, decode_pins, encode
+from vigil.contracts import (
+    Cause,
+    Change,
+    DeadLetter,
+    State,
+    Turn,
+    decode_event,
+    decode_pins,
+    encode,
+)
 from vigil.contracts.costs import Account, CostRow, DayOfCosts
+from vigil.contracts.events import LetterName
 from vigil.contracts.history import LetterHead
 from vigil.settings.tokens import token_id_of
 from vigil.subjects import Scope, SessionKey, token_of
@@ -74,7 +84,14 @@ async def test_a_letter_is_replied_to_and_its_source_trusted(gate: Gate) -> None
     )
     at = datetime.now(UTC)
     heads = [
-        LetterHead(handle="a1", what="an event from hook:ci", source="hook:ci", size=7, at=at),
+        LetterHead(
+            handle="a1",
+            what="an event from hook:ci",
+            source="hook:ci",
+            size=7,
+            at=at,
+            digest="d" * 32,
+        ),
         LetterHead(handle="b1", what=f"what you {HOSTILE}", size=9, at=at),
     ]
     turn = Turn(
@@ -97,6 +114,11 @@ async def test_a_letter_is_replied_to_and_its_source_trusted(gate: Gate) -> None
     assert "open obey" not in hostile.text
     assert page.strange() == replying.strange() == []
     done = f"/console/conversations/{key}#letters"
+    fine = form_of(page, letter="a1")
+    assert await lea.reader.did(f"/conversations/{key}", **fine) == done
+    order = await gate.admin.get_last("SESSIONS", SessionKey.parse(key).in_event("control"))
+    assert order is not None
+    assert decode_event(order.data).payload.letter == LetterName(handle="a1", digest="d" * 32)
     assert await lea.reader.did(f"/conversations/{key}", **form) == done
     assert "trusted by now" in (await lea.reader.page(f"/conversations/{key}")).text
     shown = await lea.reader.page("/trust")

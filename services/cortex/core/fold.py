@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal, assert_never
+from typing import Final, Literal, assert_never
 
 from vigil.contracts import (
     Cause,
@@ -19,7 +19,7 @@ from vigil.contracts import (
     ToolResultEvent,
     UserMessage,
 )
-from vigil.contracts.events import Fork
+from vigil.contracts.events import Fork, LetterName
 
 from . import (
     external,
@@ -36,6 +36,9 @@ from .queue import is_void
 from .sway import Sway
 from .tools import calls
 from .work import approvals, children, detached, job_record, tasks
+
+VOUCHED_MAX: Final = 50
+"""Letters of one conversation that its person vouched for."""
 
 TYPES: dict[type, EventType] = {
     UserMessage: "user_message",
@@ -206,6 +209,8 @@ def _control(draft: Draft, cause: Cause, event: Control) -> None:
             return
         case "fork":
             _go_on_from(draft, payload.fork)
+        case "vouch":
+            _vouch(draft, payload.letter)
         case _:
             assert_never(payload.op)
     draft.cause = cause
@@ -227,6 +232,16 @@ def _go_on_from(draft: Draft, fork: Fork | None) -> None:
         return
     draft.update(fork=fork)
     draft.outcome = "forked"
+
+
+def _vouch(draft: Draft, letter: LetterName | None) -> None:
+    """Have a letter be the person's own words from now on: exactly the text that they saw."""
+    draft.outcome = "cleared"
+    if letter is None:
+        return
+    others = [one for one in draft.state.vouched if one.handle != letter.handle]
+    draft.update(vouched=(*others, letter)[-VOUCHED_MAX:])
+    draft.note("vouched", "its text counts as theirs, word for word", letter.handle)
 
 
 # ---------------------------------------------------------------- when a step keeps failing

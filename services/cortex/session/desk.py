@@ -93,7 +93,7 @@ class SessionDesk:
         """Ask with the history, after room was made in the window. See `Desk.converse`."""
         await self._inherit(draft)
         history = self._loaded().history
-        history.look(opening_of(draft.loop))
+        history.look(opening_of(draft.loop, draft.state.vouched))
         window = self._compactor.window(draft, history)
         plan = self._compactor.plan(draft, history, window)
         if plan is None:

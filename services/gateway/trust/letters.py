@@ -5,22 +5,26 @@ People see all of it whole, as ever; this names it, so that they can point at it
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
-from fastapi import Response
+from fastapi import Path, Request, Response
 
 from vigil.bus.bus import Bus
-from vigil.contracts import Instant, Turn, decode_turn
+from vigil.contracts import ControlPayload, Instant, Turn, decode_turn
+from vigil.contracts.events import LetterName
 from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
 
 from ..edge import Edge
 from ..endpoint import Endpoint
-from ..http.routes import Json, Readable, Shared
-from ..http.wire import Answer
+from ..http.problem import Problem
+from ..http.routes import Json, Readable, Session, Shared
+from ..http.wire import Accepted, Answer
 from ..sessions.counts import Stretch, start_of
 from ..sessions.history import read_page
+from ..sessions.messages import parent_of
 
+HANDLE_PATTERN: Final = "^[a-z][0-9]{1,9}$"
 TURNS_MAX: Final = 200
 """That are looked through, the newest."""
 
@@ -40,6 +44,8 @@ class LetterView(Answer, frozen=True, kw_only=True, omit_defaults=False):
     """Sequence of the turn that holds it, as in the transcript."""
     is_trusted: bool
     """Whether its source is trusted by now: what comes from it later is no letter."""
+    is_vouched: bool
+    """Whether somebody said that it's fine: its text counts as theirs, word for word."""
 
 
 class LetterList(Answer, frozen=True, kw_only=True):
@@ -69,7 +75,8 @@ async def list_letters(edge: Shared, session: Readable) -> Response:
 
 async def letters_of(edge: Edge, session: SessionKey) -> tuple[LetterView, ...]:
     """Return the letters of a session. Raises: Unavailable."""
-    trusted = edge.switches.trusted
+    trusted, turns = edge.switches.trusted, await turns_of(edge.bus, session)
+    vouched = turns[-1][1].state.vouched if turns else ()
     return tuple(
         LetterView(
             handle=one.handle,
@@ -79,11 +86,39 @@ async def letters_of(edge: Edge, session: SessionKey) -> tuple[LetterView, ...]:
             at=one.at,
             turn_seq=seq,
             is_trusted=trusted.has(session.scope, one.source),
+            is_vouched=LetterName(handle=one.handle, digest=one.digest) in vouched,
         )
-        for seq, turn in reversed(await turns_of(edge.bus, session))
+        for seq, turn in reversed(turns)
         for one in reversed(turn.letters)
     )
 
 
+async def vouch_for_letter(
+    request: Request,
+    edge: Shared,
+    session: Session,
+    handle: Annotated[str, Path(json_schema_extra={"pattern": HANDLE_PATTERN})],
+) -> Response:
+    """Say that a letter is fine: its text is yours from now on, word for word, in this
+    conversation. Another text of that name is not."""
+    found = [
+        one
+        for _, turn in await turns_of(edge.bus, session)
+        for one in turn.letters
+        if one.handle == handle and one.digest
+    ]
+    # Of a turn with more letters than there are names the last ones share one.
+    if len(found) != 1:
+        raise Problem(404, "there is no such letter, or none of that name alone", field="handle")
+    letter = LetterName(handle=handle, digest=found[0].digest)
+    order = ControlPayload(op="vouch", letter=letter)
+    return Json(await edge.intake.control(session, order, parent=parent_of(request.scope)), 202)
+
+
 PATH: Final = "/api/sessions/{key}/letters"
-ENDPOINTS: Final = (Endpoint("GET", PATH, list_letters, {200: LetterList}, (404, 422, 503)),)
+ENDPOINTS: Final = (
+    Endpoint("GET", PATH, list_letters, {200: LetterList}, (404, 422, 503)),
+    Endpoint(
+        "POST", f"{PATH}/{{handle}}/vouch", vouch_for_letter, {202: Accepted}, (404, 422, 503)
+    ),
+)

@@ -173,6 +173,7 @@ TEMPLATES: Final[dict[str, str]] = {
     "control.start:slot": "The row {row:q} of the timetable was due: {prompt:q}" + _DESCENDS,
     "control.start:child": "The session was started for: {prompt:q}" + _DESCENDS,
     "control.fork": "{They} forked the conversation from another one.",
+    "control.vouch": "{They} vouched for a letter: its text counts as theirs, word for word.",
     "control.cancel": "The session was cancelled" + _BECAUSE,
     "control.status": "A session that it started reported progress.",
     "control.status:running": "A session that it started reported progress: {text:q}",

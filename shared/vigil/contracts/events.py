@@ -298,10 +298,25 @@ class ChildStatus(Record, frozen=True, kw_only=True):
 
 
 ControlOp = Literal[
-    "stop", "clear_follow_ups", "cancel_timer", "start", "cancel", "status", "approval", "fork"
+    "stop",
+    "clear_follow_ups",
+    "cancel_timer",
+    "start",
+    "cancel",
+    "status",
+    "approval",
+    "fork",
+    "vouch",
 ]
 """`stop` ends the turn that runs, `cancel` the whole of a session that was started. `fork` is the
-first event of a conversation that goes on from another one."""
+first event of a conversation that goes on from another one. `vouch` says that a letter is fine."""
+
+
+class LetterName(Record, frozen=True, kw_only=True):
+    """A letter as its person saw it (`LetterHead`): another text of that name is another one."""
+
+    handle: str
+    digest: str
 
 
 class ControlPayload(Record, frozen=True, kw_only=True):
@@ -312,6 +327,7 @@ class ControlPayload(Record, frozen=True, kw_only=True):
     decision: Decision | None = None
     status: ChildStatus | None = None
     fork: Fork | None = None
+    letter: LetterName | None = None
 
 
 class Control(Envelope, frozen=True, kw_only=True, tag="control"):

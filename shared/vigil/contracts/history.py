@@ -114,6 +114,8 @@ class LetterHead(Record, frozen=True, kw_only=True):
     """What it is from, as a person may trust it (`vigil.trust`); empty: nothing that has a name."""
     size: int
     """In characters."""
+    digest: str = ""
+    """Of its text: who vouches for the letter vouches for that."""
     at: Instant
 
 

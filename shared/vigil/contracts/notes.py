@@ -1,8 +1,7 @@
 """The codes of notes: what each means, how `why` says it, and which signal it gives. Pure.
 
-A turn leaves a note for whoever asks why. The code is for programs, its text for people; the core
-writes both. A new code is a row here and nothing else: signals, `why` and
-docs/reference/notes.md follow.
+A turn leaves a note for whoever asks why: a code for programs, a text for people. A new code is
+a row here and nothing else: signals, `why` and docs/reference/notes.md follow.
 """
 
 from __future__ import annotations
@@ -386,6 +385,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         "void",
         signal=("timer.voided", "A follow-up was dropped"),
     ),
+    "vouched": NoteWords("a person vouched for a letter", "They vouched for {about}: {text}."),
 }
 _UNKNOWN: Final = NoteWords("", "{text}.")
 _UNKNOWN_REFUSAL: Final = NoteWords("", _REFUSED, "blocked", signal=_BLOCKED)

@@ -10,7 +10,7 @@ from .base import VERSION_2, EventType, Instant, Record
 from .board import Approval, Job, SlotRun
 from .costs import RaiseOffer
 from .effects import Effect, ToolService
-from .events import Cause, ChildKind, Fork, Start
+from .events import Cause, ChildKind, Fork, LetterName, Start
 from .history import FollowUp, LetterHead, Row, TakenBack
 from .made import Made
 from .vocabulary import Outcome
@@ -309,8 +309,9 @@ class State(Record, frozen=True, kw_only=True):
     approvals: dict[str, Approval] = msgspec.field(default_factory=dict)
     """The open requests to the person, by id."""
     shown: tuple[str, ...] = ()
-    """Ids of the newest requests whose exact arguments the person was told here, all of them: those
-    they may accept here by a word."""
+    """Ids of the newest requests of which the person was told all arguments: a word accepts one."""
+    vouched: tuple[LetterName, ...] = ()
+    """The newest letters here that the person vouched for."""
     job: Job | None = None
     digest: Digest | None = None
     mind: MindState = MindState()

@@ -69,6 +69,14 @@ class SessionCalls(MethodGroup):
         found = self._object("GET", f"/api/sessions/{segment(key)}/letters")["letters"]
         return found
 
+    def vouch(self, key: str, handle: str) -> None:
+        """Say that a letter is fine: its text is yours from now on, word for word.
+
+        Raises: ApiError with status 404, there is none of that handle alone.
+        """
+        path = f"/api/sessions/{segment(key)}/letters/{segment(handle)}/vouch"
+        self.request("POST", path)
+
     def timers(self, key: str) -> dict[str, Any]:
         return self._object("GET", f"/api/sessions/{segment(key)}/timers")
 

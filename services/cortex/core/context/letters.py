@@ -31,8 +31,10 @@ from vigil.contracts import (
     ToolUseBlock,
 )
 from vigil.contracts.board import KnownFact
+from vigil.contracts.events import LetterName
 from vigil.contracts.history import LetterHead
 from vigil.facts.shown import told
+from vigil.subjects import token_of
 from vigil.trust import sources as trust
 
 from .history import Chunk
@@ -60,14 +62,21 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     """Ordinal of the first turn whose files are: they are looked at for longer."""
     opened: tuple[str, ...] = ()
     """Handles of the letters that it opened."""
+    vouched: tuple[LetterName, ...] = ()
+    """Letters that the person vouched for: they stand open, as that person's own."""
 
 
 ALL: Final = Opening()
 NOTHING: Final = Opening(turn=1 << 62, files=1 << 62)
 
 
-def opening_of(loop: Loop) -> Opening:
-    return Opening(turn=loop.open_from, files=loop.files_from, opened=loop.opened)
+def opening_of(loop: Loop, vouched: tuple[LetterName, ...] = ()) -> Opening:
+    return Opening(turn=loop.open_from, files=loop.files_from, opened=loop.opened, vouched=vouched)
+
+
+def digest_of(text: str) -> str:
+    """Return what tells the text of a letter from every other."""
+    return token_of("letter", text)
 
 
 class ClosedLetter(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,6 +183,7 @@ def heads(chunks: Sequence[Chunk]) -> tuple[LetterHead, ...]:
             what=one.what,
             source=one.source or _source(calls.get(one.call_id)),
             size=len(one.text),
+            digest=digest_of(one.text),
             at=one.at,
         )
         for one in found
@@ -217,6 +227,12 @@ class _Envelopes:
             f"open_letter {handle} shows it.]"
         )
 
+    def _is_vouched(self, handle: str, text: str) -> bool:
+        """Whether the person vouched for a letter, as it is."""
+        return any(
+            one.handle == handle and one.digest == digest_of(text) for one in self._opening.vouched
+        )
+
     def close(
         self,
         what: str,
@@ -229,6 +245,9 @@ class _Envelopes:
     ) -> str:
         """Return the envelope of a text; the facts of who wrote it stand on it (FLOW F-1)."""
         handle = self.name(text, what=what, source=source, call_id=call_id, at=row.at)
+        if self._is_vouched(handle, text):
+            when = f"{row.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+            return f"[Letter {handle}: {what}, {when}; the person vouches for it:]\n{text}"
         about = self.letters[-1].about
         said = "; ".join(filter(None, (told(one, UTC, row.at) for one in facts)))
         facts_said = f" Its facts, by UTC: {said}." if said else ""

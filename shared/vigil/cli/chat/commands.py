@@ -51,7 +51,7 @@ def chat(
     /attach PATH attaches an image or a PDF file to what you say next; /edit TEXT says your last
     message otherwise, /retry has it answered anew; /reply TEXT replies to what the agent said last,
     /reply 2 TEXT to the one before; /letters shows what came from outside, /open A12 TEXT opens one
-    for the answer to TEXT, /trust A12 trusts where it came from.
+    for the answer to TEXT, /fine A12 takes its text as yours, /trust A12 trusts where it came from.
     """
     client = options.client()
     if new and thread is not None:

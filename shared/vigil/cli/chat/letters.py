@@ -1,5 +1,5 @@
-"""`/letters`, `/open A12 TEXT` and `/trust A12` in a chat: what the agent sees closed, since
-others had a part in it.
+"""`/letters`, `/open A12 TEXT`, `/fine A12` and `/trust A12` in a chat: what the agent sees closed,
+since others had a part in it.
 
 Only at a terminal: what comes from a pipe is said as it is.
 """
@@ -20,10 +20,12 @@ LIST: Final = "/letters"
 OPEN: Final = "/open"
 REPLY: Final = "/reply"
 TRUST: Final = "/trust"
+FINE: Final = "/fine"
 SHOWN_MAX: Final = 10
 USAGE: Final = (
     f"{LIST}: what came from outside, by name; {OPEN} a12 TEXT: open it for the answer to TEXT; "
-    f"{TRUST} a12: trust where it came from, from now on"
+    f"{FINE} a12: its text counts as yours, word for word; {TRUST} a12: trust where it came from, "
+    "from now on"
 )
 
 
@@ -48,7 +50,7 @@ class Pointing:
     async def take(self, line: str) -> bool:
         """Do what a line says, if it is one of the commands; return whether it is."""
         command, _, rest = line.strip().partition(" ")
-        if command not in (LIST, OPEN, REPLY, TRUST):
+        if command not in (LIST, OPEN, REPLY, FINE, TRUST):
             return False
         handle, _, text = rest.strip().partition(" ")
         if (command == LIST) == bool(handle):
@@ -70,6 +72,9 @@ class Pointing:
         letter = next((one for one in found if one["handle"] == handle), None)
         if letter is None:
             self._screen.notice(f"there is no letter {handle}; {LIST} shows them")
+        elif command == FINE:
+            await asyncio.to_thread(self._client.vouch, self._key, handle)
+            self._screen.notice(f"the text of {handle} counts as yours from now on, word for word")
         elif command != TRUST:
             await self._say(f"open {handle}: {text}" if text else f"open {handle}")
         elif letter["source"]:
@@ -83,11 +88,12 @@ def line_of(letter: Mapping[str, Any]) -> str:
     """Return a letter as a line.
 
     >>> line_of({"handle": "a12", "what": "a result", "source": "mcp:mail", "size": 40,
-    ...          "at": "2026-05-01T08:00:00Z", "is_trusted": False})
+    ...          "at": "2026-05-01T08:00:00Z", "is_trusted": False, "is_vouched": False})
     'a12  2026-05-01 08:00:00  a result, from mcp:mail, 40 characters'
     """
     source = f", from {letter['source']}" if letter["source"] else ""
-    trusted = ", trusted by now" if letter["is_trusted"] else ""
+    marks = {"is_vouched": "fine", "is_trusted": "trusted by now"}
+    trusted = "".join(f", {words}" for name, words in marks.items() if letter[name])
     at = tables.instant(letter["at"])
     return (
         f"{letter['handle']}  {at}  {letter['what']}{source}, {letter['size']} characters{trusted}"

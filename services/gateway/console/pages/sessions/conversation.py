@@ -17,7 +17,7 @@ from ....trust.endpoint import PATH as TRUST
 from ....trust.letters import LetterList
 from ...shapes.cards import ToolCard, cards_of
 from ...text import bytes_of
-from ...visit import Visit
+from ...visit import Visit, segment_of
 
 SHOWN_MAX: Final = 50
 BEGUN_MAX: Final = 6
@@ -151,6 +151,10 @@ async def act(visit: Visit) -> str:
             await visit.api.send(
                 "POST", f"{path}/versions", wanted | ({} if text is None else {"text": text})
             )
+        case "vouch":
+            handle = segment_of(visit.wanted("letter"))
+            await visit.api.send("POST", f"{path}/letters/{handle}/vouch")
+            return f"/conversations/{key}#letters"
         case "trust":
             agent = SessionKey.parse(key).agent
             wanted = {"source": visit.wanted("source"), "agentId": agent}
