@@ -102,6 +102,8 @@ def with_a_past(cli: Cli) -> None:
             if name == "CANARYnamed":
                 body = {"text": "see", "attachments": [made.json()["hash"]]}
                 http.post(f"/api/sessions/{key}/messages", json=body).raise_for_status()
+        trusted = {"source": "url:https://example.org/CANARYpage"}
+        http.post("/api/trust", json=trusted).raise_for_status()
         event = {"specversion": "1.0", "id": "CANARYid", "source": "/CANARYsource",
                  "type": "CANARYtype", "subject": key, "data": {"x": TEXT}}  # fmt: skip
         http.post(
