@@ -126,6 +126,14 @@ async def test_a_letter_is_replied_to_and_its_source_trusted(gate: Gate) -> None
     assert "hook:ci" not in (await lea.stranger.page("/trust")).text
     assert await lea.reader.did("/trust", **form_of(shown, do="end")) == "/console/trust"
     assert "You trust no source" in (await lea.reader.page("/trust")).text
+    watch = {"kind": "feed", "url": "https://news.example.org/feed"}
+    made = (await lea.api.post("/api/cron", json=ROW | {"watch": watch})).json()
+    row = await lea.reader.page(f"/timetable/{made['id']}")
+    trusting = form_of(row, source="feed:https://news.example.org/feed")
+    assert await lea.reader.did("/trust", **trusting) == "/console/trust"
+    row = await lea.reader.page(f"/timetable/{made['id']}")
+    assert "content from outside" not in row.text
+    assert not [one for one in row.forms if "source" in one]
     added = form_of(await lea.reader.page("/trust"), do="trust") | {"source": "mcp:mail"}
     assert await lea.reader.did("/trust", **added) == "/console/trust"
     assert "mcp:mail" in (await lea.reader.page("/trust")).text

@@ -22,7 +22,7 @@ from typing import Final
 import msgspec
 
 from ..contracts import Instant
-from ..contracts.board import Watched, WatchedFeed, WatchedUrl
+from ..contracts.board import Watched, WatchedFeed, WatchedTool, WatchedUrl
 from ..errors import InvalidInput
 from ..net.ssrf import Rules, target_of
 from ..subjects import Scope, token_of
@@ -107,5 +107,7 @@ def named(watch: Watched) -> str:
             return of_page(url)
         case WatchedFeed(url=url):
             return of_feed(url)
+        case WatchedTool(tool=tool):
+            return of_server(tool.partition("__")[0])
         case _:
             return ""

@@ -7,9 +7,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from vigil.contracts.board.row import CronSchedule, EverySchedule, OnceSchedule, Schedule
+from vigil.teams import TEAM
+from vigil.trust.sources import named
 
 from ....timetable.rows import RowDetail
 from ....timetable.slots import SlotListing
+from ....trust.endpoint import PATH as TRUST
+from ....trust.endpoint import TrustList
 from ...visit import Visit
 
 SLOTS_MAX: Final = 50
@@ -24,7 +28,16 @@ async def show(visit: Visit) -> dict[str, Any]:
         visit.api.get(RowDetail, f"/api/cron/{id_}"),
         visit.api.get(SlotListing, "/api/slots", row=id_, limit=SLOTS_MAX),
     )
-    return {"row": row, "slots": slots.slots, "schedule": written(row.schedule)}
+    is_own = row.owner in (visit.reader.user, TEAM)
+    source = named(row.watch) if row.watch is not None and is_own else ""
+    trusted = await visit.api.get(TrustList, TRUST, agentId=row.agent_id) if source else TrustList()
+    return {
+        "row": row,
+        "slots": slots.slots,
+        "schedule": written(row.schedule),
+        "source": source,
+        "is_trusted": any(one.source == source for one in trusted.sources),
+    }
 
 
 async def act(visit: Visit) -> str:
