@@ -259,10 +259,9 @@ class Session:
         if call.exception() is not None or not isinstance(call.result(), ModelAnswer):
             return self._moment()
         uses = [b for b in call.result().blocks if isinstance(b, ToolUseBlock)]
-        names = [use.name for use in uses]
-        is_calling = names or self._log.state.job is not None or self._policy.profile.reads
+        is_calling = uses or self._log.state.job is not None or self._policy.profile.reads
         grants = await self._grants.now() if is_calling else ()
-        moment = await self._knowing(self._moment(grants), *names)
+        moment = await self._knowing(self._moment(grants), *(use.name for use in uses))
         return await knowing_asked(self._bus, self.key.scope, moment, self._policy, uses)
 
     async def _knowing(self, moment: Moment, *names: str) -> Moment:

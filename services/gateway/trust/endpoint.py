@@ -54,7 +54,7 @@ class TrustView(
 class TrustList(Answer, frozen=True, kw_only=True):
     """What is trusted beyond what is configured, by name."""
 
-    sources: tuple[TrustView, ...] = ()
+    sources: tuple[TrustView, ...]
 
 
 def view_of(one: Trusted) -> TrustView:

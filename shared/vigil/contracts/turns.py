@@ -338,8 +338,7 @@ class Usage(Record, frozen=True, kw_only=True):
     tier_reason: str = ""
     """What decided on it: a kind of session, or a phase such as `save`."""
     micro_usd: int | None = None
-    """What it cost by the price of its day, in millionths of a dollar; None: there was no price, or
-    an older version asked."""
+    """Millionths of a dollar by the price of its day; None: no price, or an older version asked."""
     shown: dict[str, int] = msgspec.field(default_factory=dict)
     """Tokens of each part that the model was shown, by estimate, in their order."""
 
@@ -378,8 +377,7 @@ class Turn(Record, frozen=True, kw_only=True):
     ended: tuple[str, ...] = ()
     """Ids of the events whose exchange is over with this turn."""
     unsaid: tuple[str, ...] = ()
-    """Ids of sends of earlier turns that were not said, since the person spoke first: they are no
-    part of the history from here on."""
+    """Ids of earlier sends that the person spoke before: no part of the history from here on."""
     summary: str = ""
     """What stands for all rows before `state.history_from`, from this turn on."""
     is_summary_tainted: bool = False
@@ -387,8 +385,7 @@ class Turn(Record, frozen=True, kw_only=True):
     is_tainted: bool = False
     """Whether its rows are of a tainted loop that it ended; if it goes on, its state tells."""
     is_swayed: bool = False
-    """Whether a model was asked for it that was shown untrusted content, wherever that stood: what
-    such a model says may hand on what it read."""
+    """Whether a model was asked for it that was shown untrusted content, which it may hand on."""
     letters: tuple[LetterHead, ...] = ()
     """What of its rows later loops see closed. For people: nothing is decided by it."""
     made: Made | None = None

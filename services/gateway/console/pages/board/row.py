@@ -30,7 +30,9 @@ async def show(visit: Visit) -> dict[str, Any]:
     )
     is_own = row.owner in (visit.reader.user, TEAM)
     source = named(row.watch) if row.watch is not None and is_own else ""
-    trusted = await visit.api.get(TrustList, TRUST, agentId=row.agent_id) if source else TrustList()
+    trusted = TrustList(sources=())
+    if source:
+        trusted = await visit.api.get(TrustList, TRUST, agentId=row.agent_id)
     return {
         "row": row,
         "slots": slots.slots,
