@@ -23,9 +23,10 @@ DECISION: Final = {
 TEXTS: Final = {
     "You write down, for an agent": LONG * 2,
     "You write down anew": SHORT,
+    "A run of a job of the timetable is over": json.dumps({"memories": []}),
     "You look after things for": json.dumps({"decisions": [DECISION]}),
 }
-"""Of a bulletin, of a merged summary, and what a mind decides."""
+"""Of a bulletin, of a merged summary, what a run came across, and what a mind decides."""
 RECHECK_AFTER: Final = timedelta(hours=4)
 
 

@@ -41,6 +41,7 @@ RENAMED: Final = {
     "mind_tick_s": "mind.tick_seconds",
     "mind_confidence_min": "mind.min_confidence_to_act",
     "findings_shown": "cortex.cron_findings_shown",
+    "extracted_max": "cortex.cron_extracted_max",
     "recalled_max": "cortex.autonomy_findings_shown",
     "pause_s": "memory.pause_s",
     "goals_max": "goals.max",

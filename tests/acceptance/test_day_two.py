@@ -56,12 +56,17 @@ class Mind:
         """All that each answer to the person was made of."""
         self.begun: list[str] = []
         """What each run of the timetable was shown first."""
+        self.after: list[str] = []
+        """What was shown to who is asked what else one came across."""
 
     def reply(self, body: dict[str, Any]) -> Reply:
         prompt = "\n".join(part["text"] for part in body["system"])
         messages = said(body)
         if "You run a job of the timetable" in prompt:
             return self._brief(body, messages)
+        if "A run of a job of the timetable is over" in prompt:
+            self.after.append(json.dumps(messages))
+            return says(json.dumps({"memories": []}))
         self.shown.append(json.dumps(messages) + situation(body))
         asked = [text for one in messages if has_words(one) for text in texts_of(one)][-1]
         return self._talk(body, asked, is_done=not has_words(messages[-1]))
@@ -270,4 +275,6 @@ async def test_an_hourly_check_reads_its_own_address_each_time_and_asks_nobody(
             world.clock.move(AN_HOUR_S)
         assert all(PAGES["port"] not in begun for begun in mind.begun)
         assert "characters, closed since outside content had a part" in mind.begun[1]
+        await world.until(lambda: len(mind.after) == 3)
+        assert all(PAGES["port"] in after for after in mind.after), "each of a page that it read"
         assert await requests(ann) == []

@@ -52,6 +52,7 @@ MARKS: Final = {
     "reader": "You look things up on the web",
     "worker": "You are a worker",
     "job": "You run a job of the timetable",
+    "extraction": "A run of a job of the timetable is over",
 }
 """By which words of its prompt a request is told."""
 
@@ -88,6 +89,7 @@ class Mind:
             "reader": lambda: says(words) if done else call(body, [_get(self._look)]),
             "worker": lambda: self._check(body, messages, asked),
             "job": lambda: self._brief(body, messages),
+            "extraction": lambda: says(json.dumps({"memories": []})),
             "talk": lambda: _talk(body, messages, asked),
         }
         return answers[kind]()
@@ -315,10 +317,10 @@ async def test_a_night_is_worked_through_and_told_in_the_morning(
 
         # What others wrote was shown to those who asked for it, and to nobody else.
         assert {kind for kind, text in mind.shown if ALICE in text} <= {
-            "talk", "cycle 10", "report 10", "job",
+            "talk", "cycle 10", "report 10", "job", "extraction",
         }  # fmt: skip
         assert {kind for kind, text in mind.shown if "#424" in text} <= {
-            "talk", "cycle 1", "report 1", "reader", "job",
+            "talk", "cycle 1", "report 1", "reader", "job", "extraction",
         }  # fmt: skip
         assert not any(ALICE in one.text for one in desk.talk.said)
 

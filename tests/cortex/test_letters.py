@@ -276,8 +276,9 @@ def test_a_run_begins_with_envelopes_of_what_others_found() -> None:
     start = Start(prompt="What is new?", is_ordered=True, slot=slot, source="cron:r1")
     payload = ControlPayload(op="start", start=start)
     driver.feed(Control(id="s", session_key=KEY, created_at=driver.now, payload=payload))
-    (look_back,) = driver.called
-    assert look_back.payload.is_closed
+    looks = [one.payload for one in driver.called]
+    assert [one.is_closed for one in looks] == [True, True]
+    assert [one.input["types"] == ["fact"] for one in looks] == [False, True]
 
 
 @pytest.mark.parametrize("is_tainted", [True, False])

@@ -9,6 +9,7 @@ from vigil.contracts import (
     Block,
     OpaqueBlock,
     OpenCall,
+    Outcome,
     Retry,
     TextBlock,
     ToolResultBlock,
@@ -173,13 +174,16 @@ def _say_last(draft: Draft, text: str) -> None:
 
 def say_last(draft: Draft, text: str) -> None:
     """Say `text`, if there is any, and end the loop."""
-    loop = draft.loop
+    loops.end(draft, said_last(draft, text))
+
+
+def said_last(draft: Draft, text: str) -> Outcome:
+    """Say the last words of a loop, if there are any; return how it ends by that."""
     if not text:
         draft.note("silent", "there was nothing to say")
-        loops.end(draft, "answered" if loop.sends else "silent")
-        return
+        return "answered" if draft.loop.sends else "silent"
     blocked = speech.say_for_loop(draft, text)
-    loops.end(draft, "answered" if blocked is None else "blocked")
+    return "answered" if blocked is None else "blocked"
 
 
 def fail(
@@ -347,4 +351,4 @@ def answered(draft: Draft, *, is_fallback: bool) -> None:
         draft.note("model_back", "the fallback is not asked any more")
 
 
-__all__ = ["answered", "conclude", "fail", "say_last", "tries_again"]
+__all__ = ["answered", "conclude", "fail", "said_last", "say_last", "tries_again"]

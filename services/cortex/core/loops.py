@@ -91,7 +91,7 @@ def end(draft: Draft, outcome: Outcome | None, *, is_interrupted: bool = False) 
     `outcome` None: another event ends it, and gives the turn its outcome. `is_interrupted`: nothing
     in it failed; whoever was at it was ended, again and again.
     """
-    loop, sway = draft.loop, draft.sway
+    loop, sway, tells_end = draft.loop, draft.sway, draft.profile.tells_end
     if loop.retry is not None:
         draft.cancel_deadline(RETRY_TIMER, loop.retry.generation)
     if loop.waiting is not None:
@@ -105,12 +105,19 @@ def end(draft: Draft, outcome: Outcome | None, *, is_interrupted: bool = False) 
         draft.update(exchange=ended if is_outside else None)
     draft.update(loop=None)
     tasks.close_task(draft, loop.task_id)
-    _tell_end(draft, loop, outcome, sway, is_interrupted=is_interrupted)
+    if tells_end:
+        _tell_end(draft, loop, outcome, sway, is_interrupted=is_interrupted)
     draft.is_tainted = draft.is_tainted or (sways.of_own_rows(loop).is_outside and bool(draft.rows))
     if loop.is_direct:
         _await_pause_after(draft, loop)
     if outcome is not None:
         draft.outcome = outcome
+
+
+def tell_end(draft: Draft, outcome: Outcome) -> None:
+    """Tell now what came of this session, of which the open loop is; what it does yet is for itself
+    (`Profile.tells_end`)."""
+    _tell_end(draft, draft.loop, outcome, draft.sway, is_interrupted=False)
 
 
 def _stop_waiting(draft: Draft, waiting: Waiting) -> None:

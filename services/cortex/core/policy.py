@@ -101,6 +101,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Of a decision of the mind; of one less sure the person is asked first."""
     findings_shown: int = 15
     """Findings of earlier runs of its row that a run of the timetable is shown: the newest."""
+    extracted_max: int = 5
+    """Memories that such a run keeps beside its result, by one more question; 0: it isn't asked."""
     recalled_max: int = 10
     """Findings of earlier cycles that a cycle is shown, the newest, and as many memories of since
     the one before."""

@@ -194,6 +194,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """Tools that act outside, and need no leave here: it knows nothing that they could carry."""
     is_heir: bool = False
     """Whether it knows what its parent knew when it was started."""
+    tells_end: bool = True
+    """Whether the end of its loop is told to who started the session; it's told before, else."""
     asks_again: bool = True
     """Whether the model is asked again with the results of the calls that it asked for."""
 

@@ -99,7 +99,7 @@ class SlotDesk:
                 report=effect.payload.report,
                 next_s=0 if problem else effect.payload.next_s,
                 facts=None if known is None else known.newest,
-                cost=await cost_of_run(self._bus, key),
+                cost=await cost_of_run(self._bus, key, effect.id),
                 told=effect.id if homes else "",
                 told_to=str(homes[0]) if len(homes) == 1 else "",
                 is_skipped=effect.payload.is_over_budget,

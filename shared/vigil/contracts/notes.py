@@ -6,22 +6,9 @@ a row here and nothing else: signals, `why` and docs/reference/notes.md follow.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
-from .vocabulary import Ending
-
-
-class NoteWords(NamedTuple):
-    meaning: str
-    sentence: str
-    """Of a step, with `{text}` for the note's own text and `{about}` for what it is about."""
-    ending: Ending | None = None
-    """What it means for a story that ends with it; None: it ends none."""
-    last: str = ""
-    """The last sentence of such a story; empty: as its ending begins, and the text."""
-    signal: tuple[str, str] | None = None
-    """The kind of its signal, and how that begins, if it gives one of its own."""
-
+from .vocabulary import NoteWords
 
 _REFUSED: Final = "The gates refused it: {text}."
 _BLOCKED: Final = ("message.blocked", "The gates refused a message")
@@ -149,6 +136,18 @@ NOTES: Final[dict[str, NoteWords]] = {
         "another session's report waits for the digest, and why",
         "It waits for the next digest: {text}.",
         "held",
+    ),
+    "extraction_asked": NoteWords(
+        "a run of the timetable told its end, and is asked once what else is to be kept",
+        "Its end was told, and it was asked what else is worth keeping ({text}).",
+    ),
+    "extraction_kept": NoteWords(
+        "after a run of the timetable: how much was kept beside its result",
+        "After its end memory was given what else it came across: {text}.",
+    ),
+    "extraction_missing": NoteWords(
+        "after a run of the timetable: why nothing more was kept",
+        "After its end nothing more was kept: {text}.",
     ),
     "facts_told": NoteWords("a run told facts that its row names", "It told facts: {text}."),
     "gave_up": NoteWords(

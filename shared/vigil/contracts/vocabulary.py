@@ -52,6 +52,19 @@ class EndingWords(NamedTuple):
 
 _UNSAID: Final = "It was not said"
 
+
+class NoteWords(NamedTuple):
+    meaning: str
+    sentence: str
+    """Of a step, with `{text}` for the note's own text and `{about}` for what it is about."""
+    ending: Ending | None = None
+    """What it means for a story that ends with it; None: it ends none."""
+    last: str = ""
+    """The last sentence of such a story; empty: as its ending begins, and the text."""
+    signal: tuple[str, str] | None = None
+    """The kind of its signal, and how that begins, if it gives one of its own."""
+
+
 ENDINGS: Final[dict[Ending, EndingWords]] = {
     "said": EndingWords("it is in the transcript", mood="good"),
     "sent": EndingWords("and the channel took it", mood="good"),

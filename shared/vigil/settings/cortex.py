@@ -52,7 +52,11 @@ class Cortex(Section, frozen=True, kw_only=True):
     cron_max_workers: Annotated[int, msgspec.Meta(ge=0, le=20)] = 3
     """Workers, readers and branches of a run at a time."""
     cron_findings_shown: Annotated[int, msgspec.Meta(ge=0, le=50)] = 15
-    """Findings of earlier runs, the newest, that a run is shown whose row remembers them."""
+    """Results of earlier runs, the newest, that a run is shown whose row remembers them, and as
+    much of what else they kept."""
+    cron_extracted_max: Annotated[int, msgspec.Meta(ge=0, le=20)] = 5
+    """Memories that such a run keeps beside its result: after its end one call of its model, or of
+    the cheap tier's, is asked for what else it was shown that is worth it; 0: it isn't."""
     fact_bits_per_day: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 512
     """What the facts of a row may tell a UTC day, in bits; beyond that they are left out."""
     bulletin_interval_secs: Annotated[int, msgspec.Meta(ge=CYCLE_S_MIN, le=CYCLE_S_MAX)] = 3600

@@ -21,6 +21,7 @@ from .. import conclusion
 from ..draft import Draft
 from ..tools import formed_answer, json_answer
 from ..tools.formed_answer import Unusable
+from . import extraction
 
 PURPOSE: Final = "facts"
 """What the loop of a run is marked with once only its facts are asked for."""
@@ -47,7 +48,7 @@ def wrap_up(draft: Draft, text: str) -> None:
     """
     is_given_up = any(one.code == "calls_max" for one in draft.notes)
     if is_given_up or draft.loop.facts or not shapes_of(draft.state):
-        conclusion.say_last(draft, text)
+        extraction.end(draft, text)
         return
     draft.update_loop(purpose=PURPOSE, calls=0, retries=0, unsaid=text)
     draft.outcome = "continued"
@@ -60,16 +61,16 @@ def conclude(draft: Draft, answer: ModelAnswer) -> None:
     )
     if isinstance(found, Unusable):
         if found.is_last:
-            conclusion.say_last(draft, draft.loop.unsaid)
+            extraction.end(draft, draft.loop.unsaid)
         return
     note(draft, read(shapes_of(draft.state), found, draft.moment.now))
-    conclusion.say_last(draft, draft.loop.unsaid)
+    extraction.end(draft, draft.loop.unsaid)
 
 
 def fail(draft: Draft, error: ModelError) -> None:
     """Have it tried again, as any step; at last the run ends without facts: what it did is done."""
     if not conclusion.tries_again(draft, error):
-        conclusion.say_last(draft, draft.loop.unsaid)
+        extraction.end(draft, draft.loop.unsaid)
 
 
 def schema(shapes: Mapping[str, FactShape]) -> dict[str, Any]:

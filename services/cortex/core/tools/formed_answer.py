@@ -32,7 +32,13 @@ class Unusable(NamedTuple):
     """Whether the model isn't asked again."""
 
 
-def take(draft: Draft, answer: ModelAnswer, field: str, read: Callable[[str], T]) -> T | Unusable:
+def take(
+    draft: Draft,
+    answer: ModelAnswer,
+    field: str,
+    read: Callable[[str], T],
+    asked_max: int = ASKED_MAX,
+) -> T | Unusable:
     """Count an answer and read it, or have the model asked once more.
 
     Args:
@@ -46,7 +52,7 @@ def take(draft: Draft, answer: ModelAnswer, field: str, read: Callable[[str], T]
     try:
         return read(_whole(answer, text, field))
     except InvalidInput as error:
-        refused = Unusable(text, error.reason, draft.loop.calls >= ASKED_MAX)
+        refused = Unusable(text, error.reason, draft.loop.calls >= asked_max)
     if not refused.is_last:
         draft.row_text("assistant", "agent", cut(text.strip(), SHOWN_BYTES_MAX) or "(nothing)")
         draft.row_text("user", "system", refused.reason)

@@ -1,6 +1,7 @@
 """What a run of the timetable found, kept for those after it (SPEC J-3).
 
-It is what the run said, marked if outside content had a part in it; no model is asked for it.
+It is what the run said, marked if outside content had a part in it; no model is asked for it. What
+else it came across a model is asked afterwards (`cycles.extraction`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,14 @@ def keep(draft: Draft, slot: SlotRun, text: str, sway: Sway) -> None:
         save(draft, text, sway)
 
 
-def save(draft: Draft, text: str, sway: Sway, *, type_: MemoryType = "observation") -> None:
+def save(
+    draft: Draft,
+    text: str,
+    sway: Sway,
+    *,
+    type_: MemoryType = "observation",
+    importance: float | None = None,
+) -> None:
     """Have memory keep a finding for a while."""
     found = cut(text.replace("\0", ""), KEPT_BYTES_MAX).strip()
     if not found:
@@ -32,6 +40,7 @@ def save(draft: Draft, text: str, sway: Sway, *, type_: MemoryType = "observatio
     payload = SaveMemoryPayload(
         content=found,
         type=type_,
+        importance=importance,
         stability="volatile",
         expires_at=draft.moment.now + KEPT,
         thread=draft.key.rpartition(":")[2],

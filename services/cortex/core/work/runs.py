@@ -1,15 +1,17 @@
 """What a session that comes again is shown of those before it: runs of a row of the timetable that
 remember (SPEC J-3), and cycles (FLOW F-13).
 
-What they found is looked up by the core, before the model is asked, as a call of memory whose
-result the model is shown; a cycle is shown the memories of since the one before, too. What outside
+What they found is looked up by the core, before the model is asked, as calls of memory whose
+results the model is shown; a cycle is shown the memories of since the one before, too. What outside
 content had a part in is shown as an envelope, so that a run begins unswayed: who needs such a
 finding calls memory itself, and is swayed by it (FLOW F-4). What a run says at its end is kept for
-those after it (`findings`). The row is in the source, so a run knows of no other row, and its
-prompt need not know of any of this.
+those after it (`findings`), and what else it came across (`cycles.extraction`). The row is in the
+source, so a run knows of no other row, and its prompt need not know of any of this.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from vigil.contracts import (
     Cause,
@@ -17,6 +19,7 @@ from vigil.contracts import (
     OpenCall,
     ToolUseBlock,
 )
+from vigil.contracts.memories import IMPORTANCE
 from vigil.memory.operations.list import list_memory
 
 from ..draft import Draft
@@ -29,9 +32,10 @@ def begin(draft: Draft, cause: Cause, event: Control) -> None:
     children.begin(draft, cause, event)
     given = event.payload.start
     is_ours = draft.is_first and draft.state.loop is not None
-    limit = draft.policy.findings_shown
     if is_ours and given is not None and given.slot is not None and given.slot.is_stateful:
-        _look_back(draft, limit, {"source": given.source})
+        said = {"source": given.source, "types": [one for one in IMPORTANCE if one != "fact"]}
+        kept = {"source": given.source, "types": ["fact"]}  # so many that no result had room else
+        _look_back(draft, draft.policy.findings_shown, said, kept)
 
 
 def begin_cycle(draft: Draft, cause: Cause, event: Control) -> None:
@@ -43,7 +47,7 @@ def begin_cycle(draft: Draft, cause: Cause, event: Control) -> None:
         _look_back(draft, draft.policy.recalled_max, {"source": draft.policy.profile.source}, since)
 
 
-def _look_back(draft: Draft, limit: int, *filters: dict[str, str]) -> None:
+def _look_back(draft: Draft, limit: int, *filters: dict[str, Any]) -> None:
     """Have the model begin with what memory has, once for each filter.
 
     Args:

@@ -1,5 +1,5 @@
-"""What the rehearsal model does in a cycle of an agent, and how it reports on it (SPEC C-7); and in
-a look of its mind (SPEC G-1). Pure.
+"""What the rehearsal model does in a cycle of an agent, and how it reports on it (SPEC C-7); in a
+look of its mind (SPEC G-1); and after a run of the timetable that remembers (J-3). Pure.
 
 It looks at the board, decides nothing, and says that it rehearses: one sees when cycles begin, what
 they are told, and where their reports go.
@@ -27,6 +27,7 @@ _EVENTS: Final = re.compile(r"^An event from .+ \((?:not )?trusted\), (.+):$", r
 """Its content stands behind bars, so nothing in it can pose as one."""
 _NEWS: Final = re.compile(r"^(?:\| )?- (\d+ [a-z]+\.[a-z_]+(?: \([^)\n]*\))?)$", re.M)
 """A count of what is new, behind the bars of a transcript or not."""
+_RESULTS: Final = re.compile(r"^\[[^\]\n]+\] the result of the call was:\n\| (.+)$", re.M)
 
 
 def is_cycle(session: str) -> bool:
@@ -55,6 +56,18 @@ def report(rows: Sequence[Row]) -> str:
     news = [f"New: {point}" for point in _NEWS.findall(text_of(rows[0]))][:LISTED_MAX]
     found = [REHEARSED, *news]
     return json.dumps({"checked": [BOARD], "found": found, "deferred": [], "recheck": []})
+
+
+def extracted(rows: Sequence[Row]) -> str:
+    """Return what a run of the timetable came across: how each result that it was shown begins.
+
+    Args:
+        rows: the first one has all that happened in it.
+    """
+    found = dict.fromkeys(_RESULTS.findall(text_of(rows[0])))
+    return json.dumps(
+        {"memories": [f"Rehearsed: a call said {line}" for line in found][:LISTED_MAX]}
+    )
 
 
 def look(rows: Sequence[Row]) -> str:

@@ -80,6 +80,10 @@ def _report(request: ModelRequest) -> Reply:
     return cycles.report(request.rows), []
 
 
+def _extracted(request: ModelRequest) -> Reply:
+    return cycles.extracted(request.rows), []
+
+
 def _look(request: ModelRequest) -> Reply:
     return cycles.look(request.rows), []
 
@@ -103,6 +107,7 @@ ROLES: Final[dict[str, Callable[[ModelRequest], Reply]]] = {
     "compact": _compact,
     "report": _report,
     "facts": lambda _: ("{}", []),
+    "extraction": _extracted,
     "mind": _look,
     "bulletin": _bulletin,
     "rewriting": _rewriting,
