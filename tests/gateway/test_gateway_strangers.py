@@ -75,7 +75,7 @@ IDS: Final = {
 """What `id` names, by how the path begins."""
 PLAIN: Final = frozenset({
     "after", "agent", "agentId", "all", "agentid", "as_of", "before", "by", "channel", "days",
-    "digest_at", "facts",
+    "digest_at",
     "language",
     "quiet_hours", "pause", "timezone", "ce-source", "ce-specversion", "ce-time",
     "ce-type", "client", "constraints", "content", "cursor", "data", "data_base64",
