@@ -245,6 +245,21 @@ def test_a_reply_names_what_it_replies_to(cli: Cli) -> None:
     assert payload["reply_to"]["quote"].startswith("I am the rehearsal model")
 
 
+def test_a_conversation_is_deleted_where_it_goes_on(cli: Cli) -> None:
+    """Issue 32: `/delete` says what it would do, `/delete yes` does it, and the chat ends."""
+    with person(cli, "--thread", "gone1") as ann:
+        ann.sees("you>")
+        ann.types("keep this\r")
+        ann.sees('You said: "keep this')
+        ann.types("/delete\r")
+        ann.sees("/delete yes: delete this conversation")
+        ann.types("/delete yes\r")
+        ann.sees("me:vigil:gone1 is deleted.")
+        assert ann.ends() == 0
+    listed = cli("sessions", "--json").stdout
+    assert "gone1" not in listed
+
+
 def test_an_input_of_several_lines_survives_what_arrives(cli: Cli) -> None:
     """I-3: a follow-up appears above all of it, once."""
     with person(cli) as ann:

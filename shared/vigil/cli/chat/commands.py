@@ -51,7 +51,8 @@ def chat(
     /attach PATH attaches an image or a PDF file to what you say next; /edit TEXT says your last
     message otherwise, /retry has it answered anew; /reply TEXT replies to what the agent said last,
     /reply 2 TEXT to the one before; /letters shows what came from outside, /open A12 TEXT opens one
-    for the answer to TEXT, /fine A12 takes its text as yours, /trust A12 trusts where it came from.
+    for the answer to TEXT, /fine A12 takes its text as yours, /trust A12 trusts where it came from;
+    /delete deletes the conversation.
     """
     client = options.client()
     if new and thread is not None:
@@ -86,6 +87,7 @@ def _with_person(client: Client, key: SessionKey) -> None:
 async def _at_terminal(client: Client, key: SessionKey) -> None:
     from . import replies
     from .conversation import Conversation, until_done
+    from .deleting import Deleting
     from .files import Files
     from .keyboard import Keyboard
     from .letters import Pointing
@@ -97,6 +99,7 @@ async def _at_terminal(client: Client, key: SessionKey) -> None:
     conversation = Conversation(client, str(key), screen)
     files = Files(client, screen)
     versions = Versions(client, str(key), screen)
+    deleting = Deleting(client, key, screen)
     letters = Pointing(client, str(key), key.agent, screen, conversation.say)
 
     async def talk() -> None:
@@ -105,6 +108,10 @@ async def _at_terminal(client: Client, key: SessionKey) -> None:
         async for line in keyboard:
             screen.line_entered(line)
             if not line.strip() or await files.take(line):
+                continue
+            if await deleting.take(line):
+                if deleting.is_done:
+                    return
                 continue
             if not (await versions.take(line) or await letters.take(line)):
                 await replies.say(conversation, line.strip("\n"), files, screen)

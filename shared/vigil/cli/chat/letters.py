@@ -7,6 +7,7 @@ Only at a terminal: what comes from a pipe is said as it is.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ REPLY: Final = "/reply"
 TRUST: Final = "/trust"
 FINE: Final = "/fine"
 SHOWN_MAX: Final = 10
+_HANDLE: Final = re.compile(r"[a-z]\d{1,9}")
 USAGE: Final = (
     f"{LIST}: what came from outside, by name; {OPEN} a12 TEXT: open it for the answer to TEXT; "
     f"{FINE} a12: its text counts as yours, word for word; {TRUST} a12: trust where it came from, "
@@ -50,9 +52,12 @@ class Pointing:
     async def take(self, line: str) -> bool:
         """Do what a line says, if it is one of the commands; return whether it is."""
         command, _, rest = line.strip().partition(" ")
-        if command not in (LIST, OPEN, REPLY, FINE, TRUST):
-            return False
         handle, _, text = rest.strip().partition(" ")
+        # A reply to what the agent said may begin with any word but a letter's name.
+        if command not in (LIST, OPEN, FINE, TRUST) and not (
+            command == REPLY and _HANDLE.fullmatch(handle.lower())
+        ):
+            return False
         if (command == LIST) == bool(handle):
             self._screen.notice(USAGE)
             return True
