@@ -22,6 +22,29 @@ def printed(*pages: str) -> bytes:
             ">> >> >> >>".encode(),
             f"<< /Length {len(drawn)} >>\nstream\n{drawn}\nendstream".encode(),
         ]
+    return _written(objects)
+
+
+def filled_in(label: str, name: str, value: str, note: str) -> bytes:
+    """Return a PDF whose page has a label, a field that somebody filled in, and a note."""
+    drawn = f"BT /F1 12 Tf 72 700 Td ({label}) Tj ET"
+    return _written(
+        [
+            b"<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [6 0 R] >> >>",
+            b"<< /Type /Pages /Count 1 /Kids [3 0 R] >>",
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R "
+            b"/Annots [6 0 R 7 0 R] /Resources << /Font << /F1 5 0 R >> >> >>",
+            f"<< /Length {len(drawn)} >>\nstream\n{drawn}\nendstream".encode(),
+            b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+            f"<< /Type /Annot /Subtype /Widget /FT /Tx /T ({name}) /V ({value}) "
+            "/Rect [120 690 300 710] >>".encode(),
+            f"<< /Type /Annot /Subtype /FreeText /Contents ({note}) "
+            "/Rect [72 600 300 640] >>".encode(),
+        ]
+    )
+
+
+def _written(objects: list[bytes]) -> bytes:
     data = b"%PDF-1.4\n"
     places = []
     for number, one in enumerate(objects, 1):

@@ -87,7 +87,7 @@ def _with_person(client: Client, key: SessionKey) -> None:
 async def _at_terminal(client: Client, key: SessionKey) -> None:
     from . import replies
     from .conversation import Conversation, until_done
-    from .deleting import Deleting
+    from .deletion import ThreadDeletion
     from .files import Files
     from .keyboard import Keyboard
     from .letters import Pointing
@@ -99,7 +99,7 @@ async def _at_terminal(client: Client, key: SessionKey) -> None:
     conversation = Conversation(client, str(key), screen)
     files = Files(client, screen)
     versions = Versions(client, str(key), screen)
-    deleting = Deleting(client, key, screen)
+    deleting = ThreadDeletion(client, key, screen)
     letters = Pointing(client, str(key), key.agent, screen, conversation.say)
 
     async def talk() -> None:

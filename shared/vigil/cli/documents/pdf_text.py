@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import resource
 import sys
+from collections.abc import Iterator
 from io import BytesIO
 from typing import Final
 
@@ -45,11 +46,26 @@ def pages_of(data: bytes) -> dict[str, object]:
 def _text_of(page: PageObject) -> str:
     """Return what a page says; empty: nothing, or its contents are damaged."""
     try:
-        return page.extract_text()
+        return "\n".join((page.extract_text(), *_filled_in(page))).strip("\n")
     except FileNotDecryptedError:
         raise
     except DAMAGE:
         return ""
+
+
+def _filled_in(page: PageObject) -> Iterator[str]:
+    """Yield what stands on a page beside its own text: what was typed into the fields of a form,
+    and notes. Every viewer shows both, and no extractor of text has them (`findings/`)."""
+    for each in page.annotations or ():
+        one = each.get_object()
+        if one.get("/Subtype") == "/FreeText":
+            yield str(one.get("/Contents", ""))
+        elif one.get("/Subtype") == "/Widget":
+            field = one if "/FT" in one else one.get("/Parent", one)
+            value = field.get("/V")
+            texts = [str(part) for part in (value if isinstance(value, list) else [value])]
+            if value is not None and field.get("/FT") in ("/Tx", "/Ch"):
+                yield f"{field.get('/T', 'a field')}: {', '.join(texts)}"
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ DELETE: Final = "/delete"
 USAGE: Final = f"{DELETE} yes: delete this conversation, for good; what was learnt in it is kept"
 
 
-class Deleting:
+class ThreadDeletion:
     """Deletes it once that is confirmed.
 
     Only at a terminal: what comes from a pipe is said as it is.
