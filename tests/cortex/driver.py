@@ -113,8 +113,8 @@ class Driver:
         self.goals: tuple[ReadGoal, ...] = ()
         """What is on the board."""
         self.named: tuple[Approval, ...] = ()
-        self.asked: tuple[str, ...] = ()
         """Requests of other sessions that the message names."""
+        self.asked_before: tuple[str, ...] = ()
         self.tools: dict[str, Tool] = {}
         """What the executor offers."""
         self.quiet_until: datetime | None = None
@@ -307,7 +307,7 @@ class Driver:
             tasks=self.tasks,
             goals=self.goals,
             approvals=self.named,
-            asked=self.asked,
+            asked=self.asked_before,
             is_history_tainted=self.history.is_tainted,
         )
 

@@ -56,7 +56,7 @@ def started(
     left = [step if isinstance(step, Exception) else answer(step) for step in steps]
     driver.brain = lambda _: left.pop(0) if left else answer("Done.")
     driver.tools = {WIPE.name: WIPE}
-    driver.asked = asked
+    driver.asked_before = asked
     start = Start(prompt=TASK, call_id="c0", depth=1, is_ordered=is_ordered, **of)
     driver.feed(Control(payload=ControlPayload(op="start", start=start), **driver._envelope()))
     return driver
