@@ -100,7 +100,7 @@ PLAIN: Final = frozenset({
     "autonomy_enabled", "autonomy_interval_secs", "autonomy_max_turns", "autonomy_max_workers",
     "autonomy_tasks_require_approval", "autonomy_timeout_s",
     "handle", "history", "bulletin_interval_secs", "bulletin_max_words", "bulletin_synthesis",
-    "summary_interval_secs", "summary_rewriting",
+    "summary_interval_secs", "summary_rewriting", "facts",
     "after_on", "latest_s", "memories", "soonest_s",
 })  # fmt: skip
 """Fields that name nothing that may be somebody else's: a thread or an agent is one's own, a ticket
