@@ -146,7 +146,7 @@ async def test_the_openapi_document_is_whole(gate: Gate) -> None:
         ("GET", "/api/cron"), ("POST", "/api/cron"),
         ("GET", "/api/cron/{id}"), ("PATCH", "/api/cron/{id}"), ("DELETE", "/api/cron/{id}"),
         ("POST", "/api/cron/{id}/runs"), ("GET", "/api/slots"),
-        ("GET", "/api/slots/findings"), ("GET", "/api/cron.ics"),
+        ("GET", "/api/slots/findings"), ("GET", "/api/facts"), ("GET", "/api/cron.ics"),
         ("GET", "/api/calendar-links"), ("POST", "/api/calendar-links"),
         ("DELETE", "/api/calendar-links/{id}"), ("GET", "/calendar/{link}"),
         ("POST", f"{key}/forks"), ("GET", f"{key}/calls"), ("GET", f"{key}/calls/{{seq}}"),
