@@ -25,11 +25,9 @@ from vigil import agent_pause
 from vigil.board.kept import ACTIONS, KeptBoard
 from vigil.bus.kv import KeyValue
 from vigil.contracts import (
-    Cause,
     Change,
     DeadLetter,
     State,
-    Turn,
     decode_event,
     decode_pins,
     encode,
@@ -94,17 +92,7 @@ async def test_a_letter_is_replied_to_and_its_source_trusted(gate: Gate) -> None
         ),
         LetterHead(handle="b1", what=f"what you {HOSTILE}", size=9, at=at),
     ]
-    turn = Turn(
-        id="t",
-        session_key=key,
-        ordinal=1,
-        event=Cause(id="e", seq=1, type="external"),
-        outcome="answered",
-        state=State(position=1, turns=1),
-        created_at=at,
-        letters=tuple(heads),
-    )
-    await gate.admin.publish(SessionKey.parse(key).turn, encode(turn))
+    await gate.turn(key, State(position=1, turns=1), letters=tuple(heads))
     page = await lea.reader.page(f"/conversations/{key}")
     assert "an event from hook:ci" in page.text
     form = form_of(page, source="hook:ci")

@@ -30,6 +30,7 @@ from vigil.contracts import (
     Turn,
     encode,
 )
+from vigil.contracts.history import LetterHead
 from vigil.settings import tokens
 from vigil.subjects import SessionKey
 
@@ -149,6 +150,7 @@ class Gate:
         *,
         sends: dict[str, str] | None = None,
         ended: tuple[str, ...] = (),
+        letters: tuple[LetterHead, ...] = (),
     ) -> Ack:
         """Commit a turn, as the cortex does; `sends` maps effect ids to what caused them."""
         key = SessionKey.parse(session)
@@ -170,6 +172,7 @@ class Gate:
             created_at=datetime.now(UTC),
             effects=effects,
             ended=ended,
+            letters=letters,
         )
         headers = {"Vigil-Position": str(state.position)}
         return await self.admin.publish(
