@@ -87,6 +87,8 @@ ROWS: Final[dict[str, list[Panel]]] = {
         ]),
         ("Memory asked before an answer", "s",
          [quantile("vigil_recall_seconds", 99, "outcome")]),
+        ("Sessions that began cold, in an hour", "short",
+         [increase("vigil_sessions_cold_total", "lacked")]),
         ("Signals", "ops", [rate("vigil_signals_total", "kind")]),
         ("Record stored to signal stored", "s", both("vigil_signal_lag_seconds")),
     ],

@@ -21,9 +21,9 @@ from vigil.observe import metrics, replica
 from vigil.observe.metrics import METRICS, Metrics
 
 FEW: dict[str, int] = {
-    "channel": 20, "direction": 4, "kind": 40, "method": 8, "mode": 3, "model": 10, "outcome": 15,
-    "reason": 3, "route": 60, "state": 3, "status": 20, "tool": 7, "type": 6, "version": 1,
-    "via": 3,
+    "channel": 20, "direction": 4, "kind": 40, "lacked": 2, "method": 8, "mode": 3, "model": 10,
+    "outcome": 15, "reason": 3, "route": 60, "state": 3, "status": 20, "tool": 7, "type": 6,
+    "version": 1, "via": 3,
 }  # fmt: skip
 """Every label that there may be, and about how many values it can have."""
 

@@ -76,13 +76,16 @@ class ToolSight:
 def keep(path: Path, tried: list[TriedModel]) -> None:
     """Keep what models answered, for the cortex; of those that gave none what was kept before.
 
-    What can't be written isn't kept: it's told anyway.
+    What can't be written isn't kept: it's told anyway. Nor is it where Vigil never ran: who looks
+    at a machine makes nothing.
     """
+    if not path.parent.parent.is_dir():
+        return
     silent = {one.name for one in tried if one.error}
     there = [one for one in tried if not one.error]
     there += [one for one in ToolSight(path).tried() if one.name in silent]
     with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(exist_ok=True)
         draft = path.with_name(f".{path.name}.new")
         draft.write_bytes(msgspec.json.encode(there))
         draft.replace(path)
