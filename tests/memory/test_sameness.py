@@ -89,6 +89,19 @@ def test_different_facts_stay_apart(one: str, other: str) -> None:
     assert likeness(other, one) is None
 
 
+def test_what_says_something_else_as_well_is_not_replaced() -> None:
+    """A newer code took the place of a memory that said where Ann lives, too."""
+    several, code = "The locker code is 4711. Ann lives in York", "The locker code is 4712"
+    assert likeness(code, several) is None
+    assert likeness(several, code) == "replaced"
+    for one, other in (
+        ("Dr. May's phone number is 1", "Dr. May's phone number is 2"),
+        ("Der Geburtstag ist am 3. Mai", "Der Geburtstag ist am 4. Mai"),
+        ("The address is 12 St. James Road", "The address is 9 St. James Road."),
+    ):
+        assert likeness(one, other) == likeness(other, one) == "replaced"
+
+
 def test_what_tells_of_an_instant_of_its_own_stays_apart() -> None:
     """Two runs on two days are two; when it was said makes nothing of its own."""
     text = "Ann ran through the park"

@@ -25,6 +25,8 @@ from vigil.contracts import Memory, MemoryType
 from vigil.teams import TEAM
 from vigil.words.function_words import DAYS_AND_MONTHS
 
+from .sentences import has_several
+
 Likeness = Literal["same", "replaced"]
 
 LENGTH_MAX: Final = 1_000
@@ -170,6 +172,8 @@ def judge(newer: Memory, older: Memory) -> Likeness | None:
         return "replaced" if one.positive == other.positive else None
     if one.is_negated or not one.about or one.about != other.about:
         return None
+    if has_several(older.content):
+        return None  # what else it says would be lost
     return "replaced" if _is_other_value(one, other) else None
 
 
