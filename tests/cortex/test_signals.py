@@ -292,6 +292,10 @@ def test_what_is_remembered_is_told_without_its_words() -> None:
     assert (merged.kind, merged.subject, merged.data) == ("memory.merged", "a" * 32, {"count": 2})
     (replaced,) = remembered(MemoriesReplaced, by_id="a" * 32, memory_ids=("b",), is_same=True)
     assert (replaced.kind, replaced.data) == ("memory.replaced", {"count": 1, "is_same": True})
+    (wider,) = remembered(
+        MemoriesReplaced, by_id="a" * 32, memory_ids=("b",), is_same=False, is_wider=True
+    )
+    assert wider.text == "A memory that says that and more took the place of 1 memory"
     for signal in (saved, tainted, merged, replaced):
         assert b"CANARY" not in encode(signal)
         assert b"t1" not in encode(signal)

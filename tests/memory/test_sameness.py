@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from services.memory.upkeep.sameness import judge, keys, replacements
 from tests.support.examples import up_to
 from tests.support.memory_records import DAY, memory
+from vigil.contracts import Memory
 from vigil.teams import TEAM
 
 _WORDS = (
@@ -21,6 +23,17 @@ _WORDS = (
 )
 WORDS = st.sampled_from(_WORDS.split())
 TEXTS = st.lists(WORDS, min_size=2, max_size=7).map(" ".join)
+_SENTENCES = (
+    "Ann likes tea", "Ann doesn't like tea", "Bob likes tea", "She lives in York", "She is kidding",
+    "Ann lives in York now", "Room 3 has a bed", "Room 4 has a bed", "He does not eat fish",
+    "Bob owns a boat", "The boat is called Daisy", "The boat is called Iris",
+)  # fmt: skip
+SENTENCES = st.lists(st.sampled_from(_SENTENCES), min_size=1, max_size=4)
+_FACTS = (
+    "Ann likes tea", "Ann likes rum", "She lives in York", "She loves cats", "Bob owns a boat",
+    "Bob doesn't eat fish", "Room 3 has a bed",
+)  # fmt: skip
+FACTS = st.lists(st.sampled_from(_FACTS), min_size=1, max_size=4, unique=True).map(". ".join)
 
 
 def likeness(newer: str, older: str, **fields: Any) -> str | None:
@@ -89,6 +102,83 @@ def test_different_facts_stay_apart(one: str, other: str) -> None:
     assert likeness(other, one) is None
 
 
+@pytest.mark.parametrize(
+    ("wide", "narrow"),
+    [
+        ("Ann likes tea. She lives in York", "Ann likes tea"),
+        ("Ann likes tea. She lives in York.", "ann likes tea."),
+        ("The boat is called Daisy. Bob owns the boat", "Boat is called Daisy."),
+        ("Bob has a dog. Ann doesn't eat fish.", "Ann doesn't eat fish"),
+        ("Ann likes tea. She is a cook. Her dog needs food", "Ann likes tea. She is a cook"),
+        ("The locker code is 4711. Ann likes tea", "The locker code is 4711"),
+        ("Ann wohnt in York. Sie trinkt Tee", "Ann wohnt in York"),
+    ],
+)
+def test_what_says_more_is_wider(wide: str, narrow: str) -> None:
+    assert (likeness(wide, narrow), likeness(narrow, wide)) == ("wider", "narrower")
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow"),
+    [
+        # another name, number, day, person, or a "not"
+        ("Bob likes tea. She lives in York", "Ann likes tea"),
+        ("Room 3 has a bed. Ann lives in York", "Room 4 has a bed"),
+        ("Ann likes tea. She lives in York", "Ann doesn't like tea"),
+        ("Ann doesn't like tea. She lives in York", "Ann likes tea"),
+        ("Ann likes tea. She lives in York", "She lives in York"),
+        ("Eve likes tea. Bob has a dog. He lives in York", "Bob has a dog. He lives in York"),
+        # what follows takes it back, limits it, or says it otherwise
+        ("Ann likes tea. No, she doesn't", "Ann likes tea"),
+        ("Ann likes tea. But she loves coffee", "Ann likes tea"),
+        ("Ann likes tea. She is kidding", "Ann likes tea"),
+        ("Ann likes tea. That is a rumour", "Ann likes tea"),
+        ("Ann likes tea. It was in May", "Ann likes tea"),
+        ("Ann lives in Rome. She has moved to York", "Ann lives in Rome"),
+        ("Ann lives in Rome. She is in York", "Ann lives in Rome"),
+        ("Ann likes tea. She loves coffee and hates tea", "Ann likes tea"),
+        ("Ann likes tea. Bob loves the sound of that", "Ann likes tea"),
+        ("Ann likes tea. So she drinks coffee", "Ann likes tea"),
+        ("Ann lives in Rome. She moved to York", "Ann lives in Rome"),
+        ("Ann lives in Rome. She lives in York", "Ann lives in Rome"),
+        ("Ann likes tea. She loves coffee more", "Ann likes tea"),
+        ("The opposite is true. Ann likes tea", "Ann likes tea"),
+        # quoted, asked, listed, cut in the wrong place
+        ('Bob has a song "Ann likes tea. She lives in York"', "Ann likes tea"),
+        ("Ann likes tea. Does she live in York?", "Ann likes tea"),
+        ("Wishes of Bob\nAnn likes tea. She lives in York", "Ann likes tea"),
+        ("Nobody knows Dr. Ann likes tea. She lives in York", "Ann likes tea"),
+        ("Ann likes tea and coffee", "Ann likes tea"),
+        ("Ann likes fish and chips", "Ann likes fish"),
+        ("Ann likes tea. " * 5, "Ann likes tea"),
+    ],
+)
+def test_what_only_seems_to_say_more_stays_beside_it(wide: str, narrow: str) -> None:
+    assert likeness(wide, narrow) is None
+    assert likeness(narrow, wide) is None
+
+
+def test_the_wider_stands_if_it_is_as_trusted_and_no_less_important() -> None:
+    """X-3; and whichever was saved first."""
+    wide, narrow = "Ann likes tea. She lives in York", "Ann likes tea"
+    for mine, its in itertools.product((False, True), repeat=2):
+        for important in (0.3, 0.6, 0.9):
+            one = memory(2, wide, is_tainted=mine, importance=important)
+            other = memory(1, narrow, is_tainted=its)
+            expected = mine == its and important >= 0.6
+            for found in (
+                replacements(one, [other], frozenset()),
+                replacements(other, [one], frozenset({one.id})),
+                replacements(one, [other], frozenset({other.id})),
+            ):
+                joined = [(x.by_id, x.memory_ids, x.is_same, x.is_wider) for x in found]
+                assert joined == [(one.id, (other.id,), False, True)] * expected
+    for fields in ({"stability": "volatile"}, {"type": "event"}):
+        assert likeness(wide, narrow, **fields) is None
+    both = memory(2, wide, stability="volatile"), memory(1, narrow, stability="volatile")
+    assert judge(*both) is None, "notes become summaries"
+
+
 def test_what_says_something_else_as_well_is_not_replaced() -> None:
     """A newer code took the place of a memory that said where Ann lives, too."""
     several, code = "The locker code is 4711. Ann lives in York", "The locker code is 4712"
@@ -128,6 +218,50 @@ def test_no_two_facts_are_one(one: str, other: str) -> None:
     ]
     assert kept[0][0].lower() == kept[1][0].lower()
     assert kept[0][1:] == kept[1][1:]
+
+
+@up_to(300)
+@given(SENTENCES, SENTENCES)
+def test_what_is_within_another_loses_nothing(one: list[str], other: list[str]) -> None:
+    """Each sentence of the narrower is one of the wider, to the number, the name and the "not"."""
+    found = likeness(". ".join(one), ". ".join(other))
+    if found in ("wider", "narrower"):
+        wide, narrow = (one, other) if found == "wider" else (other, one)
+        assert len(narrow) < len(wide)
+        assert set(narrow) <= set(wide)
+        for sentence in set(wide) - set(narrow):
+            assert not {"not", "doesn't", "now", "kidding"} & set(sentence.split())
+    turned = {"wider": "narrower", "narrower": "wider", "same": "same", None: None}
+    if found != "replaced":
+        assert likeness(". ".join(other), ". ".join(one)) == turned[found]
+
+
+@up_to(150)
+@given(st.lists(FACTS, min_size=2, max_size=6, unique=True), st.randoms(use_true_random=False))
+def test_the_same_stands_whatever_was_saved_first(texts: list[str], chance: random.Random) -> None:
+    """And a second look joins nothing."""
+
+    def meeting(one: Memory, others: list[Memory]) -> list[Memory]:
+        mine = set(keys(one.content, one.type, "ann"))
+        return [each for each in others if mine & set(keys(each.content, each.type, "ann"))]
+
+    def left(contents: list[str]) -> set[str]:
+        stand: list[Memory] = []
+        for number, content in enumerate(contents):
+            new = memory(number, content)
+            found = replacements(new, meeting(new, stand), frozenset())
+            gone = {id_ for each in found for id_ in each.memory_ids}
+            stand = [each for each in [new, *stand] if each.id not in gone]
+        for each in stand:
+            others = [other for other in stand if other is not each]
+            newer = frozenset(other.id for other in others if other.created_at > each.created_at)
+            assert not replacements(each, meeting(each, others), newer)
+        return {each.content for each in stand}
+
+    first = left(texts)
+    for text in texts:
+        assert all(any(part in each for each in first) for part in text.split(". "))
+    assert left(chance.sample(texts, len(texts))) == first
 
 
 def test_who_stands_is_trusted_important_and_then_newer() -> None:

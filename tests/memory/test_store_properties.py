@@ -82,8 +82,8 @@ def _merges(draw: Any) -> Make:
 
 def _replaces(draw: Any) -> Make:
     numbers, scope, by = draw(SOME), draw(SCOPES), draw(NUMBERS)
-    is_same = draw(st.booleans())
-    return lambda seq: replaced(seq, by, *numbers, is_same=is_same, scope=scope)
+    kind = draw(st.sampled_from([{}, {"is_same": False}, {"is_same": False, "is_wider": True}]))
+    return lambda seq: replaced(seq, by, *numbers, scope=scope, **kind)
 
 
 def _undoes(draw: Any) -> Make:

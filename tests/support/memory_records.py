@@ -78,8 +78,16 @@ def merged(seq: int, *numbers: int, number: int = 0, scope: Scope = ANN, **field
     return Entry(seq, record, summary.content, b"")
 
 
-def replaced(seq: int, by: int, *numbers: int, is_same: bool = True, scope: Scope = ANN) -> Entry:
+def replaced(
+    seq: int,
+    by: int,
+    *numbers: int,
+    is_same: bool = True,
+    is_wider: bool = False,
+    scope: Scope = ANN,
+) -> Entry:
     made = {"by_id": memory_id(by), "memory_ids": ids(*numbers), "is_same": is_same}
+    made["is_wider"] = is_wider
     return Entry(seq, MemoriesReplaced(**about(seq, scope), **made))
 
 

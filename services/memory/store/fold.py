@@ -10,8 +10,8 @@ so a rebuild comes to the same rows as living through it, however the log is cut
   word or in a model's words, so forgetting one forgets them, and forgetting a member forgets the
   summary; the other members stand again.
 * A memory that takes another's place ends it, if both stand and it didn't come from outside, unless
-  the other did, too. Forgetting one forgets those that say the same; undoing it has what it
-  replaced stand again.
+  the other did, too. Forgetting one forgets those that say the same, and has those that say
+  less stand again; undoing it has all that it replaced stand again.
 * An observation quotes a member: it is void unless all of them stand, and forgetting one of them
   forgets it.
 * An end other than that applies only to what stands.
@@ -182,11 +182,11 @@ class Fold:
     def _replace(self, place: Place, seq: int, record: MemoriesReplaced) -> None:
         for new in self._numbers(place, (record.by_id,), is_standing=True):
             for old in self._numbers(place, dict.fromkeys(record.memory_ids), is_standing=True):
-                if not successors.may_replace(self._db, new, old):
+                if not successors.may_replace(self._db, new, old, is_wider=record.is_wider):
                     continue
                 self._end(old, seq, "replaced", micros(record.at), superseded_by=record.by_id)
-                successors.note(self._db, place, new, old, is_same=record.is_same)
-                if not record.is_same:
+                successors.note(self._db, place, new, old, record)
+                if not (record.is_same or record.is_wider):
                     self._db.execute(_LINK, (place.number, new, old, "updates", 1.0))
 
     def _insert(self, place: Place, entry: Entry, memory: Memory, origins: Sequence[str]) -> bool:
@@ -239,6 +239,8 @@ class Fold:
         said = [(num, self._blank(place, seq, num)) for num in sorted(gone)]
         counts.forget(self._db, place, said)
         self._restore_members(seq, gone)
+        for num in successors.given_back(self._db, seq, gone, is_forgotten=True):
+            self._touch(num)
 
     def _blank(self, place: Place, seq: int, num: int) -> bytes:
         """Hide a memory for good, and take what it said out of everything that can be searched.

@@ -3,6 +3,9 @@
 Rows stay when a memory ends, so that an undo finds what stands again. They hold over several steps:
 if Iris takes the place of Daisy, which had that of Marigold, it has Marigold's, too, and an undo of
 Daisy alone brings nothing back.
+
+A memory that says the same as one goes when that is forgotten; one that says more stays, since it
+was said by itself, and what says less stands again when that one is forgotten.
 """
 
 from __future__ import annotations
@@ -11,23 +14,28 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Final
 
-from vigil.contracts import Memory
+from vigil.contracts import MemoriesReplaced, Memory
 
 from ..upkeep import sameness
 from .places import Place
 
-_ROW: Final = """INSERT INTO replaced (scope, newer, older, is_same) VALUES (?1, ?2, ?3, ?4)
-    ON CONFLICT (newer, older) DO UPDATE SET is_same = excluded.is_same"""
-_BEFORE: Final = """INSERT INTO replaced (scope, newer, older, is_same)
-    SELECT ?1, ?2, r.older, r.is_same AND ?4 FROM replaced r WHERE r.newer = ?3 AND r.older <> ?2
+_ROW: Final = """INSERT INTO replaced (scope, newer, older, is_same, is_wider)
+    VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (newer, older)
+    DO UPDATE SET is_same = excluded.is_same, is_wider = excluded.is_wider"""
+_BEFORE: Final = """INSERT INTO replaced (scope, newer, older, is_same, is_wider)
+    SELECT ?1, ?2, r.older, r.is_same AND ?4,
+        (r.is_same OR r.is_wider) AND (?4 OR ?5) AND NOT (r.is_same AND ?4) AS wider
+    FROM replaced r JOIN memories n ON n.num = ?2 JOIN memories o ON o.num = r.older
+    WHERE r.newer = ?3 AND r.older <> ?2 AND (n.is_tainted = o.is_tainted OR NOT wider)
     ON CONFLICT (newer, older) DO NOTHING"""
 _OLDER: Final = """SELECT o.num FROM replaced r JOIN memories n ON n.num = r.newer
     JOIN memories o ON o.num = r.older AND o.superseded_by = n.id
-    WHERE r.newer = ? AND o.ended = 'replaced' ORDER BY o.num"""
+    WHERE r.newer = ?1 AND (r.is_wider OR NOT ?2) AND o.ended = 'replaced' ORDER BY o.num"""
 _HEIR: Final = """SELECT n.id FROM replaced r JOIN memories n ON n.num = r.newer
     WHERE r.older = ? AND n.ended IS NULL ORDER BY n.num DESC LIMIT 1"""
-_MAY_REPLACE: Final = """SELECT n.is_tainted <= o.is_tainted FROM memories n, memories o
-    WHERE n.num = ? AND o.num = ?"""
+_MAY_REPLACE: Final = """SELECT n.is_tainted = o.is_tainted
+        OR (n.is_tainted < o.is_tainted AND NOT ?3)
+    FROM memories n, memories o WHERE n.num = ?1 AND o.num = ?2"""
 _SAME: Final = """SELECT older FROM replaced WHERE newer = ?1 AND is_same
     UNION SELECT newer FROM replaced WHERE older = ?1 AND is_same"""
 
@@ -40,15 +48,18 @@ def note_said(db: sqlite3.Connection, place: Place, owner: str, num: int, memory
     )
 
 
-def may_replace(db: sqlite3.Connection, newer: int, older: int) -> bool:
-    """Whether one may stand in the place of another: what came from outside does so of no other."""
-    row = db.execute(_MAY_REPLACE, (newer, older)).fetchone()
+def may_replace(db: sqlite3.Connection, newer: int, older: int, *, is_wider: bool) -> bool:
+    """Whether one may stand in the place of another: what came from outside does so of no other,
+    and of what did nothing that says more."""
+    row = db.execute(_MAY_REPLACE, (newer, older, is_wider)).fetchone()
     return newer != older and bool(row[0])
 
 
-def note(db: sqlite3.Connection, place: Place, newer: int, older: int, *, is_same: bool) -> None:
+def note(
+    db: sqlite3.Connection, place: Place, newer: int, older: int, record: MemoriesReplaced
+) -> None:
     """Note that one takes the place of another, and of what that had taken the place of."""
-    about = (place.number, newer, older, int(is_same))
+    about = (place.number, newer, older, record.is_same, record.is_wider)
     db.execute(_BEFORE, about)
     db.execute(_ROW, about)
 
@@ -58,14 +69,19 @@ def same(db: sqlite3.Connection, num: int) -> list[int]:
     return [row[0] for row in db.execute(_SAME, (num,))]
 
 
-def given_back(db: sqlite3.Connection, seq: int, undone: Iterable[int]) -> list[int]:
+def given_back(
+    db: sqlite3.Connection, seq: int, gone: Iterable[int], *, is_forgotten: bool = False
+) -> list[int]:
     """Have what was replaced by those that were undone stand again; return it.
 
     What something else has replaced since stays behind that.
+
+    Args:
+        is_forgotten: they were forgotten: only what says less stands again.
     """
     again: list[int] = []
-    for newer in sorted(undone):
-        for (older,) in db.execute(_OLDER, (newer,)).fetchall():
+    for newer in sorted(gone):
+        for (older,) in db.execute(_OLDER, (newer, is_forgotten)).fetchall():
             heir = db.execute(_HEIR, (older,)).fetchone()
             if heir is not None:
                 db.execute(

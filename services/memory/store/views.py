@@ -30,7 +30,7 @@ _STORED: Final = """m.num, m.id, m.type, m.importance, m.source, m.stability, m.
     m.content"""
 WIDTH: Final = _STORED.count(",") + 2
 _ALSO_FROM: Final = """(SELECT json_group_array(DISTINCT o.source) FROM replaced r
-    JOIN memories o ON o.num = r.older WHERE r.newer = m.num AND r.is_same
+    JOIN memories o ON o.num = r.older WHERE r.newer = m.num AND (r.is_same OR r.is_wider)
         AND o.ended = 'replaced' AND o.source <> m.source AND o.is_tainted <= m.is_tainted)"""
 COLUMNS: Final = f"{_STORED}, {_ALSO_FROM}"
 """Of ``memories m``: what :func:`view` takes."""
@@ -55,7 +55,7 @@ was forgotten on request never is."""
 _MEMBER: Final = (
     "m.ended = 'merged' AND NOT EXISTS (SELECT 1 FROM merges g WHERE g.summary = m.num)"
     " OR m.ended = 'replaced' AND NOT EXISTS"
-    " (SELECT 1 FROM replaced r WHERE r.older = m.num AND r.is_same)"
+    " (SELECT 1 FROM replaced r WHERE r.older = m.num AND (r.is_same OR r.is_wider))"
 )
 _ALSO: Final[dict[Reach, str]] = {
     "standing": "",

@@ -273,6 +273,7 @@ def record_of(scope: Scope, one: Supersession, by: str, now: datetime) -> Memori
         by_id=one.by_id,
         memory_ids=one.memory_ids,
         is_same=one.is_same,
+        is_wider=one.is_wider,
     )
 
 

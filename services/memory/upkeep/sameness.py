@@ -6,6 +6,9 @@ own or sums others up is joined with nothing. Which memories are compared is fou
 those share which may be related; :func:`judge` decides.
 
 * The same: word for word, but for articles, the full stop and the first letter's case.
+* Within a wider one, which may be the older: its sentences, word for word, are some of the other's,
+  and the rest only adds to them (:mod:`.sentences`). Both are stable, of one type, and both or none
+  from outside; the wider is no less important.
 * Replaced by the newer: it says the opposite ("is" and "is not"), or another value of what has one
   value at a time: "The locker code is 4711" and "The locker code is 4712 now".
 * Content from outside neither strengthens nor replaces what the person said.
@@ -25,9 +28,10 @@ from vigil.contracts import Memory, MemoryType
 from vigil.teams import TEAM
 from vigil.words.function_words import DAYS_AND_MONTHS
 
-from .sentences import has_several
+from .sentences import adds, has_several, is_pointing, sentences, verb_of
 
-Likeness = Literal["same", "replaced"]
+Likeness = Literal["same", "wider", "narrower", "replaced"]
+"""What the newer is to the older; wider: it says what the older does, and more."""
 
 LENGTH_MAX: Final = 1_000
 """Characters of what is compared; who writes more tells more than one thing."""
@@ -84,6 +88,8 @@ class Supersession(msgspec.Struct, frozen=True):
     by_id: str
     memory_ids: tuple[str, ...]
     is_same: bool
+    is_wider: bool = False
+    """It says what they say, and more."""
 
 
 def said(content: str) -> Statement:
@@ -144,7 +150,8 @@ def keys(content: str, type_: MemoryType, owner: str) -> tuple[str, ...]:
     found = [_key("all", text.positive)]
     if text.about:
         found.append(_key("about", text.about))
-    return tuple(found)
+    found += (_key("all", said(one).positive) for one in sentences(content))
+    return tuple(dict.fromkeys(found))
 
 
 def _key(kind: str, words: Sequence[str]) -> str:
@@ -161,13 +168,15 @@ def judge(newer: Memory, older: Memory) -> Likeness | None:
     'same'
     >>> judge(fact("The boat is called Iris"), fact("The boat is called Daisy"))
     'replaced'
+    >>> judge(fact("Ann likes tea. She lives in York"), fact("Ann likes tea"))
+    'wider'
     >>> judge(fact("Invoice 12 is paid"), fact("Invoice 13 is paid"))
     """
     if _span(newer) != _span(older):
         return None
+    if newer.type == older.type and (likeness := _as_much(newer, older)):
+        return likeness
     one, other = said(newer.content), said(older.content)
-    if one.words == other.words:
-        return "same" if newer.type == older.type else None
     if one.is_negated != other.is_negated:
         return "replaced" if one.positive == other.positive else None
     if one.is_negated or not one.about or one.about != other.about:
@@ -175,6 +184,40 @@ def judge(newer: Memory, older: Memory) -> Likeness | None:
     if has_several(older.content):
         return None  # what else it says would be lost
     return "replaced" if _is_other_value(one, other) else None
+
+
+def _as_much(newer: Memory, older: Memory) -> Likeness | None:
+    if said(newer.content).words == said(older.content).words:
+        return "same"
+    if newer.stability == "stable" and includes(newer.content, older.content):
+        return "wider"
+    if newer.stability == "stable" and includes(older.content, newer.content):
+        return "narrower"
+    return None
+
+
+def includes(wide: str, narrow: str) -> bool:
+    """Whether one text says what another does, word for word, and more that takes nothing back.
+
+    >>> includes("Ann likes tea. She lives in York", "Ann likes tea.")
+    True
+    >>> includes("Ann likes tea. She lives in York", "She lives in York")
+    False
+    >>> includes("Ann lives in Rome. She lives in York", "Ann lives in Rome")
+    False
+    """
+    parts, within = sentences(wide), sentences(narrow) or (narrow,)
+    if len(within) >= len(parts) or is_pointing(within[0]):
+        return False
+    told, asked = ([said(part).words for part in text] for text in (parts, within))
+    # Where several stand elsewhere than first, "she" may be somebody else.
+    starts = range(len(parts) if len(within) == 1 else 1)
+    at = next((at for at in starts if told[at : at + len(asked)] == asked), None)
+    if at is None:
+        return False
+    verbs = {verb_of(part) for part in within}
+    rest = (*parts[:at], *parts[at + len(within) :])
+    return all(adds(part) and verb_of(part) not in verbs for part in rest)
 
 
 def _span(memory: Memory) -> tuple[object, ...]:
@@ -220,7 +263,8 @@ def replacements(
 ) -> list[Supersession]:
     """Return what one memory means for others whose keys it shares, all of which stand.
 
-    Of those that say the same the newest stands; a more important or a trusted one stays.
+    Of those that say the same the newest stands; a more important or a trusted one stays. What
+    says more stands for what says less, if it's no less important and as trusted.
 
     Args:
         newer: which of the others were saved after it.
@@ -231,15 +275,24 @@ def replacements(
         likeness = judge(*pair)
         if likeness is None:
             continue
-        stands, goes = pair
+        stands, goes = reversed(pair) if likeness == "narrower" else pair
+        is_wider = likeness in ("wider", "narrower")
+        if is_wider and not _may_stand_for(stands, goes):
+            continue
         if likeness == "same" and _rank(goes) > _rank(stands):
             stands, goes = goes, stands
         if stands.is_tainted and not goes.is_tainted:
             continue  # what came from outside is left beside what the person said
-        found.append(Supersession(stands.id, (goes.id,), likeness == "same"))
+        found.append(Supersession(stands.id, (goes.id,), likeness == "same", is_wider))
         if goes.id == new.id:
             break
     return found
+
+
+def _may_stand_for(wider: Memory, narrower: Memory) -> bool:
+    """What came from outside is never shown in one with what the person said."""
+    is_as_trusted = wider.is_tainted == narrower.is_tainted
+    return is_as_trusted and wider.importance >= narrower.importance
 
 
 def _rank(memory: Memory) -> tuple[bool, float]:

@@ -106,14 +106,18 @@ class MemoriesMerged(MemoryEnvelope, frozen=True, kw_only=True, tag="merge"):
 
 
 class MemoriesReplaced(MemoryEnvelope, frozen=True, kw_only=True, tag="replace"):
-    """Memories that another takes the place of, which was saved as well: it says the same, or how
-    that is by now. Void of what doesn't stand, and of the person's own if it came from outside."""
+    """Memories that another takes the place of, which was saved as well: it says the same, that
+    and more, or how that is by now. Void of what doesn't stand, of the person's own if it came from
+    outside, and where it says more also of what came from outside if it didn't."""
 
     by_id: str
     """The memory that stands in their place."""
     memory_ids: tuple[str, ...]
     is_same: bool
-    """It says the same, so their sources are its sources; else they say how it was before."""
+    """It says the same, so their sources are its sources; else they say how it was before, unless
+    `is_wider`."""
+    is_wider: bool = False
+    """It says what they say, and more: their sources are its sources; it stands without them."""
 
 
 class MemoriesAssociated(MemoryEnvelope, frozen=True, kw_only=True, tag="associate"):

@@ -99,7 +99,7 @@ KINDS: Final[dict[str, Kind]] = {
     "memory.saved": Kind("a memory was saved", (_SAVED,)),
     "memory.merged": Kind("a summary replaced several memories", (_MERGED,)),
     "memory.replaced": Kind(
-        "a memory that says the same, or how it is by now, stands for others", (_REPLACED,)
+        "a memory that says the same, more, or how it is by now, stands for others", (_REPLACED,)
     ),
     "memory.forgotten": Kind(
         "memories ended: on request, undone, expired or decayed", (_FORGOTTEN,)

@@ -67,6 +67,8 @@ def merged(signals: Signals, record: MemoriesMerged) -> None:
 def replaced(signals: Signals, record: MemoriesReplaced) -> None:
     """Tell that a memory took the place of others."""
     what = "says the same" if record.is_same else "tells how it is by now"
+    if record.is_wider:
+        what = "says that and more"
     count = len(record.memory_ids)
     signals.add(
         "memory.replaced",
