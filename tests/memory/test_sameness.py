@@ -7,6 +7,7 @@ import random
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -182,7 +183,12 @@ def test_the_wider_stands_if_it_is_as_trusted_and_no_less_important() -> None:
 def test_what_says_something_else_as_well_is_not_replaced() -> None:
     """A newer code took the place of a memory that said where Ann lives, too."""
     several, code = "The locker code is 4711. Ann lives in York", "The locker code is 4712"
-    assert likeness(code, several) is None
+    assert likeness(code, several) == "corrected"
+    new, old = memory(2, code), memory(1, several)
+    (found,) = replacements(new, [old], frozenset())
+    assert (found.by_id, found.memory_ids, found.is_beside) == (new.id, (old.id,), True)
+    assert not replacements(new, [old], frozenset(), frozenset({old.id}))
+    assert not replacements(msgspec.structs.replace(new, is_tainted=True), [old], frozenset())
     assert likeness(several, code) == "replaced"
     for one, other in (
         ("Dr. May's phone number is 1", "Dr. May's phone number is 2"),
@@ -231,8 +237,8 @@ def test_what_is_within_another_loses_nothing(one: list[str], other: list[str]) 
         assert set(narrow) <= set(wide)
         for sentence in set(wide) - set(narrow):
             assert not {"not", "doesn't", "now", "kidding"} & set(sentence.split())
-    turned = {"wider": "narrower", "narrower": "wider", "same": "same", None: None}
-    if found != "replaced":
+    turned = {"wider": "narrower", "narrower": "wider", "same": "same"}
+    if found in turned:
         assert likeness(". ".join(other), ". ".join(one)) == turned[found]
 
 

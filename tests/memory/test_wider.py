@@ -14,7 +14,7 @@ from services.memory.store.fold import Entry
 from services.memory.store.store import FILE, Store
 from services.memory.upkeep import likeness
 from tests.memory.test_store_fold import changes, standing, view
-from tests.support.memories import Asking, asking
+from tests.support.memories import Asking, asking, records
 from tests.support.memory_records import ANN, dump, forgotten, memory_id, replaced, saved, undone
 from tests.support.remembered import NOW, remembered
 from tests.support.stack import Stack
@@ -75,6 +75,25 @@ async def test_what_says_more_stands_with_both_sources(bare: Stack) -> None:
     assert await told(ann) == [(last.id, ())]
     assert await ann.found("what does Ann like") == [TEA]
     assert not bare.contexts["memory"].bus.violations
+
+
+async def test_a_newer_value_stands_beside_what_says_something_else_too(bare: Stack) -> None:
+    """What Ann likes was gone from every list once the code had changed."""
+    await bare.start("memory")
+    ann = await asking(bare)
+    tea = await ann.save(TEA, source="chat:t1")
+    both = await ann.save("The locker code is 4711. Ann likes tea", source="mail")
+    new = await ann.save("The locker code is now 4712")
+    (edge,) = (await ann.ask(Get(id=new.id))).edges
+    assert (edge.from_id, edge.to_id, edge.relation) == (new.id, both.id, "updates")
+    assert await told(ann) == sorted([(both.id, ("chat:t1",)), (new.id, ())])
+    (hit,) = (await ann.recall("what is the locker code")).hits
+    assert hit.memory.id == new.id
+    assert "The locker code is 4711. Ann likes tea" in await ann.found("what does Ann like")
+    assert (await ann.ask(Get(id=tea.id))).memory.superseded_by == both.id
+    written = await records(ann.bus)
+    await ann.ask(Maintain())
+    assert await records(ann.bus) == written, "a pass finds nothing more"
 
 
 async def test_what_came_from_outside_is_in_none_of_the_persons_own(tmp_path: Path) -> None:

@@ -27,6 +27,10 @@ _MEETING: Final = """SELECT DISTINCT m.num FROM said s
     WHERE s.num = :num AND m.scope = :scope AND m.num <> :num
         AND m.ended IS NULL AND (m.expires_at IS NULL OR m.expires_at > :now)
     ORDER BY m.num DESC LIMIT :limit"""
+_LINKED: Final = """SELECT m.id FROM edges e JOIN memories m ON m.num = e.to_num
+    WHERE e.from_num = ?1 AND e.relation = 'updates'
+    UNION SELECT m.id FROM edges e JOIN memories m ON m.num = e.from_num
+    WHERE e.to_num = ?1 AND e.relation = 'updates'"""
 _NEXT: Final = """SELECT m.num, m.changed_seq FROM memories m
     WHERE m.scope = :scope AND m.changed_seq > :after
         AND m.ended IS NULL AND (m.expires_at IS NULL OR m.expires_at > :now) AND EXISTS (
@@ -72,7 +76,10 @@ def of_all(db: sqlite3.Connection, place: Place, after: int, now: datetime) -> J
         for one in _of(db, place, num, now):
             if one.by_id in gone or not gone.isdisjoint(one.memory_ids):
                 continue
-            gone.update(one.memory_ids)
+            if not one.is_beside:
+                gone.update(one.memory_ids)
+            elif one in found:
+                continue
             found.append(one)
     if len(rows) == JOINED_AT_ONCE:
         first, last = rows[0][1], rows[-1][1]
@@ -92,4 +99,5 @@ def _of(db: sqlite3.Connection, place: Place, num: int, now: datetime) -> list[S
         return []
     others = [found[other] for other in nums if other in found]
     newer = frozenset(other.id for other in others if other.seq > num)
-    return sameness.replacements(new, others, newer)
+    linked = frozenset(other for (other,) in db.execute(_LINKED, (num,)))
+    return sameness.replacements(new, others, newer, linked)

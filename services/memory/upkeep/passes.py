@@ -18,6 +18,7 @@ import msgspec
 
 from vigil.clock import Clock
 from vigil.contracts import (
+    Edge,
     MemoriesAssociated,
     MemoriesMerged,
     MemoriesReplaced,
@@ -118,7 +119,7 @@ class Passes:
         for one in joined.found:
             await self._append(scope, record_of(scope, one, BY, now))
         self._joined[scope] = joined.through
-        return len(joined.found)
+        return sum(not one.is_beside for one in joined.found)
 
     async def _merge(self, scope: Scope) -> int:
         now = self._clock.now()
@@ -262,8 +263,23 @@ class Passes:
         }
 
 
-def record_of(scope: Scope, one: Supersession, by: str, now: datetime) -> MemoriesReplaced:
+def record_of(
+    scope: Scope, one: Supersession, by: str, now: datetime
+) -> MemoriesReplaced | MemoriesAssociated:
     """Return the record of a replacement; its id is made of what it says."""
+    if one.is_beside:
+        edges = (
+            Edge(from_id=one.by_id, to_id=to, relation="updates", weight=1.0)
+            for to in one.memory_ids
+        )
+        return MemoriesAssociated(
+            id=token_of(scope.agent, scope.owner, "update", one.by_id, *one.memory_ids),
+            agent=scope.agent,
+            owner=scope.owner,
+            at=now,
+            by=by,
+            edges=tuple(edges),
+        )
     return MemoriesReplaced(
         id=token_of(scope.agent, scope.owner, "replace", one.by_id, *one.memory_ids),
         agent=scope.agent,

@@ -10,7 +10,8 @@ those share which may be related; :func:`judge` decides.
   and the rest only adds to them (:mod:`.sentences`). Both are stable, of one type, and both or none
   from outside; the wider is no less important.
 * Replaced by the newer: it says the opposite ("is" and "is not"), or another value of what has one
-  value at a time: "The locker code is 4711" and "The locker code is 4712 now".
+  value at a time: "The locker code is 4711" and "The locker code is 4712 now". An older one that
+  says something else as well stands, with the newer as its update.
 * Content from outside neither strengthens nor replaces what the person said.
 """
 
@@ -30,8 +31,9 @@ from vigil.words.function_words import DAYS_AND_MONTHS
 
 from .sentences import adds, has_several, is_pointing, sentences, verb_of
 
-Likeness = Literal["same", "wider", "narrower", "replaced"]
-"""What the newer is to the older; wider: it says what the older does, and more."""
+Likeness = Literal["same", "wider", "narrower", "replaced", "corrected"]
+"""What the newer is to the older; wider: it says what the older does, and more; corrected: it
+replaces a part of the older, which says something else as well."""
 
 LENGTH_MAX: Final = 1_000
 """Characters of what is compared; who writes more tells more than one thing."""
@@ -90,6 +92,8 @@ class Supersession(msgspec.Struct, frozen=True):
     is_same: bool
     is_wider: bool = False
     """It says what they say, and more."""
+    is_beside: bool = False
+    """They stand as well, since they say something else, too; it's how a part of that is now."""
 
 
 def said(content: str) -> Statement:
@@ -181,9 +185,9 @@ def judge(newer: Memory, older: Memory) -> Likeness | None:
         return "replaced" if one.positive == other.positive else None
     if one.is_negated or not one.about or one.about != other.about:
         return None
-    if has_several(older.content):
-        return None  # what else it says would be lost
-    return "replaced" if _is_other_value(one, other) else None
+    if not _is_other_value(one, other):
+        return None
+    return "corrected" if has_several(older.content) else "replaced"
 
 
 def _as_much(newer: Memory, older: Memory) -> Likeness | None:
@@ -259,7 +263,10 @@ def _is_number(one: str, other: str) -> bool:
 
 
 def replacements(
-    new: Memory, others: Iterable[Memory], newer: frozenset[str]
+    new: Memory,
+    others: Iterable[Memory],
+    newer: frozenset[str],
+    linked: frozenset[str] = frozenset(),
 ) -> list[Supersession]:
     """Return what one memory means for others whose keys it shares, all of which stand.
 
@@ -268,12 +275,13 @@ def replacements(
 
     Args:
         newer: which of the others were saved after it.
+        linked: which of the others it updates, or is updated by, as is known.
     """
     found: list[Supersession] = []
     for other in others:
         pair = (other, new) if other.id in newer else (new, other)
         likeness = judge(*pair)
-        if likeness is None:
+        if likeness is None or (likeness == "corrected" and other.id in linked):
             continue
         stands, goes = reversed(pair) if likeness == "narrower" else pair
         is_wider = likeness in ("wider", "narrower")
@@ -283,8 +291,9 @@ def replacements(
             stands, goes = goes, stands
         if stands.is_tainted and not goes.is_tainted:
             continue  # what came from outside is left beside what the person said
-        found.append(Supersession(stands.id, (goes.id,), likeness == "same", is_wider))
-        if goes.id == new.id:
+        is_beside = likeness == "corrected"
+        found.append(Supersession(stands.id, (goes.id,), likeness == "same", is_wider, is_beside))
+        if goes.id == new.id and not is_beside:
             break
     return found
 
