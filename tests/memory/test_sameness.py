@@ -109,7 +109,7 @@ def test_different_facts_stay_apart(one: str, other: str) -> None:
         ("Ann likes tea. She lives in York", "Ann likes tea"),
         ("Ann likes tea. She lives in York.", "ann likes tea."),
         ("The boat is called Daisy. Bob owns the boat", "Boat is called Daisy."),
-        ("Bob has a dog. Ann doesn't eat fish.", "Ann doesn't eat fish"),
+        ("Ann doesn't eat fish. Bob has a dog.", "Ann doesn't eat fish"),
         ("Ann likes tea. She is a cook. Her dog needs food", "Ann likes tea. She is a cook"),
         ("The locker code is 4711. Ann likes tea", "The locker code is 4711"),
         ("Ann wohnt in York. Sie trinkt Tee", "Ann wohnt in York"),
@@ -143,7 +143,10 @@ def test_what_says_more_is_wider(wide: str, narrow: str) -> None:
         ("Ann lives in Rome. She moved to York", "Ann lives in Rome"),
         ("Ann lives in Rome. She lives in York", "Ann lives in Rome"),
         ("Ann likes tea. She loves coffee more", "Ann likes tea"),
+        ("Ann likes tea. Eve has a different opinion", "Ann likes tea"),
+        ("Ann likes tea. She needs to stop", "Ann likes tea"),
         ("The opposite is true. Ann likes tea", "Ann likes tea"),
+        ("Bob has a theory. Ann likes tea", "Ann likes tea"),
         # quoted, asked, listed, cut in the wrong place
         ('Bob has a song "Ann likes tea. She lives in York"', "Ann likes tea"),
         ("Ann likes tea. Does she live in York?", "Ann likes tea"),
@@ -234,8 +237,8 @@ def test_what_is_within_another_loses_nothing(one: list[str], other: list[str]) 
     if found in ("wider", "narrower"):
         wide, narrow = (one, other) if found == "wider" else (other, one)
         assert len(narrow) < len(wide)
-        assert set(narrow) <= set(wide)
-        for sentence in set(wide) - set(narrow):
+        assert wide[: len(narrow)] == narrow
+        for sentence in wide[len(narrow) :]:
             assert not {"not", "doesn't", "now", "kidding"} & set(sentence.split())
     turned = {"wider": "narrower", "narrower": "wider", "same": "same"}
     if found in turned:

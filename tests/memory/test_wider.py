@@ -81,7 +81,7 @@ async def test_a_newer_value_stands_beside_what_says_something_else_too(bare: St
     """What Ann likes was gone from every list once the code had changed."""
     await bare.start("memory")
     ann = await asking(bare)
-    tea = await ann.save(TEA, source="chat:t1")
+    code = await ann.save("The locker code is 4711", source="chat:t1")
     both = await ann.save("The locker code is 4711. Ann likes tea", source="mail")
     new = await ann.save("The locker code is now 4712")
     (edge,) = (await ann.ask(Get(id=new.id))).edges
@@ -90,7 +90,7 @@ async def test_a_newer_value_stands_beside_what_says_something_else_too(bare: St
     (hit,) = (await ann.recall("what is the locker code")).hits
     assert hit.memory.id == new.id
     assert "The locker code is 4711. Ann likes tea" in await ann.found("what does Ann like")
-    assert (await ann.ask(Get(id=tea.id))).memory.superseded_by == both.id
+    assert (await ann.ask(Get(id=code.id))).memory.superseded_by == both.id
     written = await records(ann.bus)
     await ann.ask(Maintain())
     assert await records(ann.bus) == written, "a pass finds nothing more"

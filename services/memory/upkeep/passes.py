@@ -267,6 +267,7 @@ def record_of(
     scope: Scope, one: Supersession, by: str, now: datetime
 ) -> MemoriesReplaced | MemoriesAssociated:
     """Return the record of a replacement; its id is made of what it says."""
+    about: dict[str, Any] = {"agent": scope.agent, "owner": scope.owner, "at": now, "by": by}
     if one.is_beside:
         edges = (
             Edge(from_id=one.by_id, to_id=to, relation="updates", weight=1.0)
@@ -274,18 +275,12 @@ def record_of(
         )
         return MemoriesAssociated(
             id=token_of(scope.agent, scope.owner, "update", one.by_id, *one.memory_ids),
-            agent=scope.agent,
-            owner=scope.owner,
-            at=now,
-            by=by,
+            **about,
             edges=tuple(edges),
         )
     return MemoriesReplaced(
         id=token_of(scope.agent, scope.owner, "replace", one.by_id, *one.memory_ids),
-        agent=scope.agent,
-        owner=scope.owner,
-        at=now,
-        by=by,
+        **about,
         by_id=one.by_id,
         memory_ids=one.memory_ids,
         is_same=one.is_same,

@@ -6,7 +6,7 @@ own or sums others up is joined with nothing. Which memories are compared is fou
 those share which may be related; :func:`judge` decides.
 
 * The same: word for word, but for articles, the full stop and the first letter's case.
-* Within a wider one, which may be the older: its sentences, word for word, are some of the other's,
+* Within a wider one, which may be the older: its sentences, word for word, are the other's first,
   and the rest only adds to them (:mod:`.sentences`). Both are stable, of one type, and both or none
   from outside; the wider is no less important.
 * Replaced by the newer: it says the opposite ("is" and "is not"), or another value of what has one
@@ -154,7 +154,7 @@ def keys(content: str, type_: MemoryType, owner: str) -> tuple[str, ...]:
     found = [_key("all", text.positive)]
     if text.about:
         found.append(_key("about", text.about))
-    found += (_key("all", said(one).positive) for one in sentences(content))
+    found += (_key("all", said(one).positive) for one in sentences(content)[:1])
     return tuple(dict.fromkeys(found))
 
 
@@ -213,14 +213,11 @@ def includes(wide: str, narrow: str) -> bool:
     parts, within = sentences(wide), sentences(narrow) or (narrow,)
     if len(within) >= len(parts) or is_pointing(within[0]):
         return False
-    told, asked = ([said(part).words for part in text] for text in (parts, within))
-    # Where several stand elsewhere than first, "she" may be somebody else.
-    starts = range(len(parts) if len(within) == 1 else 1)
-    at = next((at for at in starts if told[at : at + len(asked)] == asked), None)
-    if at is None:
+    # Only at the beginning: what stands before something may say that it isn't meant.
+    if any(said(one).words != said(part).words for one, part in zip(within, parts, strict=False)):
         return False
     verbs = {verb_of(part) for part in within}
-    rest = (*parts[:at], *parts[at + len(within) :])
+    rest = parts[len(within) :]
     return all(adds(part) and verb_of(part) not in verbs for part in rest)
 
 

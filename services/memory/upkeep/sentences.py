@@ -61,19 +61,20 @@ _DOING: Final = _set(
 )
 _VERBS: Final = _BEING | _HAVING | _DOING
 _LIMITING: Final = _set(
-    "and und because so weil denn no not never none nothing nobody cannot only just but except "
-    "unless if or nor until when while then than though although however instead rather "
-    "otherwise wrong false true untrue right correct incorrect mistaken mistake error lie lies "
-    "liar joke prank rumour rumor guess fake fiction dream story doubt odds trouble maybe "
-    "perhaps probably possibly supposedly allegedly apparently both all opposite reverse "
-    "contrary same more less most least better worse now nowadays currently formerly previously "
-    "former ex past once used yet still already again any anymore longer soon later before after "
-    "since ago today tomorrow yesterday new old gone dead over changed been had was were did "
-    "would could should might may must will shall kein keine keinen keinem keiner nicht nie "
-    "niemals niemand nichts nur aber außer wenn oder bis als sondern doch falsch wahr richtig "
-    "irrtum lüge witz scherz gerücht vielleicht wohl angeblich beide alle gegenteil mehr weniger "
-    "lieber besser jetzt nun heute morgen gestern früher damals inzwischen mittlerweile noch "
-    "schon wieder seit bald später neue neuer neues alte alter altes war waren hatte wäre würde"
+    "and und because so weil denn to opinion view claim theory idea wish hope plan different "
+    "else stop quit left no not never none nothing nobody cannot only just but except unless if "
+    "or nor until when while then than though although however instead rather otherwise wrong "
+    "false true untrue right correct incorrect mistaken mistake error lie lies liar joke prank "
+    "rumour rumor guess fake fiction dream story doubt odds trouble maybe perhaps probably "
+    "possibly supposedly allegedly apparently both all opposite reverse contrary same more less "
+    "most least better worse now nowadays currently formerly previously former ex past once used "
+    "yet still already again any anymore longer soon later before after since ago today tomorrow "
+    "yesterday new old gone dead over changed been had was were did would could should might may "
+    "must will shall kein keine keinen keinem keiner nicht nie niemals niemand nichts nur aber "
+    "außer wenn oder bis als sondern doch falsch wahr richtig irrtum lüge witz scherz gerücht "
+    "vielleicht wohl angeblich beide alle gegenteil mehr weniger lieber besser jetzt nun heute "
+    "morgen gestern früher damals inzwischen mittlerweile noch schon wieder seit bald später "
+    "neue neuer neues alte alter altes war waren hatte wäre würde"
 )
 """With one of them a sentence may take back, or limit, what stands beside it, or go on to."""
 
