@@ -179,6 +179,11 @@ def test_the_wider_stands_if_it_is_as_trusted_and_no_less_important() -> None:
                 assert joined == [(one.id, (other.id,), False, True)] * expected
     for fields in ({"stability": "volatile"}, {"type": "event"}):
         assert likeness(wide, narrow, **fields) is None
+    for days, expected in ((0.5, "narrower"), (40, None)):
+        again = memory(2, narrow, created_at=memory(1).created_at + days * DAY)
+        assert judge(again, memory(1, wide)) == expected, "it may have been otherwise meanwhile"
+    late = memory(2, wide, created_at=memory(1).created_at + 40 * DAY)
+    assert judge(late, memory(1, narrow)) == "wider"
     both = memory(2, wide, stability="volatile"), memory(1, narrow, stability="volatile")
     assert judge(*both) is None, "notes become summaries"
 

@@ -6,9 +6,9 @@ own or sums others up is joined with nothing. Which memories are compared is fou
 those share which may be related; :func:`judge` decides.
 
 * The same: word for word, but for articles, the full stop and the first letter's case.
-* Within a wider one, which may be the older: its sentences, word for word, are the other's first,
-  and the rest only adds to them (:mod:`.sentences`). Both are stable, of one type, and both or none
-  from outside; the wider is no less important.
+* Within a wider one, which may be the older by less than a day: its sentences, word for word, are
+  the other's first, and the rest only adds to them (:mod:`.sentences`). Both are stable, of one
+  type, and both or none from outside; the wider is no less important.
 * Replaced by the newer: it says the opposite ("is" and "is not"), or another value of what has one
   value at a time: "The locker code is 4711" and "The locker code is 4712 now". An older one that
   says something else as well stands, with the newer as its update.
@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from hashlib import blake2b
 from typing import Final, Literal, NamedTuple
 
@@ -37,6 +38,8 @@ replaces a part of the older, which says something else as well."""
 
 LENGTH_MAX: Final = 1_000
 """Characters of what is compared; who writes more tells more than one thing."""
+AGAIN: Final = timedelta(days=1)
+"""After which what is said again isn't just what a wider one has said."""
 _JOINED: Final[frozenset[MemoryType]] = frozenset(
     {"identity", "goal", "decision", "todo", "preference", "fact"}
 )
@@ -193,11 +196,13 @@ def judge(newer: Memory, older: Memory) -> Likeness | None:
 def _as_much(newer: Memory, older: Memory) -> Likeness | None:
     if said(newer.content).words == said(older.content).words:
         return "same"
-    if newer.stability == "stable" and includes(newer.content, older.content):
+    if newer.stability != "stable":
+        return None
+    if includes(newer.content, older.content):
         return "wider"
-    if newer.stability == "stable" and includes(older.content, newer.content):
-        return "narrower"
-    return None
+    # Said again much later it may be so again, which an old one wouldn't tell.
+    is_soon = newer.created_at - older.created_at < AGAIN
+    return "narrower" if is_soon and includes(older.content, newer.content) else None
 
 
 def includes(wide: str, narrow: str) -> bool:
