@@ -49,7 +49,7 @@ PLAN: Final = {
     "cortex": ("cortex.commit.before", "cortex.commit.after") * ROUNDS,
 }
 """Eight kills a round, and the broker's: 41 in `make chaos`."""
-PATIENCE_S: Final = 60.0
+PATIENCE_S: Final = 120.0
 WHOSE: Final = Scope("vigil", "ann")
 HOME: Final = SessionKey("ann", "vigil", "main")
 
