@@ -107,7 +107,8 @@ async def test_each_page_fits_and_is_for_everybody(stage: Stage, tab: Tab) -> No
         await tab.look(is_dark=True, width=390)
         await tab.go(url(stage, path))
         await tab.run(UNFOLD)
-        if await tab.run("document.documentElement.scrollWidth > innerWidth"):
+        # A window of a phone grows with what is too wide for it.
+        if await tab.run("document.documentElement.scrollWidth > 390"):
             wrong.append((path, "is wider than the screen"))
         wrong += [(path, "phone", *one) for one in await violations(tab, RULES)]
         await tab.look()
