@@ -15,6 +15,7 @@ import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -147,6 +148,17 @@ def test_ctrl_c_ends_it_and_restores_the_terminal(cli: Cli) -> None:
         assert ann.terminal.cursor == (len(lines), 0)
 
 
+def recorded(cli: Cli, thread: str) -> list[dict[str, Any]]:
+    """Return the records of a thread, the oldest first."""
+    found = cli("tail", "session", f"me:vigil:{thread}", "--no-follow", "--json").stdout
+    return [json.loads(line) for line in found.splitlines()]
+
+
+def said_in(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what the person said, as it is recorded."""
+    return [one["data"]["payload"] for one in records if one["kind"] == "in.said.user"]
+
+
 def test_a_pasted_paragraph_is_one_message(cli: Cli) -> None:
     """P-2: it can be looked at and added to, Enter says it, and one answer comes."""
     with person(cli, "--thread", "paste1") as ann:
@@ -159,9 +171,8 @@ def test_a_pasted_paragraph_is_one_message(cli: Cli) -> None:
         assert ann.ends() == 0
         assert ann.has_terminal_restored
         assert not ann.terminal.is_bracketing
-    found = cli("tail", "session", "me:vigil:paste1", "--no-follow", "--json").stdout.splitlines()
-    said = [r for r in map(json.loads, found) if r["kind"] == "in.said.user"]
-    texts = [r["data"]["payload"]["text"] for r in said]
+    records = recorded(cli, "paste1")
+    texts = [payload["text"] for payload in said_in(records)]
     assert texts == ["first line\nsecond line\n\nthird and more"]
 
 
@@ -186,8 +197,8 @@ def test_files_go_with_what_is_said_next(cli: Cli, tmp_path: Path) -> None:
         ann.sees('You said: "/attach')
         ann.types("\x04")
         assert ann.ends() == 0
-    found = cli("tail", "session", "me:vigil:files1", "--no-follow", "--json").stdout.splitlines()
-    said = [r["data"]["payload"] for r in map(json.loads, found) if r["kind"] == "in.said.user"]
+    records = recorded(cli, "files1")
+    said = said_in(records)
     names = [[one["name"] for one in payload.get("attachments", ())] for payload in said]
     assert names == [["the plan.pdf"], []]
 
@@ -210,8 +221,8 @@ def test_what_was_said_last_is_said_otherwise(cli: Cli) -> None:
         ann.sees('You said: "and more')
         ann.types("\x04")
         assert ann.ends() == 0
-    found = cli("tail", "session", "me:vigil:edit1", "--no-follow", "--json").stdout.splitlines()
-    said = [r["data"]["payload"] for r in map(json.loads, found) if r["kind"] == "in.said.user"]
+    records = recorded(cli, "edit1")
+    said = said_in(records)
     assert [one["text"] for one in said] == [
         "the old one",
         "the new one",
@@ -237,10 +248,9 @@ def test_a_reply_names_what_it_replies_to(cli: Cli) -> None:
         ann.sees('You said: "and that?')
         ann.types("\x04")
         assert ann.ends() == 0
-    found = cli("tail", "session", "me:vigil:reply1", "--no-follow", "--json").stdout.splitlines()
-    records = [json.loads(line) for line in found]
+    records = recorded(cli, "reply1")
     answers = [r["data"]["id"] for r in records if r["kind"] == "out.said"]
-    payload = [r["data"]["payload"] for r in records if r["kind"] == "in.said.user"][-1]
+    payload = said_in(records)[-1]
     assert (payload["text"], payload["reply_to"]["id"]) == ("and that?", answers[0])
     assert payload["reply_to"]["quote"].startswith("I am the rehearsal model")
 

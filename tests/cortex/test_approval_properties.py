@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from services.cortex.core import Draft, Policy
-from services.cortex.core.work.approvals import digest_of
+from services.cortex.core.work.requests import digest_of
 from services.cortex.profiles import profile_of
 from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import KEY, Driver, answer, call
@@ -191,7 +191,7 @@ class Life(RuleBasedStateMachine):
         assert effect.payload.tool == approval.tool
         given = approval.input if approval.edited is None else approval.edited
         assert effect.payload.input == given
-        assert approval.digest == digest_of(KEY, approval.tool, approval.input)
+        assert approval.digest == digest_of(KEY, approval.tool, given=approval.input)
         verdicts = [
             event.payload.decision
             for event in self.driver.events.values()

@@ -66,7 +66,7 @@ def started(
 def test_nobody_is_asked_for_the_same_again_by_what_comes_and_goes(of: dict[str, Any]) -> None:
     """Who waits for an answer asks; what comes each half hour asked before."""
     given = {"path": "/"}
-    asked = (requests.digest_of(WIPE.name, given),)
+    asked = (requests.digest_of(WIPE.name, given=given),)
     driver = started("worker", call(WIPE.name, **given), asked=asked, **of)
     is_unwatched = of in UNWATCHED.values()
     assert bool(driver.state.approvals) is not is_unwatched

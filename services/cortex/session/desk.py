@@ -22,7 +22,7 @@ from vigil.zones.database import zone_named
 
 from .. import core
 from ..core import Draft, Policy
-from ..core.context.letters import OPENED_MAX, opening_of
+from ..core.context.letters import OPENED_MAX, ClosedLetter, opening_of
 from ..core.context.offers import Offer
 from ..core.policy import limited
 from ..core.profile import Inquiry, ModelQuestion, OwnersBoard
@@ -161,7 +161,7 @@ class SessionDesk:
                 found = await letters_at(self._bus, self._key, seq)
             for letter in found[-OPENED_MAX:]:
                 if letter.handle not in loop.opened:
-                    opened.append(await self._letter(letter.handle))
+                    opened.append(self._opened(letter.handle, letter))
         return tuple(opened)
 
     async def _letter(self, handle: str) -> OpenedLetter:
@@ -169,7 +169,10 @@ class SessionDesk:
         found = self._loaded().history.letter(handle)
         if found is None:
             found = await find_old(self._bus, self._key, handle)
-        text = "" if found is None else bounded(found.text, self._policy.result_length_max)
+        return self._opened(handle, found)
+
+    def _opened(self, handle: str, letter: ClosedLetter | None) -> OpenedLetter:
+        text = "" if letter is None else bounded(letter.text, self._policy.result_length_max)
         return OpenedLetter(handle=handle, text=text)
 
     async def _bulletin(self) -> BoardBulletin | None:

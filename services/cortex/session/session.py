@@ -262,7 +262,7 @@ class Session:
         is_calling = uses or self._log.state.job is not None or self._policy.profile.reads
         grants = await self._grants.now() if is_calling else ()
         moment = await self._knowing(self._moment(grants), *(use.name for use in uses))
-        return await knowing_asked(self._bus, self.key.scope, moment, self._policy, uses)
+        return await knowing_asked(self._bus, self.key, moment, self._log.state, self._policy, uses)
 
     async def _knowing(self, moment: Moment, *names: str) -> Moment:
         wanted = read_by(names) | frozenset(self._policy.profile.reads)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -14,7 +13,9 @@ from vigil.board.asked import read_goals
 from vigil.board.mirror import asked_since, open_approvals
 from vigil.bus.bus import Bus
 from vigil.contracts import (
+    QUESTION,
     Event,
+    State,
     TimerFired,
     ToldEvent,
     Tool,
@@ -28,9 +29,6 @@ from vigil.subjects import Scope, SessionKey
 from ..core import Moment, Policy
 from ..core.mind import stop
 from ..core.work import requests, spoken
-
-QUESTION: Final = "ask_user"
-"""The tool of our own that asks the person."""
 
 
 async def knowing_named(bus: Bus, whose: Scope, moment: Moment, event: Event | None) -> Moment:
@@ -50,28 +48,35 @@ async def knowing_named(bus: Bus, whose: Scope, moment: Moment, event: Event | N
 
 
 async def knowing_asked(
-    bus: Bus, whose: Scope, moment: Moment, policy: Policy, calls: Sequence[ToolUseBlock]
+    bus: Bus,
+    key: SessionKey,
+    moment: Moment,
+    state: State,
+    policy: Policy,
+    calls: Sequence[ToolUseBlock],
 ) -> Moment:
     """Return the moment, with those of the calls that the person was asked for lately: nobody is
     asked for the same again and again by sessions that come and go. A conversation asks again once
-    they decided.
+    they decided; what one waits for asks always.
 
     Raises:
         Unavailable: the broker is away, or reading took too long.
     """
-    wanted = {requests.digest_of(call.name, call.input): call.name for call in calls}
-    may_ask = [name for name in wanted.values() if _may_ask(moment.tools.get(name), name)]
-    if not may_ask:
+    is_conversation = policy.profile.is_conversation
+    if not (is_conversation or requests.nobody_watches(key, state.start, policy.profile)):
+        return moment
+    asking = [call for call in calls if _may_ask(moment.tools.get(call.name), call.name)]
+    if not asking:
         return moment
     since = moment.now - requests.SAME_AGAIN
-    there = await asked_since(bus, whose, since, frozenset(may_ask))
-    is_conversation = policy.profile.is_conversation
+    there = await asked_since(bus, key.scope, since, frozenset(call.name for call in asking))
+    wanted = {requests.digest_of(call.name, given=call.input) for call in asking}
     known = {
-        requests.digest_of(one.tool, one.input)
+        requests.digest_of(one.tool, given=one.input)
         for one in there
         if one.state == "open" or not is_conversation
     }
-    return replace(moment, asked=tuple(sorted(known & wanted.keys())))
+    return replace(moment, asked=tuple(sorted(known & wanted)))
 
 
 def _may_ask(tool: Tool | None, name: str) -> bool:

@@ -130,14 +130,19 @@ def view(chunks: Iterable[Chunk], opening: Opening) -> list[Chunk]:
     ]
 
 
+def _letters(chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, list[ClosedLetter]]]:
+    """Yield each chunk with its letters. They are named by what was called before, so the chunks
+    begin where an exchange does."""
+    gone: set[str] = set()
+    for chunk in chunks:
+        yield chunk, _closed(chunk, gone, NOTHING)[1]
+
+
 def listed(chunks: Iterable[Chunk]) -> tuple[str, ...]:
     """Return a line for each letter of what is summed up, so that it can still be asked for; what a
     fork began with is on another log, and isn't among them."""
-    gone: set[str] = set()
-    letters = [
-        letter for chunk in chunks for letter in _closed(chunk, gone, NOTHING)[1] if chunk.ordinal
-    ]
-    return tuple(f"{one.handle}: {one.about}" for one in letters if one.about)
+    own = (letter for chunk, found in _letters(chunks) if chunk.ordinal for letter in found)
+    return tuple(f"{one.handle}: {one.about}" for one in own if one.about)
 
 
 def closed(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
@@ -147,29 +152,20 @@ def closed(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
 
 def find(chunks: Sequence[Chunk], handle: str) -> ClosedLetter | None:
     """Return the letter with that handle, if the history still has it."""
-    gone: set[str] = set()
-    letters = (letter for chunk in chunks for letter in _closed(chunk, gone, NOTHING)[1])
-    same = [letter.text for letter in letters if letter.handle == handle]
+    there = (letter for _, found in _letters(chunks) for letter in found)
+    same = [letter.text for letter in there if letter.handle == handle]
     return ClosedLetter(handle=handle, text="\n\n".join(same)) if same else None
 
 
 def of_turn(chunks: Sequence[Chunk], seq: int) -> tuple[ClosedLetter, ...]:
     """Return the letters of one turn, by its stream sequence."""
-    gone: set[str] = set()
-    for chunk in chunks:
-        letters = _closed(chunk, gone, NOTHING)[1]
-        if chunk.seq == seq:
-            return tuple(letters)
-    return ()
+    return next((tuple(found) for chunk, found in _letters(chunks) if chunk.seq == seq), ())
 
 
 def heads(chunks: Sequence[Chunk]) -> tuple[LetterHead, ...]:
     """Return what people are told of the letters of the newest chunk, by the names that every later
     loop has for them."""
-    gone: set[str] = set()
-    found: list[ClosedLetter] = []
-    for chunk in chunks:
-        found = _closed(chunk, gone, NOTHING)[1]
+    *_, (_, newest) = _letters(chunks)
     calls = {
         block.id: block
         for chunk in chunks
@@ -186,7 +182,7 @@ def heads(chunks: Sequence[Chunk]) -> tuple[LetterHead, ...]:
             digest=digest_of(one.text),
             at=one.at,
         )
-        for one in found
+        for one in newest
         if one.at is not None
     )
 

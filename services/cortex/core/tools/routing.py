@@ -18,6 +18,7 @@ from vigil.subjects import SessionKey
 from vigil.timetable.named_looks import TOOL
 
 from ...profiles import starters
+from ..context.letters import PAGE
 from ..draft import Draft
 from ..profile import offers
 from ..work import approvals, children
@@ -25,7 +26,6 @@ from . import arguments, authority, calls, own_words
 from .declaration import Answer, OwnCall, OwnTool, Result, declared
 from .own_words import Cleared
 
-FETCH: Final = "http_get"
 RESEARCH: Final = "research"
 ONLY_THE_PERSON: Final = (
     "Only the person may ask for that, in a message of theirs; once content from outside had a "
@@ -152,7 +152,7 @@ def _is_configured(draft: Draft, use: ToolUseBlock) -> bool:
     """Whether a call fetches an address that the configuration names, to the letter, and content
     from outside has no part in it: then nothing is in the address that a model put there."""
     url = use.input.get("url")
-    is_fetch = use.name == FETCH and isinstance(url, str)
+    is_fetch = use.name == PAGE and isinstance(url, str)
     return is_fetch and url in draft.policy.urls and not draft.sway.is_outside
 
 

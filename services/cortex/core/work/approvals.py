@@ -102,17 +102,8 @@ def question(draft: Draft, use: ToolUseBlock) -> Answer:
     return _wait(draft, use, approval, request_text.question(approval))
 
 
-def digest_of(key: str, tool: str, given: dict[str, Any]) -> str:
-    """Return what a verdict is bound to: SHA-256 over session, tool and canonical arguments.
-
-    >>> digest_of("k", "t", {"a": 1, "b": 2}) == digest_of("k", "t", {"b": 2, "a": 1})
-    True
-    """
-    return hashlib.sha256(canonical([key, tool, given])).hexdigest()
-
-
 def _request(draft: Draft, use: ToolUseBlock, risk: Risk, reason: str) -> Approval:
-    digest = digest_of(draft.key, use.name, use.input)
+    digest = requests.digest_of(draft.key, use.name, given=use.input)
     # The effects of a session are counted through its life, so no other request has this id.
     name = canonical([draft.key, draft.ordinal, draft.state.effects, digest])
     loop, now = draft.loop, draft.moment.now

@@ -17,11 +17,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from vigil.contracts import Approval, ApprovalState, canonical
+from vigil.contracts import Approval, ApprovalState, Start, canonical
 from vigil.subjects import SessionKey
 
 from ...profiles import profile_of
 from ..draft import Draft
+from ..profile import Profile
 
 SAME_AGAIN: Final = timedelta(hours=23)
 """For so long nobody is asked for the same call again by sessions that nobody watches, so that
@@ -61,15 +62,20 @@ def close_approval(
     return closed
 
 
-def digest_of(tool: str, given: dict[str, Any]) -> str:
-    """Return what tells one call from another, whichever session makes it."""
-    return hashlib.sha256(canonical([tool, given])).hexdigest()
+def digest_of(*named: str, given: dict[str, Any]) -> str:
+    """Return what tells one call from another: SHA-256 over what it is named by (its tool; before
+    it the session, if only that session's is meant) and canonical arguments.
+
+    >>> digest_of("k", "t", given={"a": 1, "b": 2}) == digest_of("k", "t", given={"b": 2, "a": 1})
+    True
+    """
+    return hashlib.sha256(canonical([*named, given])).hexdigest()
 
 
 def was_asked(draft: Draft, approval: Approval) -> bool:
     """Whether the person was asked for the same lately, and isn't to be asked again: who asks is
     watched by nobody, or it is still open where they were asked."""
-    was = digest_of(approval.tool, approval.input) in draft.moment.asked
+    was = digest_of(approval.tool, given=approval.input) in draft.moment.asked
     return was and (draft.policy.profile.is_conversation or is_alone(draft))
 
 
@@ -78,9 +84,13 @@ def was_asked(draft: Draft, approval: Approval) -> bool:
 
 def is_alone(draft: Draft) -> bool:
     """Whether nobody watches this session: no conversation started it, or what it is below of."""
-    if draft.policy.profile.is_conversation:
+    return nobody_watches(SessionKey.parse(draft.key), draft.state.start, draft.policy.profile)
+
+
+def nobody_watches(key: SessionKey, start: Start | None, profile: Profile) -> bool:
+    """Whether nobody watches a session of that kind, by what it began with."""
+    if profile.is_conversation:
         return False
-    start, key = draft.state.start, SessionKey.parse(draft.key)
     if start is None or not start.parent:
         return True
     first = start.root or SessionKey.parse(start.parent).thread

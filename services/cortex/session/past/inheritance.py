@@ -72,12 +72,12 @@ async def _known(
     """
     parent = _parent(key, parent_key)
     last = None if parent is None else await bus.get_of(parent, last_seq)
-    turn = None if last is None else _readable(last)
+    turn = None if last is None else readable(last)
     if parent is None or last is None or turn is None or not parent.is_turn(last.subject):
         return NOTHING
     earlier = await _until(bus, parent, turn.state.history_from or last.seq, last.seq)
     taken_back = turn.state.taken_back
-    read = ((m.seq, _readable(m)) for m in earlier)
+    read = ((m.seq, readable(m)) for m in earlier)
     turns = [(seq, without_taken_back(t, taken_back)) for seq, t in read if t is not None]
     known = [(seq, t) for seq, t in turns if t.rows]
     chunks = [chunk_of(seq, t) for seq, t in (*known, (last.seq, ending(turn)))]
@@ -164,7 +164,7 @@ async def _summary(bus: Bus, parent: SessionKey, turn: Turn) -> Turn | None:
     if not turn.state.summary_seq:
         return None
     message = await bus.get_of(parent, turn.state.summary_seq)
-    found = None if message is None or not parent.is_turn(message.subject) else _readable(message)
+    found = None if message is None or not parent.is_turn(message.subject) else readable(message)
     return found if found is not None and found.summary else None
 
 
@@ -173,7 +173,8 @@ def _row(turn: Turn) -> Row:
     return Row(role="user", source="system", blocks=(text,), at=turn.created_at)
 
 
-def _readable(message: Message) -> Turn | None:
+def readable(message: Message) -> Turn | None:
+    """Return a turn, or None for one that can't be read, which is told."""
     try:
         return decode_turn(message.data)
     except InvalidInput as error:

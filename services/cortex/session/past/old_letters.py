@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from vigil.bus.bus import Bus, Message
-from vigil.contracts import Turn, decode_turn
-from vigil.errors import InvalidInput
+from vigil.bus.bus import Bus
+from vigil.contracts import Turn
 from vigil.subjects import SessionKey
 
 from ...core.context.history import Chunk, chunk_of, without
 from ...core.context.letters import ClosedLetter, find, of_turn, ordinal_of
 from ...core.context.versions import without_taken_back
+from .inheritance import readable
 
 BEFORE: Final = 60
 """Turns before it that are read, too: how letters are counted depends on the calls of the exchange,
@@ -37,14 +37,14 @@ async def letters_at(bus: Bus, key: SessionKey, seq: int) -> tuple[ClosedLetter,
         Unavailable: the broker is away.
     """
     found = await bus.get_of(key, seq)
-    turn = None if found is None or not key.is_turn(found.subject) else _readable(found)
+    turn = None if found is None or not key.is_turn(found.subject) else readable(found)
     return () if turn is None else of_turn(await _chunks(bus, key, turn.ordinal), seq)
 
 
 async def _chunks(bus: Bus, key: SessionKey, ordinal: int) -> list[Chunk]:
     """Return what a session's history had from the exchange of a turn on, up to it and no less."""
     newest = await bus.get_last(key.stream, key.turns)
-    last = None if newest is None else _readable(newest)
+    last = None if newest is None else readable(newest)
     if newest is None or last is None or not 0 < ordinal <= last.ordinal:
         return []
     start = await _place_of(bus, key, max(ordinal - BEFORE, 1), newest.seq)
@@ -52,7 +52,7 @@ async def _chunks(bus: Bus, key: SessionKey, ordinal: int) -> list[Chunk]:
     has_more = True
     while has_more and (not turns or turns[-1][1].ordinal < ordinal):
         page, has_more = await bus.page(key.stream, [key.turns], start, limit=BEFORE + 1)
-        turns += [(one.seq, turn) for one in page if (turn := _readable(one)) is not None]
+        turns += [(one.seq, turn) for one in page if (turn := readable(one)) is not None]
         start = page[-1].seq + 1 if page else start
         has_more = has_more and bool(page)
     kept = [(seq, without_taken_back(turn, last.state.taken_back)) for seq, turn in turns]
@@ -67,16 +67,9 @@ async def _place_of(bus: Bus, key: SessionKey, ordinal: int, newest: int) -> int
     while low < high:
         middle = (low + high) // 2
         found = await bus.get_next(key.stream, key.turns, middle)
-        turn = None if found is None else _readable(found)
+        turn = None if found is None else readable(found)
         if found is None or turn is None or turn.ordinal >= ordinal:
             high = middle
         else:
             low = found.seq + 1
     return low
-
-
-def _readable(message: Message) -> Turn | None:
-    try:
-        return decode_turn(message.data)
-    except InvalidInput:
-        return None
