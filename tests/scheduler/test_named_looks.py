@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from services.scheduler.timetable import cycle
+from services.scheduler.timetable.cycle import due
 from services.scheduler.timetable.kinds.autonomy import row_of
 from services.scheduler.timetable.news import News
 from vigil.contracts import SlotEntry, TimetableRow
@@ -21,7 +22,7 @@ from vigil.settings.config import Config
 from vigil.settings.sections import Agent, NamedLook
 from vigil.subjects import Scope
 from vigil.timetable.ledger import after
-from vigil.timetable.named_looks import ROLE, Aim, aims_of, due
+from vigil.timetable.named_looks import ROLE, Aim, aims_of
 
 T0: Final = datetime(2026, 11, 28, 12, 0, tzinfo=UTC)
 CI: Final = "https://ci.example/main"

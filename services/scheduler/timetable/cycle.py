@@ -9,7 +9,7 @@ from outside.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from vigil.contracts import SlotEntry, TimetableRow
 from vigil.contracts.board import CycleLedger, CycleReport, Ledger
-from vigil.timetable import named_looks
 from vigil.timetable.cycles import due_rechecks, paused_until
 from vigil.timetable.named_looks import Aim
+from vigil.timetable.schedule import is_active
 
 from .look_outcome import skipped
 from .news import News
@@ -56,11 +56,29 @@ def decided(
     if until is not None and now < until:
         return skipped(entry, FAILING.format(at=until))
     is_first = cycles.ended_at is None
-    looks = named_looks.due(aims, cycles.looked, row.zone, entry.due_at)
+    looks = due(aims, cycles.looked, row.zone, entry.due_at)
     if not (news.counts or due_rechecks(cycles, now) or looks or (is_first and aims)):
         return skipped(entry, NOTHING_YET if is_first else NOTHING_NEW)
     words = told(cycles, news, now, looks)
     return replace(entry, change=words, told_seq=news.through, looks=looks)
+
+
+def due(
+    aims: Sequence[Aim], looked: Mapping[str, datetime], zone: str, at: datetime
+) -> tuple[str, ...]:
+    """Return what is to be looked at by the clock.
+
+    Args:
+        looked: when each was, last.
+        zone: of the hours.
+    """
+    return tuple(
+        aim.what
+        for aim in aims
+        if aim.every_s
+        and is_active(aim.hours, zone, at)
+        and (aim.what not in looked or looked[aim.what] + timedelta(seconds=aim.every_s) <= at)
+    )
 
 
 def told(cycles: CycleLedger, news: News, now: datetime, looks: Sequence[str] = ()) -> str:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, time
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from ..errors import ConfigError
+from ..errors import ConfigError, InvalidInput
 from ..words.contacts import book_of_contacts
 from ..zones.database import refusal_of, zone_named
 from ..zones.wall import instant_of
@@ -48,6 +48,27 @@ def span_of(text: str) -> tuple[time, time]:
     if not separator:
         raise ValueError("no '-'")
     return wall_time(start), wall_time(end)
+
+
+def hours_of(text: str) -> tuple[time, time] | None:
+    """Read ``HH:MM-HH:MM``; None: always.
+
+    Raises:
+        InvalidInput: it is something else.
+
+    >>> hours_of("09:00-17:30")
+    (datetime.time(9, 0), datetime.time(17, 30))
+    >>> hours_of("9 to 5")
+    Traceback (most recent call last):
+    vigil.errors.InvalidInput: active_hours: '9 to 5' must be HH:MM-HH:MM (no '-')
+    """
+    if not text:
+        return None
+    try:
+        return span_of(text)
+    except ValueError as error:
+        reason = f"{text[:100]!r} must be HH:MM-HH:MM ({str(error)[:100]})"
+        raise InvalidInput("active_hours", reason) from error
 
 
 def quiet_hours_of(person: Person) -> tuple[time, time] | None:

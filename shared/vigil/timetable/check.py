@@ -26,12 +26,13 @@ from ..facts.shape import check_shapes
 from ..minds import KIND as MIND
 from ..settings import models
 from ..settings.config import Config
+from ..settings.hours import hours_of
 from ..skills.form import check_name as check_skill_name
 from ..subjects import SessionKey, check_part
 from ..tasks.check import check_text
 from .instants.cron import END, check_cron
 from .instants.once import check_zone
-from .schedule import INTERVAL_S_MAX, INTERVAL_S_MIN, hours_of
+from .schedule import INTERVAL_S_MAX, INTERVAL_S_MIN
 from .watched import check_watched
 
 NAME_LENGTH_MAX: Final = 100

@@ -11,14 +11,13 @@ by the clock, since the last cycle that was told of it and didn't fail.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ..contracts.board import WatchedFeed, WatchedTool, WatchedUrl
 from ..errors import ConfigError, InvalidInput
+from ..settings.hours import hours_of
 from ..settings.sections import NamedLook
-from .schedule import hours_of, is_active
 from .watched import check_watched, watched_of
 
 LOOKS_MAX: Final = 50
@@ -62,24 +61,6 @@ def aims_of(
     named = (one if isinstance(one, NamedLook) else NamedLook(what=one) for one in looks)
     role = [Aim(ROLE, role_every_s)] if has_role else []
     return (*role, *(Aim(one.what, one.every_s or every_s, one.hours) for one in named))
-
-
-def due(
-    aims: Sequence[Aim], looked: Mapping[str, datetime], zone: str, at: datetime
-) -> tuple[str, ...]:
-    """Return what is to be looked at by the clock.
-
-    Args:
-        looked: when each was, last.
-        zone: of the hours.
-    """
-    return tuple(
-        aim.what
-        for aim in aims
-        if aim.every_s
-        and is_active(aim.hours, zone, at)
-        and (aim.what not in looked or looked[aim.what] + timedelta(seconds=aim.every_s) <= at)
-    )
 
 
 def whats(looks: Sequence[str | NamedLook]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import filterfalse, islice, takewhile
 from typing import Final, NamedTuple
@@ -25,8 +25,7 @@ from ..contracts.board import (
     OnceSchedule,
     Schedule,
 )
-from ..errors import InvalidInput
-from ..settings.hours import span_of as hours_span_of
+from ..settings.hours import hours_of
 from .instants import cron
 from .instants.cron import END, simulated
 from .instants.once import instant_of_once, zone_of
@@ -188,27 +187,6 @@ def jitter_of(row: TimetableRow, due_at: datetime) -> timedelta:
     name = f"{row.id}\0{due_at.astimezone(UTC).isoformat()}".encode()
     share = int.from_bytes(hashlib.sha256(name).digest()[:8]) / 2**64
     return timedelta(seconds=row.jitter_s * share)
-
-
-def hours_of(text: str) -> tuple[time, time] | None:
-    """Read ``HH:MM-HH:MM``; None: always.
-
-    Raises:
-        InvalidInput: it is something else.
-
-    >>> hours_of("09:00-17:30")
-    (datetime.time(9, 0), datetime.time(17, 30))
-    >>> hours_of("9 to 5")
-    Traceback (most recent call last):
-    vigil.errors.InvalidInput: active_hours: '9 to 5' must be HH:MM-HH:MM (no '-')
-    """
-    if not text:
-        return None
-    try:
-        return hours_span_of(text)
-    except ValueError as error:
-        reason = f"{text[:100]!r} must be HH:MM-HH:MM ({str(error)[:100]})"
-        raise InvalidInput("active_hours", reason) from error
 
 
 def is_active(text: str, zone: str, at: datetime) -> bool:
