@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 import sys
+import threading
 from importlib import metadata
 from pathlib import Path
 
@@ -75,16 +76,28 @@ async def test_what_means_the_same_is_nearer(embedder: WordLlamaEmbedder) -> Non
     assert question @ near > question @ far + 0.2
 
 
+class Waiting(codebook.Codebook):
+    """Gives no token before `seen` is set, so embedding in the loop would never end."""
+
+    def __init__(self) -> None:
+        whole = codebook.load()
+        super().__init__(whole.tokenizer, whole.weights)
+        self.began, self.seen = threading.Event(), threading.Event()
+
+    def tokens(self, text: str) -> list[int]:
+        self.began.set()
+        assert self.seen.wait(60), "the loop did nothing meanwhile"
+        return super().tokens(text)
+
+
 async def test_long_batches_leave_the_loop_alone(embedder: WordLlamaEmbedder) -> None:
     """And a text of 16 kB among short ones isn't what all are padded to."""
     texts = ["word " * 3000, *["short text"] * 500]
     assert sum(map(len, texts)) > INLINE_CHARACTERS_MAX
-    embedding = asyncio.create_task(embedder.embed(texts))
-    turns = 0
-    while not embedding.done():
-        await asyncio.sleep(0)
-        turns += 1
-    assert turns > 5
+    waiting = Waiting()
+    embedding = asyncio.create_task(WordLlamaEmbedder(waiting).embed(texts))
+    assert await asyncio.to_thread(waiting.began.wait, 60)
+    waiting.seen.set()
     assert (await embedding)[1:] == pytest.approx(await embedder.embed(texts[1:]), abs=1e-6)
 
 
