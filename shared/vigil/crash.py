@@ -55,7 +55,7 @@ POINTS: Final = {
     "cortex.model.before_call": ("a loop's draft", "the same"),
     "cortex.budget.reserved": (
         "a call's worst case is set aside, nothing is asked",
-        "asked again; the first stays counted until 00:00 UTC",
+        "asked again; the first stays counted until the day ends",
     ),
     "cortex.budget.answered": ("the model answered, its count isn't settled", "the same"),
     "cortex.model.after_call": ("an answer, not committed", "asked, and paid, again"),

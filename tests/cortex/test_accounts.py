@@ -107,6 +107,56 @@ def test_what_only_others_set_aside_is_tried_again_soon(account: Account, is_soo
     assert (caught.value.again_at == NOW + timedelta(minutes=10)) == is_soon
 
 
+def test_a_persons_day_is_of_their_zone_and_what_others_share_is_of_utc() -> None:
+    """C-9: told, and tried again, as their clock has it."""
+    abroad = msgspec.structs.replace(ANN, zone="America/Los_Angeles")
+    late, amount = datetime(2026, 11, 24, 2, tzinfo=UTC), Amount(tokens=600)
+    days = {link.name: key_of(link, abroad, late).split(".")[0] for link in chain_of(abroad)}
+    assert (days["cause"], days["owner"]) == ("2026-11-23", "2026-11-23")
+    assert (days["agent"], days["instance"]) == ("2026-11-24", "2026-11-24")
+    for share, words, again_at in (
+        (0.5, "one person .*it resets at 00:00 America/Los_Angeles", "2026-11-24T08:00:00+00:00"),
+        (1.0, "resets at 00:00 UTC", "2026-11-25T00:00:00+00:00"),
+    ):
+        caps = Caps(daily_tokens=1000 if share < 1 else 500, share_per_user=share)
+        with pytest.raises(BudgetExceeded, match=words) as caught:
+            reserved(FRESH, amount, caps, abroad, late)
+        assert caught.value.again_at.isoformat() == again_at
+        if caught.value.notice.offer is not None:
+            assert caught.value.notice.offer.ends_at == caught.value.again_at
+            assert caught.value.notice.offer.day == "2026-11-23"
+
+
+_moves = st.tuples(
+    st.sampled_from(["Pacific/Kiritimati", "Etc/GMT+12", "UTC", "Asia/Tokyo"]),
+    st.integers(0, 40),
+    st.integers(1, 100),
+)
+
+
+@given(st.lists(_moves, min_size=1, max_size=60))
+def test_who_moves_between_zones_gains_two_days_at_most(
+    calls: list[tuple[str, int, int]],
+) -> None:
+    """However often: a date has one account. Zones are 26 hours apart at most."""
+    books: dict[str, Account] = {}
+    now, spent = NOW, 0
+    for zone, hours, count in calls:
+        now += timedelta(hours=hours)
+        call = msgspec.structs.replace(ANN, zone=zone)
+        keys = [key_of(link, call, now) for link in chain_of(call)]
+        found = [books.get(key, Account()) for key in keys]
+        caps = Caps(daily_tokens=10**6, daily_tokens_per_user=100)
+        try:
+            granted = reserved(found, Amount(tokens=count), caps, call, now)
+        except BudgetExceeded:
+            continue
+        books |= {key: one.account for key, one in zip(keys, granted, strict=True)}
+        spent += count
+        days = (now.date() - NOW.date()).days + 1
+        assert spent <= 100 * (days + 2)
+
+
 def test_a_heavy_day_of_one_person_fits_into_the_default() -> None:
     """Measured with a fake model: 175 messages took a million tokens. Five times as many, and
     cycles and looks at every half hour, are no reason to stop."""
@@ -176,7 +226,7 @@ def test_a_limit_is_raised_for_a_day_up_to_what_the_owner_allows(
 
     def granted(tokens: int) -> None:
         held = {f"owner.{token_of('ann')}": times}
-        reserved(FRESH, Amount(tokens=tokens), budget, ANN, NOW, lambda one: held.get(one, 0))
+        reserved(FRESH, Amount(tokens=tokens), budget, ANN, NOW, lambda one, _: held.get(one, 0))
 
     granted(most)
     with pytest.raises(BudgetExceeded, match=f"limit of {min(most, 1000)} tokens") as caught:
@@ -185,8 +235,8 @@ def test_a_limit_is_raised_for_a_day_up_to_what_the_owner_allows(
     if times or most == 1000:
         assert offer is None, "it is not offered again"
     else:
-        assert offer == RaiseOffer(day=str(DAY), times=1, most="1000 tokens")
-        assert str(caught.value).endswith('; say "more" to have 1000 tokens today')
+        midnight = datetime(2026, 11, 24, tzinfo=UTC)
+        assert offer == RaiseOffer(day=str(DAY), ends_at=midnight, times=1, most="1000 tokens")
 
 
 def test_who_raises_what_is_told_as_it_is() -> None:
@@ -212,7 +262,9 @@ def test_whoever_was_warned_is_warned_again_once_it_is_raised() -> None:
     ids = []
     accounts = FRESH
     for times, tokens in ((0, 450), (1, 400)):
-        granted = reserved(accounts, Amount(tokens=tokens), budget, ANN, NOW, lambda _, n=times: n)  # type: ignore[misc]
+        granted = reserved(
+            accounts, Amount(tokens=tokens), budget, ANN, NOW, lambda _one, _day, n=times: n
+        )  # type: ignore[misc]
         accounts = tuple(one.account for one in granted)
         ids += [one.notice.id for one in granted if one.notice and one.notice.offer]
     assert len(set(ids)) == 2
@@ -251,7 +303,7 @@ def test_each_account_has_one_notice_of_its_own_for_each_level() -> None:
 
 def test_each_has_accounts_of_their_own_and_the_instance_one() -> None:
     bob = PaidCall(user="bob", agent="vigil", cause="t1", model="m")
-    keys = [{key_of(link, call, DAY) for link in chain_of(call)} for call in (ANN, bob)]
+    keys = [{key_of(link, call, NOW) for link in chain_of(call)} for call in (ANN, bob)]
     assert keys[0] & keys[1] == {"2026-11-23.instance.all", "2026-11-23.agent.vigil"}
 
 
@@ -260,8 +312,8 @@ def test_what_a_session_starts_counts_as_its_own_and_as_its_rows() -> None:
     start = Start(prompt="look", parent="ann:vigil:t1", row="briefing")
     key = SessionKey("ann", "vigil", "_worker-1f")
     worker = PaidCall.of(key, State(start=start), "m", "cheap")
-    keys = [key_of(link, worker, DAY) for link in chain_of(worker)]
-    assert keys[1] == key_of(chain_of(ANN)[0], ANN, DAY)
+    keys = [key_of(link, worker, NOW) for link in chain_of(worker)]
+    assert keys[1] == key_of(chain_of(ANN)[0], ANN, NOW)
     assert [one.split(".")[1] for one in keys] == [
         "cause", "cause", "row", "owner", "agent", "instance",
     ]  # fmt: skip
@@ -298,7 +350,7 @@ def test_what_serves_a_goal_counts_as_its_own() -> None:
         PaidCall.of(SessionKey("ann", "vigil", f"_worker-{n}"), State(start=start), "m", "cheap")
         for n in (1, 2)
     ]
-    kept = [{key_of(link, call, DAY) for link in chain_of(call)} for call in calls]
+    kept = [{key_of(link, call, NOW) for link in chain_of(call)} for call in calls]
     assert {key.split(".")[1] for key in kept[0] & kept[1]} == {
         "goal", "row", "owner", "agent", "instance",
     }  # fmt: skip
@@ -321,8 +373,8 @@ def test_what_its_sessions_start_counts_as_the_first_ones_too() -> None:
     key = SessionKey("ann", "vigil", "_branch-2f")
     start = Start(prompt="look", parent="ann:vigil:_worker-1f", root="t1")
     branch = PaidCall.of(key, State(start=start), "m")
-    keys = [key_of(link, branch, DAY) for link in chain_of(branch)]
-    assert key_of(chain_of(ANN)[0], ANN, DAY) in keys
+    keys = [key_of(link, branch, NOW) for link in chain_of(branch)]
+    assert key_of(chain_of(ANN)[0], ANN, NOW) in keys
     assert len({one for one in keys if ".cause." in one}) == 3
     spent = [Account(used=950) if one == keys[2] else Account() for one in keys]
     with pytest.raises(BudgetExceeded, match="for one session and all that comes of it"):

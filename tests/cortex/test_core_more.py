@@ -70,6 +70,26 @@ def test_the_offer_of_another_day_is_over() -> None:
     assert not raised(driver.user("more budget"))
 
 
+def test_an_offer_holds_until_its_day_ends_where_the_person_is() -> None:
+    for ends_in, is_raised in ((timedelta(hours=3), True), (timedelta(), False)):
+        driver = Driver()
+        for name in ("2020-01-01", "2099-01-01"):
+            offer = replace(offer_of(driver, name), ends_at=driver.now + ends_in)
+            driver.told(TEXT, what="budget", is_ordered=True, offer=offer)
+            assert bool(raised(driver.user("more budget"))) == is_raised
+
+
+def test_who_went_west_is_told_of_the_date_that_came_again() -> None:
+    """What they raised of the next date, where they were, raises nothing of this one."""
+    driver = Driver()
+    tomorrow = str(driver.now.date() + timedelta(days=1))
+    later = driver.now + timedelta(hours=20)
+    for day, times in ((tomorrow, 1), (str(driver.now.date()), 1)):
+        offer = replace(offer_of(driver, day), ends_at=later, times=times)
+        driver.told(TEXT, what="budget", is_ordered=True, offer=offer)
+        assert raised(driver.user("more")) == [(day, 1, "ann")]
+
+
 def test_neither_a_model_nor_what_comes_from_outside_raises_it() -> None:
     """X-2."""
     driver = Driver(lambda _: answer("more"))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import httpx2
 import msgspec
@@ -93,7 +94,28 @@ async def test_each_sees_their_own_and_an_admin_all(tmp_path: Path) -> None:
         assert head.split(",") == list(CostLine.__struct_fields__)
         assert line.endswith(",m,3,0,90,0,210,0,4500,0.7")
         await _raise_limits(ann, admin, cli)
+        await _moved(ann)
         await gate.close()
+
+
+async def _moved(ann: httpx2.AsyncClient) -> None:
+    """Their day is that of their clock, with a limit and raises of its own; others stay."""
+    known = (await ann.get("/api/budget")).json()
+    assert known["resets_at"] == f"{TODAY + timedelta(days=1)}T00:00:00Z"
+    zones = {"Pacific/Kiritimati": timedelta(hours=14), "Etc/GMT+12": -timedelta(hours=12)}
+    now = datetime.now(UTC)
+    zone = next(zone for zone, ahead in zones.items() if (now + ahead).date() != now.date())
+    (await ann.patch("/api/person", json={"timezone": zone})).raise_for_status()
+    there = (await ann.get("/api/budget")).json()
+    assert there["day"] == str((now + zones[zone]).date())
+    assert (there["tokens_reserved"], there["times_raised"]) == (0, 0)
+    ends_at = datetime.fromisoformat(there["resets_at"])
+    assert timedelta() < ends_at - now <= timedelta(days=1)
+    assert ends_at.astimezone(ZoneInfo(zone)).time() == time()
+    raised = (await ann.put("/api/budget/raise", json={"times": 1})).json()
+    assert (raised["day"], raised["times_raised"]) == (there["day"], 1)
+    (await ann.patch("/api/person", json={"timezone": "UTC"})).raise_for_status()
+    assert (await ann.get("/api/budget")).json() == known, "a raise of one date takes none back"
 
 
 async def _raise_limits(ann: httpx2.AsyncClient, admin: httpx2.AsyncClient, cli: Cli) -> None:

@@ -121,16 +121,16 @@ def of_budgets(user: str, now: datetime) -> list[Kept]:
     call = PaidCall(
         user=user, agent="vigil", cause="t1", model="m", starter="t0", root="t2", row="r", goal="g"
     )
-    day, account = now.date(), Account(used=7, warned=token_of(user, "vigil"))
+    account = Account(used=7, warned=token_of(user, "vigil"))
     made = [
         Kept(
-            f"$KV.BUDGETS.{key_of(link, call, day)}", msgspec.json.encode(account), ((TTL, "72h"),)
+            f"$KV.BUDGETS.{key_of(link, call, now)}", msgspec.json.encode(account), ((TTL, "72h"),)
         )
         for link in LINKS
     ]
     row = CostRow(agent="vigil", cause="t1", tier="main", model="m")
     costs = msgspec.json.encode(DayOfCosts(user=user, rows=(row,)))
-    return [*made, Kept(f"$KV.BUDGETS.{day}.{COSTS}.{token_of(user)}", costs)]
+    return [*made, Kept(f"$KV.BUDGETS.{now.date()}.{COSTS}.{token_of(user)}", costs)]
 
 
 async def store(bus: Bus, user: str, text: str, now: datetime, *, times: int = 2) -> list[str]:

@@ -1,15 +1,18 @@
 """The accounts that a paid call is counted in, and what fits into them (LOOPS L-21). Pure.
 
 A call has a chain of accounts: the instance, its agent, its owner, its cause, what that came from.
-The chain is the table `LINKS`: a new kind of cause is one more row. Each account has a cap per UTC
-day in tokens and one in USD: a share of the instance's, an amount, or the lesser of both. What is
+The chain is the table `LINKS`: a new kind of cause is one more row. Each account has a cap per day
+in tokens and one in USD: a share of the instance's, an amount, or the lesser of both. What is
 reserved counts as spent.
+
+A person's have the days of their zone, those that others share UTC's; a date has one, whatever
+zones it was lived in (ADR 29).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import datetime, timedelta
 from math import inf
 from typing import Final, Literal, NamedTuple
 
@@ -21,6 +24,7 @@ from vigil.settings.models import raises
 from vigil.settings.models.caps import Caps
 from vigil.subjects import token_of
 from vigil.teams import TEAM
+from vigil.zones.day import Day
 
 from .ledger import Amount, PaidCall, tokens, usd
 
@@ -30,10 +34,8 @@ AGAIN_AFTER: Final = timedelta(minutes=10)
 """So soon is it tried again where only what others have set aside, or a cap that is being changed,
 is in the way."""
 MICRO: Final = 1_000_000
-Times = Callable[[str], int]
-"""By how much an account was raised for the day (`vigil.settings.models.raises`)."""
-
-
+Times = Callable[[str, str], int]
+"""By how much an account was raised for a day (`vigil.settings.models.raises`)."""
 BUDGET: Final = "budget"
 """What is told of a cap."""
 
@@ -81,7 +83,7 @@ class ChainLink(msgspec.Struct, frozen=True, kw_only=True):
     """What distinguishes it from others of its kind: tokens of a key. Empty: the call has none."""
     limits: Callable[[Caps, PaidCall], AccountLimits]
     is_personal: bool = True
-    """Whether it is erased with its person."""
+    """Whether it is erased with its person, and has the days of their zone."""
     is_kept: bool = False
     """Whether a part of it is kept for what people say themselves (`Caps.share_unattended`)."""
 
@@ -197,14 +199,20 @@ class Granted(msgspec.Struct, frozen=True):
     """What to tell, if a cap of it is nearly reached."""
 
 
-def key_of(link: ChainLink, call: PaidCall, day: date) -> str:
+def day_of(link: ChainLink, call: PaidCall, now: datetime) -> Day:
+    """Return the day that an account of a call is of."""
+    return Day.at(now, call.zone if link.is_personal else "UTC")
+
+
+def key_of(link: ChainLink, call: PaidCall, now: datetime) -> str:
     """Return where an account is kept.
 
-    >>> call = PaidCall(user="ann", agent="vigil", cause="t1", model="m")
-    >>> key_of(LINKS[-1], call, date(2026, 11, 23)), key_of(LINKS[-2], call, date(2026, 11, 23))
-    ('2026-11-23.instance.all', '2026-11-23.agent.vigil')
+    >>> call = PaidCall(user="ann", agent="vigil", cause="t1", model="m", zone="Asia/Tokyo")
+    >>> now = datetime.fromisoformat("2026-11-23T18:00:00Z")
+    >>> key_of(LINKS[-1], call, now), key_of(LINKS[0], call, now)[:17]
+    ('2026-11-23.instance.all', '2026-11-24.cause.')
     """
-    return f"{day.isoformat()}.{link.name}.{link.account(call)}"
+    return f"{day_of(link, call, now)}.{link.name}.{link.account(call)}"
 
 
 def reserved(
@@ -213,13 +221,13 @@ def reserved(
     budget: Caps,
     call: PaidCall,
     now: datetime,
-    times: Times = lambda _: 0,
+    times: Times = lambda _account, _day: 0,
 ) -> tuple[Granted, ...]:
     """Set an amount aside in the accounts of a chain (as `chain_of`): in all or in none.
 
     Args:
         now: in UTC.
-        times: by how much each was raised for that day.
+        times: by how much each was raised for its day.
 
     Raises:
         BudgetExceeded: it doesn't fit into one of them, or has no price and a cap in USD holds.
@@ -229,7 +237,7 @@ def reserved(
         _check_unpriced(links, budget, call, now)
     chain = zip(links, accounts, strict=True)
     return tuple(
-        _granted(link, account, amount, _capped(link, budget, call, times), now)
+        _granted(link, account, amount, _capped(link, budget, call, times, now), now)
         for link, account in chain
     )
 
@@ -244,13 +252,9 @@ def _check_unpriced(
             f"{call.model} has no price for today, and {setting} allows only what has one: "
             f"models.{call.model}.prices sets it"
         )
-        notice = Notice(id=token_of(str(now.date()), "price", call.model), text=reason)
-        raise BudgetExceeded(notice, tomorrow(now))
-
-
-def tomorrow(now: datetime) -> datetime:
-    """Return when the day of `now` ends; both in UTC."""
-    return datetime(now.year, now.month, now.day, tzinfo=UTC) + timedelta(days=1)
+        day = Day.at(now)
+        notice = Notice(id=token_of(str(day), "price", call.model), text=reason)
+        raise BudgetExceeded(notice, day.ends_at)
 
 
 class Cap(NamedTuple):
@@ -292,11 +296,11 @@ class Capped(NamedTuple):
     """By how much that raise multiplies the caps."""
 
 
-def _capped(link: ChainLink, budget: Caps, call: PaidCall, times: Times) -> Capped:
+def _capped(link: ChainLink, budget: Caps, call: PaidCall, times: Times, at: datetime) -> Capped:
     tokens, money = _cap_of(link, budget, call, "tokens"), _cap_of(link, budget, call, "usd")
     if not link.is_kept:
         return Capped(call, tokens, money, 1.0, 0, None)
-    now = times(f"{link.name}.{link.account(call)}")
+    now = times(f"{link.name}.{link.account(call)}", str(day_of(link, call, at)))
     by, following = raises.factor(now, budget.raise_max), raises.next_times(now, budget.raise_max)
     growth = 1.0 if following is None else raises.factor(following, budget.raise_max) / by
     tokens, money = tokens._replace(most=tokens.most * by), money._replace(most=money.most * by)
@@ -313,7 +317,8 @@ def _granted(
         reserved=account.reserved + amount.tokens,
         reserved_micro_usd=account.reserved_micro_usd + micro_usd,
     )
-    key, used, way = key_of(link, call, now.date()), 0.0, WayToRaise("")
+    key, day = key_of(link, call, now), day_of(link, call, now)
+    used, way = 0.0, WayToRaise("")
     if capped.times:
         key = f"{key}.raised-{capped.times}"
     for cap, held, spent, needed, shown in (
@@ -329,14 +334,14 @@ def _granted(
                 what = f"no more than {part} are for what nobody said, so that you are answered"
             reason = (
                 f"{what} ({shown(held + spent)} used or reserved, {shown(needed)} needed); "
-                "it resets at 00:00 UTC, and "
+                f"it resets at 00:00 {day.zone}, and "
             )
-            again_at = _again_at(now, is_held=0 < spent + needed <= most)
+            again_at = _again_at(day, now, is_held=0 < spent + needed <= most)
             level = "stopped" if most == cap.most else "kept"
-            way = _way_of(link, capped, cap, shown, now)
+            way = _way_of(link, capped, cap, shown, day)
             raise BudgetExceeded(_notice(key, level, reason, way), again_at)
         if whole / cap.most > used:
-            used, way = whole / cap.most, _way_of(link, capped, cap, shown, now)
+            used, way = whole / cap.most, _way_of(link, capped, cap, shown, day)
     if used < WARNED_AT:
         return Granted(changed)
     # Each later call of whoever was first says so again, since this one's turn may be lost; their
@@ -355,10 +360,9 @@ class WayToRaise(NamedTuple):
 
 
 def _way_of(
-    link: ChainLink, capped: Capped, cap: Cap, shown: Callable[[float], str], now: datetime
+    link: ChainLink, capped: Capped, cap: Cap, shown: Callable[[float], str], day: Day
 ) -> WayToRaise:
-    """Return it as it is told: a setting, and for today a word of the person's own, or a command
-    of an admin's."""
+    """Return it as told: a setting, and for today the person's word, or an admin's command."""
     text, call = f"{cap.setting} raises it", capped.call
     if capped.next_times is None or cap.most == 0:
         return WayToRaise(text)
@@ -368,7 +372,7 @@ def _way_of(
     if call.user == TEAM:
         return WayToRaise(text)
     most = shown(cap.most * capped.growth)
-    offer = RaiseOffer(day=str(now.date()), times=capped.next_times, most=most)
+    offer = RaiseOffer(day=str(day), ends_at=day.ends_at, times=capped.next_times, most=most)
     return WayToRaise(f"{text}; {offer.words}", offer)
 
 
@@ -376,9 +380,9 @@ def _notice(account: str, what: str, text: str, way: WayToRaise) -> Notice:
     return Notice(id=token_of(account, what), text=text + way.text, offer=way.offer)
 
 
-def _again_at(now: datetime, *, is_held: bool) -> datetime:
+def _again_at(day: Day, now: datetime, *, is_held: bool) -> datetime:
     """Return when to try again. `is_held`: what others set aside may be given back before."""
-    return min(now + AGAIN_AFTER, tomorrow(now)) if is_held else tomorrow(now)
+    return min(now + AGAIN_AFTER, day.ends_at) if is_held else day.ends_at
 
 
 def settled(account: Account, was: Amount, used: Amount) -> Account:

@@ -1,6 +1,6 @@
 """The one door to a paid call: reserved before it, settled after it (SPEC C-9, LOOPS L-21).
 
-The accounts of a call's chain (:mod:`.accounts`) are entries of one bucket, a UTC day's each. They
+The accounts of a call's chain (:mod:`.accounts`) are entries of one bucket, a day's each. They
 are changed together by one atomic batch with compare-and-set, so that all of a chain grant or
 none does, whatever crashes, and any number of replicas share them. A replica remembers what it saw
 last, so a change takes one exchange with the broker while nobody else writes, and one look more
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from datetime import UTC, date
+from datetime import UTC, datetime
 from typing import Final, TypeVar
 
 import msgspec
@@ -28,6 +28,7 @@ from vigil.errors import Unavailable, WrongLastSequence
 from vigil.settings.models.caps import Caps
 from vigil.settings.models.prices import Prices, cost_of, worst_cost_of
 from vigil.subjects import token_of
+from vigil.zones.day import Day
 
 from ..core.context.sight import media_tokens
 from ..core.context.window import tokens_of_bytes, tokens_of_text
@@ -66,10 +67,11 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):
-    """An amount set aside for a call, on a UTC day."""
+    """An amount set aside for a call, on the days of its accounts."""
 
     call: PaidCall
-    day: date
+    at: datetime
+    """When (UTC)."""
     amount: Amount
     notices: tuple[Notice, ...] = ()
     """Of caps that are nearly reached with it."""
@@ -122,31 +124,28 @@ class CallBudget:
             Unavailable: no answer from the broker; perhaps it is counted.
         """
         now = self._clock.now().astimezone(UTC)
-        day, prices = now.date(), self._prices_of(call.model)
-        worst = worst_cost_of(prices, most.input_tokens, most.output_tokens, day)
+        prices = self._prices_of(call.model)
+        worst = worst_cost_of(prices, most.input_tokens, most.output_tokens, now.date())
         amount = Amount(tokens=most.tokens, micro_usd=worst)
         notices: tuple[Notice, ...] = ()
-
-        def times(account: str) -> int:
-            return self._times(account, day.isoformat())
 
         def add(found: tuple[bytes | None, ...]) -> list[Account]:
             nonlocal notices
             before = [_read(value, Account) for value in found]
-            grants = accounts.reserved(before, amount, self._config, call, now, times)
+            grants = accounts.reserved(before, amount, self._config, call, now, self._times)
             notices = tuple(grant.notice for grant in grants if grant.notice)
             return [grant.account for grant in grants]
 
         try:
-            await self._change(_chain(call, day), add)
+            await self._change(_chain(call, now), add)
         except BudgetExceeded as error:
             if self._is_current():
                 raise
             raise BudgetExceeded(error.notice, now + AGAIN_AFTER) from error
-        return Reservation(call=call, day=day, amount=amount, notices=notices)
+        return Reservation(call=call, at=now, amount=amount, notices=notices)
 
     async def settle(self, reservation: Reservation, usage: Usage | None) -> int | None:
-        """Count what the call really took, on the day of its reservation; return what it cost, in
+        """Count what the call really took, on the days of its reservation; return what it cost, in
         micro-USD, None: there is no price.
 
         Args:
@@ -156,14 +155,14 @@ class CallBudget:
         Raises:
             Unavailable: no answer from the broker; the reservation may stay counted.
         """
-        call, day, was = reservation.call, reservation.day, reservation.amount
+        call, at, was = reservation.call, reservation.at, reservation.amount
         if usage is not None and not is_plausible(usage):
             raise Unavailable(f"{usage.model} tells of tokens that can't be true: {usage}")
-        used, keys, links = NOTHING, _chain(call, day), chain_of(call)
+        used, keys, links = NOTHING, _chain(call, at), chain_of(call)
         if usage is not None:
-            cost = cost_of(self._prices_of(call.model), usage, day)
+            cost = cost_of(self._prices_of(call.model), usage, at.date())
             used = Amount(tokens=usage.tokens, micro_usd=cost)
-            keys.append(f"{day.isoformat()}.{COSTS}.{token_of(call.user)}")
+            keys.append(f"{Day.at(at, call.zone)}.{COSTS}.{token_of(call.user)}")
 
         def exchange(found: tuple[bytes | None, ...]) -> list[msgspec.Struct | None]:
             changed: list[msgspec.Struct | None] = []
@@ -232,8 +231,8 @@ class CallBudget:
             self._known.pop(key, None)
 
 
-def _chain(call: PaidCall, day: date) -> list[str]:
-    return [accounts.key_of(link, call, day) for link in chain_of(call)]
+def _chain(call: PaidCall, at: datetime) -> list[str]:
+    return [accounts.key_of(link, call, at) for link in chain_of(call)]
 
 
 def _entry(key: str, value: bytes, revision: int) -> Replacement:

@@ -53,9 +53,13 @@ class PaidCall(msgspec.Struct, frozen=True, kw_only=True):
     """The goal that it all serves; empty: none."""
     is_attended: bool = True
     """Whether a person's own words in a conversation began it, or ordered it."""
+    zone: str = "UTC"
+    """Whose days the person's accounts are of: theirs."""
 
     @classmethod
-    def of(cls, key: SessionKey, state: State, model: str, tier: str = "main") -> PaidCall:
+    def of(
+        cls, key: SessionKey, state: State, model: str, tier: str = "main", *, zone: str = "UTC"
+    ) -> PaidCall:
         """Return the call of a session in that state. A look at one goal is for that."""
         start, due = state.start or Start(prompt=""), state.mind.goals
         loop, first = state.loop, replace(key, thread=start.root or key.thread)
@@ -72,6 +76,7 @@ class PaidCall(msgspec.Struct, frozen=True, kw_only=True):
             row_tokens=start.row_tokens,
             goal=due[0] if len(due) == 1 else start.goal,
             is_attended=is_asked and not first.is_system,
+            zone=zone,
         )
 
 

@@ -112,7 +112,7 @@ class Thinker:
         stream = TokenStream(self._bus.send, key.live, state.turns + 1, attempt)
         try:
             chosen = self._chosen(key, state, policy.profile, request)
-            call = PaidCall.of(key, state, chosen.name, request.tier)
+            call = PaidCall.of(key, state, chosen.name, request.tier, zone=person.timezone)
             is_direct = state.loop is not None and state.loop.is_direct
             async with unlooped(self._circuits, str(key), is_direct=is_direct):
                 return await self._answer(request, call, chosen, stream.add, parent)
@@ -154,7 +154,7 @@ class Thinker:
             schema=asked.schema,
         )
         chosen = self._chosen(key, state, asked.profile, request)
-        call = PaidCall.of(key, state, chosen.name, request.tier)
+        call = PaidCall.of(key, state, chosen.name, request.tier, zone=person.timezone)
         return await self._answer(request, call, chosen, lambda _: None, parent)
 
     def window_tokens(self, key: SessionKey, state: State, profile: Profile) -> int:

@@ -1,10 +1,10 @@
-"""/api/budget: what a person's account of the UTC day holds, and the caps, which may be raised for
-it (SPEC C-9)."""
+"""/api/budget: what a person's account of their day holds, and the caps, which may be raised for it
+(SPEC C-9)."""
 
 from __future__ import annotations
 
 import math
-from datetime import UTC
+from datetime import datetime
 from typing import Annotated, Final
 
 import msgspec
@@ -18,6 +18,7 @@ from vigil.settings.models import raises
 from vigil.settings.models.caps import Caps
 from vigil.settings.models.raises import Raise
 from vigil.subjects import check_part
+from vigil.zones.day import Day
 
 from ..edge import Edge
 from ..endpoint import Endpoint
@@ -32,9 +33,12 @@ MICRO: Final = 1_000_000
 
 class BudgetView(Answer, frozen=True, kw_only=True, omit_defaults=False):
     """The caller's own account of today, in tokens and millionths of a dollar. What is reserved is
-    set aside for calls that go on. At a cap no model is asked until 00:00 UTC."""
+    set aside for calls that go on. At a cap no model is asked until `resets_at`."""
 
     day: str
+    """A date of your time zone, as your clock is set."""
+    resets_at: datetime
+    """When the next one begins."""
     tokens_used: int
     tokens_reserved: int
     tokens_max: int
@@ -75,20 +79,25 @@ async def raise_budget(
         account = raises.INSTANCE
     elif wanted.agent:
         account = raises.of_agent(check_part("agent", wanted.agent))
-    now = edge.clock.now()
-    made = Raise(day=_day(edge), times=wanted.times, at=now, by=caller.user)
+    now, day = edge.clock.now(), day_of(edge, caller.user)
+    if account != raises.of_person(caller.user):
+        day = Day.at(now)
+    made = Raise(day=str(day), times=wanted.times, at=now, by=caller.user)
     await switches.put_raise(edge.bus, account, made)
     log.info("budget raised", action="gateway.raised", by=caller.user, times=wanted.times)
     return await get_budget(edge, caller)
 
 
-def _day(edge: Edge) -> str:
-    return edge.clock.now().astimezone(UTC).date().isoformat()
+def day_of(edge: Edge, user: str) -> Day:
+    """Return what a person's day is now, as their clock is set."""
+    known = edge.switches.person(user, edge.context.settings.config.person_of(user))
+    return Day.at(edge.clock.now(), known.timezone)
 
 
 async def get_budget(edge: Shared, caller: Caller) -> Response:
     """Tell how much of today's budget is left for you, and the caps as configured."""
-    day, name = _day(edge), raises.of_person(caller.user)
+    today, name = day_of(edge, caller.user), raises.of_person(caller.user)
+    day = str(today)
     found = await KeyValue(edge.bus, "BUDGETS").get(f"{day}.{name}")
     account = Account() if found is None else msgspec.json.decode(found.value, type=Account)
     caps = edge.context.settings.config.budget
@@ -98,6 +107,7 @@ async def get_budget(edge: Shared, caller: Caller) -> Response:
     return Json(
         BudgetView(
             day=day,
+            resets_at=today.ends_at,
             tokens_used=account.used,
             tokens_reserved=account.reserved,
             tokens_max=int(tokens_max),

@@ -93,7 +93,7 @@ class RowBody(
     model: str = ""
     """Who answers, as settings name models; absent: as with other jobs."""
     daily_tokens: int = 0
-    """What all of it may take a UTC day; absent: as configured."""
+    """What all of it may take a day; absent: as configured."""
     watch: Watched | None = None
     """It is run only if that has changed, and is shown the difference."""
     facts: FactsBody = msgspec.field(default_factory=dict)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable
-from datetime import UTC, timedelta
+from datetime import timedelta
 from typing import Annotated, Final, Literal, get_args
 
 import msgspec
@@ -24,6 +24,7 @@ from vigil.subjects import token_of
 from ..edge import Edge
 from ..http.routes import Caller, Json, Shared
 from ..http.wire import Answer
+from ..insight.budget import day_of
 
 DAYS_MAX: Final = 400
 NAMED_MAX: Final = 500
@@ -81,11 +82,11 @@ class Costs(Answer, frozen=True, kw_only=True, omit_defaults=False):
 async def get_cost(
     edge: Shared,
     caller: Caller,
-    days: Annotated[int, Query(ge=1, le=DAYS_MAX, description="UTC days up to today")] = 7,
+    days: Annotated[int, Query(ge=1, le=DAYS_MAX, description="Days up to today")] = 7,
     by: Annotated[list[By] | None, Query(description="One line for each of these")] = None,
 ) -> Response:
     """Tell what calls of models came to: one's own and one's teams', for an admin everybody's."""
-    today = edge.clock.now().astimezone(UTC).date()
+    today = day_of(edge, caller.user).date
     first = (today - timedelta(days=days - 1)).isoformat()
     found = [
         (day, _seen(msgspec.json.decode(one.data, type=DayOfCosts), caller))

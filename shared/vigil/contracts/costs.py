@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
 
-from .base import Record
+from .base import Instant, Record
 
 OTHER: Final = "other"
 """The cause of calls beyond those that have rows of their own."""
@@ -29,15 +30,23 @@ class RaiseOffer(Record, frozen=True, kw_only=True):
     """What a person's word raises their limit to, for a day."""
 
     day: str
-    """Of their account."""
+    """Of their account: a date of their zone."""
     times: int
     """So often what the limit is, is added to it then."""
     most: str
     """The limit then, in words."""
+    ends_at: Instant | None = None
+    """When that day ends; none in what was offered while days were UTC's."""
     is_newest: bool = True
     """Whether the person has said nothing since: only then "more" alone means this."""
     is_taken: bool = False
     """Whether they said so."""
+
+    def is_over(self, now: datetime) -> bool:
+        """Whether that day has ended; aware."""
+        if self.ends_at is None:
+            return self.day != str(now.astimezone(UTC).date())
+        return now >= self.ends_at
 
     @property
     def words(self) -> str:
@@ -65,7 +74,7 @@ class CostRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DayOfCosts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person's calls of a UTC day came to."""
+    """What a person's calls of a day of their zone came to."""
 
     user: str
     rows: tuple[CostRow, ...] = ()

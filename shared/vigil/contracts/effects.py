@@ -165,7 +165,7 @@ class SpawnSessionPayload(Record, frozen=True, kw_only=True):
     row: str = ""
     """The row of the timetable that it all came from."""
     row_tokens: int = 0
-    """What that row may take a UTC day; 0: as configured."""
+    """What that row may take a day; 0: as configured."""
     goal: str = ""
     """The goal that it all is done for, by its id."""
 

@@ -26,7 +26,7 @@ class PersonCalls(MethodGroup):
 
         Args:
             by: what has a line each: `day`, `agent`, `person`, `cause`, `tier`, `model`.
-            days: 1..400 UTC days up to today.
+            days: 1..400 days up to today, of your time zone.
         """
         return self._object("GET", f"{COST}?{urlencode({'by': by, 'days': days}, doseq=True)}")
 

@@ -316,22 +316,21 @@ async def put_raise(bus: Bus, account: str, wanted: Raise, *, is_least: bool = F
     """Have that hold at once; return what holds then.
 
     Args:
-        is_least: whether more, or what was stored for a later day, stays: a word that comes again
-            takes nothing back.
+        is_least: whether more stays: a word that comes again takes nothing back.
 
     Raises:
         Unavailable: no answer from the broker, or others were always faster.
     """
     bucket, key = KeyValue(bus, "CONFIG"), raises.PREFIX + account
-    data = msgspec.json.encode(wanted)
     for _ in range(RACES_MAX):
         value, revision = await bucket.last(key)
         found = raises.read(value)
-        if found is not None and is_least and found.covers(wanted):
-            return found
+        joined = raises.joined(found, wanted, is_least=is_least)
+        if joined is found:
+            return joined
         with contextlib.suppress(WrongLastSequence):
-            await bucket.put(key, data, expect=revision)
-            return wanted
+            await bucket.put(key, msgspec.json.encode(joined), expect=revision)
+            return joined
     raise Unavailable(f"{key}: lost {RACES_MAX} races in a row")
 
 

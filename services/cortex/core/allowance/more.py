@@ -42,7 +42,7 @@ def decide(draft: Draft, *, is_named: bool, by: str) -> bool:
         by: who wrote it.
     """
     offer = draft.state.offer
-    if offer is None or not draft.is_for_one or offer.day != str(draft.moment.now.date()):
+    if offer is None or not draft.is_for_one or offer.is_over(draft.moment.now):
         return False
     if offer.is_taken or not (is_named or offer.is_newest):
         return False
@@ -76,11 +76,14 @@ def tell(draft: Draft, text: str) -> None:
 
 
 def is_past(draft: Draft, made: RaiseOffer | None) -> bool:
-    """Whether the limit that a notice is of was raised before it could be told."""
+    """Whether the limit that a notice is of was raised before it could be told, or its day is
+    over that they raised one on since."""
     known = draft.state.offer
     if known is None or made is None or not known.is_taken:
         return False
-    return (made.day, made.times) <= (known.day, known.times)
+    if made.day == known.day:
+        return made.times <= known.times
+    return made.is_over(draft.moment.now)
 
 
 def offer_said(draft: Draft, notices: Iterable[Notice]) -> None:

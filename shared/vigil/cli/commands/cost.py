@@ -40,7 +40,7 @@ def cost(
         list[str] | None,
         typer.Option(metavar="NAME", help="day, agent, person, cause, tier, model. Default: day."),
     ] = None,
-    days: Annotated[int, typer.Option(min=1, max=400, help="UTC days up to today.")] = 7,
+    days: Annotated[int, typer.Option(min=1, max=400, help="Days up to today.")] = 7,
     csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,
 ) -> Result:
     """Show what calls of models came to: yours and your teams', with an admin token everybody's."""
@@ -99,7 +99,8 @@ def _raised(item: Mapping[str, Any]) -> str:
 
 
 OWN: Final = (
-    Column("day (UTC)", "day"),
+    Column("day", "day"),
+    Column("resets at", lambda item: f"{tables.instant(item['resets_at'])} UTC"),
     Column("used", _used),
     Column("reserved", "tokens_reserved"),
     Column("raised", _raised),

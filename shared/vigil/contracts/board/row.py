@@ -122,7 +122,7 @@ class CronWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="cron"):
     model: str = ""
     """Who answers its runs, as settings name models; empty: as with others of their kind."""
     daily_tokens: int = 0
-    """What its runs, with all that they start, may take a UTC day; 0: as configured."""
+    """What its runs, with all that they start, may take a day; 0: as configured."""
     watch: Watched | None = None
     """It is run only if that has changed, and is shown the difference."""
     facts: dict[str, FactShape] = msgspec.field(default_factory=dict)

@@ -14,8 +14,9 @@ Times = Annotated[float, msgspec.Meta(ge=1, le=1000)]
 
 
 class Caps(Section, frozen=True, kw_only=True):
-    """Limits of each UTC day. A call that doesn't fit into one of them isn't made, and none fits
-    into 0."""
+    """Limits of each day: a person's and their sessions', rows' and goals' of a day of their time
+    zone, an agent's and the instance's of a UTC day. A call that doesn't fit into one of them isn't
+    made, and none fits into 0."""
 
     daily_tokens: NotNegative = 20_000_000
     """Tokens of all agents, of every kind. With 0 no model is asked; to lift the limit,

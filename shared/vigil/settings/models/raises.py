@@ -1,4 +1,4 @@
-"""By how much the caps of an account were raised for one day, without a restart (LOOPS L-21). Pure.
+"""By how much the caps of an account were raised for a day, without a restart (LOOPS L-21). Pure.
 
 An entry of CONFIG for each account that was: a person's, whose word raises it, an agent's and the
 instance's, which an admin raises. `budget.raise_max` bounds what it comes to, whoever writes such
@@ -11,6 +11,7 @@ import contextlib
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from ...contracts.base import Instant
 from ...subjects import Scope, token_of
@@ -18,6 +19,8 @@ from ...subjects import Scope, token_of
 PREFIX: Final = "raised."
 INSTANCE: Final = "instance.all"
 TIMES_MAX: Final = 1000
+DATES_MAX: Final = 3
+"""Somewhere on earth it's always one of two dates, or of three."""
 
 
 class Raise(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,10 +33,9 @@ class Raise(msgspec.Struct, frozen=True, kw_only=True):
     at: Instant
     by: str
     """The person who raised it."""
-
-    def covers(self, other: Raise) -> bool:
-        """Whether that is no more, or of a day that is over."""
-        return (self.day, self.times) >= (other.day, other.times)
+    others: dict[str, int] = {}
+    """The `times` of dates beside that, of `DATES_MAX`: whoever moves to another zone may have
+    today what was tomorrow, or yesterday."""
 
 
 def of_person(user: str) -> str:
@@ -64,7 +66,25 @@ def read(value: bytes | None) -> Raise | None:
 
 def times_on(found: Raise | None, day: str) -> int:
     """Return by how much caps are raised on a day by what an entry holds."""
-    return found.times if found is not None and found.day == day else 0
+    if found is None:
+        return 0
+    return found.times if day == found.day else found.others.get(day, 0)
+
+
+def joined(found: Raise | None, wanted: Raise, *, is_least: bool = False) -> Raise:
+    """Return what an entry holds once a raise is in it, beside those of other dates.
+
+    Args:
+        is_least: whether more than is wanted stays.
+    """
+    if found is None:
+        return wanted
+    if is_least and times_on(found, wanted.day) >= wanted.times:
+        return found
+    known = found.others | {found.day: found.times}
+    newest = sorted(known.keys() | {wanted.day})[-DATES_MAX:]
+    others = {day: known[day] for day in newest if day != wanted.day}
+    return replace(wanted, others=others)
 
 
 def factor(times: int, most: float) -> float:
