@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from bench.conversations import FAMILIES, FIRST_DAY, Conversation, Turn, build
 from bench.numbers import report
-from services.memory.upkeep import merge
+from services.memory.rules import merge
 from tests.support.memory_records import ANN
 from tests.support.remembered import Remembered, remembered
 from vigil.contracts import MemoriesMerged

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from services.cortex import models
 from services.cortex.thought.model import ModelAnswer, ModelRequest
-from services.executor.tools import sources
+from services.executor import sources
 from services.executor.tools.registry import Registry
 from services.executor.tools.source import Call, ToolOutput
 from tests.support.scripted_model import only

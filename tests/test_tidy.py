@@ -15,7 +15,8 @@ from typing import Final
 
 import pytest
 
-from tests.support.sources import ROOT, nodes, texts
+from bench import house
+from tests.support.sources import ROOT, nodes, texts, trees
 
 KEPT: Final = {
     "folders with more than 15 modules side by side": 0,
@@ -29,6 +30,8 @@ KEPT: Final = {
     "notes of work left for later": 0,
     "waits that can lose a cancellation": 0,
     "test files of one name that pytest can't tell apart": 0,
+    "rooms that lead back to themselves": 46,
+    "modules called pure that wait for something": 0,
 }
 
 NOUNS: Final = {"routing"}
@@ -98,6 +101,27 @@ def twin_tests() -> list[str]:
     return [str(path) for path in alone if names[path.name] > 1]
 
 
+def circling_rooms() -> list[str]:
+    """Return the direct parts of packages that import each other in a circle."""
+    found = house.arrows(house.modules())
+    return [
+        f"{whole}: {room} (with {', '.join(other for other in circle if other != room)})"
+        for whole in house.HOUSES
+        for circle in house.circles(house.floors(found, whole))
+        for room in circle
+    ]
+
+
+def impatient_modules() -> list[str]:
+    """Return modules that say "Pure" and await: what they wait for isn't."""
+    waiting = {path for path, node in nodes() if isinstance(node, ast.Await)}
+    return [path for path in sorted(waiting) if re.search(r"\bPure\b", _said(path))]
+
+
+def _said(path: str) -> str:
+    return ast.get_docstring(trees()[path]) or ""
+
+
 FIND: Final[dict[str, Callable[[], list[str]]]] = {
     "folders with more than 15 modules side by side": flat_folders,
     "class names defined more than once": repeated_classes,
@@ -109,6 +133,8 @@ FIND: Final[dict[str, Callable[[], list[str]]]] = {
     "functions over 60 lines": long_functions,
     "waits that can lose a cancellation": lambda: lines_with(r"\basyncio\.wait_for\("),
     "test files of one name that pytest can't tell apart": twin_tests,
+    "rooms that lead back to themselves": circling_rooms,
+    "modules called pure that wait for something": impatient_modules,
     "notes of work left for later": lambda: lines_with(r"\b(TODO|FIXME|XXX)\b"),
 }
 

@@ -13,16 +13,16 @@ import msgspec
 
 from vigil.facts.hooked import read_hooked, session_of_hook, shapes_of_hooked, source_id
 from vigil.facts.shown import NamedSource
-from vigil.minds import has_mind
+from vigil.looks.named_looks import whats
 from vigil.settings import models
 from vigil.settings.config import Config
 from vigil.settings.homes import homes_of
 from vigil.settings.hours import digest_time_of, pause_of, quiet_hours_of, zone_of
 from vigil.settings.sections import Person
+from vigil.settings.switches import has_mind
 from vigil.subjects import SessionKey
 from vigil.teams import TEAM
 from vigil.timetable.cycles import KIND as CYCLE
-from vigil.timetable.named_looks import whats
 from vigil.words.contacts import book_of_contacts
 
 from .core import Policy

@@ -30,9 +30,9 @@ from vigil.contracts import (
     encode,
 )
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
-from vigil.minds import has_mind
 from vigil.observe import metrics, spans, trace
 from vigil.runtime import Context
+from vigil.settings.switches import has_mind
 from vigil.subjects import SessionKey
 from vigil.worker import dead_letters
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import msgspec
 
+from vigil.backoff import Backoff
 from vigil.channels import contract
 from vigil.channels.contract import ChannelContext, Sender
 from vigil.clock import Clock
 from vigil.contracts import SOCKET
 from vigil.errors import ConfigError, InvalidInput
-from vigil.worker.backoff import Backoff
 
 from .config import DeliveryLimits
 from .dispatch import Terms

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
+from vigil.backoff import Backoff
 from vigil.subjects import SessionKey
-from vigil.worker.backoff import Backoff
 from vigil.worker.effects import WorkLimits
 from vigil.worker.patience import Patience
 

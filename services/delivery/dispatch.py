@@ -22,9 +22,9 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from vigil.backoff import Backoff
 from vigil.channels.answers import Answer, NotTaken, Taken, Unclear
 from vigil.contracts import Attempt, Receipt, ReceiptOutcome
-from vigil.worker.backoff import Backoff
 
 from .orders import Order, Seen
 

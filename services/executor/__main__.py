@@ -28,12 +28,11 @@ from vigil.subjects import EXECUTOR_CANCEL
 from vigil.worker import requeue
 from vigil.worker.worker import Worker
 
-from . import work
+from . import sources, work
 from .calls import CallsInHand
 from .config import ExecutorLimits
 from .effects import Carrying
 from .probes.watcher import Watcher
-from .tools import sources
 from .tools.registry import Registry
 from .turns import ExecutorTurns
 from .workspace import erasure

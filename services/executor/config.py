@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from vigil.worker.backoff import Backoff
+from vigil.backoff import Backoff
 from vigil.worker.effects import WorkLimits
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from vigil.errors import ConfigError, InvalidInput
-from vigil.settings import secrets
+from vigil.fields import secrets
 
 FORMS: Final = {":": "Name: value", "=": "NAME=value"}
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
+from vigil.backoff import Backoff
 from vigil.errors import Unavailable
-from vigil.worker.backoff import Backoff
 from vigil.worker.patience import Patience
 
 from .http.problem import unavailable

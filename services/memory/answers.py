@@ -49,10 +49,10 @@ from vigil.subjects import Scope, token_of
 from . import checks
 from .config import Limits
 from .replica.rebuild import Replica
+from .rules import merge
 from .store.store import Store
 from .store.writes import Log
 from .successions import Successions
-from .upkeep import merge
 from .upkeep.accesses import Accesses
 from .upkeep.passes import Passes
 

@@ -18,9 +18,9 @@ from vigil.errors import Unavailable
 from vigil.subjects import Scope
 
 from .replica.rebuild import Replica
-from .upkeep import sameness
+from .rules import sameness
+from .rules.sameness import Supersession
 from .upkeep.passes import record_of
-from .upkeep.sameness import Supersession
 
 Planned = asyncio.Future[Sequence[Supersession]]
 LATELY_MAX: Final = 20_000

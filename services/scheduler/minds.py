@@ -21,8 +21,9 @@ from vigil.contracts import Change, SlotEntry, TimetableRow, decode_slot
 from vigil.contracts.board import BoardGoal, MindWork, OnceSchedule
 from vigil.errors import InvalidInput, VigilError, WrongLastSequence
 from vigil.goals import lifecycle
-from vigil.minds import KIND, has_mind
+from vigil.minds import KIND
 from vigil.runtime import Context
+from vigil.settings.switches import has_mind
 from vigil.subjects import ANYBODY, Scope, board_of, token_of
 from vigil.teams import holding
 from vigil.timetable.log import STREAM as SLOTS

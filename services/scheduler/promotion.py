@@ -16,8 +16,8 @@ import msgspec
 from vigil import crash
 from vigil.bus.bus import Bus, Message
 from vigil.clock import Clock
-from vigil.erasure.thread_mark import Deletion
 from vigil.errors import InvalidInput, Unavailable
+from vigil.marks.thread_mark import Deletion
 from vigil.observe.trace import HEADER
 from vigil.settings.config import Config
 from vigil.settings.cortex import Cortex

@@ -21,6 +21,7 @@ from vigil.board.kept import TASKS, KeptBoard
 from vigil.bus.bus import Message
 from vigil.contracts import BoardTask, Change, Control, ControlPayload, Start, encode
 from vigil.errors import VigilError, WrongLastSequence
+from vigil.observe import trace
 from vigil.runtime import Context
 from vigil.subjects import ANYBODY, Scope, SessionKey, board_of, token_of
 from vigil.tasks import lifecycle
@@ -28,7 +29,6 @@ from vigil.tasks.lifecycle import ReadTask
 
 from .promotion import PauseSwitch
 from .timetable.agenda import QUIET_S
-from .timetable.orders import headers
 
 log = structlog.get_logger("vigil.scheduler")
 
@@ -126,7 +126,7 @@ class Pickup:
             await self._bus.publish(
                 worker.in_event("control"),
                 encode(event),
-                headers(),
+                trace.new_headers(),
                 expect=0,
                 expect_subject=worker.in_all,
             )
@@ -143,7 +143,7 @@ class Pickup:
         await self._bus.append(
             worker.in_event("control"),
             encode(event),
-            headers(),
+            trace.new_headers(),
             among=worker.in_all,
             msg_id=event.id,
         )

@@ -19,6 +19,12 @@ import msgspec
 
 LOG: Final = "SESSIONS"
 ROOT: Final = "session"
+UPLOADS_ALL: Final = "upload.*.*.*"
+FILES_ALL: Final = "file.*.*.*"
+ATTACHED: Final = ("UPLOADS", "FILES")
+"""Streams of attachments."""
+ATTACHED_INFO: Final = tuple(f"$JS.API.STREAM.INFO.{one}" for one in ATTACHED)
+"""Asked for the subjects in them."""
 PARTITIONS_MAX: Final = 16
 LAYOUT_STREAM: Final = "KV_CONFIG"
 """The stream whose metadata tell in how many partitions the sessions are: every service may ask
@@ -181,3 +187,11 @@ def all_names(name: str) -> tuple[str, ...]:
     (('SESSIONS', 'SESSIONS_0'), ('BOARD',))
     """
     return (name, *LogLayout(PARTITIONS_MAX).streams(name)) if name == LOG else (name,)
+
+
+DELETES: Final = tuple(
+    f"$JS.API.STREAM.MSG.DELETE.{one}"
+    for name in (LOG, "SYSTEM", "TIMERS", "BOARD", "SIGNALS", "DEAD", *ATTACHED, "KV_IDEMPOTENCY")
+    for one in all_names(name)
+)
+"""What the broker is asked to delete records of conversations, one by one."""

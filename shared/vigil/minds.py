@@ -1,16 +1,13 @@
-"""The mind of an agent for a person: where it is, and whether it is on (SPEC G-1). Pure.
+"""The mind of an agent for a person: where it is (SPEC G-1). Pure.
 
 It is one session, whose input queues on its log: whoever has something for it stores an event.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from .subjects import Scope, SessionKey
-
-if TYPE_CHECKING:
-    from .settings.config import Config
 
 KIND: Final = "mind"
 """Of its session; as a target of a row of the timetable, that it is told the result."""
@@ -32,9 +29,3 @@ def mind_of(whose: Scope) -> SessionKey:
 def is_mind(key: SessionKey) -> bool:
     """Whether that session is a mind, and not only of its kind."""
     return key == mind_of(key.scope)
-
-
-def has_mind(config: Config, agent: str) -> bool:
-    """Whether an agent thinks between conversations, as configured."""
-    may = "off" not in (config.agent_of(agent).authority, config.autonomy.authority_max)
-    return config.autonomy.enabled and config.mind.enabled and may

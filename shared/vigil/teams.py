@@ -15,6 +15,8 @@ from .subjects import Scope, check_part
 
 TEAM: Final = "team"
 """The owner of what a team's agent does and knows; no user has this name."""
+DEFAULT_AGENT: Final = "vigil"
+"""The agent of who names none."""
 Teams = Mapping[str, tuple[str, ...]]
 """The members of the team behind an agent, for agents that have one (`Config.teams`)."""
 

@@ -10,9 +10,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from . import layout
 from .addressees import turns_for
-from .attachments.subjects import ATTACHED, ATTACHED_INFO, FILES_ALL, UPLOADS_ALL
-from .erasure.rights import DELETES
 from .layout import LAYOUT_STREAM, LOG, InStream, all_names, filter_in, is_of_session
 from .subjects import (
     ANYBODY,
@@ -30,6 +29,7 @@ from .subjects import (
     board_of,
 )
 
+FILED, FILES = layout.ATTACHED, (layout.UPLOADS_ALL, layout.FILES_ALL)
 SECOND_NS: Final = 1_000_000_000
 DAY_S: Final = 24 * 60 * 60
 MIB: Final = 1024**2
@@ -112,9 +112,9 @@ STREAMS: Final = (
     ),
     # The truth of memory; SQLite and the vectors are made of it.
     Stream(name="MEMORIES", subjects=(MEMORIES_ALL,)),
-    Stream(name="UPLOADS", subjects=(UPLOADS_ALL,), bytes_max=128 * MIB, per_subject_max=1),
+    Stream(name="UPLOADS", subjects=(layout.UPLOADS_ALL,), bytes_max=128 * MIB, per_subject_max=1),
     # What messages name by its hash: too large for a record of the log.
-    Stream(name="FILES", subjects=(FILES_ALL,), per_subject_max=1),
+    Stream(name="FILES", subjects=(layout.FILES_ALL,), per_subject_max=1),
     Stream(name="SIGNALS", subjects=(SIGNALS_ALL,), max_consumers=10_000, has_batches=True),
 )
 CONSUMED: Final = frozenset(stream.name for stream in STREAMS if stream.is_consumed)
@@ -231,12 +231,12 @@ ROLES: Final[dict[str, Role]] = {
             "session.*.*.*.in.said.user", "session.*.*.*.in.control", "session.*.*.*.in.external",
             "system.*.*.*.in.control", "system.*.*._mind.in.external", "dead.gateway.*.*.*",
             "dead.ended.*.*.*", *on_board("task", "row", "goal", "preference", "action", "circuit"),
-            *on_board("job", "grant", "facts"), ANYBODY.slot(), UPLOADS_ALL, FILES_ALL,
+            *on_board("job", "grant", "facts"), ANYBODY.slot(), *FILES,
         ),
         subscribes=("live.*.*.*",),
         follows=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SIGNALS", "DEAD"),
         pulls=(OUTSIDE_EVENTS,),
-        reads=("SESSIONS", "SYSTEM", "BOARD", "SLOTS", "MEMORIES", "SIGNALS", "DEAD", *ATTACHED),
+        reads=("SESSIONS", "SYSTEM", "BOARD", "SLOTS", "MEMORIES", "SIGNALS", "DEAD", *FILED),
         buckets_r=("TOOLS", "BUDGETS"),
         buckets_w=("CURSORS", "IDEMPOTENCY", "CONFIG", "CONSOLE", "TOKENS", "PINS"),  # ADR 39
         # STREAM.INFO lists which sessions and files of a user exist, and how large streams are.
@@ -253,7 +253,7 @@ ROLES: Final[dict[str, Role]] = {
         ),
         follows=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SLOTS", "SIGNALS"),
         pulls=(WAKE, WAKE_SYSTEM),
-        reads=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SLOTS", "SIGNALS", *ATTACHED),
+        reads=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SLOTS", "SIGNALS", *FILED),
         buckets_r=("CONFIG", "TOOLS"),
         buckets_w=("LEASES", "BUDGETS"),
         # A broker that restarts forgets what is in memory. SIGNALS: an append expects the last one.
@@ -280,14 +280,14 @@ ROLES: Final[dict[str, Role]] = {
             "system.*.*._mind.in.tick", *on_board("task", "row", "goal", "bulletin"),
             ANYBODY.slot(), "dead.scheduler.*.*.*",
         ),
-        follows=("TIMERS", "SESSIONS", "SYSTEM", "BOARD", "SLOTS", "SIGNALS", "DEAD", *ATTACHED),
+        follows=("TIMERS", "SESSIONS", "SYSTEM", "BOARD", "SLOTS", "SIGNALS", "DEAD", *FILED),
         pulls=(SCHEDULER_TURNS, SCHEDULER_TURNS_SYSTEM, DUE),
         reads=("TIMERS", "SESSIONS", "SYSTEM", "BOARD", "SLOTS", "SIGNALS"),
         buckets_r=("CONFIG", "IDEMPOTENCY"), buckets_w=("LEASES",),
         raw=(  # It alone deletes conversations (ADR 47).
-            "$JS.API.STREAM.PURGE.TIMERS", *DELETES, "$KV.CONFIG.thread.*", "$KV.CONFIG.caps",
-            "$JS.API.STREAM.CREATE.KV_LEASES", "$KV.CONFIG.rearm", "rpc.memory.maintain",
-            "rpc.executor.probe", "rpc.health", "rpc.memory.list.*.*",
+            "$JS.API.STREAM.PURGE.TIMERS", *layout.DELETES, "$KV.CONFIG.thread.*",
+            "$KV.CONFIG.caps", "$KV.CONFIG.rearm", "$JS.API.STREAM.CREATE.KV_LEASES", "rpc.health",
+            "rpc.executor.probe", "rpc.memory.maintain", "rpc.memory.list.*.*",
             *(f"$JS.API.STREAM.INFO.{one}" for one in all_names(LOG)),
             *(f"$JS.API.CONSUMER.INFO.*.scheduler-turns{of}" for of in ("", "-system")),
         ),
@@ -299,14 +299,14 @@ ROLES: Final[dict[str, Role]] = {
             "system.*.*.*.in.control", "system.*.*._mind.in.told.*", EXECUTOR_CANCEL,
             "dead.executor.*.*.*", *on_board("use", "row", "goal", "preference", "action", "task"),
             *on_board("approval", "job", "bulletin", "facts"), "board._._.circuit.*",
-            ANYBODY.slot(), UPLOADS_ALL, FILES_ALL,  # no grant
+            ANYBODY.slot(), layout.UPLOADS_ALL, layout.FILES_ALL,  # no grant
         ), subscribes=(EXECUTOR_CANCEL, "rpc.executor.probe"), follows=("BOARD",),
         pulls=(EXECUTOR_TURNS, EXECUTOR_TURNS_SYSTEM),
-        reads=("SESSIONS", "SYSTEM", "BOARD", "SLOTS", *ATTACHED),
+        reads=("SESSIONS", "SYSTEM", "BOARD", "SLOTS", *FILED),
         buckets_r=("CONFIG",), buckets_w=("LEASES", "TOOLS", "PINS"),
         # Of the switches what people set, and raise, for themselves: no agent's and no instance's.
         raw=("$JS.API.STREAM.CREATE.KV_LEASES", "$KV.CONFIG.person.*",
-             "$KV.CONFIG.raised.owner.*", *ATTACHED_INFO),
+             "$KV.CONFIG.raised.owner.*", *layout.ATTACHED_INFO),
     ),
     "delivery": Role(
         publishes=(

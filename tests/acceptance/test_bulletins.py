@@ -16,8 +16,8 @@ from tests.support.agent import ask
 from tests.support.due import row_of, slots, until_newer
 from tests.support.remembering import save
 from tests.support.world import StoppedClock, World, running_world
-from vigil.erasure import mark as erasure
 from vigil.erasure.erase import Eraser
+from vigil.marks import erasure
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

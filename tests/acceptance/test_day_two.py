@@ -19,9 +19,9 @@ from typing import Any, Final
 
 import pytest
 
+from services.executor import builtin
 from services.executor.own_tools.http_get import Fetcher
 from services.executor.sandbox import bubblewrap
-from services.executor.tools import builtin
 from services.scheduler.timetable import clock as timetable
 from tests.support.agent import Agent
 from tests.support.evening import Web, running_web

@@ -16,7 +16,7 @@ from tests.support.cli import Cli
 from tests.support.pictures import png
 from tests.support.remembering import contents, look
 from tests.support.world import Person, running_world
-from vigil.erasure import thread_mark
+from vigil.marks import thread_mark
 from vigil.subjects import SessionKey
 
 TEXT = "CANARYtext"

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import pytest
 
+from services.executor import builtin
 from services.executor.own_tools.http_get import Fetcher
-from services.executor.tools import builtin
 from tests.support.agent import Agent
 from tests.support.evening import (
     QUESTIONS,

@@ -62,12 +62,12 @@ from vigil.contracts import (
 )
 from vigil.grants.proposal import constraints_of
 from vigil.grants.rule import Standing, Wanted, match
+from vigil.looks import watched
 from vigil.net.ssrf import Rules
 from vigil.settings import tokens
 from vigil.settings.config import Config
 from vigil.settings.sections import Autonomy
 from vigil.subjects import Scope, SessionKey
-from vigil.timetable import watched
 from vigil.timetable.log import SlotLog
 
 SHARE: Final = repeats(8, fast=3)

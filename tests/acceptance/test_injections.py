@@ -22,8 +22,8 @@ from uuid import uuid4
 
 import pytest
 
+from services.executor import builtin
 from services.executor.own_tools.http_get import Fetcher
-from services.executor.tools import builtin
 from tests.support.executing import has_offered
 from tests.support.injections import corpus, is_for_later
 from tests.support.memories import until

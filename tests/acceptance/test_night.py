@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import pytest
 
+from services.executor import builtin
 from services.executor.own_tools.http_get import Fetcher
-from services.executor.tools import builtin
 from services.scheduler.timetable import clock as timetable
 from services.scheduler.timetable.cycle import NOTHING_NEW
 from services.scheduler.timetable.kinds.autonomy import FIRST_AFTER

@@ -12,18 +12,18 @@ import pytest
 import pytest_asyncio
 
 from services.cortex.thought.model import ModelRequest
+from services.executor import builtin
 from services.executor.own_tools.http_get import Fetcher
 from services.executor.probes import watcher
-from services.executor.tools import builtin
 from services.scheduler.timetable import watch as watch_rules
 from tests.support.mcp_client import sandbox
 from tests.support.world import Person, StoppedClock, World, running_world
 from vigil.contracts import SlotEntry
-from vigil.erasure import mark
 from vigil.errors import Unavailable
+from vigil.looks import watched
+from vigil.marks import erasure
 from vigil.net.ssrf import Rules
 from vigil.subjects import Scope
-from vigil.timetable import watched
 from vigil.timetable.log import Placed, SlotLog
 from vigil.timetable.probe import FAILURES_TOLD
 
@@ -311,14 +311,14 @@ async def test_a_look_that_ends_after_its_person_was_erased_harms_nobody(
     async with asyncio.timeout(PATIENCE_S):
         while site.waiting == waited:
             await asyncio.sleep(0.02)
-    begun = await mark.begin(world.admin, "fay", world.clock.now())
+    begun = await erasure.begin(world.admin, "fay", world.clock.now())
     move(world, 1)
     row = await made(gil.http, "news", {"kind": "url", "url": site.url})
     site.gate.set()
     await until(gil.http, row, "skipped")
     move(world, 1)
     await until(gil.http, row, "skipped", 2)
-    await mark.end(world.admin, "fay", begun, world.clock.now())
+    await erasure.end(world.admin, "fay", begun, world.clock.now())
     await remove(gil.http, row)
 
 

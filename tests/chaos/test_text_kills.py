@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from services.memory.upkeep.merge import merge
+from services.memory.rules.merge import merge
 from services.scheduler.timetable.kinds import bulletin, maintenance
 from tests.chaos.killable import NO_SANDBOX, assert_each_was_killed, killable, steps_of
 from tests.chaos.test_cycle_kills import PASSAGES, PATIENCE_S, WHOSE, over

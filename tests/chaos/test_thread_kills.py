@@ -19,9 +19,9 @@ from tests.support.every_kind import Kept
 from tests.support.examples import repeats
 from vigil.bus.bus import Bus
 from vigil.contracts import SpawnSession, decode_turn
-from vigil.erasure import thread_mark
 from vigil.erasure.thread import filters_of_thread
-from vigil.erasure.thread_mark import Deletion
+from vigil.marks import thread_mark
+from vigil.marks.thread_mark import Deletion
 from vigil.subjects import SessionKey
 
 KEY: Final = SessionKey("ann", "vigil", "t1")

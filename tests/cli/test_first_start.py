@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from vigil.cli.admin import up as starting
 from vigil.cli.admin.up import ask_for_cap, first_person
 from vigil.local import system
-from vigil.sdk.client import token_file
+from vigil.local.token import token_file
 from vigil.settings import config
 from vigil.settings.sections import Person
 

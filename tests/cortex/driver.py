@@ -42,9 +42,9 @@ from vigil.contracts import (
     decode_turn,
     encode,
 )
+from vigil.contracts.base import NEVER
 from vigil.goals.lifecycle import ReadGoal
 from vigil.grants.rule import Standing
-from vigil.settings.hours import NEVER
 from vigil.tasks.lifecycle import ReadTask
 
 KEY = "ann:vigil:t1"

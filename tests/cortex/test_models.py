@@ -24,9 +24,9 @@ from tests.support.messages_api import fails, messages_api
 from tests.support.stack import settings_of
 from vigil.contracts import Row, TextBlock
 from vigil.errors import ConfigError
+from vigil.fields.secrets import Secret
 from vigil.settings.config import Settings, load
 from vigil.settings.models import DEFAULT_MODEL
-from vigil.settings.secrets import Secret
 from vigil.subjects import SessionKey
 
 KEY = Secret("sk-ant-api03-verysecret")

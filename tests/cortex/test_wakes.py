@@ -17,7 +17,7 @@ from tests.support.talk import Talk
 from vigil.addressees import is_turn
 from vigil.bus.bus import Bus, Message
 from vigil.bus.lease import Lease, Leases
-from vigil.erasure import mark
+from vigil.marks import erasure
 from vigil.subjects import SessionKey
 from vigil.topology import WAKE
 
@@ -98,7 +98,7 @@ async def test_no_session_of_who_is_being_erased_is_opened(
 
     async def late_acquire(self: Leases, key: str) -> Lease | None:
         if key == talk.key.kv_key and not marked.is_set():
-            await mark.begin(admin, "ann", datetime.now(UTC))
+            await erasure.begin(admin, "ann", datetime.now(UTC))
             await asyncio.wait_for(marked.wait(), 10)
         return await acquire(self, key)
 

@@ -13,13 +13,13 @@ from services.delivery.config import DeliveryLimits
 from services.delivery.handlers import Speech
 from tests.support.delivery import STREAM, Conversation, conversation
 from tests.support.stack import Stack
+from vigil.backoff import Backoff
 from vigil.bus.bus import Ack, Bus, BusError, Message
 from vigil.clock import SystemClock
 from vigil.contracts import SendMessage
 from vigil.errors import OutcomeUnknown, Unavailable
 from vigil.observe import trace
 from vigil.subjects import SessionKey
-from vigil.worker.backoff import Backoff
 from vigil.worker.effects import InHand
 
 LIMITS = DeliveryLimits(after_failure=Backoff(0.01, 0.01), failures_max=3)

@@ -29,10 +29,10 @@ from services.delivery.dispatch import (
 )
 from services.delivery.orders import Order, Seen
 from tests.support.examples import up_to
+from vigil.backoff import Backoff
 from vigil.channels import answers
 from vigil.channels.answers import NotTaken, Taken, Unclear
 from vigil.contracts import Attempt, Dispatch, Receipt
-from vigil.worker.backoff import Backoff
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 REPLICAS = 3

@@ -32,12 +32,13 @@ from vigil.contracts.vocabulary import (
     OUTCOMES,
     RECEIPTS,
 )
+from vigil.fields.section import Section
 from vigil.goals import lifecycle as goal_lifecycle
 from vigil.observe import actions, metrics, spans
 from vigil.settings import config
 from vigil.settings.grants import GrantSection
 from vigil.settings.models import ModelRow
-from vigil.settings.sections import Hook, McpServer, Section, WatchSection
+from vigil.settings.sections import Hook, McpServer, WatchSection
 from vigil.settings.sites import Site
 from vigil.signals.kinds import KINDS
 from vigil.tasks import lifecycle

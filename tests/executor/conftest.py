@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.executor import presence
-from services.executor.tools import sources
+from services.executor import presence, sources
 from tests.support import executing
 from tests.support.stack import Stack
 

@@ -11,9 +11,9 @@ from typing import cast
 import jsonschema
 import pytest
 
+from services.executor.builtin import Builtin
 from services.executor.sandbox.box import Kind
 from services.executor.sandbox.choice import why_not
-from services.executor.tools.builtin import Builtin
 from tests.support.boxes import KINDS
 from tests.support.hands import NO_SANDBOX, Hands, call_of, choice_of, settings_of
 from tests.support.stack import Stack

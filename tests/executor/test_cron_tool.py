@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from services.cortex.core.tools.arguments import fitted
-from services.executor.tools.builtin import Builtin
+from services.executor.builtin import Builtin
 from services.executor.tools.declaration import declared
 from services.executor.tools.source import ToolOutput
 from tests.support.hands import NO_SANDBOX, call_of, settings_of

@@ -37,7 +37,7 @@ from vigil.contracts import (
     decode_dead_letter,
     encode,
 )
-from vigil.erasure import mark
+from vigil.marks import erasure
 from vigil.observe import metrics, spans, trace
 from vigil.subjects import SessionKey
 from vigil.worker import turns
@@ -578,7 +578,7 @@ async def test_nothing_is_done_for_somebody_who_is_being_erased(stack: Stack) ->
     session, one = await session_of(stack), call("count", gate="gate")
     await session.turn(one)
     await has_begun(stack, one)
-    await mark.begin(session.bus, "ann", datetime.now(UTC))
+    await erasure.begin(session.bus, "ann", datetime.now(UTC))
     await session.all_acked()
     open_gate(stack)
     await session.turn(call("count", 2))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from services.executor.sources import BUILTIN
 from services.executor.tools.registry import TOO_LARGE, Registry
-from services.executor.tools.sources import BUILTIN
 from tests.support import executing
 from tests.support.executing import SOURCE, Counting, call, session_of, tool_of
 from tests.support.memories import until

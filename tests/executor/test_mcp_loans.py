@@ -14,9 +14,9 @@ from services.executor.workspace.marks import MarkedPaths, Marks
 from services.executor.workspace.workspace import Workspace
 from tests.support.mcp_client import Hands, hands, on, sandbox
 from tests.support.stack import running_broker, settings_of
+from vigil.backoff import Backoff
 from vigil.errors import ConfigError
 from vigil.subjects import Scope
-from vigil.worker.backoff import Backoff
 
 SCRIBE = Path(__file__).parents[1] / "mcp_servers" / "scribe.py"
 

@@ -22,11 +22,11 @@ from services.executor.tools.source import ToolOutput
 from tests.support.mcp_client import NASTY, Hands, hands, nasty, on, sandbox
 from tests.support.memories import until
 from tests.support.stack import running_broker, settings_of
+from vigil.backoff import Backoff
 from vigil.circuits import CircuitOpen
 from vigil.contracts import Pin, Pins, decode_pins, encode
 from vigil.errors import ConfigError, Unavailable
 from vigil.settings.sections import McpServer
-from vigil.worker.backoff import Backoff
 
 MEBIBYTE = 1024 * 1024
 

@@ -13,9 +13,9 @@ import pytest
 
 from services.executor.mcp import connection
 from tests.support.mcp_client import hands, node, sandbox, script
+from vigil.backoff import Backoff
 from vigil.broker.ports import free_port
 from vigil.errors import Unavailable
-from vigil.worker.backoff import Backoff
 
 FILES = {
     "create_directory", "directory_tree", "edit_file", "get_file_info", "list_allowed_directories",

@@ -10,7 +10,7 @@ import pytest
 
 from services.executor.mcp import connection
 from tests.executor.test_mcp_web import Scope, Site, answer, site, using
-from vigil.worker.backoff import Backoff
+from vigil.backoff import Backoff
 
 __all__ = ("site",)
 JSON = {"content-type": "application/json"}

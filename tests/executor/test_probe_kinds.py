@@ -13,10 +13,10 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
+from services.executor.builtin import Builtin
 from services.executor.mcp.manager import Servers
 from services.executor.probes import command, files
 from services.executor.probes.watcher import Watcher
-from services.executor.tools.builtin import Builtin
 from services.executor.tools.registry import Registry
 from tests.support.mcp_client import nasty, sandbox
 from tests.support.receiver import Receiver, raw, running_receiver, status

@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from services.executor.builtin import shelf_of
 from services.executor.own_tools.web_search import NO_JSON, Searcher
-from services.executor.tools.builtin import shelf_of
 from services.executor.tools.source import ToolOutput
 from tests.executor.test_fetch import page
 from tests.support.hands import NO_SANDBOX

@@ -21,7 +21,6 @@ from tests.support.gateway import Gate, until
 from tests.support.goal_records import action_of
 from tests.support.hands_records import SHELF
 from tests.support.remembering import running_memories, save
-from vigil import agent_pause
 from vigil.board.kept import ACTIONS, KeptBoard
 from vigil.bus.kv import KeyValue
 from vigil.contracts import (
@@ -35,6 +34,7 @@ from vigil.contracts import (
 from vigil.contracts.costs import Account, CostRow, DayOfCosts
 from vigil.contracts.events import LetterName
 from vigil.contracts.history import LetterHead
+from vigil.marks import agent_pause
 from vigil.settings.tokens import token_id_of
 from vigil.subjects import Scope, SessionKey, token_of
 

@@ -32,7 +32,7 @@ from vigil.contracts import (
     decode_event,
     encode,
 )
-from vigil.erasure import mark
+from vigil.marks import erasure
 from vigil.subjects import SessionKey
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -191,7 +191,7 @@ async def test_nothing_is_written_of_a_person_who_is_being_erased(gate: Gate) ->
     """X-8: an end names its session, so an admin's must not come behind the sweep either."""
     await bury(gate.admin, letter("l1", data=encode(message())))
     ann, admin = await gate.person("ann"), await gate.person("root", is_admin=True)
-    await mark.begin(gate.admin, "ann", AT)
+    await erasure.begin(gate.admin, "ann", AT)
 
     async def is_refused() -> bool:
         return (await ann.get("/api/dead")).status_code == 403

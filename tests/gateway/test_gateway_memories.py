@@ -21,8 +21,8 @@ from tests.support.remembering import (
     save,
     until_vectors,
 )
-from vigil.erasure import mark
 from vigil.errors import InvalidInput
+from vigil.marks import erasure
 from vigil.settings import tokens
 from vigil.subjects import Scope
 
@@ -364,7 +364,7 @@ async def test_records_say_who_did_it(memories: Gate, who: str) -> None:
 async def test_nothing_is_saved_for_somebody_who_is_erased(gate: Gate) -> None:
     """X-8: the person is turned away at the door, an admin who writes for them, too."""
     root = await gate.person("root", is_admin=True)
-    await mark.begin(gate.admin, "ann", datetime.now(UTC))
+    await erasure.begin(gate.admin, "ann", datetime.now(UTC))
 
     async def is_refused() -> bool:
         answer = await root.get(MEMORIES, params={"userId": "ann"})

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from tests.support.gateway import Gate, assert_problem
-from vigil import agent_pause
+from vigil.contracts.base import NEVER
 from vigil.errors import ConfigError
+from vigil.marks import agent_pause
 from vigil.settings import config, own
-from vigil.settings.hours import NEVER
 from vigil.settings.sections import Person
 from vigil.settings.switches import Switches
 from vigil.subjects import Scope

@@ -38,9 +38,9 @@ from vigil.contracts import (
 )
 from vigil.contracts.board import CronWork, LastSeen, Ledger, WatchedUrl
 from vigil.layout import LogLayout
+from vigil.looks.watched import what_of
 from vigil.subjects import Scope, SessionKey
 from vigil.timetable.log import Placed, SlotLog
-from vigil.timetable.watched import what_of
 from vigil.topology import EXECUTOR_TURNS_SYSTEM
 
 KEY = SessionKey("ann", "vigil", "_planner-1")

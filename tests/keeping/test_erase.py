@@ -41,9 +41,9 @@ from vigil.contracts import (
 )
 from vigil.crash import POINTS
 from vigil.erasure import blocks, erase, residue, theirs
-from vigil.erasure import mark as erasure
 from vigil.erasure.erase import Eraser
 from vigil.errors import InvalidInput
+from vigil.marks import erasure
 from vigil.settings import config
 from vigil.subjects import SessionKey
 

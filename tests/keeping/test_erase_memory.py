@@ -24,11 +24,11 @@ from vigil.backup.projections import slots as folders
 from vigil.bus.bus import Bus
 from vigil.clock import SystemClock
 from vigil.contracts import MemoriesMerged, Memory, MemorySaved, decode_memory, encode
-from vigil.erasure import mark as erasure
 from vigil.erasure import residue
 from vigil.erasure.erase import Eraser
 from vigil.erasure.theirs import filters_of
 from vigil.errors import InvalidInput, NotFound
+from vigil.marks import erasure
 from vigil.memory.client import MemoryClient
 from vigil.memory.operations.get import Get
 from vigil.memory.operations.recall import Recall, Recalled

@@ -23,9 +23,9 @@ from tests.support.talk import Talk
 from vigil.backup import workspaces
 from vigil.clock import SystemClock
 from vigil.contracts import ToolUseBlock, Usage
-from vigil.erasure import mark as erasure
 from vigil.erasure import residue
 from vigil.erasure.erase import Eraser
+from vigil.marks import erasure
 from vigil.settings.sections import Executor
 from vigil.subjects import SessionKey
 

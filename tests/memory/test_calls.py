@@ -13,7 +13,7 @@ from tests.support.memories import ANN, BOB, KEY, Asking, Session, asking, call_
 from tests.support.stack import Stack, running_stack
 from vigil import contracts
 from vigil.contracts import MemorySaved, decode_call_claim, decode_dead_letter, encode
-from vigil.erasure import mark
+from vigil.marks import erasure
 from vigil.memory import answer_text
 from vigil.memory.operations.forget import Forget
 from vigil.memory.operations.get import Get
@@ -319,7 +319,7 @@ async def test_nothing_is_taken_in_of_somebody_who_is_being_erased(bare: Stack) 
     """X-8: neither turns nor questions; others are served as ever."""
     await bare.start("memory")
     session, ann = await session_of(bare), await asking(bare)
-    await mark.begin(session.bus, "ann", call_of("x", {}).payload.due_at)
+    await erasure.begin(session.bus, "ann", call_of("x", {}).payload.due_at)
     status = 200
     while status != 503:
         status, body = await ann.raw("list", b"{}")

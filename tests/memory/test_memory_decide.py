@@ -8,17 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.store.instants import DAY as DAY_MICROS
-from services.memory.store.instants import instant, micros
-from services.memory.upkeep import decide
-from services.memory.upkeep.decide import (
-    Kept,
-    Looked,
-    associate,
-    decayed,
-    prunable,
-)
-from services.memory.upkeep.merge import merges
+from services.memory.rules import decide
+from services.memory.rules.decide import Kept, Looked, associate, decayed, prunable
+from services.memory.rules.instants import DAY as DAY_MICROS
+from services.memory.rules.instants import instant, micros
+from services.memory.rules.merge import merges
 from tests.support.memory_records import DAY, T0, ids, memory, memory_id
 from vigil.contracts import IMPORTANCE, Memory
 from vigil.memory.questions import CONTENT_BYTES_MAX

@@ -13,9 +13,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from services.memory.rules import decide
 from services.memory.store.fold import Entry
 from services.memory.store.store import Store
-from services.memory.upkeep import decide, passes
+from services.memory.upkeep import passes
 from services.memory.upkeep.passes import Passes
 from services.memory.vectors import Near, Point, VectorIndex, Where
 from services.memory.vectors.edge import EdgeIndex

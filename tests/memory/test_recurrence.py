@@ -9,11 +9,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.memory.rules import recurrence
+from services.memory.rules.recurrence import Remark, observations
 from services.memory.store.fold import Entry
 from services.memory.store.store import Store
-from services.memory.upkeep import recurrence
 from services.memory.upkeep.passes import Passes
-from services.memory.upkeep.recurrence import Remark, observations
 from tests.memory.test_passes import NOW, World, _Away
 from tests.support.memory_records import ANN, BOB, DAY, associated, edge, forgotten, saved, undone
 from vigil.contracts import MemorySaved

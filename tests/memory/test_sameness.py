@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.upkeep.sameness import judge, keys, replacements
+from services.memory.rules.sameness import judge, keys, replacements
 from tests.support.examples import up_to
 from tests.support.memory_records import DAY, memory
 from vigil.contracts import Memory

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.memory.rules import decide
+from services.memory.rules.instants import DAY as DAY_MICROS
 from services.memory.store import views
 from services.memory.store.fold import Entry
-from services.memory.store.instants import DAY as DAY_MICROS
 from services.memory.store.store import Store
-from services.memory.upkeep import decide
 from tests.support.memory_records import (
     ANN,
     BOB,

@@ -25,8 +25,8 @@ from tests.support import engines, pipes
 from tests.support.canaries import written
 from tests.support.examples import repeats
 from tests.support.vectors import ANN, BOB, DIMENSION, found, point
+from vigil import files
 from vigil.errors import Unavailable
-from vigil.local import files
 
 EMBEDDER = "tests-16"
 CANARY = "CANARY-7f3a91"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from services.memory.store import likeness
 from services.memory.store.fold import Entry
 from services.memory.store.store import FILE, Store
-from services.memory.upkeep import likeness
 from tests.memory.test_store_fold import changes, standing, view
 from tests.support.memories import Asking, asking, records
 from tests.support.memory_records import ANN, dump, forgotten, memory_id, replaced, saved, undone

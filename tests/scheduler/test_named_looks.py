@@ -17,12 +17,12 @@ from services.scheduler.timetable.news import News
 from vigil.contracts import SlotEntry, TimetableRow
 from vigil.contracts.board import CycleReport, Ledger
 from vigil.errors import ConfigError
+from vigil.looks.named_looks import ROLE, Aim, aims_of
 from vigil.settings.checks import check_agent
 from vigil.settings.config import Config
 from vigil.settings.sections import Agent, NamedLook
 from vigil.subjects import Scope
 from vigil.timetable.ledger import after
-from vigil.timetable.named_looks import ROLE, Aim, aims_of
 
 T0: Final = datetime(2026, 11, 28, 12, 0, tzinfo=UTC)
 CI: Final = "https://ci.example/main"

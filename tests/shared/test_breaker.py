@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tests.support.examples import up_to
+from vigil.backoff import Backoff
 from vigil.circuits import breaker as rules
 from vigil.circuits.breaker import Breaker, BreakerTerms
-from vigil.worker.backoff import Backoff
 
 TERMS: Final = BreakerTerms(failures_max=3, open=Backoff(30.0, 300.0), trial_s=60.0)
 

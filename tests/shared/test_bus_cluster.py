@@ -9,7 +9,8 @@ import pytest
 
 from tests.support.cluster import SIZE, STREAM_NAMES, Cluster
 from tests.support.examples import repeats
-from vigil.broker.provision import create_bucket, provision
+from vigil.broker.provision import provision
+from vigil.bus.buckets import create_bucket
 from vigil.bus.bus import Ack, Bus, Follower
 from vigil.bus.lease import BUCKET, Leases
 from vigil.errors import Unavailable, WrongLastSequence

@@ -19,9 +19,9 @@ from tests.support.stack import Stack, running_broker
 from vigil.broker import conf
 from vigil.broker.conf import configuration, users
 from vigil.broker.process import Broker, adopt_streams
-from vigil.broker.programs import Outside, permissions
 from vigil.broker.provision import provision, provision_outside, remove_outside
 from vigil.broker.reload import reload
+from vigil.bus.programs import Outside, permissions
 from vigil.errors import ConfigError, InvalidInput, Unavailable
 from vigil.settings import credentials
 from vigil.settings.sections import Nats

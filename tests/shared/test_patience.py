@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from tests.support.stack import Stack
+from vigil.backoff import Backoff
 from vigil.bus.bus import BusError
 from vigil.errors import InvalidInput, OutcomeUnknown, Unavailable, VigilError
 from vigil.subjects import SessionKey
-from vigil.worker.backoff import Backoff
 from vigil.worker.patience import ANY, Patience
 
 ROOT = Path(__file__).parents[2]

@@ -28,8 +28,8 @@ from vigil.bus.batches import (
 from vigil.bus.bus import Bus
 from vigil.contracts import golden
 from vigil.contracts.costs import COSTS, Account, CostRow, DayOfCosts
-from vigil.erasure import thread_mark
-from vigil.erasure.thread_mark import Deletion
+from vigil.marks import thread_mark
+from vigil.marks.thread_mark import Deletion
 from vigil.settings import own, tokens
 from vigil.settings.models.raises import PREFIX, Raise, of_person
 from vigil.settings.switches import PAUSED, Paused

@@ -19,13 +19,14 @@ import msgspec
 import pytest
 
 from services.executor import __main__ as executor
+from services.executor import sources
 from services.executor.config import ExecutorLimits
-from services.executor.tools import sources
 from services.executor.tools.registry import Registry
 from services.executor.tools.source import Call, ToolOutput
 from tests.support.memories import KEY, Session, call_of, until
 from tests.support.stack import Stack
 from vigil import runtime, topology
+from vigil.backoff import Backoff
 from vigil.bus.bus import Bus
 from vigil.bus.kv import KeyValue
 from vigil.contracts import (
@@ -41,7 +42,6 @@ from vigil.contracts import (
 from vigil.errors import InvalidInput, Unavailable
 from vigil.runtime import Context
 from vigil.subjects import SessionKey
-from vigil.worker.backoff import Backoff
 
 SOURCE: Final = "counting"
 RUNS: Final = "runs.txt"

@@ -9,9 +9,9 @@ from uuid import uuid4
 
 import msgspec
 
+from services.executor.builtin import Builtin
 from services.executor.sandbox.box import Kind
 from services.executor.sandbox.choice import Choice
-from services.executor.tools.builtin import Builtin
 from services.executor.tools.declaration import declared
 from services.executor.tools.source import Call, ToolOutput
 from vigil.bus.bus import Bus

@@ -21,7 +21,8 @@ from typing import Any, Final
 import msgspec
 
 from tests.support import provisioned
-from vigil.broker import conf, ports, process, programs
+from vigil.broker import conf, ports, process
+from vigil.bus import programs
 from vigil.bus.bus import Bus
 from vigil.settings import credentials
 from vigil.settings.sections import Nats, Retention

@@ -9,10 +9,10 @@ import nats
 from nats.aio.client import Client
 
 from tests.support.stack import Stack
-from vigil.broker.programs import DOMAIN, Outside
 from vigil.broker.provision import provision_outside
 from vigil.broker.reload import reload
 from vigil.bus.bus import Bus
+from vigil.bus.programs import DOMAIN, Outside
 from vigil.settings import credentials
 
 

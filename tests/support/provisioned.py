@@ -13,9 +13,10 @@ from typing import Final
 
 from vigil import topology
 from vigil.broker.process import Broker
-from vigil.broker.programs import ACCOUNT
-from vigil.broker.provision import create_bucket, provision
+from vigil.broker.provision import provision
+from vigil.bus.buckets import create_bucket
 from vigil.bus.bus import Bus
+from vigil.bus.programs import ACCOUNT
 from vigil.settings.sections import Nats, Retention
 
 DATA: Final = Path("nats") / "data" / "jetstream" / ACCOUNT

@@ -22,8 +22,8 @@ from uuid import uuid4
 
 import pytest
 
+from services.executor import builtin
 from services.executor.own_tools.http_get import Fetcher
-from services.executor.tools import builtin
 from services.scheduler.timetable import clock as timetable
 from services.scheduler.timetable.kinds.autonomy import FIRST_AFTER
 from tests.support.agent import Agent

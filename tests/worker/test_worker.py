@@ -16,6 +16,7 @@ import pytest
 from tests.support.delivery import Conversation, conversation, held, until
 from tests.support.stack import Stack
 from vigil import topology
+from vigil.backoff import Backoff
 from vigil.bus.bus import Bus, BusError, Message
 from vigil.clock import SystemClock
 from vigil.contracts import SendMessage, decode_dead_letter, decode_turn
@@ -25,7 +26,6 @@ from vigil.observe.metrics import Metrics
 from vigil.runtime import Context
 from vigil.subjects import SessionKey
 from vigil.worker import requeue, turns
-from vigil.worker.backoff import Backoff
 from vigil.worker.effects import InHand, Tasks, WorkLimits
 from vigil.worker.outcomes import Overtaken, Terminal, TryLater
 from vigil.worker.requeue import RequeueQuestion

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
+from vigil.backoff import Backoff
 from vigil.contracts import (
     Block,
     OpaqueBlock,
@@ -15,7 +16,6 @@ from vigil.contracts import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from vigil.worker.backoff import Backoff
 
 from ..thought.model import ModelAnswer, ModelError
 from . import loops, plainly, speech

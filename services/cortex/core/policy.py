@@ -11,11 +11,12 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from vigil.contracts import SOCKET, Approval, Start, Tool
+from vigil.contracts.base import NEVER
 from vigil.contracts.board import BoardPreference
 from vigil.facts.shown import NamedSource
 from vigil.goals.lifecycle import ReadGoal
 from vigil.grants.rule import Standing
-from vigil.settings.hours import NEVER, UNENDING
+from vigil.settings.hours import UNENDING
 from vigil.tasks.lifecycle import ReadTask
 from vigil.teams import Teams
 from vigil.texts import excerpt

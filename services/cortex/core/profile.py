@@ -1,4 +1,4 @@
-"""What a kind of session is: one frozen object, found in `cortex.profiles`. Pure.
+"""What a kind of session is: one frozen object, found in `cortex.profiles`.
 
 Kinds differ by their profile and by nothing else (SPEC C-1). It holds what may begin a loop, what
 the model is told and offered, the limits, and the two steps around each call of the model: how its

@@ -1,4 +1,4 @@
-"""What a conversation opens at a pause: the model is asked once what to remember. Pure.
+"""What a conversation opens at a pause: the model is asked once what to remember.
 
 It is no session of its own, but a loop of the conversation's (`core.context.pauses`).
 """

@@ -1,4 +1,4 @@
-"""The mind: one session of a person and agent that looks after goals and what comes in. Pure.
+"""The mind: one session of a person and agent that looks after goals and what comes in.
 
 What stood in earlier looks is shown to no later one: each has a report that is made anew from the
 board, so content from outside sways the look that it is in, and no other.

@@ -9,6 +9,7 @@ import msgspec
 import structlog
 
 from vigil import crash
+from vigil.backoff import Backoff
 from vigil.bus.bus import Bus, Message
 from vigil.clock import Clock
 from vigil.contracts import (
@@ -35,7 +36,6 @@ from vigil.observe import trace
 from vigil.observe.metrics import Metrics
 from vigil.subjects import SessionKey
 from vigil.worker import dead_letters
-from vigil.worker.backoff import Backoff
 from vigil.worker.patience import Patience, after_s
 
 from ..core import Draft

@@ -21,6 +21,7 @@ import msgspec
 import structlog
 
 from vigil import crash
+from vigil.backoff import Backoff
 from vigil.bus.batches import BatchEntry
 from vigil.bus.bus import Bus, Follower, Message
 from vigil.bus.lease import RENEW_S, Lease, Leases
@@ -31,7 +32,6 @@ from vigil.errors import InvalidInput, LeaseLost, VigilError
 from vigil.observe import metrics, trace
 from vigil.runtime import Context
 from vigil.signals.sources import Source, place_of, source_of, sources
-from vigil.worker.backoff import Backoff
 
 from . import tail
 from .latency import BranchTimes

@@ -21,15 +21,14 @@ import msgspec
 import structlog
 
 from vigil.clock import Clock, SystemClock
-from vigil.local.files import create
+from vigil.files import create
 from vigil.subjects import check_part
-from vigil.teams import TEAM
+from vigil.teams import DEFAULT_AGENT, TEAM
 
 log = structlog.get_logger("vigil.identity")
 
 TEMPLATES: Final = Path(__file__).resolve().parents[3] / "prompts" / "en" / "identity"
 FILES: Final = ("SOUL.md", "IDENTITY.md", "ROLE.md", "USER.md")
-DEFAULT_AGENT: Final = "vigil"
 FILE_BYTES_MAX: Final = 32 * 1024
 CHECK_EVERY_S: Final = 2.0
 AGENTS_MAX: Final = 1000

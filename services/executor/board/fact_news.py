@@ -11,9 +11,10 @@ from typing import Final
 from vigil.contracts import SlotRun, TellParent, ToldPayload
 from vigil.contracts.board import SourceFacts
 from vigil.facts import shown
-from vigil.minds import has_mind, mind_of
+from vigil.minds import mind_of
 from vigil.runtime import Context
 from vigil.settings import own
+from vigil.settings.switches import has_mind
 from vigil.subjects import SessionKey, token_of
 from vigil.zones.database import zone_named
 

@@ -8,10 +8,11 @@ from vigil.bus.bus import Bus
 from vigil.contracts import SlotRun, ToldEvent, encode
 from vigil.errors import InvalidInput, WrongLastSequence
 from vigil.minds import KIND as MIND
-from vigil.minds import has_mind, mind_of
+from vigil.minds import mind_of
 from vigil.observe import trace
 from vigil.settings.config import Config
 from vigil.settings.homes import homes_of
+from vigil.settings.switches import has_mind
 from vigil.subjects import SessionKey
 from vigil.teams import TEAM
 from vigil.timetable.check import is_channel

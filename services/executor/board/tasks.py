@@ -19,10 +19,11 @@ from vigil.contracts import (
     encode,
 )
 from vigil.errors import Unavailable, WrongLastSequence
-from vigil.minds import has_mind, mind_of
+from vigil.minds import mind_of
 from vigil.observe import trace
 from vigil.runtime import Context
 from vigil.settings.homes import homes_of
+from vigil.settings.switches import has_mind
 from vigil.subjects import SessionKey, check_part
 from vigil.tasks import lifecycle
 from vigil.teams import TEAM

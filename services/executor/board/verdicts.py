@@ -22,7 +22,6 @@ from vigil.contracts import Approval, Change, ToldPayload, encode
 from vigil.contracts.board import BoardAction
 from vigil.contracts.board.action import ActionFeedback
 from vigil.errors import InvalidInput, WrongLastSequence
-from vigil.glyphs import visible
 from vigil.minds import is_mind
 from vigil.observe import trace
 from vigil.preferences.verdicts import (
@@ -39,6 +38,7 @@ from vigil.runtime import Context
 from vigil.settings.homes import homes_of
 from vigil.subjects import SessionKey
 from vigil.teams import TEAM
+from vigil.texts.glyphs import visible
 
 from .. import work
 

@@ -23,8 +23,8 @@ from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
 from vigil import __version__
+from vigil.backoff import Backoff
 from vigil.errors import Unavailable, VigilError
-from vigil.worker.backoff import Backoff
 
 from .ended import SESSION_ENDED
 from .tools import shortened

@@ -24,6 +24,8 @@ from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.facts.shape import FACTS_MAX, named, read_shapes
 from vigil.facts.shape import words_of as words_of_shape
 from vigil.facts.shown import shapes_of
+from vigil.looks.watched import COMMAND_LENGTH_MAX, wanted_watch
+from vigil.looks.watched import words_of as words_of_watch
 from vigil.settings import own
 from vigil.subjects import Scope, token_of
 from vigil.teams import TEAM, holding
@@ -42,8 +44,6 @@ from vigil.timetable.ledger import begun, is_busy
 from vigil.timetable.log import Placed, SlotLog
 from vigil.timetable.offers import check_skill, check_watch
 from vigil.timetable.schedule import told_of, words_of
-from vigil.timetable.watched import COMMAND_LENGTH_MAX, wanted_watch
-from vigil.timetable.watched import words_of as words_of_watch
 
 from ..tools.declaration import Means, tool
 from ..tools.source import Call, ToolOutput

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 
 from vigil.contracts.board import LastSeen, WatchedTool
 from vigil.errors import InvalidInput
+from vigil.looks.watched import shelf_of, tool_of
 from vigil.subjects import SessionKey, token_of
-from vigil.timetable.pointer import at_pointer
-from vigil.timetable.watched import shelf_of, tool_of
+from vigil.texts.pointer import at_pointer
 from vigil.trust.kept import TrustedSources
 
 from ..tools.registry import Registry

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from vigil.contracts.board import LastSeen, WatchedUrl
 from vigil.errors import InvalidInput
 from vigil.net.ssrf import RequestRefused
-from vigil.timetable.pointer import at_pointer
+from vigil.texts.pointer import at_pointer
 
 from ..own_tools.http_get import HTML, XHTML, Fetcher, Page, is_text, readable_of, text_of
 from .result import ProbeResult, difference, seen_of

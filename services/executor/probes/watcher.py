@@ -26,6 +26,7 @@ from vigil.contracts.board import (
     WatchedUrl,
 )
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
+from vigil.looks.watched import NOBODY, trusts, what_of
 from vigil.net.client import FAILURES, why_failed
 from vigil.runtime import Context
 from vigil.subjects import SessionKey, token_of
@@ -40,15 +41,14 @@ from vigil.timetable.probe import (
     encode,
     is_of,
 )
-from vigil.timetable.watched import NOBODY, trusts, what_of
 from vigil.trust.kept import TrustedSources
 from vigil.trust.sources import named
 
 from .. import work
 from ..board.receivers import called, channel_of, homes_for, tells_one
 from ..board.slots import WHAT
+from ..builtin import Builtin
 from ..places import SharedPlaces, part_of
-from ..tools.builtin import Builtin
 from ..tools.registry import Registry
 from . import answer, command, feed, files, page
 from .result import ProbeResult

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 from markupsafe import Markup, escape
 
-from vigil import glyphs
+from vigil.texts import glyphs
 
 LENGTH_MAX: Final = 20_000
 """Characters of one value."""

@@ -20,15 +20,15 @@ from vigil.actions.log import FEEDBACK_LENGTH_MAX
 from vigil.goals import check as goals
 from vigil.goals.lifecycle import PARTS_MAX
 from vigil.grants import check as grants
+from vigil.looks.watched import COMMAND_LENGTH_MAX, GLOB_LENGTH_MAX, TOOL_LENGTH_MAX
 from vigil.net.ssrf import URL_LENGTH_MAX
 from vigil.preferences import check as preferences
 from vigil.settings.cortex import Cortex
 from vigil.skills import form as skills
 from vigil.tasks import check as tasks
+from vigil.texts.pointer import POINTER_LENGTH_MAX
 from vigil.timetable import check as rows
-from vigil.timetable.pointer import POINTER_LENGTH_MAX
 from vigil.timetable.schedule import INTERVAL_S_MAX, INTERVAL_S_MIN
-from vigil.timetable.watched import COMMAND_LENGTH_MAX, GLOB_LENGTH_MAX, TOOL_LENGTH_MAX
 
 from ..http.wire import ID_SCHEMA, KEY_SCHEMA, OWN_KEY_SCHEMA
 

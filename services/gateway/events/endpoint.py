@@ -10,13 +10,13 @@ from __future__ import annotations
 from fastapi import Request, Response
 
 from vigil.errors import InvalidInput
-from vigil.memory.wire import DEFAULT_AGENT
-from vigil.minds import has_mind, mind_of
+from vigil.minds import mind_of
 from vigil.observe import metrics
 from vigil.settings.config import Config
+from vigil.settings.switches import has_mind
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope, SessionKey, check_part
-from vigil.teams import may_act, owner_of
+from vigil.teams import DEFAULT_AGENT, may_act, owner_of
 
 from ..access import check_reach, own_session, plain_session
 from ..edge import Edge

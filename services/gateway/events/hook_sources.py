@@ -12,11 +12,12 @@ import msgspec
 
 from vigil.errors import ConfigError, InvalidInput
 from vigil.facts.hooked import HookedFact, read_hooked
-from vigil.minds import has_mind, mind_of
-from vigil.settings import secrets
+from vigil.fields import secrets
+from vigil.fields.secrets import Secret
+from vigil.minds import mind_of
 from vigil.settings.config import Config, Settings
-from vigil.settings.secrets import Secret
 from vigil.settings.sections import Hook
+from vigil.settings.switches import has_mind
 from vigil.subjects import Scope, SessionKey
 
 from . import signatures

@@ -21,7 +21,7 @@ import msgspec
 from standardwebhooks import Webhook
 
 from vigil.errors import InvalidInput
-from vigil.settings.secrets import check_standard
+from vigil.fields.secrets import check_standard
 
 Scheme = Literal["standard", "github"]
 TOLERANCE_S: Final = 5 * 60

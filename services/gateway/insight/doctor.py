@@ -11,7 +11,7 @@ from typing import Final
 
 from fastapi import Response
 
-from vigil.observe.checks import Check
+from vigil.checks import Check
 from vigil.settings.config import Settings
 
 from ..endpoint import Endpoint

@@ -20,6 +20,7 @@ from vigil.memory.operations.maintain import Maintain
 from vigil.memory.questions import CONTENT_BYTES_MAX
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope, check_part, token_of
+from vigil.teams import DEFAULT_AGENT
 
 from ..access import check_reach
 from ..edge import Edge
@@ -89,7 +90,7 @@ class Remembering:
                 self._edge.memory.maintain_all(Maintain(), timeout_s=MAINTENANCE_S)
             )
         else:
-            agent = wire.DEFAULT_AGENT if body.agent_id is None else body.agent_id
+            agent = DEFAULT_AGENT if body.agent_id is None else body.agent_id
             scope = scope_of(self._edge, self._caller, body.user_id, agent)
             done = await self._answered(
                 self._edge.memory.ask(scope, Maintain(), timeout_s=MAINTENANCE_S)

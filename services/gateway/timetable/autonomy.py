@@ -18,11 +18,11 @@ from vigil.board.kept import ROWS, KeptBoard, Revision
 from vigil.contracts import Instant, TimetableRow
 from vigil.contracts.board import AutonomyWork, CycleLedger
 from vigil.errors import WrongLastSequence
+from vigil.looks.named_looks import ROLE, aims_of
 from vigil.settings import switches
 from vigil.settings.switches import CortexChange
 from vigil.subjects import Scope
 from vigil.timetable.log import SlotLog
-from vigil.timetable.named_looks import ROLE, aims_of
 from vigil.timetable.schedule import upcoming
 
 from .. import preconditions

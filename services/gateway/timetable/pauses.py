@@ -6,8 +6,8 @@ from typing import Annotated, Final
 
 from fastapi import Query, Response
 
-from vigil import agent_pause
 from vigil.errors import InvalidInput
+from vigil.marks import agent_pause
 from vigil.settings import switches
 from vigil.settings.tokens import Principal
 from vigil.subjects import check_part

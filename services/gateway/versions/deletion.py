@@ -14,8 +14,8 @@ from fastapi import Query, Request, Response
 
 from vigil.bus.bus import Bus
 from vigil.contracts import ControlPayload, Instant
-from vigil.erasure import thread_mark
 from vigil.errors import VigilError
+from vigil.marks import thread_mark
 from vigil.memory.operations.forget import Forget
 from vigil.memory.operations.list import ListMemories
 from vigil.subjects import SessionKey

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vigil.erasure import thread_mark
+from vigil.marks import thread_mark
 from vigil.subjects import SessionKey
 
 from ..edge import Edge

@@ -29,8 +29,8 @@ from vigil.contracts import (
     decode_memory,
 )
 from vigil.contracts.board import BoardAction, BoardGoal, BoardPreference
-from vigil.erasure import thread_mark
 from vigil.errors import InvalidInput
+from vigil.marks import thread_mark
 from vigil.subjects import Scope, SessionKey
 from vigil.timetable.log import SlotLog
 

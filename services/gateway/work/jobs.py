@@ -33,9 +33,10 @@ from vigil.contracts import (
 )
 from vigil.contracts.board.vocabulary import Trigger
 from vigil.errors import InvalidInput, NotFound, Unavailable, WrongLastSequence
-from vigil.memory.wire import DEFAULT_AGENT, IdempotencyKey, Whose
+from vigil.memory.wire import IdempotencyKey, Whose
 from vigil.settings.tokens import Principal
 from vigil.subjects import PartText, SessionKey, check_part
+from vigil.teams import DEFAULT_AGENT
 
 from ..access import check_reach, listed
 from ..edge import Edge

@@ -30,7 +30,7 @@ import msgspec
 import structlog
 
 from vigil.errors import InvalidInput, NotFound
-from vigil.local.files import create
+from vigil.files import create
 from vigil.skills import folder as folders
 
 log = structlog.get_logger("vigil.skills")

@@ -13,12 +13,12 @@ import msgspec
 import structlog
 from fastapi import Depends, Path, Response
 
-from vigil import pins
 from vigil.bus.bus import Bus
 from vigil.bus.kv import KeyValue
 from vigil.contracts import Shelf, decode_pins, decode_shelf
 from vigil.errors import InvalidInput, WrongLastSequence
 from vigil.subjects import check_part
+from vigil.trust import pins
 
 from ..endpoint import Endpoint
 from ..http.problem import Problem

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from ..store.instants import instant
+from ..rules.instants import instant
 from . import dates, lookups, scores, terms
 from .lookups import Narrowed, Row
 from .scores import Candidates, Floats, Lending, Weights

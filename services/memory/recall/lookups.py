@@ -18,10 +18,11 @@ import msgspec
 from vigil.memory.operations.recall import Recall
 from vigil.memory.questions import MemoryView
 
+from ..rules import facets
 from ..store import views
 from ..store.places import Place
 from ..store.views import Params
-from . import facets, terms
+from . import terms
 
 _RANK: Final = "bm25(1.0, 0.0)"
 """Facets narrow, and count for nothing."""

@@ -6,7 +6,7 @@ database and from the vectors. One that a team shares holds what others said, to
 folded of all of it: if a record that it was made of is missing in the log, all is made anew.
 
 The question alone can't make a replica forget anybody: who is removed is marked as being erased
-(:mod:`vigil.erasure.mark`), and has no memory in the log any more.
+(:mod:`vigil.marks.erasure`), and has no memory in the log any more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Final
 import structlog
 
 from vigil.bus.bus import Bus
-from vigil.erasure import mark
+from vigil.marks import erasure
 from vigil.memory.questions import Erased, Rebuild
 from vigil.subjects import Scope
 from vigil.teams import TEAM
@@ -145,7 +145,7 @@ class Erasing:
         return found
 
     def _is_theirs(self, scope: Scope, hash_: str) -> bool:
-        return mark.hash_of(scope.owner) == hash_ and self._is_erasing(scope.owner)
+        return erasure.hash_of(scope.owner) == hash_ and self._is_erasing(scope.owner)
 
     async def _is_stale(self) -> bool:
         """Whether a memory that is shared was made of records that the log has no more."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from vigil.errors import ConfigError
-from vigil.local.files import locked
+from vigil.files import locked
 
 LOCK: Final = "lock"
 

@@ -9,8 +9,8 @@ import msgspec
 from vigil.contracts import MemoryType
 from vigil.subjects import Scope
 
+from ..rules.instants import seconds
 from . import views
-from .instants import seconds
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True):

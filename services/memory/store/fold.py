@@ -45,11 +45,10 @@ from vigil.contracts import (
 )
 from vigil.subjects import Scope
 
-from ..recall import facets
-from ..upkeep import decide
-from ..upkeep.recurrence import SOURCE as OBSERVED
+from ..rules import decide, facets
+from ..rules.instants import micros
+from ..rules.recurrence import SOURCE as OBSERVED
 from . import counts, places, rows, successors
-from .instants import micros
 from .places import Place
 
 _LINK: Final = """

@@ -20,8 +20,8 @@ from vigil.errors import InvalidInput
 from vigil.memory.operations.list import Listed, ListMemories
 from vigil.memory.questions import Sort
 
+from ..rules.instants import instant, micros
 from . import views
-from .instants import instant, micros
 from .places import Place
 from .views import COLUMNS, DECAYED
 

@@ -15,7 +15,7 @@ import msgspec
 
 from vigil.contracts import MemoryType
 
-from ..upkeep import sameness
+from ..rules import sameness
 
 _FOLDER: Final = Path(__file__).parent / "schema"
 _NAME: Final = re.compile(r"(\d{4})_\w+\.sql")

@@ -9,7 +9,7 @@ import msgspec
 
 from vigil.contracts import Memory
 
-from .instants import micros, micros_or_none
+from ..rules.instants import micros, micros_or_none
 
 _SAVE: Final = """
     INSERT INTO memories (

@@ -28,17 +28,16 @@ from vigil.memory.operations.stats import GetStats, Stats
 from vigil.memory.questions import MemoryView
 from vigil.subjects import Scope
 
-from ..upkeep import likeness
-from ..upkeep.decide import Reverted
-from ..upkeep.sameness import Supersession
-from ..upkeep.work import existing
-from . import changes, lists, places, views
+from ..rules.decide import Reverted
+from ..rules.sameness import Supersession
+from . import changes, likeness, lists, places, views
 from .changes import Changed
 from .connection import StoreConnection, Work, connect
 from .fold import Entry, Fold
 from .migrations import NewerSchema, migrate
 from .places import Place
 from .undo import reverted
+from .work import existing
 
 __all__ = ["Changed", "Entry", "Store"]
 

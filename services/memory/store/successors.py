@@ -16,7 +16,7 @@ from typing import Final
 
 from vigil.contracts import MemoriesReplaced, Memory
 
-from ..upkeep import sameness
+from ..rules import sameness
 from .places import Place
 
 _ROW: Final = """INSERT INTO replaced (scope, newer, older, is_same, is_wider)

@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Callable
 from typing import Final
 
-from ..upkeep import decide
-from ..upkeep.decide import Reverted
+from ..rules import decide
+from ..rules.decide import Reverted
 from .places import Place
 
 _OF_SOURCE: Final = "SELECT m.id FROM memories m WHERE m.scope = :scope AND m.source = :id"

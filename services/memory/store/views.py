@@ -20,8 +20,8 @@ from vigil.memory.operations.graph import GetGraph, Graph
 from vigil.memory.operations.stats import Stats
 from vigil.memory.questions import ANSWER_BYTES_MAX, Filters, MemoryView
 
-from ..upkeep import decide
-from .instants import DAY, instant, instant_or_none, micros
+from ..rules import decide
+from ..rules.instants import DAY, instant, instant_or_none, micros
 from .places import Place
 
 _STORED: Final = """m.num, m.id, m.type, m.importance, m.source, m.stability, m.thread,

@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from vigil.backoff import Backoff
 from vigil.bus.bus import Ack, Bus
 from vigil.contracts import MemoryRecord, encode
 from vigil.observe import trace
 from vigil.subjects import MEMORIES_ALL, Scope
-from vigil.worker.backoff import Backoff
 from vigil.worker.patience import Patience
 
 from ..config import Limits

@@ -31,15 +31,15 @@ from vigil.memory.operations.maintain import Maintained
 from vigil.memory.questions import IDS_MAX
 from vigil.subjects import Scope, token_of
 
-from ..store import places
+from ..rules import decide, recurrence
+from ..rules.decide import Associations, Looked, Prunable
+from ..rules.merge import Merge, merges
+from ..rules.sameness import Supersession
+from ..store import likeness, places, work
 from ..store.places import Place
 from ..store.store import Store
+from ..store.work import Unlooked
 from ..vectors import VectorIndex, Where
-from . import decide, likeness, recurrence, work
-from .decide import Associations, Looked, Prunable
-from .merge import Merge, merges
-from .sameness import Supersession
-from .work import Unlooked
 
 BY: Final = "maintenance"
 """Who did it, in every record of a pass."""

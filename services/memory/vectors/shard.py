@@ -22,7 +22,7 @@ from typing import Final
 import msgspec
 import qdrant_edge as engine
 
-from vigil.local.files import written
+from vigil.files import written
 
 from .engine_calls import StoredPoint
 from .filters import ID, INDEXES, Between, Condition, Conditions, Is, IsOneOf, NotBy

@@ -15,6 +15,7 @@ from vigil import crash
 from vigil.board.kept import ROWS, KeptBoard
 from vigil.contracts import SlotEntry, TimetableRow, ToldEvent, ToldPayload, encode
 from vigil.errors import WrongLastSequence
+from vigil.observe import trace
 from vigil.runtime import Context
 from vigil.settings.homes import homes_of
 from vigil.subjects import Scope, SessionKey, token_of
@@ -22,8 +23,6 @@ from vigil.teams import TEAM
 from vigil.timetable import reasons
 from vigil.timetable.ledger import session_of
 from vigil.timetable.log import Placed, SlotLog
-
-from ..timetable.orders import headers
 
 AWAY_AFTER: Final = timedelta(seconds=60)
 """Of what is folded sooner than that nobody says that it was missed: a row of every second is."""
@@ -64,7 +63,7 @@ class TellingLog(SlotLog):
             )
             with contextlib.suppress(WrongLastSequence):  # told before
                 subject = home.in_event(f"told.{name}")
-                await self._bus.publish(subject, encode(event), headers(), expect=0)
+                await self._bus.publish(subject, encode(event), trace.new_headers(), expect=0)
         crash.point("scheduler.slot.missed")
 
 

@@ -25,12 +25,12 @@ from vigil.board.entries import STREAM as BOARD
 from vigil.board.kept import ROWS, KeptBoard
 from vigil.bus.bus import Message
 from vigil.contracts import Change, SlotEntry
+from vigil.contracts.base import NEVER
 from vigil.contracts.board import AfterSchedule, LastSeen, OpenRun, is_asked_first
 from vigil.errors import InvalidInput, VigilError, WrongLastSequence
 from vigil.observe import warmth
 from vigil.runtime import Context
 from vigil.settings.config import Config
-from vigil.settings.hours import NEVER
 from vigil.subjects import ANYBODY, board_of
 from vigil.timetable.ledger import LOST_AFTER, kept
 from vigil.timetable.log import STREAM, placed

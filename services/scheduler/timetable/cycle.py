@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from vigil.contracts import SlotEntry, TimetableRow
 from vigil.contracts.board import CycleLedger, CycleReport, Ledger
+from vigil.looks.named_looks import Aim
 from vigil.timetable.cycles import due_rechecks, paused_until
-from vigil.timetable.named_looks import Aim
 from vigil.timetable.schedule import is_active
 
 from .look_outcome import skipped

@@ -15,11 +15,6 @@ from vigil.subjects import SessionKey
 log = structlog.get_logger("vigil.scheduler")
 
 
-def headers() -> dict[str, str]:
-    """Return the headers of a new trace: all that the timetable stores and asks is of one."""
-    return {trace.HEADER: trace.passed_on(trace.new())}
-
-
 class RunOrders:
     """Stores the events by which runs begin and end."""
 
@@ -29,7 +24,9 @@ class RunOrders:
     async def tell_time(self, tick: Tick) -> None:
         """Tell a session that is there that it's time. It knows repeats."""
         key = SessionKey.parse(tick.session_key)
-        await self._bus.publish(key.in_event("tick"), encode(tick), headers(), msg_id=tick.id)
+        await self._bus.publish(
+            key.in_event("tick"), encode(tick), trace.new_headers(), msg_id=tick.id
+        )
 
     async def start(self, run: OpenRun, event: Control) -> None:
         """Store the first event of a session, unless it has one."""
@@ -38,7 +35,7 @@ class RunOrders:
             await self._bus.publish(
                 key.in_event("control"),
                 encode(event),
-                headers(),
+                trace.new_headers(),
                 expect=0,
                 expect_subject=key.in_all,
             )
@@ -51,7 +48,7 @@ class RunOrders:
         await self._bus.append(
             key.in_event("control"),
             encode(event),
-            headers(),
+            trace.new_headers(),
             among=key.in_all,
             msg_id=event.id,
         )

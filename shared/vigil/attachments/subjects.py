@@ -8,12 +8,6 @@ from typing import Final
 from ..errors import InvalidInput
 from ..subjects import check_part
 
-UPLOADS_ALL: Final = "upload.*.*.*"
-FILES_ALL: Final = "file.*.*.*"
-ATTACHED: Final = ("UPLOADS", "FILES")
-"""Streams."""
-ATTACHED_INFO: Final = tuple(f"$JS.API.STREAM.INFO.{one}" for one in ATTACHED)
-"""Asked for the subjects in them."""
 ABOUT: Final = "about"
 """The part of an attachment that tells what it is; the others are numbers."""
 FOR: Final = "for-"

@@ -15,9 +15,10 @@ import structlog
 
 from ..bus.bus import Bus, BusError
 from ..errors import InvalidInput, Unavailable
+from ..layout import UPLOADS_ALL
 from . import store
 from .store import Intent
-from .subjects import FOR, UPLOADS_ALL
+from .subjects import FOR
 
 log = structlog.get_logger("vigil.attachments")
 

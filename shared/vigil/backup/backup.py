@@ -47,7 +47,7 @@ from ..bus.bus import Bus, BusError
 from ..bus.replies import ERR_STREAM_NOT_FOUND
 from ..errors import ConfigError, VigilError
 from ..layout import LOG, LogLayout
-from ..local.home import connect_admin
+from ..local.home import RESTORING, connect_admin
 from ..local.runfile import Lock
 from ..settings import config
 from ..settings.config import Settings
@@ -61,7 +61,6 @@ STREAM_PREFIX: Final = "streams/"
 HOME_PREFIX: Final = "home/"
 FILES: Final = ("vigil.toml", "token", "nkeys", "agents", "skills")
 """What of a home is kept, beside the streams and the workspaces."""
-RESTORING: Final = "restoring"
 _OF_A_START: Final = frozenset({"run", "logs", "memory", "reserve", RESTORING})
 """What a home may hold and still be empty; memory services make theirs of the log, and executors
 set room aside."""
@@ -160,14 +159,6 @@ def check_empty(home: Path) -> None:
         raise ConfigError(
             f"{home} is not empty ({', '.join(found[:4])}): restore into a new home, "
             "VIGIL_HOME=DIR vigil restore FILE"
-        )
-
-
-def check_whole(home: Path) -> None:
-    """Refuse to work in a home whose restore was interrupted. Raises: ConfigError."""
-    if (home / RESTORING).exists():
-        raise ConfigError(
-            f"a restore into {home} was interrupted: run the same `vigil restore` again"
         )
 
 

@@ -24,10 +24,10 @@ from typing import Final
 
 import msgspec
 
+from .. import files
 from ..bus.bus import Bus
-from ..erasure import mark
 from ..errors import Unavailable
-from ..local import files
+from ..marks import erasure
 from ..memory.questions import ERASE, SERVICE, Erased
 from ..observe.health import HEALTH, Health
 
@@ -49,7 +49,7 @@ async def ask(bus: Bus, user: str, report: Callable[[str, int], None]) -> int:
     Raises:
         Unavailable: one doesn't manage to; call again.
     """
-    subject = f"{ERASE}.{mark.hash_of(user)}"
+    subject = f"{ERASE}.{erasure.hash_of(user)}"
     loop = asyncio.get_running_loop()
     deadline = loop.time() + PATIENCE_S
     while True:

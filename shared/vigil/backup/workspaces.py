@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from ..local.files import overwrite
+from ..files import overwrite
 
 FOLDERS: Final = ("workspaces", "mcp")
 """What a home has of them."""

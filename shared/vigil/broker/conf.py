@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import msgspec
 
+from ..bus import programs
+from ..bus.programs import Outside
 from ..errors import InvalidInput
 from ..settings.sections import Nats
 from ..topology import ADMIN, PAYLOAD_BYTES_MAX, ROLES, permissions
-from . import programs
-from .programs import Outside
 
 PORT: Final = 4222
 MONITOR_PORT: Final = 8222

@@ -22,20 +22,20 @@ from typing import Any, Final
 import msgspec
 import structlog
 
+from ..backoff import Backoff
 from ..bus.bus import Bus, BusError
+from ..bus.programs import ACCOUNT
+from ..checks import nearest
 from ..errors import ConfigError, Unavailable, VigilError
-from ..observe.checks import nearest
 from ..observe.cpu import CPU_MIN_S, cpu_of
 from ..observe.health import BROKER, HEALTH, Health
 from ..settings import credentials, environ
 from ..settings.sections import Nats, Retention
 from ..topology import ADMIN, PAYLOAD_BYTES_MAX
-from ..worker.backoff import Backoff
 from .conf import configuration
 from .cut import cut_blocks, newest_blocks
 from .log import BrokerLog
 from .ports import lasting_port
-from .programs import ACCOUNT
 from .provision import provision
 
 log = structlog.get_logger("vigil.broker")

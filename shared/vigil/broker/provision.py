@@ -13,7 +13,10 @@ from typing import Any, Final, Literal
 import msgspec
 import structlog
 
+from ..backoff import Backoff
+from ..bus.buckets import bucket_config
 from ..bus.bus import Bus, BusError
+from ..bus.programs import Outside
 from ..bus.replies import ERR_STREAM_NOT_FOUND
 from ..errors import VigilError, WrongLastSequence
 from ..layout import LAYOUT_STREAM, LogLayout, filter_in, layout_among, layout_of, metadata_of
@@ -25,13 +28,10 @@ from ..topology import (
     MAX_ACK_PENDING,
     SECOND_NS,
     STREAMS,
-    Bucket,
     Consumer,
     Stream,
 )
-from ..worker.backoff import Backoff
 from ..worker.patience import Patience, after_s
-from .programs import Outside
 
 log = structlog.get_logger("vigil.broker")
 
@@ -87,7 +87,7 @@ async def _provision(bus: Bus, retention: Retention, nats: Nats) -> None:
         for one in partitions_of(stream, layout):
             await _ensure_stream(bus, stream_config(one, age_s, nats.replicas))
     for bucket in BUCKETS:
-        await _ensure_stream(bus, _bucket_config(bucket, nats.replicas))
+        await _ensure_stream(bus, bucket_config(bucket, nats.replicas))
     for consumer in CONSUMERS:
         for each in layout.each(consumer):
             await _ensure_consumer(bus, each, "all")
@@ -118,7 +118,7 @@ async def _ensure_layout(bus: Bus, nats: Nats) -> LogLayout:
         names = (await bus.api("STREAM.NAMES", {}))["streams"] or ()
         layout = layout_among(names, nats.partitions)
         bucket = next(one for one in BUCKETS if f"KV_{one.name}" == LAYOUT_STREAM)
-        config = _bucket_config(bucket, nats.replicas) | {"metadata": metadata_of(layout)}
+        config = bucket_config(bucket, nats.replicas) | {"metadata": metadata_of(layout)}
         await bus.api(f"STREAM.CREATE.{LAYOUT_STREAM}", config)
         return layout
     layout = layout_of(current)
@@ -211,36 +211,6 @@ def stream_config(stream: Stream, age_s: int, replicas: int) -> dict[str, Any]:
         config["allow_msg_schedules"] = True
         config["allow_rollup_hdrs"] = True
     return config
-
-
-async def create_bucket(bus: Bus, name: str, *, replicas: int) -> None:
-    """Create a bucket of the topology again; harmless if it's there. Raises: BusError."""
-    bucket = next(one for one in BUCKETS if one.name == name)
-    config = _bucket_config(bucket, replicas)
-    await bus.api(f"STREAM.CREATE.{config['name']}", config)
-
-
-def _bucket_config(bucket: Bucket, replicas: int) -> dict[str, Any]:
-    """Return the standard layout of a NATS key-value bucket (NATS ADR-8)."""
-    return {
-        "name": f"KV_{bucket.name}",
-        "subjects": [f"$KV.{bucket.name}.>"],
-        "retention": "limits",
-        "storage": bucket.storage,
-        "discard": "new",
-        "max_age": int(bucket.ttl_s * SECOND_NS),
-        "max_msgs": -1,
-        "max_bytes": -1,
-        "max_msgs_per_subject": 1,
-        "max_consumers": 1000,
-        "allow_rollup_hdrs": True,
-        # The state of a lease is read from the leader (ARCHITECTURE 3).
-        "allow_direct": False,
-        "duplicate_window": int(min(bucket.ttl_s or 120, 120) * SECOND_NS),
-        "num_replicas": replicas,
-        "allow_atomic": bucket.has_batches,
-        "allow_msg_ttl": bucket.has_batches,
-    }
 
 
 async def _ensure_stream(bus: Bus, config: dict[str, Any]) -> None:

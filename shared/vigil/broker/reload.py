@@ -25,10 +25,10 @@ from typing import Final
 
 import msgspec
 
+from ..bus.programs import accounts
 from ..errors import ConfigError, Unavailable
 from ..settings import credentials
 from . import conf
-from .programs import accounts
 
 SIGNALS: Final = 2
 PATIENCE_S: Final = 10.0

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import nats.errors
 import structlog
 
+from ..backoff import Backoff
 from ..errors import VigilError
 from ..topology import CONSUMED, SECOND_NS, Consumer
-from ..worker.backoff import Backoff
 from .message import Message
 
 if TYPE_CHECKING:

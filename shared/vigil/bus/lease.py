@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..broker.provision import create_bucket
 from ..errors import LeaseLost, OutcomeUnknown, WrongLastSequence
 from ..topology import LEASE_RENEW_S, LEASE_TTL_S
+from .buckets import create_bucket
 from .bus import Bus, BusError
 from .kv import KeyValue
 from .replies import ERR_STREAM_NOT_FOUND

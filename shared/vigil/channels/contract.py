@@ -19,11 +19,11 @@ from typing import Annotated, Protocol
 
 import msgspec
 
+from ..checks import Check
 from ..clock import Clock
 from ..contracts import Said
 from ..errors import VigilError
-from ..observe.checks import Check
-from ..settings.sections import PositiveS, Section
+from ..fields.section import PositiveS, Section
 from .answers import Answer
 
 

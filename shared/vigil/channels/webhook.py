@@ -10,11 +10,11 @@ from typing import Annotated, Final
 
 import msgspec
 
+from ..checks import Check, fail, ok, others_can_read, warn
 from ..errors import InvalidInput
+from ..fields import secrets
+from ..fields.secrets import Secret
 from ..net import ssrf
-from ..observe.checks import Check, fail, ok, others_can_read, warn
-from ..settings import secrets
-from ..settings.secrets import Secret
 from .contract import Channel, ChannelContext, Sender
 
 _ADVICE: Final = (

@@ -17,9 +17,9 @@ from typing import Final
 
 import msgspec
 
+from ..backoff import Backoff
 from ..contracts.board import CircuitState
 from ..settings.sections import HealthSection
-from ..worker.backoff import Backoff
 
 TRIAL_S: Final = 30.0
 """A refused call may come back so soon while another one is tried."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as text_json
 from typing import Any
 
-from ..glyphs import visible
+from ..texts.glyphs import visible
 
 
 def exact(value: Any, *, indent: int | None = None) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
+NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""When something was changed that never was."""
 TIMER_ID_LENGTH_MAX: Final = 128
 TEXT_BYTES_MAX: Final = 64 * 1024
 TURN_BYTES_MAX: Final = 512 * 1024

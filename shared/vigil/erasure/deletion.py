@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ..backoff import Backoff
 from ..bus.bus import Bus, BusError
 from ..errors import OutcomeUnknown, VigilError
-from ..worker.backoff import Backoff
 from ..worker.patience import AWAY, Patience, after_s
 
 PATIENCE_S: Final = 120.0

@@ -21,7 +21,7 @@ import contextlib
 
 import msgspec
 
-from .. import agent_pause, crash
+from .. import crash
 from ..backup import projections
 from ..bus.bus import Bus, Message
 from ..clock import Clock
@@ -30,15 +30,14 @@ from ..contracts import (
     encode,
 )
 from ..errors import WrongLastSequence
+from ..marks import agent_pause, erasure, thread_mark
+from ..marks.erasure import Erasure
 from ..settings import own, tokens
 from ..settings.switches import PAUSED, Paused, forget_raise
 from ..subjects import Scope
 from ..teams import TEAM
 from ..trust import kept as trusted
-from . import mark as erasure
-from . import thread_mark
 from .deletion import patience
-from .mark import Erasure
 from .scrub import SCRUBBED, Report, scrub
 from .shared_memory import Sifting
 from .sweep import QUIET_S, Sweeper

@@ -21,7 +21,7 @@ from typing import Final, Literal
 import msgspec
 
 from ..backup import projections, workspaces
-from ..local.files import written
+from ..files import written
 from ..subjects import check_part
 from . import blocks
 from .theirs import PART, prefixes_of

@@ -21,11 +21,11 @@ from ..bus.bus import Bus, Message
 from ..clock import Clock
 from ..contracts import Approval, SpawnSession, decode_board, decode_turn
 from ..errors import InvalidInput
+from ..marks import thread_mark
+from ..marks.thread_mark import Deletion
 from ..subjects import SessionKey, board_of
-from . import thread_mark
 from .deletion import erase_message
 from .sweep import QUIET_S, Sweeper
-from .thread_mark import Deletion
 
 PAGE: Final = 500
 HASH: Final = re.compile(rb'"hash":"([0-9a-f]{64})"')

@@ -12,7 +12,7 @@ from ..contracts.board import FactShape
 from ..errors import InvalidInput
 from ..minds import mind_of
 from ..subjects import Scope, SessionKey, token_of
-from ..timetable.pointer import at_pointer, parts_of
+from ..texts.pointer import at_pointer, parts_of
 from .shape import check_shapes, read_shape
 
 

@@ -8,25 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
 import structlog
 
 from ..bus.bus import Bus
 from ..bus.kv import KeyValue
-from ..errors import Unavailable
-from ..sdk.client import read_token, token_file
+from ..errors import ConfigError, Unavailable
 from ..settings import credentials, tokens
 from ..settings.config import Settings, ensure_home
 from ..settings.sections import Person
 from ..topology import ADMIN
+from .token import read_token, token_file
 
 log = structlog.get_logger("vigil.home")
 
 WAIT_S: Final = 5.0
 """How long a broker may be away when a command needs it."""
+RESTORING: Final = "restoring"
+"""The file that a home has while what was backed up is brought back into it."""
 OWNER: Final = "me"
 """The user of the token that the first start makes."""
+
+
+def check_whole(home: Path) -> None:
+    """Refuse to work in a home whose restore was interrupted. Raises: ConfigError."""
+    if (home / RESTORING).exists():
+        raise ConfigError(
+            f"a restore into {home} was interrupted: run the same `vigil restore` again"
+        )
 
 
 async def connect_admin(settings: Settings, url: str) -> Bus:

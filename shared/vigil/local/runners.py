@@ -15,11 +15,11 @@ from typing import Final, Protocol
 import structlog
 
 from .. import runtime
+from ..backoff import Backoff
 from ..broker.process import die_with_parent
 from ..errors import ConfigError
 from ..settings import environ
 from ..settings.config import Settings
-from ..worker.backoff import Backoff
 
 log = structlog.get_logger("vigil.up")
 

@@ -22,7 +22,6 @@ import msgspec
 import structlog
 
 from .. import runtime
-from ..backup.backup import check_whole
 from ..broker.ports import free_port
 from ..broker.process import Broker
 from ..broker.provision import provision, provision_outside
@@ -35,7 +34,7 @@ from ..settings.config import Settings
 from ..topology import SERVICES
 from ..worker.patience import AWAY, Patience, after_s
 from . import runfile
-from .home import connect_admin, ensure_token
+from .home import check_whole, connect_admin, ensure_token
 from .runfile import APART, Lock, RunFile
 from .runners import STOP_GRACE_S, ProcessRunner, Restarts, Runner, TaskRunner
 from .startup import StartedService, StartProgress, in_words

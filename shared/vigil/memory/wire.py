@@ -14,6 +14,7 @@ import msgspec
 
 from ..contracts import Instant, MemoryType, Relation, Stability
 from ..subjects import PartText
+from ..teams import DEFAULT_AGENT
 from .questions import Ended, Hit, MemoryView, Rebuilding
 
 NAMES: Final = {
@@ -26,7 +27,6 @@ NAMES: Final = {
     "key": "idempotency_key",
 }
 """What we call a field -> what HTTP calls it."""
-DEFAULT_AGENT: Final = "vigil"
 IdempotencyKey = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 
 

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import msgspec
 import structlog
@@ -20,10 +20,7 @@ import structlog
 from ..errors import ConfigError
 from ..settings.sections import MetricsSection
 from . import metrics
-from .health import Alive
-
-if TYPE_CHECKING:
-    from ..runtime import Context
+from .health import Alive, Health
 
 log = structlog.get_logger("vigil.runtime")
 
@@ -40,11 +37,20 @@ class ReplicaReadiness(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
+class Probed(Protocol):
+    """What there is to tell."""
+
+    @property
+    def metrics(self) -> metrics.Metrics: ...
+
+    def health(self) -> Health: ...
+
+
 class Probes:
     """What is told about the replica of this process. `context` is None until there is a broker."""
 
     def __init__(self) -> None:
-        self.context: Context | None = None
+        self.context: Probed | None = None
 
     def answer(self, path: str) -> tuple[int, str, bytes]:
         """Return (status, content type, body) for a path."""

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ..local.files import locked
+from ..files import locked
 
 REPLICAS_MAX: Final = 64
 

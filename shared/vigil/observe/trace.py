@@ -126,3 +126,8 @@ def add_trace_id(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMap
     if context is not None:
         event.setdefault("trace_id", context[3:35])
     return event
+
+
+def new_headers() -> dict[str, str]:
+    """Return the headers of a new trace, for what nothing that is stored led to."""
+    return {HEADER: passed_on(new())}

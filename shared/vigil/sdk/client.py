@@ -15,16 +15,16 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
 
+from ..backoff import Backoff
 from ..errors import ConfigError, OutcomeUnknown, Unavailable, VigilError
 from ..local import runfile
+from ..local.token import read_token
 from ..settings.config import Settings
-from ..worker.backoff import Backoff
 from .approvals import DecidingCalls
 from .board import BoardCalls
 from .cron import CronCalls
@@ -378,18 +378,3 @@ def connect(settings: Settings, environ: Mapping[str, str] | None = None) -> Cli
     run = runfile.read(settings.run_file)
     url = environ.get("VIGIL_URL") or (run.url if run else DEFAULT_URL)
     return Client(url, environ.get("VIGIL_TOKEN") or read_token(settings.home))
-
-
-def token_file(home: Path) -> Path:
-    """Where the token that `vigil up` made is kept."""
-    return home / "token"
-
-
-def read_token(home: Path) -> str | None:
-    """Return the token of this home, or None. Raises: ConfigError, if it can't be read."""
-    try:
-        return token_file(home).read_text("utf-8").strip() or None
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{token_file(home)} can't be read: {error}") from error

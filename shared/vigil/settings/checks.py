@@ -7,11 +7,12 @@ from typing import Final
 
 from ..errors import ConfigError, InvalidInput
 from ..facts.hooked import read_hooked
+from ..looks.named_looks import check_looks
+from ..looks.watched import check_watched, watched_of
 from ..subjects import SessionKey
 from ..teams import check_user
-from ..timetable.named_looks import check_looks
-from ..timetable.watched import check_watched, watched_of
-from .sections import Agent, Hook, McpServer, WatchSection
+from .hours import hours_of
+from .sections import Agent, Hook, McpServer, NamedLook, WatchSection
 
 
 def check_hook(name: str, hook: Hook) -> None:
@@ -34,6 +35,12 @@ def check_agent(section: str, agent: Agent) -> None:
         return ConfigError(f"[{section}]: {reason}")
 
     check_looks(section, agent.looks)
+    for look in agent.looks:
+        if isinstance(look, NamedLook):
+            try:
+                hours_of(look.hours)
+            except InvalidInput as error:
+                raise wrong(f"looks: {look.what[:100]!r}: {error.reason}") from error
     if agent.kind == "personal":
         if agent.members:
             raise wrong("members: go with kind = 'team'")

@@ -20,10 +20,13 @@ import platformdirs
 from ..channels import kinds
 from ..channels.contract import Channel
 from ..errors import ConfigError, InvalidInput, VigilError
+from ..fields import secrets
+from ..fields.secrets import Secret
+from ..fields.section import Section
 from ..subjects import check_part
 from ..teams import TEAM, Teams
 from ..topology import DAY_S
-from . import models, secrets, sites
+from . import models, sites
 from .checks import check_agent, check_hook, check_mcp, check_watch
 from .cortex import Approvals, BulletinSection, Cortex, Goals, Jobs, Preferences, Tasks
 from .grants import GrantSection
@@ -33,7 +36,6 @@ from .memory import MemorySection, MindSection
 from .models import ModelRow
 from .models.caps import Caps
 from .models.prices import Prices
-from .secrets import Secret
 from .sections import (
     Agent,
     Autonomy,
@@ -48,7 +50,6 @@ from .sections import (
     Person,
     Retention,
     SearchSection,
-    Section,
     Sessions,
     WatchSection,
 )

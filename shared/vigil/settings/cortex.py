@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from .sections import Section
+from ..fields.section import Section
 
 CYCLE_S_MIN: Final = 300
 """A cycle oftener costs more than it finds (SPEC C-7)."""

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 import nkeys
 
-from ..broker.programs import Outside
+from ..bus.programs import Outside
 from ..errors import ConfigError, InvalidInput
 from ..topology import ADMIN, ROLES
 

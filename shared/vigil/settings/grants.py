@@ -13,9 +13,9 @@ from ..contracts import Grant, Instant
 from ..contracts.board.grant import AnyConstraint
 from ..contracts.effects import canonical
 from ..errors import InvalidInput
+from ..fields.section import Section
 from ..grants.check import check
 from ..teams import Teams, check_user, owner_of
-from .sections import Section
 
 LONG_AGO: Final = datetime(2000, 1, 1, tzinfo=UTC)
 """An end that has passed since it was written is none that keeps a service from starting."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ..memory.wire import DEFAULT_AGENT
 from ..subjects import SessionKey
-from ..teams import TEAM
+from ..teams import DEFAULT_AGENT, TEAM
 from .config import Config
 
 

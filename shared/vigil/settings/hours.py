@@ -14,8 +14,6 @@ from ..zones.wall import instant_of
 from .sections import Person
 
 PAUSED: Final = "on"
-NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
-"""When somebody changed their settings who never did."""
 UNENDING: Final = datetime(9999, 1, 1, tzinfo=UTC)
 """When a pause ends that the person takes back by themselves."""
 

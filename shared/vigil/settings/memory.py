@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from .sections import NotNegative, NotNegativeF, PositiveS, Section
+from ..fields.section import NotNegative, NotNegativeF, PositiveS, Section
 
 
 class MemorySection(Section, frozen=True, kw_only=True):

@@ -9,14 +9,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-Positive = Annotated[int, msgspec.Meta(ge=1)]
-NotNegative = Annotated[int, msgspec.Meta(ge=0)]
-PositiveS = Annotated[float, msgspec.Meta(gt=0)]
-NotNegativeF = Annotated[float, msgspec.Meta(ge=0)]
-
-
-class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the sections: an unknown key is an error, so a typing mistake can't hide."""
+from ..fields.section import NotNegative, Positive, PositiveS, Section
 
 
 class Gateway(Section, frozen=True, kw_only=True):
@@ -87,7 +80,7 @@ class Model(Section, frozen=True, kw_only=True):
     """A `[models.NAME]`, a model id or `"rehearsal"`; empty: the default, or without key that."""
     cheap: str = ""
     """Model of the cheap tier: workers, readers, summaries; empty: the same."""
-    profiles: dict[str, str] = {}
+    profiles: dict[str, str] = msgspec.field(default_factory=dict)
     """Models of single kinds of sessions, whatever their tier: `{worker = "NAME"}`."""
     fallback: str = ""
     """Who answers a session for a while whose model fails; empty: nobody."""
@@ -283,7 +276,7 @@ class McpServer(Section, frozen=True, kw_only=True):
     """MCP program over stdio, in the sandbox; or set `url`."""
     args: tuple[str, ...] = ()
     """Its arguments."""
-    env: dict[str, str] = {}
+    env: dict[str, str] = msgspec.field(default_factory=dict)
     """Its variables."""
     env_file: str = ""
     """The same, one `NAME=value` a line."""
@@ -295,7 +288,7 @@ class McpServer(Section, frozen=True, kw_only=True):
     """Network for the program."""
     url: str = ""
     """Server over streamable HTTP."""
-    headers: dict[str, str] = {}
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
     """Headers to send."""
     headers_file: str = ""
     """The same, one `Name: value` a line."""
@@ -307,9 +300,13 @@ class McpServer(Section, frozen=True, kw_only=True):
     """Results count as trusted."""
     risk: Literal["read", "write", "external", "destructive"] = "external"
     """Of its tools."""
-    risks: dict[str, Literal["read", "write", "external", "destructive"]] = {}
+    risks: dict[str, Literal["read", "write", "external", "destructive"]] = msgspec.field(
+        default_factory=dict
+    )
     """Of single tools."""
-    aims: dict[str, dict[str, Literal["who", "run", "which", "content", "detail"]]] = {}
+    aims: dict[str, dict[str, Literal["who", "run", "which", "content", "detail"]]] = msgspec.field(
+        default_factory=dict
+    )
     """Tool -> argument -> what it is for ([approvals.md](../approvals.md)); others are `who`."""
     open: tuple[str, ...] = ()
     """Tools that open an address of the model's choice, beside those with an argument `url`."""
@@ -357,7 +354,7 @@ class Hook(Section, frozen=True, kw_only=True):
     """Instead: one secret a line; relative to the home."""
     is_trusted: bool = False
     """Its events count as trusted."""
-    facts: dict[str, str] = {}
+    facts: dict[str, str] = msgspec.field(default_factory=dict)
     """What its events tell in a closed form, without a model: name = "SHAPE at /JSON/POINTER"."""
 
 

@@ -9,8 +9,8 @@ from typing import Final
 import msgspec
 
 from ..errors import ConfigError, InvalidInput
+from ..fields.section import Section
 from ..grants import address
-from .sections import Section
 
 
 class Site(Section, frozen=True, kw_only=True):

@@ -10,20 +10,20 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from .. import agent_pause
-from ..agent_pause import AgentPauses
 from ..bus.bus import Bus
 from ..bus.kv import KeyValue, Watch
-from ..erasure import mark, thread_mark
-from ..erasure.mark import Erasure
-from ..erasure.thread_mark import DeletedThreads, Deletion
+from ..contracts.base import NEVER
 from ..errors import InvalidInput, Unavailable, WrongLastSequence
+from ..marks import agent_pause, erasure, thread_mark
+from ..marks.agent_pause import AgentPauses
+from ..marks.erasure import Erasure
+from ..marks.thread_mark import DeletedThreads, Deletion
 from ..subjects import Scope, SessionKey
 from ..trust import sources as trust
 from ..trust.kept import TrustedSources
 from . import own
+from .config import Config
 from .cortex import Cortex
-from .hours import NEVER
 from .hours import PAUSED as PAUSE_ON
 from .models import raises
 from .models.raises import Raise
@@ -109,7 +109,7 @@ class Switches:
 
     def is_erasing(self, user: str) -> bool:
         """Whether that person is being erased: nothing of theirs is touched any more."""
-        return bool(self._erasing) and mark.hash_of(user) in self._erasing
+        return bool(self._erasing) and erasure.hash_of(user) in self._erasing
 
     def is_gone(self, key: SessionKey) -> bool:
         """Whether a session is being deleted, or its person erased: it is not touched any more."""
@@ -179,8 +179,8 @@ class Switches:
         if key.startswith(own.PREFIX):
             self._on_person(key.removeprefix(own.PREFIX), value)
             return
-        if key.startswith(mark.PREFIX):
-            self._on_erasure(key.removeprefix(mark.PREFIX), value)
+        if key.startswith(erasure.PREFIX):
+            self._on_erasure(key.removeprefix(erasure.PREFIX), value)
             return
         known = {
             agent_pause.PREFIX: self.agents.take,
@@ -344,3 +344,9 @@ async def forget_raise(bus: Bus, user: str) -> None:
 async def resume(bus: Bus) -> None:
     """End the pause."""
     await KeyValue(bus, "CONFIG").delete(PAUSED)
+
+
+def has_mind(config: Config, agent: str) -> bool:
+    """Whether an agent thinks between conversations, as configured."""
+    may = "off" not in (config.agent_of(agent).authority, config.autonomy.authority_max)
+    return config.autonomy.enabled and config.mind.enabled and may

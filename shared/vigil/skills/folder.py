@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 
 from ..errors import InvalidInput, NotFound
-from ..glyphs import hidden_in
+from ..texts.glyphs import hidden_in
 from .form import FILE, SkillText, check_name, parse
 
 BYTES_MAX: Final = 5 * 1024 * 1024

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from ..errors import InvalidInput
-from ..glyphs import hidden_in
+from ..texts.glyphs import hidden_in
 
 FILE: Final = "SKILL.md"
 NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*\Z", re.ASCII)

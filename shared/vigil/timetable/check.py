@@ -23,6 +23,7 @@ from ..contracts.board import (
 )
 from ..errors import InvalidInput
 from ..facts.shape import check_shapes
+from ..looks.watched import check_watched
 from ..minds import KIND as MIND
 from ..settings import models
 from ..settings.config import Config
@@ -33,7 +34,6 @@ from ..tasks.check import check_text
 from .instants.cron import END, check_cron
 from .instants.once import check_zone
 from .schedule import INTERVAL_S_MAX, INTERVAL_S_MIN
-from .watched import check_watched
 
 NAME_LENGTH_MAX: Final = 100
 PROMPT_LENGTH_MAX: Final = 8_000

@@ -8,9 +8,9 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from ..backoff import Backoff
 from ..bus.bus import Message
 from ..subjects import SessionKey
-from .backoff import Backoff
 from .lanes import Lanes
 
 E = TypeVar("E")

@@ -12,9 +12,9 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
+from ..backoff import Backoff
 from ..bus.bus import BusError
 from ..errors import Unavailable, VigilError
-from .backoff import Backoff
 
 T = TypeVar("T")
 log = structlog.get_logger("vigil.worker")

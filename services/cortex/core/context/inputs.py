@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from vigil.contracts import Row, Tool, Usage, encode
+from vigil.contracts.base import NEVER
 from vigil.contracts.made import (
     MADE_BYTES_MAX,
     Made,
@@ -29,7 +30,6 @@ from vigil.contracts.made import (
 )
 from vigil.goals.lifecycle import ReadGoal
 from vigil.grants.rule import Standing
-from vigil.settings.hours import NEVER
 from vigil.tasks.lifecycle import ReadTask
 from vigil.zones.database import zone_named
 

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from vigil.contracts import Risk, Tool, ToolUseBlock
 from vigil.grants.rule import Standing, Wanted, match
+from vigil.looks.named_looks import TOOL
 from vigil.memory.operation import tools as memory_tools
 from vigil.subjects import SessionKey
-from vigil.timetable.named_looks import TOOL
 
 from ...profiles import starters
 from ..context.letters import PAGE

@@ -24,7 +24,7 @@ from vigil.contracts import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from vigil.glyphs import visible
+from vigil.texts.glyphs import visible
 
 from .. import loops
 from .. import sway as sways

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from vigil.contracts import AcceptedCall, Approval, Control, Event, Risk
 from vigil.contracts.board.approval import QUESTION
-from vigil.glyphs import visible
+from vigil.texts.glyphs import visible
 
 from ..draft import INSTANT
 

@@ -11,10 +11,10 @@ from vigil.contracts import SlotEntry, Start, TimetableRow
 from vigil.contracts.board import AutonomyWork, CycleLedger, EverySchedule, OpenRun
 from vigil.contracts.events import SessionLimits
 from vigil.errors import WrongLastSequence
+from vigil.looks import named_looks
+from vigil.looks.named_looks import Aim
 from vigil.settings.config import Config
 from vigil.subjects import Scope
-from vigil.timetable import named_looks
-from vigil.timetable.named_looks import Aim
 
 from ...bulletins.desk import BulletinDesk
 from .. import cycle, news, system_rows

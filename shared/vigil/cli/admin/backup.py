@@ -33,15 +33,16 @@ def backup(file: File) -> Result:
     """Write everything into one file, while it runs. The file holds all secrets: keep it safe."""
     from vigil.backup import backup as backups
     from vigil.backup import reach
-    from vigil.erasure import mark
+    from vigil.local.home import check_whole
+    from vigil.marks import erasure
 
     quiet()
     settings = config.load()
 
     async def save() -> Manifest:
-        backups.check_whole(settings.home)
+        check_whole(settings.home)
         async with reach.admin(settings) as reached:
-            if await mark.is_any_open(reached.bus):
+            if await erasure.is_any_open(reached.bus):
                 raise VigilError("somebody is being erased: let `vigil erase` finish first")
             size = backups.stream_bytes(await backups.states(reached.bus))
             with Bar(size) as bar:

@@ -73,10 +73,10 @@ def erase(
 
 
 def _erase(settings: Settings, user: str, wait_s: float) -> Outcome:
-    from vigil.backup import backup
-    from vigil.erasure import mark as erasure
+    from vigil.local.home import check_whole
+    from vigil.marks import erasure
 
-    backup.check_whole(settings.home)
+    check_whole(settings.home)
     where, facts = asyncio.run(_from_streams(settings, user))
     _drop_token_file(settings.home, facts.pop("token_ids"))
     if where == "started":
@@ -95,10 +95,10 @@ async def _from_streams(settings: Settings, user: str) -> tuple[Where, dict[str,
     from vigil import crash
     from vigil.backup import projections, reach, workspaces
     from vigil.clock import SystemClock
-    from vigil.erasure import mark as erasure
     from vigil.erasure import residue
     from vigil.erasure.erase import Eraser
     from vigil.erasure.sweep import QUIET_S
+    from vigil.marks import erasure
 
     clock = SystemClock()
     async with reach.admin(settings) as reached:
@@ -180,7 +180,7 @@ def _tell_broker(settings: Settings, reached: Reached, user: str, *, is_news: bo
 
 def _drop_token_file(home: Path, ended: Sequence[str]) -> None:
     """Remove the token that `vigil up` keeps, if it was the person's."""
-    from vigil.sdk.client import read_token, token_file
+    from vigil.local.token import read_token, token_file
     from vigil.settings import tokens
 
     text = read_token(home)

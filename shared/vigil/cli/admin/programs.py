@@ -1,7 +1,7 @@
 """Credentials of outside programs: what `vigil token` does with ``--bus`` and ``bus:…``.
 
 A program gets an nkey of its own, a durable consumer for signals, and an account on the broker
-that reaches one subject of events (:mod:`vigil.broker.programs`). The embedded broker learns
+that reaches one subject of events (:mod:`vigil.bus.programs`). The embedded broker learns
 of it at once; a broker of one's own reads the configuration that `vigil provision` writes.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, Final
 
-from vigil.broker.programs import DOMAIN, Outside
+from vigil.bus.programs import DOMAIN, Outside
 from vigil.errors import VigilError
 from vigil.local import runfile
 from vigil.settings import credentials

@@ -25,7 +25,7 @@ from vigil.errors import ConfigError
 from vigil.local import runfile, system
 from vigil.local.runfile import APART, PROCESSES, AlreadyRunning, RunFile
 from vigil.local.startup import in_words
-from vigil.sdk.client import read_token
+from vigil.local.token import read_token
 from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.settings.models import first_cap

@@ -20,7 +20,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from vigil.errors import VigilError
 from vigil.sdk.client import ApiError, Client
 
-from ...worker.backoff import Backoff
+from ...backoff import Backoff
 from .screen import Screen
 
 DEVICE: Final = "cli"

@@ -77,8 +77,8 @@ def _serve(agent: str, user: str | None) -> None:
             f"this needs {error.name}: {distribution.command_for('gateway')}"
         ) from error
     from vigil.memory.behalf import Acting
-    from vigil.memory.over_http import MemoriesOverHttp
     from vigil.memory.wire import Whose
+    from vigil.sdk.over_http import MemoriesOverHttp
 
     client = options.client()
     acting = Acting(MemoriesOverHttp(client), Whose(user_id=user, agent_id=agent))
@@ -212,7 +212,7 @@ def approve(
 
 
 async def _approve(bus: Bus, server: str, tool: str | None) -> list[HeldTool]:
-    from vigil import pins
+    from vigil.trust import pins
 
     held = await pins.held_of(bus, check_part("server", server))
     wanted = [one for one in held if tool in (None, one.name, one.name.partition("__")[2])]

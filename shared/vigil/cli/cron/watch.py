@@ -9,7 +9,7 @@ import msgspec
 
 from vigil.contracts.board import Watched
 from vigil.errors import InvalidInput
-from vigil.timetable.watched import wanted_watch, words_of
+from vigil.looks.watched import wanted_watch, words_of
 
 
 def watched(one: Mapping[str, Any]) -> str:

@@ -13,9 +13,9 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from vigil.channels.contract import Channel
+from vigil.checks import Check, fail, ok, others_can_read, warn
 from vigil.errors import InvalidInput
-from vigil.observe.checks import Check, fail, ok, others_can_read, warn
-from vigil.settings import secrets
+from vigil.fields import secrets
 from vigil.settings.config import Settings
 from vigil.settings.sections import Hook
 

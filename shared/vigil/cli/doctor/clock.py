@@ -6,9 +6,9 @@ import contextlib
 import os
 from typing import Final
 
+from vigil.checks import Check, ok, warn
 from vigil.errors import VigilError
 from vigil.local import runfile
-from vigil.observe.checks import Check, ok, warn
 from vigil.sdk.client import connect
 from vigil.settings.config import Settings
 

@@ -23,10 +23,11 @@ import typer
 from msgspec.structs import replace
 
 from vigil import distribution
+from vigil.checks import Check, fail, nearest, ok, others_can_read, warn
 from vigil.errors import ConfigError, VigilError
 from vigil.local import runfile
-from vigil.observe.checks import Check, fail, nearest, ok, others_can_read, warn
-from vigil.sdk.client import connect, token_file
+from vigil.local.token import token_file
+from vigil.sdk.client import connect
 from vigil.settings import config, environ
 from vigil.settings.config import Settings
 

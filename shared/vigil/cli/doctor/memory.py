@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from vigil import distribution
-from vigil.observe.checks import Check, fail, nearest, ok, warn
+from vigil.checks import Check, fail, nearest, ok, warn
 from vigil.settings.config import Settings
 
 from .direct import opener

@@ -17,8 +17,8 @@ import msgspec
 import typer
 
 from vigil import distribution
+from vigil.checks import Check, fail, ok, warn
 from vigil.errors import ConfigError, Unavailable
-from vigil.observe.checks import Check, fail, ok, warn
 from vigil.settings import config, environ
 from vigil.settings.config import Settings
 from vigil.settings.models import REHEARSAL, context_tokens_of

@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from vigil import distribution
-from vigil.observe.checks import Check, fail, ok, warn
+from vigil.checks import Check, fail, ok, warn
 from vigil.settings import environ
 from vigil.settings.config import Settings
 

@@ -7,7 +7,7 @@ import urllib.error
 import urllib.request
 from typing import Any, Final
 
-from vigil.observe.checks import Check, fail, ok, warn
+from vigil.checks import Check, fail, ok, warn
 from vigil.settings.config import Settings
 from vigil.settings.sections import SearchSection
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vigil.observe.checks import Check, fail, ok
+from vigil.checks import Check, fail, ok
 from vigil.settings.config import Settings
 from vigil.zones import database
 from vigil.zones.database import ZoneDatabase

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ...errors import InvalidInput
-from ..sections import Section
+from ...fields.section import Section
 from . import prices
 from .prices import Prices
 

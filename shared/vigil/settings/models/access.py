@@ -10,9 +10,9 @@ from typing import Final
 import msgspec
 
 from ...errors import ConfigError, InvalidInput
-from .. import secrets
+from ...fields import secrets
+from ...fields.secrets import Secret
 from ..config import Settings
-from ..secrets import Secret
 from . import DEFAULT_MODEL, REHEARSAL, ModelRow, Provider, check_url, names
 
 _VARIABLES: Final = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from ..sections import NotNegative, NotNegativeF, Section
+from ...fields.section import NotNegative, NotNegativeF, Section
 
 Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
 Times = Annotated[float, msgspec.Meta(ge=1, le=1000)]

@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from vigil.memory.wire import DEFAULT_AGENT
-from vigil.teams import TEAM
+from vigil.teams import DEFAULT_AGENT, TEAM
 
 from ....board.bulletins import BulletinListing
 from ....http.routes import paused_agents

@@ -11,12 +11,12 @@ import msgspec
 
 from vigil.contracts import Memory, MemoryType
 
-from ..store import views
-from ..store.instants import DAY, instant, instant_or_none, micros
-from ..store.places import Place
-from . import decide, merge, recurrence
-from .decide import Kept
-from .recurrence import Remark
+from ..rules import decide, merge, recurrence
+from ..rules.decide import Kept
+from ..rules.instants import DAY, instant, instant_or_none, micros
+from ..rules.recurrence import Remark
+from . import views
+from .places import Place
 
 RECENT_MAX: Final = 2_000
 """Memories among which one pass looks for what came up again."""

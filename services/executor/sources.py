@@ -9,9 +9,9 @@ from contextlib import AbstractAsyncContextManager
 from vigil.runtime import Context
 from vigil.settings.config import Config
 
-from ..mcp.manager import Servers
 from .builtin import Builtin
-from .registry import Registry
+from .mcp.manager import Servers
+from .tools.registry import Registry
 
 BUILTIN = "builtin"
 Start = Callable[[Context, Registry], AbstractAsyncContextManager[Builtin | None]]

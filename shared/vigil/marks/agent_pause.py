@@ -12,11 +12,11 @@ from typing import Final
 import msgspec
 import structlog
 
-from .bus.bus import Bus
-from .bus.kv import KeyValue
-from .contracts import Instant
-from .settings.hours import NEVER
-from .subjects import Scope, token_of
+from ..bus.bus import Bus
+from ..bus.kv import KeyValue
+from ..contracts import Instant
+from ..contracts.base import NEVER
+from ..subjects import Scope, token_of
 
 log = structlog.get_logger("vigil.switches")
 

@@ -15,7 +15,7 @@ import msgspec
 
 from vigil.contracts import Edge, MemoryType, Relation
 
-from ..store.instants import DAY, micros
+from .instants import DAY, micros
 
 N = TypeVar("N", bound=Hashable)
 

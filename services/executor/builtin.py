@@ -17,15 +17,15 @@ from vigil.runtime import Context
 from vigil.settings.config import Config, Settings
 from vigil.subjects import Scope
 
-from ..own_tools.http_get import Fetcher
-from ..own_tools.shell import Commands
-from ..own_tools.web_search import Searcher
-from ..sandbox.choice import Choice, choose
-from ..site_headers import headers_of
-from ..workspace.disk import Disk
-from ..workspace.workspace import Workspace
-from .declaration import Means, declared
-from .source import Call, ToolOutput
+from .own_tools.http_get import Fetcher
+from .own_tools.shell import Commands
+from .own_tools.web_search import Searcher
+from .sandbox.choice import Choice, choose
+from .site_headers import headers_of
+from .tools.declaration import Means, declared
+from .tools.source import Call, ToolOutput
+from .workspace.disk import Disk
+from .workspace.workspace import Workspace
 
 log = structlog.get_logger("vigil.executor")
 

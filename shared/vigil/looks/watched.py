@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Any, Final, assert_never
+from typing import Any, Final, Protocol, assert_never
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -25,11 +25,10 @@ from ..contracts.board import (
 )
 from ..errors import InvalidInput
 from ..net.ssrf import Rules, target_of
-from ..settings.sections import WatchSection
 from ..subjects import Scope
 from ..tasks.check import check_text
 from ..teams import Teams, owner_of
-from .pointer import parts_of
+from ..texts.pointer import parts_of
 
 PUBLIC: Final = Rules()
 """Where a watcher may look."""
@@ -136,7 +135,23 @@ def what_of(watch: Watched) -> str:
     return f"{kind}:{hashlib.sha256(_encode(watch)).hexdigest()}"
 
 
-def trusts(sections: Iterable[WatchSection], teams: Teams, whose: Scope, watch: Watched) -> bool:
+class Watching(Protocol):
+    """Who watches what, and whether that is trusted (`vigil.settings.sections.WatchSection`)."""
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def user(self) -> str: ...
+
+    @property
+    def agent(self) -> str: ...
+
+    @property
+    def is_trusted(self) -> bool: ...
+
+
+def trusts(sections: Iterable[Watching], teams: Teams, whose: Scope, watch: Watched) -> bool:
     """Whether what changes there counts as trusted in the rows of an owner and an agent (L-19)."""
     source = words_of(watch)
     return any(

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from ..sdk.client import Client
-from .operation import Operation, http_view
-from .wire import Whose
+from ..memory.operation import Operation, http_view
+from ..memory.wire import Whose
+from .client import Client
 
 
 class MemoriesOverHttp:

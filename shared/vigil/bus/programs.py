@@ -24,14 +24,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ..subjects import (
-    OUTSIDE_ALL,
-    SIGNALS_ALL,
-    check_part,
-    outside,
-    signals_of,
-    token_of,
-)
+from ..subjects import OUTSIDE_ALL, SIGNALS_ALL, check_part, outside, signals_of, token_of
 from ..topology import Consumer
 
 ACCOUNT: Final = "VIGIL"

@@ -12,12 +12,10 @@ by the clock, since the last cycle that was told of it and didn't fail.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from ..contracts.board import WatchedFeed, WatchedTool, WatchedUrl
 from ..errors import ConfigError, InvalidInput
-from ..settings.hours import hours_of
-from ..settings.sections import NamedLook
 from .watched import check_watched, watched_of
 
 LOOKS_MAX: Final = 50
@@ -36,6 +34,27 @@ ROLE: Final = "what your role says is yours"
 """How a cycle is told that its role is due; no look is written like that."""
 
 
+class LookAt(Protocol):
+    """A look with when it is due (`vigil.settings.sections.NamedLook`)."""
+
+    @property
+    def what(self) -> str: ...
+
+    @property
+    def every_s(self) -> int | None: ...
+
+    @property
+    def hours(self) -> str: ...
+
+
+class _At(NamedTuple):
+    """One that says nothing of it."""
+
+    what: str
+    every_s: int | None = None
+    hours: str = ""
+
+
 class Aim(NamedTuple):
     """What an agent looks after, and when."""
 
@@ -47,7 +66,7 @@ class Aim(NamedTuple):
 
 
 def aims_of(
-    looks: Sequence[str | NamedLook], *, every_s: int, has_role: bool, role_every_s: int
+    looks: Sequence[str | LookAt], *, every_s: int, has_role: bool, role_every_s: int
 ) -> tuple[Aim, ...]:
     """Return what an agent looks after, the role first.
 
@@ -58,17 +77,17 @@ def aims_of(
     >>> aims_of(["search:tea"], every_s=60, has_role=False, role_every_s=0)
     (Aim(what='search:tea', every_s=60, hours=''),)
     """
-    named = (one if isinstance(one, NamedLook) else NamedLook(what=one) for one in looks)
+    named = (_At(one) if isinstance(one, str) else one for one in looks)
     role = [Aim(ROLE, role_every_s)] if has_role else []
     return (*role, *(Aim(one.what, one.every_s or every_s, one.hours) for one in named))
 
 
-def whats(looks: Sequence[str | NamedLook]) -> tuple[str, ...]:
+def whats(looks: Sequence[str | LookAt]) -> tuple[str, ...]:
     """Return looks without when they are due."""
-    return tuple(look.what if isinstance(look, NamedLook) else look for look in looks)
+    return tuple(look if isinstance(look, str) else look.what for look in looks)
 
 
-def check_looks(section: str, looks: Sequence[str | NamedLook]) -> None:
+def check_looks(section: str, looks: Sequence[str | LookAt]) -> None:
     """Check what an agent is to keep up with.
 
     Raises:
@@ -77,11 +96,9 @@ def check_looks(section: str, looks: Sequence[str | NamedLook]) -> None:
     if len(looks) > LOOKS_MAX:
         raise ConfigError(f"[{section}]: looks: must be at most {LOOKS_MAX}")
     named = whats(looks)
-    for given, look in zip(looks, named, strict=True):
+    for look in named:
         try:
             _check(look)
-            if isinstance(given, NamedLook):
-                hours_of(given.hours)
             if named.count(look) > 1:
                 raise InvalidInput("looks", "is there twice")
         except InvalidInput as error:
@@ -101,7 +118,7 @@ def _check(look: str) -> None:
     check_watched(watched)
 
 
-def told(looks: Sequence[str | NamedLook]) -> str:
+def told(looks: Sequence[str | LookAt]) -> str:
     """Return what a cycle is told of them.
 
     >>> print(told(("search:tea",)).splitlines()[-1])

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from ..store import views
-from ..store.instants import micros
-from ..store.places import Place
-from . import sameness
-from .sameness import Supersession
+from ..rules import sameness
+from ..rules.instants import micros
+from ..rules.sameness import Supersession
+from . import views
+from .places import Place
 
 COMPARED_MAX: Final = 50
 """Memories that one is compared with, the newest."""

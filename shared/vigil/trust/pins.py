@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
-from .bus.bus import Bus
-from .bus.kv import KeyValue
-from .contracts import HeldTool, Pin, Pins, decode_pins, decode_shelf, encode
+from ..bus.bus import Bus
+from ..bus.kv import KeyValue
+from ..contracts import HeldTool, Pin, Pins, decode_pins, decode_shelf, encode
 
 SHELVES: Final = "TOOLS"
 BUCKET: Final = "PINS"
