@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -201,6 +204,43 @@ async def test_a_full_disk_loses_nothing_and_heals_by_itself(
                     await asyncio.sleep(0.2)
             stored = {m.seq for m in await bus.read("SESSIONS", [KEY.in_all])}
         assert set(acked) <= stored
+        await bus.close()
+
+
+async def test_a_broker_that_answers_is_hardly_written_to_and_a_frozen_one_restarted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each write of a probe is a sync of the disk, all day. What was found frozen is written to."""
+    monkeypatch.setattr(broker_module, "RESTART_PAUSE_S", 0.0)
+    monkeypatch.setattr(broker_module, "PROBE_INTERVAL_S", 0.01)
+    asked: list[str] = []
+    api = Bus.api
+
+    async def counted(self: Bus, subject: str, *args: Any, **named: Any) -> Any:
+        asked.append(subject)
+        return await api(self, subject, *args, **named)
+
+    async with running_broker(tmp_path, Nats()) as broker:
+        broker.watch()
+        bus = await broker.admin()
+        monkeypatch.setattr(Bus, "api", counted)
+        async with asyncio.timeout(60):
+            while asked.count("STREAM.INFO.KV_CONFIG") < 20:
+                await asyncio.sleep(0.01)
+        written = [
+            message
+            for name in ("CONFIG", "IDEMPOTENCY")
+            for message in await bus.read(f"KV_{name}", [f"$KV.{name}.probe"])
+        ]
+        assert len(written) == 1
+        before = broker.pid
+        assert before is not None
+        os.kill(before, signal.SIGSTOP)
+        async with asyncio.timeout(60):
+            while broker.pid == before:
+                await asyncio.sleep(0.05)
+            while not (await health_of(bus)).ready:
+                pass
         await bus.close()
 
 

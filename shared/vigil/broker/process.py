@@ -15,6 +15,7 @@ import shutil
 import signal
 import sys
 import sysconfig
+from collections import deque
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Final
@@ -49,8 +50,11 @@ PROBES_FAILED_MAX: Final = 2
 ROOM_INTERVAL_S: Final = 0.5
 """How often a full disk is looked at."""
 RESPAWNS: Final = Backoff(0.1, 5.0)
+WRITE_INTERVAL_S: Final = 30.0
+"""So often a probe writes while the server answers: each write is a sync of the disk. What can't be
+stored is told by the log, or fails where it's written."""
 PROBES: Final = ("$KV.CONFIG.probe", "$KV.IDEMPOTENCY.probe")
-"""Written each time, one message each: every message with a key is noted in the second first."""
+"""Written in turn, one message each: every message with a key is noted in the second first."""
 RESTART_PAUSE_S: Final = 5.0
 """A server that doesn't store is given so long before it is restarted again."""
 
@@ -106,6 +110,7 @@ class Broker:
         self._is_stopping = False
         self._log = BrokerLog(home / "nats" / "nats.log")
         self._admin: Bus | None = None
+        self._probes = deque(PROBES)
         self._reading: asyncio.Task[None] | None = None
         self._spawned_at_s = 0.0
         self.on_spawn: Callable[[], None] = lambda: None
@@ -201,7 +206,7 @@ class Broker:
 
     async def _keep(self) -> None:
         loop = asyncio.get_running_loop()
-        failed = 0
+        failed, written_at_s = 0, float("-inf")
         telling = asyncio.create_task(self._tell(), name="broker-tell")
         try:
             while not self._is_stopping:  # a cancellation may be lost on the way, as `_ended` says
@@ -213,7 +218,9 @@ class Broker:
                     await self._respawn()
                     continue
                 if not self._log.broken:
-                    failed = 0 if await self._probe() else failed + 1
+                    is_written = failed > 0 or loop.time() >= written_at_s + WRITE_INTERVAL_S
+                    failed = 0 if await self._probe(is_written=is_written) else failed + 1
+                    written_at_s = loop.time() if is_written else written_at_s
                 if not self._log.broken and failed < PROBES_FAILED_MAX:
                     continue
                 if not self._has_room() or loop.time() < self._spawned_at_s + RESTART_PAUSE_S:
@@ -268,13 +275,16 @@ class Broker:
                 if self._admin is None:
                     await admin.close()
 
-    async def _probe(self) -> bool:
-        """Whether what every message needs can be written."""
+    async def _probe(self, *, is_written: bool) -> bool:
+        """Whether it answers for its streams, or what every message needs can be written."""
         if self._admin is None:
             return False
         try:
-            for subject in PROBES:
-                await self._admin.publish(subject, b"", timeout=2.0)
+            if not is_written:
+                await self._admin.api("STREAM.INFO.KV_CONFIG", {}, timeout=2.0)
+                return True
+            self._probes.rotate()
+            await self._admin.publish(self._probes[0], b"", timeout=2.0)
         except (VigilError, OSError) as error:
             log.warning("probe failed", action="broker.probe", error=str(error))
             return False
