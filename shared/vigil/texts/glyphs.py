@@ -17,6 +17,7 @@ _PROSE: Final = frozenset("\n\t\u00a0\u200c\u200d\u202f\u3000\ufe0e\ufe0f")
 KNOWN_MAX: Final = 10_000
 """Characters whose spelling is kept."""
 _SELECTORS: Final = frozenset("\ufe0e\ufe0f")
+_JOINERS: Final = frozenset("\u200c\u200d")
 
 
 def is_unseen(char: str) -> bool:
@@ -61,14 +62,17 @@ def hidden_in(text: str) -> str:
     r"""Return the first character by which a text that people wrote could say what nobody sees.
 
     Lines, blanks, joiners and the choice between two forms of a picture belong to such texts; of
-    the last two one beside another would be a code.
+    the last two one beside another would be a code, and so would joiners in plain letters.
 
     >>> hidden_in("Draw \u26a0\ufe0f where it's steep.\n"), ascii(hidden_in("Draw\U000e0041\n"))
     ('', "'\\U000e0041'")
+    >>> hidden_in("\u0645\u06cc\u200c\u0631\u0648\u0645"), ascii(hidden_in("a\u200db\u200cc"))
+    ('', "'\\u200d'")
     """
     before = ""
     for char in text:
         is_code = char in _SELECTORS and before in _SELECTORS
+        is_code = is_code or (char in _JOINERS and (before.isascii() or before in _JOINERS))
         if is_code or (char not in _PROSE and is_unseen(char)):
             return char
         before = char

@@ -39,12 +39,13 @@ _NEW_CLAUSE: Final = frozenset(_OPENERS.split())
 
 
 def bare_of(word: str) -> str:
-    """Return a word as it is compared: without case, and without the ending of a possessive.
+    """Return a word as it is compared: in small letters, and without the ending of a possessive.
+    Words that differ by more differ: to `str.casefold` ß is ss, and to the names of hosts it isn't.
 
     >>> bare_of("Ray's"), bare_of("e-mail"), bare_of("Donʼt")
     ('ray', 'e-mail', "don't")
     """
-    plain = re.sub("[’‘ʼ´`]", "'", word.casefold())
+    plain = re.sub("[’‘ʼ´`]", "'", word.lower())
     return plain if is_negation(plain) else plain.removesuffix("'s").removesuffix("'")
 
 
@@ -61,6 +62,18 @@ def is_denied(text: str, start: int, end: int) -> bool:
     (False, True)
     """
     return _is_denied_before(_words(_sentence_before(text[:start]))) or _is_denied_after(text[end:])
+
+
+def holds_denial(value: str) -> bool:
+    """Whether a value has in it that a part of it is not to be: then it's more than one value.
+
+    >>> holds_denial("ben@example.org, not to eve@example.org"), holds_denial("Blue Room")
+    (True, False)
+    """
+    words = _words(value)
+    return any(map(is_negation, words)) or any(
+        pair in _IN_PLACE_OF for pair in itertools.pairwise(words)
+    )
 
 
 def _is_denied_before(words: Sequence[str]) -> bool:
@@ -114,4 +127,4 @@ def _words(text: str) -> list[str]:
     return [bare_of(match.group()) for match in _WORD.finditer(text)]
 
 
-__all__ = ["MARKS", "bare_of", "is_denied", "is_negation"]
+__all__ = ["MARKS", "bare_of", "holds_denial", "is_denied", "is_negation"]

@@ -14,13 +14,18 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Final
 
-from .denial import MARKS, bare_of, is_denied
+from .denial import MARKS, bare_of, holds_denial, is_denied
 from .function_words import COMMON_NAMES, DAYS_AND_MONTHS, FUNCTION_WORDS, RUN_WORDS
+from .quoted import unquoted
+from .signs import foreign_signs
 
 LENGTH_MAX: Final = 16_000
 """Characters of a person's words that count. Who says more hands in material, such as a page."""
 KEPT_MAX: Final = 2 * LENGTH_MAX
 """Characters of all messages of one exchange together: the newest."""
+COMPUTED_MAX: Final = 4
+"""Instants of a text that a model may have computed: where more stand, their digits may say
+something."""
 _OPENING: Final = "\"'([{<«„“‘`´¿¡"
 _CLOSING: Final = "\"')]}>»”’`´"
 _ENDING: Final = ".,;:!?…"
@@ -34,6 +39,7 @@ _INSTANT: Final = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:[t ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:z|[+-]\d{2}:?\d{2})?)?"
     r"|\d{1,2}:\d{2}(?::\d{2})?(?:z|[+-]\d{2}:?\d{2})?"
 )
+_SHORT: Final = re.compile(r"[A-Za-z]{1,2}")
 _UNSPACED: Final = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
 )
@@ -56,12 +62,13 @@ def kept(texts: Iterable[str]) -> tuple[str, ...]:
     """Return what of some messages is kept as the person's words while they are answered: it stands
     in the session's state, which travels in every turn.
 
-    >>> kept(["a" * 20_000, "Call Ben"])
-    ('Call Ben',)
+    >>> kept(["a" * 20_000, "Call Ben", "Why?\\n> Pay Eve"])
+    ('Call Ben', 'Why?\\n')
     """
     found: list[str] = []
     left = KEPT_MAX
-    for text in reversed([text for text in texts if len(text) <= LENGTH_MAX]):
+    own = [unquoted(text) for text in texts]
+    for text in reversed([text for text in own if len(text) <= LENGTH_MAX]):
         left -= len(text)
         if left < 0:
             break
@@ -80,7 +87,9 @@ class OwnWords:
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
-        self.texts = tuple(_plain(text) for text in texts if len(text) <= LENGTH_MAX)
+        said = [unquoted(text) for text in texts]
+        self._as_said = tuple(text for text in said if len(text) <= LENGTH_MAX)
+        self.texts = tuple(map(_plain, self._as_said))
 
     def __bool__(self) -> bool:
         return bool(self.texts)
@@ -96,8 +105,28 @@ class OwnWords:
         """
         if not isinstance(value, str):
             return self._has_number(value)
-        value = _plain(value)
-        return _names_something(value) and any(self._found(text, value) for text in self.texts)
+        if not _names_something(value) or holds_denial(value):
+            return False
+        return any(self._found(text, value) for text in self._in_form_of(value))
+
+    def points_at(self, value: str | float) -> bool:
+        """Whether they meant a thing by a value, and it isn't in their words by chance: a page
+        could choose the ticket by what they counted, or a short word by what they wrote.
+
+        >>> said = OwnWords(["Close #7, sum up issue 12 in 3 sentences, by 5 pm. OK?"])
+        >>> [said.points_at(one) for one in (7, 12, "12", 3, "3", 5, "ok", "issue 12")]
+        [True, True, True, False, False, False, False, True]
+        """
+        if not self.has(value):
+            return False
+        if isinstance(value, str) and not _NUMBER.fullmatch(value):
+            return not _SHORT.fullmatch(value)
+        return any(
+            match.group() == value if isinstance(value, str) else value in _read(match.group())
+            for text in self.texts
+            for match in _NUMBER.finditer(text)
+            if not _is_counting(text, *match.span()) and not is_denied(text, *match.span())
+        )
 
     def names(self, name: str) -> bool:
         """Whether they named somebody who is called so. A name that is a common word, too, counts
@@ -109,7 +138,7 @@ class OwnWords:
         >>> OwnWords(["Send it to Mark."]).names("mark")
         True
         """
-        if _plain(name).casefold() not in COMMON_NAMES:
+        if _plain(name).lower() not in COMMON_NAMES:
             return self.has(name)
         return any(
             _begins(text, match.start())
@@ -131,7 +160,7 @@ class OwnWords:
         (True, False)
         """
         return bool(command.strip()) and any(
-            self._found(text, _plain(command), is_ordered=True) for text in self.texts
+            self._found(text, command, is_ordered=True) for text in self._in_form_of(command)
         )
 
     def covers(self, text: str) -> bool:
@@ -139,15 +168,28 @@ class OwnWords:
         return not self.foreign_words(text)
 
     def foreign_words(self, text: str) -> tuple[str, ...]:
-        """Return the words of a text that aren't theirs, as they stand there, each once."""
-        words = (match.group() for match in _WORD.finditer(_plain(text)))
-        return tuple(dict.fromkeys(word for word in words if not self._is_theirs(word)))
+        """Return the words of a text that aren't theirs, as they stand there, each once; and what
+        isn't a word and could say something all the same: signs, and many instants."""
+        text = _plain(text)
+        found = list(_WORD.finditer(text))
+        words = dict.fromkeys(match.group() for match in found)
+        foreign = [word for word in words if not self._is_theirs(word)]
+        computed = [
+            w for w in words if bare_of(w) not in self._said and _INSTANT.fullmatch(w.lower())
+        ]
+        signs = foreign_signs(text, [match.span() for match in found], self._characters)
+        return (*foreign, *computed[COMPUTED_MAX:], *signs)
 
     # ------------------------------------------------------------ values
 
+    def _in_form_of(self, value: str) -> tuple[str, ...]:
+        """Return the texts as a value is to be looked for in them. One that isn't in the usual form
+        of its characters looks like another: it counts only where it was said so."""
+        return self.texts if _plain(value) == value else self._as_said
+
     def _found(self, text: str, value: str, *, is_ordered: bool = False) -> bool:
         is_exact = is_ordered or "/" in value or "\\" in value
-        where, what = (text, value) if is_exact else (text.casefold(), value.casefold())
+        where, what = (text, value) if is_exact else (text.lower(), value.lower())
         start = where.find(what)
         while start >= 0:
             end = start + len(what)
@@ -180,8 +222,12 @@ class OwnWords:
         )
 
     @cached_property
+    def _characters(self) -> frozenset[str]:
+        return frozenset().union(*self.texts)
+
+    @cached_property
     def _whole(self) -> str:
-        return "\n".join(self.texts).casefold()
+        return "\n".join(self.texts).lower()
 
     def _is_theirs(self, word: str) -> bool:
         bare = bare_of(word)
@@ -239,6 +285,22 @@ def _is_number(text: str, start: int, end: int) -> bool:
     return "@" not in (after.group() if after else "") and (
         not is_in_name or bool(_MARKED_NUMBER.fullmatch(head))
     )
+
+
+def _is_counting(text: str, start: int, end: int) -> bool:
+    """Whether digits say how many of something, or when.
+
+    >>> [_is_counting(text, text.index("5"), text.index("5") + 1) for text in
+    ... ("in 5 words", "5pm", "5:30", "#5 words", "issue 5", "issue 5 on it", "$5", "5, not more")]
+    [True, True, True, False, False, False, False, False]
+    """
+    if text[:start].endswith("#"):
+        return False
+    rest = text[end:].lstrip(_CLOSING + _OPENING)
+    if rest[:1] == ":" and rest[1:2].isdigit():
+        return True
+    word = _WORD.match(rest.lstrip())
+    return word is not None and bare_of(word.group()) not in FUNCTION_WORDS
 
 
 def _read(digits: str) -> Iterator[float]:

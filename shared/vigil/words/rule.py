@@ -3,10 +3,10 @@
 
 A call may run without leave if
 
-1. each *who* is in the person's words, word for word, or in the address book, which no result
-   fills; what is *run* is in their words as something to run;
+1. each *who* is in the person's words, word for word and not by chance, or in the address book,
+   which no result fills; what is *run* is in their words as something to run;
 2. each *which* is in their words, or is one whole field of a structured result of the same server;
-3. at least one of these is from their words or from the book;
+3. at least one of these is from their words, and not there by chance, or from the book;
 4. where a *who* is only in the book, the content is the person's own words;
 5. the content holds no address, link, account or long number that isn't in their words.
 
@@ -25,6 +25,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from ..glyphs import hidden_in
 from .aims import PARTS_MAX, Argument
 from .own import OwnWords
 
@@ -103,16 +104,16 @@ class Book(msgspec.Struct, frozen=True, kw_only=True):
     """Whom the person and the configuration know: no result ever fills it."""
 
     addresses: frozenset[str] = frozenset()
-    """Without case."""
+    """In small letters."""
     names: Mapping[str, str] = {}
-    """What the person calls somebody, without case -> the one address that this stands for."""
+    """What the person calls somebody, in small letters -> the one address that this stands for."""
 
     def has(self, value: str) -> bool:
-        return value.casefold().strip() in self.addresses
+        return value.lower().strip() in self.addresses
 
     def is_named(self, value: str, said: OwnWords) -> bool:
         """Whether the person named the one whose address it is."""
-        plain = value.casefold().strip()
+        plain = value.lower().strip()
         return any(to == plain and said.names(name) for name, to in self.names.items())
 
 
@@ -128,10 +129,10 @@ def book_of(people: Iterable[tuple[Sequence[str], Sequence[str]]]) -> Book:
     addresses: set[str] = set()
     named: dict[str, set[str]] = {}
     for names, reached in people:
-        plain = {one.casefold().strip() for one in reached}
+        plain = {one.lower().strip() for one in reached}
         addresses |= plain
         for name in names:
-            named.setdefault(name.casefold(), set()).update(plain)
+            named.setdefault(name.lower(), set()).update(plain)
     names_ = {name: next(iter(to)) for name, to in named.items() if len(to) == 1}
     return Book(addresses=frozenset(addresses), names=names_)
 
@@ -182,7 +183,7 @@ def judge(
     for one in content:
         marks = list(_carried(one, said, book))
         found += [Foreign(path=one.path, value=_cut(mark), fault="carries") for mark in marks]
-    chosen_by_them = [*named, *(one for one in spoken if _is_said(one, said))]
+    chosen_by_them = [*named, *(one for one in spoken if _is_meant(one, said))]
     if not found and not (chosen_by_them or booked):
         found += [Foreign(path="", value="", fault="aimless")]
     theirs = (*named, *spoken, *worded)
@@ -195,7 +196,7 @@ def judge(
 def _is_named(part: Argument, said: OwnWords, book: Book) -> bool:
     if part.aim == "run":
         return isinstance(part.value, str) and said.orders(part.value)
-    return _is_said(part, said) or book.is_named(str(part.value), said)
+    return _is_meant(part, said) or book.is_named(str(part.value), said)
 
 
 def _is_booked(part: Argument, book: Book) -> bool:
@@ -212,6 +213,10 @@ def _is_said(part: Argument, said: OwnWords) -> bool:
     return not isinstance(part.value, bool) and said.has(part.value)
 
 
+def _is_meant(part: Argument, said: OwnWords) -> bool:
+    return _is_said(part, said) and said.points_at(part.value)
+
+
 def _is_instant(value: str | float) -> bool:
     return isinstance(value, str) and _INSTANT.fullmatch(value) is not None
 
@@ -220,17 +225,13 @@ def _is_covered(part: Argument, said: OwnWords) -> bool:
     """Whether a piece of content is theirs. A count, and a yes or no, carry next to nothing."""
     if not isinstance(part.value, str):
         return True
-    return said.covers(part.value) and not _hidden(part.value)
-
-
-def _hidden(text: str) -> bool:
-    return any(unicodedata.category(each) in ("Cf", "Cc") and each not in "\n\t\r" for each in text)
+    return said.covers(part.value)
 
 
 def _carried(part: Argument, said: OwnWords, book: Book) -> Iterator[str]:
     """Yield what a piece of content would bring to its reader of somebody else's."""
     text = str(part.value)
-    if _hidden(text):
+    if hidden_in(text.replace("\r\n", "\n")):
         yield "hidden characters"
     text = _WIDE_DOT.sub(".", unicodedata.normalize("NFKC", text))
     undated = _DATE.sub(lambda date: " " * len(date.group()), text)
