@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from services.cortex.core import Draft, Policy
 from services.cortex.core.context.history import Chunk
@@ -208,6 +209,32 @@ def test_calls_and_results_stay_together() -> None:
     letter = find(chunks, "b2")
     assert letter is not None
     assert letter.text == "hm\nb {}"
+
+
+def test_a_call_with_the_id_of_one_that_is_gone_keeps_its_result() -> None:
+    """Servers number the calls of each answer anew, and see no call that is closed."""
+    gone = ToolUseBlock(id="call_1", name="b", input={})
+    asked, again = (replace(gone, id=f"call_{n}", name="a") for n in (0, 1))
+    first = [
+        chunk(1, row("user", "person", TextBlock(text="go")), row("assistant", "agent", asked),
+              is_tainted=False, is_swayed=False),
+        chunk(2, row("user", "tool", ToolResultBlock(tool_use_id="call_0", content=PAGE)),
+              row("assistant", "agent", gone)),
+        chunk(3, row("user", "tool", ToolResultBlock(tool_use_id="call_1", content=PAGE)),
+              row("assistant", "agent", TextBlock(text="done"))),
+    ]  # fmt: skip
+    for is_swayed in (False, True):
+        second = [
+            chunk(4, row("assistant", "agent", again), is_tainted=is_swayed, is_swayed=False),
+            chunk(5, row("user", "tool", ToolResultBlock(tool_use_id="call_1", content=SECRET))),
+        ]
+        blocks = [b for one in closed([*first, *second]) for each in one.rows for b in each.blocks]
+        assert [b.tool_use_id for b in blocks if isinstance(b, ToolResultBlock)] == [
+            "call_0", "call_1",
+        ]  # fmt: skip
+        letter = find([*first, *second], "a5")
+        assert letter is not None
+        assert letter.text == SECRET
 
 
 def test_what_is_trusted_stays_open() -> None:

@@ -260,6 +260,8 @@ def _closed(chunk: Chunk, gone: set[str], opening: Opening) -> tuple[Chunk, list
         gone: ids of calls that aren't shown any more; those of this chunk are added.
     """
     if not (chunk.is_tainted or chunk.is_swayed):
+        for row in chunk.rows:
+            gone.difference_update(_called(row))
         return chunk, []
     envelopes = _Envelopes(chunk.ordinal, opening)
     rows = tuple(
@@ -273,6 +275,8 @@ def _closed(chunk: Chunk, gone: set[str], opening: Opening) -> tuple[Chunk, list
 
 def _row(row: Row, chunk: Chunk, gone: set[str], envelopes: _Envelopes) -> Iterator[Row]:
     if row.role == "assistant":
+        # An id may be that of a call that is gone: who gave it was shown that no more.
+        gone.difference_update(_called(row))
         yield _answer(row, gone, envelopes) if chunk.is_swayed else row
     elif row.source == "tool":
         yield _results(row, gone, envelopes)
@@ -283,13 +287,17 @@ def _row(row: Row, chunk: Chunk, gone: set[str], envelopes: _Envelopes) -> Itera
 
 def _answer(row: Row, gone: set[str], envelopes: _Envelopes) -> Row:
     """Close an answer, with the calls in it: their arguments were chosen by who had read."""
-    gone.update(block.id for block in row.blocks if isinstance(block, ToolUseBlock))
+    gone.update(_called(row))
     parts = [text for block in row.blocks if (text := _text_of(block))]
     if not parts:
         return msgspec.structs.replace(row, blocks=())
     envelope = envelopes.close("what you answered", "\n".join(parts), row)
     # Not as the agent's own words, or it would go on to write envelopes.
     return Row(role="user", source="tool", blocks=(TextBlock(text=envelope),), at=row.at)
+
+
+def _called(row: Row) -> Iterator[str]:
+    return (block.id for block in row.blocks if isinstance(block, ToolUseBlock))
 
 
 def _results(row: Row, gone: set[str], envelopes: _Envelopes) -> Row:
