@@ -105,7 +105,7 @@ async def test_a_reply_that_points_opens_that_letter_and_no_other(world: World) 
     assert not ann.talk.turns[-1].is_swayed
 
 
-def shown(world: World) -> str:
+def shown_(world: World) -> str:
     """Return what the model was shown last, as text."""
     return str(world.agent.requests[-1].rows)
 
@@ -121,15 +121,15 @@ async def test_a_letter_that_is_fine_is_the_persons_own_word_for_word(world: Wor
     assert (await ann.http.post(path.replace("a1/", "z9/"))).status_code == 404
     await world.advance(3600)
     await ann.exchange("hello")
-    assert "the build is red" not in shown(world)
+    assert "the build is red" not in shown_(world)
     answer = await ann.http.post(path)
     assert answer.status_code == 202, answer.text
     await ann.talk.ended(answer.json()["seq"])
     assert [one["is_vouched"] for one in await letters(ann.http, ann.key)] == [False, True]
     await ann.exchange("and now?")
-    assert "the person vouches for it:]\\nthe build is red" in shown(world)
-    assert f"[Letter {answered['handle']}: what you answered" in shown(world)
-    assert "re: the build is red" not in shown(world)
+    assert "the person vouches for it:]\\nthe build is red" in shown_(world)
+    assert f"[Letter {answered['handle']}: what you answered" in shown_(world)
+    assert "re: the build is red" not in shown_(world)
     assert not ann.talk.turns[-1].is_swayed
     assert not ann.talk.said[-1].is_tainted
     # What says that it vouches for another text of that name opens nothing.
@@ -143,7 +143,74 @@ async def test_a_letter_that_is_fine_is_the_persons_own_word_for_word(world: Wor
     key = SessionKey.parse(ann.key)
     await ann.talk.ended(await ann.talk.store(key.in_event("control"), encode(control)))
     await ann.exchange("and then?")
-    assert "re: the build is red" not in shown(world)
+    assert "re: the build is red" not in shown_(world)
+
+
+async def fine(person: Person, handle: str, *, is_fine: bool = True, **query: str) -> int:
+    """Vouch for a letter, or no more; return the status of the answer."""
+    path = f"/api/sessions/{person.key}/letters/{handle}/vouch"
+    answer = await person.http.request("POST" if is_fine else "DELETE", path, params=query)
+    if answer.status_code == 202:
+        await person.talk.ended(answer.json()["seq"])
+    return answer.status_code
+
+
+async def test_a_letter_is_vouched_for_as_it_was_read_and_until_that_is_taken_back(
+    world: World,
+) -> None:
+    """F-15: whole as the agent would see it, and by the digest of what was read; then it's closed
+    to every later loop again."""
+    ann, bob = await world.person(), await world.person("bob:vigil:t1")
+    await happens(ann, "the build is red", "1")
+    await happens(ann, "the tests are grey", "2")
+    path = f"/api/sessions/{ann.key}/letters"
+    for handle in ("a1", "b1"):
+        (told,) = [one for one in await letters(ann.http, ann.key) if one["handle"] == handle]
+        shown = (await ann.http.get(f"{path}/{handle}")).json()
+        assert (len(shown["text"]), shown["what"]) == (told["size"], told["what"])
+    assert shown["text"] == "re: the build is red"
+    assert (await bob.http.get(f"{path}/a1")).status_code == 404
+    assert await fine(ann, "a1", digest=shown["digest"]) == 409, "another letter's"
+    assert await fine(ann, "a1", is_fine=False) == 202, "nobody vouched for it"
+    await world.advance(3600)
+    for is_fine in (True, False, True, False):
+        assert await fine(ann, "a1", is_fine=is_fine) == 202
+        await ann.exchange("and now?")
+        assert ("the build is red" in shown_(world)) is is_fine
+        assert "grey" not in shown_(world)
+        assert not ann.talk.turns[-1].is_swayed
+    assert (await bob.http.delete(f"{path}/a1/vouch")).status_code == 404
+
+
+async def test_what_was_vouched_for_is_open_in_a_fork_and_nothing_else_is(world: World) -> None:
+    """F-15: as it was at that turn, and in a fork of the fork; what is taken back later stays in
+    what had begun with it, and what is vouched for later isn't in a fork of before."""
+    ann = await world.person(has_socket=False)
+    await happens(ann, "the build is red", "1")
+    await world.advance(3600)
+    await ann.exchange("hello")
+    before = (await ann.transcript())[-1]["turn_seq"]
+    await fine(ann, "a1")
+    await happens(ann, "the tests are grey", "2")
+    await world.advance(3600)
+
+    async def fork(one: Person, turn: int | None = None) -> Person:
+        made = await one.http.post(f"/api/sessions/{one.key}/forks", json={"turn": turn})
+        return await world.person(made.json()["session_key"], has_socket=False)
+
+    other, earlier = await fork(ann), await fork(ann, before)
+    await fine(ann, "a1", is_fine=False)
+    for one, is_open in (
+        (other, True),
+        (await fork(other), True),
+        (earlier, False),
+        (await fork(ann), False),
+    ):
+        await one.exchange("What do you know?")
+        assert ("the build is red" in shown_(world)) is is_open, one.key
+        assert "grey" not in shown_(world)
+        assert "re: " not in shown_(world).replace("re: hello", "")
+        assert not one.talk.turns[-1].is_swayed
 
 
 class Heard:
@@ -189,10 +256,15 @@ async def test_a_chat_shows_letters_opens_them_and_trusts(world: World) -> None:
     assert "counts as your own" in screen.notices[-1]
     assert "`vigil trust remove api:ann` ends it" in screen.notices[-1]
     assert [one["source"] for one in await asyncio.to_thread(client.trusted)] == ["api:ann"]
-    assert await chat.take("/fine a1")
-    assert "the text of a1 counts as yours" in screen.notices[-1]
-    await world.at_rest()
-    assert [one["is_vouched"] for one in await letters(ann.http, ann.key)] == [False, True]
+    assert await chat.take("/fine a1 yes")
+    assert screen.notices[-2] == "the build is red", "it is read first"
+    assert "`/fine a1 yes`: that counts as yours" in screen.notices[-1]
+    for answer, is_vouched in (("yes", True), ("no", False)):
+        assert await chat.take(f"/fine a1 {answer}")
+        await world.at_rest()
+        found = await letters(ann.http, ann.key)
+        assert [one["is_vouched"] for one in found] == [False, is_vouched]
+    assert "a1 is closed again" in screen.notices[-1]
 
 
 async def test_what_can_not_be_trusted_is_refused(world: World) -> None:

@@ -209,8 +209,8 @@ def _control(draft: Draft, cause: Cause, event: Control) -> None:
             return
         case "fork":
             _go_on_from(draft, payload.fork)
-        case "vouch":
-            _vouch(draft, payload.letter)
+        case "vouch" | "unvouch":
+            _vouch(draft, payload.letter, is_fine=payload.op == "vouch")
         case _:
             assert_never(payload.op)
     draft.cause = cause
@@ -234,14 +234,19 @@ def _go_on_from(draft: Draft, fork: Fork | None) -> None:
     draft.outcome = "forked"
 
 
-def _vouch(draft: Draft, letter: LetterName | None) -> None:
-    """Have a letter be the person's own words from now on: exactly the text that they saw."""
+def _vouch(draft: Draft, letter: LetterName | None, *, is_fine: bool) -> None:
+    """Have a letter be the person's own words from now on, exactly the text that they saw; or no
+    more."""
     draft.outcome = "cleared"
     if letter is None:
         return
-    others = [one for one in draft.state.vouched if one.handle != letter.handle]
-    draft.update(vouched=(*others, letter)[-VOUCHED_MAX:])
-    draft.note("vouched", "its text counts as theirs, word for word", letter.handle)
+    others = tuple(one for one in draft.state.vouched if one.handle != letter.handle)
+    if is_fine:
+        draft.update(vouched=(*others, letter)[-VOUCHED_MAX:])
+        draft.note("vouched", "its text counts as theirs, word for word", letter.handle)
+    elif others != draft.state.vouched:
+        draft.update(vouched=others)
+        draft.note("unvouched", "its text is closed again", letter.handle)
 
 
 # ---------------------------------------------------------------- when a step keeps failing

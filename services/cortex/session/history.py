@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from vigil.contracts import Row, TextBlock, Turn
+from vigil.contracts.events import LetterName
 from vigil.contracts.history import LetterHead
 
 from ..core.context.compaction import CompactionPlan, Excerpt, decide, make_room, summary_tokens
@@ -44,6 +45,8 @@ class Inherited(msgspec.Struct, frozen=True, kw_only=True):
     """The same as it was, where letters are closed in `chunks`."""
     summary: Row | None = None
     is_summary_tainted: bool = False
+    vouched: tuple[LetterName, ...] = ()
+    """Letters that the person had vouched for by then."""
 
     @property
     def summary_text(self) -> str:
@@ -64,11 +67,12 @@ class Inherited(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def closed(self) -> Inherited:
-        """The same with each letter closed."""
+        """The same with each letter closed that the person hadn't vouched for."""
         summary = self.summary
         if summary is not None and self.is_summary_tainted:
             summary = closed_summary(summary)
-        return Inherited(chunks=closed(self.chunks), whole=self.chunks, summary=summary)
+        shown = closed(self.chunks, self.vouched)
+        return Inherited(chunks=shown, whole=self.chunks, summary=summary)
 
 
 def closed_summary(summary: Row) -> Row:
@@ -307,10 +311,11 @@ class History:
             lists_letters: whether the summary is to list the letters in it.
         """
         chunks = tuple(self._chunks)
+        whole = chunks[: plan.count]
         return Excerpt(
-            chunks=closed(chunks[: plan.count]) if self._opening.turn else chunks[: plan.count],
-            whole=chunks[: plan.count],
-            letters=listed(chunks[: plan.count]) if lists_letters else (),
+            chunks=closed(whole, self._opening.vouched) if self._opening.turn else whole,
+            whole=whole,
+            letters=listed(whole) if lists_letters else (),
             keep_from=chunks[plan.count].seq,
             summary=self._shown_summary,
             is_summary_tainted=self._is_summary_tainted and not self._is_summary_closed,

@@ -5,15 +5,17 @@ People see all of it whole, as ever; this names it, so that they can point at it
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal, NamedTuple
 
-from fastapi import Path, Request, Response
+from fastapi import Path, Query, Request, Response
 
 from vigil.bus.bus import Bus
 from vigil.contracts import ControlPayload, Instant, Turn, decode_turn
 from vigil.contracts.events import LetterName
+from vigil.contracts.history import LetterHead
 from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
+from vigil.trust.letters import text_of
 
 from ..edge import Edge
 from ..endpoint import Endpoint
@@ -25,6 +27,7 @@ from ..sessions.history import read_page
 from ..sessions.messages import parent_of
 
 HANDLE_PATTERN: Final = "^[a-z][0-9]{1,9}$"
+Handle = Annotated[str, Path(json_schema_extra={"pattern": HANDLE_PATTERN})]
 TURNS_MAX: Final = 200
 """That are looked through, the newest."""
 
@@ -38,7 +41,7 @@ class LetterView(Answer, frozen=True, kw_only=True, omit_defaults=False):
     source: str
     """What it is from, as you may trust it; empty: nothing that has a name."""
     size: int
-    """In characters."""
+    """In characters; 0: it's a file."""
     at: Instant
     turn_seq: int
     """Sequence of the turn that holds it, as in the transcript."""
@@ -46,6 +49,18 @@ class LetterView(Answer, frozen=True, kw_only=True, omit_defaults=False):
     """Whether its source is trusted by now: what comes from it later is no letter."""
     is_vouched: bool
     """Whether somebody said that it's fine: its text counts as theirs, word for word."""
+
+
+class LetterText(Answer, frozen=True, kw_only=True):
+    """A letter, whole."""
+
+    handle: str
+    what: str
+    digest: str
+    """Of its text, or of the file: `vouch` takes it, so that you vouch for what you read."""
+    text: str
+    """Of a file: what it is, with its name."""
+    at: Instant
 
 
 class LetterList(Answer, frozen=True, kw_only=True):
@@ -93,32 +108,88 @@ async def letters_of(edge: Edge, session: SessionKey) -> tuple[LetterView, ...]:
     )
 
 
+class _Found(NamedTuple):
+    """A letter, and the turn that holds it."""
+
+    head: LetterHead
+    seq: int
+    turn: Turn
+
+
+async def _found(edge: Edge, session: SessionKey, handle: str) -> _Found:
+    """Return a letter by its name.
+
+    Raises:
+        Problem: 404, there is none; of a turn with more letters than names the last ones share one.
+        Unavailable: the broker can't tell.
+    """
+    found = [
+        _Found(one, seq, turn)
+        for seq, turn in await turns_of(edge.bus, session)
+        for one in turn.letters
+        if one.handle == handle and one.digest
+    ]
+    if len(found) != 1:
+        raise Problem(404, "there is no such letter, or none of that name alone", field="handle")
+    return found[0]
+
+
+async def show_letter(edge: Shared, session: Readable, handle: Handle) -> Response:
+    """Show a letter whole, as it would be open to the agent: read it before you vouch for it."""
+    letter = await _found(edge, session, handle)
+    text = text_of(letter.turn.rows, letter.head)
+    if text is None:
+        raise Problem(404, "its text is gone", field="handle")
+    head = letter.head
+    shown = LetterText(
+        handle=head.handle, what=head.what, digest=head.digest, text=text, at=head.at
+    )
+    return Json(shown)
+
+
 async def vouch_for_letter(
     request: Request,
     edge: Shared,
     session: Session,
-    handle: Annotated[str, Path(json_schema_extra={"pattern": HANDLE_PATTERN})],
+    handle: Handle,
+    digest: Annotated[str | None, Query(max_length=64)] = None,
 ) -> Response:
     """Say that a letter is fine: its text is yours from now on, word for word, in this
-    conversation. Another text of that name is not."""
-    found = [
-        one
-        for _, turn in await turns_of(edge.bus, session)
-        for one in turn.letters
-        if one.handle == handle and one.digest
-    ]
-    # Of a turn with more letters than there are names the last ones share one.
-    if len(found) != 1:
-        raise Problem(404, "there is no such letter, or none of that name alone", field="handle")
-    letter = LetterName(handle=handle, digest=found[0].digest)
-    order = ControlPayload(op="vouch", letter=letter)
+    conversation. Another text of that name is not; nor is one with another `digest`, if you say
+    which you read."""
+    head = (await _found(edge, session, handle)).head
+    if digest is not None and digest != head.digest:
+        raise Problem(409, "it isn't the letter that you read", field="digest")
+    return await _order(request, edge, session, "vouch", head)
+
+
+async def stop_vouching(
+    request: Request, edge: Shared, session: Session, handle: Handle
+) -> Response:
+    """Vouch for a letter no more: it is closed again. What was made of it meanwhile stays."""
+    return await _order(
+        request, edge, session, "unvouch", (await _found(edge, session, handle)).head
+    )
+
+
+async def _order(
+    request: Request,
+    edge: Edge,
+    session: SessionKey,
+    op: Literal["vouch", "unvouch"],
+    head: LetterHead,
+) -> Response:
+    letter = LetterName(handle=head.handle, digest=head.digest)
+    order = ControlPayload(op=op, letter=letter)
     return Json(await edge.intake.control(session, order, parent=parent_of(request.scope)), 202)
 
 
 PATH: Final = "/api/sessions/{key}/letters"
+_ONE: Final = f"{PATH}/{{handle}}"
+_ERRORS: Final = (404, 422, 503)
 ENDPOINTS: Final = (
-    Endpoint("GET", PATH, list_letters, {200: LetterList}, (404, 422, 503)),
-    Endpoint(
-        "POST", f"{PATH}/{{handle}}/vouch", vouch_for_letter, {202: Accepted}, (404, 422, 503)
-    ),
+    Endpoint("GET", PATH, list_letters, {200: LetterList}, _ERRORS),
+    Endpoint("GET", _ONE, show_letter, {200: LetterText}, _ERRORS),
+    Endpoint("POST", f"{_ONE}/vouch", vouch_for_letter, {202: Accepted}, (404, 409, 422, 503)),
+    Endpoint("DELETE", f"{_ONE}/vouch", stop_vouching, {202: Accepted}, _ERRORS),
 )

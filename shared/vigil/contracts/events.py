@@ -307,6 +307,7 @@ ControlOp = Literal[
     "approval",
     "fork",
     "vouch",
+    "unvouch",
 ]
 """`stop` ends the turn that runs, `cancel` the whole of a session that was started. `fork` is the
 first event of a conversation that goes on from another one. `vouch` says that a letter is fine."""

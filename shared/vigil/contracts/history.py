@@ -113,9 +113,9 @@ class LetterHead(Record, frozen=True, kw_only=True):
     source: str = ""
     """What it is from, as a person may trust it (`vigil.trust`); empty: nothing that has a name."""
     size: int
-    """In characters."""
+    """In characters; 0: it's a file."""
     digest: str = ""
-    """Of its text: who vouches for the letter vouches for that."""
+    """Of its text, or of the file: who vouches for the letter vouches for that."""
     at: Instant
 
 

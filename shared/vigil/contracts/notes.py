@@ -384,6 +384,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         "void",
         signal=("timer.voided", "A follow-up was dropped"),
     ),
+    "unvouched": NoteWords("a person took that back", "They don't vouch for {about} any more."),
     "vouched": NoteWords("a person vouched for a letter", "They vouched for {about}: {text}."),
 }
 _UNKNOWN: Final = NoteWords("", "{text}.")

@@ -69,13 +69,28 @@ class SessionCalls(MethodGroup):
         found = self._object("GET", f"/api/sessions/{segment(key)}/letters")["letters"]
         return found
 
-    def vouch(self, key: str, handle: str) -> None:
-        """Say that a letter is fine: its text is yours from now on, word for word.
+    def letter(self, key: str, handle: str) -> dict[str, Any]:
+        """Return a letter whole, with the `digest` of its `text`.
 
         Raises: ApiError with status 404, there is none of that handle alone.
         """
+        return self._object("GET", f"/api/sessions/{segment(key)}/letters/{segment(handle)}")
+
+    def vouch(self, key: str, handle: str, *, digest: str = "") -> None:
+        """Say that a letter is fine: its text is yours from now on, word for word.
+
+        Args:
+            digest: of the text that was read (`letter`); empty: of whatever it has.
+
+        Raises: ApiError with status 404, there is none of that handle alone; 409, another text.
+        """
         path = f"/api/sessions/{segment(key)}/letters/{segment(handle)}/vouch"
-        self.request("POST", path)
+        self.request("POST", f"{path}?digest={segment(digest)}" if digest else path)
+
+    def stop_vouching(self, key: str, handle: str) -> None:
+        """Vouch for a letter no more: it is closed again."""
+        path = f"/api/sessions/{segment(key)}/letters/{segment(handle)}/vouch"
+        self.request("DELETE", path)
 
     def timers(self, key: str) -> dict[str, Any]:
         return self._object("GET", f"/api/sessions/{segment(key)}/timers")

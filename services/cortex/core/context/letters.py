@@ -19,14 +19,13 @@ from typing import Any, Final
 import msgspec
 
 from vigil.contracts import (
+    Attachment,
     AttachmentBlock,
     Block,
-    ExternalBlock,
     Loop,
     Row,
     TaskBlock,
     TextBlock,
-    TimerBlock,
     ToolResultBlock,
     ToolUseBlock,
 )
@@ -34,8 +33,8 @@ from vigil.contracts.board import KnownFact
 from vigil.contracts.events import LetterName
 from vigil.contracts.history import LetterHead
 from vigil.facts.shown import told
-from vigil.subjects import token_of
 from vigil.trust import sources as trust
+from vigil.trust.letters import answered_in, digest_of, digest_of_file, told_in
 
 from .history import Chunk
 from .window import tokens_of_rows
@@ -74,11 +73,6 @@ def opening_of(loop: Loop, vouched: tuple[LetterName, ...] = ()) -> Opening:
     return Opening(turn=loop.open_from, files=loop.files_from, opened=loop.opened, vouched=vouched)
 
 
-def digest_of(text: str) -> str:
-    """Return what tells the text of a letter from every other."""
-    return token_of("letter", text)
-
-
 class ClosedLetter(msgspec.Struct, frozen=True, kw_only=True):
     """One closed letter."""
 
@@ -90,13 +84,20 @@ class ClosedLetter(msgspec.Struct, frozen=True, kw_only=True):
     """Who let it in, of an event."""
     call_id: str = ""
     """Of the call whose result it is."""
+    file: Attachment | None = None
+    """Which it is, if it's one."""
     at: datetime | None = None
-    """None: it's a file."""
+    """None: nothing more is known of it."""
+
+    @property
+    def digest(self) -> str:
+        """What tells it from every other."""
+        return digest_of(self.text) if self.file is None else digest_of_file(self.file)
 
     @property
     def about(self) -> str:
         """What it is, when it came and how long it is; empty: a file."""
-        if self.at is None:
+        if self.at is None or self.file is not None:
             return ""
         at = f"{self.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         return f"{self.what}, {at}, {len(self.text)} characters"
@@ -145,9 +146,10 @@ def listed(chunks: Iterable[Chunk]) -> tuple[str, ...]:
     return tuple(f"{one.handle}: {one.about}" for one in own if one.about)
 
 
-def closed(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
-    """Return chunks of which every letter is closed."""
-    return tuple(chunk for chunk in view(chunks, NOTHING) if chunk.rows)
+def closed(chunks: Iterable[Chunk], vouched: tuple[LetterName, ...] = ()) -> tuple[Chunk, ...]:
+    """Return chunks of which every letter is closed, but those that the person vouched for."""
+    opening = msgspec.structs.replace(NOTHING, vouched=vouched)
+    return tuple(chunk for chunk in view(chunks, opening) if chunk.rows)
 
 
 def find(chunks: Sequence[Chunk], handle: str) -> ClosedLetter | None:
@@ -178,8 +180,8 @@ def heads(chunks: Sequence[Chunk]) -> tuple[LetterHead, ...]:
             handle=one.handle,
             what=one.what,
             source=one.source or _source(calls.get(one.call_id)),
-            size=len(one.text),
-            digest=digest_of(one.text),
+            size=0 if one.file else len(one.text),
+            digest=one.digest,
             at=one.at,
         )
         for one in newest
@@ -213,21 +215,21 @@ class _Envelopes:
         self.letters.append(ClosedLetter(handle=handle, text=text, **of))
         return handle
 
-    def file(self, block: AttachmentBlock) -> Block:
+    def file(self, block: AttachmentBlock, row: Row) -> Block:
         """Return a file, or its envelope, if it is no longer looked at."""
-        handle = self.name(SHOWN_ABOVE)
+        what = f"{block.file.unnamed}, attached"
+        handle = self.name(SHOWN_ABOVE, what=what, file=block.file, at=row.at)
         if self._ordinal >= self._opening.files or handle in self._opening.opened:
             return block
-        return TextBlock(
-            text=f"[Letter {handle}: {block.file.unnamed}, attached, not shown any more. "
-            f"open_letter {handle} shows it.]"
-        )
+        if self._is_vouched(self.letters[-1]):
+            return msgspec.structs.replace(block, is_trusted=True)
+        text = f"[Letter {handle}: {what}, not shown any more. open_letter {handle} shows it.]"
+        return TextBlock(text=text)
 
-    def _is_vouched(self, handle: str, text: str) -> bool:
+    def _is_vouched(self, letter: ClosedLetter) -> bool:
         """Whether the person vouched for a letter, as it is."""
-        return any(
-            one.handle == handle and one.digest == digest_of(text) for one in self._opening.vouched
-        )
+        named = [one for one in self._opening.vouched if one.handle == letter.handle]
+        return any(one.digest == letter.digest for one in named)
 
     def close(
         self,
@@ -241,7 +243,7 @@ class _Envelopes:
     ) -> str:
         """Return the envelope of a text; the facts of who wrote it stand on it (FLOW F-1)."""
         handle = self.name(text, what=what, source=source, call_id=call_id, at=row.at)
-        if self._is_vouched(handle, text):
+        if self._is_vouched(self.letters[-1]):
             when = f"{row.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
             return f"[Letter {handle}: {what}, {when}; the person vouches for it:]\n{text}"
         about = self.letters[-1].about
@@ -288,10 +290,10 @@ def _row(row: Row, chunk: Chunk, gone: set[str], envelopes: _Envelopes) -> Itera
 def _answer(row: Row, gone: set[str], envelopes: _Envelopes) -> Row:
     """Close an answer, with the calls in it: their arguments were chosen by who had read."""
     gone.update(_called(row))
-    parts = [text for block in row.blocks if (text := _text_of(block))]
-    if not parts:
+    text = answered_in(row)
+    if not text:
         return msgspec.structs.replace(row, blocks=())
-    envelope = envelopes.close("what you answered", "\n".join(parts), row)
+    envelope = envelopes.close("what you answered", text, row)
     # Not as the agent's own words, or it would go on to write envelopes.
     return Row(role="user", source="tool", blocks=(TextBlock(text=envelope),), at=row.at)
 
@@ -308,33 +310,16 @@ def _results(row: Row, gone: set[str], envelopes: _Envelopes) -> Row:
             envelope = envelopes.close("a result", block.content, row, call_id=called)
             kept.append(msgspec.structs.replace(block, content=envelope))
         elif isinstance(block, AttachmentBlock) and kept:
-            kept.append(envelopes.file(block))
+            kept.append(envelopes.file(block, row))
     return msgspec.structs.replace(row, blocks=tuple(kept))
 
 
 def _block(block: Block, row: Row, envelopes: _Envelopes) -> Block:
-    source = ""
-    match block:
-        case ExternalBlock(event=event) if not event.is_trusted:
-            what, text, source = f"an event from {event.source}", event.content, event.source
-        case TaskBlock(facts=facts) if block.is_tainted:
-            what = "what you were told by another session of yours"
-            text = f"{block.tool}: {block.title}\n{block.content}"
-            return TextBlock(text=envelopes.close(what, text.strip(), row, facts=facts))
-        case TimerBlock(follow_up=follow_up) if follow_up.is_tainted:
-            what, text = "a follow-up of yours", f"{follow_up.reason}\n{follow_up.message or ''}"
-        case AttachmentBlock() if not block.is_trusted:
-            return envelopes.file(block)
-        case _:
-            return block
-    return TextBlock(text=envelopes.close(what, text.strip(), row, source=source))
-
-
-def _text_of(block: Block) -> str:
-    match block:
-        case TextBlock(text=text):
-            return text.strip()
-        case ToolUseBlock(name=name, input=given):
-            return f"{name} {msgspec.json.encode(given).decode()}"
-        case _:
-            return ""
+    if isinstance(block, AttachmentBlock) and not block.is_trusted:
+        return envelopes.file(block, row)
+    told_ = told_in(block)
+    if told_ is None:
+        return block
+    facts = block.facts if isinstance(block, TaskBlock) else ()
+    envelope = envelopes.close(told_.what, told_.text, row, source=told_.source, facts=facts)
+    return TextBlock(text=envelope)

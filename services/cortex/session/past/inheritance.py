@@ -87,6 +87,7 @@ async def _known(
         chunks=tuple(chunk for chunk in without(chunks, unsaid) if chunk.rows),
         summary=None if summary is None else _row(summary),
         is_summary_tainted=summary is not None and summary.is_summary_tainted,
+        vouched=turn.state.vouched,
     )
     if turn.state.fork is None:
         return found
@@ -105,7 +106,8 @@ def _after(before: Inherited, own: Inherited, *, is_whole: bool) -> Inherited:
             own, summary=before.summary, is_summary_tainted=before.is_summary_tainted
         )
     chunks = before.chunks if is_whole else ()
-    return msgspec.structs.replace(own, chunks=(*chunks, *own.chunks))
+    vouched = (*before.vouched, *own.vouched)
+    return msgspec.structs.replace(own, chunks=(*chunks, *own.chunks), vouched=vouched)
 
 
 async def _until(bus: Bus, parent: SessionKey, start: int, end: int) -> list[Message]:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from vigil.errors import VigilError
+from vigil.glyphs import visible
 from vigil.sdk.client import Client
 
 from .. import tables
@@ -22,12 +23,14 @@ OPEN: Final = "/open"
 REPLY: Final = "/reply"
 TRUST: Final = "/trust"
 FINE: Final = "/fine"
+YES: Final = "yes"
+NO: Final = "no"
 SHOWN_MAX: Final = 10
 _HANDLE: Final = re.compile(r"[a-z]\d{1,9}")
 USAGE: Final = (
     f"{LIST}: what came from outside, by name; {OPEN} a12 TEXT: open it for the answer to TEXT; "
-    f"{FINE} a12: its text counts as yours, word for word; {TRUST} a12: trust where it came from, "
-    "from now on"
+    f"{FINE} a12: read it, and have its text count as yours, word for word; {TRUST} a12: "
+    "trust where it came from, from now on"
 )
 
 
@@ -48,6 +51,8 @@ class Pointing:
         self._agent = agent
         self._screen = screen
         self._say = say
+        self._read: dict[str, str] = {}
+        """Letters that were shown whole, and the digest of what was shown."""
 
     async def take(self, line: str) -> bool:
         """Do what a line says, if it is one of the commands; return whether it is."""
@@ -78,8 +83,7 @@ class Pointing:
         if letter is None:
             self._screen.notice(f"there is no letter {handle}; {LIST} shows them")
         elif command == FINE:
-            await asyncio.to_thread(self._client.vouch, self._key, handle)
-            self._screen.notice(f"the text of {handle} counts as yours from now on, word for word")
+            await self._vouch(handle, text)
         elif command != TRUST:
             await self._say(f"open {handle}: {text}" if text else f"open {handle}")
         elif letter["source"]:
@@ -87,6 +91,24 @@ class Pointing:
             self._screen.notice(f"{made['meaning']} `vigil trust remove {made['source']}` ends it.")
         else:
             self._screen.notice(f"{handle} is from nothing that has a name")
+
+    async def _vouch(self, handle: str, answer: str) -> None:
+        """Show a letter whole, and have it count as the person's once they say yes to that."""
+        if answer == NO:
+            await asyncio.to_thread(self._client.stop_vouching, self._key, handle)
+            self._screen.notice(f"{handle} is closed again")
+        elif answer == YES and handle in self._read:
+            digest = self._read[handle]
+            await asyncio.to_thread(self._client.vouch, self._key, handle, digest=digest)
+            self._screen.notice(f"the text of {handle} counts as yours from now on, word for word")
+        else:
+            shown = await asyncio.to_thread(self._client.letter, self._key, handle)
+            self._read[handle] = shown["digest"]
+            self._screen.notice("\n".join(map(visible, shown["text"].split("\n"))))
+            self._screen.notice(
+                f"`{FINE} {handle} {YES}`: that counts as yours from now on, word for word; "
+                f"`{FINE} {handle} {NO}` ends it"
+            )
 
 
 def line_of(letter: Mapping[str, Any]) -> str:
@@ -100,6 +122,5 @@ def line_of(letter: Mapping[str, Any]) -> str:
     marks = {"is_vouched": "fine", "is_trusted": "trusted by now"}
     trusted = "".join(f", {words}" for name, words in marks.items() if letter[name])
     at = tables.instant(letter["at"])
-    return (
-        f"{letter['handle']}  {at}  {letter['what']}{source}, {letter['size']} characters{trusted}"
-    )
+    size = f", {letter['size']} characters" if letter["size"] else ""
+    return f"{letter['handle']}  {at}  {letter['what']}{source}{size}{trusted}"
