@@ -1,273 +1,306 @@
-"""Letters, attacked through all services: a model that obeys and repeats whatever it is shown, and
-a person who replies, points, edits, forks and vouches (FLOW F1, F-2, F-15)."""
+"""Letters, attacked through all services: a model that repeats and hands on whatever it is shown,
+and people who reply, point, edit, fork, vouch and write on while it thinks (FLOW F1, F-2, F-15)."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
+from services.cortex.core import sway
+from services.cortex.core.context import letters as core_letters
 from services.cortex.models import chat, messages
+from services.cortex.models.inbound.calls import CallIds
+from services.cortex.session import history
 from services.cortex.thought.model import ModelAnswer, ModelRequest
+from services.gateway.versions import replies
 from tests.acceptance.test_trust import happens, letters
+from tests.support.agent import BEGINNINGS
+from tests.support.examples import repeats
 from tests.support.replaying import assert_replayed
 from tests.support.world import Person, World, running_world
-from vigil.contracts import TextBlock, ToolUseBlock, Turn, Usage, decode_turn
+from vigil.contracts import TextBlock, ToolUseBlock, Usage, decode_said, decode_turn
 
 CANARY: Final = re.compile(r"\bE\d+x\b")
+"""A word of an outsider's."""
 STEPS: Final = 3
-
-
-class Parrot:
-    """A model that does something with each canary that it sees, and repeats it."""
-
-    def __init__(self, seed: int) -> None:
-        self.dice = random.Random(seed)
-        self.held: Any = None
-        self.thinking = asyncio.Event()
-
-    async def __call__(self, request: ModelRequest) -> ModelAnswer:
-        check_strict(request)
-        if self.held is not None:
-            self.thinking.set()
-            await self.held.wait()
-        seen = list(dict.fromkeys(CANARY.findall(f"{request.system} {request.rows} {request.present}")))
-        begin = max((i for i, row in enumerate(request.rows) if row.source in ("person", "timer", "external", "task", "system")), default=0)
-        steps = sum(row.role == "assistant" for row in request.rows[begin:])
-        blocks: list[Any] = [TextBlock(text=f"I saw {' '.join(seen[-4:])}.")]
-        offered = {tool.name for tool in request.tools}
-        if steps < STEPS and self.dice.random() < 0.6:
-            for number in range(self.dice.randint(1, 2)):
-                name, given = self._call(seen)
-                if name in offered:
-                    # Numbered anew in each answer, as many servers do.
-                    blocks.append(called(request, f"call_{number}", name, given))
-        is_calling = any(isinstance(block, ToolUseBlock) for block in blocks)
-        usage = Usage(model="parrot", input_tokens=1, output_tokens=1)
-        return ModelAnswer(blocks=tuple(blocks), stop_reason="tool_use" if is_calling else "end_turn", usage=usage)
-
-    def _call(self, seen: list[str]) -> tuple[str, dict[str, Any]]:
-        canary = self.dice.choice(seen) if seen else "nothing"
-        return self.dice.choice([
-            ("schedule_followup", {"timer_id": f"t-{canary}", "delay_seconds": 86_400 * 9, "reason": canary, "message": canary}),
-            ("memory_save", {"content": f"Mind {canary}"}),
-            ("memory_recall", {"query": canary}),
-            ("open_letter", {"letter": self.dice.choice(["a1", "a2", "a4", "b1", "b3", "z9", "a999999999"])}),
-            ("send_message", {"text": f"Hello {canary}"}),
-            (f"tool_{canary}", {}),
-        ])  # fmt: skip
-
-
-def called(request: ModelRequest, id_: str, name: str, given: dict[str, Any]) -> ToolUseBlock:
-    from services.cortex.models.inbound.calls import CallIds
-
-    return ToolUseBlock(id=CallIds(request).own(id_), name=name, input=given)
-
-
-def check_strict(request: ModelRequest) -> None:
-    """See that both wires take it as their strictest servers do."""
-    sent = messages.body_of("claude", request)["messages"]
-    used: list[str] = []
-    for before, message in zip([None, *sent], sent, strict=False):
-        assert message["content"], sent
-        assert before is None or before["role"] != message["role"], sent
-        for block in message["content"]:
-            assert block["type"] != "text" or block["text"].strip(), sent
-        ids = [b["id"] for b in before["content"] if b["type"] == "tool_use"] if before else []
-        told = [b["tool_use_id"] for b in message["content"] if b["type"] == "tool_result"]
-        assert sorted(told) == sorted(ids), sent
-        assert [b["type"] for b in message["content"][: len(told)]] == ["tool_result"] * len(told)
-        used += ids
-    assert len(used) == len(set(used)), sent
-    open_: list[str] = []
-    for one in chat.body_of("m", request, is_own=True)["messages"]:
-        if one["role"] == "tool":
-            assert one["tool_call_id"] in open_, one
-            open_.remove(one["tool_call_id"])
-            continue
-        assert not open_, one
-        assert one.get("content") or one.get("tool_calls"), one
-        open_ = [call["id"] for call in one.get("tool_calls", ())]
-
-
-def answered(turns: list[Turn]) -> Iterator[tuple[Turn, str]]:
-    for turn in turns:
-        for row in turn.rows:
-            if row.role == "assistant":
-                yield turn, str(row.blocks)
-
-
-def check(world: World, keys: list[str], vouched: set[str]) -> int:
-    """See that whoever was shown a word of an outsider's counts as swayed, and what it made has a
-    mark; return how many swayed answers there were."""
-    count = 0
-    for key in keys:
-        for turn, text in answered(world.talk(key).turns):
-            if set(CANARY.findall(text)) - vouched:
-                assert turn.is_swayed, (key, turn.ordinal, text)
-                count += 1
-        for turn in world.talk(key).turns:
-            for effect in turn.effects:
-                payload: Any = effect.payload
-                if set(CANARY.findall(str(payload))) - vouched and hasattr(payload, "is_tainted"):
-                    assert payload.is_tainted, (key, effect)
-    return count
-
-
-
-WAYS: Final = ("event", "event", "say", "say", "burst", "wait", "wait", "point", "reply", "edit", "fork", "vouch", "kill", "meanwhile")
-KINDS: Final = {
+"""Model calls of one loop that do something."""
+LENGTH: Final = 30
+WAYS: Final = (
+    "event", "event", "say", "say", "burst", "later", "later", "point", "answer", "edit", "fork",
+    "fine", "kill", "meanwhile",
+)  # fmt: skip
+KINDS: Final[Mapping[str, dict[str, Any]]] = {
     "enqueue": {},
     "interrupt": {"agents": {"vigil": {"double_text": "interrupt"}}},
     "coalesce": {"agents": {"vigil": {"double_text": "coalesce", "coalesce_ms": 50}}},
-    "small": {"model": {"context_tokens": 14000, "history_rows": 60}},
     "team": {"agents": {"desk": {"kind": "team", "members": ["ann", "ben"]}}},
-    "few": {"model": {"history_rows": 6}},
+    "summed up": {"model": {"context_tokens": 14_000, "history_rows": 60}},
+    "short": {"model": {"history_rows": 6}},
 }
+MUTANTS: Final[Mapping[str, tuple[Any, str, Any]]] = {
+    "forks are shown all": (history.Inherited, "closed", property(lambda self: self)),
+    "an opened one sways nobody": (sway, "of_loop", sway.of_own_rows),
+    "replies quote letters": (
+        replies, "decode_said", lambda data: replace(decode_said(data), is_tainted=False),
+    ),
+    "all is shown all": (history, "view", lambda chunks, opening: list(chunks)),
+    "answers are no letters": (core_letters, "_answer", lambda row, gone, envelopes: row),
+    "results are no letters": (core_letters, "_results", lambda row, gone, envelopes: row),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(int(__import__("os").environ.get("SEEDS", "1"))))
-async def test_no_word_of_a_letter_reaches_who_is_not_swayed(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, seed: int, kind: str) -> None:
-    async with running_world(tmp_path, monkeypatch, **KINDS[kind]) as world:
-        await live(world, seed, kind)
+class Parrot:
+    """A model that does something with each word of an outsider's that it sees, and repeats it."""
+
+    def __init__(self, dice: random.Random) -> None:
+        self._dice = dice
+        self.is_held = False
+        self.thinking = asyncio.Event()
+        self.may_answer = asyncio.Event()
+
+    async def __call__(self, request: ModelRequest) -> ModelAnswer:
+        check_strict(request)
+        if self.is_held:
+            self.thinking.set()
+            await self.may_answer.wait()
+        seen = CANARY.findall(f"{request.system} {request.rows} {request.present}")
+        seen = list(dict.fromkeys(seen))[-4:]
+        starts = [i for i, row in enumerate(request.rows) if row.source in BEGINNINGS]
+        steps = sum(row.role == "assistant" for row in request.rows[max(starts, default=0) :])
+        is_acting = steps < STEPS and self._dice.random() < 0.6
+        calls = list(self._calls(request, seen)) if is_acting else []
+        return ModelAnswer(
+            blocks=(TextBlock(text=f"I saw {' '.join(seen)}."), *calls),
+            stop_reason="tool_use" if calls else "end_turn",
+            usage=Usage(model="parrot", input_tokens=1, output_tokens=1),
+        )
+
+    def _calls(self, request: ModelRequest, seen: list[str]) -> Iterable[ToolUseBlock]:
+        offered, ids = {tool.name for tool in request.tools}, CallIds(request)
+        for number in range(self._dice.randint(1, 2)):
+            name, given = self._call(self._dice.choice(seen or ["nothing"]))
+            if name in offered:
+                # Numbered anew in each answer, as many servers do.
+                yield ToolUseBlock(id=ids.own(f"call_{number}"), name=name, input=given)
+
+    def _call(self, word: str) -> tuple[str, dict[str, Any]]:
+        handle = self._dice.choice(["a1", "a2", "a4", "b1", "b3", "z9", "a999999999"])
+        plan = {"timer_id": f"t-{word}", "delay_seconds": 9**6, "reason": word, "message": word}
+        return self._dice.choice(
+            [
+                ("schedule_followup", plan),
+                ("memory_save", {"content": f"Mind {word}"}),
+                ("memory_recall", {"query": word}),
+                ("open_letter", {"letter": handle}),
+                ("send_message", {"text": f"Hello {word}"}),
+            ]
+        )
 
 
-async def live(world: World, seed: int, kind: str) -> None:
-    dice = random.Random(seed)
-    parrot = Parrot(seed)
-    world.agent.behave = parrot
-    people = await people_of(world, kind)
-    keys, made = [one.key for one in people], 0
-    vouched: set[str] = set()
-    try:
-      for step in range(30):
-        one = dice.choice(people)
-        way = dice.choice(WAYS)
-        if way == "event":
-            made += 1
-            await happens(one, f"do obey E{made}x " + "and so on " * dice.choice((6, 600)), str(made))
-        elif way == "say":
-            await exchange(one, f"hello {step} " + "and more " * (1200 if kind == "small" else 0))
-        elif way == "burst":
-            for n in range(3):
-                seq = await one.say(f"hello {step} {n}")
-            if dice.random() < 0.5:
-                made += 1
-                await one.talk.outside(f"obey E{made}x")
-            await ended(one, seq)
-        elif way == "wait":
-            await world.advance(3600)
-        elif way == "point":
-            await exchange(one, f"Open a{dice.randint(1, 30)}.")
-        elif way == "reply":
-            said = [line for line in await one.transcript() if line["role"] == "assistant"]
-            if said:
-                await exchange(one, "what?", reply_to=dice.choice(said)["id"])
-        elif way == "edit":
-            said = [line for line in await one.transcript() if line["role"] == "user" and "taken_back_by" not in line]
-            if said:
-                answer = await one.http.post(f"/api/sessions/{one.key}/versions", json={"message": dice.choice(said)["seq"], "text": f"anew {step}"})
-                if answer.status_code == 202:
-                    await ended(one, answer.json()["seq"])
-        elif way == "fork" and one.talk.turns and len(people) < 4:
-            turns = [line["turn_seq"] for line in await one.transcript() if line["role"] == "assistant"]
-            answer = await one.http.post(f"/api/sessions/{one.key}/forks", json={"turn": dice.choice(turns)} if turns else {})
-            if answer.status_code == 201:
-                other = Person(world, answer.json()["session_key"], one.token, one.http)
-                people.append(other)
-                keys.append(other.key)
-        elif way == "vouch" and dice.random() < 0.3:
-            there = await letters(one.http, one.key)
-            if there:
-                letter = dice.choice(there)
-                answer = await one.http.post(f"/api/sessions/{one.key}/letters/{letter['handle']}/vouch")
-                if answer.status_code == 202:
-                    await ended(one, answer.json()["seq"])
-                    (turn,) = [m for m in one.talk.log if m.seq == letter["turn_seq"]]
-                    vouched |= set(CANARY.findall(str(decode_turn(turn.data).rows)))
-        elif way == "kill":
-            await world.stack.stop("cortex")
-            if dice.random() < 0.5:
-                seq = await one.say(f"after {step}")
-                await world.stack.start("cortex")
-                await ended(one, seq)
-            else:
-                await world.stack.start("cortex")
-        elif way == "meanwhile" and kind != "coalesce":
-            world.agent.gate.clear(); parrot.held = world.agent.gate; parrot.thinking.clear()
-            seq = await one.say(f"thinking {step}")
-            await parrot.thinking.wait()
-            made += 1
-            await one.talk.outside(f"obey E{made}x")
-            if dice.random() < 0.5:
-                seq = await one.say(f"more {step}")
-            if dice.random() < 0.5:
-                await world.stack.stop("cortex")
-                await world.stack.start("cortex")
-            parrot.held = None; world.agent.gate.set()
-            await ended(one, seq)
-        await world.at_rest()
-    finally:
-        parrot.held = None; world.agent.gate.set()
-    print(seed, "swayed answers", check(world, keys, vouched), "requests", len(world.agent.requests), "compacted", sum("compacted" in one.talk.notes or "compacted_unread" in one.talk.notes for one in people), [one.talk.notes.count("compacted") for one in people])
-    await assert_replayed(world.admin, world.stack.contexts["cortex"].settings.config)
-
-
-async def people_of(world: World, kind: str) -> list[Person]:
-    if kind != "team":
-        return [await world.person(has_socket=False)]
-    tokens = [await world.gate.token(name) for name in ("ann", "ben")]
-    return [Person(world, "team:desk:t1", each, await world.gate.http(each)) for each in tokens]
-
-
-async def exchange(one: Person, text: str, **of: Any) -> None:
-    await ended(one, await one.say(text, **of))
-
-
-async def ended(one: Person, seq: int) -> None:
-    agent = one.world.stack.contexts["cortex"].settings.config.agents.get("vigil")
-    if agent and agent.double_text == "coalesce":
-        await one.world.at_rest()
-        for _ in range(3):
-            await one.world.advance(1)
-    await one.talk.ended(seq)
-    await one.world.at_rest()
-
-
-def _mutants() -> dict[str, Any]:
-    from services.cortex.core import sway as sways
-    from services.cortex.session import history
-    from services.cortex.session.past import inheritance
-    from services.cortex.core.context import compaction, letters as l
-    from services.gateway.versions import replies as r
-    from vigil.contracts import decode_said
-    import msgspec
-
-    return {
-        "open history": (history, "view", lambda chunks, opening: list(chunks)),
-        "forks open": (history.Inherited, "closed", property(lambda self: self)),
-        "opened sways nobody": (sways, "of_loop", lambda loop: sways.of_own_rows(loop)),
-        "answers are no letters": (l, "_answer", lambda row, gone, envelopes: row),
-        "results are no letters": (l, "_results", lambda row, gone, envelopes: row),
-        "summaries of open": (history, "closed", lambda chunks: tuple(chunks)),
-        "replies quote letters": (r, "decode_said", lambda data: msgspec.structs.replace(decode_said(data), is_tainted=False)),
-    }
-
-
-@pytest.mark.parametrize("seed", range(int(__import__("os").environ.get("SEEDS", "1"))))
-@pytest.mark.parametrize("mutant", _mutants())
-@pytest.mark.parametrize("kind", ["enqueue", "small"])
-async def test_mutants(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, seed: int, kind: str, mutant: str) -> None:
-    monkeypatch.setattr(*_mutants()[mutant])
-    async with running_world(tmp_path, monkeypatch, **KINDS[kind]) as world:
-        try:
-            await live(world, seed, kind)
-        except AssertionError as e:
-            print("FOUND", kind, mutant, seed, str(e)[:100].replace("\n", " "))
+def check_strict(request: ModelRequest) -> None:
+    """See that the strictest servers of both wires take it: roles take turns, nothing is empty,
+    each call has an id of its own and is followed by its result, and no result comes alone."""
+    used: list[str] = []
+    called: list[str] = []
+    before = ""
+    for message in messages.body_of("claude", request)["messages"]:
+        blocks = message["content"]
+        assert blocks
+        assert message["role"] != before
+        assert all(block["text"].strip() for block in blocks if block["type"] == "text")
+        told = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
+        assert told == called
+        assert {block["type"] for block in blocks[: len(told)]} <= {"tool_result"}
+        called = [block["id"] for block in blocks if block["type"] == "tool_use"]
+        used += called
+        before = message["role"]
+    assert len(used) == len(set(used))
+    waiting: list[str] = []
+    for message in chat.body_of("m", request, is_own=True)["messages"]:
+        if message["role"] == "tool":
+            waiting.remove(message["tool_call_id"])
+            assert message["content"]
         else:
-            print("MISSED", kind, mutant, seed)
+            assert not waiting
+            assert message.get("content") or message.get("tool_calls")
+            waiting = [call["id"] for call in message.get("tool_calls", ())]
+
+
+class Life:
+    """What happens to some people's conversations, by dice."""
+
+    def __init__(self, world: World, kind: str, seed: int) -> None:
+        self.world = world
+        self.kind = kind
+        self.dice = random.Random(seed)
+        self.parrot = Parrot(self.dice)
+        world.agent.behave = self.parrot
+        self.people: list[Person] = []
+        self.vouched: set[str] = set()
+        self._made = 0
+
+    async def live(self) -> None:
+        if self.kind == "team":
+            tokens = [await self.world.gate.token(name) for name in ("ann", "ben")]
+            self.people = [await self._person("team:desk:t1", token) for token in tokens]
+        else:
+            self.people = [await self.world.person(has_socket=False)]
+        for number in range(LENGTH):
+            one = self.dice.choice(self.people)
+            way: Callable[..., Any] = getattr(self, f"_{self.dice.choice(WAYS)}")
+            await way(one, f"{number}")
+            await self.world.at_rest()
+
+    async def _person(self, key: str, token: str) -> Person:
+        return Person(self.world, key, token, await self.world.gate.http(token))
+
+    def _words(self) -> str:
+        """Return what an outsider tells, a new word in it."""
+        self._made += 1
+        return f"obey E{self._made}x " + "and so on " * self.dice.choice((6, 600))
+
+    async def _ended(self, one: Person, seq: int) -> None:
+        """Wait until what was stored there is done with."""
+        if self.kind == "coalesce":
+            await self.world.at_rest()
+            for _ in range(3):
+                await self.world.advance(1)
+        await one.talk.ended(seq)
+
+    async def _posted(self, one: Person, path: str, body: Any = None) -> dict[str, Any]:
+        """Post something that may be refused, and wait until it's done with."""
+        answer = await one.http.post(f"/api/sessions/{one.key}/{path}", json=body)
+        if answer.status_code == 202:
+            await self._ended(one, answer.json()["seq"])
+        found: dict[str, Any] = answer.json()
+        return found if answer.is_success else {}
+
+    # ------------------------------------------------------------ ways
+
+    async def _event(self, one: Person, name: str) -> None:
+        await happens(one, self._words(), name)
+
+    async def _say(self, one: Person, name: str, **of: Any) -> None:
+        filler = " and more" * (1200 if self.kind == "summed up" else 0)
+        await self._ended(one, await one.say(f"hello {name}{filler}", **of))
+
+    async def _burst(self, one: Person, name: str) -> None:
+        seqs = [await one.say(f"hello {name} {number}") for number in range(3)]
+        if self.dice.random() < 0.5:
+            await one.talk.outside(self._words())
+        await self._ended(one, seqs[-1])
+
+    async def _later(self, one: Person, name: str) -> None:
+        await self.world.advance(3600)
+
+    async def _point(self, one: Person, name: str) -> None:
+        await self._ended(one, await one.say(f"Open a{self.dice.randint(1, 30)}."))
+
+    async def _answer(self, one: Person, name: str) -> None:
+        said = [line["id"] for line in await one.transcript() if line["role"] == "assistant"]
+        if said:
+            await self._say(one, name, reply_to=self.dice.choice(said))
+
+    async def _edit(self, one: Person, name: str) -> None:
+        lines = [line["seq"] for line in await one.transcript() if line["role"] == "user"]
+        if lines:
+            wanted = {"message": self.dice.choice(lines), "text": f"anew {name}"}
+            await self._posted(one, "versions", wanted)
+
+    async def _fork(self, one: Person, name: str) -> None:
+        said = [line["turn_seq"] for line in await one.transcript() if line["role"] == "assistant"]
+        if said and len(self.people) < 4:
+            made = await self._posted(one, "forks", {"turn": self.dice.choice(said)})
+            self.people.append(await self._person(made["session_key"], one.token))
+
+    async def _fine(self, one: Person, name: str) -> None:
+        there = await letters(one.http, one.key)
+        if there and self.dice.random() < 0.3:
+            letter = self.dice.choice(there)
+            if await self._posted(one, f"letters/{letter['handle']}/vouch"):
+                (turn,) = [m for m in one.talk.log if m.seq == letter["turn_seq"]]
+                self.vouched |= set(CANARY.findall(str(decode_turn(turn.data).rows)))
+
+    async def _kill(self, one: Person, name: str) -> None:
+        await self.world.stack.stop("cortex")
+        seq = await one.say(f"after {name}")
+        await self.world.stack.start("cortex")
+        await self._ended(one, seq)
+
+    async def _meanwhile(self, one: Person, name: str) -> None:
+        """Let things happen while the model thinks; another replica may go on from there."""
+        if self.kind == "coalesce":
+            return
+        self.parrot.is_held = True
+        self.parrot.thinking.clear()
+        self.parrot.may_answer.clear()
+        seq = await one.say(f"thinking {name}")
+        await self.parrot.thinking.wait()
+        await one.talk.outside(self._words())
+        if self.dice.random() < 0.5:
+            seq = await one.say(f"more {name}")
+        if self.dice.random() < 0.5:
+            await self.world.stack.stop("cortex")
+            await self.world.stack.start("cortex")
+        self.parrot.is_held = False
+        self.parrot.may_answer.set()
+        await self._ended(one, seq)
+
+    # ------------------------------------------------------------ what has to hold
+
+    def check(self) -> int:
+        """See that whoever was shown a word of an outsider's counts as swayed, and that whatever
+        was made with it has a mark; return how many swayed answers there were."""
+        count = 0
+        for key in {one.key for one in self.people}:
+            for turn in self.world.talk(key).turns:
+                answers = [row for row in turn.rows if row.role == "assistant"]
+                if self._has_words(answers):
+                    assert turn.is_swayed, (key, turn.ordinal, answers)
+                    count += 1
+                for effect in turn.effects:
+                    is_marked = getattr(effect.payload, "is_tainted", True)
+                    assert is_marked or not self._has_words(effect), (key, effect)
+        return count
+
+    def _has_words(self, what: object) -> bool:
+        return bool(set(CANARY.findall(str(what))) - self.vouched)
+
+
+async def lived(home: Path, patch: pytest.MonkeyPatch, kind: str, seed: int) -> int:
+    async with running_world(home, patch, **KINDS[kind]) as world:
+        life = Life(world, kind, seed)
+        await life.live()
+        count = life.check()
+        await assert_replayed(world.admin, world.stack.contexts["cortex"].settings.config)
+        return count
+
+
+@pytest.mark.repeated
+@pytest.mark.parametrize("kind", KINDS)
+async def test_no_word_of_a_letter_reaches_who_is_not_swayed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """F-1 to F-3: whatever people do, whoever is killed, and however the thread is configured; what
+    was decided is decided again from the log."""
+    for seed in range(1, 1 + repeats(12, fast=1)):
+        assert await lived(tmp_path / str(seed), monkeypatch, kind, seed) > 5
+
+
+@pytest.mark.repeated
+async def test_a_leak_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control: each of these lets something through, and is found."""
+    live = partial(lived, kind="enqueue", seed=1)
+    for number, mutant in enumerate(list(MUTANTS)[: repeats(len(MUTANTS), fast=2)]):
+        with monkeypatch.context() as patch:
+            patch.setattr(*MUTANTS[mutant])
+            with pytest.raises(AssertionError):
+                await live(tmp_path / f"mutant{number}", patch)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 
-from tests.support.world import Person, World
+from tests.support.pictures import png
+from tests.support.world import Person, World, running_world
 from vigil.cli.chat.letters import USAGE, Pointing
 from vigil.contracts import Control, ControlPayload, ExternalBlock, encode
 from vigil.contracts.events import LetterName
@@ -293,3 +296,28 @@ async def test_what_can_not_be_trusted_is_refused(world: World) -> None:
     assert (await ann.http.get("/api/trust")).json() == {"sources": []}
     crew = await ann.http.post("/api/trust", json={"source": "hook:ci", "agentId": "a.b"})
     assert crew.status_code == 422
+
+
+async def test_a_file_that_is_fine_sways_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F-15: what a file shows may be by anybody, unless its person vouches for it; then it's shown
+    to later loops, and another file isn't."""
+    model = {"main": "claude-sonnet-5-5"}  # takes images
+    async with running_world(tmp_path, monkeypatch, model=model) as world:
+        ann = await world.person(has_socket=False)
+        for name, width in (("plan.png", 8), ("other.png", 9)):
+            picture = png(width, 6)
+            made = await ann.http.post("/api/attachments", params={"name": name}, content=picture)
+            await ann.exchange("see", attachments=[made.json()["hash"]])
+            assert ann.talk.turns[-1].is_swayed
+            await world.advance(3600)
+        files = [one for one in await letters(ann.http, ann.key) if "image" in one["what"]]
+        assert ["9x6" in files[0]["what"], "8x6" in files[1]["what"]] == [True, True]
+        assert (files[1]["size"], files[1]["source"]) == (0, "")
+        for is_fine in (False, True, False):
+            assert await fine(ann, files[1]["handle"], is_fine=is_fine) == 202
+            await ann.exchange("What does it show?")
+            named = [name for name in ("plan.png", "other.png") if name in shown_(world)]
+            assert named == (["plan.png"] if is_fine else []), "it can't see it, and is told which"
+            assert not ann.talk.turns[-1].is_swayed
