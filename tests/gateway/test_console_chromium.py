@@ -12,7 +12,8 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 
-from tests.support import approvals, chromium, console_stage
+from services.gateway.console.shapes.bodies import CLIP
+from tests.support import approvals, chromium, console_stage, hostile_markdown
 from tests.support.agent import ask, follow_up
 from tests.support.channels import channel_of
 from tests.support.chromium import Tab
@@ -30,6 +31,42 @@ pytestmark = [
 ]
 ANN: Final = SessionKey("ann", "vigil", "t1")
 HOSTILE: Final = "</textarea><script>window.isHurt = 1</script><img src=x onerror=window.isHurt=1>"
+HOSTILE_SHOWN: Final = 40
+WELL_MEANT: Final = """## What it costs
+
+| tariff | a month |
+|--------|--------:|
+| small  | 9.50    |
+| large  | 19.00   |
+
+See [the list](https://a.example/prices), *or*:
+
+1. ask `me`
+2. wait
+
+```py
+class Price(float):  # in euros
+    def __str__(self):
+        return f"{self:.2f}" + 3 * "€"
+```
+
+```diff
+-old
++new
+```
+
+> That is all.
+
+|a|b|c|d|e|f|g|h|
+|-|-|-|-|-|-|-|-|
+|wwwwwwww|wwwwwwww|wwwwwwww|wwwwwwww|wwwwwwww|wwwwwwww|wwwwwwww|wwwwwwww|
+
+```py
+if x:
+    pass
+```
+"""
+TRIED: Final = SessionKey("ann", "vigil", "tried")
 _ROOT: Final = Path(__file__).parents[2]
 AXE: Final = _ROOT / ".venv" / "mcp" / "node_modules" / "axe-core" / "axe.min.js"
 """Of the packages in tests/mcp_servers; without npm it isn't there."""
@@ -43,7 +80,8 @@ OF_ADMINS: Final = ("/health", "/settings", "/tools", "/autonomy", "")
 UNFOLD: Final = "document.querySelectorAll('details').forEach(one => one.open = true)"
 FOLD: Final = "document.querySelectorAll('details').forEach(one => one.open = false)"
 NEEDS_SCRIPT: Final = """[
-    ...[...document.querySelectorAll("button")].filter(one => !one.form),
+    ...[...document.querySelectorAll("button")]
+        .filter(one => !one.form && getComputedStyle(one).display !== "none"),
     ...[...document.querySelectorAll("form")]
         .filter(one => !["get", "post", "dialog"].includes(one.method)),
     ...[...document.querySelectorAll("a")].filter(one => !one.hasAttribute("href")),
@@ -157,6 +195,34 @@ async def test_a_person_talks_and_hears_live(stage: Stage, tab: Tab) -> None:
     assert await tab.run("location.pathname") == "/console/conversations"
     assert fork not in await tab.text()
     assert (await stage.api.get(f"/api/sessions/{fork}")).status_code == 410
+    assert tab.complaints == []
+
+
+async def test_hostile_answers_act_in_no_way(stage: Stage, tab: Tab) -> None:
+    """Some forty, of each kind, in one conversation: nothing runs, loads, or leaves its place; and
+    what is code is copied as it reads."""
+    gate = stage.world.gate
+    found = [text for _, text in hostile_markdown.cases() if len(text) < CLIP]
+    chosen = found[:: len(found) // HOSTILE_SHOWN]
+    for number, text in enumerate([*chosen, WELL_MEANT]):
+        await gate.say(str(TRIED), text, effect_id=f"{number:032x}")
+    for width in (390, 1280):
+        await tab.look(width=width, is_dark=width < 600)
+        await tab.go(url(stage, f"/conversations/{TRIED}"))
+        assert await tab.run("document.querySelectorAll('.prose').length") >= HOSTILE_SHOWN
+        assert await tab.run("document.querySelector(`.prose :is(img, script, svg, form)`)") is None
+        assert await tab.run("document.documentElement.scrollWidth") <= width
+        assert await violations(tab, RULES) == []
+    await tab.call(
+        "Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"]
+    )
+    await tab.run("[...document.querySelectorAll('.code button')].at(-1).click()")
+    await tab.until("[...document.querySelectorAll('.code button')].at(-1).innerText === 'Copied'")
+    assert (await tab.run("navigator.clipboard.readText()")).strip() == "if x:\n    pass"
+    await keep_pictures(tab, "/hostile")
+    assert await tab.run("window.isHurt") is None
+    assert await tab.run("performance.getEntriesByType('resource').every("
+                         "one => one.name.startsWith(location.origin))")  # fmt: skip
     assert tab.complaints == []
 
 

@@ -165,6 +165,7 @@ async def opened(folder: Path) -> AsyncIterator[Tab]:
             tab = Tab(connection)
             for part in ("Page", "Runtime", "Log"):
                 await tab.call(f"{part}.enable")
+            await tab.call("Emulation.setFocusEmulationEnabled", enabled=True)
             yield tab
     finally:
         # The command may be a script that started it: all that came of it ends.

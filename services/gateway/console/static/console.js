@@ -55,6 +55,27 @@
     });
   };
 
+  // Copies as it reads, without what a style says isn't text; where there's no clipboard, as a browser's own command.
+  const copy = async (place) => {
+    const chosen = getSelection();
+    chosen.selectAllChildren(place);
+    try {
+      await navigator.clipboard.writeText(String(chosen));
+    } catch {
+      document.execCommand("copy");
+    }
+    chosen.removeAllRanges();
+  };
+  document.addEventListener("click", async (event) => {
+    const button = event.target instanceof Element ? event.target.closest("button.copy") : null;
+    if (button === null) return;
+    const place = button.dataset.of ? document.getElementById(button.dataset.of) : button.closest(".code").querySelector("code");
+    const before = button.textContent;
+    await copy(place);
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = before; }, 2000);
+  });
+
   // A table of numbers by day, as a curve above it.
   const draw = (table) => {
     const rows = [...table.tBodies[0].rows].map((row) => [row.dataset.x, row.dataset.y].map(Number));

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from collections.abc import Sequence
 from typing import Any, Final
 
 from vigil.subjects import SessionKey
@@ -15,8 +14,8 @@ from ....http.wire import Forked, Timeline, TimerList, Transcript, TranscriptMes
 from ....insight.now import SessionNow
 from ....trust.endpoint import PATH as TRUST
 from ....trust.letters import LetterList
+from ...shapes.bodies import SHORT, bodies_of
 from ...shapes.cards import ToolCard, cards_of
-from ...text import bytes_of
 from ...visit import Visit, segment_of
 
 SHOWN_MAX: Final = 50
@@ -24,12 +23,6 @@ BEGUN_MAX: Final = 6
 """Messages of the other conversation that the page of a fork shows."""
 TURNS_MAX: Final = 200
 """That are looked through for calls of tools."""
-CLIP: Final = 3_000
-"""Characters of a message; one that is longer is whole on a page of its own."""
-SHORT: Final = 300
-"""Of those for which the page has no room."""
-ROOM: Final = 100_000
-"""Bytes of all messages of a page, the newest first."""
 CARDS_MAX: Final = 40
 LETTERS_MAX: Final = 20
 _HANDLE: Final = re.compile(r"[a-z]\d{1,9}", re.ASCII)
@@ -39,7 +32,8 @@ async def show(visit: Visit) -> dict[str, Any]:
     key = visit.named("key")
     path = f"/api/sessions/{key}"
     after, before = visit.query.get("after"), visit.query.get("before")
-    count = 1 if "whole" in visit.query else SHOWN_MAX
+    is_whole = "whole" in visit.query
+    count = 1 if is_whole else SHOWN_MAX
     transcript, timers, letters, now = await asyncio.gather(
         visit.api.get(Transcript, path, after=after, before=before, limit=count),
         visit.api.get(TimerList, f"{path}/timers"),
@@ -49,6 +43,7 @@ async def show(visit: Visit) -> dict[str, Any]:
     session = SessionKey.parse(key)
     origin = transcript.fork_of
     has_earlier = len(transcript.messages) == count and after != "0"
+    begun = [] if origin is None or has_earlier else await _until(visit, origin)
     return {
         "key": key,
         "entries": await _entries(visit, path, transcript),
@@ -56,8 +51,11 @@ async def show(visit: Visit) -> dict[str, Any]:
         "is_newest": after is None and before is None,
         "earlier": transcript.messages[0].seq if has_earlier else None,
         "origin": origin,
-        "begun_with": [] if origin is None or has_earlier else await _until(visit, origin),
-        "clips": {} if "whole" in visit.query else clips_of(transcript.messages),
+        "begun_with": begun,
+        # In a thread: the structure of many long texts takes a while to find.
+        "bodies": await asyncio.to_thread(
+            lambda: bodies_of(begun, SHORT) | bodies_of(transcript.messages, is_whole=is_whole)
+        ),
         "timers": timers.timers,
         "letters": letters.letters[:LETTERS_MAX],
         "begun": reply_to(visit.query.get("reply", "")),
@@ -100,19 +98,6 @@ async def _entries(
     last = messages[-1].seq if transcript.next_after else None
     cards = [one for one in cards_of(found.records) if last is None or one.seq < last]
     return sorted([*messages, *cards[-CARDS_MAX:]], key=lambda one: one.seq)
-
-
-def clips_of(messages: Sequence[TranscriptMessage]) -> dict[int, int]:
-    """Return how many characters are shown of each message that isn't shown whole, by its place."""
-    clips: dict[int, int] = {}
-    left = ROOM
-    for one in reversed(messages):
-        size = bytes_of(one.text[:CLIP])
-        length = CLIP if size <= left else SHORT
-        left -= size if size <= left else 0
-        if len(one.text) > length:
-            clips[one.seq] = length
-    return clips
 
 
 async def _until(visit: Visit, origin: Forked) -> list[TranscriptMessage]:
