@@ -85,10 +85,14 @@ NEEDS_SCRIPT: Final = """[
     ...[...document.querySelectorAll("form")]
         .filter(one => !["get", "post", "dialog"].includes(one.method)),
     ...[...document.querySelectorAll("a")].filter(one => !one.hasAttribute("href")),
-    ...[...document.querySelectorAll("main [hidden]")].filter(one => one.id !== "tokens"),
+    ...[...document.querySelectorAll("main [hidden]")]
+        .filter(one => !["tokens", "unsent"].includes(one.id)),
     ...(document.querySelector("h1") === null ? [document.body] : []),
 ].map(one => one.outerHTML.slice(0, 200))"""
 """What of a page does nothing, or isn't seen, without a script."""
+AT_END: Final = "innerHeight + scrollY >= document.documentElement.scrollHeight - 2"
+COMPOSED: Final = """document.activeElement.dispatchEvent(
+    new KeyboardEvent("keydown", {key: "Enter", isComposing: true, bubbles: true}))"""
 COLOURS: Final = {"type": "rule", "values": ["color-contrast"]}
 _NAMELESS: Final = re.compile(r"[0-9a-f]{32}|ann:vigil:plants")
 
@@ -166,7 +170,7 @@ async def test_a_person_talks_and_hears_live(stage: Stage, tab: Tab) -> None:
     deleted."""
     await tab.go(url(stage, f"/conversations/{KEY}"))
     await tab.type("textarea[name=text]", ask(follow_up("soil", 1, "Bruno is thirsty", keep=True)))
-    await tab.press("form[enctype] button")
+    await tab.enter()
     await shows(tab, "Agent follow-up")
     await tab.press("button[name=turn]")
     assert "/conversations/ann:vigil:plants-fork-" in await tab.run("location.pathname")
@@ -174,7 +178,7 @@ async def test_a_person_talks_and_hears_live(stage: Stage, tab: Tab) -> None:
     assert "My basil is called Bruno" in text
     assert "follow-up" not in text
     await tab.type("textarea[name=text]", "Where does it stand?")
-    await tab.press("form[enctype] button")
+    await tab.press_here("form[enctype] button")
     await shows(tab, "re: Where does it stand?")
     await tab.press("article.assistant a[href*=reply]")
     await shows(tab, "In reply to re: Where does it stand?")
@@ -195,6 +199,40 @@ async def test_a_person_talks_and_hears_live(stage: Stage, tab: Tab) -> None:
     assert await tab.run("location.pathname") == "/console/conversations"
     assert fork not in await tab.text()
     assert (await stage.api.get(f"/api/sessions/{fork}")).status_code == 410
+    assert tab.complaints == []
+
+
+async def test_the_field_sends_and_the_page_stays_at_the_newest(stage: Stage, tab: Tab) -> None:
+    """Enter sends, but for Shift+Enter and a word that is being composed; what comes is followed
+    unless somebody scrolled up, and nothing that somebody writes or opened is lost by it."""
+    gate, path = stage.world.gate, f"/conversations/{SessionKey('ann', 'vigil', 'field')}"
+    for number in range(30):
+        await gate.say("ann:vigil:field", f"line {number}", effect_id=f"{number:032x}")
+    await tab.go(url(stage, path))
+    await tab.until(AT_END)
+    assert await tab.run("document.activeElement.name") == "text"
+    await tab.run(f"window.isOld = true; {COMPOSED}")
+    await tab.call("Input.insertText", text="one")
+    await tab.enter(has_shift=True)
+    await tab.call("Input.insertText", text="two")
+    assert await tab.run("document.activeElement.value") == "one\ntwo"
+    await tab.enter()
+    await shows(tab, "re: one")
+    await tab.until(AT_END)
+    assert await tab.run("document.activeElement.value") == ""
+    await tab.enter()  # nothing to say
+    await tab.call("Input.insertText", text="three")
+    await tab.enter()
+    await shows(tab, "re: three")
+    assert await tab.run("document.querySelectorAll('article.user').length") == 2
+    await tab.call("Input.insertText", text="half a word")
+    await tab.run("scrollTo({top: 0, behavior: 'instant'})")
+    await tab.until("scrollY === 0")
+    await gate.say("ann:vigil:field", "unasked", effect_id="f" * 32)
+    await told(stage, tab, "document.body.innerText.includes('unasked')")
+    assert await tab.run("scrollY") == 0
+    assert await tab.run("document.activeElement.value") == "half a word"
+    assert await tab.run("window.isOld")  # all that on one page
     assert tab.complaints == []
 
 
@@ -300,11 +338,11 @@ async def test_pages_change_by_themselves_and_never_under_ones_hands(
     await approvals.ask(gate, approvals.request(ANN, "a" * 32, reason=HOSTILE))
     await told(stage, tab, "document.body.innerText.includes('window.isHurt')")
     assert await tab.run("window.isHurt") is None
-    await tab.go(url(stage, f"/conversations/{ANN}"))
-    await tab.type("textarea", "half a sentence")
-    await gate.say(str(ANN), "news from the agent", effect_id="e1")
+    await tab.run("document.querySelector('details').open = true")
+    await tab.type("textarea[name=input]", "half a sentence")
+    await approvals.ask(gate, approvals.request(ANN, "b" * 31 + "a", reason="news from the agent"))
     await told(stage, tab, "!document.getElementById('news').hidden")
-    assert await tab.run("document.querySelector('textarea').value") == "half a sentence"
+    assert "half a sentence" in await tab.run("document.activeElement.value")
     assert "news from the agent" not in await tab.text()
     await tab.press("#news a")
     assert "news from the agent" in await tab.text()

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from tests.support import approvals
 from tests.support.console import HERE, Reader, Shown, pages, signed_in
@@ -19,8 +20,12 @@ from tests.support.pictures import png
 from tests.support.remembering import running_memories
 from vigil.board.kept import ACTIONS, KeptBoard
 from vigil.contracts import (
+    Cause,
     Change,
     FollowUp,
+    Loop,
+    OpenCall,
+    Retry,
     Row,
     Start,
     State,
@@ -28,6 +33,7 @@ from vigil.contracts import (
     ToolResultBlock,
     ToolUseBlock,
     Turn,
+    Waiting,
     encode,
 )
 from vigil.subjects import Scope, SessionKey
@@ -313,6 +319,41 @@ async def test_tools_and_their_results_stand_between_messages(gate: Gate) -> Non
     assert page.text.count("no result yet") == 1
     assert page.text.count("alert(1)") == 3
     assert "0 of at most 3 in a row" in page.text
+
+
+async def test_one_line_tells_what_it_does_now(gate: Gate) -> None:
+    """That it thinks is on no record before the model answers; then tools, and another try."""
+    zoe, key, at = await signed_in(gate, "zoe"), "zoe:vigil:t1", datetime.now(UTC)
+    path, soon = f"/conversations/{key}", at + timedelta(minutes=2)
+    api = await gate.person("zoe")
+    assert "Thinking" not in (await zoe.page(path)).text
+    await api.post(f"/api/sessions/{key}/messages", json={"text": "how full is it?"})
+    assert "Thinking" in (await zoe.page(path)).text
+    (said,) = await gate.stored(key)
+    begun = Loop(
+        cause=Cause(id="e", seq=said.seq, type="user_message"), fence=1, begun_at=at, is_direct=True
+    )
+    call = OpenCall(effect_id="f" * 32, tool_use_id="1", tool="shell", service="executor")
+    use = ToolUseBlock(id="1", name="shell", input={"command": "df -h /var"})
+    row = Row(role="assistant", source="agent", blocks=(use,), at=at)
+    waiting = replace(begun, waiting=Waiting(calls=(call,), generation=1, due_at=soon))
+    failed = replace(
+        begun, retry=Retry(attempt=1, generation=2, due_at=soon, reason="429 <b>slow down")
+    )
+    for number, (loop, rows, told) in enumerate((
+        (waiting, (row,), "Using shell df -h /var, until"),
+        (failed, (), "The model gave no answer (429 <b>slow down); it is asked again"),
+        (begun, (), "Thinking"),
+        (None, (), "What was said"),
+    )):  # fmt: skip
+        turn = Turn(
+            id=f"t{number}", session_key=key, ordinal=number + 1, event=None, outcome="continued",
+            state=State(turns=number + 1, loop=loop), created_at=at, rows=rows,
+        )  # fmt: skip
+        await gate.admin.publish(SessionKey.parse(key).turn_for(""), encode(turn))
+        shown = " ".join((await zoe.page(path)).text.split())
+        assert told in shown
+        assert ("Thinking" in shown) == (loop is begun)
 
 
 async def test_a_branchs_prompt_shows_what_it_inherited(gate: Gate) -> None:

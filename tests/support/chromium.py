@@ -117,6 +117,15 @@ class Tab:
         await self.call("Input.dispatchKeyEvent", type="keyDown", key=text, text=text)
         await self.call("Input.dispatchKeyEvent", type="keyUp", key=text)
 
+    async def enter(self, *, has_shift: bool = False) -> None:
+        """Press Enter."""
+        key = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13}
+        modifiers = 8 if has_shift else 0
+        await self.call(
+            "Input.dispatchKeyEvent", type="keyDown", text="\r", modifiers=modifiers, **key
+        )
+        await self.call("Input.dispatchKeyEvent", type="keyUp", modifiers=modifiers, **key)
+
     async def picture(self, file: Path) -> None:
         """Keep how the page looks, down to `PICTURE_HEIGHT_MAX`."""
         size = await self.run("[document.documentElement.scrollHeight, innerWidth]")

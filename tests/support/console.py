@@ -47,7 +47,8 @@ class Shown(html.parser.HTMLParser):
                 self.depths[link] = self._open.count("ul")
         if tag == "form":
             self.forms.append({"action": found.get("action") or ""})
-        if tag in ("input", "textarea", "button", "select") and found.get("name"):
+        is_field = tag in ("input", "textarea", "button", "select") and found.get("name")
+        if is_field and not found.get("form"):  # that of another form, which it names
             self.forms[-1][str(found["name"])] = found.get("value") or ""
 
     def strange(self) -> list[str]:

@@ -44,6 +44,10 @@ class SessionNow(Answer, frozen=True, kw_only=True, omit_defaults=False):
     """Whether an exchange is open: a model is asked, or something is waited for."""
     waits_for: tuple[str, ...]
     """Tools whose results it waits for."""
+    waits_until: Instant | None
+    """When those count as failed, or when the model is asked again; null: it waits for nothing."""
+    retries_because: str
+    """Why the model is asked again: what its last answer failed of."""
     queued: int
     """Events that wait until it is done."""
     gates: GatesNow
@@ -60,12 +64,15 @@ async def get_now(edge: Shared, session: Readable) -> Response:
             raise Problem(409, f"the newest turn can't be read: {error}") from error
     limits, now = edge.context.settings.config.autonomy, edge.clock.now()
     waiting = None if state.loop is None else state.loop.waiting
+    retry = None if state.loop is None else state.loop.retry
     return Json(
         SessionNow(
             session_key=str(session),
             turn_seq=seq,
             is_thinking=state.loop is not None,
             waits_for=() if waiting is None else tuple(call.tool for call in waiting.calls),
+            waits_until=retry.due_at if retry else waiting.due_at if waiting else None,
+            retries_because=retry.reason if retry else "",
             queued=len(state.queue),
             gates=gates_of(state.counters, limits, now, is_locked=state.is_locked),
         )

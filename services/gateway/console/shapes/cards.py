@@ -10,6 +10,7 @@ import msgspec
 from ...http.wire import TimelineRecord
 from ..text import clip
 
+GIST_MAX: Final = 120
 INPUT_MAX: Final = 800
 """Characters of arguments; the record itself has them whole."""
 
@@ -22,6 +23,8 @@ class ToolCard(msgspec.Struct, kw_only=True):
     name: str
     input: str
     """As JSON, cut to what a card holds."""
+    gist: str = ""
+    """What it's called with, in a line."""
     result: str | None = None
     """None: it isn't there yet."""
     is_error: bool = False
@@ -51,10 +54,23 @@ def _written(given: Any) -> str:
     return clip(msgspec.json.format(msgspec.json.encode(given), indent=2).decode(), INPUT_MAX)
 
 
+def gist_of(given: Any) -> str:
+    """Return arguments in a line: the only one, or as JSON.
+
+    >>> gist_of({"command": "df -h"}), gist_of({"query": "tea", "limit": 3})
+    ('df -h', '{"query":"tea","limit":3}')
+    """
+    values = list(given.values()) if isinstance(given, dict) else []
+    is_text = len(values) == 1 and isinstance(values[0], str)
+    text = values[0] if is_text else msgspec.json.encode(given).decode()
+    return clip(" ".join(text[: 4 * GIST_MAX].split()), GIST_MAX)
+
+
 def _take(cards: dict[str, ToolCard], seq: int, block: dict[str, Any]) -> None:
     match block:
         case {"type": "tool_use", "id": id_, "name": name, "input": given}:
-            cards[id_] = ToolCard(seq=seq, name=name, input=_written(given))
+            card = ToolCard(seq=seq, name=name, input=_written(given), gist=gist_of(given))
+            cards[id_] = card
         case {"type": "tool_result", "tool_use_id": id_} if id_ in cards:
             cards[id_].result = str(block.get("content", ""))
             cards[id_].is_error = bool(block.get("is_error", False))

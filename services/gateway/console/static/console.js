@@ -9,12 +9,12 @@
 
   const isField = (one) => one instanceof HTMLElement && one.matches("input, textarea, select");
   const isWritten = (one) => (one.type === "checkbox" ? one.checked !== one.defaultChecked : one.value !== one.defaultValue);
-  // Whether an update would take away what somebody writes, chose or opened.
+  // Whether an update of the part that follows what happens would take away what somebody writes, chose or opened.
   const isBusy = () => {
-    const main = document.getElementById("main");
-    return isField(document.activeElement)
-      || main.querySelector("details[open]") !== null
-      || [...main.querySelectorAll("input, textarea")].some(isWritten);
+    const part = document.querySelector("[data-follows]");
+    return (isField(document.activeElement) && part.contains(document.activeElement))
+      || (part.dataset.keepsOpen === undefined && part.querySelector("details[open]") !== null)
+      || [...part.querySelectorAll("input, textarea")].some(isWritten);
   };
 
   document.addEventListener("changed", (event) => {
@@ -43,15 +43,75 @@
 
   // An answer in the making: shown as text until the message itself takes its place.
   const follow = (place) => {
-    let attempt = "";
+    let attempt = "", text = "", before = 0;
+    const answers = () => document.querySelectorAll("#talk article.assistant").length;
+    const show = () => {
+      const shown = document.getElementById("tokens");
+      shown.textContent = text;
+      shown.hidden = text === "";
+    };
     new EventSource(place.dataset.live).addEventListener("token", (event) => {
       const told = JSON.parse(event.data);
-      const shown = document.getElementById("tokens");
-      if (shown === null) return;
-      if (attempt !== `${told.turn} ${told.attempt}` || shown.hidden) shown.textContent = "";
+      if (attempt !== `${told.turn} ${told.attempt}`) [text, before] = ["", answers()];
       attempt = `${told.turn} ${told.attempt}`;
-      shown.textContent += told.text;
-      shown.hidden = false;
+      text += told.text;
+      show();
+      stay();
+    });
+    document.addEventListener("htmx:after:settle", () => {
+      if (answers() > before) text = "";
+      show();
+    });
+  };
+
+  // A conversation stays at its newest, unless somebody scrolled up.
+  let isAtEnd = true;
+  const stay = () => {
+    if (isAtEnd) scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });
+  };
+  const talk = (part) => {
+    if (location.hash === "" || location.hash === "#end") stay(); else isAtEnd = false;
+    addEventListener("scroll", () => {
+      isAtEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 60;
+    }, { passive: true });
+    new ResizeObserver(stay).observe(part);
+  };
+
+  // The field: Enter sends, without leaving the page where nothing but the conversation changes by it.
+  const say = (form) => {
+    const field = form.elements.namedItem("text"), once = form.elements.namedItem("once");
+    field.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") field.blur();
+      // 229: a key of a writing system that composes, also where the browser doesn't say so otherwise.
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+      event.preventDefault();
+      if (field.value.trim() !== "") form.requestSubmit();
+    });
+    if (!matchMedia("(pointer: coarse)").matches && location.hash.replace("#end", "").replace("#say", "") === "") {
+      field.focus({ preventScroll: true });
+      field.setSelectionRange(field.value.length, field.value.length);
+    }
+    let isSending = false;
+    form.addEventListener("submit", async (event) => {
+      if (form.dataset.stays === undefined || field.value.trimStart().startsWith("/")) return;
+      event.preventDefault();
+      if (isSending) return;
+      isSending = true;
+      const unsent = document.getElementById("unsent");
+      try {
+        const answer = await fetch(location.href, { method: "POST", body: new FormData(form), redirect: "manual" });
+        if (answer.type !== "opaqueredirect") return form.submit(); // refused: the page that it leads to says why
+        form.reset();
+        once.value = [...crypto.getRandomValues(new Uint8Array(16))].map((one) => one.toString(16).padStart(2, "0")).join("");
+        unsent.hidden = true;
+        isAtEnd = true;
+        document.getElementById("live").dispatchEvent(new Event("changed", { bubbles: true }));
+      } catch {
+        unsent.textContent = "Vigil can't be reached, so this wasn't sent. It is still here: try again.";
+        unsent.hidden = false;
+      } finally {
+        isSending = false;
+      }
     });
   };
 
@@ -96,7 +156,9 @@
   };
 
   document.addEventListener("DOMContentLoaded", () => {
+    document.querySelectorAll("[data-newest]").forEach(talk);
     document.querySelectorAll("#tokens").forEach(follow);
+    document.querySelectorAll("#say").forEach(say);
     document.querySelectorAll("table[data-curve]").forEach(draw);
     const box = document.getElementById("keys-on");
     box.checked = !localStorage.getItem(OFF);

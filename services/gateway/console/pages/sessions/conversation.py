@@ -14,6 +14,7 @@ from ....http.wire import Forked, Timeline, TimerList, Transcript, TranscriptMes
 from ....insight.now import SessionNow
 from ....trust.endpoint import PATH as TRUST
 from ....trust.letters import LetterList
+from ...shapes.activity import doing_of
 from ...shapes.bodies import SHORT, bodies_of
 from ...shapes.cards import ToolCard, cards_of
 from ...visit import Visit, segment_of
@@ -43,12 +44,14 @@ async def show(visit: Visit) -> dict[str, Any]:
     session = SessionKey.parse(key)
     origin = transcript.fork_of
     has_earlier = len(transcript.messages) == count and after != "0"
+    entries, is_newest = await _entries(visit, path, transcript), after is None and before is None
     begun = [] if origin is None or has_earlier else await _until(visit, origin)
     return {
         "key": key,
-        "entries": await _entries(visit, path, transcript),
+        "entries": entries,
         "next_after": transcript.next_after if after is not None else None,
-        "is_newest": after is None and before is None,
+        "is_newest": is_newest,
+        "doing": doing_of(now, entries) if is_newest else None,
         "earlier": transcript.messages[0].seq if has_earlier else None,
         "origin": origin,
         "begun_with": begun,
