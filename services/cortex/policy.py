@@ -67,6 +67,7 @@ MADE: Final = frozenset(
         "result_length_max",
         "route",
         "sight",
+        "steps_of",
         "teams",
         "timeouts_s",
         "urls",
@@ -83,13 +84,14 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
     """Return the core's policy in a session, as configured."""
     agent = config.agent_of(key.agent)
     profile = configured(config, profile_of(key.kind))
-    kinds = (configured(config, kind) for kind in registered().values())
+    kinds = [configured(config, kind) for kind in registered().values()]
     return Policy(
         **_named(config),
         profile=profile,
         calls_max=profile.calls_max,
         fallback="" if config.model.fallback == _model_of(config, key) else config.model.fallback,
         timeouts_s={kind.name: kind.timeout_s for kind in kinds if kind.timeout_s},
+        steps_of={kind.name: kind.calls_max for kind in kinds if kind.starter},
         authority=min(agent.authority, config.autonomy.authority_max, key=AUTHORITIES.index),
         result_length_max=min(Policy().result_length_max, context_tokens_of(config, key) // 5),
         sight=sight_of(config, _model_of(config, key)),

@@ -188,6 +188,7 @@ def start_of(key: SessionKey, effect: SpawnSession, turn_seq: int, *, now: datet
         root=payload.root,
         depth=payload.depth,
         allowance=payload.allowance,
+        steps=payload.steps,
         source=payload.source,
         is_ordered=payload.is_ordered,
         is_tainted=payload.is_tainted,
@@ -264,6 +265,7 @@ def told(parent: SessionKey, effect: TellParent, *, now: datetime) -> Control | 
                 now=now,
                 is_error=payload.state == "failed",
                 is_tainted=payload.is_tainted,
+                steps=payload.steps,
             )
         case "running" | "asking":
             status = ChildStatus(

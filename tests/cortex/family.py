@@ -69,6 +69,8 @@ class Family:
             "autonomy_enabled": True,
             "timeouts_s": {"branch": 60.0, "worker": 300.0},
         }
+        self.calls_max: dict[str, int] = {}
+        """Model calls of a kind, where they aren't as usual."""
         self.limits |= limits
         self.members: dict[str, Member] = {}
         self.pending: list[tuple[SessionKey, Event]] = []
@@ -88,7 +90,8 @@ class Family:
         key = SessionKey.parse(key) if isinstance(key, str) else key
         if str(key) not in self.members:
             policy = Policy(profile=profile_of(key.kind), **self.limits)
-            policy = msgspec.structs.replace(policy, calls_max=policy.profile.calls_max)
+            calls_max = self.calls_max.get(key.kind, policy.profile.calls_max)
+            policy = msgspec.structs.replace(policy, calls_max=calls_max, steps_of=self.calls_max)
             self.members[str(key)] = Member(key, policy)
         return self.members[str(key)]
 
@@ -182,7 +185,8 @@ class Family:
                 start = Start(
                     prompt=p.prompt, parent=str(member.key), call_id=effect.id,
                     parent_turn=turn_seq, root_id=p.root_id, root=p.root, depth=p.depth,
-                    allowance=p.allowance, is_ordered=p.is_ordered, is_tainted=p.is_tainted,
+                    allowance=p.allowance, steps=p.steps, is_ordered=p.is_ordered,
+                    is_tainted=p.is_tainted,
                 )  # fmt: skip
                 self.pending.append((key, self._control(key, op="start", start=start)))
             case CancelCall(payload=p) if p.child:
@@ -206,6 +210,7 @@ class Family:
             content=p.content,
             is_error=p.state == "failed",
             is_tainted=p.is_tainted,
+            steps=p.steps,
         )
         return ToolResultEvent(payload=payload, **self._envelope(key))
 

@@ -409,7 +409,7 @@ class Town:
         start = Start(
             prompt=p.prompt, parent="" if p.call else parent.key, call_id=effect_id,
             root_id=p.root_id, root=p.root, depth=p.depth, allowance=p.allowance,
-            is_ordered=p.is_ordered, is_tainted=p.is_tainted, call=p.call,
+            steps=p.steps, is_ordered=p.is_ordered, is_tainted=p.is_tainted, call=p.call,
         )  # fmt: skip
         self.pending.append((str(key), {"op": "start", "start": start}))
 

@@ -132,8 +132,8 @@ def _go_on(draft: Draft, text: str) -> None:
     if text:
         draft.update_loop(unsaid=text)
     draft.outcome = "continued"
-    if draft.loop.calls >= draft.policy.calls_max:
-        draft.note("calls_max", f"{draft.loop.calls} model calls for one event are the limit")
+    if loops.steps_left(draft) < 1:
+        draft.note("calls_max", f"{draft.policy.calls_max} model calls for one event are the limit")
         _give_up(draft, OUT_OF_STEPS)
 
 

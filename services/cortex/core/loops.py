@@ -146,9 +146,15 @@ def _tell_end(
             sway,
             next_s=next_s,
             facts=loop.facts if state == "done" else {},
+            steps=loop.calls if state == "done" and draft.state.start.steps else 0,
             is_over_budget=is_over,
             is_interrupted=is_interrupted,
         )
+
+
+def steps_left(draft: Draft) -> int:
+    """Return how many calls of its model the open loop may yet make, or lend."""
+    return draft.policy.calls_max - draft.loop.calls - draft.loop.lent
 
 
 def take_in(draft: Draft, sway: Sway) -> None:

@@ -90,6 +90,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     status_every_s: float = 30.0
     """How often a session tells its parent how it goes, at most."""
     timeouts_s: dict[str, float] = {}
+    steps_of: dict[str, int] = {}
+    """Model calls of each kind that is started, where they are configured."""
     approval_expires_s: float = 86400.0
     approvals_max: int = 20
     """Open requests of one session."""
@@ -159,6 +161,8 @@ def limited(policy: Policy, start: Start | None) -> Policy:
             tools = (*policy.profile.tools, *more)
             profile = msgspec.structs.replace(policy.profile, tools=tools)
             policy = msgspec.structs.replace(policy, profile=profile)
+    if start.steps:
+        policy = msgspec.structs.replace(policy, calls_max=min(policy.calls_max, start.steps))
     if start.limits is None:
         return policy
     limits = start.limits

@@ -175,6 +175,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """How long its parent waits for a word of it; 0: it has none."""
     children_max: int = 0
     """Sessions that it may have started at once."""
+    lends_steps: bool = False
+    """Whether what it starts makes calls of its model that it then doesn't make itself: none of the
+    sessions that may descend from its origin is set aside for that (`allowance.lent`)."""
     settings: dict[str, str] = {}
     """Limits of it that the configuration sets: field -> the setting (``section.key``)."""
     starter: Starter | None = None
@@ -198,6 +201,11 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the end of its loop is told to who started the session; it's told before, else."""
     asks_again: bool = True
     """Whether the model is asked again with the results of the calls that it asked for."""
+
+    @property
+    def hears_ends(self) -> bool:
+        """Whether what it starts ends as an event of its own, which no loop waits for."""
+        return self.is_conversation or self.hear_end is not None
 
     def __hash__(self) -> int:
         return hash(self.name)

@@ -30,6 +30,7 @@ from ..core.profile import (
 from ..core.tools import formed_answer
 from ..core.tools.declaration import declared
 from ..thought.model import ToolSpec
+from . import starters
 
 TOOLS_MAX: Final = 40
 """That a look is shown, those of memory and ours first."""
@@ -72,7 +73,7 @@ def _may_call(spec: ToolSpec, draft: Draft, offered: Any) -> bool:
     if spec.name in declared():
         return False  # of what those do there are decisions
     tool = offered.get(spec.name)
-    is_there = tool is not None or spec.name in memory_tools()
+    is_there = tool is not None or spec.name in memory_tools() or spec.name in starters()
     return is_there and offers(draft.policy.profile, spec.name, tool)
 
 
@@ -88,8 +89,9 @@ PROFILE = Profile(
     reads=("goals", "habits"),
     tools=(
         *(MEMORY, MCP, "http_get", "shell", "read_file", "write_file"),
-        *("skill_read", "skill_copy"),
+        *("skill_read", "skill_copy", "research"),
     ),
+    children_max=3,
     calls_max=formed_answer.ASKED_MAX,
     tier="cheap",
     max_tokens=4096,

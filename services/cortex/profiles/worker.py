@@ -29,10 +29,12 @@ PROFILE = Profile(
     begins={"start": children.begin},
     question=converse,
     conclude=conclusion.conclude,
-    tools=(MEMORY, MCP),
+    tools=(MEMORY, MCP, "research"),
     calls_max=50,
     tier="cheap",
     timeout_s=300.0,
+    children_max=3,
+    lends_steps=True,
     settings={
         "timeout_s": "sessions.worker_timeout_s",
         "calls_max": "cortex.worker_max_turns",

@@ -97,6 +97,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """That the loop opened."""
     facts: tuple[str, ...] = ()
     """What rows of the timetable told in a closed form, a line each."""
+    steps_left: int = 0
+    """Model calls that a session which was lent some may yet make; 0: nothing is said of it."""
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):

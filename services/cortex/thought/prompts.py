@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 import jinja2
 
-from vigil.contracts import ExternalBlock, FollowUp, Row, Task, TaskBlock, TextBlock
+from vigil.contracts import ExternalBlock, FollowUp, Row, State, Task, TaskBlock, TextBlock
 from vigil.contracts.board import BoardBulletin
 from vigil.contracts.board.bulletin import whole
 from vigil.memory.questions import Hit
@@ -180,6 +180,16 @@ def under_way(tasks: Iterable[Task]) -> tuple[str, ...]:
     )
 
 
+def steps_left(state: State, calls_max: int) -> int:
+    """Return how many calls of its model a session has left that was lent some; 0: it has its own.
+
+    Args:
+        calls_max: that it may make in all.
+    """
+    is_lent = state.start is not None and state.start.steps > 0
+    return calls_max - state.loop.calls if is_lent and state.loop is not None else 0
+
+
 def _variables(situation: Situation) -> dict[str, Any]:
     zone = zone_named(situation.timezone)
     items = sorted(situation.follow_ups.items(), key=lambda item: (item[1].fire_at, item[0]))
@@ -190,6 +200,7 @@ def _variables(situation: Situation) -> dict[str, Any]:
         "language": situation.language,
         "user": situation.user,
         "knows_person": True,
+        "steps_left": situation.steps_left,
         "agent": situation.agent,
         "autonomy_enabled": situation.autonomy_enabled,
         "channels": situation.channels,

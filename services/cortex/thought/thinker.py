@@ -49,7 +49,7 @@ from .model import (
     ModelRequest,
     Situation,
 )
-from .prompts import Prompts, under_way
+from .prompts import Prompts, steps_left, under_way
 from .token_stream import TokenStream
 from .toolbox import Toolbox
 from .tools import with_facts
@@ -360,7 +360,6 @@ class Thinker:
         known: KnownAtStart,
     ) -> Situation:
         now, is_conversation = self._clock.now(), policy.profile.is_conversation
-        period = policy.preference_period
         return Situation(
             now=now,
             timezone=person.timezone,
@@ -372,12 +371,13 @@ class Thinker:
             channels=policy.channels,
             route=speech.route_of(routed(policy, person), state),
             memories=known.memories,
-            likes=shown(known.preferences, now, period, asks=is_conversation),
+            likes=shown(known.preferences, now, policy.preference_period, asks=is_conversation),
             letters=known.letters,
             facts=known.facts,
             under_way=under_way(state.tasks.values()),
             is_conversation=is_conversation,
             members=policy.teams.get(key.agent, ()) if key.user == TEAM else (),
+            steps_left=steps_left(state, policy.calls_max),
         )
 
     def _shown(self, row: Row) -> Row:

@@ -156,6 +156,8 @@ class SpawnSessionPayload(Record, frozen=True, kw_only=True):
     """1 for what a conversation starts."""
     allowance: int = 0
     """How many sessions it may start in its turn, theirs included."""
+    steps: int = 0
+    """Model calls that its parent lends it; 0: as configured for its kind."""
     source: str = ""
     """Of what it has memory keep: its parent's."""
     is_ordered: bool = False
@@ -214,6 +216,8 @@ class TellParentPayload(Record, frozen=True, kw_only=True):
     """Of a run of the timetable: after how long it wants the next; 0: it said nothing."""
     facts: dict[str, str] = msgspec.field(default_factory=dict)
     """Of a run of the timetable: the facts that it told, by name."""
+    steps: int = 0
+    """Of a session that was lent steps: how many model calls it made."""
     bulletin: MadeText | None = None
     """Of a session that made the text of one."""
     until: Instant | None = None

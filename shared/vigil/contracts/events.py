@@ -144,6 +144,8 @@ class ToolResultPayload(Record, frozen=True, kw_only=True):
     """Files that came with it, of whose session it is."""
     fields: tuple[str, ...] = ()
     """Tokens of the whole fields of a structured result (`vigil.words.rule.fields_of`)."""
+    steps: int = 0
+    """Of a session that was lent steps: how many model calls it made."""
 
 
 class ToolResultEvent(Envelope, frozen=True, kw_only=True, tag="tool_result"):
@@ -228,6 +230,8 @@ class Start(Record, frozen=True, kw_only=True):
     depth: int = 0
     allowance: int = 0
     """How many sessions it may start, theirs included."""
+    steps: int = 0
+    """Model calls that it may make, lent by who started it; 0: as configured for its kind."""
     source: str = ""
     """Of what it has memory keep, as its parent's; empty: its own kind's."""
     since: Instant | None = None

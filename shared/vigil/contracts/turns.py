@@ -58,8 +58,7 @@ class OpenCall(Record, frozen=True, kw_only=True):
 
 
 class Task(Record, frozen=True, kw_only=True):
-    """A call or a child whose result comes back as an event of its own: no loop waits for it, or
-    the one that does gets it as a result."""
+    """A call or a child whose end comes as an event of its own, or to the loop that awaits it."""
 
     tool: str
     title: str
@@ -82,6 +81,8 @@ class Task(Record, frozen=True, kw_only=True):
     """The id of the event that all of it descends from."""
     spawned: int = 0
     """Sessions that descend from that event so far, of all that this session knows of."""
+    lent: int = 0
+    """Model calls that it was lent by this session; 0: it has its own."""
     is_late: bool = False
     """Of a request to a person: nobody decided in time, whatever the event says that ended it."""
     told_seq: int = 0
@@ -123,8 +124,7 @@ class Loop(Record, frozen=True, kw_only=True):
     """Answers in a row whose calls of tools could not be read, not one of them."""
     retry: Retry | None = None
     is_stopped: bool = False
-    """Whether a budget, or a circuit, stopped it since the model last answered: its person was
-    told."""
+    """Whether a budget, or a circuit, stopped it since the model answered, as its person knows."""
     timer_id: str | None = None
     """The timer that began it, if one did, and what it stood for."""
     follow_up: FollowUp | None = None
@@ -139,6 +139,8 @@ class Loop(Record, frozen=True, kw_only=True):
     that purpose (`save`: what of the conversation to remember; `plan`: the steps of a job)."""
     spawned: int = 0
     """Sessions that it started, with all that those may start."""
+    lent: int = 0
+    """Model calls that it lent to sessions that it started, but for those that came back unused."""
     next_s: int = 0
     """Of a run of the timetable: after how long it wants the next; 0: it said nothing."""
     facts: dict[str, str] = msgspec.field(default_factory=dict)
@@ -146,8 +148,7 @@ class Loop(Record, frozen=True, kw_only=True):
     task_id: str = ""
     """The task whose result began it; it stays in the state's `tasks` until the loop ends."""
     begun_turn: int = 0
-    """Ordinal of the turn that began it; 0: one of an older version, which is shown its whole
-    thread as it is."""
+    """Ordinal of the turn that began it; 0: an older version did, and all its thread is open."""
     open_from: int = 0
     """Ordinal of the first turn that it is shown as it is; before, letters are closed (FLOW F1)."""
     files_from: int = 0
@@ -321,8 +322,7 @@ class State(Record, frozen=True, kw_only=True):
     """Whether untrusted content ever stood in what a model may be shown here. It stays, whatever
     becomes of the rows, and sways loops of older versions alone: others see it closed."""
     fallback_until: Instant | None = None
-    """Till then the fallback answers, since the session's own model failed. It stays until that one
-    has answered."""
+    """Till then the fallback answers; it stays until the session's own model, which failed, has."""
 
 
 class Usage(Record, frozen=True, kw_only=True):

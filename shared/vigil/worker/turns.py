@@ -100,6 +100,7 @@ def result_of(
     is_tainted: bool = False,
     attachments: tuple[Attachment, ...] = (),
     fields: tuple[str, ...] = (),
+    steps: int = 0,
 ) -> ToolResultEvent:
     """Build the answer to a call. Its id is the same for every try.
 
@@ -119,5 +120,6 @@ def result_of(
             is_tainted=is_tainted,
             attachments=attachments,
             fields=fields,
+            steps=steps,
         ),
     )

@@ -29,6 +29,7 @@ from vigil.memory.operation import tools as memory_tools
 from vigil.minds import KIND
 from vigil.subjects import SessionKey, token_of
 
+from ...profiles import starters
 from ..draft import Draft
 from ..sway import Sway
 from ..tools import calls
@@ -153,9 +154,9 @@ def _ask_first(draft: Draft, one: LookChoice, number: int, tool: str, what: str)
 
 
 def _call(draft: Draft, one: CallChoice, number: int) -> None:
-    is_of_memory = one.tool in memory_tools()
+    is_ours = one.tool in memory_tools() or offers_start(draft, one.tool)
     tool = draft.moment.tools.get(one.tool)
-    if one.tool in declared() or (tool is None and not is_of_memory):
+    if one.tool in declared() or (tool is None and not is_ours):
         problem = f"There is no tool named {one.tool[:64]!r} here."
         called = one.tool if one.tool in declared() else UNKNOWN
         log(draft, _id(draft, number), called, problem, "failed", one=one)
@@ -168,16 +169,24 @@ def _call(draft: Draft, one: CallChoice, number: int) -> None:
         _ask_first(draft, one, number, one.tool, what)
         return
     use = ToolUseBlock(id=_use_id(draft, number), name=one.tool, input=one.arguments())
-    open_before = set(draft.state.approvals)
+    before = draft.state
     answer = route(draft, use, doubt)
     if isinstance(answer, OpenCall):
         _await(draft, answer, one, what)
         return
-    asked = [id_ for id_ in draft.state.approvals if id_ not in open_before]
+    asked = [id_ for id_ in draft.state.approvals if id_ not in before.approvals]
+    begun = [id_ for id_ in draft.state.tasks if id_ not in before.tasks]
     if asked:
         log(draft, asked[0], one.tool, f"asked for leave: {what}", "pending", one=one)
+    elif begun:  # a session, whose end comes as an event of its own
+        log(draft, begun[0], one.tool, what, "pending", one=one)
     else:
         log(draft, _id(draft, number), one.tool, f"{what}: {answer[0]}", "failed", one=one)
+
+
+def offers_start(draft: Draft, tool: str) -> bool:
+    """Whether a tool starts a session, and the mind may."""
+    return tool in starters() and tool in draft.policy.profile.tools
 
 
 def _on_board(

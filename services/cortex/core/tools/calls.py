@@ -42,6 +42,7 @@ from vigil.words.rule import FIELDS_MAX
 
 from .. import loops
 from .. import sway as sways
+from ..allowance import lent
 from ..context import sight
 from ..draft import CALL_TIMER, SERVICES, Draft
 from ..queue import stored_size
@@ -62,8 +63,7 @@ TOO_MUCH: Final = "That is too much for one answer; call again with less, or wit
 
 def refusal(draft: Draft, given: dict[str, Any]) -> str | None:
     """Return why no call with these arguments may be asked for now; None: it may."""
-    loop = draft.loop
-    if draft.profile.asks_again and loop.calls >= draft.policy.calls_max:
+    if draft.profile.asks_again and loops.steps_left(draft) < 1:
         return LAST_STEP
     if stored_size(given) > INPUT_BYTES_MAX - _spent(draft):
         return TOO_MUCH
@@ -227,11 +227,20 @@ def receive(draft: Draft, cause: Cause, event: ToolResultEvent) -> None:
         draft.note("late_result", text, payload.call_id)
         return
     draft.ended.append(cause.id)
+    _take_back(draft, payload)
     sway = sways.of(payload)
     content = bounded(payload.content, draft.policy.result_length_max)
     content, files = shown(draft, content, payload, sway)
     _keep_fields(draft, call, payload)
     _answer(draft, call, sway, _result(call, content, is_error=payload.is_error), *files)
+
+
+def _take_back(draft: Draft, payload: ToolResultPayload) -> None:
+    """Have what a session was lent and didn't use."""
+    task = draft.state.tasks.get(payload.call_id)
+    if task is not None and task.lent:
+        kept = lent.kept_of(task.lent, payload.steps)
+        draft.update_loop(lent=draft.loop.lent - task.lent + kept)
 
 
 def _keep_fields(draft: Draft, call: OpenCall, payload: ToolResultPayload) -> None:

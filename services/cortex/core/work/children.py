@@ -6,12 +6,13 @@ a deadline for each, and a child tells its end once, however it ends; so nobody 
 
 The bounds need no coordination. Depth is counted down the tree; the width is what is under way in
 one session; and how many sessions may descend from one event is an allowance that is handed down:
-what a child is given is taken from what its parent has left.
+what a child is given is taken from what its parent has left. A worker has none, and lends steps of
+its own (`allowance.lent`).
 """
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -31,9 +32,11 @@ from vigil.contracts import (
 )
 from vigil.subjects import SessionKey
 
-from ...profiles import profile_of, starters
+from ...profiles import starters
 from .. import loops
 from .. import sway as sways
+from ..allowance import handed
+from ..allowance.handed import under_way
 from ..draft import INSTANT, Draft
 from ..policy import limited
 from ..profile import Profile, Starter
@@ -63,8 +66,8 @@ def spawn(draft: Draft, call: ToolUseBlock, sway: Sway) -> Answer:
     """
     kind, starter = _kind_of(call.name)
     problem = obstacle(draft, call.name, call.input)
-    is_awaited = starter.is_awaited or not draft.policy.profile.is_conversation
-    if problem is None and is_awaited and draft.loop.calls >= draft.policy.calls_max:
+    is_awaited = starter.is_awaited or not draft.policy.profile.hears_ends
+    if problem is None and is_awaited and draft.profile.asks_again and loops.steps_left(draft) < 1:
         problem = calls.LAST_STEP
     if problem is not None:
         return problem, True
@@ -72,9 +75,6 @@ def spawn(draft: Draft, call: ToolUseBlock, sway: Sway) -> Answer:
     effect_id = _begin(
         draft, kind, call.name, _prompt(starter, call.input), origin, is_awaited=is_awaited
     )
-    spawned = draft.loop.spawned + 1 + _handed_down(draft, kind)
-    draft.update_loop(spawned=spawned)
-    tasks.count_spawned(draft, origin.root_id, spawned)
     if not is_awaited:
         return STARTED, False
     return OpenCall(effect_id=effect_id, tool_use_id=call.id, tool=call.name, service="session")
@@ -90,8 +90,15 @@ def spawn_accepted(draft: Draft, approval: Approval, given: dict[str, Any]) -> N
         is_ordered=approval.is_ordered and not approval.is_tainted,
         sway=sways.of(approval),
     )
+    is_waiting = waiting is not None
     effect_id = _begin(
-        draft, kind, approval.tool, _prompt(starter, given), origin, is_awaited=waiting is not None
+        draft,
+        kind,
+        approval.tool,
+        _prompt(starter, given),
+        origin,
+        is_awaited=is_waiting,
+        is_counted=is_waiting,
     )
     if waiting is not None:
         started = OpenCall(
@@ -128,15 +135,7 @@ def obstacle(draft: Draft, tool: str, given: dict[str, Any]) -> str | None:
         msgspec.convert(given, _kind_of(tool)[1].arguments)
     except msgspec.ValidationError as error:
         return f"The arguments don't fit the schema: {error}"
-    policy = draft.policy
-    if _depth(draft) >= policy.depth_max:
-        return f"This is {_depth(draft)} deep already; do it yourself."
-    count = len(under_way(draft))
-    if count >= policy.profile.children_max:
-        return f"{count} are under way already; wait for their results, or do it yourself."
-    if draft.state.loop is not None and _left(draft) < 1:
-        return f"{_allowance(draft)} were started for this already; do it yourself."
-    return None
+    return handed.obstacle(draft, _kind_of(tool)[0])
 
 
 class Origin(NamedTuple):
@@ -154,15 +153,24 @@ def _origin(draft: Draft, sway: Sway) -> Origin:
     return Origin(loop.cause.id, _root_id(draft), is_ordered, sway)
 
 
-def _handed_down(draft: Draft, kind: Profile) -> int:
-    """Return how many sessions one of that kind may start in its turn."""
-    return min(_left(draft) - 1, kind.children_max) if kind.children_max else 0
-
-
 def _begin(
-    draft: Draft, kind: Profile, tool: str, prompt: str, origin: Origin, *, is_awaited: bool
+    draft: Draft,
+    kind: Profile,
+    tool: str,
+    prompt: str,
+    origin: Origin,
+    *,
+    is_awaited: bool,
+    is_counted: bool = True,
 ) -> str:
-    """Have the session started, and note that it is under way; return the effect's id."""
+    """Have the session started, and note that it is under way; return the effect's id.
+
+    Args:
+        is_counted: whether it descends from what the open loop is about.
+    """
+    if draft.policy.profile.lends_steps and is_counted:
+        report(draft)  # so that its parent waits for it as long as it waits itself
+    given = handed.share(draft, kind)
     effect_id = tasks.spawn_session(
         draft,
         SpawnSessionPayload(
@@ -170,8 +178,9 @@ def _begin(
             prompt=prompt,
             caused_by=origin.caused_by,
             root_id=origin.root_id,
-            depth=_depth(draft) + 1,
-            allowance=_handed_down(draft, kind),
+            depth=handed.depth(draft) + 1,
+            allowance=given.sessions,
+            steps=given.steps,
             is_ordered=origin.is_ordered,
         ),
         origin.sway,
@@ -179,7 +188,7 @@ def _begin(
     task = Task(
         tool=tool,
         title=shortened(" ".join(prompt.split()), TITLE_LENGTH_MAX),
-        due_at=_due_at(draft, kind.name),
+        due_at=handed.due_at(draft, kind.name),
         generation=draft.ordinal,
         kind=kind.name,
         child=str(SessionKey.parse(draft.key).of_kind(kind.name, effect_id)),
@@ -188,29 +197,12 @@ def _begin(
         is_tainted=origin.sway.is_outside,
         caused_by=origin.caused_by,
         root_id=origin.root_id,
+        lent=given.steps,
     )
     tasks.open_task(draft, effect_id, task)
+    if is_counted:
+        handed.count(draft, origin.root_id, given)
     return effect_id
-
-
-def under_way(draft: Draft) -> list[str]:
-    """Return the ids of the children that have not told their end."""
-    tasks = draft.state.tasks.items()
-    return [id_ for id_, task in tasks if task.kind != "call" and not task.told_seq]
-
-
-def _depth(draft: Draft) -> int:
-    return 0 if draft.state.start is None else draft.state.start.depth
-
-
-def _allowance(draft: Draft) -> int:
-    """Return how many sessions may descend from what the open loop is about."""
-    start = draft.state.start
-    return draft.policy.fan_out_max if start is None else start.allowance
-
-
-def _left(draft: Draft) -> int:
-    return _allowance(draft) - draft.loop.spawned
 
 
 def _root_id(draft: Draft) -> str:
@@ -218,11 +210,6 @@ def _root_id(draft: Draft) -> str:
     task = draft.state.tasks.get(loop.task_id)
     inherited = "" if start is None else start.root_id
     return inherited or ("" if task is None else task.root_id) or loop.cause.id
-
-
-def _due_at(draft: Draft, kind: str) -> datetime:
-    timeout_s = draft.policy.timeouts_s.get(kind, profile_of(kind).timeout_s)
-    return draft.moment.now + timedelta(seconds=timeout_s)
 
 
 # ---------------------------------------------------------------- being one
@@ -314,7 +301,7 @@ def hear(draft: Draft, cause: Cause, event: Control) -> None:
 
 
 def _put_off(draft: Draft, kind: str, status: ChildStatus) -> None:
-    due_at = _due_at(draft, kind)
+    due_at = handed.due_at(draft, kind)
     if status.state == "asking":
         due_at += timedelta(seconds=draft.policy.approval_expires_s)
     elif status.until is not None:

@@ -196,6 +196,7 @@ def tell_end(
     start: Start | None = None,
     next_s: int = 0,
     facts: Mapping[str, str] = MappingProxyType({}),
+    steps: int = 0,
     is_over_budget: bool = False,
     is_interrupted: bool = False,
 ) -> None:
@@ -205,6 +206,7 @@ def tell_end(
         start: which it would have begun with; None: which it began with.
         next_s: of a run of the timetable: after how long it wants the next; 0: it said nothing.
         facts: that a run of the timetable told.
+        steps: of one that was lent some: how many it made, if none of them may go on.
         is_over_budget: whether no model was asked, since a cap was reached.
         is_interrupted: whether it was given up for having been begun again too often.
     """
@@ -226,6 +228,7 @@ def tell_end(
         report=draft.report,
         next_s=next_s,
         facts=dict(facts),
+        steps=steps,
         is_over_budget=is_over_budget and start.slot is not None and state == "failed",
         is_interrupted=is_interrupted and start.slot is not None,
         bulletin=draft.bulletin,
