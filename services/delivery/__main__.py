@@ -38,7 +38,7 @@ async def serve(context: Context, limits: DeliveryLimits | None = None) -> None:
     limits = limits or DeliveryLimits()
     channels = build(
         configured, context.clock, limits,
-        home=settings.home, ports_never=context.bus.broker_ports,
+        home=settings.home, ports_never=context.bus.broker_ports, bus=context.bus,
     )  # fmt: skip
     try:
         await _deliver(context, limits, channels)

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from vigil.backoff import Backoff
+from vigil.bus.bus import Bus
 from vigil.channels import contract
 from vigil.channels.contract import ChannelContext, Sender
 from vigil.clock import Clock
@@ -32,12 +33,14 @@ def build(
     *,
     home: Path,
     ports_never: Collection[int] = (),
+    bus: Bus | None = None,
 ) -> dict[str, OpenChannel]:
     """Make every channel of the configuration.
 
     Args:
         home: where the path of a secret's file begins, unless it's absolute.
         ports_never: the broker's.
+        bus: to look up what a message answers, and whom it is for.
 
     Raises:
         ConfigError: with every mistake, one a line.
@@ -48,7 +51,9 @@ def build(
         if name == SOCKET:
             problems.append(f"channels.{name}: this name is taken: it is the transcript itself")
             continue
-        context = ChannelContext(name=name, home=home, clock=clock, ports_never=ports_never)
+        context = ChannelContext(
+            name=name, home=home, clock=clock, ports_never=ports_never, bus=bus
+        )
         try:
             built[name] = OpenChannel(terms=_terms(one, limits), sender=one.sender(context))
         except InvalidInput as error:

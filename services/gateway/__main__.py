@@ -21,6 +21,7 @@ from vigil.settings.tokens import Tokens
 
 from .edge import Edge
 from .events.from_bus import OutsideEvents
+from .events.listeners import Listening
 from .http.app import build
 from .http.server import listen, raise_file_limit, server_for
 
@@ -67,10 +68,12 @@ async def _serve_http(
     taking = asyncio.create_task(OutsideEvents(edge).run(), name="gateway-events")
     keeping = asyncio.create_task(edge.unkept.run(), name="gateway-attachments")
     slowing = asyncio.create_task(edge.throttle.follow(), name="gateway-throttle")
+    hearing = asyncio.create_task(Listening(edge).run(), name="gateway-hearing")
     try:
         # None of them ends by itself: whichever does brings its error out.
         done, _ = await asyncio.wait(
-            {serving, writing, taking, keeping, slowing}, return_when=asyncio.FIRST_COMPLETED
+            {serving, writing, taking, keeping, slowing, hearing},
+            return_when=asyncio.FIRST_COMPLETED,
         )
         for task in done:
             task.result()
@@ -79,7 +82,7 @@ async def _serve_http(
         server.stop()
         with contextlib.suppress(asyncio.CancelledError):
             await serving
-        beside = (writing, taking, keeping, slowing)
+        beside = (writing, taking, keeping, slowing, hearing)
         for task in beside:
             task.cancel()
         await asyncio.gather(*beside, return_exceptions=True)

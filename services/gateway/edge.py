@@ -65,7 +65,7 @@ class Edge:
         self.said = SharedFollower(context.bus, lambda key: key.out_all)
         """What the agents say, for the open sockets."""
         self.hooks = hook_sources.load(context.settings)
-        self.receivers = receivers.load(context)
+        self.receivers, self.listeners = receivers.load(context)
         self.throttle = Throttle(context.bus, context.clock)
         self.tickets = Tickets()
         self.browsers = Browsers(context.bus)

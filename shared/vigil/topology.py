@@ -237,13 +237,13 @@ ROLES: Final[dict[str, Role]] = {
         follows=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SIGNALS", "DEAD"),
         pulls=(OUTSIDE_EVENTS,),
         reads=("SESSIONS", "SYSTEM", "BOARD", "SLOTS", "MEMORIES", "SIGNALS", "DEAD", *FILED),
-        buckets_r=("TOOLS", "BUDGETS"),
+        buckets_r=("TOOLS", "BUDGETS", "LEASES"),
         buckets_w=("CURSORS", "IDEMPOTENCY", "CONFIG", "CONSOLE", "TOKENS", "PINS"),  # ADR 39
         # STREAM.INFO lists which sessions and files of a user exist, and how large streams are.
         raw=(
             "rpc.health", "rpc.metrics", "rpc.requeue.*", "rpc.memory.>", "rpc.channel.try",
             *(f"$JS.API.STREAM.INFO.{name}" for one in STREAMS for name in all_names(one.name)),
-            *(f"$JS.API.CONSUMER.INFO.*.{one.name}" for one in CONSUMERS),
+            *(f"$JS.API.CONSUMER.INFO.*.{one.name}" for one in CONSUMERS), "$KV.LEASES.channel.*",
         ),
     ),
     "cortex": Role(

@@ -42,7 +42,7 @@ _FOLLOWERS: Final[dict[str, set[str]]] = {
     "KV_CURSORS": {"gateway"},
     "KV_IDEMPOTENCY": {"gateway", "scheduler"},
     "KV_CONSOLE": {"gateway"},
-    "KV_LEASES": {"cortex", "scheduler", "executor"},
+    "KV_LEASES": {"cortex", "scheduler", "executor", "gateway"},
     "KV_BUDGETS": {"gateway", "cortex"},
     "KV_TOOLS": {"gateway", "cortex", "executor", "operator"},
     "KV_PINS": {"executor", "gateway", "operator"},
@@ -186,6 +186,8 @@ EVERY_SUBJECT: Final[dict[str, set[str]]] = {
     KEY.due("t", 1): {"scheduler"},
     KEY.live: {"cortex"},
     "$KV.LEASES.a": {"cortex", "scheduler", "executor"},
+    # Which replica looks into a mailbox, and no session's.
+    "$KV.LEASES.channel.a": {"cortex", "scheduler", "executor", "gateway"},
     "$KV.TOKENS.a": {"gateway", "operator"},
     "$KV.BUDGETS.a": {"cortex"},
     "$KV.CURSORS.a": {"gateway"},

@@ -12,11 +12,15 @@ from typing import Final
 import structlog
 from fastapi import Request, Response
 
+from vigil.attachments import store
 from vigil.channels.contract import ChannelRequest, Inbound, NotAuthentic
+from vigil.contracts import Attachment
+from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey, check_part
 from vigil.teams import may_act, owner_of
 
 from ..access import not_of_team, plain_session
+from ..attachments import keep
 from ..edge import Edge
 from ..http import body
 from ..http.decide import check_length
@@ -25,6 +29,7 @@ from ..http.problem import Problem
 from ..http.routes import Json, Shared
 from ..http.wire import Accepted
 from ..sessions.messages import parent_of
+from ..versions import replies
 from . import endpoint as events
 from .cloud_events import of_text
 from .entrance import let_in, note_failure, single
@@ -52,10 +57,10 @@ async def post_channel(request: Request, edge: Shared, name: str) -> Response:
     let_in(edge, scope, f"{CHANNELS}{name}", "channel")
     if heard is None:
         return Response(status_code=204)
-    return Json(await _take(edge, name, heard, parent_of(scope)), 202)
+    return Json(await take(edge, name, heard, parent_of(scope)), 202)
 
 
-async def _take(edge: Edge, channel: str, heard: Inbound, parent: str | None) -> Accepted:
+async def take(edge: Edge, channel: str, heard: Inbound, parent: str | None) -> Accepted:
     """Store what a channel heard, once.
 
     Raises:
@@ -68,16 +73,49 @@ async def _take(edge: Edge, channel: str, heard: Inbound, parent: str | None) ->
         limits = events.limits_of(edge)
         told = of_text(heard.id, heard.kind, heard.text.encode(), heard.occurred_at, limits)
         return await events.take(edge, session, heard.user, told, source=source, parent=parent)
-    key = f"{source}:{heard.id}"
-    return await edge.intake.accept(
-        heard.user,
-        session,
-        heard.text,
-        key=key,
-        key_field="id",
-        channel=channel,
-        parent=parent,
-    )
+    hashes, remarks = await _uploaded(edge, heard)
+    text = "\n\n".join((heard.text, *remarks))
+    reply_to = await _replied(edge, session, heard.reply_to)
+
+    async def accept(files: tuple[Attachment, ...]) -> Accepted:
+        return await edge.intake.accept(
+            heard.user,
+            session,
+            text,
+            key=f"{source}:{heard.id}",
+            key_field="id",
+            channel=channel,
+            attachments=files,
+            reply_to=reply_to,
+            mail=heard.mail,
+            parent=parent,
+        )
+
+    return await keep.accepted(edge, heard.user, session, hashes, accept)
+
+
+async def _uploaded(edge: Edge, heard: Inbound) -> tuple[list[str], list[str]]:
+    """Store the files of a message for a day -> their hashes, and what there is no room for."""
+    hashes: list[str] = []
+    remarks: list[str] = []
+    for about, data in heard.files:
+        try:
+            await edge.quota.check(heard.user, about)
+        except InvalidInput as error:
+            remarks.append(f"[attached, not taken: {about.name}: {error.reason}]")
+            continue
+        await store.upload(edge.bus, heard.user, about, data)
+        hashes.append(about.hash)
+    return hashes, remarks
+
+
+async def _replied(edge: Edge, session: SessionKey, id_: str | None) -> str | None:
+    """Return what a message replies to, if that was said there."""
+    try:
+        found = await replies.find(edge.bus, session, id_)
+    except InvalidInput:
+        return None
+    return None if found is None else found.id
 
 
 def _session_of(edge: Edge, heard: Inbound) -> SessionKey:

@@ -1,22 +1,23 @@
-"""The channels of the configuration that hear, ready to take requests.
+"""The channels of the configuration that hear, ready to be asked, or to look for themselves.
 
-Made at the start, so that one which can't work is found before the first request is.
+Made at the start, so that one which can't work is found before the first message is.
 """
 
 from __future__ import annotations
 
-from vigil.channels.contract import ChannelContext, Receiver
+from vigil.channels.contract import ChannelContext, Listener, Receiver
 from vigil.errors import ConfigError, InvalidInput
 from vigil.runtime import Context
 
 
-def load(context: Context) -> dict[str, Receiver]:
-    """Make the receiver of every channel that has one.
+def load(context: Context) -> tuple[dict[str, Receiver], dict[str, Listener]]:
+    """Make the receiver of every channel that has one, and the listener.
 
     Raises:
         ConfigError: naming the channel, the field and the reason.
     """
-    found: dict[str, Receiver] = {}
+    receivers: dict[str, Receiver] = {}
+    listeners: dict[str, Listener] = {}
     settings = context.settings
     for name, channel in settings.config.channels.items():
         of = ChannelContext(
@@ -24,11 +25,14 @@ def load(context: Context) -> dict[str, Receiver]:
             home=settings.home,
             clock=context.clock,
             ports_never=context.bus.broker_ports,
+            bus=context.bus,
         )
         try:
-            receiver = channel.receiver(of)
+            receiver, listener = channel.receiver(of), channel.listener(of)
         except InvalidInput as error:
             raise ConfigError(f"channels.{name}.{error.field}: {error.reason}") from error
         if receiver is not None:
-            found[name] = receiver
-    return found
+            receivers[name] = receiver
+        if listener is not None:
+            listeners[name] = listener
+    return receivers, listeners

@@ -1,8 +1,7 @@
 """Taking messages and events in: the one way from outside onto the log.
 
-The event id is also the broker's message id, so a publish whose answer got lost is repeated
-without harm. Only the fields below and our own trace context are written; no header of a client
-is ever copied (a header can mean something to the broker).
+The event id is also the broker's message id: a publish whose answer got lost may be repeated. Only
+our own fields and trace context are written: a client's header can mean something to the broker.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from vigil.contracts import (
     UserMessagePayload,
     encode,
 )
-from vigil.contracts.events import Attachment, Replaced
+from vigil.contracts.events import Attachment, MailHead, Replaced
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.observe import metrics, spans, trace
 from vigil.runtime import Context
@@ -69,6 +68,7 @@ class Intake:
         attachments: tuple[Attachment, ...] = (),
         replaces: Replaced | None = None,
         reply_to: str | None = None,
+        mail: MailHead | None = None,
         parent: str | None = None,
     ) -> Accepted:
         """Store what `user` said, over a channel or in a message's place, if that's named;
@@ -87,6 +87,7 @@ class Intake:
                 attachments=attachments,
                 replaces=replaces,
                 reply_to=await replies.find(self._bus, session, reply_to),
+                mail=mail,
             )
             check_text(field, text, bytes_max=self._config.text_bytes_max)
             if key is not None:

@@ -97,7 +97,7 @@ async def list_channels(edge: Shared, _: Caller) -> Response:
             ChannelView(
                 name=name,
                 kind=str(channel.__struct_config__.tag),
-                is_hearing=name in edge.receivers,
+                is_hearing=name in edge.receivers or name in edge.listeners,
                 is_idempotent=channel.is_idempotent,
                 attempts_max=channel.attempts_max,
                 state="closed" if circuit is None else circuit.state,

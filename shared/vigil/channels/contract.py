@@ -7,7 +7,8 @@ surely doesn't have from what it may have: on that rests that nothing is said tw
 (:mod:`vigil.channels.answers`).
 
 What a channel hears comes to the gateway as ``POST /channels/NAME``, without a token. The receiver
-alone knows whether a request is genuine and who wrote it; what it returns is stored once.
+alone knows whether a request is genuine and who wrote it; what it returns is stored once. A channel
+that has to look for itself has a `Listener` instead, which one replica of the gateway runs.
 """
 
 from __future__ import annotations
@@ -15,16 +16,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import msgspec
 
 from ..checks import Check
 from ..clock import Clock
 from ..contracts import Said
+from ..contracts.events import Attachment, MailHead
 from ..errors import VigilError
 from ..fields.section import PositiveS, Section
 from .answers import Answer
+
+if TYPE_CHECKING:
+    from ..bus.bus import Bus
 
 
 class ChannelContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +42,8 @@ class ChannelContext(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     ports_never: Collection[int] = ()
     """The broker's: nothing may be sent there."""
+    bus: Bus | None = None
+    """Of the service, with its rights; None: it is looked at alone."""
 
 
 class Sender(Protocol):
@@ -90,6 +97,13 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
     """Of an event: what happened."""
     occurred_at: datetime | None = None
     """Of an event; aware."""
+    files: tuple[tuple[Attachment, bytes], ...] = ()
+    """Of a message: what is attached, examined, with its bytes."""
+    reply_to: str | None = None
+    """Of a message: the id of what the agent said that it replies to; one that isn't there counts
+    as none."""
+    mail: MailHead | None = None
+    """Of a message that came as a mail."""
 
 
 class Receiver(Protocol):
@@ -101,6 +115,39 @@ class Receiver(Protocol):
         Raises:
             NotAuthentic: it could be from anybody; the gateway answers 401.
             InvalidInput: it's genuine and can't be used; the gateway answers 422.
+        """
+        ...
+
+
+class Ear(Protocol):
+    """What a listener tells what it hears."""
+
+    text_bytes_max: int
+    """Of a message."""
+
+    async def hear(self, heard: Inbound) -> None:
+        """Have it stored, once. When this returns it is, or was before.
+
+        Raises:
+            InvalidInput: it can't be used, whenever it comes.
+            Unavailable: it can't be stored now: tell it again later, and nothing after it before.
+        """
+        ...
+
+    def show(self, state: str, problem: str, counts: Mapping[str, int]) -> None:
+        """Say how it is, for `vigil mail list`, `vigil doctor` and the console's health."""
+        ...
+
+
+class Listener(Protocol):
+    """One channel's way in, where nobody calls us."""
+
+    async def listen(self, ear: Ear) -> None:
+        """Hear until cancelled: one replica at a time does, as long as it has the lease. It may be
+        ended anywhere, and another may begin before it noticed.
+
+        Raises:
+            Unavailable, BusError: the broker is away; it is called again.
         """
         ...
 
@@ -130,6 +177,14 @@ class Channel(Section, frozen=True, kw_only=True, tag_field="kind"):
 
     def receiver(self, context: ChannelContext) -> Receiver | None:
         """Make its way in; None: it doesn't hear.
+
+        Raises:
+            InvalidInput: naming the field that can't work and the reason, never a secret.
+        """
+        return None
+
+    def listener(self, context: ChannelContext) -> Listener | None:
+        """Make its way in that looks for itself; None: it has none.
 
         Raises:
             InvalidInput: naming the field that can't work and the reason, never a secret.

@@ -15,10 +15,11 @@ import msgspec
 
 from ..errors import ConfigError
 from .contract import Channel
+from .mail.section import MailAccount
 from .webhook import Webhook
 
 GROUP: Final = "vigil.channels"
-BUILT_IN: Final[Mapping[str, type[Channel]]] = {"webhook": Webhook}
+BUILT_IN: Final[Mapping[str, type[Channel]]] = {"mail": MailAccount, "webhook": Webhook}
 DEFAULT: Final = "webhook"
 """Of a section that names no kind."""
 

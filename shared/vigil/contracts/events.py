@@ -99,6 +99,18 @@ class RepliedTo(Record, frozen=True, kw_only=True):
     """Its beginning; empty: outside content had a part in it, and it is opened as a letter."""
 
 
+class MailHead(Record, frozen=True, kw_only=True):
+    """Of a message that came as a mail: what its answer needs to be one."""
+
+    address: str
+    """Of whom wrote it, as it stands in From."""
+    message_id: str = ""
+    """Empty: it had none that can be referred to."""
+    references: tuple[str, ...] = ()
+    """Ids of the mails before it, the oldest first."""
+    subject: str = ""
+
+
 class UserMessagePayload(Record, frozen=True, kw_only=True):
     text: str
     is_keyed: bool = False
@@ -113,6 +125,8 @@ class UserMessagePayload(Record, frozen=True, kw_only=True):
     """Of a message that was edited, or is to be answered anew: what it takes the place of."""
     reply_to: RepliedTo | None = None
     """What it replies to, if the person pointed at something."""
+    mail: MailHead | None = None
+    """Of one that came as a mail."""
 
 
 class UserMessage(Envelope, frozen=True, kw_only=True, tag="user_message"):

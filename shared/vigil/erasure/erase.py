@@ -24,6 +24,7 @@ import msgspec
 from .. import crash
 from ..backup import projections
 from ..bus.bus import Bus, Message
+from ..channels.mail import pairs
 from ..clock import Clock
 from ..contracts import (
     MemoryRecord,
@@ -73,6 +74,7 @@ class Eraser(Sweeper):
         await thread_mark.forget(self._bus, self._user)
         await forget_raise(self._bus, self._user)
         await trusted.forget(self._bus, self._user)
+        await pairs.forget(self._bus, self._user)
         for stream in SCRUBBED:
             await scrub(self._bus, stream, self._report)
         # What a service had in hand when the scrub began is found here.

@@ -1,0 +1,157 @@
+"""The channels that look for themselves what people write, each on one replica at a time.
+
+By a lease: the others stand by. It only saves work: what is heard twice is stored once, and how far
+was read is compared when it's stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import structlog
+
+from vigil.bus.lease import RENEW_S, Lease, Leases
+from vigil.channels.contract import Inbound, Listener
+from vigil.errors import InvalidInput, LeaseLost, Unavailable, VigilError
+from vigil.runtime import Context
+from vigil.subjects import token_of
+
+from ..edge import Edge
+from ..http.problem import Problem
+from . import channels
+
+log = structlog.get_logger("vigil.gateway")
+
+STANDBY_POLL_S: Final = 1.0
+AGAIN_S: Final = 1.0
+BUSY_S: Final = 2.0
+"""After which what can't be stored now is tried again."""
+TEXT_ROOM: Final = 512
+"""Bytes of a message that are left for what the gateway says of it."""
+LATER: Final = (429, 503)
+"""What a refusal has that is of the moment."""
+
+
+FAULTS: Final = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""Of ours, or of a kind of channel that isn't: they end no gateway."""
+
+
+class Listening:
+    """Runs the listeners of one replica, each while it has the lease."""
+
+    def __init__(self, edge: Edge) -> None:
+        self._edge = edge
+        context = edge.context
+        self._leases = Leases(
+            context.bus, context.instance, replicas=context.settings.config.nats.replicas
+        )
+
+    async def run(self) -> None:
+        """Listen until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for name, listener in self._edge.listeners.items():
+                group.create_task(self._stand_by(name, listener), name=f"gateway-hear-{name}")
+            await asyncio.Event().wait()
+
+    async def _stand_by(self, name: str, listener: Listener) -> None:
+        facts = _Facts(self._edge.context, name)
+        while True:
+            try:
+                lease = await self._leases.acquire(f"channel.{token_of('channel', name)}")
+                if lease is None:
+                    await asyncio.sleep(STANDBY_POLL_S)
+                    continue
+                await self._active(lease, name, listener, facts)
+            except VigilError as error:
+                log.info("hears again", action="gateway.hears", channel=name, error=repr(error))
+            except FAULTS as error:
+                log.error(
+                    "listener failed",
+                    action="gateway.hears_failed",
+                    channel=name,
+                    error=repr(error),
+                )
+            await asyncio.sleep(AGAIN_S)
+
+    async def _active(self, lease: Lease, name: str, listener: Listener, facts: _Facts) -> None:
+        ear = _GatewayEar(self._edge, name, facts)
+        hearing = asyncio.create_task(listener.listen(ear), name=f"gateway-listen-{name}")
+        renewing = asyncio.create_task(_renew(lease), name=f"gateway-lease-{name}")
+        both = {hearing, renewing}
+        try:
+            done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in both:
+                task.cancel()
+            await asyncio.gather(*both, return_exceptions=True)
+            facts.clear()
+            with contextlib.suppress(VigilError):
+                await lease.release()
+
+
+async def _renew(lease: Lease) -> None:
+    while True:
+        await asyncio.sleep(RENEW_S)
+        try:
+            await lease.renew()
+        except LeaseLost:
+            return
+
+
+class _Facts:
+    """What the health of this replica tells of a channel."""
+
+    def __init__(self, context: Context, name: str) -> None:
+        self._context = context
+        self._name = name
+
+    def set(self, state: str, problem: str, counts: Mapping[str, int]) -> None:
+        told: dict[str, Any] = {"state": state, "problem": problem, **counts}
+        self._context.facts.setdefault("hears", {})[self._name] = told
+        about = f"channel {self._name}"
+        if problem:
+            self._context.warnings[about] = f"{about}: {problem}"
+        else:
+            self._context.warnings.pop(about, None)
+
+    def clear(self) -> None:
+        self._context.facts.get("hears", {}).pop(self._name, None)
+        self._context.warnings.pop(f"channel {self._name}", None)
+
+
+class _GatewayEar:
+    """Stores what a listener hears (:class:`vigil.channels.contract.Ear`)."""
+
+    def __init__(self, edge: Edge, name: str, facts: _Facts) -> None:
+        self._edge = edge
+        self._name = name
+        self._facts = facts
+        self.text_bytes_max = edge.config.text_bytes_max - TEXT_ROOM
+
+    async def hear(self, heard: Inbound) -> None:
+        try:
+            await channels.take(self._edge, self._name, heard, None)
+        except InvalidInput as error:
+            if error.field != "id":  # else it's stored already, if read otherwise by now
+                raise
+        except Problem as error:
+            if error.status in LATER:
+                await asyncio.sleep(BUSY_S)
+                raise Unavailable(error.detail) from error
+            raise InvalidInput("session", error.detail) from error
+
+    def show(self, state: str, problem: str, counts: Mapping[str, int]) -> None:
+        self._facts.set(state, problem, counts)

@@ -1,0 +1,317 @@
+"""What reads a mailbox: new mail of the people who are paired becomes their messages, in order.
+
+How far it was read is in the bucket CONFIG, stored after what was read: whoever is ended in between
+reads it once more, and it's known by then. A mail of anybody else is counted, and nothing else
+comes of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import structlog
+from msgspec.structs import replace
+
+from ... import crash
+from ...bus.kv import KeyValue
+from ...contracts.events import MailHead
+from ...errors import InvalidInput, Unavailable, WrongLastSequence
+from ...net.page_text import text_of_page
+from ...subjects import token_of
+from ...worker.backoff import Backoff
+from ..contract import ChannelContext, Ear, Inbound
+from . import authentic, ids, pairs, place, words
+from .access import Access, NoAccess, RefusedSecret
+from .bodies import ReadMail, read_mail
+from .heads import MailHeadRead, read_head
+from .mailbox import IDLE_S, LoginRefused, Mailbox, MailboxLost, MailSeen
+from .pairs import MailPerson
+from .place import ReadPlace
+from .quotes import marked
+from .sender import trust
+
+if TYPE_CHECKING:
+    from ...bus.bus import Bus
+    from .section import MailAccount
+
+log = structlog.get_logger("vigil.mail")
+
+CHUNK: Final = 50
+"""Mails whose heads are fetched at once."""
+AGAIN: Final = Backoff(1.0, 300.0)
+"""Pauses after a connection that was lost."""
+LOOK_S: Final = 10.0
+"""How often it's looked whether a refused password was corrected..."""
+TOKEN_LOOK_S: Final = 600.0
+"""...or whether the program gives another token."""
+PAGE_S: Final = 5.0
+PREFIX: Final = "mail.place."
+
+
+class MailListener:
+    """One account's way in."""
+
+    def __init__(self, account: MailAccount, access: Access, context: ChannelContext) -> None:
+        self._account = account
+        self._access = access
+        self._context = context
+        self._refused = RefusedSecret(context.clock)
+        host, _ = account.imap()
+        box = token_of("mailbox", host, access.user, account.mailbox)
+        self._key = f"{PREFIX}{token_of('channel', context.name)}.{box}"
+
+    async def listen(self, ear: Ear) -> None:
+        """Read until cancelled; after a failure again, later and later."""
+        bus = self._context.bus
+        if bus is None:
+            raise Unavailable("there is no bus to tell")
+        failures = 0
+        while True:
+            reading = _OpenMailbox(self._account, self._context.name, bus, ear, self._key)
+            wait_s = LOOK_S
+            try:
+                secret = await self._access.secret()
+                if not self._refused.waits_s(secret):
+                    await self._read(reading, secret)
+            except LoginRefused as error:
+                self._refused.note(secret)
+                why = f"the server refuses user name or password: {error}; correct it"
+                ear.show("refused", why, reading.counts)
+                log.warning("log-in refused", action="mail.refused", channel=self._context.name)
+            except (MailboxLost, OSError) as error:
+                failures = 1 if reading.was_open else failures + 1
+                wait_s = AGAIN.after(failures)
+                ear.show("away", f"{error}", reading.counts)
+                log.info(
+                    "mailbox lost",
+                    action="mail.lost",
+                    channel=self._context.name,
+                    error=str(error),
+                    wait_s=wait_s,
+                )
+            except NoAccess as error:
+                ear.show("refused", str(error), reading.counts)
+            finally:
+                await reading.box.close()
+            await asyncio.sleep(max(wait_s, TOKEN_LOOK_S if self._waits_for_token() else 0.0))
+
+    def _waits_for_token(self) -> bool:
+        return self._access.is_token and self._refused.is_noted
+
+    async def _read(self, reading: _OpenMailbox, secret: str) -> None:
+        account = self._account
+        host, port = account.imap()
+        is_open = account.imap_security == "none"
+        opened = await reading.box.open(
+            host,
+            port,
+            security=account.imap_security,
+            trust=None if is_open else trust(account.ca_file, self._context.home),
+            user=self._access.user,
+            secret=secret,
+            is_token=self._access.is_token,
+            folder=account.mailbox,
+        )
+        self._refused.clear()
+        await reading.run(opened.validity, opened.uid_next, self._context)
+
+
+class _OpenMailbox:
+    """One connection's worth of reading."""
+
+    def __init__(self, account: MailAccount, channel: str, bus: Bus, ear: Ear, key: str) -> None:
+        self.box = Mailbox()
+        self.was_open = False
+        self._account = account
+        self._channel = channel
+        self._bus = bus
+        self._ear = ear
+        self._key = key
+        self._bucket = KeyValue(bus, pairs.BUCKET)
+        self._place = ReadPlace(validity=0, uid=0)
+        self._revision = 0
+        self._problem = ""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {"outside": self._place.outside, "refused": self._place.refused}
+
+    async def run(self, validity: int, uid_next: int, context: ChannelContext) -> None:
+        """Read what is there, and wait for more. Raises: MailboxLost, Unavailable, BusError."""
+        self._clock = context.clock
+        known, self._revision = await self._load()
+        if known is None:
+            opened = place.begun(validity, uid_next, self._clock.now())
+        else:
+            opened = place.found(known, validity, uid_next)
+        self._place = opened
+        if opened != known:
+            await self._store()
+        self.was_open = True
+        while True:
+            await self._catch_up()
+            self._show()
+            within_s = min(self._account.poll_s, IDLE_S)
+            if self.box.has_idle:
+                # What is told is a hint: it's looked again in any case.
+                await self.box.wait(within_s)
+            else:
+                await asyncio.sleep(within_s)
+
+    def _show(self) -> None:
+        state = "listening" if self.box.has_idle else "polling"
+        self._ear.show(state, self._problem, self.counts)
+
+    # ------------------------------------------------------------ the place
+
+    async def _load(self) -> tuple[ReadPlace | None, int]:
+        value, revision = await self._bucket.last(self._key)
+        try:
+            return (msgspec.json.decode(value, type=ReadPlace) if value else None), revision
+        except msgspec.MsgspecError as error:
+            raise Unavailable(f"how far the mailbox was read can't be read: {error}") from error
+
+    async def _store(self) -> None:
+        try:
+            self._revision = await self._bucket.put(
+                self._key, msgspec.json.encode(self._place), expect=self._revision
+            )
+        except WrongLastSequence as error:
+            raise Unavailable("another replica reads this mailbox") from error
+
+    # ------------------------------------------------------------ new mail
+
+    async def _catch_up(self) -> None:
+        while uids := await self.box.newer(self._place.uid):
+            for at in range(0, len(uids), CHUNK):
+                await self._take_some(uids[at : at + CHUNK])
+
+    async def _take_some(self, uids: Sequence[int]) -> None:
+        people = await pairs.people_of(self._bus, self._channel)
+        for seen in await self.box.heads(uids):
+            head = read_head(seen.head)
+            is_known = place.is_known(self._place, seen.uid, head.identity, seen.came_at)
+            is_stored = False
+            if not is_known:
+                is_stored = await self._take(seen, head, people)
+            self._place = place.passed(self._place, seen.uid, head.identity, seen.came_at)
+            if is_stored:
+                crash.point("mail.heard")
+                await self._store()
+                people = await pairs.people_of(self._bus, self._channel)
+        # What somebody removed meanwhile doesn't come any more.
+        self._place = replace(self._place, uid=max(self._place.uid, *uids))
+        await self._store()
+        crash.point("mail.place")
+
+    async def _take(self, seen: MailSeen, head: MailHeadRead, people: Sequence[MailPerson]) -> bool:
+        """Take one mail in, if it's for us; whether anything was stored."""
+        author = head.author
+        is_proven = bool(author) and self._is_proven(head)
+        user = pairs.user_of(people, author) if is_proven else None
+        if head.kind == "personal" and user is not None:
+            return await self._hear(seen, user)
+        now = self._clock.now()
+        if head.kind == "personal" and is_proven and pairs.has_open_code(people, author, now):
+            return await self._pair(seen, author, people)
+        self._place = replace(self._place, outside=self._place.outside + 1)
+        return False
+
+    def _is_proven(self, head: MailHeadRead) -> bool:
+        """Whether it is of whom From names. The account's own address is nobody's."""
+        if pairs.is_same(head.author, self._account.address):
+            return False
+        if self._account.authserv_id:
+            return authentic.is_passed(head.results, self._account.authserv_id, head.author)
+        return self._account.rejects_forgeries
+
+    async def _pair(self, seen: MailSeen, author: str, people: Sequence[MailPerson]) -> bool:
+        mail = await self._whole(seen)
+        if mail is not None:
+            text = f"{mail.head.subject}\n{mail.text}\n{mail.html}"
+            person = pairs.paired_by(people, author, text, self._clock.now())
+            if person is not None:
+                await pairs.store_paired(self._bus, person)
+                log.info("paired", action="mail.paired", channel=self._channel, user=person.user)
+                return True
+        self._place = replace(self._place, outside=self._place.outside + 1)
+        return False
+
+    async def _hear(self, seen: MailSeen, user: str) -> bool:
+        mail = await self._whole(seen)
+        if mail is None:
+            return False
+        heard = await self._heard(seen, mail, user)
+        try:
+            await self._ear.hear(heard)
+        except InvalidInput as error:
+            self._place = replace(self._place, refused=self._place.refused + 1)
+            self._problem = f"a mail of {user} was not taken in: {error}"
+            log.warning(
+                "mail refused",
+                action="mail.unusable",
+                channel=self._channel,
+                user=user,
+                uid=seen.uid,
+                error=str(error),
+            )
+        return True
+
+    async def _whole(self, seen: MailSeen) -> ReadMail | None:
+        """Return a mail, read apart from the loop; None: it's gone."""
+        data = await self.box.whole(seen.uid, self._account.mail_bytes_max)
+        return None if data is None else await asyncio.to_thread(read_mail, data)
+
+    async def _heard(self, seen: MailSeen, mail: ReadMail, user: str) -> Inbound:
+        head, account = mail.head, self._account
+        page = ""
+        if mail.html:
+            made = await text_of_page(marked(mail.html), "", sys.executable, PAGE_S)
+            page = "[its text can't be told]" if made is None else made
+        files, remarks = await asyncio.to_thread(words.taken_files, mail.files)
+        if seen.size > account.mail_bytes_max:
+            read, size = account.mail_bytes_max // 1000, seen.size // 1000
+            remarks = (*remarks, f"of {size} kB only the first {read} were read")
+        belongs = ids.place_of(
+            head.references,
+            head.in_reply_to,
+            head.message_id or head.identity,
+            channel=self._channel,
+            domain=ids.domain_of(account.address),
+        )
+        text = words.message_of(
+            mail,
+            page,
+            has_subject=belongs.is_new,
+            remarks=remarks,
+            bytes_max=self._ear.text_bytes_max,
+        )
+        before = (*head.references, *([head.in_reply_to] if head.in_reply_to else []))
+        return Inbound(
+            id=_id_of(mail),
+            user=user,
+            agent=belongs.agent or account.agent,
+            thread=belongs.thread,
+            text=text,
+            files=files,
+            reply_to=belongs.reply_to,
+            mail=MailHead(
+                address=head.author,
+                message_id=head.message_id,
+                references=tuple(dict.fromkeys(before)),
+                subject=head.subject[:500],
+            ),
+        )
+
+
+def _id_of(mail: ReadMail) -> str:
+    """Return what a mail is known by when it comes again."""
+    held = hashlib.sha256(f"{mail.text}\0{mail.html}".encode("utf-8", "replace"))
+    for file in mail.files:
+        held.update(hashlib.sha256(file.data).digest())
+    return token_of(mail.head.identity, held.hexdigest())

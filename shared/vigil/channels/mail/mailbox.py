@@ -1,0 +1,211 @@
+"""One connection to a mailbox by IMAP, which only ever looks.
+
+The mailbox is opened read-only and parts are fetched by PEEK: nothing is marked, moved or deleted.
+The library waits in calls, so each connection has a thread of its own; whoever gives up waiting
+cuts the line, which ends the call. A connection that failed in any way is not used again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import imaplib
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any, Final, TypeVar
+
+import msgspec
+from imapclient import IMAPClient, SocketTimeout
+from imapclient.exceptions import LoginError
+
+from ...errors import VigilError
+from .heads import plain
+
+T = TypeVar("T")
+CONNECT_S: Final = 20.0
+READ_S: Final = 60.0
+IDLE_S: Final = 240.0
+"""Then it's looked whether the line still stands: some networks forget one that is quiet."""
+DEAD_WITHIN: Final = 0.9
+"""Back sooner than this part of the time and with nothing: the line is cut (the library doesn't
+say)."""
+FAILURES: Final = (
+    imaplib.IMAP4.error,
+    OSError,
+    ValueError,
+    EOFError,
+    AttributeError,
+    KeyError,
+    IndexError,
+    AssertionError,
+    UnicodeError,
+)
+"""What the library raises for what a server says or doesn't."""
+
+
+class MailboxLost(VigilError):
+    """The connection can't be used any more."""
+
+
+class LoginRefused(VigilError):
+    """The server refuses user name and password, or the token."""
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """A mailbox as it was found."""
+
+    validity: int
+    uid_next: int
+
+
+class MailSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """A mail in the mailbox, without its body."""
+
+    uid: int
+    size: int
+    came_at: datetime
+    """By the server's clock; aware UTC."""
+    head: bytes
+
+
+class Mailbox:
+    """A connection; its methods raise MailboxLost."""
+
+    def __init__(self) -> None:
+        self._client: IMAPClient | None = None
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="mailbox")
+        self.has_idle = False
+
+    async def open(
+        self,
+        host: str,
+        port: int,
+        *,
+        security: str,
+        trust: ssl.SSLContext | None,
+        user: str,
+        secret: str,
+        is_token: bool,
+        folder: str,
+    ) -> Opened:
+        """Connect, log in and open a folder read-only. Raises: LoginRefused, MailboxLost."""
+
+        def connect() -> None:
+            self._client = IMAPClient(
+                host,
+                port,
+                ssl=security == "tls",
+                ssl_context=trust,
+                timeout=SocketTimeout(CONNECT_S, READ_S),
+            )
+            self._client.normalise_times = False
+            if security == "starttls":
+                self._client.starttls(trust)
+
+        def log_in(client: IMAPClient) -> None:
+            if is_token:
+                client.oauth2_login(user, secret)
+            else:
+                client.login(user, secret)
+
+        def select(client: IMAPClient) -> Opened:
+            self.has_idle = client.has_capability("IDLE")
+            found = client.select_folder(folder, readonly=True)
+            return Opened(int(found[b"UIDVALIDITY"]), int(found[b"UIDNEXT"]))
+
+        await self._run(connect)
+        try:
+            await self._do(log_in)
+        except MailboxLost as error:
+            if isinstance(error.__cause__, LoginError):
+                raise LoginRefused(str(error)) from error
+            raise
+        return await self._do(select)
+
+    async def newer(self, uid: int) -> list[int]:
+        """Return the UIDs above one, in order."""
+
+        def look(client: IMAPClient) -> list[int]:
+            # "n:*" always has the last mail in it, whatever its UID.
+            found = client.search(["UID", f"{uid + 1}:*"])
+            return sorted(one for one in map(int, found) if one > uid)
+
+        return await self._do(look)
+
+    async def heads(self, uids: Sequence[int]) -> list[MailSeen]:
+        """Return what is known of mails, in order; those that are gone are left out."""
+        wanted = ["RFC822.SIZE", "INTERNALDATE", "BODY.PEEK[HEADER]"]
+        found = await self._do(lambda client: client.fetch(list(uids), wanted))
+        return [
+            _seen(uid, found[uid])
+            for uid in sorted(found)
+            if uid in set(uids) and found[uid].get(b"BODY[HEADER]") is not None
+        ]
+
+    async def whole(self, uid: int, bytes_max: int) -> bytes | None:
+        """Return a mail, or as much of it; None: somebody removed it."""
+
+        def fetch(client: IMAPClient) -> bytes | None:
+            found = client.fetch([uid], [f"BODY.PEEK[]<0.{bytes_max}>"]).get(uid)
+            data = None if found is None else found.get(b"BODY[]<0>")
+            return data if isinstance(data, bytes) else None
+
+        return await self._do(fetch)
+
+    async def wait(self, within_s: float) -> None:
+        """Wait until the server tells that something changed, or time is over."""
+
+        def idle(client: IMAPClient) -> None:
+            begun = loop.time()
+            client.idle()
+            told = client.idle_check(timeout=within_s)
+            if not told and loop.time() - begun < within_s * DEAD_WITHIN:
+                raise OSError("the connection was cut")
+            client.idle_done()
+
+        loop = asyncio.get_running_loop()
+        await self._do(idle)
+
+    async def close(self) -> None:
+        """Cut the line, which ends what still waits."""
+        self._cut()
+        self._thread.shutdown(wait=False)
+
+    def _cut(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            with contextlib.suppress(*FAILURES):
+                client.socket().shutdown(socket.SHUT_RDWR)
+            with contextlib.suppress(*FAILURES):
+                client.shutdown()
+
+    async def _do(self, work: Callable[[IMAPClient], T]) -> T:
+        client = self._client
+        if client is None:
+            raise MailboxLost("not connected")
+        return await self._run(lambda: work(client))
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._thread, work)
+        except FAILURES as error:
+            self._cut()
+            raise MailboxLost(plain(str(error))[:300] or type(error).__name__) from error
+        except asyncio.CancelledError:
+            self._cut()
+            raise
+
+
+def _seen(uid: int, found: dict[bytes, Any]) -> MailSeen:
+    came = found.get(b"INTERNALDATE")
+    at = came if isinstance(came, datetime) and came.tzinfo else datetime.fromtimestamp(0, UTC)
+    return MailSeen(
+        uid=uid,
+        size=int(found.get(b"RFC822.SIZE", 0)),
+        came_at=at.astimezone(UTC),
+        head=found[b"BODY[HEADER]"],
+    )

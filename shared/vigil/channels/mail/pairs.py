@@ -1,0 +1,230 @@
+"""Which addresses are whose: a person's own, which they proved by a code; all others are outside.
+
+Entries of the bucket CONFIG, by channel and person. A code is kept as its hash, holds for one
+address and once, and for an hour. Who may write the bucket decides who is paired: the operator
+makes codes and takes addresses back, the gateway takes the mail that brings a code.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from ...bus.kv import KeyValue
+from ...contracts import Instant
+from ...errors import InvalidInput, Unavailable, WrongLastSequence
+from ...subjects import token_of
+
+if TYPE_CHECKING:
+    from ...bus.bus import Bus
+
+BUCKET: Final = "CONFIG"
+PREFIX: Final = "mail.person."
+CODE_HOLDS: Final = timedelta(hours=1)
+ADDRESSES_MAX: Final = 10
+ALPHABET: Final = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
+"""Of codes: nothing that looks like another."""
+CODE_LENGTH: Final = 10
+RACES_MAX: Final = 20
+_CODE: Final = re.compile(rf"\b([{ALPHABET}]{{5}})-([{ALPHABET}]{{5}})\b", re.IGNORECASE)
+
+
+class PairedAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """An address that is a person's."""
+
+    address: str
+    at: Instant
+
+
+class PairCode(msgspec.Struct, frozen=True, kw_only=True):
+    """A code that makes an address a person's."""
+
+    address: str
+    hash: str
+    until: Instant
+
+
+class MailPerson(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is known of a person in a channel."""
+
+    user: str
+    channel: str
+    addresses: tuple[PairedAddress, ...] = ()
+    """The newest last."""
+    code: PairCode | None = None
+
+
+# ---------------------------------------------------------------- decisions
+
+
+def is_same(one: str, other: str) -> bool:
+    """Whether two addresses are one: servers may tell the case of names apart, none does.
+
+    >>> is_same("Ann@A.example", "ann@a.EXAMPLE")
+    True
+    """
+    return one.lower() == other.lower()
+
+
+def user_of(people: Iterable[MailPerson], address: str) -> str | None:
+    """Return whose address it is; None: nobody's."""
+    for person in people:
+        if any(is_same(one.address, address) for one in person.addresses):
+            return person.user
+    return None
+
+
+def address_for(person: MailPerson | None, wrote_from: str = "") -> str | None:
+    """Return where a person gets mail: at what they wrote from, else what they paired last."""
+    if person is None or not person.addresses:
+        return None
+    same = (one.address for one in person.addresses if is_same(one.address, wrote_from))
+    return next(same, person.addresses[-1].address)
+
+
+def codes_in(text: str) -> set[str]:
+    """Return what of a text may be codes.
+
+    >>> codes_in("my code: abcde-23456.")
+    {'ABCDE-23456'}
+    """
+    return {f"{found[1]}-{found[2]}".upper() for found in _CODE.finditer(text)}
+
+
+def has_open_code(people: Iterable[MailPerson], address: str, now: datetime) -> bool:
+    """Whether somebody waits for a code from an address."""
+    return any(_waits(one, address, now) for one in people)
+
+
+def _waits(person: MailPerson, address: str, now: datetime) -> bool:
+    code = person.code
+    return code is not None and now < code.until and is_same(code.address, address)
+
+
+def paired_by(
+    people: Iterable[MailPerson], address: str, text: str, now: datetime
+) -> MailPerson | None:
+    """Return a person as they are with an address that brought their code; None: it didn't."""
+    hashes = [hash_of(one) for one in codes_in(text)]
+    for person in people:
+        code = person.code
+        if code is None or not _waits(person, address, now):
+            continue
+        if any(hmac.compare_digest(code.hash, one) for one in hashes):
+            kept = [one for one in person.addresses if not is_same(one.address, address)]
+            new = PairedAddress(address=address, at=now)
+            return replace(person, addresses=(*kept, new)[-ADDRESSES_MAX:], code=None)
+    return None
+
+
+def hash_of(code: str) -> str:
+    return token_of("mail code", code)
+
+
+def key_of(channel: str, user: str) -> str:
+    """Return where it stands; names are hashed: they outlive in keys what was stored there."""
+    return f"{PREFIX}{token_of('channel', channel)}.{token_of('person', user)}"
+
+
+# ---------------------------------------------------------------- the bucket
+
+
+async def people_of(bus: Bus, channel: str) -> list[MailPerson]:
+    """Return who is paired, or waits for a code, in a channel. Raises: Unavailable, BusError."""
+    filters = [f"$KV.{BUCKET}.{PREFIX}{token_of('channel', channel)}.*"]
+    return [one for one in await _read(bus, filters) if one.channel == channel]
+
+
+async def _read(bus: Bus, filters: list[str]) -> list[MailPerson]:
+    found: dict[str, MailPerson] = {}
+    for message in await bus.read(f"KV_{BUCKET}", filters):
+        person = _decoded(message.data)
+        key = message.subject.removeprefix(f"$KV.{BUCKET}.")
+        # What stands elsewhere than it says was put there by nobody who knows the form.
+        if person is not None and key_of(person.channel, person.user) == key:
+            found[key] = person
+        else:
+            found.pop(key, None)
+    return list(found.values())
+
+
+def _decoded(data: bytes | None) -> MailPerson | None:
+    try:
+        return msgspec.json.decode(data, type=MailPerson) if data else None
+    except msgspec.MsgspecError:
+        return None
+
+
+async def find(bus: Bus, channel: str, user: str) -> MailPerson | None:
+    """Return what is known of a person in a channel. Raises: Unavailable."""
+    entry = await KeyValue(bus, BUCKET).get(key_of(channel, user))
+    return None if entry is None else _decoded(entry.value)
+
+
+async def ask_for(bus: Bus, channel: str, user: str, address: str, code: str, at: datetime) -> None:
+    """Have a code make an address a person's. An older one of theirs no longer does.
+
+    Raises:
+        InvalidInput: it is somebody else's already.
+        Unavailable: no answer from the broker, or others were always faster.
+    """
+    owner = user_of(await people_of(bus, channel), address)
+    if owner not in (None, user):
+        raise InvalidInput("address", "is somebody else's here")
+    wanted = PairCode(address=address, hash=hash_of(code), until=at + CODE_HOLDS)
+    await _change(bus, channel, user, lambda person: replace(person, code=wanted))
+
+
+async def store_paired(bus: Bus, wanted: MailPerson) -> None:
+    """Store that an address is a person's. Raises: Unavailable, as above."""
+    new = wanted.addresses[-1]
+
+    def add(person: MailPerson) -> MailPerson:
+        kept = [one for one in person.addresses if not is_same(one.address, new.address)]
+        return replace(person, addresses=(*kept, new)[-ADDRESSES_MAX:], code=None)
+
+    await _change(bus, wanted.channel, wanted.user, add)
+
+
+async def take_back(bus: Bus, channel: str, user: str, address: str) -> bool:
+    """Have an address no longer be a person's, nor become it by a code; whether anything was."""
+    before = await find(bus, channel, user)
+    if before is None:
+        return False
+
+    def without(person: MailPerson) -> MailPerson:
+        kept = tuple(one for one in person.addresses if not is_same(one.address, address))
+        code = person.code
+        is_asked = code is not None and is_same(code.address, address)
+        return replace(person, addresses=kept, code=None if is_asked else code)
+
+    await _change(bus, channel, user, without)
+    return without(before) != before
+
+
+async def _change(
+    bus: Bus, channel: str, user: str, change: Callable[[MailPerson], MailPerson]
+) -> None:
+    bucket, key = KeyValue(bus, BUCKET), key_of(channel, user)
+    for _ in range(RACES_MAX):
+        value, revision = await bucket.last(key)
+        person = _decoded(value) or MailPerson(user=user, channel=channel)
+        try:
+            await bucket.put(key, msgspec.json.encode(change(person)), expect=revision)
+        except WrongLastSequence:
+            continue
+        return
+    raise Unavailable(f"{key}: lost {RACES_MAX} races in a row")
+
+
+async def forget(bus: Bus, user: str) -> None:
+    """Remove what is known of a person, in every channel."""
+    for person in await _read(bus, [f"$KV.{BUCKET}.{PREFIX}>"]):
+        if person.user == user:
+            await KeyValue(bus, BUCKET).delete(key_of(person.channel, user))

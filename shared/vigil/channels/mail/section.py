@@ -1,0 +1,146 @@
+"""The kind `mail`: its section of the configuration, and what is checked of it."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+from ... import distribution
+from ...errors import InvalidInput
+from ...observe.checks import Check, fail, ok, others_can_read, warn
+from ...settings.sections import PositiveS
+from ..contract import Channel, ChannelContext, Listener, Sender
+from . import ids
+from .access import Access
+
+Security = Literal["tls", "starttls", "none"]
+PortNumber = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+_SMTP_PORTS: Final = {"tls": 465, "starttls": 587, "none": 25}
+_IMAP_PORTS: Final = {"tls": 993, "starttls": 143, "none": 143}
+_ADVICE: Final = "see docs/mail.md"
+LIBRARIES: Final = ("aiosmtplib", "imapclient")
+
+
+class MailAccount(Channel, frozen=True, kw_only=True, tag="mail"):
+    """An e-mail account of the agent's own: it writes by SMTP and, with `imap_host`, reads by IMAP.
+
+    People are written to at, and heard from, addresses that they paired (`vigil mail pair`).
+    """
+
+    address: str
+    """Of the account."""
+    name: str = "Vigil"
+    """Shown beside the address."""
+    smtp_host: str
+    smtp_port: PortNumber = 0
+    """0: 465, 587 with `starttls`, 25 with `none`."""
+    smtp_security: Security = "tls"
+    """`none`: not encrypted, for a server on this machine."""
+    imap_host: str = ""
+    """Empty: it only writes."""
+    imap_port: PortNumber = 0
+    """0: 993, else 143."""
+    imap_security: Security = "tls"
+    mailbox: str = "INBOX"
+    user: str = ""
+    """For logging in; empty: `address`."""
+    password: str = ""
+    password_file: str = ""
+    """Instead: a file with it; relative to the home. Read at each login."""
+    token_command: tuple[str, ...] = ()
+    """Instead: a program and its arguments that prints an OAuth 2 access token (XOAUTH2)."""
+    ca_file: str = ""
+    """Certificates to trust instead of the system's; relative to the home."""
+    agent: str = "vigil"
+    """Who is written to."""
+    authserv_id: str = ""
+    """The server whose Authentication-Results say that a mail is of whom From names (RFC 8601)."""
+    rejects_forgeries: bool = False
+    """The server lets in no mail whose From is forged; without that, and without `authserv_id`,
+    nobody is heard."""
+    console_url: str = ""
+    """Where people reach the console, for links to it: https://vigil.example"""
+    poll_s: PositiveS = 60.0
+    """How often to look for mail where the server tells nothing by itself (IDLE)."""
+    mail_bytes_max: Annotated[int, msgspec.Meta(ge=64 * 1024)] = 25 * 1024**2
+    """Of a larger mail the rest isn't read."""
+    timeout_s: PositiveS = 60.0
+    backoff_base_s: PositiveS = 30.0
+
+    def sender(self, context: ChannelContext) -> Sender:
+        self._check(context)
+        from .sender import MailSender
+
+        return MailSender(self, self.access(context.home), context)
+
+    def listener(self, context: ChannelContext) -> Listener | None:
+        self._check(context)
+        if not self.imap_host:
+            return None
+        from .listener import MailListener
+
+        return MailListener(self, self.access(context.home), context)
+
+    def access(self, home: Path) -> Access:
+        """Return how to log in."""
+        return Access(
+            user=self.user or self.address,
+            password=self.password,
+            password_file=self.password_file,
+            token_command=self.token_command,
+            home=home,
+        )
+
+    def smtp(self) -> tuple[str, int]:
+        return self.smtp_host, self.smtp_port or _SMTP_PORTS[self.smtp_security]
+
+    def imap(self) -> tuple[str, int]:
+        return self.imap_host, self.imap_port or _IMAP_PORTS[self.imap_security]
+
+    @property
+    def has_proof(self) -> bool:
+        """Whether anything tells a forged mail from another."""
+        return bool(self.authserv_id) or self.rejects_forgeries
+
+    def _check(self, context: ChannelContext) -> None:
+        self._check_fields(context.home)
+        for field, (_, port) in (("smtp_port", self.smtp()), ("imap_port", self.imap())):
+            if port in context.ports_never:
+                raise InvalidInput(field, "is the broker's")
+
+    def _check_fields(self, home: Path) -> None:
+        """Raises: InvalidInput."""
+        missing = [one for one in LIBRARIES if importlib.util.find_spec(one) is None]
+        if missing:
+            needed = distribution.command_for("mail")
+            raise InvalidInput("kind", f"needs {', '.join(missing)}: {needed}")
+        if not ids.is_address(self.address):
+            raise InvalidInput("address", "is no plain address")
+        if self.is_idempotent:
+            raise InvalidInput("is_idempotent", "can't be: no mail server drops repeats")
+        if not self.smtp_host:
+            raise InvalidInput("smtp_host", "must not be empty")
+        if self.console_url and not self.console_url.startswith(("https://", "http://")):
+            raise InvalidInput("console_url", "must begin with https://")
+        self.access(home).check()
+
+    def examine(self, home: Path) -> Check:
+        try:
+            self._check_fields(home)
+        except InvalidInput as error:
+            return fail(str(error), _ADVICE)
+        path = home / Path(self.password_file).expanduser()
+        if self.password_file and others_can_read(path):
+            return warn(f"others can read {path}", f"chmod 600 {path}")
+        where = f"{self.address}: out by {self.smtp_host}"
+        if not self.imap_host:
+            return ok(f"{where}; it hears nothing")
+        if not self.has_proof:
+            return warn(
+                f"{where}; nobody is heard: From can be forged",
+                "set authserv_id, or rejects_forgeries if the server does that",
+            )
+        return ok(f"{where}, in by {self.imap_host}")
