@@ -11,7 +11,7 @@ import psutil
 
 from services.memory.vectors import engine_process
 from tests.support import pipes, warm
-from vigil.settings import environ
+from vigil.fields import environ
 
 _begin_anew: Final = engine_process.spawn
 """How memory starts it outside of tests."""

@@ -108,7 +108,7 @@ async def letters_of(edge: Edge, session: SessionKey) -> tuple[LetterView, ...]:
     )
 
 
-class _Found(NamedTuple):
+class _FoundLetter(NamedTuple):
     """A letter, and the turn that holds it."""
 
     head: LetterHead
@@ -116,7 +116,7 @@ class _Found(NamedTuple):
     turn: Turn
 
 
-async def _found(edge: Edge, session: SessionKey, handle: str) -> _Found:
+async def _found(edge: Edge, session: SessionKey, handle: str) -> _FoundLetter:
     """Return a letter by its name.
 
     Raises:
@@ -124,7 +124,7 @@ async def _found(edge: Edge, session: SessionKey, handle: str) -> _Found:
         Unavailable: the broker can't tell.
     """
     found = [
-        _Found(one, seq, turn)
+        _FoundLetter(one, seq, turn)
         for seq, turn in await turns_of(edge.bus, session)
         for one in turn.letters
         if one.handle == handle and one.digest

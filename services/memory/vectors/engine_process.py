@@ -14,7 +14,7 @@ import msgspec
 import structlog
 
 from vigil.errors import Unavailable
-from vigil.settings import environ
+from vigil.fields import environ
 
 from .engine_calls import LENGTH_BYTES, LOCKED, Done, Failed, Reply, Request, frame
 

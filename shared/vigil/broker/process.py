@@ -28,9 +28,10 @@ from ..bus.bus import Bus, BusError
 from ..bus.programs import ACCOUNT
 from ..checks import nearest
 from ..errors import ConfigError, Unavailable, VigilError
+from ..fields import environ
 from ..observe.cpu import CPU_MIN_S, cpu_of
 from ..observe.health import BROKER, HEALTH, Health
-from ..settings import credentials, environ
+from ..settings import credentials
 from ..settings.sections import Nats, Retention
 from ..topology import ADMIN, PAYLOAD_BYTES_MAX
 from .conf import configuration

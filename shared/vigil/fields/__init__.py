@@ -1,1 +1,1 @@
-"""What settings are made of: the base of sections, numbers in their ranges, secrets."""
+"""What settings are made of: sections, numbers in their ranges, secrets, variables."""

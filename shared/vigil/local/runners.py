@@ -18,7 +18,7 @@ from .. import runtime
 from ..backoff import Backoff
 from ..broker.process import die_with_parent
 from ..errors import ConfigError
-from ..settings import environ
+from ..fields import environ
 from ..settings.config import Settings
 
 log = structlog.get_logger("vigil.up")

@@ -25,7 +25,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from ..glyphs import hidden_in
+from ..texts.glyphs import hidden_in
 from .aims import PARTS_MAX, Argument
 from .own import OwnWords
 

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
-from ..glyphs import is_unseen
+from ..texts.glyphs import is_unseen
 
 AT_WORD_MAX: Final = 3
 """Signs at one place of a word: a bracket, a quote and a mark."""

@@ -14,8 +14,8 @@ import msgspec
 
 from ...clock import Clock
 from ...errors import InvalidInput, VigilError
-from ...settings import environ, secrets
-from ...settings.secrets import Secret
+from ...fields import environ, secrets
+from ...fields.secrets import Secret
 
 COMMAND_TIMEOUT_S: Final = 30.0
 TOKEN_LENGTH_MAX: Final = 16_384

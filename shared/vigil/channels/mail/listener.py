@@ -18,12 +18,12 @@ import structlog
 from msgspec.structs import replace
 
 from ... import crash
+from ...backoff import Backoff
 from ...bus.kv import KeyValue
 from ...contracts.events import MailHead
 from ...errors import InvalidInput, Unavailable, WrongLastSequence
 from ...net.page_text import text_of_page
 from ...subjects import token_of
-from ...worker.backoff import Backoff
 from ..contract import ChannelContext, Ear, Inbound
 from . import authentic, ids, pairs, place, words
 from .access import Access, NoAccess, RefusedSecret

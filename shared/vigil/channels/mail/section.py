@@ -9,9 +9,9 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from ... import distribution
+from ...checks import Check, fail, ok, others_can_read, warn
 from ...errors import InvalidInput
-from ...observe.checks import Check, fail, ok, others_can_read, warn
-from ...settings.sections import PositiveS
+from ...fields.section import PositiveS
 from ..contract import Channel, ChannelContext, Listener, Sender
 from . import ids
 from .access import Access

@@ -16,7 +16,8 @@ import typer
 
 from vigil import distribution
 from vigil.errors import ConfigError, InvalidInput, VigilError
-from vigil.settings import config, environ
+from vigil.fields import environ
+from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.settings.sections import Agent, Autonomy
 from vigil.subjects import SessionKey

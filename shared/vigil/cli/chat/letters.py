@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from vigil.errors import VigilError
-from vigil.glyphs import visible
 from vigil.sdk.client import Client
+from vigil.texts.glyphs import visible
 
 from .. import tables
 from .screen import Screen

@@ -25,10 +25,11 @@ from msgspec.structs import replace
 from vigil import distribution
 from vigil.checks import Check, fail, nearest, ok, others_can_read, warn
 from vigil.errors import ConfigError, VigilError
+from vigil.fields import environ
 from vigil.local import runfile
 from vigil.local.token import token_file
 from vigil.sdk.client import connect
-from vigil.settings import config, environ
+from vigil.settings import config
 from vigil.settings.config import Settings
 
 from .. import exits, output

@@ -19,7 +19,8 @@ import typer
 from vigil import distribution
 from vigil.checks import Check, fail, ok, warn
 from vigil.errors import ConfigError, Unavailable
-from vigil.settings import config, environ
+from vigil.fields import environ
+from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.settings.models import REHEARSAL, context_tokens_of
 from vigil.settings.models.prices import band_of

@@ -15,7 +15,7 @@ import msgspec
 
 from vigil import distribution
 from vigil.checks import Check, fail, ok, warn
-from vigil.settings import environ
+from vigil.fields import environ
 from vigil.settings.config import Settings
 
 TRY_S = 30.0
