@@ -373,6 +373,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         "the model stopped for an unknown reason; only its words count",
         "Only the words of the answer count: {text}.",
     ),
+    "unvouched": NoteWords("a person took that back", "They don't vouch for {about} any more."),
     "verdict_refused": NoteWords(
         "a decision that doesn't fit the request, and why: nothing changed",
         "The verdict did not count: {text}.",
@@ -384,7 +385,6 @@ NOTES: Final[dict[str, NoteWords]] = {
         "void",
         signal=("timer.voided", "A follow-up was dropped"),
     ),
-    "unvouched": NoteWords("a person took that back", "They don't vouch for {about} any more."),
     "vouched": NoteWords("a person vouched for a letter", "They vouched for {about}: {text}."),
 }
 _UNKNOWN: Final = NoteWords("", "{text}.")
