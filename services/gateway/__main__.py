@@ -19,11 +19,11 @@ from vigil.runtime import Context
 from vigil.settings.switches import Switches
 from vigil.settings.tokens import Tokens
 
-from .edge import Edge
+from .app import build
 from .events.from_bus import OutsideEvents
 from .events.listeners import Listening
-from .http.app import build
 from .http.server import listen, raise_file_limit, server_for
+from .state.edge import Edge
 
 log = structlog.get_logger("vigil.gateway")
 

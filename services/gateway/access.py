@@ -7,12 +7,17 @@ is who names a team or its agent, of which they are no member, in a field or a s
 
 from __future__ import annotations
 
+from typing import Final
+
 from vigil.errors import InvalidInput
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope, SessionKey, check_part
 from vigil.teams import TEAM
 
 from .http.problem import Problem
+
+PRINCIPAL: Final = "vigil.principal"
+"""Where the principal is in the ASGI scope."""
 
 
 def own_session(text: str, principal: Principal) -> SessionKey:

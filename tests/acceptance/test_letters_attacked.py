@@ -20,7 +20,7 @@ from services.cortex.models import chat, messages
 from services.cortex.models.inbound.calls import CallIds
 from services.cortex.session import history
 from services.cortex.thought.model import ModelAnswer, ModelRequest
-from services.gateway.versions import replies
+from services.gateway.state import replies
 from tests.acceptance.test_trust import happens, letters
 from tests.support.agent import BEGINNINGS
 from tests.support.examples import repeats

@@ -11,7 +11,7 @@ import pytest
 
 from services.cortex.signals import SignalProjector
 from services.gateway.documents import bus as asyncapi
-from services.gateway.signals.selection import select
+from services.gateway.state.selection import select
 from tests.support import signals
 from tests.support.stack import Stack
 from vigil.contracts import Said, encode

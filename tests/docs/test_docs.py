@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from services.gateway.http.app import MESSAGES_PATH, endpoints
+from services.gateway.app import MESSAGES_PATH, endpoints
 from tests.support.stack import Stack
 from vigil import contracts, crash, topology
 from vigil.cli import exits

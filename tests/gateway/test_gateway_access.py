@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from services.gateway.http.app import MESSAGES_PATH, endpoints
+from services.gateway.app import MESSAGES_PATH, endpoints
 from tests.support.gateway import Gate, assert_problem, frame_of, running_gateway, until
 from vigil.errors import ConfigError, InvalidInput
 from vigil.settings import tokens

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import structlog
 
-from services.gateway.sessions.cursors import Cursors
+from services.gateway.state.cursors import Cursors
 from tests.support.gateway import running_gateway
 from vigil.errors import Unavailable
 

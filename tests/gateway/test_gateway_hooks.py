@@ -18,9 +18,9 @@ import structlog.testing
 from standardwebhooks import Webhook
 
 from services.cortex.policy import policy_of
-from services.gateway.events import hook_sources
-from services.gateway.events.hook_sources import HookSource
-from services.gateway.events.signatures import verify
+from services.gateway.state import hook_sources
+from services.gateway.state.hook_sources import HookSource
+from services.gateway.state.signatures import verify
 from tests.support.gateway import Gate, assert_problem
 from tests.support.stack import running_stack, settings_of
 from vigil import crash

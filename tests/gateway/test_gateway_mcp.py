@@ -18,7 +18,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from services.gateway.memory.mcp_lifetime import McpRunning
+from services.gateway.state.mcp_lifetime import McpRunning
 from tests.support.gateway import Gate, assert_problem
 from tests.support.remembering import running_memories
 from vigil.memory.mcp_server import offered

@@ -15,7 +15,7 @@ import pytest
 from services.gateway.console.changes import InnerStream
 from services.gateway.sessions.sockets import CLOSE_UNAUTHORIZED, Socket, _End
 from services.gateway.signals.endpoint import SignalStream
-from services.gateway.signals.selection import Selection
+from services.gateway.state.selection import Selection
 from tests.support.gateway import running_gateway, until
 from vigil.settings import tokens
 from vigil.settings.tokens import Principal

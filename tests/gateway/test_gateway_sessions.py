@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from services.gateway.sessions.counts import count, start_of_newest
+from services.gateway.backlog.counts import count, start_of_newest
 from tests.support.gateway import Gate, assert_problem
 from vigil.contracts import Control, FollowUp, State, decode_event
 from vigil.subjects import SessionKey

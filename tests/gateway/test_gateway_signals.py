@@ -15,10 +15,10 @@ import httpx2
 import pytest
 from msgspec import structs
 
-from services.gateway.http.routes import shown_to
-from services.gateway.signals import feed
-from services.gateway.signals.feed import RECENT_MAX, Feed, SignalReader
-from services.gateway.signals.selection import Selection, event_of
+from services.gateway.insight.status import shown_to
+from services.gateway.state import feed
+from services.gateway.state.feed import RECENT_MAX, Feed, SignalReader
+from services.gateway.state.selection import Selection, event_of
 from tests.support.gateway import WAIT_S, Gate, assert_problem, running_gateway, until
 from vigil.contracts import Signal, SignalSource, decode_signal, encode
 from vigil.observe.health import Health

@@ -13,8 +13,8 @@ import pytest
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from services.gateway import edge
-from services.gateway.sessions.cursors import Cursors
+from services.gateway.state import edge
+from services.gateway.state.cursors import Cursors
 from tests.support.gateway import Gate, frame_of, running_gateway, until
 from vigil.contracts import UserMessage, decode_event
 from vigil.topology import CONSUMERS

@@ -21,7 +21,7 @@ import pytest
 import pytest_asyncio
 from websockets.exceptions import InvalidStatus
 
-from services.gateway.http.app import MESSAGES_PATH, SOCKET_PATH, endpoints
+from services.gateway.app import MESSAGES_PATH, SOCKET_PATH, endpoints
 from services.gateway.http.wire import ClientFrame
 from tests.support import approvals
 from tests.support.gateway import Gate

@@ -427,7 +427,7 @@ class _Subprocess:
 
 def _prepare() -> None:
     """Build what each program would build for itself, always the same."""
-    importlib.import_module("services.gateway.http.app").described()
+    importlib.import_module("services.gateway.app").described()
     cli = importlib.import_module("vigil.cli.app")
     cli.commands(cli.app)
     config = importlib.import_module("vigil.settings.config")

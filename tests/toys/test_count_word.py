@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from services.cortex.profiles import profile_of
 from services.cortex.thought import tools as model_tools
 from services.cortex.thought.toolbox import specs_of
-from services.gateway.http import app
+from services.gateway import app
 from services.memory.answers import HANDLERS, Answering, Via
 from tests.support.memories import Session, asking
 from tests.support.remembering import running_memories, save

@@ -14,10 +14,11 @@ from vigil.bus.bus import Bus
 from vigil.contracts.events import Attachment
 from vigil.errors import InvalidInput
 
+from ..callers import Caller, Shared
 from ..http import body
 from ..http.decide import TooLarge
+from ..http.json import Json
 from ..http.problem import erasing
-from ..http.routes import Caller, Json, Shared
 from .keep import unknown
 
 PATH: Final = "/api/attachments"

@@ -10,9 +10,9 @@ from vigil.contracts import Attachment
 from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
 
-from ..edge import Edge
 from ..http.problem import Problem, erasing
 from ..http.wire import Accepted
+from ..state.edge import Edge
 
 ATTACHMENTS_MAX: Final = 10
 """Of a message."""

@@ -13,7 +13,8 @@ from vigil.contracts.board import BoardAction
 from vigil.contracts.board.action import ActionFeedback, ActionOutcome
 
 from .. import preconditions
-from ..http.routes import Caller, Json, Shared, User, body_of, id_of
+from ..callers import Caller, Shared, User, body_of, id_of
+from ..http.json import Json
 from ..http.wire import Answer, RequestBody
 from ..preconditions import Expected
 from .desk import KeptDesk

@@ -22,9 +22,10 @@ from vigil.memory.questions import LIMIT_MAX
 from vigil.subjects import Scope
 
 from ..access import listed
-from ..edge import Edge
-from ..http.routes import Caller, Json, Shared, User
+from ..callers import Caller, Shared, User
+from ..http.json import Json
 from ..http.wire import Answer
+from ..state.edge import Edge
 from . import outside
 
 HISTORY_MAX: Final = 64

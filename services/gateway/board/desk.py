@@ -22,9 +22,9 @@ from vigil.teams import holding, may_act
 
 from .. import preconditions
 from ..access import check_reach, listed
-from ..edge import Edge
 from ..http.problem import Problem, erasing
 from ..http.wire import Answer
+from ..state.edge import Edge
 
 log = structlog.get_logger("vigil.gateway")
 

@@ -21,11 +21,12 @@ from vigil.goals.check import CHECK_INTERVAL_S, check
 from vigil.subjects import PartText
 
 from .. import preconditions
-from ..edge import Edge
+from ..callers import Caller, Shared, User, body_of, id_of
+from ..http.json import Json
 from ..http.problem import Problem
-from ..http.routes import Caller, Json, Shared, User, body_of, id_of
 from ..http.wire import Answer, RequestBody
 from ..preconditions import Expected
+from ..state.edge import Edge
 from .desk import KeptDesk, RevisionView, change_by, owner_for
 
 DESK: Final = KeptDesk(GOALS, goals_of)

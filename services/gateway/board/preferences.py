@@ -24,11 +24,12 @@ from vigil.preferences.confidence import Level
 from vigil.subjects import PartText, Scope
 
 from .. import preconditions
-from ..edge import Edge
-from ..http.routes import Caller, Json, Shared, User, body_of
-from ..http.routes import id_of as path_id
+from ..callers import Caller, Shared, User, body_of
+from ..callers import id_of as path_id
+from ..http.json import Json
 from ..http.wire import Answer, RequestBody
 from ..preconditions import Expected
+from ..state.edge import Edge
 from .desk import KeptDesk, RevisionView, change_by, owner_for
 
 DESK: Final = KeptDesk(PREFERENCES, lambda config: preferences_of(config.preferences.period))

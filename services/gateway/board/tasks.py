@@ -28,10 +28,11 @@ from vigil.tasks import lifecycle
 from vigil.tasks.check import check
 
 from .. import preconditions
-from ..edge import Edge
-from ..http.routes import Caller, Json, Shared, User, body_of, id_of
+from ..callers import Caller, Shared, User, body_of, id_of
+from ..http.json import Json
 from ..http.wire import Answer, RequestBody
 from ..preconditions import Expected
+from ..state.edge import Edge
 from .desk import KeptDesk, RevisionView, owner_for
 
 DESK: Final = KeptDesk(TASKS)

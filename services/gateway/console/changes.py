@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from fastapi import Response
 
-from .decide import HEADERS, change_of
+from ..http.browser import HEADERS, change_of
 from .visit import Visit
 
 _GONE: Final = {"type": "http.disconnect"}

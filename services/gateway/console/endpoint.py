@@ -10,13 +10,14 @@ from fastapi import Depends, Response
 from vigil.contracts import Instant
 from vigil.settings.tokens import Principal
 
-from ..edge import Edge
+from ..callers import Caller, Shared, id_of
 from ..endpoint import Endpoint
+from ..http.browser import PATH
+from ..http.json import Json
 from ..http.problem import Problem
-from ..http.routes import Caller, Json, Shared, id_of
 from ..http.wire import Answer
-from .browsers import Browser
-from .decide import PATH
+from ..state.browsers import Browser
+from ..state.edge import Edge
 
 log = structlog.get_logger("vigil.gateway")
 

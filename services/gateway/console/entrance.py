@@ -8,11 +8,11 @@ from fastapi.responses import RedirectResponse
 
 from vigil.settings.tokens import Principal
 
-from ..edge import Edge
-from ..http.door import sign_in
+from ..door import sign_in
+from ..http.browser import PATH, SECRET, browser_of, cookie_of, is_secure, secret_of
 from ..http.problem import erasing, too_many
-from .browsers import LIFE, id_of
-from .decide import PATH, SECRET, browser_of, cookie_of, is_secure, secret_of
+from ..state.browsers import LIFE, id_of
+from ..state.edge import Edge
 from .look import html
 
 log = structlog.get_logger("vigil.gateway")

@@ -15,7 +15,7 @@ from fastapi import Response
 
 from vigil.settings.tokens import Principal
 
-from ..http.door import PRINCIPAL
+from ..access import PRINCIPAL
 from ..http.problem import Problem, ProblemBody
 
 T = TypeVar("T")

@@ -11,8 +11,8 @@ from fastapi import Response
 
 from vigil.timetable.schedule import span_of
 
+from ..http.browser import PATH, policy_of
 from . import text
-from .decide import PATH, policy_of
 
 _HERE: Final = Path(__file__).parent
 _TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}

@@ -16,12 +16,12 @@ from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.routing import Route
 
-from ..edge import Edge
+from ..http.browser import HEADERS, PATH, is_of_console, is_own_form, policy_of
 from ..http.errors import EXPECTED
 from ..http.problem import Problem, of_error
+from ..state.edge import Edge
 from . import entrance, look
 from .changes import ChangeStream, InnerStream
-from .decide import HEADERS, PATH, is_of_console, is_own_form, policy_of
 from .forms import read_form
 from .pages import (
     browsers,

@@ -15,8 +15,8 @@ from vigil.subjects import SessionKey
 from vigil.teams import may_act
 from vigil.zones.database import zone_named
 
-from ..edge import Edge
 from ..http.problem import Problem
+from ..state.edge import Edge
 from ..work.person import PersonView
 from .forms import Form
 from .inner_api import InnerApi

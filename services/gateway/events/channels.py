@@ -21,15 +21,16 @@ from vigil.teams import may_act, owner_of
 
 from ..access import not_of_team, plain_session
 from ..attachments import keep
-from ..edge import Edge
+from ..callers import Shared
+from ..door import CHANNELS
 from ..http import body
 from ..http.decide import check_length
-from ..http.door import CHANNELS
+from ..http.json import Json
 from ..http.problem import Problem
-from ..http.routes import Json, Shared
 from ..http.wire import Accepted
 from ..sessions.messages import parent_of
-from ..versions import replies
+from ..state import replies
+from ..state.edge import Edge
 from . import endpoint as events
 from .cloud_events import of_text
 from .entrance import let_in, note_failure, single

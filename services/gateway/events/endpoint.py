@@ -19,12 +19,13 @@ from vigil.subjects import Scope, SessionKey, check_part
 from vigil.teams import DEFAULT_AGENT, may_act, owner_of
 
 from ..access import check_reach, own_session, plain_session
-from ..edge import Edge
+from ..callers import Caller, Shared
 from ..http import body
 from ..http.decide import external_event_id
-from ..http.routes import Caller, Json, Shared
+from ..http.json import Json
 from ..http.wire import Accepted
 from ..sessions.messages import parent_of
+from ..state.edge import Edge
 from . import cloud_events
 from .cloud_events import EventLimits, OutsideEvent
 

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..edge import Edge
-from ..http.door import sign_in
+from ..door import sign_in
 from ..http.problem import too_many
+from ..state.edge import Edge
 
 
 def single(headers: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:

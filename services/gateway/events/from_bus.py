@@ -26,8 +26,8 @@ from vigil.worker.dead_letters import NOBODY
 from vigil.worker.lanes import Lanes
 from vigil.worker.patience import AWAY
 
-from ..edge import Edge
 from ..http.problem import Problem
+from ..state.edge import Edge
 from . import cloud_events
 from . import endpoint as events
 from .cloud_events import OutsideEvent

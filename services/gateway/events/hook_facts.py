@@ -18,9 +18,9 @@ from vigil.errors import Unavailable, WrongLastSequence
 from vigil.facts.hooked import shapes_of_hooked, source_id, told_by
 from vigil.facts.taken import taken
 
-from ..edge import Edge
 from ..http.wire import Accepted
-from .hook_sources import HookSource
+from ..state.edge import Edge
+from ..state.hook_sources import HookSource
 
 TRIES_MAX: Final = 20
 WHY: Final = "an event of its hook came in"

@@ -16,17 +16,18 @@ from fastapi import Request, Response
 from vigil.contracts import Instant
 from vigil.errors import InvalidInput
 
+from ..callers import Shared
+from ..door import HOOKS
 from ..http import body
-from ..http.door import HOOKS
+from ..http.json import Json
 from ..http.problem import Problem
-from ..http.routes import Json, Shared
 from ..sessions.messages import parent_of
+from ..state import signatures
+from ..state.signatures import Signed
 from . import endpoint as events
-from . import signatures
 from .cloud_events import EventLimits, OutsideEvent, of_text
 from .entrance import let_in, note_failure, single
 from .hook_facts import take_facts
-from .signatures import Signed
 
 log = structlog.get_logger("vigil.gateway")
 

@@ -19,8 +19,8 @@ from vigil.errors import InvalidInput, LeaseLost, Unavailable, VigilError
 from vigil.runtime import Context
 from vigil.subjects import token_of
 
-from ..edge import Edge
 from ..http.problem import Problem
+from ..state.edge import Edge
 from . import channels
 
 log = structlog.get_logger("vigil.gateway")

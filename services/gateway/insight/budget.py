@@ -20,11 +20,12 @@ from vigil.settings.models.raises import Raise
 from vigil.subjects import check_part
 from vigil.zones.day import Day
 
-from ..edge import Edge
+from ..callers import Caller, Shared, body_of
 from ..endpoint import Endpoint
+from ..http.json import Json
 from ..http.problem import Problem, erasing
-from ..http.routes import Caller, Json, Shared, body_of
 from ..http.wire import Answer, RequestBody
+from ..state.edge import Edge
 
 log = structlog.get_logger("vigil.gateway")
 

@@ -15,11 +15,12 @@ from vigil.bus.bus import Bus, Message
 from vigil.contracts import Instant, Outcome, Turn, Usage
 from vigil.subjects import SessionKey
 
+from ..backlog.counts import Stretch, start_of
+from ..callers import SEQ_MAX, Readable, Shared
 from ..endpoint import Endpoint
+from ..http.json import Json
 from ..http.problem import Problem
-from ..http.routes import SEQ_MAX, Json, Readable, Shared
 from ..http.wire import Answer
-from ..sessions.counts import Stretch, start_of
 from ..sessions.history import read_page
 from . import shown
 from .shown import ShownRow, read_turn

@@ -14,8 +14,9 @@ from fastapi import Response
 from vigil.checks import Check
 from vigil.settings.config import Settings
 
+from ..callers import Admin, Shared
 from ..endpoint import Endpoint
-from ..http.routes import Admin, Json, Shared
+from ..http.json import Json
 from ..http.wire import Answer
 
 

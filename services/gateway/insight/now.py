@@ -11,9 +11,10 @@ from vigil.contracts import Counters, Instant, State, decode_turn
 from vigil.errors import InvalidInput
 from vigil.settings.sections import Autonomy
 
+from ..callers import Readable, Shared
 from ..endpoint import Endpoint
+from ..http.json import Json
 from ..http.problem import Problem
-from ..http.routes import Json, Readable, Shared
 from ..http.wire import Answer
 
 HOUR: Final = timedelta(hours=1)

@@ -18,9 +18,10 @@ from vigil.settings import tokens
 from vigil.settings.tokens import Token
 from vigil.subjects import PartText
 
+from ..callers import Admin, Shared, body_of
 from ..endpoint import Endpoint
+from ..http.json import Json
 from ..http.problem import Problem, erasing
-from ..http.routes import Admin, Json, Shared, body_of
 from ..http.wire import Answer, RequestBody
 
 log = structlog.get_logger("vigil.gateway")

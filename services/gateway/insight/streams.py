@@ -15,8 +15,9 @@ from vigil.bus.bus import Bus, BusError
 from vigil.contracts import Instant
 from vigil.topology import CONSUMERS, STREAMS
 
+from ..callers import Admin, Shared
 from ..endpoint import Endpoint
-from ..http.routes import Admin, Json, Shared
+from ..http.json import Json
 from ..http.wire import Answer
 
 BEFORE_ALL: Final = "0001-"

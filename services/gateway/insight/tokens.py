@@ -15,12 +15,12 @@ from fastapi import Response
 from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
 
-from ..edge import Edge
+from ..callers import Caller, Session, Shared
 from ..endpoint import Endpoint
-from ..http.routes import Caller, Session, Shared
 from ..http.wire import TokenFrame
 from ..signals.endpoint import HEAD, MEDIA_TYPE, send_more, until_gone
-from ..signals.feed import HEARTBEAT
+from ..state.edge import Edge
+from ..state.feed import HEARTBEAT
 
 QUEUE_MAX: Final = 500
 SILENCE_S: Final = 15.0

@@ -17,13 +17,13 @@ from vigil.memory import wire
 from vigil.memory.behalf import Acting
 from vigil.settings.tokens import Principal
 
-from ..edge import Edge
+from ..access import PRINCIPAL
+from ..callers import Caller, Shared
 from ..http import body
 from ..http.decide import is_too_deep
-from ..http.door import PRINCIPAL
 from ..http.problem import of_error
 from ..http.query import query_of
-from ..http.routes import Caller, Shared
+from ..state.edge import Edge
 from .questions import Remembering, scope_of
 
 _MALFORMED: Final = 400

@@ -18,17 +18,10 @@ from vigil.memory.operation import Operation, Route, http_view, operations, outs
 from vigil.memory.questions import Limit, Mode, Rebuild, Sort
 from vigil.memory.view import Pick, View, view
 
+from ..callers import Admin, Caller, Shared, body_of, edge_of, id_of
 from ..http import body
+from ..http.json import Json
 from ..http.query import query_of
-from ..http.routes import (
-    Admin,
-    Caller,
-    Json,
-    Shared,
-    body_of,
-    edge_of,
-    id_of,
-)
 from .questions import Remembering
 
 T = TypeVar("T")

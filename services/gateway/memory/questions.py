@@ -23,10 +23,10 @@ from vigil.subjects import Scope, check_part, token_of
 from vigil.teams import DEFAULT_AGENT
 
 from ..access import check_reach
-from ..edge import Edge
 from ..http.decide import check_text
 from ..http.problem import Problem, erasing, unavailable
 from ..http.query import check_value
+from ..state.edge import Edge
 
 log = structlog.get_logger("vigil.gateway")
 

@@ -16,10 +16,10 @@ from vigil.subjects import SessionKey
 
 from ..access import check_reach, own_session
 from ..attachments import keep
-from ..edge import Edge
 from ..http.body import ClientGone
 from ..http.decide import Exchange
 from ..http.wire import Accepted, ChatAnswer, ChatMessage, ChatPending, ChatRequest
+from ..state.edge import Edge
 
 log = structlog.get_logger("vigil.gateway")
 

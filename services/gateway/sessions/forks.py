@@ -18,11 +18,12 @@ from vigil.errors import WrongLastSequence
 from vigil.subjects import SessionKey
 
 from ..access import plain_session
-from ..edge import Edge
+from ..callers import Session, Shared, body_of
 from ..endpoint import Endpoint
+from ..http.json import Json
 from ..http.problem import Problem
-from ..http.routes import Json, Session, Shared, body_of
 from ..http.wire import Answer, CursorValue, Forked, OwnThread, RequestBody
+from ..state.edge import Edge
 from .messages import parent_of
 
 THREAD_KEPT: Final = 40

@@ -20,6 +20,7 @@ from vigil.errors import InvalidInput
 from vigil.observe import trace
 from vigil.subjects import Scope, SessionKey
 
+from ..backlog.counts import Stretch, start_of
 from ..http.decide import OpenTimer, open_timers
 from ..http.wire import (
     Forked,
@@ -32,8 +33,7 @@ from ..http.wire import (
     Transcript,
     TranscriptMessage,
 )
-from ..versions.marks import marked, taken_back_in
-from .counts import Stretch, start_of
+from .marks import marked, taken_back_in
 
 log = structlog.get_logger("vigil.gateway")
 

@@ -19,9 +19,9 @@ from vigil.contracts import Control, TextBlock, Turn, decode_event, decode_turn
 from vigil.errors import InvalidInput
 from vigil.subjects import Scope, SessionKey
 
+from ..backlog.counts import Stretch, start_of
 from ..http.problem import Problem
 from ..http.wire import SessionList, SessionSummary, Transcript, TranscriptMessage
-from .counts import Stretch, start_of
 from .history import READS_AT_ONCE, read_page
 
 log = structlog.get_logger("vigil.gateway")

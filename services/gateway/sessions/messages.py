@@ -9,12 +9,11 @@ import msgspec
 from vigil.observe import trace
 from vigil.settings.tokens import Principal
 
-from ..access import own_session
+from ..access import PRINCIPAL, own_session
 from ..attachments import keep
-from ..edge import Edge
 from ..http import body
-from ..http.door import PRINCIPAL
 from ..http.wire import PostMessage
+from ..state.edge import Edge
 
 _decoder: Final = msgspec.json.Decoder(PostMessage)
 _encode: Final = msgspec.json.Encoder().encode

@@ -26,12 +26,10 @@ from vigil.errors import InvalidInput
 from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
 
-from ..access import own_session
+from ..access import PRINCIPAL, own_session
 from ..attachments import keep
-from ..edge import Edge
 from ..http import body
 from ..http.decide import CLIENT_LENGTH_MAX, check_length
-from ..http.door import PRINCIPAL
 from ..http.problem import of_error, send_problem, too_many
 from ..http.wire import (
     AcceptedFrame,
@@ -41,7 +39,8 @@ from ..http.wire import (
     ErrorFrame,
     MessageFrame,
 )
-from .cursors import cursor_key
+from ..state.cursors import cursor_key
+from ..state.edge import Edge
 from .messages import parent_of
 
 log = structlog.get_logger("vigil.gateway")

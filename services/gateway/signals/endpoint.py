@@ -21,11 +21,11 @@ from vigil.signals.kinds import KINDS, wanted
 from vigil.subjects import SessionKey
 
 from ..access import listed, readable_session
-from ..edge import Edge
-from ..http.routes import Caller, Shared, User
+from ..callers import Caller, Shared, User
 from ..http.wire import KEY_SCHEMA, PART_SCHEMA
-from .feed import HEARTBEAT, STREAM, SignalReader
-from .selection import SEQ_DIGITS_MAX, Selection, event_of, position_of, select
+from ..state.edge import Edge
+from ..state.feed import HEARTBEAT, STREAM, SignalReader
+from ..state.selection import SEQ_DIGITS_MAX, Selection, event_of, position_of, select
 
 log = structlog.get_logger("vigil.gateway")
 

@@ -27,10 +27,11 @@ from vigil.timetable.schedule import upcoming
 
 from .. import preconditions
 from ..access import listed
-from ..edge import Edge
-from ..http.routes import Admin, Caller, Json, Shared, User, body_of
+from ..callers import Admin, Caller, Shared, User, body_of
+from ..http.json import Json
 from ..http.wire import Answer, RequestBody
 from ..preconditions import Expected
+from ..state.edge import Edge
 
 log = structlog.get_logger("vigil.gateway")
 

@@ -29,10 +29,11 @@ from vigil.timetable.offers import check_skill, check_watch
 from .. import preconditions
 from ..access import listed
 from ..board.desk import owner_for
-from ..edge import Edge
+from ..callers import Caller, Shared, User, body_of, id_of
+from ..http.json import Json
 from ..http.problem import Problem, erasing
-from ..http.routes import Caller, Json, Shared, User, body_of, id_of
 from ..preconditions import Expected
+from ..state.edge import Edge
 from .rows import RowBody, RowChange, RowListing, changed, detail_of, row_of, view_of
 from .slots import view_of_slot
 

@@ -17,9 +17,10 @@ from vigil.subjects import Scope
 from vigil.zones.database import zone_named
 
 from ..access import listed
-from ..edge import Edge
-from ..http.routes import Caller, Json, Shared, User
+from ..callers import Caller, Shared, User
+from ..http.json import Json
 from ..http.wire import Answer
+from ..state.edge import Edge
 
 
 class FactView(Answer, frozen=True, kw_only=True):

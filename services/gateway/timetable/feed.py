@@ -25,13 +25,14 @@ from vigil.subjects import Scope
 from vigil.timetable.log import SlotLog
 
 from ..access import listed
-from ..edge import Edge
+from ..callers import Caller, Shared, User, body_of
+from ..door import LINKS
 from ..endpoint import Endpoint
-from ..http.door import LINKS
+from ..http.json import Json
 from ..http.problem import Problem, erasing, too_many
-from ..http.routes import Caller, Json, Shared, User, body_of
 from ..http.wire import Answer, RequestBody
 from ..insight.people import ID_LENGTH, ID_PATTERN, NAME_LENGTH_MAX
+from ..state.edge import Edge
 from .calendar import calendar_of
 
 log = structlog.get_logger("vigil.gateway")

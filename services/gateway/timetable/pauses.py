@@ -13,11 +13,12 @@ from vigil.settings.tokens import Principal
 from vigil.subjects import check_part
 from vigil.teams import TEAM
 
-from ..edge import Edge
+from ..callers import Caller, Shared
 from ..endpoint import Endpoint
+from ..http.json import Json
 from ..http.problem import Problem, erasing
-from ..http.routes import Caller, Json, Shared
 from ..http.wire import PART_SCHEMA, PauseState
+from ..state.edge import Edge
 
 Agent = Annotated[
     str | None,

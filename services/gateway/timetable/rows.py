@@ -34,8 +34,8 @@ from vigil.timetable import edit
 from vigil.timetable.log import SlotLog
 from vigil.timetable.schedule import INSTANTS_SHOWN, upcoming, words_of
 
-from ..edge import Edge
 from ..http.wire import Answer, RequestBody
+from ..state.edge import Edge
 from .facts import FactView, views_of
 
 FactsBody = Annotated[

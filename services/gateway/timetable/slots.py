@@ -30,8 +30,9 @@ from vigil.timetable.ledger import kept, trigger_of
 from vigil.timetable.log import SlotLog
 
 from ..access import listed
+from ..callers import Caller, Shared, User
+from ..http.json import Json
 from ..http.problem import Problem
-from ..http.routes import Caller, Json, Shared, User
 from ..http.wire import Answer
 from .arrival import NOT_ARRIVED, Arrival, arrival_of
 

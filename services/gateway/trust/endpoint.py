@@ -14,11 +14,12 @@ from vigil.trust import kept
 from vigil.trust.sources import MEANING, SOURCES_MAX, Trusted, check_source
 
 from ..access import check_reach
-from ..edge import Edge
+from ..callers import Caller, Shared, body_of, id_of
 from ..endpoint import Endpoint
+from ..http.json import Json
 from ..http.problem import Problem, erasing
-from ..http.routes import Caller, Json, Shared, body_of, id_of
 from ..http.wire import PART_SCHEMA, Answer, RequestBody
+from ..state.edge import Edge
 
 log = structlog.get_logger("vigil.gateway")
 

@@ -17,14 +17,15 @@ from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
 from vigil.trust.letters import text_of
 
-from ..edge import Edge
+from ..backlog.counts import Stretch, start_of
+from ..callers import Readable, Session, Shared
 from ..endpoint import Endpoint
+from ..http.json import Json
 from ..http.problem import Problem
-from ..http.routes import Json, Readable, Session, Shared
 from ..http.wire import Accepted, Answer
-from ..sessions.counts import Stretch, start_of
 from ..sessions.history import read_page
 from ..sessions.messages import parent_of
+from ..state.edge import Edge
 
 HANDLE_PATTERN: Final = "^[a-z][0-9]{1,9}$"
 Handle = Annotated[str, Path(json_schema_extra={"pattern": HANDLE_PATTERN})]

@@ -20,13 +20,14 @@ from vigil.memory.operations.forget import Forget
 from vigil.memory.operations.list import ListMemories
 from vigil.subjects import SessionKey
 
-from ..edge import Edge
+from ..callers import Caller, OwnSession, Shared
 from ..endpoint import Endpoint
+from ..http.json import Json
 from ..http.problem import Problem, erasing, unavailable
-from ..http.routes import Caller, Json, OwnSession, Shared
 from ..http.wire import Answer
 from ..sessions import history
 from ..sessions.messages import parent_of
+from ..state.edge import Edge
 
 PAGE: Final = 100
 """Memories that are asked for at once."""

@@ -20,15 +20,16 @@ from vigil.contracts.history import TakenBack
 from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
 
+from ..backlog.counts import start_of_newest
+from ..callers import Caller, Session, Shared, body_of
 from ..endpoint import Endpoint
 from ..http.decide import keyed_event_id
+from ..http.json import Json
 from ..http.problem import Problem
-from ..http.routes import Caller, Json, Session, Shared, body_of
 from ..http.wire import Accepted, CursorValue, KeyedBy, RequestBody, SaidText
 from ..insight.shown import read_turn
-from ..sessions.counts import start_of_newest
+from ..sessions.marks import taken_back_in
 from ..sessions.messages import parent_of
-from .marks import taken_back_in
 
 PAGE: Final = 50
 

@@ -12,12 +12,13 @@ from vigil.errors import InvalidInput, Unavailable
 from vigil.settings.tokens import Principal
 
 from ..access import readable_session
-from ..edge import Edge
+from ..callers import Caller, Shared
+from ..gone import check_not_deleted
 from ..http.decide import check_length
+from ..http.json import Json
 from ..http.problem import Problem
-from ..http.routes import Caller, Json, Shared
 from ..http.wire import KEY_SCHEMA
-from ..versions.gone import check_not_deleted
+from ..state.edge import Edge
 from . import search
 from .answer import WhyAnswer, answer_of
 from .reader import Reader

@@ -31,12 +31,13 @@ from vigil.subjects import SessionKey
 from vigil.teams import may_act
 
 from ..access import listed
-from ..edge import Edge
+from ..callers import Caller, Shared, User, body_of, id_of
+from ..http.json import Json
 from ..http.problem import Problem, unavailable
-from ..http.routes import Caller, Json, Shared, User, body_of, id_of
 from ..http.wire import Accepted
 from ..patience import patiently
 from ..sessions.messages import parent_of
+from ..state.edge import Edge
 from .verdicts import (
     ApprovalList,
     Decide,

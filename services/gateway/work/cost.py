@@ -21,10 +21,11 @@ from vigil.contracts.session_kinds import SESSION_KINDS
 from vigil.settings.tokens import Principal
 from vigil.subjects import token_of
 
-from ..edge import Edge
-from ..http.routes import Caller, Json, Shared
+from ..callers import Caller, Shared
+from ..http.json import Json
 from ..http.wire import Answer
 from ..insight.budget import day_of
+from ..state.edge import Edge
 
 DAYS_MAX: Final = 400
 NAMED_MAX: Final = 500

@@ -23,12 +23,13 @@ from vigil.subjects import ENDED, dead_of
 from vigil.worker import requeue
 from vigil.worker.requeue import RequeueQuestion
 
-from ..edge import Edge
+from ..callers import SEQ_MAX, Caller, Shared
 from ..http.decide import check_length
+from ..http.json import Json
 from ..http.problem import Problem, erasing, unavailable
-from ..http.routes import SEQ_MAX, Caller, Json, Shared
 from ..sessions.history import PAGE_BYTES_MAX, json_of
 from ..sessions.messages import parent_of
+from ..state.edge import Edge
 from .letters import (
     Action,
     Ask,

@@ -30,11 +30,12 @@ from vigil.layout import LOG
 from vigil.subjects import Scope, SessionKey
 
 from ..access import listed
+from ..backlog.counts import start_of_newest
+from ..callers import Caller, Shared, User
 from ..endpoint import Endpoint
+from ..http.json import Json
 from ..http.problem import Problem, unavailable
-from ..http.routes import Caller, Json, Shared, User
 from ..http.wire import Answer
-from ..sessions.counts import start_of_newest
 from ..sessions.history import read_page
 from .outbox import DeliveryState, DeliveryView, OrderFold, with_text
 

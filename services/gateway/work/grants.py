@@ -29,11 +29,12 @@ from vigil.teams import holding
 
 from .. import preconditions
 from ..access import check_reach, listed
-from ..edge import Edge
+from ..callers import Caller, Shared, User, body_of, id_of
+from ..http.json import Json
 from ..http.problem import Problem, erasing
-from ..http.routes import Caller, Json, Shared, User, body_of, id_of
 from ..http.wire import Answer, RequestBody
 from ..preconditions import Expected
+from ..state.edge import Edge
 
 log = structlog.get_logger("vigil.gateway")
 

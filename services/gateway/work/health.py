@@ -13,10 +13,12 @@ from vigil import circuits
 from vigil.contracts import Circuit
 from vigil.contracts.board import CircuitState
 
+from ..callers import Admin, Caller, Shared, body_of
 from ..endpoint import Endpoint
+from ..http.json import Json
 from ..http.problem import Problem
-from ..http.routes import Admin, Caller, Json, Shared, body_of, own_of
 from ..http.wire import Answer, RequestBody
+from ..insight.status import own_of
 
 NAME_LENGTH_MAX: Final = 400
 SHOWN_MAX: Final = 500

@@ -39,13 +39,14 @@ from vigil.subjects import PartText, SessionKey, check_part
 from vigil.teams import DEFAULT_AGENT
 
 from ..access import check_reach, listed
-from ..edge import Edge
+from ..callers import Caller, Shared, body_of, id_of
 from ..http.decide import check_text, keyed_event_id
+from ..http.json import Json
 from ..http.problem import Problem, erasing
 from ..http.query import query_of
-from ..http.routes import Caller, Json, Shared, body_of, id_of
 from ..http.wire import Accepted, Answer, RequestBody
 from ..sessions.messages import parent_of
+from ..state.edge import Edge
 
 log = structlog.get_logger("vigil.gateway")
 

@@ -18,11 +18,12 @@ from vigil.subjects import Scope
 from vigil.timetable.edit import words_of_move
 
 from .. import preconditions
-from ..edge import Edge
+from ..callers import Caller, Shared, body_of
+from ..http.json import Json
 from ..http.problem import erasing
-from ..http.routes import Caller, Json, Shared, body_of
 from ..http.wire import Answer, RequestBody
 from ..preconditions import Expected
+from ..state.edge import Edge
 
 log = structlog.get_logger("vigil.gateway")
 

@@ -20,9 +20,10 @@ from vigil.errors import InvalidInput, WrongLastSequence
 from vigil.subjects import check_part
 from vigil.trust import pins
 
+from ..callers import Admin, Caller, Shared, body_of
 from ..endpoint import Endpoint
+from ..http.json import Json
 from ..http.problem import Problem
-from ..http.routes import Admin, Caller, Json, Shared, body_of
 from ..http.wire import PART_SCHEMA, Answer, RequestBody
 
 log = structlog.get_logger("vigil.gateway")

@@ -11,8 +11,8 @@ import msgspec
 from vigil.teams import DEFAULT_AGENT, TEAM
 
 from ....board.bulletins import BulletinListing
-from ....http.routes import paused_agents
 from ....http.wire import PauseState
+from ....insight.status import paused_agents
 from ....timetable.autonomy import AutonomyView
 from ...visit import Visit
 

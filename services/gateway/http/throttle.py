@@ -14,8 +14,8 @@ from vigil.circuits import OUTSIDE, CircuitOpen, Circuits
 from vigil.clock import Clock
 from vigil.subjects import SessionKey
 
-from ..http.limits import Limiter
-from ..http.problem import too_many
+from .limits import Limiter
+from .problem import too_many
 
 SLOW_PER_S: Final = 0.1
 SLOW_BURST: Final = 3

@@ -31,13 +31,13 @@ from vigil.runtime import Context
 from vigil.subjects import SessionKey
 from vigil.teams import TEAM
 
+from ..backlog.room import Room
 from ..http.decide import KEY_LENGTH_MAX, check_length, check_text, keyed_event_id
 from ..http.problem import Problem
 from ..http.wire import Accepted
 from ..patience import TRY_TIMEOUT_S, patiently
-from ..versions import replies
+from . import replies
 from .repeats import Repeats, StoragePlace, hash_of, hash_of_message
-from .room import Room
 
 
 class Intake:

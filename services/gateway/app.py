@@ -19,35 +19,18 @@ from vigil.memory.operation import http_view
 from vigil.memory.questions import Rebuild
 from vigil.observe.health import Alive
 
-from ..attachments import endpoint as attachments
-from ..board import endpoints as on_board
-from ..console import endpoint as console
-from ..console.site import Console
-from ..documents import asyncapi, examples_http, openapi
-from ..edge import Edge
-from ..endpoint import Endpoint
-from ..events import channels, hooks
-from ..events import endpoint as events
-from ..insight import budget, calls, doctor, now, people, streams, tokens
-from ..memory import mcp, memories
-from ..sessions import forks
-from ..sessions.messages import Messages
-from ..sessions.sockets import Sockets
-from ..signals import endpoint as signals
-from ..timetable import autonomy, cron, facts, feed, pauses, rows, slots
-from ..trust import endpoint as trust
-from ..trust import letters
-from ..versions import deletion
-from ..versions import endpoint as versions
-from ..why import endpoint as explain
-from ..why.answer import WhyAnswer
-from ..work import approvals, cost, dead, deliveries, grants, health, jobs, person, tools
-from ..work.letters import DeadLetterDetail, DeadLetterPage
-from ..work.verdicts import ApprovalList, ApprovalView, Decide
-from . import routes, wire
+from .attachments import endpoint as attachments
+from .board import endpoints as on_board
+from .console import endpoint as console
+from .console.site import Console
+from .documents import asyncapi, examples_http, openapi
 from .door import Door, is_open
-from .errors import EXPECTED, HANDLERS, on_error, refuse_method
-from .wire import (
+from .endpoint import Endpoint
+from .events import channels, hooks
+from .events import endpoint as events
+from .http import wire
+from .http.errors import EXPECTED, HANDLERS, on_error, refuse_method
+from .http.wire import (
     Accepted,
     ChatAnswer,
     ChatPending,
@@ -64,6 +47,23 @@ from .wire import (
     TimerList,
     Transcript,
 )
+from .insight import budget, calls, doctor, now, people, status, streams, tokens
+from .memory import mcp, memories
+from .sessions import forks, routes
+from .sessions.messages import Messages
+from .sessions.sockets import Sockets
+from .signals import endpoint as signals
+from .state.edge import Edge
+from .timetable import autonomy, cron, facts, feed, pauses, rows, slots
+from .trust import endpoint as trust
+from .trust import letters
+from .versions import deletion
+from .versions import endpoint as versions
+from .why import endpoint as explain
+from .why.answer import WhyAnswer
+from .work import approvals, cost, dead, deliveries, grants, health, jobs, person, tools
+from .work.letters import DeadLetterDetail, DeadLetterPage
+from .work.verdicts import ApprovalList, ApprovalView, Decide
 
 MESSAGES_PATH: Final = Messages.path
 SOCKET_PATH: Final = "/api/ws"
@@ -153,15 +153,15 @@ _OWN: Final = (
     Endpoint("PATCH", "/api/jobs/{id}", jobs.change_job, {202: Accepted},
              (403, 404, 409, 413, 422, 503), jobs.JobChange),
     Endpoint("GET", "/api/skills", jobs.list_skills, {200: jobs.SkillList}),
-    Endpoint("GET", "/api/me", routes.get_me, {200: wire.Me}),
+    Endpoint("GET", "/api/me", status.get_me, {200: wire.Me}),
     Endpoint("GET", "/api/cost", cost.get_cost, {200: cost.Costs}, (422, 503)),
     Endpoint("GET", "/api/person", person.get_person, {200: person.PersonView}, (503,)),
     Endpoint("PATCH", "/api/person", person.change_person, {200: person.PersonView},
              (403, 412, 413, 422, 503), person.PersonChange),
-    Endpoint("GET", "/api/status", routes.get_status, {200: Status}),
-    Endpoint("GET", "/metrics", routes.get_metrics, {200: str}, (403, 503)),
-    Endpoint("GET", "/healthz", routes.healthz, {200: Alive}),
-    Endpoint("GET", "/readyz", routes.readyz, {200: Readiness, 503: Readiness}),
+    Endpoint("GET", "/api/status", status.get_status, {200: Status}),
+    Endpoint("GET", "/metrics", status.get_metrics, {200: str}, (403, 503)),
+    Endpoint("GET", "/healthz", status.healthz, {200: Alive}),
+    Endpoint("GET", "/readyz", status.readyz, {200: Readiness, 503: Readiness}),
     Endpoint("GET", "/asyncapi.json", asyncapi.get_asyncapi, {200: asyncapi.AsyncApi}),
 )  # fmt: skip
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from vigil.marks import thread_mark
 from vigil.subjects import SessionKey
 
-from ..edge import Edge
-from ..http.problem import Problem, deleting
+from .http.problem import Problem, deleting
+from .state.edge import Edge
 
 
 async def check_not_deleted(edge: Edge, session: SessionKey) -> None:

@@ -16,19 +16,19 @@ from vigil.settings.switches import Switches
 from vigil.settings.tokens import Tokens
 from vigil.subjects import SessionKey
 
-from .console.browsers import Browsers
-from .events import hook_sources, receivers
-from .events.throttle import Throttle
-from .http.decide import allowed_hosts
-from .http.limits import Limiter, Places
-from .http.problem import deleting, erasing
-from .http.readiness import ReplicaHealth
-from .memory.mcp_lifetime import McpRunning
-from .sessions.cursors import Cursors
-from .sessions.intake import Intake
-from .sessions.live import Live
-from .sessions.tickets import Tickets
-from .signals.feed import Feed
+from ..http.decide import allowed_hosts
+from ..http.limits import Limiter, Places
+from ..http.problem import deleting, erasing
+from ..http.readiness import ReplicaHealth
+from ..http.throttle import Throttle
+from . import hook_sources, receivers
+from .browsers import Browsers
+from .cursors import Cursors
+from .feed import Feed
+from .intake import Intake
+from .live import Live
+from .mcp_lifetime import McpRunning
+from .tickets import Tickets
 
 FAILURES_PER_S: Final = 1.0
 FAILURES_BURST: Final = 30

@@ -20,19 +20,13 @@ from uvicorn.protocols.utils import ClientDisconnected
 from vigil.observe import metrics
 from vigil.settings.tokens import PREFIX, Principal
 
-from ..console.decide import is_of_console
-from ..edge import Edge
-from .connections import HttpConnection
-from .decide import bearer_of, is_host_allowed, is_origin_allowed
-from .problem import (
-    Problem,
-    erasing,
-    of_error,
-    send_problem,
-    too_many,
-    unauthorized,
-)
-from .protocol import CONNECTION
+from .access import PRINCIPAL
+from .http.browser import is_of_console
+from .http.connections import HttpConnection
+from .http.decide import bearer_of, is_host_allowed, is_origin_allowed
+from .http.problem import Problem, erasing, of_error, send_problem, too_many, unauthorized
+from .http.protocol import CONNECTION
+from .state.edge import Edge
 
 log = structlog.get_logger("vigil.gateway")
 
@@ -43,8 +37,6 @@ CHANNELS: Final = "/channels/"
 """Below it the channel's receiver knows what proves who asks."""
 GONE: Final = (ClientDisconnected, ClientDisconnect)
 """What is raised when a client went: by the server for a socket, by the framework for a body."""
-PRINCIPAL: Final = "vigil.principal"
-"""Where the principal is in the ASGI scope."""
 LINKS: Final = "/calendar/"
 """Below it the link itself proves who asks."""
 _TOKEN_NAMES: Final = frozenset({"token", "access_token", "authorization", "api_key"})

@@ -1,0 +1,1 @@
+"""How much may wait: of a session, and of a person."""

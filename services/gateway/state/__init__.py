@@ -1,0 +1,1 @@
+"""What the handlers of a process share: what it knows, holds open and counts."""
