@@ -108,8 +108,10 @@ async def test_a_deleted_conversations_letters_are_gone_whoever_names_them(
         await fork.exchange("open a1, open b1")
         assert [one.text for one in world.agent.requests[-1].situation.letters] == ["", ""]
         await happens(ann, "the build is green", "2")
-        assert (await ann.http.get(path)).json()["text"] == "the build is green"
-        assert await fine(ann, "a1", digest=read["digest"]) == 409
+        handle = (await letters(ann.http, ann.key))[-1]["handle"]
+        shown = await ann.http.get(f"/api/sessions/{ann.key}/letters/{handle}")
+        assert shown.json()["text"] == "the build is green"
+        assert await fine(ann, handle, digest=read["digest"]) == 409
         assert (await letters(ann.http, ann.key))[-1]["is_vouched"] is False
         refused = await ann.http.post(f"/api/sessions/{ann.key}/messages", json=body)
         assert refused.status_code == 422
