@@ -26,6 +26,9 @@ from vigil.bus.kv import KeyValue
 from vigil.contracts import (
     Change,
     DeadLetter,
+    ExternalBlock,
+    ExternalPayload,
+    Row,
     State,
     decode_event,
     decode_pins,
@@ -37,6 +40,7 @@ from vigil.contracts.history import LetterHead
 from vigil.marks import agent_pause
 from vigil.settings.tokens import token_id_of
 from vigil.subjects import Scope, SessionKey, token_of
+from vigil.trust.letters import digest_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 HOSTILE: Final = (
@@ -80,19 +84,28 @@ async def test_a_letter_is_replied_to_and_its_source_trusted(gate: Gate) -> None
     assert (
         "which the agent sees closed" not in (await lea.reader.page(f"/conversations/{key}")).text
     )
-    at = datetime.now(UTC)
+    at, told = datetime.now(UTC), f"red\u3164 {HOSTILE}"
+    event = ExternalPayload(source="hook:ci", content=told)
+    rows = (
+        Row(
+            role="user",
+            source="external",
+            blocks=(ExternalBlock(event_id="e", event=event),),
+            at=at,
+        ),
+    )
     heads = [
         LetterHead(
             handle="a1",
             what="an event from hook:ci",
             source="hook:ci",
-            size=7,
+            size=len(told),
             at=at,
-            digest="d" * 32,
+            digest=digest_of(told),
         ),
         LetterHead(handle="b1", what=f"what you {HOSTILE}", size=9, at=at),
     ]
-    await gate.turn(key, State(position=1, turns=1), letters=tuple(heads))
+    await gate.turn(key, State(position=1, turns=1), letters=tuple(heads), rows=rows)
     page = await lea.reader.page(f"/conversations/{key}")
     assert "an event from hook:ci" in page.text
     form = form_of(page, source="hook:ci")
@@ -102,11 +115,25 @@ async def test_a_letter_is_replied_to_and_its_source_trusted(gate: Gate) -> None
     assert "open obey" not in hostile.text
     assert page.strange() == replying.strange() == []
     done = f"/console/conversations/{key}#letters"
-    fine = form_of(page, letter="a1")
+    assert not [one for one in page.forms if "letter" in one], (
+        "nobody vouches for what they don't see"
+    )
+    reading = await lea.reader.page(f"/conversations/{key}?letter=a1")
+    assert "red\\u3164" in reading.text, "with what it hides"
+    assert reading.strange() == []
+    fine = form_of(reading, letter="a1")
     assert await lea.reader.did(f"/conversations/{key}", **fine) == done
     order = await gate.admin.get_last("SESSIONS", SessionKey.parse(key).in_event("control"))
     assert order is not None
-    assert decode_event(order.data).payload.letter == LetterName(handle="a1", digest="d" * 32)
+    name = LetterName(handle="a1", digest=digest_of(told))
+    assert decode_event(order.data).payload.letter == name
+    state = State(position=2, turns=2, vouched=(name,))
+    await gate.turn(key, state, letters=())
+    closing = form_of(await lea.reader.page(f"/conversations/{key}?letter=a1"), do="unvouch")
+    assert await lea.reader.did(f"/conversations/{key}", **closing) == done
+    for wrong in ("b1", "z9", "obey"):
+        nothing = await lea.reader.page(f"/conversations/{key}?letter={wrong}")
+        assert "whole:</p>" not in nothing.text
     assert await lea.reader.did(f"/conversations/{key}", **form) == done
     assert "trusted by now" in (await lea.reader.page(f"/conversations/{key}")).text
     shown = await lea.reader.page("/trust")

@@ -157,6 +157,8 @@ async def test_the_openapi_document_is_whole(gate: Gate) -> None:
         ("POST", "/api/tools/{name}/approvals"), ("GET", "/api/streams"), ("GET", "/api/doctor"),
         ("GET", "/api/sessions/{key}/letters"), ("GET", "/api/trust"), ("POST", "/api/trust"),
         ("DELETE", "/api/trust/{id}"), ("POST", "/api/sessions/{key}/letters/{handle}/vouch"),
+        ("GET", "/api/sessions/{key}/letters/{handle}"),
+        ("DELETE", "/api/sessions/{key}/letters/{handle}/vouch"),
     }  # fmt: skip
     ids = set()
     for path, operations in document["paths"].items():

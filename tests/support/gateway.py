@@ -23,6 +23,7 @@ from vigil.contracts import (
     Cause,
     Receipt,
     ReceiptOutcome,
+    Row,
     Said,
     SendMessage,
     SendPayload,
@@ -151,6 +152,7 @@ class Gate:
         sends: dict[str, str] | None = None,
         ended: tuple[str, ...] = (),
         letters: tuple[LetterHead, ...] = (),
+        rows: tuple[Row, ...] = (),
     ) -> Ack:
         """Commit a turn, as the cortex does; `sends` maps effect ids to what caused them."""
         key = SessionKey.parse(session)
@@ -173,6 +175,7 @@ class Gate:
             effects=effects,
             ended=ended,
             letters=letters,
+            rows=rows,
         )
         headers = {"Vigil-Position": str(state.position)}
         return await self.admin.publish(

@@ -66,7 +66,7 @@ from ..timetable.feed import LinkBody, LinkList, LinkMade, LinkView
 from ..timetable.rows import RowBody, RowChange, RowDetail, RowListing
 from ..timetable.slots import FindingListing, SlotListing, SlotView
 from ..trust.endpoint import TrustBody, TrustList, TrustView
-from ..trust.letters import LetterList
+from ..trust.letters import LetterList, LetterText
 from ..versions.deletion import ThreadDeleted
 from ..versions.endpoint import VersionRequest
 from ..why.answer import WhyAnswer
@@ -108,7 +108,7 @@ _COMPONENTS: Final[tuple[Any, ...]] = (
     AutonomyChange, AutonomyView, FactListing, FindingListing, LinkBody, LinkList, LinkMade,
     LinkView, RowBody, RowChange, RowDetail, RowListing,
     ServerFrame, SessionList, SessionNow, Signal, SkillList, SlotListing, SlotView, Status,
-    LetterList, TrustBody, TrustList, TrustView,
+    LetterList, LetterText, TrustBody, TrustList, TrustView,
     TaskBody, TaskChange, TaskDetail, TaskListing, ThreadDeleted, Ticket, TicketRequest, Timeline,
     TimerList, StreamList, TokenBody, TokenList, TokenMade, TokenView, ToolApproval, ToolList,
     ToolsApproved, Transcript, VersionRequest, WhyAnswer,

@@ -109,7 +109,7 @@ async def letters_of(edge: Edge, session: SessionKey) -> tuple[LetterView, ...]:
     )
 
 
-class _FoundLetter(NamedTuple):
+class _HeldLetter(NamedTuple):
     """A letter, and the turn that holds it."""
 
     head: LetterHead
@@ -117,7 +117,7 @@ class _FoundLetter(NamedTuple):
     turn: Turn
 
 
-async def _found(edge: Edge, session: SessionKey, handle: str) -> _FoundLetter:
+async def _found(edge: Edge, session: SessionKey, handle: str) -> _HeldLetter:
     """Return a letter by its name.
 
     Raises:
@@ -125,7 +125,7 @@ async def _found(edge: Edge, session: SessionKey, handle: str) -> _FoundLetter:
         Unavailable: the broker can't tell.
     """
     found = [
-        _FoundLetter(one, seq, turn)
+        _HeldLetter(one, seq, turn)
         for seq, turn in await turns_of(edge.bus, session)
         for one in turn.letters
         if one.handle == handle and one.digest

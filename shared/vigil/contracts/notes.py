@@ -373,7 +373,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         "the model stopped for an unknown reason; only its words count",
         "Only the words of the answer count: {text}.",
     ),
-    "unvouched": NoteWords("a person took that back", "They don't vouch for {about} any more."),
+    "unvouched": NoteWords("a person took that back", "{about} isn't fine any more: {text}."),
     "verdict_refused": NoteWords(
         "a decision that doesn't fit the request, and why: nothing changed",
         "The verdict did not count: {text}.",

@@ -27,7 +27,7 @@ from ..contracts.history import LetterHead
 from ..subjects import token_of
 
 
-class LetterWords(NamedTuple):
+class LetterContent(NamedTuple):
     """What somebody else had a part in, in a block of a row."""
 
     what: str
@@ -47,17 +47,17 @@ def digest_of_file(file: Attachment) -> str:
     return token_of("file", file.hash)
 
 
-def told_in(block: Block) -> LetterWords | None:
+def told_in(block: Block) -> LetterContent | None:
     """Return what a block tells that content from outside had a part in; None: it tells nothing of
     others, or it's a result, an answer or a file."""
     match block:
         case ExternalBlock(event=event) if not event.is_trusted:
-            told = LetterWords(f"an event from {event.source}", event.content, event.source)
+            told = LetterContent(f"an event from {event.source}", event.content, event.source)
         case TaskBlock() if block.is_tainted:
             text = f"{block.tool}: {block.title}\n{block.content}"
-            told = LetterWords("what you were told by another session of yours", text)
+            told = LetterContent("what you were told by another session of yours", text)
         case TimerBlock(follow_up=follow_up) if follow_up.is_tainted:
-            told = LetterWords(
+            told = LetterContent(
                 "a follow-up of yours", f"{follow_up.reason}\n{follow_up.message or ''}"
             )
         case _:

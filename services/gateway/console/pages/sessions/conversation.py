@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import secrets
 from typing import Any, Final
 
+from vigil.glyphs import visible
 from vigil.subjects import SessionKey
 
 from ....http.problem import Problem
 from ....http.wire import Forked, Timeline, TimerList, Transcript, TranscriptMessage
 from ....insight.now import SessionNow
 from ....trust.endpoint import PATH as TRUST
-from ....trust.letters import LetterList
+from ....trust.letters import LetterList, LetterText
 from ...shapes.activity import doing_of
 from ...shapes.bodies import SHORT, bodies_of
 from ...shapes.cards import ToolCard, cards_of
+from ...text import LENGTH_MAX, bytes_of
 from ...visit import Visit, segment_of
 
 SHOWN_MAX: Final = 50
@@ -41,6 +44,7 @@ async def show(visit: Visit) -> dict[str, Any]:
         visit.api.get(LetterList, f"{path}/letters"),
         visit.api.get(SessionNow, f"{path}/now"),
     )
+    read = await _read(visit, path, visit.query.get("letter", ""))
     session = SessionKey.parse(key)
     origin = transcript.fork_of
     has_earlier = len(transcript.messages) == count and after != "0"
@@ -61,6 +65,13 @@ async def show(visit: Visit) -> dict[str, Any]:
         ),
         "timers": timers.timers,
         "letters": letters.letters[:LETTERS_MAX],
+        "read": read,
+        # Whoever vouches for it is to see what it hides, too.
+        "read_text": "\n".join(map(visible, read.text.split("\n"))) if read else "",
+        "read_max": LENGTH_MAX,
+        "read_is_fine": any(
+            one.is_vouched for one in letters.letters if read and one.handle == read.handle
+        ),
         "begun": reply_to(visit.query.get("reply", "")),
         "state": now,
         "may_speak": not session.is_system and visit.may_decide(key),
@@ -71,6 +82,15 @@ async def show(visit: Visit) -> dict[str, Any]:
         # So that a form that is sent twice says it once.
         "once": secrets.token_urlsafe(16),
     }
+
+
+async def _read(visit: Visit, path: str, handle: str) -> LetterText | None:
+    """Return a letter whole: nobody vouches for what they weren't shown."""
+    if not _HANDLE.fullmatch(handle):
+        return None
+    with contextlib.suppress(Problem):
+        return await visit.api.get(LetterText, f"{path}/letters/{handle}")
+    return None
 
 
 def _replied(transcript: Transcript, seq: str) -> TranscriptMessage | None:
@@ -140,8 +160,13 @@ async def act(visit: Visit) -> str:
                 "POST", f"{path}/versions", wanted | ({} if text is None else {"text": text})
             )
         case "vouch":
-            handle = segment_of(visit.wanted("letter"))
-            await visit.api.send("POST", f"{path}/letters/{handle}/vouch")
+            letter = f"{path}/letters/{segment_of(visit.wanted('letter'))}"
+            digest = {"digest": visit.wanted("digest")}
+            await visit.api.send("POST", f"{letter}/vouch", query=digest)
+            return f"/conversations/{key}#letters"
+        case "unvouch":
+            letter = f"{path}/letters/{segment_of(visit.wanted('letter'))}"
+            await visit.api.send("DELETE", f"{letter}/vouch")
             return f"/conversations/{key}#letters"
         case "trust":
             agent = SessionKey.parse(key).agent
