@@ -84,7 +84,7 @@ def test_of_arguments_that_may_be_from_outside_the_home_is_told_the_number() -> 
     assert approval.is_tainted
     asked = told(driver)[0]
     assert (asked.is_tainted, asked.is_ordered) == (False, False)
-    assert "1 argument of 13 characters" in asked.text
+    assert "with arguments of under 100 characters" in asked.text
     assert '"all"' not in asked.text
 
 

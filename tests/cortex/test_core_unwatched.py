@@ -185,7 +185,10 @@ def test_a_question_that_may_be_from_outside_is_counted_at_home() -> None:
         **UNWATCHED["a cycle's worker"],
     )  # fmt: skip
     asked = told_home(driver)[0]
-    assert ("EVIL" in asked.text, "a question of 5 characters" in asked.text) == (False, True)
+    assert ("EVIL" in asked.text, "a question of under 100 characters" in asked.text) == (
+        False,
+        True,
+    )
     assert (asked.is_tainted, asked.is_ordered) == (False, False)
     driver.decide("answer", text="No.")
     (spawned,) = effects(driver, SpawnSession)

@@ -336,3 +336,13 @@ def test_memory_closes_what_outside_content_had_a_part_in(is_tainted: bool) -> N
     )  # fmt: skip
     told = closed_memory(memory)
     assert (PAGE in told.content, told.is_tainted) == (not is_tainted, False)
+
+
+@given(texts=st.lists(st.text(min_size=1, max_size=400), min_size=2, max_size=4))
+@up_to(100)
+def test_an_envelope_tells_next_to_nothing_that_its_writer_chose(texts: list[str]) -> None:
+    """F-1: a few letters of chosen lengths could spell a word; two bits of it are left."""
+    closed_ones = {str(closed([chunk(7, row("user", "external", outside(one)))])) for one in texts}
+    assert len(closed_ones) <= 2
+    heads_ = [heads([chunk(7, row("user", "external", outside(one)))])[0] for one in texts]
+    assert [one.size for one in heads_] == [len(one.strip()) for one in texts], "people are told"

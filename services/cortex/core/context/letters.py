@@ -33,6 +33,7 @@ from vigil.contracts.board import KnownFact
 from vigil.contracts.events import LetterName
 from vigil.contracts.history import LetterHead
 from vigil.facts.shown import told
+from vigil.texts import rough
 from vigil.trust import sources as trust
 from vigil.trust.letters import answered_in, digest_of, digest_of_file, told_in
 
@@ -96,11 +97,11 @@ class ClosedLetter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def about(self) -> str:
-        """What it is, when it came and how long it is; empty: a file."""
+        """What it is, when it came and about how long it is; empty: a file."""
         if self.at is None or self.file is not None:
             return ""
         at = f"{self.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-        return f"{self.what}, {at}, {len(self.text)} characters"
+        return f"{self.what}, {at}, {rough.length(self.text)}"
 
 
 def ordinal_of(handle: str) -> int:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from vigil.contracts import AcceptedCall, Approval, Control, Event, Risk
 from vigil.contracts.board.approval import QUESTION
 from vigil.texts.glyphs import visible
+from vigil.texts import rough
 
 from ..draft import INSTANT
 
@@ -103,10 +104,11 @@ def at_home(approval: Approval, *, is_quotable: bool) -> str:
     """Return what a person is told of a request that no conversation asks.
 
     Args:
-        is_quotable: whether nothing of the arguments is from outside; else they are counted.
+        is_quotable: whether nothing of the arguments is from outside; else it's said how long they
+            are, about.
     """
-    count, size = len(approval.input), len(json.dumps(approval.input, ensure_ascii=False))
-    of = f", with {count} argument{'s' * (count != 1)} of {size} characters"
+    size = rough.length(json.dumps(approval.input, ensure_ascii=False))
+    of = f", with arguments of {size}"
     if is_quotable:
         of = f": {title(approval.tool, approval.input)}"
     return (
@@ -121,10 +123,10 @@ def question_at_home(approval: Approval, *, is_quotable: bool) -> str:
     """Return what a person is told of a question that no conversation asks.
 
     Args:
-        is_quotable: whether nothing of it is from outside; else its characters are counted.
+        is_quotable: whether nothing of it is from outside; else it's said how long it is, about.
     """
     asked = " ".join(str(approval.input.get("question", "")).split())
-    of = f"of {len(asked)} characters"
+    of = f"of {rough.length(asked)}"
     if is_quotable:
         is_cut = len(asked) > QUESTION_LENGTH_MAX
         of = f": {visible(asked[:QUESTION_LENGTH_MAX])}{'…' if is_cut else ''}"
