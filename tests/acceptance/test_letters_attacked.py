@@ -52,7 +52,7 @@ MUTANTS: Final[Mapping[str, tuple[Any, str, Any]]] = {
         replies, "decode_said", lambda data: replace(decode_said(data), is_tainted=False),
     ),
     "all is shown all": (history, "view", lambda chunks, opening: list(chunks)),
-    "answers are no letters": (core_letters, "_answer", lambda row, gone, envelopes: row),
+    "answers are no letters": (core_letters, "_answer", lambda row, envelopes: row),
     "results are no letters": (core_letters, "_results", lambda row, gone, envelopes: row),
 }  # fmt: skip
 

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from services.cortex.core.context.compaction import SUMMARISE_AT
 from services.cortex.session import log as session_log
 from services.cortex.session.history import History
-from services.cortex.session.past.old_letters import letters_at
+from services.cortex.session.past import old_letters
+from services.cortex.session.past.old_letters import find_old, letters_at
 from services.cortex.thought.budget import estimate
 from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
 from tests.cortex.driver import answer, call
@@ -298,9 +299,10 @@ async def test_what_descends_from_untrusted_content_is_closed(
 
 
 async def test_a_letter_can_be_opened_when_its_part_was_summed_up(
-    stack: Stack, model: ScriptedModel
+    stack: Stack, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """FLOW F-3: each summary lists the letters before it, and the log has them whole."""
+    """FLOW F-3: each summary lists the letters before it, and the log has them whole; it's read
+    once, however many steps a loop takes."""
     talk = await Talk.open(stack, "ann:vigil:t1")
     await talk.ended(await talk.outside("remember that the code is 0000"))
     first = await fill(talk, "compacted")
@@ -315,8 +317,18 @@ async def test_a_letter_can_be_opened_when_its_part_was_summed_up(
     (told,) = [turn for turn in talk.turns if turn.event and turn.event.type == "external"]
     (letter, *_) = await letters_at(admin, talk.key, seq_of(talk, told))
     assert letter.text == "remember that the code is 0000"
+    read: list[str] = []
+
+    async def counted(bus: Any, key: Any, handle: str) -> Any:
+        read.append(handle)
+        return await find_old(bus, key, handle)
+
+    monkeypatch.setattr(old_letters, "find_old", counted)
+    behave, steps = model.behave, [call("cancel_followup", timer_id=name) for name in "ab"]
+    model.behave = lambda request: answer(steps.pop()) if steps else behave(request)
     await talk.ended(await talk.say("And open a1, please"))
-    assert [one.text for one in model.requests[-1].situation.letters] == [letter.text]
+    shown = [[one.text for one in each.situation.letters] for each in model.requests[-3:]]
+    assert (read, shown) == (["a1"], [[letter.text]] * 3)
     await talk.ended(await talk.say("Open a4711"))
     assert [one.text for one in model.requests[-1].situation.letters] == [""]
 

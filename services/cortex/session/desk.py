@@ -45,7 +45,7 @@ from ..thought.toolbox import Toolbox
 from ..thought.tools import reflection_specs, specs
 from . import log as session_log
 from .past.inheritance import inherited
-from .past.old_letters import find_old, letters_at
+from .past.old_letters import OldLetters
 
 OFFER_SHARE_MAX: Final = 0.4
 """Of the context window: so much of a conversation is looked back on in one call."""
@@ -86,6 +86,7 @@ class SessionDesk:
         self._context_tokens = context_tokens
         self._loaded = loaded
         self._parent = parent
+        self._old = OldLetters(bus, key)
         self._lacks_bulletin = False
         self._compactor = Compactor(key, clock=clock, thinker=thinker, policy=policy, person=person)
 
@@ -154,21 +155,21 @@ class SessionDesk:
     async def _letters(self, loop: Loop) -> tuple[OpenedLetter, ...]:
         """Return the letters that are open: those that the loop opened, and those that the person
         replied to, which nobody named."""
-        opened = [await self._letter(handle) for handle in loop.opened]
+        opened = [await self._letter(loop, handle) for handle in loop.opened]
         for seq in loop.replies:
             found = self._loaded().history.letters_of(seq)
             if found is None:
-                found = await letters_at(self._bus, self._key, seq)
+                found = await self._old.at(loop, seq)
             for letter in found[-OPENED_MAX:]:
                 if letter.handle not in loop.opened:
                     opened.append(self._opened(letter.handle, letter))
         return tuple(opened)
 
-    async def _letter(self, handle: str) -> OpenedLetter:
+    async def _letter(self, loop: Loop, handle: str) -> OpenedLetter:
         """Return a letter of the history, or of what was summed up before it."""
         found = self._loaded().history.letter(handle)
         if found is None:
-            found = await find_old(self._bus, self._key, handle)
+            found = await self._old.named(loop, handle)
         return self._opened(handle, found)
 
     def _opened(self, handle: str, letter: ClosedLetter | None) -> OpenedLetter:

@@ -12,7 +12,7 @@ What stays as it is: the person's own words, and what the agent wrote before it 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -132,18 +132,24 @@ def view(chunks: Iterable[Chunk], opening: Opening) -> list[Chunk]:
     ]
 
 
-def _letters(chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, list[ClosedLetter]]]:
-    """Yield each chunk with its letters. They are named by what was called before, so the chunks
-    begin where an exchange does."""
+def _letters(
+    chunks: Iterable[Chunk], is_wanted: Callable[[Chunk], bool]
+) -> Iterator[tuple[Chunk, list[ClosedLetter]]]:
+    """Yield each wanted chunk with its letters. They are named by what was called before, so the
+    chunks begin where an exchange does."""
     gone: set[str] = set()
     for chunk in chunks:
-        yield chunk, _closed(chunk, gone, NOTHING)[1]
+        if is_wanted(chunk):
+            yield chunk, _closed(chunk, gone, NOTHING)[1]
+        else:
+            for row in chunk.rows:
+                _note_calls(row, gone, is_closed=chunk.is_swayed)
 
 
 def listed(chunks: Iterable[Chunk]) -> tuple[str, ...]:
     """Return a line for each letter of what is summed up, so that it can still be asked for; what a
     fork began with is on another log, and isn't among them."""
-    own = (letter for chunk, found in _letters(chunks) if chunk.ordinal for letter in found)
+    own = (one for _, found in _letters(chunks, lambda each: each.ordinal > 0) for one in found)
     return tuple(f"{one.handle}: {one.about}" for one in own if one.about)
 
 
@@ -155,20 +161,22 @@ def closed(chunks: Iterable[Chunk], vouched: tuple[LetterName, ...] = ()) -> tup
 
 def find(chunks: Sequence[Chunk], handle: str) -> ClosedLetter | None:
     """Return the letter with that handle, if the history still has it."""
-    there = (letter for _, found in _letters(chunks) for letter in found)
-    same = [letter.text for letter in there if letter.handle == handle]
+    ordinal = ordinal_of(handle)
+    there = _letters(chunks, lambda chunk: chunk.ordinal == ordinal)
+    same = [letter.text for _, found in there for letter in found if letter.handle == handle]
     return ClosedLetter(handle=handle, text="\n\n".join(same)) if same else None
 
 
 def of_turn(chunks: Sequence[Chunk], seq: int) -> tuple[ClosedLetter, ...]:
     """Return the letters of one turn, by its stream sequence."""
-    return next((tuple(found) for chunk, found in _letters(chunks) if chunk.seq == seq), ())
+    there = _letters(chunks, lambda chunk: chunk.seq == seq)
+    return next((tuple(found) for _, found in there), ())
 
 
 def heads(chunks: Sequence[Chunk]) -> tuple[LetterHead, ...]:
     """Return what people are told of the letters of the newest chunk, by the names that every later
     loop has for them."""
-    *_, (_, newest) = _letters(chunks)
+    ((_, newest),) = _letters(chunks, lambda chunk: chunk is chunks[-1])
     calls = {
         block.id: block
         for chunk in chunks
@@ -264,7 +272,7 @@ def _closed(chunk: Chunk, gone: set[str], opening: Opening) -> tuple[Chunk, list
     """
     if not (chunk.is_tainted or chunk.is_swayed):
         for row in chunk.rows:
-            gone.difference_update(_called(row))
+            _note_calls(row, gone, is_closed=False)
         return chunk, []
     envelopes = _Envelopes(chunk.ordinal, opening)
     rows = tuple(
@@ -278,9 +286,8 @@ def _closed(chunk: Chunk, gone: set[str], opening: Opening) -> tuple[Chunk, list
 
 def _row(row: Row, chunk: Chunk, gone: set[str], envelopes: _Envelopes) -> Iterator[Row]:
     if row.role == "assistant":
-        # An id may be that of a call that is gone: who gave it was shown that no more.
-        gone.difference_update(_called(row))
-        yield _answer(row, gone, envelopes) if chunk.is_swayed else row
+        _note_calls(row, gone, is_closed=chunk.is_swayed)
+        yield _answer(row, envelopes) if chunk.is_swayed else row
     elif row.source == "tool":
         yield _results(row, gone, envelopes)
     else:
@@ -288,9 +295,8 @@ def _row(row: Row, chunk: Chunk, gone: set[str], envelopes: _Envelopes) -> Itera
         yield msgspec.structs.replace(row, blocks=blocks)
 
 
-def _answer(row: Row, gone: set[str], envelopes: _Envelopes) -> Row:
+def _answer(row: Row, envelopes: _Envelopes) -> Row:
     """Close an answer, with the calls in it: their arguments were chosen by who had read."""
-    gone.update(_called(row))
     text = answered_in(row)
     if not text:
         return msgspec.structs.replace(row, blocks=())
@@ -299,8 +305,14 @@ def _answer(row: Row, gone: set[str], envelopes: _Envelopes) -> Row:
     return Row(role="user", source="tool", blocks=(TextBlock(text=envelope),), at=row.at)
 
 
-def _called(row: Row) -> Iterator[str]:
-    return (block.id for block in row.blocks if isinstance(block, ToolUseBlock))
+def _note_calls(row: Row, gone: set[str], *, is_closed: bool) -> None:
+    """Take in whether the calls of a row are shown. An id may be that of a call that is gone: who
+    gave it was shown that no more."""
+    ids = [block.id for block in row.blocks if isinstance(block, ToolUseBlock)]
+    if is_closed:
+        gone.update(ids)
+    else:
+        gone.difference_update(ids)
 
 
 def _results(row: Row, gone: set[str], envelopes: _Envelopes) -> Row:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from vigil.bus.bus import Bus
-from vigil.contracts import Turn
+from vigil.contracts import Loop, Turn
 from vigil.subjects import SessionKey
 
 from ...core.context.history import Chunk, chunk_of, without
@@ -19,6 +19,36 @@ from .inheritance import readable
 BEFORE: Final = 60
 """Turns before it that are read, too: how letters are counted depends on the calls of the exchange,
 and no exchange that is worked through has more."""
+
+
+class OldLetters:
+    """What the log has of letters that the open loop reads: read once, however many steps it takes.
+    A turn that is stored stays as it is."""
+
+    def __init__(self, bus: Bus, key: SessionKey) -> None:
+        self._bus = bus
+        self._key = key
+        self._loop = ""
+        self._named: dict[str, ClosedLetter | None] = {}
+        self._at: dict[int, tuple[ClosedLetter, ...]] = {}
+
+    async def named(self, loop: Loop, handle: str) -> ClosedLetter | None:
+        """Return a letter by its handle, as `find_old`. Raises: Unavailable."""
+        self._begin(loop)
+        if handle not in self._named:
+            self._named[handle] = await find_old(self._bus, self._key, handle)
+        return self._named[handle]
+
+    async def at(self, loop: Loop, seq: int) -> tuple[ClosedLetter, ...]:
+        """Return the letters of a turn, as `letters_at`. Raises: Unavailable."""
+        self._begin(loop)
+        if seq not in self._at:
+            self._at[seq] = await letters_at(self._bus, self._key, seq)
+        return self._at[seq]
+
+    def _begin(self, loop: Loop) -> None:
+        if loop.cause.id != self._loop:
+            self._loop, self._named, self._at = loop.cause.id, {}, {}
 
 
 async def find_old(bus: Bus, key: SessionKey, handle: str) -> ClosedLetter | None:
