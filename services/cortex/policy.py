@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
-from vigil.facts.hooked import read_hooked, session_of_hook, shapes_of_hooked, source_id
+from vigil.facts.hooked import read_hooked, session_of_hook, source_id
 from vigil.facts.shown import NamedSource
+from vigil.facts.wanted import shapes_of_wanted
 from vigil.looks.named_looks import whats
 from vigil.settings import models
 from vigil.settings.config import Config
@@ -117,7 +118,7 @@ def _hooks_of(config: Config, key: SessionKey) -> tuple[NamedSource, ...]:
         NamedSource(f"hook {name}", source_id(name, session), shapes)
         for name, hook in config.hooks.items()
         for session in [session_of_hook(hook.user, hook.agent, hook.thread)]
-        if session.scope == key.scope and (shapes := shapes_of_hooked(read_hooked(hook.facts)))
+        if session.scope == key.scope and (shapes := shapes_of_wanted(read_hooked(hook.facts)))
     )
 
 

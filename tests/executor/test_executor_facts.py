@@ -49,6 +49,8 @@ class Runs:
         settings = SimpleNamespace(config=config)
         self.context: Any = SimpleNamespace(bus=bus, clock=self.clock, settings=settings)
         self.count = 0
+        self.news: dict[str, str] = {}
+        """Which changes are news, where its row says."""
 
     async def end(
         self, facts: dict[str, str], says: str = "", state: Any = "done", *, is_twice: bool = True
@@ -60,7 +62,9 @@ class Runs:
         key = SessionKey(self.whose.owner, self.whose.agent, f"_cron-{self.count:032x}")
         begun = SlotEntry(row=ROW, due_at=now, state="running", at=now, session=str(key))
         await log.append(self.whose, await log.last(self.whose, ROW), begun)
-        slot = SlotRun(row=ROW, name="ci", due_at=now, timeout_s=120, facts=FACTS_OF)
+        slot = SlotRun(
+            row=ROW, name="ci", due_at=now, timeout_s=120, facts=FACTS_OF, news=self.news
+        )
         payload = TellParentPayload(
             parent="",
             call_id="",
@@ -116,6 +120,16 @@ async def test_what_a_run_told_is_taken_counted_and_told_once(runs: Runs) -> Non
     assert known.spent == 500 + 1397
     await runs.end({"ci": "passing", "open": "9"})  # a number is no news
     assert len(await runs.told(ANN)) == 1
+
+
+async def test_which_changes_are_told_is_the_rows_to_say(runs: Runs) -> None:
+    """F-10: a count that grew by ten, whatever it grew by each time, and no change of the state."""
+    runs.news = {"ci": "never", "open": "+10"}
+    for number in (1, 6, 11, 12):
+        await runs.end({"ci": "failing" if number % 2 else "passing", "open": str(number)})
+    (told,) = await runs.told(ANN)
+    assert told.payload.text == "open: 11, was 1 (ci)"
+    assert [one.payload.text for one in await runs.told(mind_of(runs.whose))] == [told.payload.text]
 
 
 async def test_a_result_that_is_told_has_the_facts_on_it(runs: Runs) -> None:

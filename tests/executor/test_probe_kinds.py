@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import pytest_asyncio
@@ -26,6 +26,7 @@ from vigil.bus.micro import Refusal
 from vigil.contracts import SlotRun
 from vigil.contracts.board import (
     LastSeen,
+    SourceFacts,
     Watched,
     WatchedCommand,
     WatchedFeed,
@@ -33,9 +34,13 @@ from vigil.contracts.board import (
     WatchedTool,
     WatchedUrl,
 )
+from vigil.facts.looked import told_by_look
+from vigil.facts.shape import read_shapes
+from vigil.facts.taken import taken
 from vigil.net.ssrf import Rules
 from vigil.runtime import Context
 from vigil.timetable.probe import CHANGE_LENGTH_MAX, TEXT_LENGTH_MAX, ProbeAnswer, ProbeQuestion
+from vigil.looks.watched import what_of
 from vigil.trust.kept import TrustedSources
 from vigil.trust.sources import Trusted
 
@@ -263,6 +268,68 @@ async def test_a_feed_of_a_stranger_costs_no_more_than_its_limits(
     assert len(told.change) + len(told.seen.text) < 20_000
 
 
+# ---------------------------------------------------------------- facts
+
+
+async def facts(look: Looker, watch: Watched, seen: LastSeen | None = None, **of: str) -> Any:
+    """Return what is seen, and what a look tells of facts that are found so."""
+    told, found = await look.watcher.look_at(question_of("ann", watch, seen))
+    return told.seen, told_by_look(of, found, None)
+
+
+async def test_a_look_at_a_feed_tells_facts_without_a_model(
+    look: Looker, site: Receiver, page: Callable[[str, str], None]
+) -> None:
+    """F-9: how many entries are new, when the newest was made, and whether it works."""
+    watch = WatchedFeed(url=site.url())
+    of = {"n": "new", "up": "works", "at": "newest", "is": "changed", "status": "status"}
+    page(atom(1, 3), "application/atom+xml")
+    seen, told = await facts(look, watch, **of)
+    newest = "2026-03-03T00:00:00+00:00"
+    assert told == {"n": 0, "up": "yes", "at": newest, "is": "no", "status": 200}
+    page(atom(1, 3, 2, 4), "application/atom+xml")
+    _, told = await facts(look, watch, seen, **of)
+    newest = "2026-03-04T00:00:00+00:00"
+    assert told == {"n": 2, "up": "yes", "at": newest, "is": "yes", "status": 200}
+    site.behaviours = [status(503)]
+    _, told = await facts(look, watch, seen, **of)
+    assert told == {"up": "no", "status": 503}
+
+
+async def test_a_look_at_json_tells_what_stands_there(
+    look: Looker, site: Receiver, page: Callable[[str, str], None]
+) -> None:
+    """F-9: other values than the one that counts; what isn't there isn't told."""
+    watch = WatchedUrl(url=site.url(), pointer="/version")
+    of = {"open": "/issues/open", "main": "/ci/main", "gone": "/ci/dev", "lines": "new"}
+    page('{"version": 3, "issues": {"open": 12}, "ci": {"main": "failing"}}', "application/json")
+    seen, told = await facts(look, watch, **of)
+    assert told == {"open": 12, "main": "failing", "lines": 0}
+    page('{"version": 4, "issues": {"open": 13}, "ci": {"main": 7}}', "application/json")
+    _, told = await facts(look, watch, seen, **of)
+    assert told == {"open": 13, "main": 7, "lines": 1}
+
+
+async def test_a_page_that_is_as_before_tells_what_it_told(look: Looker, site: Receiver) -> None:
+    """Its server says so and sends no document: what stood there stands there yet."""
+    head = b"HTTP/1.1 304 Not Modified\r\nlast-modified: Fri, 20 Nov 2026 08:30:00 GMT\r\n\r\n"
+    site.behaviours = [raw(head)]
+    watch = WatchedUrl(url=site.url())
+    before = LastSeen(what=what_of(watch), etag='"1"', digest="1f", text="{}")
+    told, found = await look.watcher.look_at(question_of("ann", watch, before))
+    assert not told.problem
+    shapes = read_shapes({"open": "count", "at": "instant", "status": "count", "is": "yes_no"})
+    of = {"open": "/issues/open", "at": "newest", "status": "status", "is": "changed"}
+    known = taken(
+        SourceFacts(id="1f" * 16, owner="ann", agent="vigil"), shapes, {"open": 12}, AT,
+        bits_max=512, cause="e1",
+    )  # fmt: skip
+    assert told_by_look(of, found, known) == {
+        "open": "12", "at": "2026-11-20T08:30:00+00:00", "status": 200, "is": "no",
+    }  # fmt: skip
+    site.behaviours = [status(404)]
+
+
 # ---------------------------------------------------------------- files
 
 
@@ -286,6 +353,7 @@ async def test_files_are_added_changed_and_removed(look: Looker) -> None:
         "removed: notes/deep/er/b.md",
         "added: notes/new?line.md, 5 bytes",
     ]
+    assert (await facts(look, watch, told.seen, n="new"))[1] == {"n": 3}
 
 
 async def test_no_link_leads_a_watcher_outside(look: Looker, tmp_path: Path) -> None:

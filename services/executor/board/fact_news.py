@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from vigil.contracts import SlotRun, TellParent, ToldPayload
+from vigil.contracts import SlotRun, ToldPayload
 from vigil.contracts.board import SourceFacts
 from vigil.facts import shown
 from vigil.minds import mind_of
@@ -39,7 +39,7 @@ class FactNews:
     async def tell(
         self,
         key: SessionKey,
-        effect: TellParent,
+        cause: str,
         slot: SlotRun,
         known: SourceFacts,
         *,
@@ -48,6 +48,7 @@ class FactNews:
         """Tell what is another than before; may be repeated.
 
         Args:
+            cause: what brought the facts, by its id.
             is_told: whether the run's result is told.
 
         Raises:
@@ -68,7 +69,7 @@ class FactNews:
         whom = () if is_told else homes
         if has_mind(self._config, key.agent) and mind not in whom:
             whom += (mind,)
-        await self._put(whom, f"{effect.id}-facts", told)
+        await self._put(whom, f"{cause}-facts", told)
 
     def _payload(self, key: SessionKey, slot: SlotRun, text: str) -> ToldPayload:
         return ToldPayload(

@@ -1,4 +1,5 @@
-"""Facts that runs of the timetable told, taken to where they are kept (FLOW F-9, F-10).
+"""Facts that runs of the timetable and looks of watchers told, taken to where they are kept (FLOW
+F-9, F-10).
 
 Each value is fitted to its row's shapes once more here, and what may be told a day is counted, so
 what stands on the board doesn't hang on what a session wrote. The revision names the effect: a
@@ -7,19 +8,22 @@ repeat finds it in the history.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Final
+from functools import partial
+from typing import Final, NamedTuple
 
 import structlog
 
 from vigil import crash
 from vigil.board.kept import FACTS, KeptBoard
 from vigil.contracts import Change, SlotRun, TellParent
-from vigil.contracts.board import SourceFacts
+from vigil.contracts.board import FactShape, SourceFacts
 from vigil.errors import Unavailable, WrongLastSequence
+from vigil.facts.looked import Look, told_by_look
 from vigil.facts.taken import taken
 from vigil.runtime import Context
-from vigil.subjects import SessionKey
+from vigil.subjects import SessionKey, token_of
 
 from .changes import made_by
 
@@ -27,6 +31,20 @@ log = structlog.get_logger("vigil.executor")
 
 TRIES_MAX: Final = 20
 WHY: Final = "a run of its row ended"
+WHY_LOOKED: Final = "it was looked at what its row watches"
+
+
+class _Telling(NamedTuple):
+    """Who tells facts of a row at one time."""
+
+    cause: str
+    shapes: Mapping[str, FactShape]
+    others: Mapping[str, FactShape]
+    """Of the row's those that are told at other times."""
+    why: str
+    session: str
+    begun_at: datetime
+    """Nothing of before was told by this."""
 
 
 class FactDesk:
@@ -51,10 +69,37 @@ class FactDesk:
         """
         if not slot.facts:
             return None
+        telling = _Telling(effect.id, slot.facts, slot.looked, WHY, str(key), begun_at)
+        return await self._take(key, slot, telling, lambda _: effect.payload.facts)
+
+    async def take_look(
+        self, key: SessionKey, slot: SlotRun, looked: Mapping[str, str], look: Look
+    ) -> SourceFacts | None:
+        """Take what a look told; as `take`. A repeat of the same slot's look changes nothing.
+
+        Args:
+            key: of the run that it may lead to.
+            looked: where it finds each fact.
+        """
+        if not looked:
+            return None
+        cause = token_of("look", slot.row, slot.due_at.isoformat())
+        telling = _Telling(cause, slot.looked, slot.facts, WHY_LOOKED, "", slot.due_at)
+        return await self._take(key, slot, telling, partial(told_by_look, looked, look))
+
+    async def _take(
+        self,
+        key: SessionKey,
+        slot: SlotRun,
+        telling: _Telling,
+        given: Callable[[SourceFacts | None], Mapping[str, object]],
+    ) -> SourceFacts:
+        """Raises: Unavailable."""
+        cause = telling.cause
         for _ in range(TRIES_MAX):
             found = await self._board.find([key.scope], slot.row)
-            is_later = found is not None and found.at >= begun_at
-            before = await made_by(self._board, effect.id, found) if found and is_later else None
+            is_later = found is not None and found.at >= telling.begun_at
+            before = await made_by(self._board, cause, found) if found and is_later else None
             if before is not None:
                 known: SourceFacts = before.entity
                 return known
@@ -62,15 +107,17 @@ class FactDesk:
             now = self._clock.now()
             after = taken(
                 source if found is None else found.entity,
-                slot.facts,
-                effect.payload.facts,
+                telling.shapes,
+                given(None if found is None else found.entity),
                 now,
                 bits_max=self._bits_max,
-                cause=effect.id,
-                session=str(key),
+                cause=cause,
+                session=telling.session,
+                rules=slot.news,
+                others=telling.others,
             )
             number = 0 if found is None else found.number
-            change = Change(by=key.agent, why=WHY, cause=effect.id)
+            change = Change(by=key.agent, why=telling.why, cause=cause)
             try:
                 await self._board.replace(number, after, change, now)
             except WrongLastSequence:

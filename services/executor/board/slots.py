@@ -87,7 +87,7 @@ class SlotDesk:
             if told is not None:
                 await self._tell(homes, effect, told)
             if known is not None and is_for_one:
-                await self._news.tell(key, effect, slot, known, is_told=told is not None)
+                await self._news.tell(key, effect.id, slot, known, is_told=told is not None)
             crash.point("executor.slot.told")
             delivery: Delivery = "silent" if told is None else "told"
             entry = ended(

@@ -17,13 +17,14 @@ from msgspec.structs import replace
 from vigil.board.kept import ROWS, BoundReached, KeptBoard, Revision
 from vigil.contracts import Change, TimetableRow
 from vigil.contracts.arguments import Arguments
-from vigil.contracts.board import ChainOn, ChosenSchedule, CronWork, watch_of
+from vigil.contracts.board import ChainOn, ChosenSchedule, CronWork, only_looks, watch_of
 from vigil.contracts.board.row import OTHER_NAMES
 from vigil.contracts.tools import Aim
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
-from vigil.facts.shape import FACTS_MAX, named, read_shapes
+from vigil.facts.shape import FACTS_MAX, named
 from vigil.facts.shape import words_of as words_of_shape
-from vigil.facts.shown import shapes_of
+from vigil.facts.shown import wanted_of
+from vigil.facts.wanted import of_work, read_wanted, words_of_wanted
 from vigil.looks.watched import COMMAND_LENGTH_MAX, wanted_watch
 from vigil.looks.watched import words_of as words_of_watch
 from vigil.settings import own
@@ -159,7 +160,8 @@ class Cron(Arguments, frozen=True, kw_only=True):
             msgspec.Meta(
                 max_length=FACTS_MAX,
                 description="What runs tell in a closed form: ci=one_of[passing, failing], "
-                "open=count[0..999], is_up=yes_no, since=instant, due=day, latest=version",
+                "open=count[0..999], is_up=yes_no, since=instant, due=day, latest=version; "
+                "`open=count news +10` if only so much more is news",
             ),
         ]
         | None
@@ -198,8 +200,11 @@ async def _line(row: TimetableRow, rows: list[TimetableRow], means: Means) -> st
 
 
 def _tells(row: TimetableRow) -> str:
-    shapes = shapes_of(row)
-    named = ", ".join(f"{name} {words_of_shape(shape)}" for name, shape in shapes.items())
+    wanted = wanted_of(row)
+    named = ", ".join(
+        f"{name} {words_of_wanted(words_of_shape(shape), *rest)}"
+        for name, (shape, *rest) in wanted.items()
+    )
     return f"; tells {named}" if named else ""
 
 
@@ -320,6 +325,8 @@ def _after(
 
 async def _run(row: TimetableRow, call: Call, means: Means, now: datetime) -> str:
     """Order a run beside the schedule, once for each call. Raises: WrongLastSequence."""
+    if only_looks(row.work):
+        raise InvalidInput("row", "only looks, when it is due: nothing is run for it")
     log, entry = SlotLog(means.bus), begun(row, now, call.id)
     async for before in log.newest(row_scope := call.key.scope, row.id):
         if before.session == entry.session:
@@ -365,7 +372,7 @@ async def _wanted(given: Cron, call: Call, means: Means) -> dict[str, Any]:
     elif given.watch_pointer is not None or given.watch_arguments is not None:
         raise InvalidInput("watch", "must say what, if watch_pointer or watch_arguments do")
     if given.facts is not None:
-        wanted["facts"] = read_shapes(named(given.facts))
+        wanted |= of_work(read_wanted(named(given.facts)))
     if given.after is not None:
         followed = _named("after", given.after, await _there(call, means))
         wanted["after"] = followed.entity.id

@@ -16,7 +16,7 @@ from vigil.trust.kept import TrustedSources
 from ..tools.registry import Registry
 from ..tools.source import Call, is_outside
 from .page import shown
-from .result import ProbeResult, difference, seen_of
+from .result import ProbeResult, compared, difference, seen_of
 
 
 async def look(
@@ -49,4 +49,5 @@ async def look(
     text = shown(at_pointer(told.content, watch.pointer)) if watch.pointer else told.content
     seen = seen_of(watch, text)
     change = await asyncio.to_thread(difference, before, seen)
-    return ProbeResult(seen, change, is_outside(told, key.scope, trusted))
+    look = compared(change, told.content)
+    return ProbeResult(seen, change, is_outside(told, key.scope, trusted), look=look)

@@ -10,7 +10,7 @@ from vigil.errors import InvalidInput
 
 from ..own_tools.shell import CommandRun, Commands, ending_of, words_of
 from ..workspace.workspace import Workspace
-from .result import ProbeResult, difference, seen_of
+from .result import ProbeResult, compared, difference, seen_of
 
 TIMEOUT_S: Final = 20.0
 OUTPUT_BYTES_MAX: Final = 64 * 1024
@@ -38,7 +38,7 @@ async def look(
         raise InvalidInput("command", why)
     seen = seen_of(watch, ran.end.output)
     change = await asyncio.to_thread(difference, before, seen)
-    return ProbeResult(seen, change, ran.is_tainted)
+    return ProbeResult(seen, change, ran.is_tainted, look=compared(change))
 
 
 def _why_failed(ran: CommandRun) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import importlib.util
 from asyncio.subprocess import DEVNULL, PIPE
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -13,13 +14,14 @@ import msgspec
 
 from vigil.contracts.board import LastSeen, WatchedFeed
 from vigil.errors import InvalidInput
+from vigil.facts.looked import Look
 from vigil.looks.watched import what_of
 from vigil.timetable.probe import TEXT_LENGTH_MAX
 
 from ..own_tools.http_get import HTML, Fetcher, Page
 from ..sandbox.box import python
 from . import feed_entries
-from .page import UNCHANGED_STATUS, again, fetched
+from .page import UNCHANGED_STATUS, again, fetched, unchanged
 from .result import ProbeResult, shortened
 
 READ_S: Final = 15.0
@@ -38,6 +40,8 @@ class FeedEntry(msgspec.Struct, frozen=True):
     at: str
     """When it was made, as the feed has it."""
     text: str
+    made_at: str = ""
+    """The same in UTC; empty: the feed says no instant."""
 
 
 class FeedContent(msgspec.Struct, frozen=True):
@@ -61,7 +65,8 @@ async def look(
     page = await fetched(fetcher, kind, watch.url, before)
     digest = hashlib.sha256(page.body).hexdigest()
     if before is not None and (page.status == UNCHANGED_STATUS or digest == before.digest):
-        return ProbeResult(again(before, page), is_tainted=False)
+        look = unchanged(page)._replace(newest=None)  # of the document, and not of an entry
+        return ProbeResult(again(before, page), is_tainted=False, look=look)
     there = await read(page)
     known = {} if before is None else before.parts
     parts = dict.fromkeys((one.id for one in there), "")
@@ -76,7 +81,11 @@ async def look(
     )
     fresh = [] if before is None else [one for one in there if one.id not in known]
     change = shortened(fetcher.hidden(words_of(fresh)))
-    return ProbeResult(seen, change, is_tainted=False, is_moved=page.url != watch.url)
+    made_at = [datetime.fromisoformat(one.made_at) for one in there if one.made_at]
+    look = Look(
+        changed=bool(fresh), new=len(fresh), status=page.status, newest=max(made_at, default=None)
+    )
+    return ProbeResult(seen, change, is_tainted=False, is_moved=page.url != watch.url, look=look)
 
 
 def words_of(entries: list[FeedEntry]) -> str:

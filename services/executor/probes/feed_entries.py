@@ -14,6 +14,7 @@ import json
 import re
 import resource
 import sys
+from datetime import UTC, datetime
 from typing import Any, Final
 
 CPU_S: Final = 8
@@ -55,7 +56,21 @@ def entry_of(found: Any) -> dict[str, str]:
         "link": link[:LINK_LENGTH_MAX],
         "at": line_of(found.get("published", "") or found.get("updated", ""))[:100],
         "text": text[:TEXT_LENGTH_MAX],
+        "made_at": utc_of(found.get("published_parsed") or found.get("updated_parsed")),
     }
+
+
+def utc_of(parsed: Any) -> str:
+    """Return a time that feedparser read, which is UTC; empty: it is none.
+
+    >>> utc_of((2026, 11, 20, 8, 30, 0, 4, 324, 0))
+    '2026-11-20T08:30:00+00:00'
+    """
+    try:
+        year, month, day, hour, minute, second = parsed[:6]
+        return datetime(year, month, day, hour, minute, second, tzinfo=UTC).isoformat()
+    except (TypeError, ValueError):
+        return ""
 
 
 def line_of(text: object) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 
 from vigil.contracts.board import LastSeen, WatchedFiles
 from vigil.errors import InvalidInput, NotFound, Unavailable
+from vigil.facts.looked import Look
 from vigil.looks.watched import names_of, what_of
 from vigil.timetable.probe import TEXT_LENGTH_MAX
 
@@ -40,8 +41,9 @@ def look(workspace: Workspace, watch: WatchedFiles, before: LastSeen | None) -> 
         text=text[:TEXT_LENGTH_MAX],
         parts=parts,
     )
-    change = "" if before is None else shortened("\n".join(changes(known, parts)))
-    return ProbeResult(seen, change, marked.is_any)
+    found = [] if before is None else changes(known, parts)
+    look = Look(changed=bool(found), new=len(found))
+    return ProbeResult(seen, shortened("\n".join(found)), marked.is_any, look=look)
 
 
 def _parts(workspace: Workspace, watch: WatchedFiles, known: dict[str, str]) -> dict[str, str]:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from vigil.contracts.board import LastSeen, WatchedUrl
 from vigil.errors import InvalidInput
+from vigil.facts.looked import Look
 from vigil.net.ssrf import RequestRefused
 from vigil.texts.pointer import at_pointer
 
 from ..own_tools.http_get import HTML, XHTML, Fetcher, Page, is_text, readable_of, text_of
-from .result import ProbeResult, difference, seen_of
+from .result import ProbeResult, compared, difference, seen_of
 
+OK: Final = 200
 UNCHANGED_STATUS: Final = 304
 
 
@@ -26,12 +30,40 @@ async def look(
     """Look at a page for a session of that kind. Raises: as of `fetched`."""
     page = await fetched(fetcher, kind, watch.url, before)
     if before is not None and page.status == UNCHANGED_STATUS:
-        return ProbeResult(again(before, page), is_tainted=False, is_moved=page.url != watch.url)
+        return ProbeResult(
+            again(before, page),
+            is_tainted=False,
+            is_moved=page.url != watch.url,
+            look=unchanged(page),
+        )
     text = fetcher.hidden(await _text(page, watch))
     validators = (page.etag, page.modified) if page.is_whole else ()
     seen = seen_of(watch, text, *validators)
     change = await asyncio.to_thread(difference, before, seen)
-    return ProbeResult(seen, change, is_tainted=False, is_moved=page.url != watch.url)
+    look = compared(change, text_of(page) if page.is_whole and is_text(page) else None)
+    look = look._replace(status=page.status, newest=modified_at(page))
+    return ProbeResult(seen, change, is_tainted=False, is_moved=page.url != watch.url, look=look)
+
+
+class AnsweredOtherwise(RequestRefused):
+    """There was an answer, and not what is watched."""
+
+    def __init__(self, page: Page) -> None:
+        super().__init__("url", f"answers {page.status} {page.reason}".strip())
+        self.status = page.status
+
+
+def unchanged(page: Page) -> Look:
+    """Return what a look came to that read nothing: all is there, and as it was."""
+    return Look(status=OK, newest=modified_at(page), is_same=True)
+
+
+def modified_at(page: Page) -> datetime | None:
+    """Return when a page says that it changed last; None: it doesn't, or not as HTTP has it."""
+    try:
+        return parsedate_to_datetime(page.modified) if page.modified else None
+    except ValueError:
+        return None
 
 
 async def fetched(fetcher: Fetcher, kind: str, url: str, before: LastSeen | None) -> Page:
@@ -42,8 +74,8 @@ async def fetched(fetcher: Fetcher, kind: str, url: str, before: LastSeen | None
         zlib.error, FAILURES: as of `Fetcher.look`.
     """
     page = await fetcher.look(url, kind, _conditions(before))
-    if page.status != 200 and (before is None or page.status != UNCHANGED_STATUS):
-        raise RequestRefused("url", f"answers {page.status} {page.reason}".strip())
+    if page.status != OK and (before is None or page.status != UNCHANGED_STATUS):
+        raise AnsweredOtherwise(page)
     return page
 
 

@@ -7,6 +7,7 @@ from difflib import unified_diff
 from typing import Final, NamedTuple
 
 from vigil.contracts.board import LastSeen, Watched
+from vigil.facts.looked import Look
 from vigil.looks.watched import what_of
 from vigil.timetable.probe import CHANGE_LENGTH_MAX, TEXT_LENGTH_MAX
 
@@ -23,6 +24,8 @@ class ProbeResult(NamedTuple):
     """Whether it holds what somebody outside wrote, beside what is watched itself."""
     is_moved: bool = False
     """Whether another address answered than the one that is watched."""
+    look: Look = Look()
+    """What of it facts may be made of."""
 
 
 def seen_of(watch: Watched, text: str, etag: str = "", modified: str = "") -> LastSeen:
@@ -57,6 +60,19 @@ def difference(before: LastSeen | None, after: LastSeen) -> str:
     lines = unified_diff(before.text.splitlines(), after.text.splitlines(), n=1, lineterm="")
     found = "\n".join(line for line in list(lines)[2:] if not line.startswith("@@"))
     return shortened(found) or BEHIND
+
+
+def compared(change: str, document: str | None = None) -> Look:
+    """Return what a look came to that found that difference, a line each as in a patch.
+
+    Args:
+        document: what is there, if it may be JSON.
+
+    >>> compared("-two\n+three\n+four").new
+    2
+    """
+    new = sum(line.startswith("+") for line in change.splitlines())
+    return Look(changed=bool(change), new=new, document=document)
 
 
 def shortened(change: str) -> str:

@@ -13,11 +13,14 @@ import zlib
 from collections.abc import AsyncIterator, Callable
 from typing import Final, assert_never
 
+from msgspec.structs import replace
+
 from vigil import __version__
 from vigil.bus.micro import Refusal, Request, Rpc, serving
 from vigil.contracts import ToldPayload
 from vigil.contracts import encode as encode_event
 from vigil.contracts.board import (
+    FactFill,
     LastSeen,
     WatchedCommand,
     WatchedFeed,
@@ -26,6 +29,7 @@ from vigil.contracts.board import (
     WatchedUrl,
 )
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
+from vigil.facts.looked import Look
 from vigil.looks.watched import NOBODY, trusts, what_of
 from vigil.net.client import FAILURES, why_failed
 from vigil.runtime import Context
@@ -45,12 +49,15 @@ from vigil.trust.kept import TrustedSources
 from vigil.trust.sources import named
 
 from .. import work
+from ..board.fact_news import FactNews
+from ..board.facts import FactDesk
 from ..board.receivers import called, channel_of, homes_for, tells_one
 from ..board.slots import WHAT
 from ..builtin import Builtin
 from ..places import SharedPlaces, part_of
 from ..tools.registry import Registry
 from . import answer, command, feed, files, page
+from .page import AnsweredOtherwise
 from .result import ProbeResult
 
 PROBLEM_LENGTH_MAX: Final = 300
@@ -80,7 +87,8 @@ class Watcher:
         places = self._config.executor.calls_at_once_max
         part = part_of(places, self._config.executor.calls_at_once_per_user)
         self._places = SharedPlaces(places, part)
-        self._looks: dict[asyncio.Task[ProbeAnswer], str] = {}
+        self._facts, self._news = FactDesk(context), FactNews(context)
+        self._looks: dict[asyncio.Task[tuple[ProbeAnswer, Look]], str] = {}
         """Those at work, with whose they are."""
 
     @contextlib.asynccontextmanager
@@ -112,15 +120,29 @@ class Watcher:
             user = SessionKey.parse(question.session).user
             if self._is_erasing(user):
                 raise Refusal(409, "they are being erased", b"")
-            told = await self._looked(question, user)
+            told, look = await self._looked(question, user)
+            told = replace(told, facts=await self._take_facts(question, look))
             await self._tell(question, told)
         except InvalidInput as error:
             raise Refusal(422, str(error), b"") from error
         return encode(told)
 
-    async def _looked(self, question: ProbeQuestion, user: str) -> ProbeAnswer:
+    async def _take_facts(self, question: ProbeQuestion, look: Look) -> FactFill | None:
+        """Take the facts that a look tells, and tell of them, as of a run's; one by hand tells
+        none. Raises: Unavailable, InvalidInput."""
+        key, slot = SessionKey.parse(question.session), question.slot
+        if slot.is_by_hand:
+            return None
+        known = await self._facts.take_look(key, slot, question.looked, look)
+        if known is None or known.newest is None:
+            return None
+        if tells_one(self._config, key, slot):
+            await self._news.tell(key, known.newest.cause, slot, known, is_told=False)
+        return known.newest
+
+    async def _looked(self, question: ProbeQuestion, user: str) -> tuple[ProbeAnswer, Look]:
         """Look, so that it can be ended. Raises: Refusal, InvalidInput."""
-        task = asyncio.create_task(self.look(question))
+        task = asyncio.create_task(self.look_at(question))
         self._looks[task] = user
         try:
             await asyncio.wait((task,))
@@ -139,6 +161,11 @@ class Watcher:
             Refusal: too many look at the same time.
             InvalidInput: there is no such session.
         """
+        return (await self.look_at(question))[0]
+
+    async def look_at(self, question: ProbeQuestion) -> tuple[ProbeAnswer, Look]:
+        """Return what was seen, and what facts may be made of. Raises: as `look`."""
+        status = 0
         before = question.seen if is_of(question.seen, question.watch) else None
         try:
             found = await self._result(question, before)
@@ -148,15 +175,18 @@ class Watcher:
             problem = f"it can't be unpacked: {error}"
         except InvalidInput as error:
             problem = f"the {error.field} {error.reason}"
+            status = error.status if isinstance(error, AnsweredOtherwise) else 0
         except Unavailable as error:
             problem = str(error)
         except FAILURES as error:
             problem = why_failed(error)
         else:
             is_trusted = not found.is_tainted and self._trusts(question, is_moved=found.is_moved)
-            return ProbeAnswer(seen=found.seen, change=found.change, is_trusted=is_trusted)
+            seen = ProbeAnswer(seen=found.seen, change=found.change, is_trusted=is_trusted)
+            return seen, found.look
         problem = self._own.fetcher.hidden(problem)[:PROBLEM_LENGTH_MAX]
-        return ProbeAnswer(seen=LastSeen(what=what_of(question.watch)), problem=problem)
+        failed = ProbeAnswer(seen=LastSeen(what=what_of(question.watch)), problem=problem)
+        return failed, Look(works=False, status=status)
 
     async def _result(self, question: ProbeQuestion, before: LastSeen | None) -> ProbeResult:
         """Look by what kind it is. Raises: Refusal, and what `look` tells in words."""

@@ -15,8 +15,9 @@ from vigil.board.kept import FACTS, KeptBoard
 from vigil.contracts import Change
 from vigil.contracts.board import SourceFacts
 from vigil.errors import Unavailable, WrongLastSequence
-from vigil.facts.hooked import shapes_of_hooked, source_id, told_by
+from vigil.facts.hooked import source_id, told_by
 from vigil.facts.taken import taken
+from vigil.facts.wanted import rules_of_wanted, shapes_of_wanted
 
 from ..http.wire import Accepted
 from ..state.edge import Edge
@@ -46,11 +47,12 @@ async def take_facts(edge: Edge, hook: HookSource, accepted: Accepted, data: byt
             return
         after = taken(
             before,
-            shapes_of_hooked(hook.facts),
+            shapes_of_wanted(hook.facts),
             given,
             now,
             bits_max=edge.context.settings.config.cortex.fact_bits_per_day,
             cause=accepted.event_id,
+            rules=rules_of_wanted(hook.facts),
             is_event=True,
         )
         number = 0 if found is None else found.number

@@ -11,7 +11,8 @@ from pathlib import Path
 import msgspec
 
 from vigil.errors import ConfigError, InvalidInput
-from vigil.facts.hooked import HookedFact, read_hooked
+from vigil.facts.hooked import read_hooked
+from vigil.facts.wanted import WantedFact
 from vigil.fields import secrets
 from vigil.fields.secrets import Secret
 from vigil.minds import mind_of
@@ -32,7 +33,7 @@ class HookSource(msgspec.Struct, frozen=True, kw_only=True):
     secrets: tuple[Secret, ...]
     is_trusted: bool = False
     """Whether what it tells is no outside content: the configuration says so, never the sender."""
-    facts: dict[str, HookedFact] = {}
+    facts: dict[str, WantedFact] = {}
     """What its events tell in a closed form."""
 
     def __repr__(self) -> str:

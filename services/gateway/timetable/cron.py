@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from vigil.board.kept import ROWS, KeptBoard, Revision
 from vigil.contracts import Change, TimetableRow
-from vigil.contracts.board.row import OTHER_NAMES
+from vigil.contracts.board.row import OTHER_NAMES, only_looks
 from vigil.errors import WrongLastSequence
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope
@@ -122,6 +122,8 @@ async def run_row(edge: Shared, caller: Caller, id_: Id) -> Response:
     found = await _changeable(edge, caller, id_, None, is_run=True)
     row, ledger = found.entity, SlotLog(edge.bus)
     _check_leave(caller, row)
+    if only_looks(row.work):
+        raise Problem(409, "it only looks, when it is due: nothing is run for it")
     whose = Scope(row.agent, row.owner)
     last = await ledger.last(whose, row.id)
     if is_busy(row, last.ledger):

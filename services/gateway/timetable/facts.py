@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from fastapi import Response
 
 from vigil.board.kept import FACTS, ROWS, KeptBoard
 from vigil.contracts import Instant, TimetableRow
-from vigil.contracts.board import FactShape, SourceFacts
-from vigil.facts.hooked import read_hooked, session_of_hook, shapes_of_hooked, source_id
+from vigil.contracts.board import SourceFacts
+from vigil.facts.hooked import read_hooked, session_of_hook, source_id
 from vigil.facts.shape import words_of
-from vigil.facts.shown import NamedSource, called, named_of, shapes_of, told
+from vigil.facts.shown import called, named_of, told, wanted_of
 from vigil.facts.taken import HUNDREDTHS
+from vigil.facts.wanted import WantedFact, shapes_of_wanted
 from vigil.subjects import Scope
 from vigil.zones.database import zone_named
 
@@ -28,6 +30,10 @@ class FactView(Answer, frozen=True, kw_only=True):
 
     name: str
     shape: str
+    where: str
+    """Where its value is found without a model; empty: runs tell it."""
+    news: str
+    """Which changes of it are news, as it was named; empty: those that are for its shape."""
     value: str
     """Empty: nothing is known yet."""
     text: str
@@ -74,22 +80,29 @@ async def list_facts(edge: Shared, caller: Caller, user: User = None) -> Respons
     return Json(FactListing(sources=tuple(found)))
 
 
-def _rows(rows: list[TimetableRow]) -> Iterator[tuple[Scope, NamedSource]]:
+class _Source(NamedTuple):
+    """What tells facts, and which."""
+
+    called: str
+    id: str
+    facts: Mapping[str, WantedFact]
+
+
+def _rows(rows: list[TimetableRow]) -> Iterator[tuple[Scope, _Source]]:
     for row in rows:
-        if not row.is_removed and shapes_of(row):
-            source = NamedSource(called(row), row.id, shapes_of(row))
-            yield Scope(row.agent, row.owner), source
+        if not row.is_removed and (facts := wanted_of(row)):
+            yield Scope(row.agent, row.owner), _Source(called(row), row.id, facts)
 
 
-def _hooks(edge: Edge, whose: Scope) -> Iterator[tuple[Scope, NamedSource]]:
+def _hooks(edge: Edge, whose: Scope) -> Iterator[tuple[Scope, _Source]]:
     for name, hook in edge.context.settings.config.hooks.items():
         session = session_of_hook(hook.user, hook.agent, hook.thread)
-        shapes = shapes_of_hooked(read_hooked(hook.facts))
-        if shapes and whose.covers(session):
-            yield session.scope, NamedSource(f"hook {name}", source_id(name, session), shapes)
+        facts = read_hooked(hook.facts)
+        if facts and whose.covers(session):
+            yield session.scope, _Source(f"hook {name}", source_id(name, session), facts)
 
 
-def _view(edge: Edge, of: Scope, source: NamedSource, known: SourceFacts | None) -> FactSourceView:
+def _view(edge: Edge, of: Scope, source: _Source, known: SourceFacts | None) -> FactSourceView:
     today = edge.clock.now().date().isoformat()
     is_today = known is not None and known.day == today
     return FactSourceView(
@@ -97,7 +110,7 @@ def _view(edge: Edge, of: Scope, source: NamedSource, known: SourceFacts | None)
         source=source.called,
         owner=of.owner,
         agent_id=of.agent,
-        facts=views_of(edge, of.owner, source.shapes, known),
+        facts=views_of(edge, of.owner, source.facts, known),
         bits=known.spent / HUNDREDTHS if known is not None and is_today else 0.0,
         bits_max=edge.context.settings.config.cortex.fact_bits_per_day,
         is_full=known is not None and is_today and known.is_full,
@@ -105,21 +118,23 @@ def _view(edge: Edge, of: Scope, source: NamedSource, known: SourceFacts | None)
 
 
 def views_of(
-    edge: Edge, owner: str, shapes: Mapping[str, FactShape], source: SourceFacts | None
+    edge: Edge, owner: str, facts: Mapping[str, WantedFact], source: SourceFacts | None
 ) -> tuple[FactView, ...]:
     """Return the facts that a source names, in its order, on its owner's clocks."""
     configured = edge.context.settings.config.person_of(owner)
     zone, now = zone_named(edge.switches.person(owner, configured).timezone), edge.clock.now()
-    known = {one.name: one for one in named_of(shapes, source)}
+    known = {one.name: one for one in named_of(shapes_of_wanted(facts), source)}
     return tuple(
         FactView(
             name=name,
-            shape=words_of(shape),
+            shape=words_of(wanted.shape),
+            where=wanted.where,
+            news=wanted.rule,
             value=one.value if one else "",
             text=told(one, zone, now) if one else "",
             since=one.since if one else None,
             at=one.at if one else None,
         )
-        for name, shape in shapes.items()
+        for name, wanted in facts.items()
         for one in [known.get(name)]
     )

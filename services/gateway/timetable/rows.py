@@ -26,8 +26,9 @@ from vigil.contracts.board import (
     Watched,
     kind_of,
 )
-from vigil.facts.shape import FACTS_MAX, NAME, read_shapes
-from vigil.facts.shown import shapes_of
+from vigil.facts.shape import FACTS_MAX, NAME
+from vigil.facts.shown import shapes_of, wanted_of
+from vigil.facts.wanted import of_work, read_wanted
 from vigil.subjects import PartText, Scope
 from vigil.teams import TEAM
 from vigil.timetable import edit
@@ -47,7 +48,7 @@ FactsBody = Annotated[
         }
     ),
 ]
-"""Name of a fact -> its shape."""
+"""Name of a fact -> its shape, where a look finds it, and which changes of it are news."""
 
 
 class RowBody(
@@ -97,8 +98,8 @@ class RowBody(
     watch: Watched | None = None
     """It is run only if that has changed, and is shown the difference."""
     facts: FactsBody = msgspec.field(default_factory=dict)
-    """What its runs tell in a closed form: name -> shape, as `one_of[passing, failing]`; at most
-    8."""
+    """What its runs tell in a closed form: name -> shape, as `one_of[passing, failing]`, and behind
+    it `at WHERE` if looks tell it, and `news RULE`; at most 8."""
     agent_id: PartText = "vigil"
     user_id: PartText | None = None
     """Absent: yours."""
@@ -228,7 +229,7 @@ def row_of(wanted: RowBody, owner: str, id_: str, zone: str, now: datetime) -> T
         model=wanted.model,
         daily_tokens=wanted.daily_tokens,
         watch=wanted.watch,
-        facts=read_shapes(wanted.facts),
+        **of_work(read_wanted(wanted.facts)),
     )
     return TimetableRow(
         id=id_,
@@ -260,7 +261,7 @@ def changed(row: TimetableRow, wanted: RowChange, now: datetime, own_zone: str) 
     # Of most fields null says nothing; of `watch` it does, and to leave it out is to say nothing.
     absent: dict[str, Any] = {"watch": None} if wanted.watch is UNSET else {}
     removed: dict[str, Any] = {"watch": UNSET} if wanted.watch is None else {}
-    facts = {} if wanted.facts is None else {"facts": read_shapes(wanted.facts)}
+    facts = {} if wanted.facts is None else of_work(read_wanted(wanted.facts))
     return edit.changed(row, asdict(wanted) | absent | removed | facts, now, own_zone)
 
 
@@ -296,7 +297,8 @@ async def _known(edge: Edge, row: TimetableRow) -> tuple[FactView, ...]:
     if not shapes:
         return ()
     found = await KeptBoard(edge.bus, FACTS).find([Scope(row.agent, row.owner)], row.id)
-    return views_of(edge, row.owner, shapes, None if found is None else found.entity)
+    known = None if found is None else found.entity
+    return views_of(edge, row.owner, wanted_of(row), known)
 
 
 async def _followed(edge: Edge, row: TimetableRow) -> str:
@@ -313,7 +315,11 @@ _SAME: Final = tuple(
     for name in TimetableRow.__struct_fields__
     if name not in ("agent", "work", "is_ordered", "scheduled_at")
 )
-_OF_WORK: Final = {name: getattr(CronWork(prompt=""), name) for name in CronWork.__struct_fields__}
+_OF_WORK: Final = {
+    name: getattr(CronWork(prompt=""), name)
+    for name in CronWork.__struct_fields__
+    if name not in ("looked", "news")
+}
 """What a row does, and what is shown of one that does none of it."""
 
 

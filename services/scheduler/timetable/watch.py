@@ -19,6 +19,8 @@ from .look_outcome import LookOutcome
 
 FIRST: Final = "it looked for the first time"
 UNCHANGED: Final = "nothing has changed"
+FACTS_CHANGED: Final = "nothing has changed but its facts"
+LOOKED: Final = "it looked, and its facts are taken"
 WAITS: Final = "its last look failed, and it waits"
 NOW: Final = "Nothing has changed since the last look. There is:"
 RETRY: Final = timedelta(minutes=1)
@@ -41,27 +43,39 @@ def waited(entry: SlotEntry) -> SlotEntry:
 
 
 def looked(
-    entry: SlotEntry, watch: Watched, seen: LastSeen | None, answer: ProbeAnswer
+    entry: SlotEntry,
+    watch: Watched,
+    seen: LastSeen | None,
+    answer: ProbeAnswer,
+    *,
+    is_run: bool = True,
 ) -> LookOutcome:
     """Decide about a slot that would be run.
 
     Args:
         entry: says ``running``.
         seen: before.
+        is_run: whether anything is to be run if it has changed.
     """
+    entry = replace(entry, facts=answer.facts)
+    has_news = answer.facts is not None and bool(answer.facts.changed)
     if answer.problem:
         failed = _failed(watch, seen, entry.at)
         return LookOutcome(_not_run(entry, "failed", f"its look failed: {answer.problem}"), failed)
     if not is_of(seen, watch):
         return LookOutcome(_not_run(entry, "skipped", FIRST), answer.seen)
     if not answer.change:
-        return LookOutcome(_not_run(entry, "skipped", UNCHANGED), answer.seen)
-    begun = replace(entry, change=answer.change, is_trusted=answer.is_trusted)
+        reason = FACTS_CHANGED if has_news else UNCHANGED
+        return LookOutcome(_not_run(entry, "skipped", reason), answer.seen)
+    if not is_run:
+        return LookOutcome(_not_run(entry, "skipped", LOOKED), answer.seen)
+    begun = replace(entry, change=answer.change, is_trusted=answer.is_trusted, facts=None)
     return LookOutcome(begun, answer.seen)
 
 
 def _not_run(entry: SlotEntry, state: SlotState, reason: str) -> SlotEntry:
-    return replace(entry, state=state, reason=reason, session="", is_late=False)
+    facts = entry.facts if entry.facts is not None and entry.facts.changed else None
+    return replace(entry, state=state, reason=reason, session="", is_late=False, facts=facts)
 
 
 def _failed(watch: Watched, seen: LastSeen | None, now: datetime) -> LastSeen:

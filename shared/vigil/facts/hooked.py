@@ -1,53 +1,36 @@
 """Facts that events of a hook tell without a model: which value of their JSON is which (F-9). Pure.
 
-As a configuration has them: `ci = "one_of[success, failure] at /workflow_run/conclusion"`.
+As a configuration has them: `ci = "one_of[success, failure] at /workflow_run/conclusion"`; with
+`news to failure` behind that only such a change is news.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
-from ..contracts.board import FactShape
 from ..errors import InvalidInput
 from ..minds import mind_of
 from ..subjects import Scope, SessionKey, token_of
 from ..texts.pointer import at_pointer, parts_of
-from .shape import check_shapes, read_shape
+from .wanted import WantedFact, read_wanted
 
 
-class HookedFact(NamedTuple):
-    """A fact of a hook."""
-
-    shape: FactShape
-    pointer: str
-    """To its value in an event's JSON, by RFC 6901."""
-
-
-def read_hooked(given: Mapping[str, str]) -> dict[str, HookedFact]:
+def read_hooked(given: Mapping[str, str]) -> dict[str, WantedFact]:
     """Read the facts of a hook. Raises: InvalidInput.
 
     >>> read_hooked({"up": "yes_no at /status/up"})
-    {'up': HookedFact(shape=YesNo(), pointer='/status/up')}
+    {'up': WantedFact(shape=YesNo(), where='/status/up', rule='')}
     """
-    found: dict[str, HookedFact] = {}
-    for name, text in given.items():
-        shape, is_parted, pointer = text.rpartition(" at ")
-        pointer = pointer.strip()
-        if not is_parted or not pointer:
-            reason = f"{text[:40]!r} must be SHAPE at /JSON/POINTER"
+    found = read_wanted(given)
+    for name, one in found.items():
+        if not one.where:
+            reason = f"{given[name][:40]!r} must be SHAPE at /JSON/POINTER"
             raise InvalidInput(f"facts.{name[:40]}", reason)
-        parts_of(pointer)
-        found[name] = HookedFact(read_shape(name, shape), pointer)
-    check_shapes(shapes_of_hooked(found))
+        parts_of(one.where)
     return found
 
 
-def shapes_of_hooked(facts: Mapping[str, HookedFact]) -> dict[str, FactShape]:
-    return {name: one.shape for name, one in facts.items()}
-
-
-def told_by(facts: Mapping[str, HookedFact], text: str) -> dict[str, object]:
+def told_by(facts: Mapping[str, WantedFact], text: str) -> dict[str, object]:
     """Return what an event says of them: only what it has.
 
     >>> told_by(read_hooked({"up": "yes_no at /up", "n": "count at /n"}), '{"up": true, "x": 1}')
@@ -56,7 +39,7 @@ def told_by(facts: Mapping[str, HookedFact], text: str) -> dict[str, object]:
     found: dict[str, object] = {}
     for name, one in facts.items():
         try:
-            value = at_pointer(text, one.pointer)
+            value = at_pointer(text, one.where)
         except InvalidInput:
             continue
         if value is not None:

@@ -23,6 +23,7 @@ from ..teams import TEAM
 from ..zones.database import zone_named
 from .shape import MOVING, NAME
 from .value import fits
+from .wanted import WantedFact
 
 LINES_MAX: Final = 20
 """Lines of facts in a prompt."""
@@ -33,6 +34,17 @@ SHOWN_FOR: Final = timedelta(days=7)
 def shapes_of(row: TimetableRow) -> Mapping[str, FactShape]:
     """Return the facts that a row names."""
     return row.work.facts if isinstance(row.work, CronWork) else {}
+
+
+def wanted_of(row: TimetableRow) -> Mapping[str, WantedFact]:
+    """Return the facts that a row names, with where they are found and what of them is news."""
+    work = row.work
+    if not isinstance(work, CronWork):
+        return {}
+    return {
+        name: WantedFact(shape, work.looked.get(name, ""), work.news.get(name, ""))
+        for name, shape in work.facts.items()
+    }
 
 
 def of_row(row: TimetableRow, source: SourceFacts | None) -> tuple[KnownFact, ...]:

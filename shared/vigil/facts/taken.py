@@ -13,13 +13,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from math import ceil, log2
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from ..contracts.board import FactFill, FactShape, KnownFact, SourceFacts
 from ..errors import InvalidInput
-from .shape import MOVING, choices
+from .news import has_steps, is_news
+from .shape import choices
 from .value import fit
 
 HUNDREDTHS: Final = 100
@@ -30,6 +32,8 @@ OTHER_BITS: Final = 4
 NOT_TOLD: Final = "it wasn't told"
 RARE_BITS: Final = 5
 """Of a fact that an event has at all, of a source whose events have it now and then."""
+NO_RULES: Final[Mapping[str, str]] = MappingProxyType({})
+NO_SHAPES: Final[Mapping[str, FactShape]] = MappingProxyType({})
 FULL: Final = (
     "its source told as much as it may a day ({bits} bits); it's taken again from 00:00 UTC"
 )
@@ -103,19 +107,24 @@ def taken(
     bits_max: int,
     cause: str,
     session: str = "",
+    rules: Mapping[str, str] = NO_RULES,
+    others: Mapping[str, FactShape] = NO_SHAPES,
     is_event: bool = False,
 ) -> SourceFacts:
     """Return a source with what it tells now; the same cause changes nothing twice.
 
     Args:
-        shapes: that it has now, in their order; what it told of others is dropped.
+        shapes: that are told now, in their order.
         bits_max: that it may tell a UTC day.
+        rules: which changes of them are news, where that was named.
+        others: that it has beside them, told at other times: they stay, and all else is dropped.
         is_event: whether it tells by an event, which may have any of them: what it hasn't stays.
     """
     if source.newest is not None and source.newest.cause == cause:
         return source
     told, day = read(shapes, given, now), now.astimezone(UTC).date().isoformat()
-    known = {one.name: one for one in source.facts if shapes.get(one.name) == one.shape}
+    named = {**others, **shapes}
+    known = {one.name: one for one in source.facts if named.get(one.name) == one.shape}
     spent, was_full = (source.spent, source.is_full) if source.day == day else (0, False)
     price = cost_if_there if is_event else cost
     needed = sum(price(known.get(one), shapes[one], told.values.get(one)) for one in shapes)
@@ -128,9 +137,12 @@ def taken(
         for name, shape in shapes.items()
     }
     changed = tuple(name for name in told.values if _is_new(known.get(name), after[name]))
+    news = [name for name in changed if _is_news(rules, known.get(name), after[name])]
+    after = {name: _noted(one, rules.get(name, ""), name in news) for name, one in after.items()}
+    kept = {name: known.get(name) for name in others if name not in shapes}
     return replace(
         source,
-        facts=tuple(one for one in after.values() if one is not None),
+        facts=tuple(one for one in (*after.values(), *kept.values()) if one is not None),
         day=day,
         spent=spent if is_full else spent + needed,
         is_full=is_full,
@@ -139,7 +151,7 @@ def taken(
             session=session,
             values=told.values,
             changed=changed,
-            news=tuple(name for name in changed if not isinstance(shapes[name], MOVING)),
+            news=tuple(news),
             left_out=told.left_out,
         ),
     )
@@ -154,8 +166,24 @@ def _after(
         return before and replace(before, is_left_out=True)
     if before is not None and before.value == value:
         return replace(before, at=now, is_left_out=False)
-    was = "" if before is None else before.value
-    return KnownFact(name=name, shape=shape, value=value, since=now, at=now, was=was)
+    was, told_as = ("", "") if before is None else (before.value, before.told)
+    return KnownFact(name=name, shape=shape, value=value, since=now, at=now, was=was, told=told_as)
+
+
+def _is_news(rules: Mapping[str, str], before: KnownFact | None, after: KnownFact | None) -> bool:
+    return after is not None and is_news(rules.get(after.name, ""), before, after)
+
+
+def _noted(fact: KnownFact | None, rule: str, is_told: bool) -> KnownFact | None:
+    """Return a fact that knows from where on its steps count: from its first value, or its last
+    news."""
+    if fact is None:
+        return None
+    if not has_steps(rule):
+        return replace(fact, told="") if fact.told else fact
+    if not is_told:
+        return fact if fact.told else replace(fact, told=fact.value)
+    return replace(fact, told=fact.value, was=fact.told)  # what it moved from, by more than a step
 
 
 def _is_new(before: KnownFact | None, after: KnownFact | None) -> bool:

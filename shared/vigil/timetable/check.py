@@ -20,8 +20,11 @@ from ..contracts.board import (
     OnceSchedule,
     Schedule,
     kind_of,
+    only_looks,
 )
 from ..errors import InvalidInput
+from ..facts.looked import check_looked
+from ..facts.news import check_rules
 from ..facts.shape import check_shapes
 from ..looks.watched import check_watched
 from ..minds import KIND as MIND
@@ -70,17 +73,28 @@ def check(row: TimetableRow) -> TimetableRow:
 
 
 def _check_work(row: TimetableRow, work: CronWork) -> None:
-    if not check_text("prompt", work.prompt, PROMPT_LENGTH_MAX).strip() and not work.skill:
+    has_prompt = bool(check_text("prompt", work.prompt, PROMPT_LENGTH_MAX).strip())
+    if not (has_prompt or work.skill or only_looks(work)):
         raise InvalidInput("prompt", "must say what is to be done, if no skill does")
+    _check_facts(work, is_run=has_prompt or bool(work.skill))
     if work.skill:
         check_skill_name(work.skill)
     _check_target(row, work.target)
-    check_shapes(work.facts)
     if work.watch is None:
         return
     check_watched(work.watch)
     if isinstance(row.schedule, AfterSchedule):
         raise InvalidInput("watch", "goes with times: what follows another runs with its result")
+
+
+def _check_facts(work: CronWork, *, is_run: bool) -> None:
+    check_shapes(work.facts)
+    check_rules(work.news, work.facts)
+    check_looked(work.looked, work.facts, work.watch)
+    untold = [name for name in work.facts if name not in work.looked]
+    if untold and not is_run:
+        reason = "is told by no run: say what is to be done, or where a look finds it"
+        raise InvalidInput(f"facts.{untold[0]}", reason)
 
 
 def check_schedule(schedule: Schedule) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from ..contracts import SlotRun
-from ..contracts.board import LastSeen, Watched
+from ..contracts.board import FactFill, LastSeen, Watched
 from ..errors import InvalidInput
 from ..looks.watched import what_of
 
@@ -43,6 +43,8 @@ class ProbeQuestion(msgspec.Struct, frozen=True, kw_only=True):
     seen: LastSeen | None
     after: int
     """Place of the row's newest ledger entry: what is told is told once after it."""
+    looked: dict[str, str] = {}
+    """Facts that the look tells, by name, and where it finds them; their shapes are the slot's."""
 
 
 class ProbeAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +58,8 @@ class ProbeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Why nothing was seen."""
     is_trusted: bool = False
     """Whether what was seen counts as trusted, by the configuration."""
+    facts: FactFill | None = None
+    """What came of the facts that it told; None: it was to tell none."""
 
 
 encode: Final = msgspec.json.Encoder().encode

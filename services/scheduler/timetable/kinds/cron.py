@@ -20,6 +20,7 @@ from vigil.contracts.board import (
     CronWork,
     OpenRun,
     Watched,
+    only_looks,
     watch_of,
 )
 from vigil.facts import shape
@@ -77,6 +78,7 @@ async def _probed(means: LookMeans, known: KnownRow, run: OpenRun) -> ProbeAnswe
         watch=_watched(known),
         seen=known.ledger.seen,
         after=known.last.seq,
+        looked=known.row.work.looked if isinstance(known.row.work, CronWork) else {},
     )
     answer = await means.bus.ask(
         EXECUTOR_PROBE, encode_probe(question), timeout=TIMEOUT_S, headers=trace.new_headers()
@@ -90,7 +92,7 @@ def _decide(known: KnownRow, begun: SlotEntry, answer: object, now: datetime) ->
         return LookOutcome(watch.waited(begun))
     if not isinstance(answer, ProbeAnswer) or not watch.is_about(answer, watched):
         return None
-    return watch.looked(begun, watched, seen, answer)
+    return watch.looked(begun, watched, seen, answer, is_run=not only_looks(known.row.work))
 
 
 def _must_prepare(row: TimetableRow, run: OpenRun) -> bool:
@@ -138,8 +140,9 @@ def _task_of(work: CronWork, choice: ChosenSchedule | None) -> str:
         spans = (choice.interval_s, choice.soonest_s, choice.latest_s)
         usual, soonest, latest = map(span_of, spans)
         parts.append(CHOICE.format(usual=usual, soonest=soonest, latest=latest))
-    if work.facts:
-        facts = "; ".join(f"{name}: {shape.words_of(one)}" for name, one in work.facts.items())
+    asked = {name: one for name, one in work.facts.items() if name not in work.looked}
+    if asked:
+        facts = "; ".join(f"{name}: {shape.words_of(one)}" for name, one in asked.items())
         parts.append(FACTS.format(facts=facts))
     return "\n\n".join(parts)
 

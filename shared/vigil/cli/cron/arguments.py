@@ -8,7 +8,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from vigil.contracts.board import ChainOn, Misfire
-from vigil.facts.shape import named, read_shapes
+from vigil.facts.shape import named
+from vigil.facts.wanted import read_wanted
 
 from .. import times
 
@@ -90,7 +91,8 @@ Facts = Annotated[
         metavar="NAME=SHAPE",
         help="What runs tell in a closed form, as `ci=one_of[passing, failing]`; may be repeated. "
         "Others: yes_no, count[0..999], number[0.0..9.5 %], instant, day, version, "
-        "id_of[A-1, A-2]; or none.",
+        "id_of[A-1, A-2]. Behind it `news to failing`, `news +10`, `news never` or `news always`: "
+        "which changes are told and start others. Or none.",
     ),
 ]
 ToolArguments = Annotated[
@@ -129,7 +131,7 @@ def facts_of(given: list[str] | None) -> dict[str, Any]:
     if not given:
         return {}
     facts = {} if given == [NONE] else named(given)
-    read_shapes(facts)
+    read_wanted(facts)
     return {"facts": facts}
 
 

@@ -58,6 +58,7 @@ from .row import (
     Work,
     is_asked_first,
     kind_of,
+    only_looks,
     watch_of,
 )
 from .slot import Delivery, LastSeen, Ledger, OpenRun, SlotEntry, SlotRun, SlotState
@@ -201,6 +202,7 @@ __all__ = [
     "YesNo",
     "is_asked_first",
     "kind_of",
+    "only_looks",
     "short_name",
     "watch_of",
 ]

@@ -66,9 +66,12 @@ class KnownFact(Record, frozen=True, kw_only=True):
     at: Instant
     """When it was told so last."""
     was: str = ""
-    """What it was before; empty: it wasn't known, or of another shape."""
+    """What it was before, or of a number with a step when it last was news; empty: it wasn't known,
+    or of another shape."""
     is_left_out: bool = False
     """Whether its source said nothing of it the last time."""
+    told: str = ""
+    """Of a number with a step that is news: what it was when it last was news; empty: of others."""
 
 
 class FactFill(Record, frozen=True, kw_only=True):
@@ -83,7 +86,8 @@ class FactFill(Record, frozen=True, kw_only=True):
     changed: tuple[str, ...] = ()
     """Names of those of `values` that are another than before."""
     news: tuple[str, ...] = ()
-    """Of these those whose change is news: not of numbers and instants, which always move."""
+    """Of these those whose change is news: by the rule of each; without one, numbers and instants,
+    which always move, are none."""
     left_out: dict[str, str] = msgspec.field(default_factory=dict)
     """Those of which nothing is known by it, and why."""
 

@@ -50,7 +50,7 @@ class ChosenSchedule(Record, frozen=True, kw_only=True, tag_field="kind", tag="c
 
 
 ChainOn = Literal["success", "failure", "any", "change"]
-"""Which ends of a run make another row due; ``change``: those by which a fact is another than
+"""Which ends of a run make another row due; ``change``: not an end, but that a fact is another than
 before, if that is news."""
 
 
@@ -126,7 +126,11 @@ class CronWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="cron"):
     watch: Watched | None = None
     """It is run only if that has changed, and is shown the difference."""
     facts: dict[str, FactShape] = msgspec.field(default_factory=dict)
-    """What its runs tell in a closed form, by name (FLOW F-9)."""
+    """What its runs, and looks at what it watches, tell in a closed form, by name (FLOW F-9)."""
+    looked: dict[str, str] = msgspec.field(default_factory=dict)
+    """Of these those that a look tells without a model, and where it finds them."""
+    news: dict[str, str] = msgspec.field(default_factory=dict)
+    """Which changes of them are news, by name, as `vigil.facts.news` says; others: as usual."""
 
 
 class AutonomyWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="autonomy"):
@@ -189,6 +193,11 @@ def is_asked_first(work: Work) -> bool:
 def watch_of(work: Work) -> Watched | None:
     """Return what has to have changed before that is run; None: nothing."""
     return work.watch if isinstance(work, CronWork) else None
+
+
+def only_looks(work: Work) -> bool:
+    """Whether nothing is ever run for it: it watches, and its facts are all that comes of it."""
+    return isinstance(work, CronWork) and bool(work.looked) and not (work.prompt or work.skill)
 
 
 class TimetableRow(Record, frozen=True, kw_only=True, tag_field="kind", tag="row"):

@@ -36,6 +36,10 @@ class SlotRun(Record, frozen=True, kw_only=True):
     """The limits within which it may choose when it is run next; None: it may not."""
     facts: dict[str, FactShape] = msgspec.field(default_factory=dict)
     """What it is to tell in a closed form, by name."""
+    looked: dict[str, FactShape] = msgspec.field(default_factory=dict)
+    """What looks tell of its row's facts, and no run."""
+    news: dict[str, str] = msgspec.field(default_factory=dict)
+    """Which changes of them are news, where the row says."""
 
 
 class LastSeen(Record, frozen=True, kw_only=True):

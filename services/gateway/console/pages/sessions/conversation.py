@@ -8,7 +8,7 @@ import re
 import secrets
 from typing import Any, Final
 
-from vigil.glyphs import visible
+from vigil.texts.glyphs import visible
 from vigil.subjects import SessionKey
 
 from ....http.problem import Problem
