@@ -36,7 +36,7 @@ from vigil.settings.switches import has_mind
 from vigil.subjects import SessionKey
 from vigil.worker import dead_letters
 
-from . import decide, dispatch, orders
+from . import causes, decide, dispatch, orders
 from .channels import OpenChannel
 from .config import DeliveryLimits, patience_of
 from .dispatch import (
@@ -82,6 +82,7 @@ class Carrier:
         self._tracer = context.tracer
         self._metrics = context.metrics
         self._channels = channels
+        self._answering = frozenset(name for name, one in channels.items() if one.is_answering)
         self._limits = limits
         self._dice = dice
         self._has_mind = partial(has_mind, context.settings.config)
@@ -98,12 +99,15 @@ class Carrier:
         Raises:
             Unavailable: nobody knows if the order is stored.
         """
-        if send.payload.channel == SOCKET:
+        channel = await causes.channel_of(self._bus, key, send, turn, self._answering)
+        if channel == SOCKET:
             return
         said = await self._bus.get_last(STREAM, key.out_said(send.id))
         if said is None:
             return  # void, or closed for another reason
-        record = orders.order_of(key, send, decode_said(said.data), said.seq, now=self._clock.now())
+        record = orders.order_of(
+            key, send, decode_said(said.data), said.seq, channel, now=self._clock.now()
+        )
         crash.point("delivery.dispatch.before")
         try:
             await self._bus.publish(key.send(send.id), encode(record), _headers(turn), expect=0)

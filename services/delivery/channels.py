@@ -24,6 +24,8 @@ class OpenChannel(msgspec.Struct, frozen=True, kw_only=True):
 
     terms: Terms
     sender: Sender
+    is_answering: bool = False
+    """Whether what answers a message that came through it goes back through it."""
 
 
 def build(
@@ -55,7 +57,9 @@ def build(
             name=name, home=home, clock=clock, ports_never=ports_never, bus=bus
         )
         try:
-            built[name] = OpenChannel(terms=_terms(one, limits), sender=one.sender(context))
+            built[name] = OpenChannel(
+                terms=_terms(one, limits), sender=one.sender(context), is_answering=one.is_answering
+            )
         except InvalidInput as error:
             problems.append(f"channels.{name}.{error.field}: {error.reason}")
     if problems:

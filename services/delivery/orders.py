@@ -56,13 +56,13 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def order_of(
-    key: SessionKey, send: SendMessage, said: Said, said_seq: int, *, now: datetime
+    key: SessionKey, send: SendMessage, said: Said, said_seq: int, channel: str, *, now: datetime
 ) -> Dispatch:
     """Build the order that a turn gives."""
     return Dispatch(
         effect_id=said.id,
         session_key=str(key),
-        channel=said.channel,
+        channel=channel,
         said_seq=said_seq,
         at=now,
         otherwise=send.payload.otherwise,

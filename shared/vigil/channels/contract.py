@@ -191,6 +191,11 @@ class Channel(Section, frozen=True, kw_only=True, tag_field="kind"):
         """
         return None
 
+    @property
+    def is_answering(self) -> bool:
+        """Whether what answers a message that came through it goes back through it."""
+        return False
+
     def examine(self, home: Path) -> Check | None:
         """Check for `vigil doctor` what can be told without calling anybody; None: nothing.
 

@@ -101,6 +101,10 @@ class MailAccount(Channel, frozen=True, kw_only=True, tag="mail"):
         return self.imap_host, self.imap_port or _IMAP_PORTS[self.imap_security]
 
     @property
+    def is_answering(self) -> bool:
+        return bool(self.imap_host)
+
+    @property
     def has_proof(self) -> bool:
         """Whether anything tells a forged mail from another."""
         return bool(self.authserv_id) or self.rejects_forgeries

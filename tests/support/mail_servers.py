@@ -1,0 +1,350 @@
+"""Real Postfix and Dovecot on loopback and free ports, in a folder of their own, ended by id.
+
+Only root can start them, as on a machine for tests. Mail for any of the accounts is delivered to a
+Maildir that Dovecot shows. Postfix says who wrote a mail as a server of the field does
+(Authentication-Results): by the sender of the envelope, which tests choose.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import imaplib
+import os
+import pwd
+import shutil
+import signal
+import smtplib
+import socket
+import ssl
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from email.message import EmailMessage
+from email.policy import SMTP
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+PASSWORD: Final = "correct-horse"
+TOKEN: Final = "ya29.token"
+HOST: Final = "mx.a.example"
+ACCOUNTS: Final = 40
+START_S: Final = 20.0
+_SBIN: Final = "/usr/sbin"
+_POSTFIX_BIN: Final = Path("/usr/lib/postfix/sbin")
+MASTER_CF: Final = """
+127.0.0.1:{smtp} inet n - n - - smtpd
+127.0.0.1:{smtps} inet n - n - - smtpd -o smtpd_tls_wrappermode=yes
+cleanup unix n - n - 0 cleanup
+qmgr unix n - n 1 1 qmgr
+tlsmgr unix - - n 1000? 1 tlsmgr
+rewrite unix - - n - - trivial-rewrite
+bounce unix - - n - 0 bounce
+defer unix - - n - 0 bounce
+trace unix - - n - 0 bounce
+proxymap unix - - n - - proxymap
+error unix - - n - - error
+retry unix - - n - - error
+virtual unix - n n - - virtual
+anvil unix - - n - 1 anvil
+postlog unix-dgram n - n - 1 postlogd
+"""
+MAIN_CF: Final = """
+compatibility_level = 3.6
+queue_directory = {root}/queue
+data_directory = {root}/data
+maillog_file = {root}/postfix.log
+maillog_file_prefixes = {root}
+inet_interfaces = loopback-only
+inet_protocols = ipv4
+myhostname = {host}
+mydestination =
+local_recipient_maps =
+alias_maps =
+alias_database =
+mynetworks = 127.0.0.0/8
+disable_dns_lookups = yes
+smtpd_peername_lookup = no
+smtpd_client_connection_count_limit = 0
+smtputf8_enable = no
+biff = no
+in_flow_delay = 0
+minimal_backoff_time = 1s
+maximal_backoff_time = 2s
+queue_run_delay = 1s
+virtual_mailbox_domains = a.example, b.example, c.example
+virtual_mailbox_base = {root}/mail
+virtual_mailbox_maps = texthash:{root}/boxes
+virtual_mailbox_limit = 0
+virtual_minimum_uid = 1
+virtual_uid_maps = static:{uid}
+virtual_gid_maps = static:{gid}
+smtpd_tls_cert_file = {root}/cert.pem
+smtpd_tls_key_file = {root}/key.pem
+smtpd_tls_security_level = may
+smtpd_sasl_auth_enable = yes
+smtpd_sasl_type = dovecot
+smtpd_sasl_path = inet:127.0.0.1:{auth}
+smtpd_sasl_security_options = noanonymous
+smtpd_recipient_restrictions = permit_sasl_authenticated, permit_mynetworks, reject
+smtpd_data_restrictions = check_sender_access texthash:{root}/verdicts
+"""
+DOVECOT: Final = """
+base_dir = {root}/dovecot
+log_path = {root}/dovecot.log
+protocols = imap
+listen = 127.0.0.1
+ssl = yes
+ssl_cert = <{root}/cert.pem
+ssl_key = <{root}/key.pem
+disable_plaintext_auth = no
+auth_mechanisms = plain login
+mail_location = maildir:{root}/mail/%u
+mail_max_userip_connections = 200
+first_valid_uid = 1
+passdb {{
+  driver = static
+  args = password={password}
+}}
+userdb {{
+  driver = static
+  args = uid={uid} gid={gid} home={root}/mail/%u
+}}
+service imap-login {{
+  inet_listener imap {{
+    port = {imap}
+  }}
+  inet_listener imaps {{
+    port = {imaps}
+    ssl = yes
+  }}
+}}
+service auth {{
+  inet_listener {{
+    address = 127.0.0.1
+    port = {auth}
+  }}
+}}
+service anvil {{
+  chroot =
+}}
+service stats {{
+  chroot =
+}}
+"""
+
+
+def missing() -> str:
+    """Return why the servers can't be started here; empty: they can."""
+    if os.geteuid() != 0:
+        return "only root can start Postfix and Dovecot"
+    there = (shutil.which("dovecot", path=_SBIN), shutil.which("postfix", path=_SBIN))
+    return "" if all(there) else "Postfix and Dovecot aren't installed (see the Makefile)"
+
+
+class MailServers:
+    """Two servers with accounts ``vigilN@a.example``, ``annN@b.example`` and ``malN@c.example``."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        names = ("smtp", "smtps", "imap", "imaps", "auth")
+        self.ports = dict(zip(names, _free_ports(len(names)), strict=True))
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._taken = 0
+
+    def account(self) -> int:
+        """Return a number whose three accounts nobody has had yet."""
+        self._taken += 1
+        return self._taken - 1
+
+    # ------------------------------------------------------------ start and end
+
+    def prepare(self) -> None:
+        mail = pwd.getpwnam("mail")
+        self.root.chmod(0o755)
+        facts: dict[str, Any] = {
+            "root": self.root,
+            "host": HOST,
+            "uid": mail.pw_uid,
+            "gid": mail.pw_gid,
+            "password": PASSWORD,
+            **self.ports,
+        }
+        for name in ("queue", "data", "mail", "dovecot", "postfix"):
+            (self.root / name).mkdir()
+        os.chown(self.root / "mail", mail.pw_uid, mail.pw_gid)
+        os.chown(self.root / "data", pwd.getpwnam("postfix").pw_uid, 0)
+        subprocess.run(
+            [
+                "openssl",
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:prime256v1",
+                "-nodes",
+                "-days",
+                "2",
+                "-subj",
+                "/CN=localhost",
+                "-addext",
+                "subjectAltName=DNS:localhost,IP:127.0.0.1",
+                "-keyout",
+                "key.pem",
+                "-out",
+                "cert.pem",
+            ],
+            cwd=self.root,
+            check=True,
+            capture_output=True,
+        )
+        boxes = [
+            (f"{who}{n}@{domain}", f"{who}{n}/")
+            for n in range(ACCOUNTS)
+            for who, domain in (("vigil", "a.example"), ("ann", "b.example"), ("mal", "c.example"))
+        ]
+        self._write("boxes", "".join(f"{address} {box}\n" for address, box in boxes))
+        said = f"PREPEND Authentication-Results: {HOST}; dmarc="
+        self._write(
+            "verdicts",
+            f"b.example {said}pass header.from=b.example\n"
+            f"c.example {said}fail header.from=b.example\n",
+        )
+        self._write("postfix/main.cf", MAIN_CF.format(**facts))
+        self._write("postfix/master.cf", MASTER_CF.format(**facts))
+        self._write("dovecot.conf", DOVECOT.format(**facts))
+        subprocess.run(
+            [f"{_SBIN}/postfix", "-c", str(self.root / "postfix"), "check"],
+            check=True,
+            capture_output=True,
+        )
+
+    def _write(self, name: str, text: str) -> None:
+        (self.root / name).write_text(text)
+
+    def start(self, *names: str) -> None:
+        """Start ``smtp`` and ``imap``, or one of them, and wait until it answers."""
+        for name in names:
+            if name == "smtp":
+                (self.root / "queue/pid/master.pid").unlink(missing_ok=True)
+                line = [str(_POSTFIX_BIN / "master"), "-c", str(self.root / "postfix"), "-d"]
+            else:
+                line = [f"{_SBIN}/dovecot", "-F", "-c", str(self.root / "dovecot.conf")]
+            self._running[name] = subprocess.Popen(
+                line,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        for name in names:
+            self._await(name)
+
+    def _await(self, name: str) -> None:
+        until = time.monotonic() + START_S
+        while True:
+            try:
+                with socket.create_connection(("127.0.0.1", self.ports[name]), 1) as line:
+                    line.settimeout(5)
+                    if line.recv(4):
+                        return
+            except OSError:
+                pass
+            if time.monotonic() > until or self._running[name].poll() is not None:
+                raise AssertionError(f"{name} doesn't start: {self.log()}")
+            time.sleep(0.02)
+
+    def kill(self, name: str) -> None:
+        """End a server and all of its processes at once, whatever they are doing."""
+        process = self._running.pop(name)
+        # Its children have the session's id as their group's, or are its own.
+        for pid in _session_of(process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.wait()
+
+    def close(self) -> None:
+        """End both in order, so that they wait for their children; else at once."""
+        for process in self._running.values():
+            process.terminate()
+        for name in list(self._running):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._running[name].wait(3)
+            self.kill(name)
+
+    def log(self) -> str:
+        found = (self.root / name for name in ("postfix.log", "dovecot.log"))
+        return "\n".join(one.read_text()[-3000:] for one in found if one.exists())
+
+    # ------------------------------------------------------------ mail
+
+    def trust(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=str(self.root / "cert.pem"))
+
+    def post(self, mail: EmailMessage | bytes, to: str, *, sender: str) -> None:
+        """Hand a mail over as another mail server does."""
+        data = mail if isinstance(mail, bytes) else mail.as_bytes(policy=SMTP)
+        with smtplib.SMTP("127.0.0.1", self.ports["smtp"], timeout=20) as client:
+            client.sendmail(sender, [to], data)
+
+    @contextlib.contextmanager
+    def mailbox(self, who: str) -> Iterator[imaplib.IMAP4]:
+        """Open somebody's mailbox as their own mail program does."""
+        client = imaplib.IMAP4("127.0.0.1", self.ports["imap"], timeout=20)
+        try:
+            client.login(who, PASSWORD)
+            client.select("INBOX")
+            yield client
+        finally:
+            with contextlib.suppress(OSError, imaplib.IMAP4.error):
+                client.logout()
+
+    def mails(self, who: str) -> list[bytes]:
+        """Return the mails in somebody's mailbox, in order, marking none."""
+        with self.mailbox(who) as client:
+            _, found = client.uid("FETCH", "1:*", "(BODY.PEEK[])")
+            return [one[1] for one in found if isinstance(one, tuple)]
+
+    def flags(self, who: str) -> list[bytes]:
+        with self.mailbox(who) as client:
+            _, found = client.uid("FETCH", "1:*", "(FLAGS)")
+            return [one for one in found if isinstance(one, bytes)]
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        held = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in held:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in held]
+
+
+def _session_of(leader: int) -> list[int]:
+    """Return the processes of a session that one of them leads."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                if int(fields[3]) == leader:
+                    found.append(int(entry.name))
+    return [leader, *(one for one in found if one != leader)]
+
+
+@contextlib.contextmanager
+def running_mail_servers() -> Iterator[MailServers]:
+    """Both servers, started; the test is skipped where they can't be."""
+    if why := missing():
+        pytest.skip(why)
+    root = Path(tempfile.mkdtemp(prefix="vigil-mail-"))
+    servers = MailServers(root)
+    try:
+        servers.prepare()
+        servers.start("smtp", "imap")
+        yield servers
+    finally:
+        servers.close()
+        shutil.rmtree(root, ignore_errors=True)
