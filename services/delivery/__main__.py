@@ -19,7 +19,7 @@ from vigil.worker import requeue
 from vigil.worker.requeue import GONE, RequeueQuestion, RequeueReply
 from vigil.worker.worker import Worker
 
-from . import decide, trials
+from . import decide, reports, trials
 from .carrier import Carrier
 from .channels import OpenChannel, build
 from .config import DeliveryLimits
@@ -71,6 +71,7 @@ async def _deliver(
             sends.consuming(topology.DELIVERY_SENDS) as sends_in,
             requeue.answering(bus, decide.SERVICE, again),
             trials.answering(bus, clock, context.new_id, channels),
+            reports.answering(bus, carrier),
             asyncio.TaskGroup() as group,
         ):
             group.create_task(turns.run(turns_in), name="delivery-turns")

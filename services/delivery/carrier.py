@@ -141,6 +141,13 @@ class Carrier:
         finally:
             await work.end()
 
+    async def close(
+        self, key: SessionKey, order: Order, message: Message, receipt: StoreReceipt
+    ) -> bool:
+        """Store how an order ended, if nothing else was stored meanwhile. Raises: as `carry`."""
+        channel = self._channels.get(order.record.channel)
+        return bool(await _Work(self, key, order, message, channel).answer(receipt))
+
     async def seen(self, key: SessionKey, order: Order) -> Seen:
         """Read everything that is stored about an order's effect.
 

@@ -13,6 +13,7 @@ from vigil.contracts import (
     Attempt,
     Dispatch,
     Receipt,
+    ReceiptOutcome,
     Said,
     SendMessage,
     ToldEvent,
@@ -134,3 +135,17 @@ def may_requeue(seen: Seen) -> str | None:
         outcome = seen.receipt.outcome
         return None if outcome in ("failed", "ambiguous") else f"it ended as {outcome}"
     return "it is still being tried" if seen.attempts else None
+
+
+def outcome_by_report(seen: Seen, *, is_delivered: bool) -> ReceiptOutcome | None:
+    """Return how an order ends by what the channel's server reports; None: as it is known.
+
+    Only what may have been sent can be reported on: a report about anything else is forged.
+    """
+    known = None if seen.receipt is None else seen.receipt.outcome
+    may_have_it = bool(seen.attempts) and seen.attempts[-1].state != "refused"
+    if known is None and not may_have_it:
+        return None
+    if is_delivered:
+        return "delivered" if known in (None, "ambiguous") else None
+    return "failed" if known in (None, "ambiguous", "delivered") else None

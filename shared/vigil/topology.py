@@ -241,7 +241,7 @@ ROLES: Final[dict[str, Role]] = {
         buckets_w=("CURSORS", "IDEMPOTENCY", "CONFIG", "CONSOLE", "TOKENS", "PINS"),  # ADR 39
         # STREAM.INFO lists which sessions and files of a user exist, and how large streams are.
         raw=(
-            "rpc.health", "rpc.metrics", "rpc.requeue.*", "rpc.memory.>", "rpc.channel.try",
+            "rpc.health", "rpc.metrics", "rpc.requeue.*", "rpc.memory.>", "rpc.channel.*",
             *(f"$JS.API.STREAM.INFO.{name}" for one in STREAMS for name in all_names(one.name)),
             *(f"$JS.API.CONSUMER.INFO.*.{one.name}" for one in CONSUMERS), "$KV.LEASES.channel.*",
         ),
@@ -313,7 +313,7 @@ ROLES: Final[dict[str, Role]] = {
             "session.*.*.*.out.said.*", "session.*.*.*.receipt.*", "session.*.*.*.send.*",
             "session.*.*.*.attempt.*", "dead.delivery.*.*.*", "system.*.*._mind.in.told.*",
             "board._._.circuit.*",
-        ), subscribes=("rpc.channel.try",), follows=("SESSIONS",),
+        ), subscribes=("rpc.channel.*",), follows=("SESSIONS",),
         pulls=(DELIVERY_TURNS, DELIVERY_SENDS),
         reads=("SESSIONS", "BOARD"), buckets_r=("CONFIG",),
     ),

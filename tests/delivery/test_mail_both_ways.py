@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support.agent import ask, follow_up
+from tests.support.agent import ask, follow_up, tell
+from tests.support.cli import Cli
+from tests.support.cut_lines import breaking_line
 from tests.support.mail_servers import MailServers, running_mail_servers
 from tests.support.mailing import (
     CHANNEL,
     Correspondent,
+    pair,
     running_mail_world,
     text_of,
     until_heard,
 )
 from tests.support.talk import Talk
 from tests.support.world import World
+from vigil.channels.mail import pairs
+from vigil.clock import SystemClock
 from vigil.contracts import UserMessage, decode_event
 
 PNG = base64.b64decode(
@@ -102,3 +109,115 @@ async def test_a_thread_of_three_a_reminder_and_a_stranger(
         flags = servers.flags(ann.to_box)
         assert len(flags) >= 4
         assert not any(b"Seen" in one for one in flags)
+
+
+async def test_only_who_brings_the_code_is_heard_and_only_until_it_is_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, servers: MailServers
+) -> None:
+    """X-4: the address that the code is for, proven by the server; neither alone is enough."""
+    async with running_mail_world(
+        tmp_path, monkeypatch, servers, is_paired=False, clock=SystemClock()
+    ) as (world, ann):
+        port, token = world.gate.port, await world.gate.token("ann")
+        cli = Cli(
+            tmp_path,
+            NATS_URL=world.stack.broker.url,
+            VIGIL_URL=f"http://127.0.0.1:{port}",
+            VIGIL_TOKEN=token,
+        )
+
+        async def vigil(*args: str, code: int = 0) -> Any:
+            return await asyncio.to_thread(cli.json, "mail", *args, code=code)
+
+        secret = tmp_path / "mail.secret"
+        secret.write_text("correct-horse\n")
+        secret.chmod(0o600)
+        smtp, imap = servers.ports["smtp"], servers.ports["imap"]
+        server = ("--smtp", f"localhost:{smtp}", "--imap", f"localhost:{imap}", "--starttls")
+        await vigil(
+            "add", CHANNEL, "--address", ann.to, *server, "--password-file", str(secret),
+            "--authserv-id", "mx.a.example",
+        )  # fmt: skip
+        made = await vigil("pair", CHANNEL, ann.address)
+        assert (made["to"], made["user"]) == (ann.to, "ann")
+
+        await ann.write("Hello", Subject="before")
+        mallory = Correspondent(servers, int(ann.box[3:]), who="mal")
+        await mallory.write(made["code"], Subject=made["code"])
+        # The right From, of a sender whose server vouches for nothing.
+        await mallory.write(made["code"], From=f"Ann <{ann.address}>")
+        await ann.write(f"Here it is: {made['code'].lower()}", Subject="Code")
+        async with asyncio.timeout(30):
+            while (await until_heard(world))["outside"] != 3:
+                await asyncio.sleep(0.02)
+            while not (await pairs.people_of(world.admin, CHANNEL))[0].addresses:
+                await asyncio.sleep(0.02)
+        (account,) = (await vigil("list"))["accounts"]
+        (person,) = account["people"]
+        assert (person["user"], person["address"]) == ("ann", ann.address)
+        await ann.write("Now you hear me")
+        (answer,) = await ann.got(1)
+        assert text_of(answer) == "re: Now you hear me"
+        await mallory.write("And me?", From=f"Ann <{ann.address}>", Subject="forged")
+
+        tried = await vigil("test", CHANNEL)
+        assert (tried["out"]["outcome"], tried["in"]["state"]) == ("taken", "listening")
+        checks = (await asyncio.to_thread(cli.json, "doctor", code=None))["checks"]
+        found = {one["name"]: one for one in checks}
+        assert found[f"channel {CHANNEL}"]["state"] == "ok"
+        assert "mails of others, which got nothing" in found[f"mailbox {CHANNEL}"]["found"]
+
+        await vigil("unpair", CHANNEL, ann.address)
+        await ann.write("Still there?")
+        assert len(await ann.got(2)) == 2  # the answer, and the test
+        await asyncio.to_thread(cli, "mail", "unpair", CHANNEL, ann.address, code=3)
+        await vigil("test", CHANNEL, code=1)
+        await vigil("remove", CHANNEL)
+        async with asyncio.timeout(30):
+            while (await until_heard(world))["outside"] != 5:
+                await asyncio.sleep(0.02)
+        assert len(threads_of(world)) == 1
+        assert servers.mails(mallory.box) == []
+        assert len(await ann.got(2)) == 2
+
+
+async def test_what_the_server_may_have_is_not_sent_again_and_its_report_settles_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, servers: MailServers
+) -> None:
+    """D-2: cut before the body, nothing was sent, and it's tried again; cut after it, it is
+    ambiguous, until the server reports that it delivered it. Nobody gets it twice."""
+    async with (
+        breaking_line(servers.ports["smtp"]) as line,
+        running_mail_world(
+            tmp_path, monkeypatch, servers, smtp_port=line.port, smtp_security="none",
+            clock=SystemClock(),
+        ) as (world, ann),
+    ):  # fmt: skip
+        line.cuts = ["before", "after"]
+        await ann.write("Hello")
+        (answer,) = await ann.got(1)
+        assert text_of(answer) == "re: Hello"
+        (talk,) = await world.until(lambda: threads_of(world))
+        await talk.until(lambda: len(talk.receipts) == 2)
+        assert [one.outcome for one in talk.receipts] == ["ambiguous", "delivered"]
+        assert "after all of it was sent" in talk.receipts[0].reason
+        assert "the server reports that it delivered it" in talk.receipts[1].reason
+        attempts = talk.key.attempt(talk.said[0].id)
+        assert sum(one.subject == attempts for one in talk.log) == 4
+        assert line.connections == 2
+
+        client = await world.gate.person("ann")
+        async with asyncio.timeout(30):
+            while (await client.get("/api/dead")).json()["letters"]:
+                await asyncio.sleep(0.02)
+        (ended,) = (await client.get("/api/dead?open=false")).json()["letters"]
+        assert ended["service"] == "delivery"
+
+        # A mail that bounces was taken, and isn't delivered for all that.
+        await pair(world.admin, "ann", f"nobody@{ann.address.partition('@')[2]}")
+        person = await world.person("ann:vigil:t1")
+        await person.exchange(ask(tell("by mail", CHANNEL)))
+        await person.talk.until(lambda: person.talk.receipts)
+        assert person.talk.receipts[-1].outcome == "failed"
+        assert "550" in person.talk.receipts[-1].reason
+        assert len(await ann.got(1)) == 1

@@ -21,6 +21,7 @@ from tests.support.world import World, running_world
 from vigil.bus.bus import Bus
 from vigil.channels.mail import pairs
 from vigil.channels.mail.pairs import MailPerson, PairedAddress
+from vigil.clock import Clock
 
 CHANNEL: Final = "post"
 
@@ -114,6 +115,7 @@ async def running_mail_world(
     *,
     is_paired: bool = True,
     prefers: str = "",
+    clock: Clock | None = None,
     **changes: Any,
 ) -> AsyncIterator[tuple[World, Correspondent]]:
     """All services with a mail account, and ann, whose address is paired."""
@@ -122,7 +124,7 @@ async def running_mail_world(
         "channels": {CHANNEL: section(servers, number, **changes)},
         "person": {"channel": prefers},
     }
-    async with running_world(home, monkeypatch, **sections) as world:
+    async with running_world(home, monkeypatch, clock, **sections) as world:
         ann = Correspondent(servers, number)
         if is_paired:
             await pair(world.admin, "ann", ann.address)

@@ -11,16 +11,21 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
 import structlog
 
 from vigil.bus.lease import RENEW_S, Lease, Leases
-from vigil.channels.contract import Inbound, Listener
+from vigil.channels import report
+from vigil.channels.contract import DeliveryTold, Inbound, Listener
+from vigil.channels.report import ChannelReport, ReportTaken
 from vigil.errors import InvalidInput, LeaseLost, Unavailable, VigilError
 from vigil.runtime import Context
-from vigil.subjects import token_of
+from vigil.subjects import SessionKey, token_of
+from vigil.teams import owner_of
 
 from ..http.problem import Problem
 from ..state.edge import Edge
+from ..work import dead
 from . import channels
 
 log = structlog.get_logger("vigil.gateway")
@@ -152,6 +157,28 @@ class _GatewayEar:
                 await asyncio.sleep(BUSY_S)
                 raise Unavailable(error.detail) from error
             raise InvalidInput("session", error.detail) from error
+
+    async def settle(
+        self, user: str, agent: str, thread: str, effect_id: str, told: DeliveryTold
+    ) -> None:
+        session = SessionKey.of(owner_of(user, agent, self._edge.teams), agent, thread)
+        question = ChannelReport(
+            channel=self._name,
+            session_key=str(session),
+            effect_id=effect_id,
+            is_delivered=told.is_delivered,
+            reason=told.reason,
+        )
+        answer = await self._edge.bus.ask(
+            report.SUBJECT, msgspec.json.encode(question), timeout=report.ANSWER_TIMEOUT_S
+        )
+        taken: ReportTaken = report.decode_answer(answer.data)
+        if taken.outcome == "later":
+            await asyncio.sleep(BUSY_S)
+            raise Unavailable("delivery can't store what became of a message")
+        if taken.letter_id:
+            by = f"channel:{self._name}"
+            await dead.lay_aside(self._edge, session, taken.letter_id, by)
 
     def show(self, state: str, problem: str, counts: Mapping[str, int]) -> None:
         self._facts.set(state, problem, counts)

@@ -8,6 +8,7 @@ in between leaves the letter open, and whoever asks again finds the work done.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Annotated, Final
 
 import msgspec
@@ -16,10 +17,10 @@ from fastapi import Path, Query, Request, Response
 
 from vigil import crash
 from vigil.contracts import DeadLetterEnd, decode_said, encode
-from vigil.errors import InvalidInput, WrongLastSequence
+from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.observe import trace
 from vigil.settings.tokens import Principal
-from vigil.subjects import ENDED, dead_of
+from vigil.subjects import ENDED, SessionKey, dead_of
 from vigil.worker import requeue
 from vigil.worker.requeue import RequeueQuestion
 
@@ -215,6 +216,29 @@ async def _ask(edge: Edge, caller: Principal, letter: Letter, way: Ask) -> None:
         raise Problem(409, reply.reason)
     if reply.outcome == "later":
         raise unavailable(f"{way.service} can't now: {reply.reason}; try again")
+
+
+async def lay_aside(edge: Edge, key: SessionKey, letter_id: str, by: str) -> None:
+    """Have a letter no longer listed as open: what it was about is settled. May be repeated.
+
+    Raises:
+        Unavailable: nobody knows if it is stored.
+    """
+    letters = Letters("")
+    for message in await edge.bus.read(STREAM, [key.dead("delivery"), key.dead(ENDED)]):
+        with contextlib.suppress(InvalidInput):
+            letters.take(message.seq, message.subject, message.data)
+    letter = letters.get(letter_id)
+    if letter is None or letter.end is not None or edge.switches.is_erasing(key.user):
+        return
+    end = DeadLetterEnd(letter_id=letter_id, action="discarded", by=by, at=edge.clock.now())
+    expect = letters.end_seqs.get(key, 0)
+    try:
+        await edge.bus.publish(
+            key.dead(ENDED), encode(end), {trace.HEADER: trace.new()}, expect=expect
+        )
+    except WrongLastSequence as error:
+        raise Unavailable("another letter of the session was ended just now") from error
 
 
 async def _end(

@@ -119,6 +119,14 @@ class Receiver(Protocol):
         ...
 
 
+class DeliveryTold(msgspec.Struct, frozen=True, kw_only=True):
+    """What a channel's server tells of a message later."""
+
+    is_delivered: bool
+    """False: it can't be, for good."""
+    reason: str = ""
+
+
 class Ear(Protocol):
     """What a listener tells what it hears."""
 
@@ -131,6 +139,16 @@ class Ear(Protocol):
         Raises:
             InvalidInput: it can't be used, whenever it comes.
             Unavailable: it can't be stored now: tell it again later, and nothing after it before.
+        """
+        ...
+
+    async def settle(
+        self, user: str, agent: str, thread: str, effect_id: str, told: DeliveryTold
+    ) -> None:
+        """Have it known what became of a message that was sent; may be repeated.
+
+        Raises:
+            Unavailable: it can't be stored now.
         """
         ...
 

@@ -13,7 +13,7 @@ from vigil import __version__
 from vigil.errors import VigilError
 
 from . import exits, output
-from .admin import backup, console, erase, health, provision, replay, skills, token
+from .admin import backup, console, erase, health, mail, provision, replay, skills, token
 from .admin import up as running
 from .board import actions, bulletin, goals, preferences, tasks, trust
 from .chat import commands as talking
@@ -85,6 +85,7 @@ app.add_typer(health.app, name="health", rich_help_panel=_START)
 app.command(rich_help_panel=_LOOK)(console.console)
 app.command(rich_help_panel=_TALK)(talking.chat)
 app.command(rich_help_panel=_TALK)(talking.send)
+app.add_typer(mail.app, name="mail", rich_help_panel=_TALK)
 app.command(rich_help_panel=_LOOK)(status.sessions)
 app.command(rich_help_panel=_LOOK)(status.timers)
 app.command(rich_help_panel=_LOOK)(why.why)

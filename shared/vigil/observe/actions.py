@@ -176,6 +176,7 @@ INFOS: Final = {
     "gateway.cron": "a person made, changed or ran a row of the timetable",
     "gateway.dead": "a person ended a dead letter",
     "gateway.event_waits": "the session of an event has a backlog",
+    "delivery.report": "the broker didn't answer; a server's report is told again",
     "gateway.hears": "the broker was away; a channel is listened to again",
     "mail.lost": "the connection to a mailbox was lost; again after a while",
     "mail.paired": "an address became a person's by their code",

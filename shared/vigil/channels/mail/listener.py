@@ -24,7 +24,7 @@ from ...contracts.events import MailHead
 from ...errors import InvalidInput, Unavailable, WrongLastSequence
 from ...net.page_text import text_of_page
 from ...subjects import token_of
-from ..contract import ChannelContext, Ear, Inbound
+from ..contract import ChannelContext, DeliveryTold, Ear, Inbound
 from . import authentic, ids, pairs, place, words
 from .access import Access, NoAccess, RefusedSecret
 from .bodies import ReadMail, read_mail
@@ -50,7 +50,9 @@ LOOK_S: Final = 10.0
 TOKEN_LOOK_S: Final = 600.0
 """...or whether the program gives another token."""
 PAGE_S: Final = 5.0
-PREFIX: Final = "mail.place."
+ARRIVED: Final = ("delivered", "relayed", "expanded")
+"""Actions of a report (RFC 3464) by which the mail went where it should, or on from there."""
+ENDS: Final = (*ARRIVED, "failed")
 
 
 class MailListener:
@@ -63,7 +65,7 @@ class MailListener:
         self._refused = RefusedSecret(context.clock)
         host, _ = account.imap()
         box = token_of("mailbox", host, access.user, account.mailbox)
-        self._key = f"{PREFIX}{token_of('channel', context.name)}.{box}"
+        self._key = f"{pairs.PLACE_PREFIX}{token_of('channel', context.name)}.{box}"
 
     async def listen(self, ear: Ear) -> None:
         """Read until cancelled; after a failure again, later and later."""
@@ -211,6 +213,8 @@ class _OpenMailbox:
 
     async def _take(self, seen: MailSeen, head: MailHeadRead, people: Sequence[MailPerson]) -> bool:
         """Take one mail in, if it's for us; whether anything was stored."""
+        if head.kind == "report":
+            return await self._report(seen, people)
         author = head.author
         is_proven = bool(author) and self._is_proven(head)
         user = pairs.user_of(people, author) if is_proven else None
@@ -221,6 +225,24 @@ class _OpenMailbox:
             return await self._pair(seen, author, people)
         self._place = replace(self._place, outside=self._place.outside + 1)
         return False
+
+    async def _report(self, seen: MailSeen, people: Sequence[MailPerson]) -> bool:
+        """Take in what a mail server tells of a mail of ours. Its id, which only those know who had
+        the mail in their hands, is what it's believed by."""
+        mail = await self._whole(seen)
+        told = None if mail is None else mail.report
+        domain = ids.domain_of(self._account.address)
+        about = None if told is None else ids.read_message_id(told.message_id, domain)
+        user = None if told is None else pairs.user_of(people, told.recipient)
+        if told is None or about is None or user is None:
+            self._place = replace(self._place, outside=self._place.outside + 1)
+            return False
+        if told.action not in ENDS:
+            return False  # it's delayed: it goes on
+        effect_id, agent, thread = about
+        said = DeliveryTold(is_delivered=told.action in ARRIVED, reason=told.reason or told.action)
+        await self._ear.settle(user, agent, thread, effect_id, said)
+        return True
 
     def _is_proven(self, head: MailHeadRead) -> bool:
         """Whether it is of whom From names. The account's own address is nobody's."""

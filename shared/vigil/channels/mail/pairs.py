@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 BUCKET: Final = "CONFIG"
 PREFIX: Final = "mail.person."
+PLACE_PREFIX: Final = "mail.place."
+"""Begins the keys of how far mailboxes were read."""
 CODE_HOLDS: Final = timedelta(hours=1)
 ADDRESSES_MAX: Final = 10
 ALPHABET: Final = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
@@ -228,3 +230,12 @@ async def forget(bus: Bus, user: str) -> None:
     for person in await _read(bus, [f"$KV.{BUCKET}.{PREFIX}>"]):
         if person.user == user:
             await KeyValue(bus, BUCKET).delete(key_of(person.channel, user))
+
+
+async def forget_channel(bus: Bus, channel: str) -> None:
+    """Remove who is paired in a channel that is no more, and how far its mailbox was read."""
+    of = token_of("channel", channel)
+    filters = [f"$KV.{BUCKET}.{start}{of}.*" for start in (PREFIX, PLACE_PREFIX)]
+    for message in await bus.read(f"KV_{BUCKET}", filters):
+        if message.data:
+            await KeyValue(bus, BUCKET).delete(message.subject.removeprefix(f"$KV.{BUCKET}."))

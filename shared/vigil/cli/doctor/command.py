@@ -35,7 +35,7 @@ from vigil.settings.config import Settings
 from .. import exits, output
 from ..admin import operator
 from ..tables import Result
-from . import channels, clock, memory, models, sandbox, search, teams, zones
+from . import channels, clock, mail, memory, models, sandbox, search, teams, zones
 
 if TYPE_CHECKING:
     from vigil.bus.bus import Bus
@@ -84,7 +84,10 @@ def examine() -> Iterator[Check]:
         advice = "correct vigil.toml or the environment"
         yield replace(fail(str(error), advice), name="config")
         return
-    yield from _looked(settings, CHECKS | channels.checks(settings) | teams.checks(settings))
+    yield from _looked(
+        settings,
+        CHECKS | channels.checks(settings) | mail.checks(settings) | teams.checks(settings),
+    )
 
 
 def glance(settings: Settings) -> Iterator[Check]:

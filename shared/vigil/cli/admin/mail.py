@@ -1,0 +1,273 @@
+"""`vigil mail`: e-mail accounts of agents, and whose addresses are heard.
+
+Accounts are sections of vigil.toml. Who is paired is on the bus, changed with the operator's own
+credential, as tokens are: whoever may read that credential's file owns the installation anyway.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+import typer
+
+from vigil.channels.mail.ids import is_address
+from vigil.channels.mail.section import MailAccount
+from vigil.errors import InvalidInput, VigilError
+from vigil.observe.health import HEALTH, Health
+from vigil.settings import config
+from vigil.settings.config import Settings
+from vigil.subjects import check_part
+from vigil.teams import check_user
+
+from .. import exits, options, output, tables, toml_sections
+from ..registry import CommandLine, ListedGroup
+from ..tables import Column, Result
+from . import operator
+
+if TYPE_CHECKING:
+    from vigil.bus.bus import Bus
+    from vigil.channels.mail.pairs import MailPerson
+
+HEALTH_WAIT_S: Final = 1.0
+REPLICAS_MAX: Final = 64
+RESTART: Final = "It holds from the next start on: `vigil down`, `vigil up`."
+
+app = CommandLine(
+    cls=ListedGroup, help="E-mail accounts: list, add, test, pair, unpair, remove. Default: list."
+)
+Name = Annotated[str, typer.Argument(metavar="NAME", help="NAME of [channels.NAME].")]
+Address = Annotated[str, typer.Argument(metavar="ADDRESS", help="An address of the person's own.")]
+Whose = Annotated[str | None, typer.Option("--user", help="Whose it is. Default: the token's.")]
+
+
+# ---------------------------------------------------------------- looking
+
+
+@app.command("list")
+def list_() -> Result:
+    """List the accounts, how they are, and whose addresses are heard."""
+    settings = config.load()
+    accounts = accounts_of(settings)
+    people: dict[str, list[MailPerson]] = {}
+    states: dict[str, dict[str, Any]] = {}
+    with contextlib.suppress(exits.NotReady):  # nothing runs: what is configured is shown
+        people, states = operator.run(settings, partial(_looked, tuple(accounts)))
+    told = [
+        _told(name, account, people.get(name, []), states.get(name, {}))
+        for name, account in accounts.items()
+    ]
+    empty = "No e-mail accounts. `vigil mail add` adds one."
+    return tables.listing("accounts", told, COLUMNS, empty=empty)
+
+
+COLUMNS: Final = (
+    Column("NAME", "name"),
+    Column("ADDRESS", "address"),
+    Column("STATE", "state"),
+    Column("PEOPLE", lambda one: ", ".join(f"{p['address']} ({p['user']})" for p in one["people"])),
+    Column("OUTSIDE", "outside"),
+    Column("PROBLEM", lambda one: tables.short(one["problem"])),
+)
+
+
+def accounts_of(settings: Settings) -> dict[str, MailAccount]:
+    """Return the accounts that are configured, by name."""
+    found = sorted(settings.config.channels.items())
+    return {name: one for name, one in found if isinstance(one, MailAccount)}
+
+
+def _told(
+    name: str, account: MailAccount, people: list[MailPerson], state: Mapping[str, Any]
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "address": account.address,
+        "state": state.get("state", "not running" if account.imap_host else "only writes"),
+        "problem": state.get("problem", ""),
+        "outside": state.get("outside", 0),
+        "refused": state.get("refused", 0),
+        "people": [
+            {"user": person.user, "address": one.address, "since": one.at}
+            for person in people
+            for one in person.addresses
+        ],
+    }
+
+
+async def _looked(
+    names: tuple[str, ...], bus: Bus
+) -> tuple[dict[str, list[MailPerson]], dict[str, dict[str, Any]]]:
+    from vigil.channels.mail import pairs
+
+    return {name: await pairs.people_of(bus, name) for name in names}, await states_of(bus)
+
+
+async def states_of(bus: Bus) -> dict[str, dict[str, Any]]:
+    """Return how each channel is that looks for messages itself, by the replica that does."""
+    states: dict[str, dict[str, Any]] = {}
+    for data in await bus.ask_all(HEALTH, b"", count=REPLICAS_MAX, timeout=HEALTH_WAIT_S):
+        states |= msgspec.json.decode(data, type=Health).facts.get("hears", {})
+    return states
+
+
+@app.command()
+def test(name: Name) -> Result:
+    """Send yourself a mail through an account, and say whether it hears."""
+    account = _account(config.load(), name)
+    tried = options.client().try_channel(name)
+    state: dict[str, Any] = {}
+    with contextlib.suppress(VigilError):
+        state = operator.run(config.load(), states_of).get(name, {})
+    words = f"out: {tried['outcome'].replace('_', ' ')}: {tried['reason']}"
+    if account.imap_host:
+        problem = f": {state['problem']}" if state.get("problem") else ""
+        words += f"\nin: {state.get('state', 'not known')}{problem}"
+    is_well = tried["outcome"] == "taken" and not state.get("problem")
+    facts = {"out": tried, "in": state}
+    end = None if is_well else typer.Exit(exits.FAILURE)
+    return Result(facts, partial(output.data, output.printable(words)), end)
+
+
+# ---------------------------------------------------------------- whose address
+
+
+@app.command()
+def pair(name: Name, address: Address, user: Whose = None) -> Result:
+    """Make a code: a mail with it from that address makes the address the person's."""
+    from vigil.channels.mail import pairs
+
+    settings = config.load()
+    account = _account(settings, name)
+    if not is_address(address):
+        raise InvalidInput("address", "is no plain address")
+    if not account.imap_host:
+        raise InvalidInput("name", f"[channels.{name}] has no imap_host: it hears nothing")
+    if not account.has_proof:
+        raise InvalidInput(
+            "name",
+            f"[channels.{name}] can't tell a forged mail from another: set authserv_id, or "
+            "rejects_forgeries if its server does that",
+        )
+    whose = check_user(user or options.client().me()["user"])
+    letters = "".join(secrets.choice(pairs.ALPHABET) for _ in range(pairs.CODE_LENGTH))
+    code = f"{letters[:5]}-{letters[5:]}"
+    now = datetime.now(UTC)
+    operator.run(settings, lambda bus: pairs.ask_for(bus, name, whose, address, code, now))
+    text = (
+        f"Send a mail with this code from {address} to {account.address}, within an hour:\n\n"
+        f"    {code}\n\n`vigil mail list` shows when it's there."
+    )
+    facts = {"code": code, "to": account.address, "address": address, "user": whose}
+    return Result(facts, partial(output.data, text))
+
+
+@app.command()
+def unpair(name: Name, address: Address, user: Whose = None) -> Result:
+    """Take an address back: it's no longer heard, nor written to."""
+    from vigil.channels.mail import pairs
+
+    settings = config.load()
+    whose = check_user(user or options.client().me()["user"])
+    if not operator.run(settings, lambda bus: pairs.take_back(bus, name, whose, address)):
+        raise exits.NotReady(f"{address} isn't paired with {whose}; see `vigil mail list`")
+    return tables.done(f"{address} is outside again.", {"address": address, "user": whose})
+
+
+# ---------------------------------------------------------------- configuring
+
+
+@app.command()
+def add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the channel is called.")],
+    address: Annotated[str, typer.Option(help="Of the account, which is the agent's own.")],
+    smtp: Annotated[str, typer.Option(metavar="HOST[:PORT]", help="Where it sends.")],
+    imap: Annotated[
+        str, typer.Option(metavar="HOST[:PORT]", help="Where it reads. Without, it only writes.")
+    ] = "",
+    user: Annotated[str, typer.Option(help="To log in with. Default: the address.")] = "",
+    password_file: Annotated[
+        Path | None, typer.Option(help="A file with the password; read at each log-in.")
+    ] = None,
+    token_command: Annotated[
+        list[str] | None,
+        typer.Option(metavar="WORD", help="A program that prints a token; once for each word."),
+    ] = None,
+    starttls: Annotated[
+        bool, typer.Option("--starttls", help="Encrypt by STARTTLS, instead of from the start.")
+    ] = False,
+    authserv_id: Annotated[
+        str, typer.Option(help="The server whose Authentication-Results are believed.")
+    ] = "",
+    rejects_forgeries: Annotated[
+        bool, typer.Option("--rejects-forgeries", help="The server lets no forged From in.")
+    ] = False,
+    console_url: Annotated[str, typer.Option(help="Where people reach the console.")] = "",
+) -> Result:
+    """Add an account to vigil.toml."""
+    settings = config.load()
+    check_part("name", name)
+    security = "starttls" if starttls else ""
+    wanted: dict[str, Any] = {
+        "kind": "mail",
+        "address": address,
+        "user": user,
+        **_server("smtp", smtp, security),
+        **(_server("imap", imap, security) if imap else {}),
+        "password_file": str(password_file.expanduser().absolute()) if password_file else "",
+        "token_command": token_command or [],
+        "authserv_id": authserv_id,
+        "rejects_forgeries": rejects_forgeries,
+        "console_url": console_url,
+    }
+    values = {key: value for key, value in wanted.items() if value}
+    account = msgspec.convert(values, MailAccount)
+    found = account.examine(settings.home)
+    if found.state == "fail":
+        raise InvalidInput(name, found.found)
+    config.ensure_home(settings)
+    toml_sections.add(settings.file, "channels", name, values)
+    advice = f"\n{found.found}: {found.advice}" if found.advice else ""
+    text = f"[channels.{name}] is in {settings.file}. {RESTART}{output.printable(advice)}"
+    return Result({"name": name, "file": str(settings.file)}, partial(output.data, text))
+
+
+def _server(what: str, where: str, security: str) -> dict[str, Any]:
+    host, _, port = where.partition(":")
+    if not host or (port and not port.isdecimal()):
+        raise typer.BadParameter(f"--{what}: {where!r} is not HOST or HOST:PORT")
+    return {f"{what}_host": host, f"{what}_port": int(port or 0), f"{what}_security": security}
+
+
+@app.command()
+def remove(name: Name) -> Result:
+    """Take an account out of vigil.toml, and forget who was paired with it."""
+    settings = config.load()
+    _account(settings, name)
+    toml_sections.remove(settings.file, "channels", name)
+    try:
+        operator.run(settings, lambda bus: _forget(bus, name))
+    except exits.NotReady:
+        output.message(f"Vigil isn't running: who was paired with {name} stays paired.")
+    text = f"[channels.{name}] is no longer in {settings.file}. {RESTART}"
+    return Result({"name": name, "file": str(settings.file)}, partial(output.data, text))
+
+
+async def _forget(bus: Bus, name: str) -> None:
+    from vigil.channels.mail import pairs
+
+    await pairs.forget_channel(bus, name)
+
+
+def _account(settings: Settings, name: str) -> MailAccount:
+    accounts = accounts_of(settings)
+    if name not in accounts:
+        known = ", ".join(accounts) or "none"
+        raise exits.NotReady(f"there is no e-mail account {name!r}; there is: {known}")
+    return accounts[name]

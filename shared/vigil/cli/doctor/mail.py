@@ -1,0 +1,46 @@
+"""What `vigil doctor` says of mailboxes that are read at present, by who reads them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from vigil.errors import VigilError
+from vigil.checks import (Check, ok, warn)
+from vigil.settings.config import Settings
+
+from ..admin import mail, operator
+from .channels import Look
+
+
+def checks(settings: Settings) -> dict[str, Look]:
+    """Return a check for each account that hears, by name."""
+    hearing = [name for name, one in mail.accounts_of(settings).items() if one.imap_host]
+    return {f"mailbox {name}": partial(_mailbox, name) for name in hearing}
+
+
+def _mailbox(name: str, settings: Settings) -> Check | None:
+    """How a mailbox is; None: nothing runs that could tell."""
+    try:
+        states = operator.run(settings, mail.states_of)
+    except VigilError:
+        return None
+    return check_of(states.get(name))
+
+
+def check_of(state: dict[str, Any] | None) -> Check:
+    """Return what a mailbox's state means.
+
+    >>> check_of({"state": "listening", "problem": "", "outside": 3, "refused": 0}).found
+    'listening; 3 mails of others, which got nothing'
+    """
+    if state is None:
+        return warn("no gateway reads it", "restart: it knows what was configured when it started")
+    found = str(state["state"])
+    if outside := state["outside"]:
+        found += f"; {outside} mails of others, which got nothing"
+    if refused := state["refused"]:
+        found += f"; {refused} of people could not be taken in, and are in the mailbox"
+    if state["problem"]:
+        return warn(f"{found}: {state['problem']}", "see docs/mail.md")
+    return ok(found)
