@@ -13,7 +13,7 @@ import pytest
 from tests.support.agent import ask, follow_up, tell
 from tests.support.cli import Cli
 from tests.support.cut_lines import breaking_line
-from tests.support.mail_servers import MailServers, running_mail_servers
+from tests.support.mail_servers import PASSWORD, MailServers, running_mail_servers
 from tests.support.mailing import (
     CHANNEL,
     Correspondent,
@@ -24,9 +24,10 @@ from tests.support.mailing import (
 )
 from tests.support.talk import Talk
 from tests.support.world import World
-from vigil.channels.mail import pairs
+from vigil.channels.mail import access, listener, pairs
 from vigil.clock import SystemClock
 from vigil.contracts import UserMessage, decode_event
+from vigil.worker.backoff import Backoff
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -221,3 +222,56 @@ async def test_what_the_server_may_have_is_not_sent_again_and_its_report_settles
         assert person.talk.receipts[-1].outcome == "failed"
         assert "550" in person.talk.receipts[-1].reason
         assert len(await ann.got(1)) == 1
+
+
+async def test_a_mailbox_that_changes_under_us_loses_and_doubles_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, servers: MailServers
+) -> None:
+    """A wrong password is asked once; the server goes away, forgets its UIDs, and somebody empties
+    the mailbox: each mail of ann's is heard once."""
+    monkeypatch.setattr(listener, "LOOK_S", 0.05)
+    monkeypatch.setattr(listener, "AGAIN", Backoff(0.05, 0.2))
+    secret = tmp_path / "mail.secret"
+    secret.write_text("wrong")
+    async with running_mail_world(
+        tmp_path, monkeypatch, servers, state="refused", password="", password_file=str(secret)
+    ) as (world, ann):
+        looks = []
+        asked = access.Access.secret
+
+        async def counted(one: access.Access) -> Any:
+            looks.append(one)
+            return await asked(one)
+
+        monkeypatch.setattr(access.Access, "secret", counted)
+        await world.until(lambda: len(looks) > 4)
+        refused = servers.log().count(f"user=<{ann.to_box}>, method=PLAIN")
+        assert refused == 1, servers.log()
+        secret.write_text(PASSWORD)
+        await until_heard(world)
+
+        await ann.write("one", Subject="1")
+        await ann.write("two", Subject="2")
+        await ann.got(2)
+        servers.kill("imap")
+        await until_heard(world, "away")
+        for name in ("dovecot-uidlist", "dovecot.index.log", "dovecot.index.cache"):
+            (servers.root / "mail" / ann.to_box / name).unlink(missing_ok=True)
+        await ann.write("three", Subject="3")
+        servers.start("imap")
+        await until_heard(world)
+        await ann.got(3)
+
+        with servers.mailbox(ann.to_box) as client:
+            client.store("1:*", "+FLAGS", "\\Deleted")
+            client.expunge()
+        await ann.write("four", Subject="4")
+        answers = await ann.got(4)
+        texts = [event.payload.text for talk in threads_of(world) for event in heard(talk)]
+        wanted = [
+            f"Subject: {n}\n\n{word}" for n, word in enumerate(("one", "two", "three", "four"), 1)
+        ]
+        assert sorted(texts) == sorted(wanted)
+        assert sorted(map(text_of, answers)) == sorted(f"re: {one}" for one in wanted)
+        facts = await until_heard(world)
+        assert (facts["outside"], facts["problem"]) == (0, "")

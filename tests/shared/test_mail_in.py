@@ -304,7 +304,7 @@ def test_a_mailbox_that_counts_anew_loses_and_doubles_nothing(
 ) -> None:
     """Mails in any order of their time; some read; the UIDs change; all are looked at again."""
     box = [(f"mail {n}", NOW + timedelta(seconds=one)) for n, one in enumerate(came)]
-    now = place.begun(7, 1, NOW - timedelta(days=1))
+    now = place.begun(7, 1, (), are_all=True)
     taken: list[str] = []
     for uid, (name, at) in enumerate(box[:read], 1):
         taken.append(name)
@@ -323,8 +323,14 @@ def test_a_mailbox_that_counts_anew_loses_and_doubles_nothing(
 
 
 def test_of_what_was_dealt_with_only_so_much_is_kept() -> None:
-    now = place.begun(7, 100, NOW)
+    before = [(f"old {n}", NOW - timedelta(seconds=n)) for n in range(3)]
+    now = place.begun(7, 100, before, are_all=False)
     assert now.uid == 99
+    anew = place.found(now, 8, 50)
+    for name, at in (*before, ("older", NOW - timedelta(days=1))):
+        assert place.is_known(anew, 1, name, at)
+    assert not place.is_known(anew, 1, "new", NOW)
+    assert not place.is_known(place.begun(7, 1, (), are_all=True), 1, "new", NOW)
     for n in range(place.KNOWN_MAX + 50):
         now = place.passed(now, 100 + n, f"mail {n}", NOW + timedelta(seconds=n))
     assert len(now.known) == place.KNOWN_MAX

@@ -116,6 +116,7 @@ async def running_mail_world(
     is_paired: bool = True,
     prefers: str = "",
     clock: Clock | None = None,
+    state: str = "listening",
     **changes: Any,
 ) -> AsyncIterator[tuple[World, Correspondent]]:
     """All services with a mail account, and ann, whose address is paired."""
@@ -128,7 +129,7 @@ async def running_mail_world(
         ann = Correspondent(servers, number)
         if is_paired:
             await pair(world.admin, "ann", ann.address)
-        await until_heard(world)
+        await until_heard(world, state)
         yield world, ann
 
 

@@ -148,7 +148,7 @@ class _OpenMailbox:
         self._clock = context.clock
         known, self._revision = await self._load()
         if known is None:
-            opened = place.begun(validity, uid_next, self._clock.now())
+            opened = await self._begin(validity, uid_next)
         else:
             opened = place.found(known, validity, uid_next)
         self._place = opened
@@ -164,6 +164,13 @@ class _OpenMailbox:
                 await self.box.wait(within_s)
             else:
                 await asyncio.sleep(within_s)
+
+    async def _begin(self, validity: int, uid_next: int) -> ReadPlace:
+        """Return where reading begins, behind all that is there."""
+        there = [uid for uid in await self.box.newer(0) if uid < uid_next]
+        heads = await self.box.heads(there[-CHUNK:]) if there else []
+        newest = [(read_head(one.head).identity, one.came_at) for one in heads]
+        return place.begun(validity, uid_next, newest, are_all=len(there) <= CHUNK)
 
     def _show(self) -> None:
         state = "listening" if self.box.has_idle else "polling"

@@ -8,6 +8,7 @@ with, too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -41,9 +42,20 @@ class ReadPlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Mails of people that could not be taken in."""
 
 
-def begun(validity: int, uid_next: int, now: datetime) -> ReadPlace:
-    """Return where reading begins: what is in a mailbox before it was ever read isn't taken in."""
-    return ReadPlace(validity=validity, uid=max(uid_next - 1, 0), since=int(now.timestamp()))
+def begun(
+    validity: int, uid_next: int, newest: Sequence[tuple[str, datetime]], *, are_all: bool
+) -> ReadPlace:
+    """Return where reading begins: what is in a mailbox before it was ever read isn't taken in.
+
+    Args:
+        newest: identities of what is there, and when each came, by the server's clock.
+        are_all: whether there is nothing else.
+    """
+    place = ReadPlace(validity=validity, uid=0)
+    for identity, came_at in newest:
+        place = passed(place, 0, identity, came_at)
+    since = 0 if are_all or not newest else min(int(at.timestamp()) for _, at in newest)
+    return replace(place, uid=max(uid_next - 1, 0), since=since)
 
 
 def found(place: ReadPlace, validity: int, uid_next: int) -> ReadPlace:
