@@ -213,6 +213,8 @@ def test_what_was_said_last_is_said_otherwise(cli: Cli) -> None:
         ann.sees('You said: "the old one')
         ann.types("/edit\r")
         ann.sees("/edit TEXT: what you said last")
+        ann.types("/edti the new one\r")
+        ann.sees("There is no /edti. Did you mean /edit?")
         ann.types("/edit the new one\r")
         ann.sees('You said: "the new one')
         ann.types("/retry\r")
@@ -243,7 +245,7 @@ def test_a_reply_names_what_it_replies_to(cli: Cli) -> None:
         ann.types("the second\r")
         ann.sees('You said: "the second')
         ann.types("/reply\r")
-        ann.sees("/reply TEXT: to what the agent said last")
+        ann.sees("/reply [2] TEXT: to what the agent said last")
         ann.types("/reply 2 and that?\r")
         ann.sees('You said: "and that?')
         ann.types("\x04")
@@ -253,6 +255,40 @@ def test_a_reply_names_what_it_replies_to(cli: Cli) -> None:
     payload = said_in(records)[-1]
     assert (payload["text"], payload["reply_to"]["id"]) == ("and that?", answers[0])
     assert payload["reply_to"]["quote"].startswith("I am the rehearsal model")
+
+
+def test_orders_to_the_conversation_itself(cli: Cli) -> None:
+    """What can be asked and done without leaving it; nothing of it is said to the agent but what
+    is meant for it."""
+    with person(cli, "--thread", "orders1") as ann:
+        ann.sees("you>")
+        ann.types("/why\r")
+        ann.sees("the agent said nothing here that long ago")
+        ann.types("/remind\r")
+        ann.sees("nothing is to come here")
+        ann.types("/remind in 20 minutes to stretch\r")
+        ann.sees("I'll remind you in 20 minutes to stretch.")
+        ann.types("/remind\r")
+        ann.sees("  Reminder: stretch")
+        ann.types("/why\r")
+        ann.sees("You wrote")
+        ann.types("/tasks\r")
+        ann.sees("there are no tasks")
+        ann.types("/stop\r")
+        ann.sees("what it was doing here comes to nothing")
+        ann.types("//help me\r")
+        ann.sees('You said: "/help me"')
+        ann.types("/help\r")
+        ann.sees("/new: begin a conversation", "/attach PATH: an image")
+        ann.types("/new\r")
+        ann.sees("This is a new conversation, chat-")
+        ann.types("hello there\r")
+        ann.sees('You said: "hello there"')
+        ann.types("\x04")
+        assert ann.ends() == 0
+        ann.sees("Go on with: vigil chat --thread chat-")
+    texts = [one["text"] for one in said_in(recorded(cli, "orders1"))]
+    assert texts == ["Remind me in 20 minutes to stretch", "/help me"]
 
 
 def test_a_conversation_is_deleted_where_it_goes_on(cli: Cli) -> None:

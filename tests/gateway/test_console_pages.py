@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+import httpx2
 import msgspec
 import pytest
 import pytest_asyncio
@@ -319,6 +321,53 @@ async def test_tools_and_their_results_stand_between_messages(gate: Gate) -> Non
     assert page.text.count("no result yet") == 1
     assert page.text.count("alert(1)") == 3
     assert "0 of at most 3 in a row" in page.text
+
+
+async def test_slash_commands_act_and_unknown_ones_are_not_sent(gate: Gate) -> None:
+    """Each leads where the page, or another, does it; what is unknown stays in the field."""
+    wes, key, numbers = await signed_in(gate, "wes"), "wes:vigil:t1", itertools.count()
+    path, api = f"/conversations/{key}", await gate.person("wes")
+
+    async def order(text: str) -> httpx2.Response:
+        return await wes.send(path, do="say", once=f"{next(numbers):022}", text=text)
+
+    async def leads(text: str) -> str:
+        answer = await order(text)
+        assert answer.status_code == 303, answer.text
+        return answer.headers["location"].removeprefix("/console")
+
+    unknown = await order("/remnd in an hour <b>")
+    assert unknown.status_code == 200
+    assert "Did you mean /remind?" in Shown(unknown.text).text
+    assert "/remnd in an hour &lt;b&gt;</textarea>" in unknown.text
+    assert "/why [2 | ID]" in Shown((await order("/help")).text).text
+    assert "/open a12 TEXT" in Shown((await order("/open")).text).text
+    assert (await order("/retry")).status_code == 422  # nothing was said yet
+    assert await gate.stored(key) == []
+    assert (await leads("/new")).startswith("/conversations/wes:vigil:chat-")
+    assert await leads("/tasks") == "/tasks"
+    assert await leads("/remind") == f"{path}#to-come"
+    assert await leads("/letters") == f"{path}?letters=1#letters"
+    assert await leads("/remind in an hour to call") == f"{path}#end"
+    await gate.say(key, "I will", effect_id="a" * 32)
+    await gate.say(key, "Gladly", effect_id="b" * 32)
+    assert await leads("/why") == f"/why?id={'b' * 32}&session=wes%3Avigil%3At1"
+    assert await leads("/why 2") == f"/why?id={'a' * 32}&session=wes%3Avigil%3At1"
+    assert await leads("/reply 2 will you?") == f"{path}#end"
+    assert await leads("/open a12 what is it?") == f"{path}#end"
+    assert await leads("//stop that") == f"{path}#end"
+    assert await leads("/stop") == f"{path}#end"
+    said = (await api.get(f"/api/sessions/{key}")).json()["messages"]
+    assert [(one["text"], one.get("reply_to")) for one in said if one["role"] == "user"] == [
+        ("Remind me in an hour to call", None),
+        ("will you?", "a" * 32),
+        ("open a12: what is it?", None),
+        ("/stop that", None),
+    ]
+    edited = await leads("/edit")
+    assert edited.startswith(f"{path}?edit={said[-1]['seq']}#")
+    assert "/delete yes" in Shown((await order("/delete")).text).text
+    assert await leads("/delete yes") == "/conversations"
 
 
 async def test_one_line_tells_what_it_does_now(gate: Gate) -> None:

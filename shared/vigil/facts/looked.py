@@ -29,7 +29,7 @@ from ..contracts.board import (
     YesNo,
 )
 from ..errors import InvalidInput
-from ..texts.pointer import (at_pointer, parts_of)
+from ..texts.pointer import at_pointer, parts_of
 
 SHAPES: Final[dict[str, tuple[type[FactShape], ...]]] = {
     "changed": (YesNo,),

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from vigil.contracts import AcceptedCall, Approval, Control, Event, Risk
 from vigil.contracts.board.approval import QUESTION
-from vigil.texts.glyphs import visible
 from vigil.texts import rough
+from vigil.texts.glyphs import visible
 
 from ..draft import INSTANT
 

@@ -48,11 +48,8 @@ def chat(
 ) -> None:
     """Talk with an agent, by default at home, where it reports to you. Ctrl-D ends.
 
-    /attach PATH attaches an image or a PDF file to what you say next; /edit TEXT says your last
-    message otherwise, /retry has it answered anew; /reply TEXT replies to what the agent said last,
-    /reply 2 TEXT to the one before; /letters shows what came from outside, /open A12 TEXT opens one
-    for the answer to TEXT, /fine A12 takes its text as yours, /trust A12 trusts where it came from;
-    /delete deletes the conversation.
+    What begins with a slash is an order to the conversation itself: /help lists them, such as /new,
+    /stop, /why, /remind, /edit TEXT, /reply TEXT and /attach PATH.
     """
     client = options.client()
     if new and thread is not None:
@@ -63,63 +60,70 @@ def chat(
         who = f"with the team of {key.agent}" if key.user == TEAM else key.user
         output.message(f"You are {who}, in thread {key.thread}. Ctrl-D ends.")
     more = "" if agent == "vigil" else f" --agent {agent}"
-    hint = f"Go on with: vigil chat --thread {key.thread}{more}"
+    hint = "Go on with: vigil chat --thread {}" + more
     try:
         if is_person:
-            _with_person(client, key)
+            last = _with_person(client, key)
+            new, key = new or last != key, last
         else:
             asyncio.run(_with_pipe(client, key, wait_s=wait, timeout_s=timeout, is_json=json))
     except KeyboardInterrupt:
         if is_person:
-            output.message(f"\n{hint}" if new else "")  # the cursor is behind the prompt
+            output.message(
+                f"\n{hint.format(key.thread)}" if new else ""
+            )  # the cursor is behind the prompt
         raise
     if new:
-        output.message(hint)
+        output.message(hint.format(key.thread))
 
 
-def _with_person(client: Client, key: SessionKey) -> None:
+def _with_person(client: Client, key: SessionKey) -> SessionKey:
     from .keyboard import terminal_restored
 
     with terminal_restored():
-        asyncio.run(_at_terminal(client, key))
+        return asyncio.run(_at_terminal(client, key))
 
 
-async def _at_terminal(client: Client, key: SessionKey) -> None:
-    from . import replies
-    from .conversation import Conversation, until_done
-    from .deletion import ThreadDeletion
-    from .files import Files
+async def _at_terminal(client: Client, key: SessionKey) -> SessionKey:
+    """Talk until they end it; return where they talked last."""
     from .keyboard import Keyboard
-    from .letters import Pointing
     from .screen import TerminalScreen
-    from .versions import Versions
 
     keyboard = Keyboard()
     screen = TerminalScreen(key.agent, keyboard.typed)
+    while (following := await _in_one(client, key, keyboard, screen)) is not None:
+        key = following
+    return key
+
+
+async def _in_one(client: Client, key: SessionKey, keyboard: Any, screen: Any) -> SessionKey | None:
+    """Talk in one conversation; return the one that they go on in."""
+    from .conversation import Conversation, until_done
+    from .orders import Orders
+
     conversation = Conversation(client, str(key), screen)
-    files = Files(client, screen)
-    versions = Versions(client, str(key), screen)
-    deleting = ThreadDeletion(client, key, screen)
-    letters = Pointing(client, str(key), key.agent, screen, conversation.say)
+    orders = Orders(client, key, screen, conversation)
 
     async def talk() -> None:
         await conversation.wait_open(CONFIRM_S)
         keyboard.start()
         async for line in keyboard:
             screen.line_entered(line)
-            if not line.strip() or await files.take(line):
-                continue
-            if await deleting.take(line):
-                if deleting.is_done:
-                    return
-                continue
-            if not (await versions.take(line) or await letters.take(line)):
-                await replies.say(conversation, line.strip("\n"), files, screen)
-        output.message("")
+            if line.strip():
+                await orders.take(line)
+            if orders.is_over:
+                break
+        if not orders.is_over:
+            output.message("")
         if not await conversation.wait_confirmed(CONFIRM_S):
             raise exits.Timeout("not everything you said could be stored: no connection")
 
     await until_done(talk, conversation)
+    if not orders.is_new_wanted:
+        return None
+    following = SessionKey(key.user, key.agent, new_thread())
+    screen.notice(f"This is a new conversation, {following.thread}.")
+    return following
 
 
 async def _with_pipe(

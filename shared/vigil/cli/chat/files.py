@@ -8,18 +8,16 @@ from __future__ import annotations
 import asyncio
 import shlex
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from vigil.contracts import Attachment
 from vigil.errors import VigilError
 from vigil.sdk.client import Client
+from vigil.words.slash import SlashOrder
 
 from .screen import Screen
-
-COMMAND: Final = "/attach"
-USAGE: Final = f"{COMMAND} PATH: an image or a PDF file, for what you say next"
 
 
 class Files:
@@ -30,14 +28,11 @@ class Files:
         self._screen = screen
         self._hashes: list[str] = []
 
-    async def take(self, line: str) -> bool:
-        """Upload what a line names, if it is the command; return whether it is."""
-        command, _, given = line.strip().partition(" ")
-        if command != COMMAND or "\n" in line.strip():
-            return False
-        path = path_of(given)
-        self._screen.notice(USAGE if path is None else await self._attach(path))
-        return True
+    async def obey(self, order: SlashOrder) -> None:
+        """Upload what an order names."""
+        path = path_of(order.rest)
+        told = order.command.usage if path is None else await self._attach(path)
+        self._screen.notice(told)
 
     def given(self) -> list[str]:
         """Return the hashes of what was attached; they go with one message."""

@@ -32,9 +32,15 @@ class InputLines:
         self._loop = asyncio.get_running_loop()
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
         self._dealt_with = threading.Event()
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        threading.Thread(target=self._run, name="lines", daemon=True).start()
+        """Begin to read, or go on after the line that was the last one for whoever had it."""
+        if self._thread is not None:
+            self._dealt_with.set()
+            return
+        self._thread = threading.Thread(target=self._run, name="lines", daemon=True)
+        self._thread.start()
 
     def _read(self) -> Iterator[str]:
         """Yield lines, in the thread."""

@@ -1,37 +1,24 @@
 """`/letters`, `/open A12 TEXT`, `/fine A12` and `/trust A12` in a chat: what the agent sees closed,
-since others had a part in it.
-
-Only at a terminal: what comes from a pipe is said as it is.
-"""
+since others had a part in it."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from vigil.errors import VigilError
 from vigil.sdk.client import Client
 from vigil.texts.glyphs import visible
+from vigil.words.slash import SlashOrder, handle_of
 
 from .. import tables
 from .screen import Screen
 
-LIST: Final = "/letters"
-OPEN: Final = "/open"
-REPLY: Final = "/reply"
-TRUST: Final = "/trust"
-FINE: Final = "/fine"
+LIST: Final = "letters"
 YES: Final = "yes"
 NO: Final = "no"
 SHOWN_MAX: Final = 10
-_HANDLE: Final = re.compile(r"[a-z]\d{1,9}")
-USAGE: Final = (
-    f"{LIST}: what came from outside, by name; {OPEN} a12 TEXT: open it for the answer to TEXT; "
-    f"{FINE} a12: read it, and have its text count as yours, word for word; {TRUST} a12: "
-    "trust where it came from, from now on"
-)
 
 
 class Pointing:
@@ -54,23 +41,17 @@ class Pointing:
         self._read: dict[str, str] = {}
         """Letters that were shown whole, and the digest of what was shown."""
 
-    async def take(self, line: str) -> bool:
-        """Do what a line says, if it is one of the commands; return whether it is."""
-        command, _, rest = line.strip().partition(" ")
-        handle, _, text = rest.strip().partition(" ")
-        # A reply to what the agent said may begin with any word but a letter's name.
-        if command not in (LIST, OPEN, FINE, TRUST) and not (
-            command == REPLY and _HANDLE.fullmatch(handle.lower())
-        ):
-            return False
-        if (command == LIST) == bool(handle):
-            self._screen.notice(USAGE)
-            return True
+    async def obey(self, order: SlashOrder) -> None:
+        """Do what an order says; one of `/reply` that names a letter opens it, too."""
+        handle = handle_of(order.rest)
+        name = order.command.name
+        if (name == LIST) == bool(handle):
+            self._screen.notice(order.command.usage)
+            return
         try:
-            await self._do(command, handle.lower(), text.strip())
+            await self._do(name, handle, order.rest[len(handle) :].strip())
         except VigilError as error:
             self._screen.notice(str(error))
-        return True
 
     async def _do(self, command: str, handle: str, text: str) -> None:
         found = await asyncio.to_thread(self._client.letters, self._key)
@@ -81,10 +62,10 @@ class Pointing:
             return
         letter = next((one for one in found if one["handle"] == handle), None)
         if letter is None:
-            self._screen.notice(f"there is no letter {handle}; {LIST} shows them")
-        elif command == FINE:
+            self._screen.notice(f"there is no letter {handle}; /{LIST} shows them")
+        elif command == "fine":
             await self._vouch(handle, text)
-        elif command != TRUST:
+        elif command != "trust":
             await self._say(f"open {handle}: {text}" if text else f"open {handle}")
         elif letter["source"]:
             made = await asyncio.to_thread(self._client.trust, letter["source"], agent=self._agent)
@@ -106,8 +87,8 @@ class Pointing:
             self._read[handle] = shown["digest"]
             self._screen.notice("\n".join(map(visible, shown["text"].split("\n"))))
             self._screen.notice(
-                f"`{FINE} {handle} {YES}`: that counts as yours from now on, word for word; "
-                f"`{FINE} {handle} {NO}` ends it"
+                f"`/fine {handle} {YES}`: that counts as yours from now on, word for word; "
+                f"`/fine {handle} {NO}` ends it"
             )
 
 

@@ -1,7 +1,4 @@
-"""`/edit TEXT` and `/retry` in a chat: the newest message said otherwise, or answered anew.
-
-Only at a terminal: what comes from a pipe is said as it is.
-"""
+"""`/edit TEXT` and `/retry` in a chat: the newest message said otherwise, or answered anew."""
 
 from __future__ import annotations
 
@@ -11,13 +8,12 @@ from uuid import uuid4
 
 from vigil.errors import VigilError
 from vigil.sdk.client import Client
+from vigil.words.slash import SlashOrder
 
 from .screen import Screen
 
-EDIT: Final = "/edit"
-RETRY: Final = "/retry"
-DONE: Final = {EDIT: "replaced by this", RETRY: "answered anew"}
-USAGE: Final = f"{EDIT} TEXT: what you said last, said otherwise; {RETRY}: answered anew"
+EDIT: Final = "edit"
+DONE: Final = {EDIT: "replaced by this", "retry": "answered anew"}
 
 
 class Versions:
@@ -28,21 +24,18 @@ class Versions:
         self._key = key
         self._screen = screen
 
-    async def take(self, line: str) -> bool:
-        """Do what a line says, if it is one of the commands; return whether it is."""
-        command, _, text = line.strip().partition(" ")
-        if command not in (EDIT, RETRY):
-            return False
-        if (command == EDIT) != bool(text.strip()):
-            self._screen.notice(USAGE)
-            return True
+    async def obey(self, order: SlashOrder) -> None:
+        """Do what an order says."""
+        name = order.command.name
+        if (name == EDIT) != bool(order.rest):
+            self._screen.notice(order.command.usage)
+            return
         try:
-            await asyncio.to_thread(self._replace, text.strip() or None)
+            await asyncio.to_thread(self._replace, order.rest or None)
         except VigilError as error:
             self._screen.notice(f"not taken back: {error}")
         else:
-            self._screen.notice("what you said last is " + DONE[command])
-        return True
+            self._screen.notice("what you said last is " + DONE[name])
 
     def _replace(self, text: str | None) -> None:
         said = [one for one in self._client.session(self._key)["messages"] if one["role"] == "user"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from vigil.checks import Check, ok, warn
 from vigil.errors import VigilError
-from vigil.checks import (Check, ok, warn)
 from vigil.settings.config import Settings
 
 from ..admin import mail, operator

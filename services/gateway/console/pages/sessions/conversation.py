@@ -8,19 +8,19 @@ import re
 import secrets
 from typing import Any, Final
 
-from vigil.texts.glyphs import visible
 from vigil.subjects import SessionKey
+from vigil.texts.glyphs import visible
 
 from ....http.problem import Problem
 from ....http.wire import Forked, Timeline, TimerList, Transcript, TranscriptMessage
 from ....insight.now import SessionNow
-from ....trust.endpoint import PATH as TRUST
 from ....trust.letters import LetterList, LetterText
 from ...shapes.activity import doing_of
 from ...shapes.bodies import SHORT, bodies_of
 from ...shapes.cards import ToolCard, cards_of
-from ...text import LENGTH_MAX, bytes_of
+from ...text import LENGTH_MAX
 from ...visit import Visit, segment_of
+from . import orders
 
 SHOWN_MAX: Final = 50
 BEGUN_MAX: Final = 6
@@ -64,6 +64,8 @@ async def show(visit: Visit) -> dict[str, Any]:
             lambda: bodies_of(begun, SHORT) | bodies_of(transcript.messages, is_whole=is_whole)
         ),
         "timers": timers.timers,
+        "told": (),
+        "has_letters_open": "letters" in visit.query,
         "letters": letters.letters[:LETTERS_MAX],
         "read": read,
         # Whoever vouches for it is to see what it hides, too.
@@ -137,28 +139,16 @@ async def _until(visit: Visit, origin: Forked) -> list[TranscriptMessage]:
     return [*earlier.messages, *said][-BEGUN_MAX:]
 
 
-async def act(visit: Visit) -> str:
+async def act(visit: Visit) -> str | dict[str, Any]:
     """Say something, also in a message's place, stop what runs, cancel a timer, fork, or delete it.
     Raises: Problem."""
     key = visit.named("key")
     path = f"/api/sessions/{key}"
     match visit.wanted("do"):
         case "say":
-            body: dict[str, Any] = {"text": visit.wanted("text")}
-            body["idempotency_key"] = visit.wanted("once")
-            if reply_to := visit.form.get("reply_to"):
-                body["reply_to"] = reply_to
-            if visit.file is not None:
-                name, data = visit.file
-                kept = await visit.api.upload("/api/attachments", data, name=name)
-                body["attachments"] = [kept["hash"]]
-            await visit.api.send("POST", f"{path}/messages", body)
+            return await orders.take(visit, visit.wanted("text"))
         case "replace":
-            wanted = {"message": visit.number("message"), "idempotency_key": visit.wanted("once")}
-            text = visit.form.get("instead")
-            await visit.api.send(
-                "POST", f"{path}/versions", wanted | ({} if text is None else {"text": text})
-            )
+            await orders.replace(visit, visit.number("message"), visit.form.get("instead"))
         case "vouch":
             letter = f"{path}/letters/{segment_of(visit.wanted('letter'))}"
             digest = {"digest": visit.wanted("digest")}
@@ -169,9 +159,7 @@ async def act(visit: Visit) -> str:
             await visit.api.send("DELETE", f"{letter}/vouch")
             return f"/conversations/{key}#letters"
         case "trust":
-            agent = SessionKey.parse(key).agent
-            wanted = {"source": visit.wanted("source"), "agentId": agent}
-            await visit.api.send("POST", TRUST, wanted)
+            await orders.trust(visit, visit.wanted("source"))
             return f"/conversations/{key}#letters"
         case "stop":
             await visit.api.send("POST", f"{path}/stop")
