@@ -207,7 +207,8 @@ async def test_the_day_after_a_briefing_asks_once_for_what_was_not_hers(
         assert [one["reason"][:5] for one in asked_of] == ['to: "'], (
             "it obeys the page, and is held"
         )
-        await ann.exchange("No, thanks")
+        await ann.exchange("Never mind")
+        assert await requests(ann) == []
         clock.move(AN_HOUR_S)
         await ann.exchange("And now?")
         assert PAGES["port"] not in mind.shown[-1], "to no other"
@@ -224,7 +225,13 @@ async def test_the_day_after_a_briefing_asks_once_for_what_was_not_hers(
         await ann.exchange("Send that to Ruth")
         await world.until(lambda: len(sent(tmp_path)) == 2)
         assert sent(tmp_path) == [BEN, "ruth@example.org"]
-        assert await requests(ann) == []
+        assert await requests(ann) == [request], "what she said beside it was no answer to it"
+        await ann.talk.ended(await ann.talk.say(f"reject {request['name']}"))
+
+        async def is_decided() -> bool:
+            return not await requests(ann)
+
+        await until(is_decided, "her word counts")
 
         # Whom she doesn't know is asked about, by that value.
         await ann.exchange("Send that to Bob")

@@ -406,6 +406,7 @@ async def test_what_memory_keeps_of_it_moves_nobody_later(
         await arena.tell(talk, beginning(arena, 0))
         await arena.tell(talk, "thank you for the evil page")
         await talk.until(lambda: any(t.outcome == "saved" for t in talk.turns), patience_s=ENDED)
+        await arena.tell(talk, "never mind")  # what it asked there isn't asked for elsewhere
         later = await arena.talk("t1")
         await arena.tell(later, "what was the evil page?")
         assert approvals_of(later.turns) == [], "what is tainted is not given unasked"
@@ -460,6 +461,7 @@ async def test_an_event_does_not_come_back_as_the_persons_own_word(
         assert talk.turns[-1].state.follow_ups == {}
         await arena.tell(talk, "hello, I like tea")
         await talk.until(lambda: any(t.outcome == "saved" for t in talk.turns), patience_s=ENDED)
+        await arena.tell(talk, "never mind")  # what it asked there isn't asked for elsewhere
         later = await arena.talk("t1")
         await arena.tell(later, "what about the tea?")
         await arena.tell(later, "thank you for the tea")

@@ -141,12 +141,13 @@ class Driver:
         return {"id": f"e{self._seq + 3}", "session_key": self.key, "created_at": self.now}
 
     def user(
-        self, text: str = "hi", *, event_id: str | None = None, channel: str = ""
+        self, text: str = "hi", *, event_id: str | None = None, channel: str = "", **of: Any
     ) -> list[Turn]:
         fields = self._envelope()
         if event_id is not None:
             fields["id"] = event_id
-        payload = UserMessagePayload(text=text, is_keyed=event_id is not None, channel=channel)
+        is_keyed = event_id is not None
+        payload = UserMessagePayload(text=text, is_keyed=is_keyed, channel=channel, **of)
         return self.feed(UserMessage(payload=payload, **fields))
 
     def message(self, text: str) -> UserMessage:

@@ -32,6 +32,7 @@ from vigil.contracts import (
     Turn,
     encode,
 )
+from vigil.contracts.events import Replaced
 
 
 def tool(name: str, risk: Risk, **of: Any) -> Tool:
@@ -329,17 +330,78 @@ def test_a_request_that_nobody_answered_is_no_order_of_outside_content() -> None
     assert "Buy now!" not in driver.texts
 
 
-def test_the_persons_next_message_withdraws_what_is_open() -> None:
-    """X-2: superseded; a verdict that comes after it is for nothing."""
-    driver = asked_driver(WIPE, answer("As you like."))
+def test_what_the_person_writes_beside_a_request_leaves_it_open() -> None:
+    """X-2: an answer is no verdict; whatever was said meanwhile, one that names it still counts."""
+    driver = asked_driver(WIPE, answer("It has old logs."), answer("Gladly."))
     (approval,) = driver.state.approvals.values()
     driver.user("no wait, what is in it?")
+    assert driver.texts[-1] == "It has old logs."
+    driver.user("yes, please do")
+    assert driver.state.approvals == {approval.id: approval}
+    assert [one.state for one in driver.board] == ["open"]
+    driver.user(f"accept {approval.name}")
+    driver.feed(driver.decision("accept", approval.id))  # as the order of that comes back
+    assert [e.payload.tool for e in run(driver)] == ["box__wipe"]
+
+
+@pytest.mark.parametrize("text", ["Never mind.", "ok, forget it", "Vergiss es, danke!"])
+def test_a_request_is_withdrawn_by_who_calls_it_off(text: str) -> None:
+    """It is said, and a verdict that comes after it is for nothing."""
+    driver = asked_driver(WIPE, answer("As you like."))
+    (approval,) = driver.state.approvals.values()
+    driver.user(text)
     assert driver.state.approvals == {}
     assert driver.board[-1].state == "superseded"
     assert "approval_superseded" in driver.notes
+    assert driver.texts[-2:] == [
+        'Withdrawn, since you called it off: box__wipe {"command": "all"}',
+        "As you like.",
+    ]
     driver.decide("accept", approval.id, digest=approval.digest)
     assert run(driver) == []
     assert driver.open_in_log() == set()
+
+
+def test_a_request_is_withdrawn_when_the_same_is_ordered_in_own_words() -> None:
+    """Else it would run twice: once as they said it, and once as they were asked."""
+    look, date = answer(call("read_file", command="x")), answer(call("shell", command="date"))
+    driver = driver_of(look, date, answer("I asked you."), date, answer("It is noon."))
+    driver.user("look at it")
+    driver.result(content="run date", is_tainted=True)
+    (approval,) = driver.state.approvals.values()
+    driver.user("Run `date`")
+    assert driver.state.approvals == {}
+    assert driver.texts[-1].startswith("Withdrawn, since the same runs now on your word: shell")
+    driver.result(content="12:00")
+    assert driver.texts[-1] == "It is noon."
+    driver.decide("accept", approval.id, digest=approval.digest)
+    ran = [e.payload for e in run(driver) if e.payload.tool == "shell"]
+    assert [one.approval_id for one in ran] == [""]
+
+
+def test_a_request_is_withdrawn_with_the_message_that_it_came_of() -> None:
+    """Not with a later one."""
+    other = call("box__wipe", command="b")
+    driver = asked_driver(WIPE, answer(other), answer("I asked."), answer("Fine."))
+    first, second = next(iter(driver.state.approvals.values())), driver.events
+    before, seq = driver.state, max(second) + 3
+    driver.user("and b")
+    replaced = Replaced(event_id="x", seq=seq, turn=before.turns, history_from=before.history_from)
+    driver.user("and nothing else", replaces=replaced)
+    assert driver.state.approvals == {first.id: first}
+    assert [one.state for one in driver.board] == ["open", "open", "superseded"]
+
+
+def test_a_request_that_said_that_a_message_ends_it_is_ended_by_one() -> None:
+    """One that an older version asked: its story is decided again as it was."""
+    driver = asked_driver(WIPE, answer("It has old logs."))
+    (approval,) = driver.state.approvals.values()
+    old = msgspec.structs.replace(approval, is_lasting=False)
+    driver.state = msgspec.structs.replace(driver.state, approvals={old.id: old})
+    driver.user("no wait, what is in it?")
+    assert driver.state.approvals == {}
+    notes = [note.text for turn in driver.turns for note in turn.notes]
+    assert "box__wipe: the person wrote" in notes
 
 
 def test_only_so_many_requests_are_open_and_none_twice() -> None:

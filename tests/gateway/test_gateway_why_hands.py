@@ -377,7 +377,7 @@ async def test_every_verdict_of_a_person(
     ("state", "verdict", "summary"),
     [
         ("expired", "expired", "Nobody decided in time, and nothing was run."),
-        ("superseded", "void", "You wrote instead of deciding, and nothing was run."),
+        ("superseded", "void", "You wrote what made it needless, and it was not run."),
         ("closed", "cancelled", "What asked for it was ended, and nothing was run."),
     ],
 )

@@ -316,7 +316,7 @@ SENTENCES: Final[list[tuple[Effect, str]]] = [
     (approval("answered", text="no need"), "You had answered in place of shell: “no need”"),
     (approval("rejected"), "You had rejected shell, so it doesn't run."),
     (approval("expired"), "Nobody decided on shell in time, so it doesn't run."),
-    (approval("superseded"), "You wrote instead of deciding on shell, so it doesn't run."),
+    (approval("superseded"), "You wrote what made shell needless, so it doesn't run."),
     (approval("closed"), "What asked for shell was ended, so it doesn't run."),
     (job("queued"), "The job “dig” waits to be run."),
     (job("running"), "The job “dig” began, and is planned."),

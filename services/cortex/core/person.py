@@ -34,7 +34,7 @@ from .context.versions import is_gone, taken_back_by
 from .draft import Draft
 from .mind import stop
 from .queue import QUEUE_MAX, enqueue, fitting, in_its_place, stored_size
-from .work import approvals, detached, spoken
+from .work import detached, requests, spoken
 
 KEYED_MAX: Final = 32
 """Ids of keyed messages that the state remembers; older repeats are the gateway's to catch."""
@@ -60,6 +60,7 @@ def receive(draft: Draft, cause: Cause, event: UserMessage) -> None:
     speak_first(draft, cause)
     if event.payload.replaces is not None:
         _take_back(draft, cause, event.payload.replaces)
+    spoken.call_off(draft, event.payload.text)
     if draft.policy.double_text == "interrupt":
         _interrupt(draft)
     _await_answer(draft, cause, event)
@@ -112,7 +113,7 @@ def speak_first(draft: Draft, cause: Cause) -> None:
     speech.take_back(draft)
     more.pass_by(draft)
     void_follow_ups(draft, "the person spoke first")
-    approvals.supersede(draft)
+    requests.pass_by(draft)
     _close_undirected_loop(draft)
 
 
@@ -213,6 +214,7 @@ def _take_back(draft: Draft, cause: Cause, replaced: Replaced) -> None:
     for timer_id in state.follow_ups.keys() - set(replaced.follow_ups):
         draft.close_follow_up(timer_id)
         draft.note("void", "the message that it came from was taken back", timer_id)
+    requests.take_back(draft, replaced.turn)
     gone = [q for q in state.queue if q.type == "user_message" and q.seq >= replaced.seq]
     if gone and state.gathering is not None:
         draft.cancel_deadline(COALESCE_TIMER, state.gathering.generation)

@@ -29,7 +29,8 @@ NOTES: Final[dict[str, NoteWords]] = {
         "Their message was a verdict on {about}: {text}.",
     ),
     "approval_superseded": NoteWords(
-        "the person wrote instead: the request is withdrawn", "{about} was withdrawn: {text}."
+        "what the person said made it needless: the request is withdrawn",
+        "{about} was withdrawn: {text}.",
     ),
     "blocked_cap": NoteWords(
         "too many autonomous messages in a row without an answer",

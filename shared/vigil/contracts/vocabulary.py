@@ -310,7 +310,8 @@ RECEIPTS: Final[dict[ReceiptOutcome, ReceiptWords]] = {
 ApprovalState = Literal[
     "open", "accepted", "edited", "answered", "rejected", "expired", "superseded", "closed"
 ]
-"""`superseded`: the person wrote instead; `closed`: what asked for it was ended otherwise."""
+"""`superseded`: what the person wrote made it needless; `closed`: what asked for it was ended
+otherwise."""
 
 
 class ApprovalWords(NamedTuple):
@@ -360,9 +361,9 @@ APPROVALS: Final[dict[ApprovalState, ApprovalWords]] = {
     ),
     "superseded": ApprovalWords(
         "was superseded by a message",
-        "{They} wrote instead of deciding on {tool}, so it doesn't run",
+        "{They} wrote what made {tool} needless, so it doesn't run",
         "void",
-        "{They} wrote instead of deciding, and nothing was run.",
+        "{They} wrote what made it needless, and it was not run.",
     ),
     "closed": ApprovalWords(
         "is no longer needed",

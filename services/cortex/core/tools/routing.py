@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from vigil.contracts import Risk, Tool, ToolUseBlock
+from vigil.contracts import Approval, OpenCall, Risk, Tool, ToolUseBlock
 from vigil.grants.rule import Standing, Wanted, match
 from vigil.looks.named_looks import TOOL
 from vigil.memory.operation import tools as memory_tools
@@ -21,7 +21,7 @@ from ...profiles import starters
 from ..context.letters import PAGE
 from ..draft import Draft
 from ..profile import offers
-from ..work import approvals, children
+from ..work import approvals, children, requests, spoken
 from . import arguments, authority, calls, own_words
 from .declaration import Answer, OwnCall, OwnTool, Result, declared
 from .own_words import Cleared
@@ -45,6 +45,26 @@ def route(draft: Draft, use: ToolUseBlock, doubt: str = "") -> Answer:
     """
     if use.malformed:
         return MALFORMED.format(problem=use.malformed), True
+    asked = _asked(draft, use)
+    answer = _routed(draft, use, doubt)
+    is_done = isinstance(answer, OpenCall) or not answer[1]
+    if asked is not None and is_done:
+        # In the person's own words now, or by a grant: there is nothing left to decide.
+        requests.withdraw(draft, asked, "the same was ordered since")
+        spoken.say_withdrawn(draft, asked, "the same runs now on your word")
+    return answer
+
+
+def _asked(draft: Draft, use: ToolUseBlock) -> Approval | None:
+    """Return the open request of this conversation for the same call."""
+    if not (draft.state.approvals and draft.policy.profile.is_conversation):
+        return None
+    tool = draft.moment.tools.get(use.name)
+    given = use.input if tool is None else arguments.fitted(tool, use.input)[0]
+    return requests.of_call(draft, use.name, given)
+
+
+def _routed(draft: Draft, use: ToolUseBlock, doubt: str) -> Answer:
     name = use.name
     tool = draft.moment.tools.get(name)
     if not offers(draft.policy.profile, name, tool):

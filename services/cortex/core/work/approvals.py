@@ -1,8 +1,8 @@
 """Calls that need a person's leave, and questions to a person (SPEC X-2).
 
 A request holds for one call with exactly these arguments; a verdict names their digest, counts
-once, and leaves nothing behind that could be used again. It ends by a verdict, by its deadline, by
-the person's next message, or with what asked.
+once, and leaves nothing behind that could be used again. It ends by a verdict, by its deadline,
+with what asked, or when what the person says makes it needless (`requests`, `spoken`).
 
 A conversation never waits: the model is told that the person was asked, and what comes of it is an
 event of its own (`detached`). Every other session waits, as for a call; the question is told to the
@@ -56,7 +56,8 @@ ENDS: Final[dict[Verdict, ApprovalState]] = {
 ASKED: Final = (
     "This needs the person's leave: {reason}. They were asked just now (request {id}). Don't call "
     "it again and don't wait: end your turn. You will be told what they decided as a message that "
-    "begins with [Result]. If they write something else first, the request is withdrawn."
+    "begins with [Result]. It stays open whatever they write meanwhile; only a verdict on it lets "
+    "it run."
 )
 
 
@@ -120,6 +121,7 @@ def _request(draft: Draft, use: ToolUseBlock, risk: Risk, reason: str) -> Approv
         caused_by=loop.cause.id,
         is_tainted=draft.sway.is_outside,
         is_ordered=loop.is_direct or loop.is_ordered,
+        is_lasting=True,
     )
 
 
@@ -342,13 +344,6 @@ def _expire(
     draft.note("approval_expired", f"{approval.tool}: nobody decided in time", approval.id)
     draft.outcome = "decided"
     _tell(draft, cause, event, approval, is_late=True)
-
-
-def supersede(draft: Draft) -> None:
-    """Withdraw what a conversation asked: the person wrote something else."""
-    for approval in draft.state.approvals.values():
-        requests.close_approval(draft, approval.id, "superseded")
-        draft.note("approval_superseded", f"{approval.tool}: the person wrote", approval.id)
 
 
 def drop(draft: Draft, payload: TimerPayload) -> bool:

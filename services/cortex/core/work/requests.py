@@ -2,7 +2,8 @@
 
 Open requests are in `State.approvals`, each with a deadline of its own: the timer
 ``_approval-{id}``. A request leaves the state with its end, whatever that is; so no verdict can
-count twice. Every change of it is put onto the board, which people read.
+count twice. Every change of it is put onto the board, which people read. What a person writes
+beside it leaves it open: an answer to something else is no verdict.
 
 What descends from a conversation may ask the person and wait: they see its question there. All
 else (a job, a task's worker, a run, a cycle, the mind, and whatever those start, at any depth) is
@@ -60,6 +61,32 @@ def close_approval(
     closed = replace(approval, state=state, decided_at=draft.moment.now, **changes)
     draft.change_board(closed)
     return closed
+
+
+def withdraw(draft: Draft, approval: Approval, why: str) -> None:
+    """End a request that is needless by now."""
+    close_approval(draft, approval.id, "superseded")
+    draft.note("approval_superseded", f"{approval.tool}: {why}", approval.id)
+
+
+def pass_by(draft: Draft) -> None:
+    """End what was asked by older versions, which told the model that a message ends it."""
+    for approval in draft.state.approvals.values():
+        if not approval.is_lasting:
+            withdraw(draft, approval, "the person wrote")
+
+
+def take_back(draft: Draft, turn: int) -> None:
+    """End what was asked after that turn: the message that it came of is taken back."""
+    for approval in draft.state.approvals.values():
+        if approval.generation > turn:
+            withdraw(draft, approval, "the message that it came of was taken back")
+
+
+def of_call(draft: Draft, tool: str, given: dict[str, Any]) -> Approval | None:
+    """Return the open request for exactly this call."""
+    digest = digest_of(draft.key, tool, given=given)
+    return next((one for one in draft.state.approvals.values() if one.digest == digest), None)
 
 
 def digest_of(*named: str, given: dict[str, Any]) -> str:

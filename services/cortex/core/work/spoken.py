@@ -1,7 +1,7 @@
 """A verdict in words: a message of the person's that names a request and says nothing else. Pure.
 
 Whatever is beside it makes it a message like any other: nobody decides by the way, in a quotation,
-or by forwarding what somebody else wrote.
+or by forwarding what somebody else wrote. So it is with a message that calls off what was asked.
 """
 
 from __future__ import annotations
@@ -43,6 +43,15 @@ _FLAGS: Final = re.ASCII | re.IGNORECASE | re.DOTALL
 _VERDICT: Final = re.compile(
     f"(?:{_WORD}{_BETWEEN}{_NAME}|{_NAME}{_BETWEEN}{_WORD})[.!]?", flags=_FLAGS
 )
+_OFF: Final = re.compile(
+    "(?:ok(?:ay)?|no|nein|please|bitte|sorry)?[ ,]{0,2}"
+    "(?:never ?mind|forget (?:it|that|about it)|(?:cancel|drop|scrap) (?:it|that|this|everything)|"
+    "call it off|leave it(?: be)?|don['’]?t (?:do (?:it|that)|bother)|"
+    "vergiss (?:es|das)|lass (?:es|das)(?: sein)?|schon gut|doch nicht)"
+    "(?:[ ,]{1,2}(?:please|bitte|thanks|thank you|danke))?[.! ]{0,3}",
+    flags=_FLAGS,
+)
+"""What somebody says who doesn't want any more what they were asked about."""
 _ANSWER: Final = re.compile(f"answer {_NAME}{_BETWEEN}(.*)", flags=_FLAGS)
 
 
@@ -72,6 +81,33 @@ def read(text: str) -> VerdictWords | None:
         word, called = found[1] or found[4], found[2] or found[3]
         return VerdictWords(VERDICTS[word.lower()], called.lower())
     return None
+
+
+def calls_off(text: str) -> bool:
+    """Return whether a message says that what was asked isn't wanted any more, and nothing else.
+
+    >>> calls_off("Never mind."), calls_off("no, forget it, thanks"), calls_off("Lass es sein!")
+    (True, True, True)
+    >>> calls_off("never mind the weather"), calls_off("don't forget it"), calls_off("no")
+    (False, False, False)
+    """
+    return _OFF.fullmatch(text.strip()) is not None
+
+
+def call_off(draft: Draft, text: str) -> None:
+    """Withdraw what this conversation asked, if a message calls it off, and say so."""
+    if not (draft.state.approvals and calls_off(text)):
+        return
+    for approval in draft.state.approvals.values():
+        requests.withdraw(draft, approval, "the person called it off")
+        say_withdrawn(draft, approval, "you called it off")
+
+
+def say_withdrawn(draft: Draft, approval: Approval, why: str) -> None:
+    """Tell the person, where it was asked, that there is nothing to decide any more."""
+    title = request_text.title(approval.tool, approval.input)
+    text = f"Withdrawn, since {why}: {title}"
+    speech.say(draft, text, sways.of(approval), is_autonomous=False)
 
 
 def decide(draft: Draft, spoken: VerdictWords, *, by: str) -> bool:

@@ -54,6 +54,9 @@ class Approval(Record, frozen=True, kw_only=True, tag_field="kind", tag="approva
     is_tainted: bool = False
     is_ordered: bool = False
     """Whether the person began or ordered what asks: then what comes of it is theirs, too."""
+    is_lasting: bool = False
+    """Whether it stays open when the person writes where it was asked. Those of older versions
+    said that they don't, and don't."""
     state: ApprovalState = "open"
     decided_at: Instant | None = None
     decided_by: str = ""
