@@ -58,8 +58,8 @@ help: ## Show this.
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | \
 		while IFS='|' read -r name what; do printf '  make %-8s %s\n' "$$name" "$$what"; done
 
-up: $(VENV)/.installed ## Install into .venv, start Vigil in the background, print URL and token.
-	@if $(BIN)/vigil status >/dev/null 2>&1; then $(BIN)/vigil status; \
+up: $(VENV)/.installed ## Install into .venv, start Vigil in the background, print the link to sign in, URL and token.
+	@if $(BIN)/vigil status >/dev/null 2>&1; then $(BIN)/vigil status; $(BIN)/vigil console --print; \
 		else $(BIN)/vigil up --detach; fi
 
 down: ## Stop what `make up` started.

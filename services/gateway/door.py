@@ -15,6 +15,7 @@ from urllib.parse import parse_qs
 
 import structlog
 from starlette.requests import ClientDisconnect
+from starlette.responses import RedirectResponse
 from uvicorn.protocols.utils import ClientDisconnected
 
 from vigil.observe import metrics
@@ -70,7 +71,10 @@ class Door:
         try:
             if not is_websocket:
                 send = self._counted(scope, send)
-            await self._admit(scope, is_websocket)
+            if not await self._admit(scope, is_websocket):
+                # Relative: the gateway may be below a path of somebody's proxy.
+                await RedirectResponse("console", 303)(scope, receive, send)
+                return
         except Exception as error:
             problem = of_error(error)
             if problem is None:
@@ -100,11 +104,14 @@ class Door:
 
         return counted
 
-    async def _admit(self, scope: Any, is_websocket: bool) -> None:
+    async def _admit(self, scope: Any, is_websocket: bool) -> bool:
+        """Return whether it's let in; else it is a person at the front door, for the console."""
         heads = _heads_of(scope["headers"])
         self._check_names(heads.get(b"host"), heads.get(b"origin"))
         if is_open(scope["path"]) and not is_websocket:
-            return
+            return True
+        if not is_websocket and _is_arrival(scope, heads):
+            return False
         query = scope["query_string"]
         if query and _has_token(query):
             raise unauthorized("a token in a URL ends up in logs: send it as Authorization header")
@@ -121,6 +128,7 @@ class Door:
             raise too_many("this token makes too many requests", wait_s)
         sign_in(scope, principal.user)
         scope[PRINCIPAL] = principal
+        return True
 
     def _check_names(self, host: bytes | None, origin: bytes | None) -> None:
         hosts = self._edge.hosts
@@ -178,6 +186,14 @@ def _heads_of(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
                 raise Problem(400, f"there is more than one {_ONCE[name]} header")
             found[name] = value
     return found
+
+
+def _is_arrival(scope: Any, heads: dict[bytes, bytes]) -> bool:
+    """Return whether a browser opens the gateway's address itself, as somebody types it."""
+    is_root = scope["path"] == "/" and scope["method"] in ("GET", "HEAD")
+    if not is_root or b"authorization" in heads:
+        return False
+    return any(name == b"accept" and b"text/html" in value for name, value in scope["headers"])
 
 
 def _method_of(scope: Any) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import stat
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from tests.support.cli import Cli, ColdCli, eventually, is_alive, running_vigil
@@ -26,6 +28,14 @@ def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
+def assert_signs_in(told: str) -> None:
+    """The link that is told leads to who made it, and is still good."""
+    (link,) = re.findall(r"http://\S+/console/enter\?code=\S+", told)
+    page = httpx2.get(link)
+    assert page.status_code == 200
+    assert "Sign in as me" in page.text
+
+
 def test_first_start_tells_everything_a_person_needs(tmp_path: Path) -> None:
     """P-1, P-3, S-11: URL, a ready-to-use token, the model in use; autonomy is announced."""
     cli = Cli(tmp_path / "home")
@@ -35,6 +45,7 @@ def test_first_start_tells_everything_a_person_needs(tmp_path: Path) -> None:
         token = (cli.home / "token").read_text().strip()
         assert run.url in done.stdout
         assert token in done.stdout
+        assert_signs_in(done.stdout)
         assert "rehearsal" in done.stdout
         assert "ANTHROPIC_API_KEY" in done.stdout
         assert str(cli.home) in done.stdout
@@ -86,6 +97,7 @@ def test_in_the_foreground_a_signal_ends_it_cleanly(
     try:
         assert process.stdout is not None
         found = json.loads(process.stdout.readline())
+        assert_signs_in(found["console"])
         broker = broker_pid(cli)
         process.send_signal(number)
         assert process.wait(30) == 0

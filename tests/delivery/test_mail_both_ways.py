@@ -27,7 +27,7 @@ from tests.support.world import World
 from vigil.channels.mail import access, listener, pairs
 from vigil.clock import SystemClock
 from vigil.contracts import UserMessage, decode_event
-from vigil.worker.backoff import Backoff
+from vigil.backoff import Backoff
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

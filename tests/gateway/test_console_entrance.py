@@ -27,6 +27,25 @@ TWICE = (
 EVIL = {"origin": "https://evil.example", "sec-fetch-site": "cross-site"}
 
 
+async def test_the_address_itself_leads_a_browser_to_the_console(shared_gate: Gate) -> None:
+    """As somebody types it; programs are told what they are to send, as before."""
+    page = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    async with browser(shared_gate) as one:
+        led = await one.get("/", headers=page)
+        assert (led.status_code, led.headers["location"]) == (303, "console")
+        assert "vigil console" in (await one.get("/", headers=page, follow_redirects=True)).text
+        for method, heads in (("GET", {}), ("GET", {"accept": "application/json"}), ("POST", page)):
+            answer = await one.request(method, "/", headers=heads)
+            assert answer.status_code == 401
+            assert answer.headers["content-type"] == "application/problem+json"
+        other = await one.get("/api/sessions", headers=page)
+        assert other.status_code == 401
+        rebound = await one.get("/", headers=page | {"host": "evil.example"})
+        assert rebound.status_code == 421
+    api = await shared_gate.person("ann")
+    assert (await api.get("/", headers=page)).status_code == 404
+
+
 async def test_a_link_lets_one_browser_in_once(shared_gate: Gate) -> None:
     gate = shared_gate
     token = await gate.token("ann")

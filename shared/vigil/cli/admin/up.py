@@ -21,11 +21,12 @@ import msgspec
 import typer
 
 from vigil import distribution
-from vigil.errors import ConfigError
+from vigil.errors import ConfigError, VigilError
 from vigil.local import runfile, system
 from vigil.local.runfile import APART, PROCESSES, AlreadyRunning, RunFile
 from vigil.local.startup import in_words
 from vigil.local.token import read_token
+from vigil.sdk.client import Client
 from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.settings.models import first_cap
@@ -43,6 +44,7 @@ Service = Literal["gateway", "cortex", "memory", "scheduler", "executor", "deliv
 STOP_S: Final = 30.0
 """A clean stop takes at most this long."""
 KILL_S: Final = 5.0
+LINK_S: Final = 10.0
 TELL_S: Final = 10.0
 """From then on it's told what a start is at, whenever that changes."""
 LAST_LINES: Final = 12
@@ -188,7 +190,12 @@ def _serve_all(settings: Settings, processes: int, without: list[str], on_ready:
 
     logs.configure()
     supervisor = Supervisor(settings, processes, without)
-    uvloop.run(_until_signalled(supervisor, on_ready))
+
+    def tell(run: RunFile) -> None:
+        # Beside the loop: what is told is asked of the gateway, which runs in it.
+        threading.Thread(target=on_ready, args=(run,), name="announce", daemon=True).start()
+
+    uvloop.run(_until_signalled(supervisor, tell))
 
 
 async def _until_signalled(supervisor: Supervisor, on_ready: Any) -> None:
@@ -277,8 +284,10 @@ def _with_last_words(text: str, log_file: Path) -> str:
 def announce(settings: Settings, run: RunFile, *, is_json: bool) -> None:
     """Print what a person needs to go on."""
     token = read_token(settings.home)
+    link = sign_in_link(run, token)
     if is_json:
-        output.json({**msgspec.structs.asdict(run), "token": token, "home": str(settings.home)})
+        about = {"token": token, "home": str(settings.home), "console": link}
+        output.json({**msgspec.structs.asdict(run), **about})
         return
     model = run.model or "unknown: the cortex is left out"
     if model == "rehearsal":
@@ -288,6 +297,8 @@ def announce(settings: Settings, run: RunFile, *, is_json: bool) -> None:
         )
     output.data(
         f"Vigil is running (pid {run.pid}).\n"
+        f"  Open    {link or run.url}\n"
+        f"          good once, for two minutes; `{command()} console` makes another\n"
         f"  URL     {run.url}\n"
         f"  Token   {token}\n"
         f"  Model   {model}\n"
@@ -295,6 +306,15 @@ def announce(settings: Settings, run: RunFile, *, is_json: bool) -> None:
         f"Talk to it:  {command()} chat\n"
         f"Stop it:     {command()} down"
     )
+
+
+def sign_in_link(run: RunFile, token: str | None) -> str | None:
+    """Return a link that signs a browser in; None: no gateway runs here that would make one."""
+    try:
+        client = Client(run.url, token, timeout_s=LINK_S)
+        return client.url + str(client.console_link()["path"])
+    except VigilError:
+        return None
 
 
 def _tell_moved(settings: Settings, run: RunFile, port_before: int | None) -> None:
