@@ -37,10 +37,10 @@ from vigil.contracts.board import (
 from vigil.facts.looked import told_by_look
 from vigil.facts.shape import read_shapes
 from vigil.facts.taken import taken
+from vigil.looks.watched import what_of
 from vigil.net.ssrf import Rules
 from vigil.runtime import Context
 from vigil.timetable.probe import CHANGE_LENGTH_MAX, TEXT_LENGTH_MAX, ProbeAnswer, ProbeQuestion
-from vigil.looks.watched import what_of
 from vigil.trust.kept import TrustedSources
 from vigil.trust.sources import Trusted
 

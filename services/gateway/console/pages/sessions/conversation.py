@@ -149,14 +149,12 @@ async def act(visit: Visit) -> str | dict[str, Any]:
             return await orders.take(visit, visit.wanted("text"))
         case "replace":
             await orders.replace(visit, visit.number("message"), visit.form.get("instead"))
-        case "vouch":
-            letter = f"{path}/letters/{segment_of(visit.wanted('letter'))}"
-            digest = {"digest": visit.wanted("digest")}
-            await visit.api.send("POST", f"{letter}/vouch", query=digest)
-            return f"/conversations/{key}#letters"
-        case "unvouch":
-            letter = f"{path}/letters/{segment_of(visit.wanted('letter'))}"
-            await visit.api.send("DELETE", f"{letter}/vouch")
+        case "vouch" | "unvouch" as wanted:
+            letter = f"{path}/letters/{segment_of(visit.wanted('letter'))}/vouch"
+            if wanted == "unvouch":
+                await visit.api.send("DELETE", letter)
+            else:
+                await visit.api.send("POST", letter, query={"digest": visit.wanted("digest")})
             return f"/conversations/{key}#letters"
         case "trust":
             await orders.trust(visit, visit.wanted("source"))

@@ -138,7 +138,7 @@ async def _open(visit: Visit, rest: str) -> str:
 async def _fine(visit: Visit, rest: str) -> str:
     # The button is beside the whole letter: nobody vouches for what they weren't shown.
     handle = slash.handle_of(rest)
-    return f"{_page(visit)}?read={handle}#letter" if handle else ""
+    return f"{_page(visit)}?letter={handle}#letter" if handle else ""
 
 
 async def _trust(visit: Visit, rest: str) -> str:
