@@ -63,7 +63,7 @@ def difference(before: LastSeen | None, after: LastSeen) -> str:
 
 
 def compared(change: str, document: str | None = None) -> Look:
-    """Return what a look came to that found that difference, a line each as in a patch.
+    r"""Return what a look came to that found that difference, a line each as in a patch.
 
     Args:
         document: what is there, if it may be JSON.

@@ -301,9 +301,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         "dropped",
         signal=("error.event", "An event was dropped"),
     ),
-    "recall_degraded": NoteWords(
-        "memory could not be asked, or only in part, and why", "Memory was incomplete: {text}."
-    ),
+    "recall_degraded": NoteWords("memory told not all, and why", "Memory was incomplete: {text}."),
     "recalled": NoteWords(
         "how many memories the model was given, and the ids of the best",
         "Memory gave the model {text}.",
