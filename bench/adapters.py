@@ -13,10 +13,10 @@ from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 
 from bench.numbers import percentile, report
+from services.cortex.model import LanguageModel, ModelRequest, Situation
 from services.cortex.models import chat, messages
 from services.cortex.models.anthropic import AnthropicModel
 from services.cortex.models.openai import OpenAIModel
-from services.cortex.thought.model import LanguageModel, ModelRequest, Situation
 from services.cortex.thought.tools import specs
 from tests.support.chat_api import chat_api
 from tests.support.messages_api import messages_api, says

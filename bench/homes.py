@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from bench.instant import Instant, running
 from bench.numbers import percentile, report
-from services.cortex.thought.model import ModelRequest
+from services.cortex.model import ModelRequest
 from services.executor.work import child_of
 from tests.support.stack import Stack
 from tests.support.talk import Talk

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
-from services.cortex import models
-from services.cortex.thought.model import ModelAnswer, ModelRequest
+from services.cortex import choice
+from services.cortex.model import ModelAnswer, ModelRequest
 from services.executor import sources
 from services.executor.tools.registry import Registry
 from services.executor.tools.source import Call, ToolOutput
@@ -85,11 +85,11 @@ class Instant:
 @contextlib.asynccontextmanager
 async def running(home: Path, thinks: Instant, **sections: dict[str, Any]) -> AsyncIterator[Stack]:
     """Run what a conversation with tools needs, with that model and the tool of the bench."""
-    chosen = models.choose
-    models.choose, sources.start = only(thinks), _start
+    chosen = choice.choose
+    choice.choose, sources.start = only(thinks), _start
     services = ("executor", "cortex", "scheduler", "delivery")
     try:
         async with running_stack(home, services=services, **sections) as stack:
             yield stack
     finally:
-        models.choose, sources.start = chosen, _start_as_ever
+        choice.choose, sources.start = chosen, _start_as_ever

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from bench.numbers import report
-from services.cortex.thought.model import ModelAnswer, ModelRequest
+from services.cortex.model import ModelAnswer, ModelRequest
 from tests.support.agent import Agent
 from tests.support.due import row_of
 from tests.support.remembering import save

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from bench import floor
 from bench.instant import NOOP, Instant, running
 from bench.numbers import percentile
-from services.cortex.thought.model import ModelRequest
+from services.cortex.model import ModelRequest
 from services.executor.sandbox.box import environment_of
 from services.executor.sandbox.choice import choose
 from services.executor.sandbox.commands import run

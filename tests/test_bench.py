@@ -14,8 +14,8 @@ from bench.growth import restart
 from bench.growth.records import written
 from bench.numbers import report_rounds
 from bench.peers import comparison
+from services.cortex.history import History
 from services.cortex.session import log
-from services.cortex.session.history import History
 from tests.support import warm
 from vigil.broker.process import Broker
 from vigil.clock import SystemClock

@@ -21,7 +21,7 @@ from vigil.runtime import Context
 from vigil.settings.switches import Switches
 from vigil.subjects import SessionKey
 
-from . import models
+from . import choice
 from .policy import context_tokens_of, policy_of
 from .session.engine import Engine
 from .session.rounds import HealthRounds, stuck_after
@@ -38,7 +38,7 @@ from .thought.toolbox import Toolbox
 async def serve(context: Context) -> None:
     """Run the cortex until cancelled."""
     settings, config = context.settings, context.settings.config
-    catalogue = models.choose(settings)
+    catalogue = choice.choose(settings)
     context.facts["model"] = catalogue.main.model.name
     switches = await Switches.watch(context.bus)
     toolbox = await Toolbox.watch(context.bus)

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
-from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
+from services.cortex.model import ModelAnswer, ModelError, ModelRequest
 from services.scheduler.timetable.cycle import NOTHING_NEW, NOTHING_YET
 from services.scheduler.timetable.kinds.autonomy import FIRST_AFTER
 from tests.support.agent import Agent, ask

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
-from services.cortex.thought.model import ModelError
+from services.cortex.model import ModelError
 from services.executor.board.bulletins import OVERTAKEN
 from services.scheduler.timetable.kinds.bulletin import FIRST_AFTER, SAME_WORDS, UNCHANGED
 from tests.support.agent import Agent, ask

@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 
 from services.cortex.core.tools.routing import ONLY_THE_PERSON
-from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
+from services.cortex.model import ModelAnswer, ModelError, ModelRequest
 from tests.support.agent import ask, ask_in_steps
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world

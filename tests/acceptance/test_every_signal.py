@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
+from services.cortex.model import ModelAnswer, ModelError, ModelRequest
 from services.scheduler.timetable.kinds.autonomy import row_of
 from tests.support import signals
 from tests.support.agent import ask, follow_up, tell

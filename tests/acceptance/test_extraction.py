@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from services.cortex.core.cycles.extraction import PURPOSE
-from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
+from services.cortex.model import ModelAnswer, ModelError, ModelRequest
 from tests.acceptance.test_cron import called, made, move, said, slots, until
 from tests.support.scripted_model import say
 from tests.support.world import Person, World, running_world

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from services.cortex.thought.model import ModelAnswer, ModelRequest
+from services.cortex.model import ModelAnswer, ModelRequest
 from services.scheduler.timetable import news
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world

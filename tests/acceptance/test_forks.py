@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from services.cortex.core.context.history import Chunk
 from services.cortex.core.context.window import tokens_of_rows
+from services.cortex.history import History
 from services.cortex.session import log as session_log
-from services.cortex.session.history import History
 from services.cortex.session.past.inheritance import without_open_call
 from tests.support.agent import DONE, ask, follow_up
 from tests.support.replaying import assert_replayed

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from services.cortex import __main__ as cortex
+from services.cortex.model import ModelAnswer, ModelRequest
 from services.cortex.session import rounds
-from services.cortex.thought.model import ModelAnswer, ModelRequest
 from services.scheduler.timetable.kinds.autonomy import FIRST_AFTER
 from tests.support.agent import Agent
 from tests.support.cli import Cli

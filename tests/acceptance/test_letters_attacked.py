@@ -14,12 +14,12 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
+from services.cortex import history
 from services.cortex.core import sway
 from services.cortex.core.context import letters as core_letters
+from services.cortex.model import ModelAnswer, ModelRequest
 from services.cortex.models import chat, messages
 from services.cortex.models.inbound.calls import CallIds
-from services.cortex.session import history
-from services.cortex.thought.model import ModelAnswer, ModelRequest
 from services.gateway.state import replies
 from tests.acceptance.test_trust import happens, letters
 from tests.support.agent import BEGINNINGS

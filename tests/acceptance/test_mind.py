@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 
-from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
+from services.cortex.model import ModelAnswer, ModelError, ModelRequest
 from tests.executor.test_skill_folders import skill
 from tests.support.agent import Agent
 from tests.support.gateway import assert_problem

@@ -17,7 +17,7 @@ import pytest
 import pytest_asyncio
 
 from services.cortex.core.tools.routing import ONLY_THE_PERSON
-from services.cortex.thought.model import ModelAnswer, ModelRequest
+from services.cortex.model import ModelAnswer, ModelRequest
 from services.executor.own_tools.settings import NO_TEAM
 from tests.cortex.driver import answer, call
 from tests.support.agent import ask, follow_up

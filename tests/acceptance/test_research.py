@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 
-from services.cortex.thought.model import ModelAnswer, ModelRequest
+from services.cortex.model import ModelAnswer, ModelRequest
 from tests.acceptance.test_cron import made, said, until
 from tests.cortex.driver import answer, call
 from tests.cortex.test_children import kind_of, shown

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
-from services.cortex.thought.model import ModelError
+from services.cortex.model import ModelError
 from services.scheduler.timetable.kinds.maintenance import FIRST_AFTER, NOTHING_MERGED
 from tests.support.agent import Agent
 from tests.support.due import newest, until_newer

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
+from services.cortex.model import ModelAnswer, ModelError, ModelRequest
 from tests.support.agent import Agent, ask
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world

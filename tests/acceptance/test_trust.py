@@ -12,11 +12,12 @@ import pytest
 
 from tests.support.pictures import png
 from tests.support.world import Person, World, running_world
-from vigil.cli.chat.letters import USAGE, Pointing
+from vigil.cli.chat.letters import Pointing
 from vigil.contracts import Control, ControlPayload, ExternalBlock, encode
 from vigil.contracts.events import LetterName
 from vigil.sdk.client import Client
 from vigil.subjects import SessionKey
+from vigil.words import slash
 
 
 async def happens(person: Person, content: str, id_: str) -> dict[str, Any]:
@@ -240,30 +241,38 @@ async def test_a_chat_shows_letters_opens_them_and_trusts(world: World) -> None:
 
     client = Client(f"http://127.0.0.1:{world.gate.port}", ann.token)
     chat = Pointing(client, ann.key, "vigil", screen, say)
-    assert not await chat.take("what about /letters?")
-    assert await chat.take("/letters")
+
+    async def obey(line: str) -> None:
+        order = slash.read(line, is_terminal=True)
+        assert isinstance(order, slash.SlashOrder), line
+        await chat.obey(order)
+
+    assert slash.read("what about /letters?", is_terminal=True) == slash.PlainWords(
+        "what about /letters?"
+    )
+    await obey("/letters")
     await happens(ann, "the build is red", "1")
     for line in ("/letters", "/letters a1", "/open", "/trust z9", "/trust b1"):
-        assert await chat.take(line)
+        await obey(line)
     assert screen.notices[0] == "there are no letters"
     assert screen.notices[1].startswith("b1  ")
     assert "a1  " in screen.notices[2]
     assert "an event from api:ann, from api:ann, 16 characters" in screen.notices[2]
-    assert screen.notices[3:5] == [USAGE, USAGE]
+    assert screen.notices[3:5] == [slash.COMMANDS[one].usage for one in ("letters", "open")]
     assert "there is no letter z9" in screen.notices[5]
     assert "from nothing that has a name" in screen.notices[6]
     assert (await ann.http.get("/api/trust")).json() == {"sources": []}
     for line in ("/open a1 say it shorter", "/reply A1", "/trust a1"):
-        assert await chat.take(line)
+        await obey(line)
     assert said == ["open a1: say it shorter", "open a1"]
     assert "counts as your own" in screen.notices[-1]
     assert "`vigil trust remove api:ann` ends it" in screen.notices[-1]
     assert [one["source"] for one in await asyncio.to_thread(client.trusted)] == ["api:ann"]
-    assert await chat.take("/fine a1 yes")
+    await obey("/fine a1 yes")
     assert screen.notices[-2] == "the build is red", "it is read first"
     assert "`/fine a1 yes`: that counts as yours" in screen.notices[-1]
     for answer, is_vouched in (("yes", True), ("no", False)):
-        assert await chat.take(f"/fine a1 {answer}")
+        await obey(f"/fine a1 {answer}")
         await world.at_rest()
         found = await letters(ann.http, ann.key)
         assert [one["is_vouched"] for one in found] == [False, is_vouched]

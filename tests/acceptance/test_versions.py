@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from services.cortex.history import History
 from services.cortex.session import log as session_log
-from services.cortex.session.history import History
 from tests.support.agent import ask, follow_up
 from tests.support.replaying import assert_replayed
 from tests.support.world import Person, World

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from services.cortex.thought.model import ModelRequest
+from services.cortex.model import ModelRequest
 from services.executor import builtin
 from services.executor.own_tools.http_get import Fetcher
 from services.executor.probes import watcher

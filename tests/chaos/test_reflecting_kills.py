@@ -9,8 +9,8 @@ from typing import Final
 
 import pytest
 
+from services.cortex.history import History
 from services.cortex.session import log as session_log
-from services.cortex.session.history import History
 from tests.chaos.killable import killable
 from tests.chaos.processes import Processes, Step
 from tests.support.talk import Talk

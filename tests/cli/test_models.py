@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from services.cortex.models.trial import CALL_TOKENS_MAX
+from services.cortex.trial import CALL_TOKENS_MAX
 from tests.support.chat_api import Style, chat_api
 from tests.support.cli import Cli
 from tests.support.messages_api import Reply, calls, fails, messages_api, says

@@ -8,13 +8,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from services.cortex.thought.model import (
-    LanguageModel,
-    ModelAnswer,
-    ModelError,
-    ModelRequest,
-    Situation,
-)
+from services.cortex.model import LanguageModel, ModelAnswer, ModelError, ModelRequest, Situation
 from services.cortex.thought.tools import specs
 from vigil.contracts import Block, Row, TextBlock
 

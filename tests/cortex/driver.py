@@ -9,8 +9,8 @@ from typing import Any
 from services.cortex import core
 from services.cortex.core import Draft, Moment, Policy
 from services.cortex.core.policy import Hours
-from services.cortex.session.history import History
-from services.cortex.thought.model import ModelAnswer, ModelError, StopReason
+from services.cortex.history import History
+from services.cortex.model import ModelAnswer, ModelError, StopReason
 from vigil.contracts import (
     Approval,
     Block,

@@ -12,9 +12,9 @@ from services.cortex.core.context import pauses
 from services.cortex.core.context.history import Chunk, chunk_of
 from services.cortex.core.context.offers import Offer
 from services.cortex.core.context.window import tokens_of_rows
+from services.cortex.history import History
+from services.cortex.model import ModelAnswer
 from services.cortex.session import log as session_log
-from services.cortex.session.history import History
-from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import Brain, Driver, answer
 from vigil.bus.bus import Message
 from vigil.clock import SystemClock

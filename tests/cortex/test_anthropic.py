@@ -9,9 +9,9 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
+from services.cortex.model import ModelAnswer, StopReason
 from services.cortex.models.anthropic import AnthropicModel
 from services.cortex.models.messages import EARLIER, NO_RESULT, messages_of
-from services.cortex.thought.model import ModelAnswer, StopReason
 from services.cortex.thought.tools import specs
 from tests.cortex.asked import KEY, ask, fail, row, text_of, user
 from tests.cortex.driver import Driver

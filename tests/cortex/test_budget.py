@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from services.cortex.model import ModelRequest, Situation
 from services.cortex.thought.accounts import BudgetExceeded
 from services.cortex.thought.budget import CallBudget, Estimate, Reservation, estimate
 from services.cortex.thought.ledger import PaidCall
-from services.cortex.thought.model import ModelRequest, Situation
 from services.cortex.thought.tools import specs
 from tests.support.stack import Stack
 from vigil.bus.kv import KeyValue

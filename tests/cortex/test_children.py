@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from services.cortex.thought.model import ModelAnswer, ModelRequest
+from services.cortex.model import ModelAnswer, ModelRequest
 from services.executor.work import start_of
 from tests.cortex.driver import answer, call
 from tests.cortex.test_core_children import uses

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from services.cortex.core import Policy
+from services.cortex.model import REFUSED_BY_CIRCUIT, ModelError
 from services.cortex.models.guard import SilentCalls, guarded
-from services.cortex.thought.model import REFUSED_BY_CIRCUIT, ModelError
 from tests.cortex.driver import Driver, answer
 from tests.support.messages_api import MessagesApi, Reply, fails, messages_api, says
 from tests.support.signals import settled

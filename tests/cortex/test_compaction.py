@@ -11,12 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from services.cortex.core.context.compaction import SUMMARISE_AT
+from services.cortex.history import History
+from services.cortex.model import ModelAnswer, ModelError, ModelRequest
 from services.cortex.session import log as session_log
-from services.cortex.session.history import History
 from services.cortex.session.past import old_letters
 from services.cortex.session.past.old_letters import find_old, letters_at
 from services.cortex.thought.budget import estimate
-from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
 from tests.cortex.driver import answer, call
 from tests.support.scripted_model import ScriptedModel, text_of
 from tests.support.stack import Stack, running_stack

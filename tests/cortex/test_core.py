@@ -15,8 +15,8 @@ from services.cortex.core.context.history import trim
 from services.cortex.core.context.window import Window
 from services.cortex.core.policy import quiet_until
 from services.cortex.core.sway import Sway
-from services.cortex.session.history import History
-from services.cortex.thought.model import ModelAnswer
+from services.cortex.history import History
+from services.cortex.model import ModelAnswer
 from tests.cortex.driver import KEY, START, Brain, Driver, answer, call
 from vigil.contracts import (
     TURN_BYTES_MAX,

@@ -14,9 +14,9 @@ from services.cortex.core import Policy
 from services.cortex.core.context.history import trim
 from services.cortex.core.context.window import Window, tokens_of_rows
 from services.cortex.core.tools.calls import INPUT_BYTES_MAX
+from services.cortex.history import History
 from services.cortex.models.messages import NO_RESULT, messages_of
 from services.cortex.session.headers import letters_of
-from services.cortex.session.history import History
 from tests.cortex.driver import KEY, Driver, answer, call
 from tests.cortex.test_core import scripted
 from vigil.contracts import (

@@ -16,7 +16,7 @@ from services.cortex import core
 from services.cortex.core import Draft
 from services.cortex.core.conclusion import CUT_OFF
 from services.cortex.core.context.history import chunk_of
-from services.cortex.thought.model import ModelAnswer, ModelError
+from services.cortex.model import ModelAnswer, ModelError
 from tests.cortex.driver import answer, call
 from tests.cortex.family import ROOT, Family, Member
 from tests.cortex.test_core_approvals import TOOLS

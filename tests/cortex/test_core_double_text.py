@@ -8,7 +8,7 @@ import msgspec
 
 from services.cortex import core
 from services.cortex.core import Draft, Policy
-from services.cortex.thought.model import ModelAnswer
+from services.cortex.model import ModelAnswer
 from tests.cortex.driver import KEY, START, Driver, answer, call
 from vigil.contracts import (
     TURN_BYTES_MAX,

@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 from services.cortex.core import Policy
+from services.cortex.core.kinds import profile_of
 from services.cortex.core.told import GROUPED_S, REQUEST
-from services.cortex.profiles import profile_of
-from services.cortex.thought.model import ModelAnswer
+from services.cortex.model import ModelAnswer
 from tests.cortex.driver import Driver, answer
 from tests.cortex.test_core_jobs import WIPE, JobDriver, planned
 from vigil.contracts import (

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.cortex.core import Draft, Policy
+from services.cortex.core.kinds import profile_of
 from services.cortex.core.work import job_record, plans
-from services.cortex.profiles import profile_of
-from services.cortex.thought.model import ModelAnswer, ModelError
+from services.cortex.model import ModelAnswer, ModelError
 from tests.cortex.driver import KEY, START, Driver, answer
 from tests.support.examples import up_to
 from vigil.contracts import (

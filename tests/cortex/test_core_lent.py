@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from services.cortex.core import Draft
 from services.cortex.core.allowance import lent
-from services.cortex.thought.model import ModelAnswer
+from services.cortex.model import ModelAnswer
 from tests.cortex.driver import answer, call
 from tests.cortex.family import Family, Member
 from tests.cortex.test_core_children import results, scripted, uses

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from services.cortex.core import Policy
+from services.cortex.core.kinds import profile_of
 from services.cortex.policy import policy_of
-from services.cortex.profiles import profile_of
 from tests.cortex.driver import Driver, answer, call
 from tests.cortex.test_core_readers import offered, started
 from vigil.contracts import Control, ControlPayload, Start

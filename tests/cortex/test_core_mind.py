@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.cortex.core import Draft, Policy
+from services.cortex.core.kinds import profile_of
 from services.cortex.core.mind import decisions, look
 from services.cortex.core.mind.deeds import GATE
-from services.cortex.profiles import profile_of
-from services.cortex.thought.model import ModelError
+from services.cortex.model import ModelError
 from tests.cortex.driver import START, Driver, answer
 from tests.cortex.shown import look_at_board
 from tests.cortex.test_core_readers import offered

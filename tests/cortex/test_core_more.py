@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from services.cortex.core import Policy
-from services.cortex.thought.accounts import Notice
-from services.cortex.thought.model import ModelError
+from services.cortex.model import ModelError
+from services.cortex.notice import Notice
 from tests.cortex.driver import Driver, answer
 from vigil.contracts import Turn
 from vigil.contracts.costs import RaiseOffer

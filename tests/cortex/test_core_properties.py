@@ -15,9 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from services.cortex import core
 from services.cortex.core import Draft, Policy
 from services.cortex.core.context.history import trim
+from services.cortex.model import ModelAnswer
 from services.cortex.models.breakpoints import marked_messages
 from services.cortex.models.messages import ended, messages_of
-from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import KEY, Driver, answer, call
 from tests.support.examples import up_to
 from vigil.contracts import (

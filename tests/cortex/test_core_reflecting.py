@@ -31,8 +31,8 @@ from services.cortex.core.context.compaction import (
 from services.cortex.core.context.history import FILL_MAX, Chunk, chunk_of
 from services.cortex.core.context.offers import was_offered
 from services.cortex.core.context.window import Measured, tokens_of_rows
-from services.cortex.session.history import History
-from services.cortex.thought.model import ModelAnswer
+from services.cortex.history import History
+from services.cortex.model import ModelAnswer
 from tests.cortex.driver import KEY, START, answer, call
 from tests.cortex.reflecting import POLICY, ROWS_MAX, WINDOW, ReflectingDriver
 from tests.cortex.test_core import scripted

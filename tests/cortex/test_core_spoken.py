@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from services.cortex.core import Draft, Policy
+from services.cortex.core.kinds import profile_of
 from services.cortex.core.work import request_text, spoken, tasks
 from services.cortex.core.work.spoken import VERDICTS, VerdictWords
-from services.cortex.profiles import profile_of
 from services.executor import work
 from tests.cortex.driver import Driver, answer, call
 from tests.cortex.test_core_approvals import WIPE, asked_driver, driver_of, run

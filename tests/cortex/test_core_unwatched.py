@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from services.cortex.core import Policy
+from services.cortex.core.kinds import profile_of
 from services.cortex.core.told import REQUEST
 from services.cortex.core.work import requests
-from services.cortex.profiles import profile_of
-from services.cortex.thought.model import ModelError
+from services.cortex.model import ModelError
 from tests.cortex.driver import Driver, answer, call
 from tests.cortex.test_core_jobs import WIPE
 from vigil.contracts import (

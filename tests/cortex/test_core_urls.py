@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.cortex.core import Policy
+from services.cortex.core.kinds import profile_of
 from services.cortex.policy import policy_of
-from services.cortex.profiles import profile_of
 from tests.cortex.driver import Driver, answer, call
 from tests.cortex.test_core_readers import TOOLS, offered
 from tests.support.examples import up_to

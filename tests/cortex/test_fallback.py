@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from services.cortex.core import Draft, Policy
-from services.cortex.thought.model import ModelAnswer
+from services.cortex.model import ModelAnswer
 from tests.cortex.driver import Driver, answer
 from tests.support.messages_api import Reply, calls, fails, messages_api, says
 from tests.support.stack import running_stack

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
+from services.cortex.model import ModelAnswer, ModelError, ModelRequest
 from tests.cortex.driver import answer, call
 from tests.support.scripted_model import ScriptedModel, say, text_of
 from tests.support.stack import running_stack

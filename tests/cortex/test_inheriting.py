@@ -9,7 +9,7 @@ import msgspec
 
 from services.cortex.core.context.history import Chunk
 from services.cortex.core.context.window import Window, tokens_of_rows
-from services.cortex.session.history import History, Inherited
+from services.cortex.history import History, Inherited
 from services.cortex.session.past.inheritance import inherited
 from tests.cortex.driver import Driver, answer
 from tests.cortex.test_core_children import uses

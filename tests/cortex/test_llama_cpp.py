@@ -12,8 +12,8 @@ import pytest_asyncio
 
 from services.cortex.core.cycles.report import SCHEMA as REPORT
 from services.cortex.core.mind.decisions import SCHEMA as DECISIONS
+from services.cortex.model import LanguageModel, ToolSpec
 from services.cortex.profiles.planner import schema_of as plan_schema
-from services.cortex.thought.model import LanguageModel, ToolSpec
 from tests.cortex.asked import ask, fail, row, text_of, user
 from tests.cortex.test_wires import SCHEMA, WAYS
 from tests.support.llama_cpp import GREETING, JSON, WINDOW, llama_cpp, needs_llama_cpp

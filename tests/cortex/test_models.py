@@ -11,14 +11,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.cortex.models import choose
+from services.cortex.choice import choose
+from services.cortex.core.kinds import profile_of
+from services.cortex.model import LanguageModel, ModelError, ModelRequest, Situation
 from services.cortex.models.anthropic import AnthropicModel
 from services.cortex.models.loader import LoadingModel
 from services.cortex.models.openai import OpenAIModel
 from services.cortex.models.rehearsal.model import RehearsalModel
 from services.cortex.policy import context_tokens_of
-from services.cortex.profiles import profile_of
-from services.cortex.thought.model import LanguageModel, ModelError, ModelRequest, Situation
 from tests.support.chat_api import chat_api
 from tests.support.messages_api import fails, messages_api
 from tests.support.stack import settings_of
@@ -218,11 +218,11 @@ async def test_an_sdk_that_can_not_be_loaded_is_told(error: Exception) -> None:
 def test_a_start_does_not_wait_for_the_sdk() -> None:
     """X-5: whoever takes over after a kill is there before it is imported."""
     check = (
-        "import sys, threading; from services.cortex import models; from tests.support.stack "
+        "import sys, threading; from services.cortex import choice; from tests.support.stack "
         "import settings_of; import msgspec, pathlib; settings = msgspec.structs.replace("
         "settings_of(pathlib.Path('/nowhere'), model={'main': 'claude-m'}), "
         "anthropic_api_key='k'); threading.Thread.start = lambda self: None; "
-        "assert models.choose(settings).main.name == 'claude-m'; "
+        "assert choice.choose(settings).main.name == 'claude-m'; "
         "assert 'anthropic' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", check], check=True, timeout=60)
@@ -232,7 +232,7 @@ def test_without_a_real_model_the_sdk_is_not_imported() -> None:
     """It takes seconds, and the first run should not."""
     check = (
         "import sys; from pathlib import Path; from vigil.settings import config; "
-        "from services.cortex.models import choose; "
+        "from services.cortex.choice import choose; "
         "assert choose(config.load({}, home=Path('/nowhere'))).main.name == 'rehearsal'; "
         "assert 'anthropic' not in sys.modules"
     )

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from services.cortex.model import ModelAnswer, ToolSpec
 from services.cortex.models import openai
 from services.cortex.models.chat import name_of
 from services.cortex.models.openai import OpenAIModel
-from services.cortex.thought.model import ModelAnswer, ToolSpec
 from tests.cortex.asked import KEY, ask, fail, row, text_of, user
 from tests.cortex.test_wires import SCHEMA
 from tests.support.chat_api import ChatApi, Style, chat_api

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from services.cortex.model import ModelAnswer, ModelError, ModelRequest
 from services.cortex.models.messages import messages_of
-from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
 from tests.cortex.driver import answer, call
 from tests.cortex.test_engine import users_folded_once
 from tests.support.scripted_model import ScriptedModel, say, text_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from services.cortex.thought.model import ModelAnswer, ModelRequest
+from services.cortex.model import ModelAnswer, ModelRequest
 from tests.cortex.driver import answer, call
 from tests.support.scripted_model import ScriptedModel, say
 from tests.support.stack import running_stack

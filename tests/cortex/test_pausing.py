@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
+from services.cortex.model import ModelAnswer, ModelError, ModelRequest
 from tests.cortex.driver import answer, call
 from tests.support.scripted_model import ScriptedModel, text_of
 from tests.support.stack import Stack, running_stack

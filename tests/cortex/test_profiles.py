@@ -11,8 +11,8 @@ import pytest
 
 from services.cortex import profiles
 from services.cortex.core import Policy
+from services.cortex.core.kinds import registered, starters
 from services.cortex.policy import MADE, RENAMED, paths, policy_of
-from services.cortex.profiles import registered, starters
 from vigil.contracts.session_kinds import SESSION_KINDS, child_kinds
 from vigil.settings.config import Config
 from vigil.signals.kinds import KINDS
@@ -33,7 +33,7 @@ def test_the_kinds_that_people_read_of_are_those_that_there_are() -> None:
 
 
 def test_a_name_or_a_purpose_is_taken_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    profiles.registered.cache_clear()
+    registered.cache_clear()
     (tmp_path / "other.py").write_text("from services.cortex.profiles.planner import PROFILE\n")
     monkeypatch.setattr(profiles, "__path__", [*profiles.__path__, str(tmp_path)])
     with pytest.raises(ValueError, match=r"profiles\.planner: the name or the purpose is taken"):

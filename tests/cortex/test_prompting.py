@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.cortex.core.tools.declaration import declared
+from services.cortex.model import Situation
 from services.cortex.thought.identity import Identity
-from services.cortex.thought.model import Situation
 from services.cortex.thought.prompts import FOLDER, Prompts, barred, instant, line
 from services.cortex.thought.tools import specs
 from tests.support.scripted_memory import found, view

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from services.cortex.thought.model import ModelAnswer, ModelRequest
+from services.cortex.model import ModelAnswer, ModelRequest
 from tests.cortex.driver import answer, call
 from tests.cortex.test_children import SERVICES, by_kind, kind_of, once, shown
 from tests.executor.test_web_search import found

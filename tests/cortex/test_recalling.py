@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from services.cortex.core.context.recollection import shortened
-from services.cortex.thought.model import ModelRequest
+from services.cortex.model import ModelRequest
 from services.cortex.thought.recollector import EMPTY_FOR_S, Recollector
 from services.memory import checks
 from tests.cortex.driver import answer, call

@@ -12,12 +12,12 @@ from services.cortex.core.cycles.report import read
 from services.cortex.core.external import HELD_REASON
 from services.cortex.core.sway import Sway
 from services.cortex.core.work.detached import HELD_REASON as RESULTS_HELD
+from services.cortex.model import ModelAnswer, ModelRequest, Situation
 from services.cortex.models.rehearsal.conversation import CHECK_BACK
 from services.cortex.models.rehearsal.cycles import DONE, REHEARSED
 from services.cortex.models.rehearsal.model import RehearsalModel
 from services.cortex.models.rehearsal.open_plans import NOTHING_OPEN
 from services.cortex.models.rehearsal.reply import ABOUT, CALLS_MAX
-from services.cortex.thought.model import ModelAnswer, ModelRequest, Situation
 from services.cortex.thought.prompts import Prompts
 from services.cortex.thought.tools import arguments
 from services.cortex.thought.transcript import transcript

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from services.cortex.models.rehearsal.reflection import NOTHING, memories, summary
-from services.cortex.thought.transcript import OFFERED, transcript
+from services.cortex.prompt_marks import OFFERED
+from services.cortex.thought.transcript import transcript
 from vigil.contracts import (
     ExternalBlock,
     ExternalPayload,

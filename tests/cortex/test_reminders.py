@@ -13,8 +13,8 @@ import pytest
 from services.cortex import core
 from services.cortex.core import Draft, Policy, speech
 from services.cortex.core.policy import Hours
+from services.cortex.model import ModelAnswer
 from services.cortex.models.rehearsal.results import WORDS
-from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import KEY, START, Driver, answer, call
 from vigil.contracts import FollowUp, Queued, State, Task, TimerFired, Tool, ToolResultBlock
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.cortex.model import ModelAnswer, ModelRequest
 from services.cortex.session import log as session_log
 from services.cortex.session.engine import Engine
 from services.cortex.session.inbox import Inbox
 from services.cortex.session.shares import Shares
-from services.cortex.thought.model import ModelAnswer, ModelRequest
 from tests.support.scripted_model import ScriptedModel, say
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from services.cortex.models.tool_sight import ToolSight, keep
-from services.cortex.models.trial import tried
+from services.cortex.trial import tried
 from tests.support.messages_api import MessagesApi, Reply, calls, fails, messages_api, says
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk

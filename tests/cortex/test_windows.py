@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import pytest
 
+from services.cortex.model import TOO_LONG, LanguageModel
 from services.cortex.models.inbound.overlong import limit_of
-from services.cortex.thought.model import TOO_LONG, LanguageModel
 from tests.cortex.asked import ask, fail
 from tests.cortex.test_wires import Way, api, model, way
 from tests.support.messages_api import MessagesApi, Reply, fails, says

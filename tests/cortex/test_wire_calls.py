@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from services.cortex.core.conclusion import MALFORMED
-from services.cortex.thought.model import SPOILED, LanguageModel, ModelAnswer
+from services.cortex.model import SPOILED, LanguageModel, ModelAnswer
 from tests.cortex.asked import ask, fail, row, text_of, user
 from tests.cortex.test_wires import Way, api, model, way
 from tests.support.circuits import circuits_of

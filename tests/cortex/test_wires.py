@@ -11,10 +11,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import pytest
 
+from services.cortex.model import LanguageModel, ModelError
 from services.cortex.models.answers import ANSWER_BYTES_MAX, mend, plain
 from services.cortex.models.anthropic import AnthropicModel
 from services.cortex.models.openai import OpenAIModel
-from services.cortex.thought.model import LanguageModel, ModelError
 from tests.cortex.asked import KEY, ask, fail, request, row, text_of, user
 from tests.support.chat_api import chat_api
 from tests.support.messages_api import Fault, MessagesApi, Reply, calls, fails, messages_api, says

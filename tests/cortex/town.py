@@ -18,11 +18,11 @@ from typing import Any, Final
 from services.cortex.core import Draft, Policy
 from services.cortex.core.context.history import memorable
 from services.cortex.core.context.letters import opening_of
+from services.cortex.core.kinds import profile_of
 from services.cortex.core.profile import offers
 from services.cortex.core.work import steps as job_steps
-from services.cortex.profiles import profile_of
-from services.cortex.session.history import History, Inherited
-from services.cortex.thought.model import ModelAnswer
+from services.cortex.history import History, Inherited
+from services.cortex.model import ModelAnswer
 from tests.cortex.driver import answer
 from tests.cortex.reflecting import ReflectingDriver
 from vigil.contracts import (

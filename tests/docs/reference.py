@@ -17,8 +17,8 @@ from typing import Any, Final, Literal, get_args, get_origin
 
 import msgspec
 
+from services.cortex.core.kinds import registered
 from services.cortex.core.profile import Profile
-from services.cortex.profiles import registered
 from vigil import crash, topology
 from vigil.channels import kinds
 from vigil.contracts import TaskStatus

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import pytest
 
-from services.cortex.thought.model import ModelAnswer, ModelRequest
+from services.cortex.model import ModelAnswer, ModelRequest
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
 from vigil.cli.commands.why import story

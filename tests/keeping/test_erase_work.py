@@ -14,7 +14,7 @@ import msgspec
 import psutil
 import pytest
 
-from services.cortex.thought.model import ModelAnswer, ModelRequest
+from services.cortex.model import ModelAnswer, ModelRequest
 from services.executor.sandbox.choice import choose
 from tests.support import timers
 from tests.support.scripted_model import ScriptedModel, say

@@ -11,14 +11,15 @@ from typing import Any, Final
 import pytest
 
 from vigil.contracts.board import SourceFacts
-from vigil.facts.hooked import read_hooked, shapes_of_hooked, told_by
+from vigil.facts.hooked import read_hooked, told_by
 from vigil.facts.shape import choices
 from vigil.facts.shown import NamedSource, lines
 from vigil.facts.taken import taken
+from vigil.facts.wanted import shapes_of_wanted
 
 NOW: Final = datetime(2026, 11, 20, 8, 30, tzinfo=UTC)
 HOOK: Final = read_hooked({"up": "yes_no at /up", "ci": "one_of[red, green] at /ci/state"})
-SHAPES: Final = shapes_of_hooked(HOOK)
+SHAPES: Final = shapes_of_wanted(HOOK)
 EVENTS: Final = (
     "{}", '{"up":true}', '{"up":false}', '{"ci":{"state":"red"}}',
     '{"up":true,"ci":{"state":"red"}}', '{"up":false,"ci":{"state":"green"}}',

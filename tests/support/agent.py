@@ -14,7 +14,7 @@ import json
 import re
 from typing import Any, Final
 
-from services.cortex.thought.model import ModelAnswer, ModelRequest
+from services.cortex.model import ModelAnswer, ModelRequest
 from tests.support.scripted_model import ScriptedModel, say
 from vigil.contracts import Row, TextBlock, ToolUseBlock, Usage
 

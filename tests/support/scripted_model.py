@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from services.cortex import models
+from services.cortex import choice
+from services.cortex.model import LanguageModel, ModelAnswer, ModelRequest
 from services.cortex.thought.catalogue import Catalogue, ModelChoice
-from services.cortex.thought.model import LanguageModel, ModelAnswer, ModelRequest
 from vigil.contracts import TextBlock, Usage
 from vigil.settings.config import Settings
 
@@ -62,5 +62,5 @@ class ScriptedModel:
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> ScriptedModel:
         """Make every cortex started from now on think with this."""
-        monkeypatch.setattr(models, "choose", only(self))
+        monkeypatch.setattr(choice, "choose", only(self))
         return self

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2
 
-from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
+from services.cortex.model import ModelAnswer, ModelError, ModelRequest
 from tests.support.due import newest, row_of, slots, until_newer
 from tests.support.remembering import save
 from tests.support.scripted_model import say

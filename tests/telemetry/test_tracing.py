@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from services.cortex.thought.model import ModelError
+from services.cortex.model import ModelError
 from services.gateway import patience
 from tests.support.agent import ask, follow_up
 from tests.support.messages_api import fails, messages_api, says

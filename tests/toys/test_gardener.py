@@ -16,8 +16,8 @@ import msgspec
 import pytest
 
 from services.cortex import profiles
+from services.cortex.core.kinds import profile_of, registered
 from services.cortex.policy import policy_of
-from services.cortex.profiles import profile_of
 from tests.cortex.driver import Driver
 from tests.support.gateway import Gate, assert_problem
 from tests.support.scripted_model import ScriptedModel, say, text_of
@@ -46,9 +46,9 @@ def gardener(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """One file in the folder of the profiles, and one row of the words."""
     monkeypatch.setattr(profiles, "__path__", [*profiles.__path__, str(KINDS)])
     monkeypatch.setitem(SESSION_KINDS, "gardener", SessionKind(meaning="rounds of the gardener"))
-    profiles.registered.cache_clear()
+    registered.cache_clear()
     yield
-    profiles.registered.cache_clear()
+    registered.cache_clear()
     sys.modules.pop("services.cortex.profiles.gardener", None)
 
 

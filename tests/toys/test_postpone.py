@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from services.cortex import own_tools
+from services.cortex.core.kinds import profile_of
 from services.cortex.core.tools.declaration import declared
-from services.cortex.profiles import profile_of
 from services.cortex.thought import tools
 from services.cortex.thought.toolbox import specs_of
 from tests.cortex.driver import START, Driver, answer, call

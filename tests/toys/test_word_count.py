@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from services.cortex.profiles import profile_of
+from services.cortex.core.kinds import profile_of
 from services.cortex.thought.toolbox import specs_of
 from services.executor import own_tools
 from services.executor.tools.declaration import declared

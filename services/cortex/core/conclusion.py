@@ -17,8 +17,9 @@ from vigil.contracts import (
     ToolUseBlock,
 )
 
-from ..thought.model import ModelAnswer, ModelError
-from . import loops, plainly, speech
+from ..model import ModelAnswer, ModelError
+from . import loops, speech
+from .context import plainly
 from .draft import INSTANT, RETRY_TIMER, Draft
 from .tools import calls
 from .tools.declaration import Answer

@@ -45,9 +45,9 @@ from vigil.contracts.costs import RaiseOffer
 from vigil.contracts.made import StepKind
 from vigil.subjects import SessionKey
 
-from ..profiles import thinking
 from . import sway as sways
 from .context.inputs import Inputs
+from .kinds import thinking
 from .mind import tidings
 from .policy import Moment, Policy, limited
 from .profile import Profile

@@ -21,15 +21,8 @@ from vigil.contracts import (
 )
 from vigil.contracts.events import Fork, LetterName
 
-from . import (
-    external,
-    loops,
-    person,
-    plainly,
-    speech,
-    timers,
-    told,
-)
+from . import external, loops, person, speech, timers, told
+from .context import plainly
 from .draft import Draft
 from .policy import Moment, Policy
 from .queue import is_void

@@ -24,8 +24,8 @@ from vigil.words.rule import Book
 from vigil.zones.database import zone_named
 from vigil.zones.wall import instant_of
 
-from ..profiles import profile_of
 from .context.sight import Sight
+from .kinds import profile_of
 from .profile import Profile
 
 Authority = Literal["off", "observe", "suggest", "act"]

@@ -22,7 +22,7 @@ from vigil.memory.operation import tools as memory_tools
 from .tools.declaration import declared
 
 if TYPE_CHECKING:
-    from ..thought.model import Effort, ModelAnswer, ModelError, Tier, ToolSpec
+    from ..model import Effort, ModelAnswer, ModelError, Tier, ToolSpec
     from .context.offers import Offer
     from .draft import Draft
     from .policy import OnBoard

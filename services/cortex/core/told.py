@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from vigil.contracts import Cause, Digest, TaskBlock, TimerPayload, ToldEvent, ToldPayload, Unsaid
 
-from ..thought.accounts import BUDGET, Notice
+from ..notice import BUDGET, Notice
 from . import loops, speech
 from . import sway as sways
 from .allowance import more

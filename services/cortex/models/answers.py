@@ -16,7 +16,7 @@ import structlog
 
 from vigil.contracts import Block, TextBlock, Usage
 
-from ..thought.model import ModelAnswer, ModelError, StopReason
+from ..model import ModelAnswer, ModelError, StopReason
 
 log = structlog.get_logger("vigil.cortex")
 

@@ -14,7 +14,7 @@ import msgspec
 
 from vigil.settings.models import server_of
 
-from ..thought.model import ModelAnswer, ModelError, ModelRequest
+from ..model import ModelAnswer, ModelError, ModelRequest
 from . import answers
 from .failures import AskedModel, ServerWords, answered, error_of, failure, was_dropped
 from .inbound.message import GatheredMessage

@@ -18,7 +18,7 @@ import msgspec
 
 from vigil.contracts import Block, TextBlock, ToolUseBlock, Usage
 
-from ..thought.model import ModelAnswer, ModelRequest
+from ..model import ModelAnswer, ModelRequest
 from . import answers
 from .answers import AnswerRoom, count, mend
 from .breakpoints import marked_messages, marked_system

@@ -15,7 +15,7 @@ import structlog
 
 from vigil.observe.logs import mask
 
-from ..thought.model import REDIRECTED, SPOILED, TOO_LONG, ModelAnswer, ModelError, ModelRequest
+from ..model import REDIRECTED, SPOILED, TOO_LONG, ModelAnswer, ModelError, ModelRequest
 from .answers import mend
 from .inbound import overlong
 from .inbound.calls import unread

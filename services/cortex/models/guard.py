@@ -15,7 +15,7 @@ from typing import Final
 
 from vigil.circuits import SESSION, CircuitOpen, Circuits, Passed
 
-from ..thought.model import (
+from ..model import (
     ENDLESS,
     REDIRECTED,
     REFUSED_BY_CIRCUIT,

@@ -14,7 +14,7 @@ from typing import Final
 
 from vigil.observe.logs import mask
 
-from ..thought.model import LanguageModel, ModelAnswer, ModelError, ModelRequest
+from ..model import LanguageModel, ModelAnswer, ModelError, ModelRequest
 
 
 class LoadingModel:

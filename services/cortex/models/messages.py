@@ -26,7 +26,7 @@ from vigil.contracts import (
 )
 
 from ..core.context.sight import medium_of, named
-from ..thought.model import ModelRequest
+from ..model import ModelRequest
 from .breakpoints import marked_messages, marked_system
 from .parameters import TOOLS, WITHOUT_TOOLS, has_no_tools, in_words
 from .versions import binds_thinking, takes_effort

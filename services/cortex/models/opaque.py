@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from vigil.contracts import Block, OpaqueBlock
 
-from ..thought.model import ModelAnswer, ModelRequest
+from ..model import ModelAnswer, ModelRequest
 
 
 def left_out(request: ModelRequest) -> ModelRequest:

@@ -13,7 +13,7 @@ import msgspec
 
 from vigil.settings.models import server_of
 
-from ..thought.model import ModelAnswer, ModelError, ModelRequest
+from ..model import ModelAnswer, ModelError, ModelRequest
 from . import answers
 from .chat import SCHEMA, Gathered, body_of, refused
 from .failures import AskedModel, ServerWords, answered, error_of, failure, was_dropped

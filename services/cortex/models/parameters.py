@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any, Final
 
-from ..thought.model import ModelAnswer, ModelRequest
+from ..model import ModelAnswer, ModelRequest
 
 READ_STATUSES: Final = (400, 422, 500)
 """What is said with them may be of a parameter; llama-cpp-python 0.3.36 says 500 of one."""

@@ -16,7 +16,7 @@ import msgspec
 from vigil.contracts import ToolUseBlock
 from vigil.settings.models.trial import TOOLS, TriedModel
 
-from ..thought.model import LanguageModel, ModelAnswer, ModelRequest
+from ..model import LanguageModel, ModelAnswer, ModelRequest
 
 _decode: Final = msgspec.json.Decoder(list[TriedModel]).decode
 

@@ -15,6 +15,7 @@ from vigil.memory.operation import tools as memory_tools
 from vigil.minds import KIND
 
 from ..core.draft import Draft
+from ..core.kinds import starters
 from ..core.mind import look, report
 from ..core.mind.decisions import DECISIONS_MAX, SCHEMA
 from ..core.profile import (
@@ -29,8 +30,7 @@ from ..core.profile import (
 )
 from ..core.tools import formed_answer
 from ..core.tools.declaration import declared
-from ..thought.model import ToolSpec
-from . import starters
+from ..model import ToolSpec
 
 TOOLS_MAX: Final = 40
 """That a look is shown, those of memory and ours first."""

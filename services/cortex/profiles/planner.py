@@ -23,7 +23,7 @@ from ..core.profile import (
 )
 from ..core.work import jobs, steps
 from ..core.work.job_record import is_named, may_use
-from ..thought.model import ToolSpec
+from ..model import ToolSpec
 
 PURPOSE: Final = "plan"
 NAMED_MAX: Final = 200

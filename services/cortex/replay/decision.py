@@ -19,7 +19,7 @@ from ..core import Draft, Moment, Policy
 from ..core.context.inputs import answer_of, error_of, moment_of
 from ..core.context.versions import is_rewinding
 from ..core.profile import Desk
-from ..thought.accounts import Notice
+from ..notice import Notice
 from . import desk as desks
 
 DEAD: Final = "dead_letter"

@@ -14,8 +14,8 @@ from ..core import CompactionPlan, Draft, Window
 from ..core.context.letters import opening_of
 from ..core.context.offers import Offer
 from ..core.profile import Inquiry, ModelQuestion, OwnersBoard
-from ..session.history import History
-from ..thought.model import CROWDED, ModelAnswer, ModelError, ToolSpec
+from ..history import History
+from ..model import CROWDED, ModelAnswer, ModelError, ToolSpec
 
 
 async def _unasked() -> ModelAnswer:

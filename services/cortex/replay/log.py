@@ -17,10 +17,10 @@ from vigil.settings.config import Config
 from vigil.subjects import SessionKey
 
 from ..core.context.offers import Offer
+from ..history import History
 from ..policy import context_tokens_of, policy_of
 from ..session import log as session_log
 from ..session.desk import OFFER_SHARE_MAX
-from ..session.history import History
 from ..session.inbox import decoded
 from ..session.past.inheritance import inherited
 from .decision import CannotReplay, decide

@@ -24,21 +24,13 @@ from .. import core
 from ..core import Draft, Policy
 from ..core.context.letters import OPENED_MAX, ClosedLetter, opening_of
 from ..core.context.offers import Offer
+from ..core.kinds import profile_of
 from ..core.policy import limited
 from ..core.profile import Inquiry, ModelQuestion, OwnersBoard
 from ..core.tools.calls import bounded
-from ..profiles import profile_of
-from ..thought.accounts import Notice
+from ..model import CROWDED, TOO_LONG, KnownAtStart, ModelAnswer, ModelError, OpenedLetter, ToolSpec
+from ..notice import Notice
 from ..thought.compactor import Compactor
-from ..thought.model import (
-    CROWDED,
-    TOO_LONG,
-    KnownAtStart,
-    ModelAnswer,
-    ModelError,
-    OpenedLetter,
-    ToolSpec,
-)
 from ..thought.recollector import LoopMemory
 from ..thought.thinker import Thinker
 from ..thought.toolbox import Toolbox

@@ -42,10 +42,10 @@ from ..core import Draft
 from ..core.context.history import Chunk, chunk_of, without
 from ..core.context.offers import Offer
 from ..core.context.versions import is_rewinding, without_taken_back
+from ..core.kinds import has_purpose
 from ..core.work import job_record
-from ..profiles import has_purpose
+from ..history import History
 from .headers import headers_of, letters_of
-from .history import History
 from .past.inheritance import forked, inherited
 
 log = structlog.get_logger("vigil.cortex")

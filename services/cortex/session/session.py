@@ -33,14 +33,14 @@ from ..core import Draft, Moment, Policy
 from ..core.context.versions import is_rewinding
 from ..core.profile import ModelQuestion
 from ..core.tools.declaration import read_by
+from ..history import History
+from ..model import ModelAnswer, ModelError
 from ..policy import hours_of, routed
-from ..thought.model import ModelAnswer, ModelError
 from ..thought.recollector import LoopMemory, Recollector
 from ..thought.thinker import Thinker
 from ..thought.toolbox import Toolbox
 from . import log as session_log
 from .desk import SessionDesk, notices_of
-from .history import History
 from .inbox import Inbox
 from .progress import Progress
 from .turn_span import TurnSpan

@@ -26,6 +26,7 @@ from vigil.subjects import token_of
 from vigil.teams import TEAM
 from vigil.zones.day import Day
 
+from ..notice import Notice
 from .ledger import Amount, PaidCall, tokens, usd
 
 WARNED_AT: Final = 0.8
@@ -36,19 +37,6 @@ is in the way."""
 MICRO: Final = 1_000_000
 Times = Callable[[str, str], int]
 """By how much an account was raised for a day (`vigil.settings.models.raises`)."""
-BUDGET: Final = "budget"
-"""What is told of a cap."""
-
-
-class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person is told of a cap, nearly reached, or reached, or of the model."""
-
-    id: str
-    """The same for a cap of an account on a day, so that it is told once."""
-    text: str
-    what: str = BUDGET
-    offer: RaiseOffer | None = None
-    """What it says that the person's word does."""
 
 
 class BudgetExceeded(VigilError):

@@ -24,8 +24,8 @@ from vigil.errors import InvalidInput, Unavailable
 from vigil.subjects import SessionKey
 
 from ..core.context.sight import CROWDED, GONE, REFUSED, Sight, crowded_out, files_of, named
+from ..model import ModelAnswer, ModelError, ModelRequest
 from .catalogue import ModelChoice
-from .model import ModelAnswer, ModelError, ModelRequest
 
 REFUSALS: Final = ("400", "413", "422")
 """Kinds of errors: of a request that nobody would take."""

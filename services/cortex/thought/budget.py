@@ -32,10 +32,11 @@ from vigil.zones.day import Day
 
 from ..core.context.sight import media_tokens
 from ..core.context.window import tokens_of_bytes, tokens_of_text
+from ..model import ModelAnswer, ModelRequest, ToolSpec
+from ..notice import Notice
 from . import accounts
-from .accounts import AGAIN_AFTER, LINKS, BudgetExceeded, Notice, chain_of
+from .accounts import AGAIN_AFTER, LINKS, BudgetExceeded, chain_of
 from .ledger import NOTHING, Amount, PaidCall, entered, is_plausible
-from .model import ModelAnswer, ModelRequest, ToolSpec
 
 ATTEMPTS_MAX: Final = 200
 """Lost races before it gives up; in each somebody wins, so only replicas' number counts."""

@@ -15,10 +15,10 @@ from vigil.subjects import SessionKey
 
 from ..core.context.sight import Sight
 from ..core.profile import Profile
+from ..model import LanguageModel, ModelAnswer, ModelRequest
 from ..models.parameters import WITHOUT_TOOLS
 from ..models.tool_sight import ToolSight
-from .accounts import Notice
-from .model import LanguageModel, ModelAnswer, ModelRequest
+from ..notice import Notice
 
 log = structlog.get_logger("vigil.cortex")
 

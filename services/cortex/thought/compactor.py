@@ -25,8 +25,8 @@ from ..core.context.history import Chunk
 from ..core.context.offers import was_offered
 from ..core.context.window import tokens_of_rows
 from ..core.profile import ModelQuestion
-from ..session.history import History
-from .model import CROWDED, TOO_LONG, ModelAnswer, ModelError
+from ..history import History
+from ..model import CROWDED, TOO_LONG, ModelAnswer, ModelError
 from .thinker import Thinker
 from .transcript import transcript
 

@@ -23,8 +23,9 @@ from vigil.memory.questions import Hit
 from vigil.zones.database import zone_named
 
 from ..core.profile import TemplateRow
+from ..model import Situation
+from ..prompt_marks import BAR
 from .identity import Identity
-from .model import Situation
 
 FOLDER: Final = Path(__file__).resolve().parents[3] / "prompts" / "en"
 TEMPLATES_MAX: Final = 400
@@ -34,7 +35,6 @@ STABLE_MAX: Final = 1000
 LINE_MAX: Final = 300
 MEMORY_LENGTH_MAX: Final = 1000
 """Characters of a memory that the situation shows; a tool shows it whole."""
-BAR: Final = "| "
 TASK: Final = "[Task]"
 """Begins the first row of a session that was started."""
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")

@@ -33,6 +33,7 @@ from vigil.teams import TEAM
 
 from ..core import Policy, speech
 from ..core.profile import Inquiry, Profile, TemplateRow
+from ..model import KnownAtStart, ModelAnswer, ModelError, ModelRequest, Situation
 from ..models import opaque
 from ..models.guard import SilentCalls, guarded, unlooped
 from ..policy import routed
@@ -42,13 +43,6 @@ from .budget import CallBudget, Reservation, estimate, telling
 from .catalogue import Catalogue, ModelChoice
 from .identity import Identities
 from .ledger import KINDS, PaidCall, kinds_of
-from .model import (
-    KnownAtStart,
-    ModelAnswer,
-    ModelError,
-    ModelRequest,
-    Situation,
-)
 from .prompts import Prompts, steps_left, under_way
 from .token_stream import TokenStream
 from .toolbox import Toolbox

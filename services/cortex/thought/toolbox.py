@@ -19,7 +19,7 @@ from vigil.contracts import Shelf, Tool, decode_shelf
 from vigil.errors import InvalidInput
 
 from ..core.profile import Profile, offers
-from .model import ToolSpec
+from ..model import ToolSpec
 from .tools import arguments, specs
 
 log = structlog.get_logger("vigil.cortex")

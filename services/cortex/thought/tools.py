@@ -11,11 +11,11 @@ from vigil.contracts import State
 from vigil.contracts.arguments import Arguments, description_of, schema_of
 from vigil.memory.operation import tools as memory_tools
 
+from ..core.kinds import starters
 from ..core.policy import REPORT_FACTS
 from ..core.tools.declaration import declared
+from ..model import ToolSpec
 from ..own_tools.facts import offered
-from ..profiles import starters
-from .model import ToolSpec
 
 
 def arguments() -> dict[str, type[Arguments]]:

@@ -27,16 +27,13 @@ from vigil.texts import excerpt
 from ..core.draft import Draft
 from ..core.profile import TemplateRow
 from ..core.tools import formed_answer
+from ..prompt_marks import EARLIER, MEMBER, OFFERED, PERSON
 from .prompts import barred, line
 
 PIECE_LENGTH_MAX: Final = 16_000
 """Characters of one piece; more of it than is shown has been read by nobody anyway."""
 RESULT_LENGTH_MAX: Final = 2_000
 """Characters of a tool's arguments or result: the answer that was made of it matters more."""
-EARLIER: Final = "[Summary of what was before]"
-OFFERED: Final = "[What stands above was offered to memory before: save nothing of it again]"
-PERSON: Final = "person:"
-MEMBER: Final = "person "
 """Before the name, in a session of a team."""
 AGENT: Final = "you:"
 ROWS_MAX: Final = 60

@@ -24,7 +24,6 @@ from vigil.contracts.arguments import Arguments, description_of, schema_of
 from vigil.contracts.tools import Aim
 from vigil.settings.config import Config
 
-from .. import own_tools
 from .arguments import check
 from .source import Call, ToolOutput
 
@@ -56,6 +55,7 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     """The folder of all skills."""
 
 
+OWN_TOOLS: Final = "services.executor.own_tools"
 EMPTY: Final[Mapping[str, Aim]] = MappingProxyType({})
 Run = Callable[[Any, Call, Means], Awaitable[ToolOutput]]
 
@@ -151,4 +151,4 @@ def tool(
 @functools.cache
 def declared() -> dict[str, Declaration]:
     """Return all that the modules of `own_tools` declare, by name."""
-    return {one.name: one for one in registry.declared(own_tools.__name__, Declaration)}
+    return {one.name: one for one in registry.declared(OWN_TOOLS, Declaration)}

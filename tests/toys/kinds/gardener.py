@@ -5,7 +5,7 @@ from __future__ import annotations
 from services.cortex.core import loops, sway
 from services.cortex.core.draft import Draft
 from services.cortex.core.profile import MEMORY, Profile, converse
-from services.cortex.thought.model import ModelAnswer
+from services.cortex.model import ModelAnswer
 from vigil.contracts import Cause, Control, SaveMemoryPayload, TextBlock
 
 

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 from vigil.subjects import SessionKey
 
-from ...profiles import profile_of
 from .. import loops
 from ..draft import Draft
+from ..kinds import profile_of
 from ..profile import Profile
 from ..work import tasks
 from . import lent

@@ -17,7 +17,7 @@ from vigil.contracts import SendMessage
 from vigil.contracts.costs import RaiseOffer
 from vigil.contracts.effects import RaiseBudget, RaiseBudgetPayload
 
-from ...thought.accounts import Notice
+from ...notice import Notice
 from .. import speech
 from ..draft import Draft
 from ..sway import Sway

@@ -20,7 +20,7 @@ import msgspec
 from vigil.contracts import Row, TextBlock
 from vigil.contracts.made import SeenCut
 
-from ...thought.model import ModelAnswer
+from ...model import ModelAnswer
 from ..draft import Draft
 from .history import Chunk, begins, swayed
 from .offers import (

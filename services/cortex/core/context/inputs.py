@@ -33,8 +33,8 @@ from vigil.grants.rule import Standing
 from vigil.tasks.lifecycle import ReadTask
 from vigil.zones.database import zone_named
 
-from ...thought.accounts import Notice
-from ...thought.model import ModelAnswer, ModelError
+from ...model import ModelAnswer, ModelError
+from ...notice import Notice
 from .. import sway as sways
 from ..policy import Hours, Moment, Policy
 

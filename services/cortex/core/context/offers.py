@@ -16,7 +16,7 @@ from vigil.contracts import SaveMemoryPayload, TextBlock, ToolUseBlock
 from vigil.memory.operations.save import Save, memory_save
 from vigil.memory.questions import CONTENT_BYTES_MAX
 
-from ...thought.model import ModelAnswer
+from ...model import ModelAnswer
 from .. import sway as sways
 from ..draft import Draft
 from ..queue import stored_size

@@ -13,10 +13,10 @@ from datetime import datetime
 
 from vigil.contracts import Cause, Pause, TimerPayload
 
-from ...profiles import profile_of
-from ...thought.model import ModelAnswer
+from ...model import ModelAnswer
 from .. import loops, speech
 from ..draft import INSTANT, PAUSE_TIMER, Draft
+from ..kinds import profile_of
 from ..mind import tidings
 from .offers import Offer, save_all, things
 

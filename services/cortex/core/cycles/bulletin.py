@@ -10,7 +10,7 @@ from typing import Final
 
 from vigil.contracts.board import BulletinBasis, MadeText
 
-from ...thought.model import ModelAnswer
+from ...model import ModelAnswer
 from .. import loops
 from ..context.offers import TRUNCATING
 from ..draft import Draft

@@ -15,7 +15,7 @@ from typing import Final
 
 from vigil.contracts.board import CycleReport
 
-from ...thought.model import ModelAnswer, ModelError
+from ...model import ModelAnswer, ModelError
 from .. import conclusion, loops
 from ..draft import Draft
 from ..tools import formed_answer

@@ -16,7 +16,7 @@ from typing import Any, Final
 from vigil.contracts import Outcome
 from vigil.errors import InvalidInput
 
-from ...thought.model import ModelAnswer, ModelError
+from ...model import ModelAnswer, ModelError
 from .. import conclusion, loops
 from ..context.offers import things
 from ..draft import Draft

@@ -16,7 +16,7 @@ from vigil.contracts import Row, TaskBlock, ToolResultBlock, ToolUseBlock
 from vigil.memory.operation import tools
 from vigil.words.function_words import DAYS_AND_MONTHS
 
-from ...profiles import starters
+from ..kinds import starters
 from ..tools.declaration import declared
 from ..work.tasks import shortened
 

@@ -16,7 +16,7 @@ from vigil.contracts.board import FactShape
 from vigil.facts.taken import FittedFacts, read
 from vigil.facts.value import schema_of
 
-from ...thought.model import ModelAnswer, ModelError
+from ...model import ModelAnswer, ModelError
 from .. import conclusion
 from ..draft import Draft
 from ..tools import formed_answer, json_answer

@@ -13,7 +13,7 @@ from typing import Final
 from vigil.contracts import Cause, Control, SaveMemoryPayload
 from vigil.contracts.board import MergedSummary
 
-from ...thought.model import ModelAnswer
+from ...model import ModelAnswer
 from .. import loops
 from ..context.offers import TRUNCATING
 from ..draft import Draft

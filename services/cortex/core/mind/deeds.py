@@ -29,8 +29,8 @@ from vigil.memory.operation import tools as memory_tools
 from vigil.minds import KIND
 from vigil.subjects import SessionKey, token_of
 
-from ...profiles import starters
 from ..draft import Draft
+from ..kinds import starters
 from ..sway import Sway
 from ..tools import calls
 from ..tools.declaration import declared

@@ -38,7 +38,7 @@ from vigil.goals import lifecycle
 from vigil.minds import LOST_MESSAGE
 from vigil.subjects import token_of
 
-from ...thought.model import ModelAnswer, ModelError
+from ...model import ModelAnswer, ModelError
 from .. import conclusion, external, loops, speech, told
 from .. import sway as sways
 from ..draft import Draft

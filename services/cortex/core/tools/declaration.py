@@ -24,13 +24,12 @@ from vigil.contracts import OpenCall, Risk, ToolUseBlock
 from vigil.contracts.arguments import Arguments
 from vigil.contracts.tools import Aim
 
-from ... import own_tools
-
 if TYPE_CHECKING:
     from ..draft import Draft
     from ..policy import OnBoard
     from ..sway import Sway
 
+OWN_TOOLS: Final = "services.cortex.own_tools"
 EMPTY: Final[Mapping[str, Aim]] = MappingProxyType({})
 Result = tuple[str, bool]
 """What the model reads, and whether it is an error that it can correct."""
@@ -129,4 +128,4 @@ def read_by(names: Iterable[str]) -> frozenset[OnBoard]:
 @functools.cache
 def declared() -> dict[str, OwnTool]:
     """Return all that the modules of `own_tools` declare, by name."""
-    return {one.name: one for one in registry.declared(own_tools.__name__, OwnTool)}
+    return {one.name: one for one in registry.declared(OWN_TOOLS, OwnTool)}

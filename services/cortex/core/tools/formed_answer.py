@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeVar
 from vigil.contracts import Row
 from vigil.errors import InvalidInput
 
-from ...thought.model import ModelAnswer
+from ...model import ModelAnswer
 from ..context.offers import TRUNCATING, cut
 from ..draft import Draft
 

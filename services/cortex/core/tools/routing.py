@@ -17,9 +17,9 @@ from vigil.looks.named_looks import TOOL
 from vigil.memory.operation import tools as memory_tools
 from vigil.subjects import SessionKey
 
-from ...profiles import starters
 from ..context.letters import PAGE
 from ..draft import Draft
+from ..kinds import starters
 from ..profile import offers
 from ..work import approvals, children, requests, spoken
 from . import arguments, authority, calls, own_words

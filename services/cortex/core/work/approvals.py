@@ -38,10 +38,10 @@ from vigil.contracts import (
 from vigil.subjects import SessionKey
 from vigil.teams import may_act
 
-from ...profiles import starters
 from .. import gates, loops, speech
 from .. import sway as sways
 from ..draft import Draft
+from ..kinds import starters
 from ..queue import stored_size
 from ..sway import Sway
 from ..tools import calls

@@ -32,12 +32,12 @@ from vigil.contracts import (
 )
 from vigil.subjects import SessionKey
 
-from ...profiles import starters
 from .. import loops
 from .. import sway as sways
 from ..allowance import handed
 from ..allowance.handed import under_way
 from ..draft import INSTANT, Draft
+from ..kinds import starters
 from ..policy import limited
 from ..profile import Profile, Starter
 from ..sway import Sway

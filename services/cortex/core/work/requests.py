@@ -21,8 +21,8 @@ from msgspec.structs import replace
 from vigil.contracts import Approval, ApprovalState, Start, canonical
 from vigil.subjects import SessionKey
 
-from ...profiles import profile_of
 from ..draft import Draft
+from ..kinds import profile_of
 from ..profile import Profile
 
 SAME_AGAIN: Final = timedelta(hours=23)

@@ -22,7 +22,7 @@ from vigil.contracts import (
     ToolUseBlock,
 )
 
-from ...thought.model import ModelAnswer
+from ...model import ModelAnswer
 from .. import loops
 from .. import sway as sways
 from ..draft import Draft

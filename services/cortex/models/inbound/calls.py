@@ -15,7 +15,7 @@ import msgspec
 
 from vigil.contracts import ToolUseBlock, Usage
 
-from ...thought.model import ModelAnswer, ModelRequest
+from ...model import ModelAnswer, ModelRequest
 from ..answers import arguments, mend
 from ..messages import on_wire
 

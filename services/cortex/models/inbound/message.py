@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from vigil.contracts import Block, OpaqueBlock, TextBlock
 
-from ...thought.model import ModelAnswer, ModelError, ModelRequest
+from ...model import ModelAnswer, ModelError, ModelRequest
 from .. import answers
 from ..answers import AnswerRoom, mend, plain, string
 from ..parameters import unfenced

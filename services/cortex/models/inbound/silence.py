@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from ...thought.model import ENDLESS, TIMEOUT, ModelError, ModelRequest
+from ...model import ENDLESS, TIMEOUT, ModelError, ModelRequest
 
 
 class CallTimeout:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...thought.prompts import BAR
+from ...prompt_marks import BAR
 from .reply import LISTED_MAX
 
 REHEARSED: Final = "Rehearsed: until a model is configured, a bulletin only repeats some notes."

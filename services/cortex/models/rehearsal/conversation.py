@@ -10,7 +10,7 @@ from vigil.contracts import Row, ToolResultBlock
 
 from ...core.external import HELD_REASON
 from ...core.work.detached import HELD_REASON as RESULTS_HELD
-from ...thought.model import Situation
+from ...model import Situation
 from .phrases import answer
 from .reply import ABOUT, LISTED_MAX, RESEARCH, SAID_MAX, WHAT_MAX, Reply, first_words, text_of
 from .results import go_on

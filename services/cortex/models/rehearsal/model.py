@@ -17,7 +17,7 @@ import msgspec
 
 from vigil.contracts import Block, TextBlock, ToolUseBlock, Usage
 
-from ...thought.model import ModelAnswer, ModelRequest
+from ...model import ModelAnswer, ModelRequest
 from . import bulletins, cycles, summaries
 from .conversation import reply
 from .plans import plan

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from vigil.zones.database import zone_named
 
-from ...thought.model import Situation
+from ...model import Situation
 from .reply import CALLS_MAX, LISTED_MAX, Reply
 
 NOTHING_OPEN: Final = (

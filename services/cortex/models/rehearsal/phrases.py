@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from ...thought.model import Situation
+from ...model import Situation
 from .open_plans import cancel, pending
 from .reply import ABOUT, CALLS_MAX, RESEARCH, WHAT_MAX, Call, Reply, first_words
 

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from ...thought.prompts import BAR
-from ...thought.transcript import EARLIER, MEMBER, OFFERED, PERSON
+from ...prompt_marks import BAR, EARLIER, MEMBER, OFFERED, PERSON
 from .reply import Call
 
 SAVED_MAX: Final = 20

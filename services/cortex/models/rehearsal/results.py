@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from vigil.contracts import Row, TextBlock, ToolResultBlock, ToolUseBlock
 
-from ...thought.model import Situation
+from ...model import Situation
 from .open_plans import CANCELLING, cancel
 from .reply import ABOUT, CALLS_MAX, RESEARCH, SAID_MAX, Reply
 

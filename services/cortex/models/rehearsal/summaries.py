@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...thought.prompts import BAR
+from ...prompt_marks import BAR
 
 
 def joined(material: str) -> str:

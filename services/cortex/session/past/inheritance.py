@@ -29,8 +29,8 @@ from vigil.subjects import SessionKey
 from ...core.context.history import Chunk, chunk_of, without
 from ...core.context.versions import without_taken_back
 from ...core.context.window import tokens_of_rows
-from ...profiles import profile_of
-from ..history import NOTHING, Inherited
+from ...core.kinds import profile_of
+from ...history import NOTHING, Inherited
 
 log = structlog.get_logger("vigil.cortex")
 

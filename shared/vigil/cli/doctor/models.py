@@ -88,7 +88,7 @@ def tried(settings: Settings) -> list[TriedModel]:
         raise ConfigError(f"models are asked where the services are: {distribution.CHECKOUT}")
     try:
         told = subprocess.run(
-            [sys.executable, "-m", "services.cortex.models"],
+            [sys.executable, "-m", "services.cortex.trial"],
             capture_output=True,
             timeout=TRY_S,
             check=True,
@@ -106,7 +106,7 @@ def model(settings: Settings) -> Check | None:
     except ConfigError:
         return None
     except Unavailable as error:
-        return fail(str(error), "see `python -m services.cortex.models`")
+        return fail(str(error), "see `python -m services.cortex.trial`")
     return check_of(found)
 
 

@@ -1,4 +1,4 @@
-"""What `services.cortex.models` says of a model that it tried. Pure."""
+"""What `services.cortex.trial` says of a model that it tried. Pure."""
 
 from __future__ import annotations
 

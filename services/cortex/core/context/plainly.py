@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from vigil.contracts import AGENT_FOLLOW_UP, FollowUp, Task, TimerPayload, ToldPayload
 
-from . import speech
-from . import sway as sways
-from .draft import OUTSIDE, Draft
-from .sway import Sway
+from .. import speech
+from .. import sway as sways
+from ..draft import OUTSIDE, Draft
+from ..sway import Sway
 
 
 def of_loop(draft: Draft) -> str:

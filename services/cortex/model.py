@@ -18,7 +18,7 @@ from vigil.errors import VigilError
 from vigil.memory.questions import Hit
 from vigil.preferences.shown import ShownPreferences
 
-from .accounts import Notice
+from .notice import Notice
 
 StopReason = Literal[
     "end_turn", "tool_use", "max_tokens", "stop_sequence", "pause_turn", "refusal",

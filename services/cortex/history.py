@@ -11,8 +11,8 @@ from vigil.contracts import Row, TextBlock, Turn
 from vigil.contracts.events import LetterName
 from vigil.contracts.history import LetterHead
 
-from ..core.context.compaction import CompactionPlan, Excerpt, decide, make_room, summary_tokens
-from ..core.context.history import (
+from .core.context.compaction import CompactionPlan, Excerpt, decide, make_room, summary_tokens
+from .core.context.history import (
     FILL_MAX,
     Chunk,
     chunk_of,
@@ -23,7 +23,7 @@ from ..core.context.history import (
     trim,
     without,
 )
-from ..core.context.letters import (
+from .core.context.letters import (
     ALL,
     ClosedLetter,
     Opening,
@@ -34,7 +34,7 @@ from ..core.context.letters import (
     of_turn,
     view,
 )
-from ..core.context.window import Measured, Window, tokens_of_rows
+from .core.context.window import Measured, Window, tokens_of_rows
 
 
 class Inherited(msgspec.Struct, frozen=True, kw_only=True):

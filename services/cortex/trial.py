@@ -24,10 +24,11 @@ from vigil.settings.models import takes_of
 from vigil.settings.models.access import access_of, all_names
 from vigil.settings.models.trial import FILE, TOOLS, TriedModel
 
-from ..thought.model import LanguageModel, ModelError, ModelRequest, Situation, ToolSpec
-from . import chat, messages, opened
-from .loader import LoadingModel
-from .tool_sight import keep, server_of
+from .choice import opened
+from .model import LanguageModel, ModelError, ModelRequest, Situation, ToolSpec
+from .models import chat, messages
+from .models.loader import LoadingModel
+from .models.tool_sight import keep, server_of
 
 TIMEOUT_S: Final = 30.0
 _SCHEMA: Final = {
@@ -174,3 +175,7 @@ def _with_image(timeout_s: float) -> dict[str, Any]:
 
 def _ignore(_: str) -> None:
     """Nobody reads the words."""
+
+
+if __name__ == "__main__":
+    main()
