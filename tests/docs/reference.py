@@ -115,6 +115,11 @@ def settings() -> str:
         "variable `VIGIL_GATEWAY__PORT=8420`.",
         *sections,
         settings_part("channels.NAME", kinds.BUILT_IN[kinds.DEFAULT], channel),
+        *(
+            settings_part(f"channels.NAME, {name}", kind, f'* `kind = "{name}"` (required)')
+            for name, kind in kinds.BUILT_IN.items()
+            if name != kinds.DEFAULT
+        ),
         settings_part("models.NAME", ModelRow),
         settings_part("hooks.NAME", Hook),
         settings_part("mcp.NAME", McpServer),

@@ -31,10 +31,11 @@ class MailAccount(Channel, frozen=True, kw_only=True, tag="mail"):
     """
 
     address: str
-    """Of the account."""
+    """Of the account, which is the agent's own."""
     name: str = "Vigil"
     """Shown beside the address."""
     smtp_host: str
+    """Where it sends."""
     smtp_port: PortNumber = 0
     """0: 465, 587 with `starttls`, 25 with `none`."""
     smtp_security: Security = "tls"
@@ -44,10 +45,13 @@ class MailAccount(Channel, frozen=True, kw_only=True, tag="mail"):
     imap_port: PortNumber = 0
     """0: 993, else 143."""
     imap_security: Security = "tls"
+    """Likewise."""
     mailbox: str = "INBOX"
+    """What is read, and never changed."""
     user: str = ""
     """For logging in; empty: `address`."""
     password: str = ""
+    """For logging in."""
     password_file: str = ""
     """Instead: a file with it; relative to the home. Read at each login."""
     token_command: tuple[str, ...] = ()
@@ -68,7 +72,9 @@ class MailAccount(Channel, frozen=True, kw_only=True, tag="mail"):
     mail_bytes_max: Annotated[int, msgspec.Meta(ge=64 * 1024)] = 25 * 1024**2
     """Of a larger mail the rest isn't read."""
     timeout_s: PositiveS = 60.0
+    """Per attempt to send, with all of it."""
     backoff_base_s: PositiveS = 30.0
+    """First delay; doubles, randomly shortened by up to half."""
 
     def sender(self, context: ChannelContext) -> Sender:
         self._check(context)
