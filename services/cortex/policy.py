@@ -11,9 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from vigil.facts.hooked import read_hooked, session_of_hook, source_id
-from vigil.facts.shown import NamedSource
-from vigil.facts.wanted import shapes_of_wanted
+from vigil.facts.hooked import hooks_for
 from vigil.looks.named_looks import whats
 from vigil.settings import models
 from vigil.settings.config import Config
@@ -106,19 +104,9 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
         homes=tuple(map(str, homes_of(config, key))) if key.user == TEAM else (),
         teams=config.teams,
         has_mind=has_mind(config, key.agent),
-        fact_sources=_hooks_of(config, key),
+        fact_sources=hooks_for(config.hooks, key.scope),
         looks=frozenset(whats(agent.looks) if key.kind == CYCLE else ()),
         urls=frozenset(url for site in config.sites.values() for url in site.urls),
-    )
-
-
-def _hooks_of(config: Config, key: SessionKey) -> tuple[NamedSource, ...]:
-    """Return the hooks of an owner and agent that tell facts."""
-    return tuple(
-        NamedSource(f"hook {name}", source_id(name, session), shapes)
-        for name, hook in config.hooks.items()
-        for session in [session_of_hook(hook.user, hook.agent, hook.thread)]
-        if session.scope == key.scope and (shapes := shapes_of_wanted(read_hooked(hook.facts)))
     )
 
 

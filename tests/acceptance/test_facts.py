@@ -198,7 +198,7 @@ async def test_a_change_is_an_input_without_a_model(world: World) -> None:
     answer = await bob.http.post("/api/cron", json=body)
     assert answer.status_code == 201, answer.text
     mend = answer.json()
-    assert mend["when"] == "after each run of 'ci' after which a fact is another"
+    assert mend["when"] == "when a fact of 'ci' is another, if that is news"
     model = Watching(world)
     model.says = ""
     model.told = [{"ci": "passing"}, {"ci": "passing", "open_issues": 4}, {"ci": "failing"}]

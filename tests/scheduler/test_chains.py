@@ -23,6 +23,7 @@ from vigil.contracts.board import (
     ChosenSchedule,
     CronWork,
     EverySchedule,
+    FactFill,
     Ledger,
     OpenRun,
 )
@@ -37,8 +38,10 @@ from vigil.timetable.chain import (
     fits,
     fitted,
     in_order,
+    is_end,
     words_of,
 )
+from vigil.timetable.chain import changed as changed_facts
 from vigil.timetable.check import check
 from vigil.timetable.edit import changed
 from vigil.timetable.findings import findings
@@ -109,7 +112,7 @@ def test_what_a_run_came_to_is_what_it_told_at_its_end() -> None:
 )
 def test_which_ends_count(on: Any, state: Any, session: str, expected: bool) -> None:
     """A look that failed, and a slot that wasn't run, are no runs that ended."""
-    assert fits(on, end(1, 1, state, session=session).entry) is expected
+    assert fits(after(ABOVE, on), end(1, 1, state, session=session)) is expected
 
 
 def test_nobody_follows_themselves_another_agents_or_what_is_gone() -> None:
@@ -153,6 +156,15 @@ def test_ends_of_one_instant_and_of_clocks_that_differ_are_slots_of_their_own() 
     assert min(instants) > START + 3 * MINUTE
 
 
+ON_FACT = AfterSchedule(row=ABOVE, on="change", fact="ci")
+
+
+def change_of(seq: int, minute: float, what: str) -> RunEnd:
+    """A change of facts of the other row: that which is followed, or another one."""
+    told = FactFill(cause=str(seq), news=("ci", "up") if what == "ran" else ("up",))
+    return changed_facts(ABOVE, seq, START + minute * MINUTE, told)
+
+
 class Chain:
     """A row that follows another, while its scheduler comes and goes."""
 
@@ -174,7 +186,8 @@ class Chain:
                 Revised(one, until)
                 for (_, one), until in zip(self.revisions, [*ends, None], strict=True)
             ]
-            undecided = [one for one in self.ends if one.seq > self.ledger.followed]
+            decided = max(self.ledger.followed, self.ledger.followed_fact)
+            undecided = [one for one in self.ends if one.seq > decided]
             undecided = in_order(undecided, self.ledger.through)
             made = decisions(pieces, self.ledger, self.now, "", undecided)
             self.entries += made
@@ -191,7 +204,8 @@ class Chain:
         match what:
             case "ran" | "failed":
                 minute = (self.now - START) / MINUTE
-                self.ends.append(end(len(self.ends) + 1, minute, what))
+                make = change_of if before.schedule == ON_FACT else end
+                self.ends.append(make(len(self.ends) + 1, minute, what))
             case "down" | "up":
                 self.is_up = what == "up"
             case "end":
@@ -214,7 +228,7 @@ class Chain:
 @examples.up_to(1000)
 @given(
     st.sampled_from(["skip", "latest", "all"]),
-    st.sampled_from(["success", "failure", "any"]),
+    st.sampled_from([*map(after, [ABOVE] * 3, ["success", "failure", "any"]), ON_FACT]),
     st.lists(
         st.tuples(
             st.integers(1, 8 * 3600),
@@ -225,9 +239,11 @@ class Chain:
         max_size=30,
     ),
 )
-def test_each_end_is_decided_about_once(misfire: Any, on: Any, events: list[Any]) -> None:
+def test_each_end_is_decided_about_once(
+    misfire: Any, schedule: AfterSchedule, events: list[Any]
+) -> None:
     """L-4: whatever the scheduler, the person and the other row do."""
-    chain = Chain(row(after(ABOVE, on), misfire=misfire))
+    chain = Chain(row(schedule, misfire=misfire))
     chain.look()
     for seconds, what in events:
         chain.now += timedelta(seconds=seconds)
@@ -236,15 +252,16 @@ def test_each_end_is_decided_about_once(misfire: Any, on: Any, events: list[Any]
     chain.change(replace(chain.revisions[-1][1], is_removed=True))
     chain.look()
     chain.finish()
-    wanted = [one.seq for one in chain.ends if fits(on, one.entry)]
+    wanted = [one.seq for one in chain.ends if fits(schedule, one)]
     final = [one for one in chain.entries if one.state != "running"]
     assert sum(one.count for one in final) == len(wanted)
     begun = [one for one in chain.entries if one.state == "running"]
     assert len({one.session for one in begun}) == len(begun)
-    assert len({one.followed for one in begun}) == len(begun)
-    assert {one.followed for one in begun} <= set(wanted)
+    followed = [one.followed_fact if schedule == ON_FACT else one.followed for one in begun]
+    assert len(set(followed)) == len(begun)
+    assert set(followed) <= set(wanted)
     if misfire == "all" and all(one.reason == "" for one in final):
-        assert [one.followed for one in begun] == wanted
+        assert followed == wanted
 
 
 # ---------------------------------------------------------------- next looks
@@ -345,7 +362,7 @@ def test_a_run_that_a_cap_stopped_at_once_counts_as_nothing() -> None:
     ledger = ledger_of([begun, over])
     assert (over.state, over.reason) == ("skipped", "the daily limit is reached")
     assert (ledger.runs, ledger.failures, ledger.running, ledger.through) == (0, 0, (), START)
-    assert not fits("any", over)
+    assert not is_end(over)
     cycle = replace(begun, session="ann:vigil:_autonomy-1", kind="autonomy", told_seq=9)
     stopped = replace(over, session=cycle.session, kind=cycle.kind)
     cycles = ledger_of([cycle, stopped]).cycles

@@ -22,10 +22,6 @@ from .. import work
 from .receivers import homes_for, put
 
 WHAT: Final = "fact"
-FULL: Final = (
-    "The facts of {name} changed so much today that no more are taken until 00:00 UTC "
-    "(`cortex.fact_bits_per_day`)."
-)
 
 
 class FactNews:
@@ -58,7 +54,7 @@ class FactNews:
         homes, mind = homes_for(self._config, key, slot), mind_of(key.scope)
         changed = shown.news_of(known)
         if known.is_full:
-            told = self._payload(key, slot, FULL.format(name=slot.name))
+            told = self._payload(key, slot, shown.FULL_TOLD.format(name=slot.name))
             await self._put(homes, token_of("facts full", slot.row, known.day), told)
         if not changed:
             return

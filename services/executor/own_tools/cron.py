@@ -21,6 +21,8 @@ from vigil.contracts.board import ChainOn, ChosenSchedule, CronWork, only_looks,
 from vigil.contracts.board.row import OTHER_NAMES
 from vigil.contracts.tools import Aim
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
+from vigil.facts.followed import followed_by
+from vigil.facts.hooked import hooks_for
 from vigil.facts.shape import FACTS_MAX, named
 from vigil.facts.shape import words_of as words_of_shape
 from vigil.facts.shown import wanted_of
@@ -65,6 +67,8 @@ _AIMED: Final[dict[Aim, str]] = {
 AIMS: Final[dict[str, Aim]] = {name: aim for aim, names in _AIMED.items() for name in names.split()}
 REPEAT: Final = "Repeat to the person when it is due, with these times and the zone."
 
+_AFTER: Final = "Name or id of a job; with after_on change JOB.FACT, or hook:NAME.FACT"
+After = Annotated[str, msgspec.Meta(max_length=200, description=_AFTER)]
 Short = Annotated[str, msgspec.Meta(max_length=200)]
 Prompt = Annotated[str, msgspec.Meta(max_length=PROMPT_LENGTH_MAX)]
 
@@ -112,9 +116,7 @@ class Cron(Arguments, frozen=True, kw_only=True):
         ]
         | None
     ) = None
-    after: (
-        Annotated[str, msgspec.Meta(max_length=200, description="Name or id of a job")] | None
-    ) = None
+    after: After | None = None
     after_on: ChainOn | None = None
     zone: (
         Annotated[str, msgspec.Meta(max_length=100, description="IANA name; absent: the person's")]
@@ -373,7 +375,10 @@ async def _wanted(given: Cron, call: Call, means: Means) -> dict[str, Any]:
         raise InvalidInput("watch", "must say what, if watch_pointer or watch_arguments do")
     if given.facts is not None:
         wanted |= of_work(read_wanted(named(given.facts)))
-    if given.after is not None:
+    if given.after is not None and given.after_on == "change":
+        rows = [one.entity for one in await _there(call, means)]
+        wanted |= followed_by(given.after, rows, hooks_for(means.config.hooks, call.key.scope))
+    elif given.after is not None:
         followed = _named("after", given.after, await _there(call, means))
         wanted["after"] = followed.entity.id
     return wanted

@@ -68,7 +68,7 @@ def compared(change: str, document: str | None = None) -> Look:
     Args:
         document: what is there, if it may be JSON.
 
-    >>> compared("-two\n+three\n+four").new
+    >>> compared("-two\\n+three\\n+four").new
     2
     """
     new = sum(line.startswith("+") for line in change.splitlines())

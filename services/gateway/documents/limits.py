@@ -112,7 +112,9 @@ _ROW: Final = {
     "timeout_s": _range(rows.TIMEOUT_S_MIN, rows.TIMEOUT_S_MAX),
     "daily_tokens": _range(0, rows.TOKENS_MAX),
 }
-_WHEN: Final = {"oneOf": [_given(name) for name in ("cron", "interval_s", "at", "after")]}
+_WHEN: Final = {
+    "oneOf": [_given(name) for name in ("cron", "interval_s", "at", "after", "on_fact")]
+}
 _CHOSEN: Final = {
     "dependentRequired": {
         "soonest_s": ["interval_s", "latest_s"],

@@ -17,6 +17,8 @@ from vigil.board.kept import ROWS, KeptBoard, Revision
 from vigil.contracts import Change, TimetableRow
 from vigil.contracts.board.row import OTHER_NAMES, only_looks
 from vigil.errors import WrongLastSequence
+from vigil.facts.followed import followed_by
+from vigil.facts.hooked import hooks_for
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope
 from vigil.tasks.check import check_text
@@ -74,7 +76,8 @@ async def make_row(
     owner = owner_for(edge, caller, wanted.agent_id, wanted.user_id)
     now, id_ = edge.clock.now(), edge.context.new_id().replace("-", "")
     zone = wanted.zone or _zone(edge, caller.user)
-    row = check(row_of(wanted, owner, id_, zone, now))
+    followed = await _followed(edge, wanted.on_fact, Scope(wanted.agent_id, owner))
+    row = check(row_of(wanted, owner, id_, zone, now, followed))
     check_known(row, None, edge.context.settings.config)
     await check_watch(edge.bus, row, None)
     await check_skill(edge.context.settings.skills, row, None)
@@ -102,7 +105,9 @@ async def change_row(
     if not is_pause:
         _check_leave(caller, found.entity)
     own_zone = _zone(edge, found.entity.owner)
-    row = check(changed(found.entity, wanted, edge.clock.now(), own_zone))
+    whose = Scope(found.entity.agent, found.entity.owner)
+    followed = await _followed(edge, wanted.on_fact, whose)
+    row = check(changed(found.entity, wanted, edge.clock.now(), own_zone, followed))
     check_known(row, found.entity, edge.context.settings.config)
     await check_watch(edge.bus, row, found.entity)
     await check_skill(edge.context.settings.skills, row, found.entity)
@@ -138,6 +143,15 @@ async def run_row(edge: Shared, caller: Caller, id_: Id) -> Response:
 
 
 # ---------------------------------------------------------------- inside
+
+
+async def _followed(edge: Edge, on_fact: str | None, whose: Scope) -> dict[str, str]:
+    """Return what is followed that is named so. Raises: InvalidInput."""
+    if not on_fact:
+        return {}
+    rows = [one.entity for one in await KeptBoard(edge.bus, ROWS).all(whose)]
+    there = [one for one in rows if not one.is_removed]
+    return followed_by(on_fact, there, hooks_for(edge.context.settings.config.hooks, whose))
 
 
 def _check_leave(caller: Principal, row: TimetableRow) -> None:

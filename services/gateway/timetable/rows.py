@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from itertools import islice
 from typing import Annotated, Any, Final
@@ -27,7 +28,7 @@ from vigil.contracts.board import (
     kind_of,
 )
 from vigil.facts.shape import FACTS_MAX, NAME
-from vigil.facts.shown import shapes_of, wanted_of
+from vigil.facts.shown import HOOK, shapes_of, wanted_of
 from vigil.facts.wanted import of_work, read_wanted
 from vigil.subjects import PartText, Scope
 from vigil.teams import TEAM
@@ -54,7 +55,7 @@ FactsBody = Annotated[
 class RowBody(
     RequestBody, frozen=True, kw_only=True, rename={"agent_id": "agentId", "user_id": "userId"}
 ):
-    """A new row. When it is due is one of `cron`, `interval_s`, `at` and `after`."""
+    """A new row. When it is due is one of `cron`, `interval_s`, `at`, `after` and `on_fact`."""
 
     name: str
     """One line, of at most 100 characters."""
@@ -75,6 +76,9 @@ class RowBody(
     """The id of a row, of the same agent: due at each end of a run of that, with its result."""
     after_on: ChainOn | None = None
     """Which ends of its runs count; absent: `success`."""
+    on_fact: str = ""
+    """Due when a fact is another, if that is news: `SOURCE.FACT`, of a row or hook by its name, as
+    `build.status` or `hook:build.status`; without `.FACT` when any of its facts is."""
     zone: str = ""
     """IANA name; absent: the time zone of who makes it, whatever that becomes."""
     misfire: Misfire = "latest"
@@ -120,6 +124,7 @@ class RowChange(RequestBody, frozen=True, kw_only=True):
     at: str | None = None
     after: str | None = None
     after_on: ChainOn | None = None
+    on_fact: str | None = None
     zone: str | None = None
     """Empty: its owner's, whatever that becomes."""
     misfire: Misfire | None = None
@@ -218,8 +223,19 @@ class RowListing(Answer, frozen=True, kw_only=True):
 # ---------------------------------------------------------------- made and changed
 
 
-def row_of(wanted: RowBody, owner: str, id_: str, zone: str, now: datetime) -> TimetableRow:
-    """Return a new row. Raises: InvalidInput: there is no such schedule."""
+def row_of(
+    wanted: RowBody,
+    owner: str,
+    id_: str,
+    zone: str,
+    now: datetime,
+    followed: Mapping[str, str],
+) -> TimetableRow:
+    """Return a new row. Raises: InvalidInput: there is no such schedule.
+
+    Args:
+        followed: what `on_fact` says, as `facts.followed` reads it.
+    """
     work = CronWork(
         prompt=wanted.prompt,
         skill=wanted.skill,
@@ -237,7 +253,7 @@ def row_of(wanted: RowBody, owner: str, id_: str, zone: str, now: datetime) -> T
         agent=wanted.agent_id,
         name=wanted.name,
         work=work,
-        schedule=edit.schedule_of(asdict(wanted), zone),
+        schedule=edit.schedule_of(asdict(wanted) | dict(followed), zone),
         misfire=wanted.misfire,
         grace_s=wanted.grace_s,
         active_hours=wanted.active_hours,
@@ -252,17 +268,25 @@ def row_of(wanted: RowBody, owner: str, id_: str, zone: str, now: datetime) -> T
     )
 
 
-def changed(row: TimetableRow, wanted: RowChange, now: datetime, own_zone: str) -> TimetableRow:
+def changed(
+    row: TimetableRow,
+    wanted: RowChange,
+    now: datetime,
+    own_zone: str,
+    followed: Mapping[str, str],
+) -> TimetableRow:
     """Return the row as a person wants it. Raises: InvalidInput.
 
     Args:
         own_zone: its owner's.
+        followed: as of `row_of`.
     """
     # Of most fields null says nothing; of `watch` it does, and to leave it out is to say nothing.
     absent: dict[str, Any] = {"watch": None} if wanted.watch is UNSET else {}
     removed: dict[str, Any] = {"watch": UNSET} if wanted.watch is None else {}
     facts = {} if wanted.facts is None else of_work(read_wanted(wanted.facts))
-    return edit.changed(row, asdict(wanted) | absent | removed | facts, now, own_zone)
+    given = asdict(wanted) | absent | removed | facts | dict(followed)
+    return edit.changed(row, given, now, own_zone)
 
 
 # ---------------------------------------------------------------- shown
@@ -305,6 +329,8 @@ async def _followed(edge: Edge, row: TimetableRow) -> str:
     """Return the name of the row that one follows; empty: it follows none."""
     if not isinstance(row.schedule, AfterSchedule):
         return ""
+    if row.schedule.hook:
+        return f"{HOOK}{row.schedule.hook}"
     board = KeptBoard(edge.bus, ROWS)
     found = await board.find([Scope(row.agent, row.owner)], row.schedule.row)
     return "" if found is None else found.entity.name

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from vigil import crash
 from vigil.board.entries import STREAM as BOARD
-from vigil.board.kept import ROWS, KeptBoard
+from vigil.board.kept import FACTS, ROWS, KeptBoard
 from vigil.bus.bus import Message
 from vigil.contracts import Change, SlotEntry
 from vigil.contracts.base import NEVER
@@ -32,7 +32,7 @@ from vigil.observe import warmth
 from vigil.runtime import Context
 from vigil.settings.config import Config
 from vigil.subjects import ANYBODY, board_of
-from vigil.timetable.ledger import LOST_AFTER, kept
+from vigil.timetable.ledger import kept
 from vigil.timetable.log import STREAM, placed
 from vigil.timetable.probe import CONCURRENCY_MAX
 
@@ -48,6 +48,9 @@ from .row_kind import LookMeans
 
 log = structlog.get_logger("vigil.scheduler")
 
+ROWS_OF_ALL: Final = board_of(ANYBODY, ROWS.name)
+SLOTS_OF_ALL: Final = ANYBODY.slot()
+FACTS_OF_ALL: Final = board_of(ANYBODY, FACTS.name)
 AT_ONCE: Final = 32
 """Rows that are looked at side by side."""
 AHEAD_MAX: Final = 1000
@@ -77,8 +80,9 @@ class TimetableClock:
         self._followers: dict[str, set[str]] = {}
         """Of each row those that follow it, or did."""
         self._agenda = RowAgenda()
-        self._behind = {BOARD, STREAM}
-        """Streams that aren't read to their end."""
+        self._fact_board = KeptBoard(context.bus, FACTS)
+        self._behind = {ROWS_OF_ALL, SLOTS_OF_ALL, FACTS_OF_ALL}
+        """What isn't read to its end."""
         self._looked_at = NEVER
         self._news = asyncio.Event()
         self._group = asyncio.TaskGroup()
@@ -86,11 +90,11 @@ class TimetableClock:
 
     async def run(self) -> None:
         """Follow rows and ledger, and decide, until cancelled. Raises: Unavailable, BusError."""
-        rows = board_of(ANYBODY, ROWS.name)
         try:
             async with self._group as group:
-                group.create_task(self._follow(BOARD, rows, 1, self._take_row))
-                group.create_task(self._follow(STREAM, ANYBODY.slot(), 0, self._take_entry))
+                group.create_task(self._follow(BOARD, ROWS_OF_ALL, 1, self._take_row))
+                group.create_task(self._follow(STREAM, SLOTS_OF_ALL, 0, self._take_entry))
+                group.create_task(self._follow(BOARD, FACTS_OF_ALL, 0, self._look_at_followers))
                 for look in (self._look_once_warm(), self._look_where_owners_move()):
                     group.create_task(look)
                 while True:
@@ -106,12 +110,12 @@ class TimetableClock:
         follower = await self._bus.follow(stream, [where], start)
         try:
             while True:
-                is_quiet = stream not in self._behind
+                is_quiet = where not in self._behind
                 message = await follower.next_within(QUIET_S if is_quiet else LOOK_S)
                 if message is not None:
                     self._agenda.put(take(message), self._clock.now())
                 if message is None or message.pending == 0:
-                    self._behind.discard(stream)
+                    self._behind.discard(where)
                     self._news.set()
         finally:
             await follower.close()
@@ -154,6 +158,11 @@ class TimetableClock:
                 known.place(placed(message))
             except InvalidInput as error:
                 log.error("entry not readable", action="scheduler.ledger", error=str(error))
+        return self._look_at_followers(message)
+
+    def _look_at_followers(self, message: Message) -> str:
+        """Have the rows looked at that follow what a message is of, a row or a source of facts."""
+        id_ = message.subject.rpartition(".")[2]
         for follower in self._followers.get(id_, ()):
             self._agenda.put(follower, self._clock.now())
         return id_
@@ -201,7 +210,7 @@ class TimetableClock:
         again = now + timedelta(seconds=LOOK_S)
         try:
             await self._decide(known, now)
-            at = _next_of(known, now)
+            at = known.next_at(now)
         except WrongLastSequence:
             at = again  # the news of it come by themselves
         except VigilError as error:
@@ -239,7 +248,8 @@ class TimetableClock:
         if not self._gate.is_open:
             return  # nothing new begins yet; what is due is decided in a moment
         refusal = ALL_PAUSED if self._pause.is_on_for(known.scope, now) else ""
-        ends = await known.followed.read(self._log, known.scope, known.revisions, known.ledger)
+        followed = (self._log, self._fact_board, known.scope, known.revisions, known.ledger)
+        ends = await known.followed.read(*followed)
         made = decide.decisions(known.pieces(), known.ledger, now, refusal, ends)
         for entry, seen, _ in self._looked(known, made, now):
             await self._append(known, entry, seen)
@@ -388,13 +398,3 @@ class TimetableClock:
     def _present(self) -> Config:
         """Return the configuration as it holds now."""
         return replace(self._settings.config, cortex=self._pause.cortex)
-
-
-def _next_of(known: KnownRow, now: datetime) -> datetime | None:
-    """Return when a row is to be looked at next; None: when there is news of it."""
-    timeout = timedelta(seconds=known.row.work.timeout_s)
-    waits = (timeout, timeout + LOST_AFTER)
-    ends = [run.at + wait for run in known.last.ledger.running for wait in waits]
-    found = [at + timedelta(milliseconds=1) for at in ends if at >= now]
-    due_at = decide.next_at(known.row, known.ledger, now, known.followed.undecided)
-    return min([*found, *([] if due_at is None else [due_at])], default=None)

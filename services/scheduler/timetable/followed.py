@@ -1,19 +1,19 @@
-"""Which ends of runs a row that follows others has yet to decide about (`timetable.chain`), and
-what those came to."""
+"""Which ends of runs, or changes of facts, a row that follows others has yet to decide about
+(`timetable.chain`), and what those ends came to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
-from vigil.board.kept import Revision
+from vigil.board.kept import KeptBoard, Revision
 from vigil.bus.bus import Bus
 from vigil.contracts import TellParent, TellParentPayload, TimetableRow, decode_turn
-from vigil.contracts.board import AfterSchedule, Ledger
+from vigil.contracts.board import AfterSchedule, Ledger, SourceFacts
 from vigil.errors import InvalidInput
 from vigil.subjects import Scope, SessionKey
-from vigil.timetable.chain import RunEnd, fits, in_order
+from vigil.timetable.chain import RunEnd, changed, in_order, is_end
 from vigil.timetable.log import SlotLog
 
 SYSTEM: Final = "SYSTEM"
@@ -32,17 +32,22 @@ class FollowedEnds:
         """The oldest first."""
         self._read: dict[str, int] = {}
         """Of each ledger the place up to which it was read."""
+        self._facts_read: dict[str, int] = {}
+        """Of the facts of each source the same, on the board."""
 
     async def read(
         self,
         log: SlotLog,
+        facts: KeptBoard[SourceFacts],
         whose: Scope,
-        revisions: Iterable[Revision[TimetableRow]],
+        revisions: Sequence[Revision[TimetableRow]],
         ledger: Ledger,
     ) -> list[RunEnd]:
         """Return those that are undecided. Raises: Unavailable, InvalidInput."""
-        found = [one for one in self.undecided if one.seq > ledger.followed]
-        for row, since in _followed(revisions).items():
+        found = [one for one in self.undecided if one.seq > _decided(ledger, one)]
+        for source, since in _followed(revisions, is_fact=True).items():
+            found += await self._changes(facts, whose, source, since, ledger)
+        for row, since in _followed(revisions, is_fact=False).items():
             newest = after = max(self._read.get(row, 0), ledger.followed)
             count = 0
             async for seq, entry in log.backwards(whose, row):
@@ -50,19 +55,45 @@ class FollowedEnds:
                 if seq <= after or entry.at < since or count > READ_MAX:
                     break
                 newest = max(newest, seq)
-                if fits("any", entry):
+                if is_end(entry):
                     found.append(RunEnd(seq, entry.at, entry))
             self._read[row] = newest
         self.undecided = in_order(found, ledger.through)
         return self.undecided
 
+    async def _changes(
+        self,
+        facts: KeptBoard[SourceFacts],
+        whose: Scope,
+        source: str,
+        since: datetime,
+        ledger: Ledger,
+    ) -> list[RunEnd]:
+        """Return changes of a source's facts that weren't read yet. Raises: Unavailable."""
+        if ledger.followed_fact == 0 and ledger.through is not None:
+            since = max(since, ledger.through)  # decided by an older version, by the ends of runs
+        after = max(self._facts_read.get(source, 0), ledger.followed_fact)
+        newest = await facts.find([whose], source)
+        if newest is None or newest.number <= after:
+            return []
+        self._facts_read[source] = newest.number
+        return [
+            changed(source, one.number, one.at, one.entity.newest)
+            for one in await facts.history(newest, after)
+            if one.at >= since and one.entity.newest is not None and one.entity.newest.news
+        ]
 
-def _followed(revisions: Iterable[Revision[TimetableRow]]) -> dict[str, datetime]:
-    """Return which rows are followed, and since when."""
+
+def _decided(ledger: Ledger, end: RunEnd) -> int:
+    return ledger.followed_fact if end.is_fact else ledger.followed
+
+
+def _followed(revisions: Iterable[Revision[TimetableRow]], *, is_fact: bool) -> dict[str, datetime]:
+    """Return whose ends are followed, or whose facts, and since when."""
     found: dict[str, datetime] = {}
     for one in revisions:
         schedule, since = one.entity.schedule, one.entity.scheduled_at
-        if isinstance(schedule, AfterSchedule):
+        if isinstance(schedule, AfterSchedule) and is_fact == (schedule.on == "change"):
             found[schedule.row] = min(found.get(schedule.row, since), since)
     return found
 

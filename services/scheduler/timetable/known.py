@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from msgspec.structs import replace
@@ -12,10 +12,10 @@ from vigil.contracts import SlotEntry, TimetableRow
 from vigil.contracts.board import BulletinWork, CycleLedger, LastSeen, Ledger
 from vigil.subjects import Scope
 from vigil.timetable.edit import moved
-from vigil.timetable.ledger import FAILURES_MAX
+from vigil.timetable.ledger import FAILURES_MAX, LOST_AFTER
 from vigil.timetable.log import Placed
 
-from .decide import SET_BACK_MIN, Revised
+from .decide import SET_BACK_MIN, Revised, next_at
 from .followed import FollowedEnds
 
 WHY_PAUSED: Final = f"{FAILURES_MAX} runs failed, one after the other"
@@ -85,6 +85,15 @@ class KnownRow:
         is_since = ledger.through is not None and ledger.through >= row.scheduled_at
         may = row.is_enabled and not row.is_removed and not row.is_of_system  # those wait anyway
         return is_over and is_since and may
+
+    def next_at(self, now: datetime) -> datetime | None:
+        """Return when it is to be looked at next; None: when there is news of it."""
+        timeout = timedelta(seconds=self.row.work.timeout_s)
+        waits = (timeout, timeout + LOST_AFTER)
+        ends = [run.at + wait for run in self.last.ledger.running for wait in waits]
+        found = [at + timedelta(milliseconds=1) for at in ends if at >= now]
+        due_at = next_at(self.row, self.ledger, now, self.followed.undecided)
+        return min([*found, *([] if due_at is None else [due_at])], default=None)
 
     def has_moved(self, zone: str) -> bool:
         """Whether it goes by its owner's zone, and that is another now."""

@@ -161,14 +161,17 @@ class KeptBoard(Generic[E]):
         message = await last_of(self._bus, whose, self._kind.name, id_)
         return None if message is None else self.read(message)
 
-    async def history(self, one: Revision[E]) -> list[Revision[E]]:
+    async def history(self, one: Revision[E], after: int = 0) -> list[Revision[E]]:
         """Return the revisions of an entity that are kept, the oldest first; at most 64.
+
+        Args:
+            after: only those behind that place.
 
         Raises:
             Unavailable: the broker is away.
         """
         found: list[Revision[E]] = []
-        subject, seq = self._place(one.entity), 0
+        subject, seq = self._place(one.entity), after
         while seq < one.number:
             message = await self._bus.get_next(STREAM, subject, seq + 1)
             if message is None:

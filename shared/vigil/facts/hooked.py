@@ -7,12 +7,17 @@ As a configuration has them: `ci = "one_of[success, failure] at /workflow_run/co
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput
 from ..minds import mind_of
 from ..subjects import Scope, SessionKey, token_of
 from ..texts.pointer import at_pointer, parts_of
-from .wanted import WantedFact, read_wanted
+from .shown import HOOK, NamedSource
+from .wanted import WantedFact, read_wanted, shapes_of_wanted
+
+if TYPE_CHECKING:
+    from ..settings.sections import Hook
 
 
 def read_hooked(given: Mapping[str, str]) -> dict[str, WantedFact]:
@@ -45,6 +50,16 @@ def told_by(facts: Mapping[str, WantedFact], text: str) -> dict[str, object]:
         if value is not None:
             found[name] = value
     return found
+
+
+def hooks_for(hooks: Mapping[str, Hook], whose: Scope) -> tuple[NamedSource, ...]:
+    """Return the hooks of an owner and agent that tell facts."""
+    return tuple(
+        NamedSource(f"{HOOK}{name}", source_id(name, session), shapes)
+        for name, hook in hooks.items()
+        for session in [session_of_hook(hook.user, hook.agent, hook.thread)]
+        if session.scope == whose and (shapes := shapes_of_wanted(read_hooked(hook.facts)))
+    )
 
 
 def session_of_hook(user: str, agent: str, thread: str) -> SessionKey:

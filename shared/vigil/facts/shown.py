@@ -27,6 +27,10 @@ from .wanted import WantedFact
 
 LINES_MAX: Final = 20
 """Lines of facts in a prompt."""
+FULL_TOLD: Final = (
+    "The facts of {name} changed so much today that no more are taken until 00:00 UTC "
+    "(`cortex.fact_bits_per_day`)."
+)
 SHOWN_FOR: Final = timedelta(days=7)
 """What wasn't told for so long is shown to no model any more: it may not hold."""
 
@@ -134,6 +138,10 @@ def called(row: TimetableRow) -> str:
     """
     kind = "cron" if watch_of(row.work) is None else "watch"
     return f"{kind} {row.id[:8] if row.owner == TEAM else row.name}"
+
+
+HOOK: Final = "hook "
+"""Begins what a hook is called as a source."""
 
 
 class NamedSource(NamedTuple):

@@ -1,8 +1,10 @@
 """Rows that follow others: which may, and which ends of a run make one due. Pure.
 
-A row that follows another is due at each end of a run of it that fits. An end is known by its place
-in the ledger of the other; up to which all are decided about is in the ledger of the one that
-follows, so each end is decided about once. What comes of it is decided as of any instant.
+A row that follows another is due at each end of a run of it that fits; one that follows facts at
+each change of them that is news, whoever told it: a run, a look, an event of a hook. An end is
+known by its place in the ledger of the other, a change by its place on the board; up to which all
+are decided about is in the ledger of the one that follows, so each is decided about once. What
+comes of it is decided as of any instant.
 """
 
 from __future__ import annotations
@@ -14,9 +16,10 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from ..contracts import SlotEntry, TellParentPayload, TimetableRow
-from ..contracts.board import AfterSchedule, ChainOn
+from ..contracts.board import AfterSchedule, FactFill
 from ..errors import InvalidInput
-from ..facts.shown import shapes_of
+from ..facts.followed import is_followed
+from ..facts.shown import HOOK, shapes_of
 from .ledger import ENDS
 from .schedule import Due, due_of
 
@@ -35,6 +38,15 @@ class RunEnd(NamedTuple):
     """Its place in the ledger."""
     at: datetime
     entry: SlotEntry
+    """Of a change of facts one that only has them."""
+    is_fact: bool = False
+    """Whether it is no end, but a change of facts: its place is on the board."""
+
+
+def changed(source: str, seq: int, at: datetime, told: FactFill) -> RunEnd:
+    """Return a change of a source's facts, as what a row follows."""
+    entry = SlotEntry(row=source, due_at=at, state="ran", at=at, session=told.session, facts=told)
+    return RunEnd(seq, at, entry, is_fact=True)
 
 
 def fitted(row: TimetableRow, others: Iterable[TimetableRow]) -> TimetableRow:
@@ -52,6 +64,8 @@ def fitted(row: TimetableRow, others: Iterable[TimetableRow]) -> TimetableRow:
         return row
     if before is not None and before.schedule == schedule and not before.is_removed:
         return row
+    if schedule.hook:
+        return row  # who stores it knows the hooks (`facts.followed.check_hook`)
     above = known.get(schedule.row)
     if above is None or above.is_removed or above.is_of_system or above.agent != row.agent:
         raise InvalidInput(
@@ -59,6 +73,8 @@ def fitted(row: TimetableRow, others: Iterable[TimetableRow]) -> TimetableRow:
         )
     if schedule.on == "change" and not shapes_of(above):
         raise InvalidInput("after_on", f"{above.name!r} names no facts that could change")
+    if schedule.fact and schedule.fact not in shapes_of(above):
+        raise InvalidInput("after_on", f"{above.name!r} names no fact {schedule.fact!r}")
     _check_path(row, known)
     return row
 
@@ -80,24 +96,32 @@ def followed_name(row: TimetableRow, rows: Iterable[TimetableRow]) -> str:
     """Return the name of the row that one follows; empty: it follows none that is there."""
     if not isinstance(row.schedule, AfterSchedule):
         return ""
+    if row.schedule.hook:
+        return f"{HOOK}{row.schedule.hook}"
     id_ = row.schedule.row
     return next((one.name for one in rows if one.id == id_), "")
 
 
-def fits(on: ChainOn, entry: SlotEntry) -> bool:
-    """Whether an entry is an end of a run that counts: where nothing was run, nothing ended."""
-    if entry.state not in ENDS or not entry.session:
+def is_end(entry: SlotEntry) -> bool:
+    """Whether an entry is the end of a run: where nothing was run, nothing ended."""
+    return entry.state in ENDS and bool(entry.session)
+
+
+def fits(schedule: AfterSchedule, end: RunEnd) -> bool:
+    """Whether it makes a row due that follows so."""
+    if end.entry.row != schedule.row or end.is_fact != (schedule.on == "change"):
         return False
-    if on == "change":
-        return entry.facts is not None and bool(entry.facts.news)
-    return on == "any" or (entry.state == "failed") == (on == "failure")
+    if end.is_fact:
+        return is_followed(schedule, end.entry.facts)
+    has_failed = end.entry.state == "failed"
+    return is_end(end.entry) and (schedule.on == "any" or has_failed == (schedule.on == "failure"))
 
 
 def in_order(ends: Iterable[RunEnd], through: datetime | None) -> list[RunEnd]:
     """Return ends, oldest first, each at an instant of its own after `through`: clocks of several
     machines differ, and two runs may end at the same instant."""
     found: list[RunEnd] = []
-    for end in sorted(ends):
+    for end in sorted(ends, key=lambda one: (one.is_fact, one.seq)):
         at = end.at if through is None else max(end.at, through + timedelta(microseconds=1))
         found.append(end._replace(at=at))
         through = at
@@ -109,13 +133,7 @@ def due_of_ends(row: TimetableRow, ends: Sequence[RunEnd], after: datetime, unti
     schedule = row.schedule
     if not isinstance(schedule, AfterSchedule):
         return Due()
-    found = [
-        end.at
-        for end in ends
-        if after < end.at <= until
-        and end.entry.row == schedule.row
-        and fits(schedule.on, end.entry)
-    ]
+    found = [end.at for end in ends if after < end.at <= until and fits(schedule, end)]
     return due_of(found, found)
 
 
@@ -125,6 +143,8 @@ def noted(entry: SlotEntry, ends: Sequence[RunEnd]) -> SlotEntry:
     if end is None:
         return entry
     follows = end.entry.session if entry.state == "running" else ""
+    if end.is_fact:
+        return replace(entry, followed_fact=end.seq, follows=follows)
     return replace(entry, followed=end.seq, follows=follows)
 
 

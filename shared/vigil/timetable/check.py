@@ -23,6 +23,8 @@ from ..contracts.board import (
     only_looks,
 )
 from ..errors import InvalidInput
+from ..facts.followed import check_hook
+from ..facts.hooked import hooks_for
 from ..facts.looked import check_looked
 from ..facts.news import check_rules
 from ..facts.shape import check_shapes
@@ -32,7 +34,7 @@ from ..settings import models
 from ..settings.config import Config
 from ..settings.hours import hours_of
 from ..skills.form import check_name as check_skill_name
-from ..subjects import SessionKey, check_part
+from ..subjects import Scope, SessionKey, check_part
 from ..tasks.check import check_text
 from .instants.cron import END, check_cron
 from .instants.once import check_zone
@@ -130,9 +132,13 @@ def check_known(row: TimetableRow, before: TimetableRow | None, config: Config) 
     """Check what a row newly names of the configuration; what it named before may be gone.
 
     Raises:
-        InvalidInput: there is no such channel or model.
+        InvalidInput: there is no such channel, model or hook.
     """
     work, old = row.work, None if before is None else before.work
+    schedule = row.schedule
+    is_new = before is None or before.schedule != schedule
+    if isinstance(schedule, AfterSchedule) and schedule.hook and is_new:
+        check_hook(schedule, hooks_for(config.hooks, Scope(row.agent, row.owner)))
     if not isinstance(work, CronWork) or not isinstance(old, CronWork | None):
         return  # the system's own rows name nothing
     channels = (SOCKET, *config.channels)

@@ -36,7 +36,7 @@ PLAIN: Final = (
 SCHEDULES: Final = ("cron", "interval_s", "at", "after")
 """What says when a row is due: one of them."""
 LIMITS: Final = ("soonest_s", "latest_s")
-OF_SCHEDULES: Final = ("after_on", *LIMITS)
+OF_SCHEDULES: Final = ("after_on", "after_fact", "after_hook", *LIMITS)
 """What goes with one of them."""
 NAMED_MAX: Final = 10
 """Rows that are named where it is told of several."""
@@ -67,7 +67,14 @@ def schedule_of(wanted: Mapping[str, Any], zone: str) -> Schedule:
     if at:
         given.append(OnceSchedule(at=at) if isinstance(at, datetime) else once(at, zone))
     if after:
-        given.append(AfterSchedule(row=after, on=wanted.get("after_on") or "success"))
+        given.append(
+            AfterSchedule(
+                row=after,
+                on=wanted.get("after_on") or "success",
+                fact=wanted.get("after_fact") or "",
+                hook=wanted.get("after_hook") or "",
+            )
+        )
     if len(given) != 1:
         raise InvalidInput("cron", "give one of cron, interval_s, at and after")
     if interval_s is None and any(wanted.get(name) is not None for name in LIMITS):
@@ -108,7 +115,7 @@ def _whole(schedule: Schedule, given: dict[str, Any]) -> dict[str, Any]:
     match schedule:
         case EverySchedule() | ChosenSchedule() if not is_other:
             return asdict(schedule) | given
-        case AfterSchedule(row=row, on=on) if not is_other and "interval_s" not in given:
+        case AfterSchedule(hook="", row=row, on=on) if not is_other and "interval_s" not in given:
             return {"after": row, "after_on": on, **given}
         case _:
             return given

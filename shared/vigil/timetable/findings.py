@@ -118,7 +118,7 @@ def _set_back(newest: Iterable[SlotEntry]) -> Iterator[Finding]:
 
 
 def _cut_off(row: TimetableRow, others: Iterable[TimetableRow]) -> Iterator[Finding]:
-    if not isinstance(row.schedule, AfterSchedule):
+    if not isinstance(row.schedule, AfterSchedule) or row.schedule.hook:
         return
     id_ = row.schedule.row
     above = next((one for one in others if one.id == id_ and not one.is_removed), None)

@@ -77,8 +77,13 @@ def after(ledger: Ledger, entry: SlotEntry) -> Ledger:
         through = entry.due_at
     if through is not None and ledger.ran_through is not None and through > ledger.ran_through:
         ledger = replace(ledger, ran_from=None, ran_through=None)
-    followed = max(ledger.followed, entry.followed)
-    return replace(ledger, running=others, through=through, followed=followed)
+    return replace(
+        ledger,
+        running=others,
+        through=through,
+        followed=max(ledger.followed, entry.followed),
+        followed_fact=max(ledger.followed_fact, entry.followed_fact),
+    )
 
 
 def _set_back(ledger: Ledger, entry: SlotEntry) -> Ledger:
@@ -151,7 +156,7 @@ def trigger_of(entry: SlotEntry) -> Trigger:
     """
     if entry.is_by_hand:
         return "manual"
-    if entry.follows or entry.followed:
+    if entry.follows or entry.followed or entry.followed_fact:
         return "chained"
     return "goal" if entry.kind == MIND else "scheduled"
 
@@ -168,6 +173,7 @@ def _run(entry: SlotEntry, told_seq: int) -> OpenRun:
         is_trusted=entry.is_trusted,
         told_seq=told_seq,
         follows=entry.follows,
+        followed_fact=entry.followed_fact,
     )
 
 
@@ -238,6 +244,7 @@ def ended(
         session=run.session,
         is_late=run.is_late,
         follows=run.follows,
+        followed_fact=run.followed_fact,
         delivery=delivery,
         report=report,
         next_s=next_s,

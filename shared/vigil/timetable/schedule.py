@@ -210,7 +210,7 @@ _WHICH: Final[dict[ChainOn, str]] = {
     "success": " that succeeds",
     "failure": " that fails",
     "any": "",
-    "change": " after which a fact is another",
+    "change": "",
 }
 
 
@@ -228,6 +228,8 @@ def words_of(schedule: Schedule, followed: str = "") -> str:
     'every 1 h, or as its runs choose: 10 min to 1 d after they end'
     >>> words_of(AfterSchedule(row="1f" * 16, on="failure"), "backup")
     "after each run of 'backup' that fails"
+    >>> words_of(AfterSchedule(row="1f" * 16, on="change", fact="status", hook="ci"), "hook ci")
+    "when status of 'hook ci' is another, if that is news"
     """
     match schedule:
         case CronSchedule(expression=expression, zone=zone):
@@ -241,9 +243,14 @@ def words_of(schedule: Schedule, followed: str = "") -> str:
         case ChosenSchedule(interval_s=interval_s, soonest_s=soonest_s, latest_s=latest_s):
             limits = f"{span_of(soonest_s)} to {span_of(latest_s)} after they end"
             return f"every {span_of(interval_s)}, or as its runs choose: {limits}"
-        case AfterSchedule(row=id_, on=on):
-            which = _WHICH[on]
-            return f"after each run of {followed or id_[:8]!r}{which}"
+        case AfterSchedule():
+            return _words_of_after(schedule, repr(followed or schedule.row[:8]))
+
+
+def _words_of_after(schedule: AfterSchedule, name: str) -> str:
+    if schedule.on == "change":
+        return f"when {schedule.fact or 'a fact'} of {name} is another, if that is news"
+    return f"after each run of {name}{_WHICH[schedule.on]}"
 
 
 def span_of(seconds: int) -> str:

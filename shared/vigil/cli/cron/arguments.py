@@ -43,6 +43,14 @@ On = Annotated[
     ChainOn | None,
     typer.Option("--on", help="Which ends of its runs --after means. Default: success."),
 ]
+OnFact = Annotated[
+    str | None,
+    typer.Option(
+        "--on-fact",
+        metavar="SOURCE.FACT",
+        help="When that fact is another: of a row or hook, as build.status, hook:build.status.",
+    ),
+]
 Skill = Annotated[
     str | None,
     typer.Option("--skill", metavar="NAME", help="By which it's done, as `vigil skills`."),

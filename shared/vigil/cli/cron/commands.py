@@ -32,6 +32,7 @@ from .arguments import (
     Latest,
     Model,
     On,
+    OnFact,
     OnMisfire,
     Pointer,
     Prompt,
@@ -223,6 +224,7 @@ def add(
     at: At = None,
     after: After = None,
     on: On = None,
+    on_fact: OnFact = None,
     skill: Skill = None,
     zone: Zone = None,
     misfire: OnMisfire = None,
@@ -242,9 +244,9 @@ def add(
     agent: options.Agent = "vigil",
     why: Why = "",
 ) -> Result:
-    """Have something done again and again. Give one of --cron, --every, --at and --after."""
+    """Have something done by --cron, --every or --at, --after another or --on-fact."""
     fields = fields_of(cron, every, at, zone, misfire, hours, target, timeout)
-    fields |= pinned(model, tokens) | chosen(soonest, latest) | _chained(after, on)
+    fields |= pinned(model, tokens) | chosen(soonest, latest) | _chained(after, on, on_fact)
     fields |= {} if skill is None else {"skill": skill}
     fields |= watch_fields(watch, pointer, arguments) | facts_of(fact)
     made = options.client().make_cron_row(
@@ -265,6 +267,7 @@ def edit(
     at: At = None,
     after: After = None,
     on: On = None,
+    on_fact: OnFact = None,
     skill: Skill = None,
     zone: Zone = None,
     misfire: OnMisfire = None,
@@ -281,7 +284,7 @@ def edit(
 ) -> Result:
     """Change a row. A run that has begun doesn't notice."""
     fields = fields_of(cron, every, at, zone, misfire, hours, target, timeout)
-    fields |= pinned(model, tokens) | chosen(soonest, latest) | _chained(after, on)
+    fields |= pinned(model, tokens) | chosen(soonest, latest) | _chained(after, on, on_fact)
     fields |= watch_fields(watch, pointer, arguments) | facts_of(fact)
     given = {"name": name, "prompt": prompt, "skill": skill}
     return _changed(id_, why, **fields, **{k: v for k, v in given.items() if v is not None})
@@ -356,10 +359,11 @@ def history(
     return tables.listing("slots", found, SLOTS, empty="Nothing was due yet.")
 
 
-def _chained(after: str | None, on: ChainOn | None) -> dict[str, Any]:
-    """Return what is followed, by its id."""
+def _chained(after: str | None, on: ChainOn | None, on_fact: str | None) -> dict[str, Any]:
+    """Return what is followed: a row by its id, a fact as it is named."""
     row = {} if after is None else {"after": _find(options.client(), after)["id"]}
-    return row | ({} if on is None else {"after_on": on})
+    given = {"after_on": on, "on_fact": on_fact}
+    return row | {name: value for name, value in given.items() if value is not None}
 
 
 def _changed(id_: str, why: str, **changes: Any) -> Result:

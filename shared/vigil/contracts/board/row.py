@@ -55,11 +55,16 @@ before, if that is news."""
 
 
 class AfterSchedule(Record, frozen=True, kw_only=True, tag_field="kind", tag="after"):
-    """Each end of a run of another row, by hand or not, of the same person and agent."""
+    """Each end of a run of another row, by hand or not, of the same person and agent; or each
+    change of a fact of such a row, or of a hook, that is news."""
 
     row: str
-    """Its id."""
+    """Its id; or of a hook whose facts are followed that of its facts (`facts.hooked`)."""
     on: ChainOn = "success"
+    fact: str = ""
+    """Of changes: that of which fact; empty: of any."""
+    hook: str = ""
+    """The hook that it follows, by its name; empty: it follows a row."""
 
 
 Schedule = CronSchedule | EverySchedule | OnceSchedule | ChosenSchedule | AfterSchedule

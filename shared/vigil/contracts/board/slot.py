@@ -82,6 +82,8 @@ class OpenRun(Record, frozen=True, kw_only=True):
     """Of a cycle: what it was told to look at because it was time."""
     follows: str = ""
     """Of a row that follows another: the session whose end made it due."""
+    followed_fact: int = 0
+    """Of a row that follows facts: the place on the board where the change is that made it due."""
 
 
 class Ledger(Record, frozen=True, kw_only=True):
@@ -101,6 +103,8 @@ class Ledger(Record, frozen=True, kw_only=True):
     """Of a row of the system; None: nothing was new for it yet."""
     followed: int = 0
     """Of a row that follows another: the place of that one's newest end that is decided about."""
+    followed_fact: int = 0
+    """Of a row that follows facts: the place on the board up to which they are decided about."""
     ended_at: Instant | None = None
     """When its newest run ended, those by hand not counted; None: none did."""
     next_s: int = 0
@@ -150,6 +154,8 @@ class SlotEntry(Record, frozen=True, kw_only=True):
     last."""
     follows: str = ""
     """The session whose end that is, of one that is run."""
+    followed_fact: int = 0
+    """Of a row that follows facts: the place on the board where the change is that made it due."""
     next_s: int = 0
     """Of an end: after how long the run wants the next; 0: it said nothing."""
     tokens: int = 0
