@@ -103,7 +103,7 @@ PLAIN: Final = frozenset({
     "autonomy_tasks_require_approval", "autonomy_timeout_s",
     "history", "bulletin_interval_secs", "bulletin_max_words", "bulletin_synthesis",
     "summary_interval_secs", "summary_rewriting", "facts",
-    "after_on", "latest_s", "memories", "soonest_s",
+    "after_on", "latest_s", "memories", "on_fact", "soonest_s",
 })  # fmt: skip
 """Fields that name nothing that may be somebody else's: a thread or an agent is one's own, a ticket
 is a secret, and a cursor only goes on in a list."""
