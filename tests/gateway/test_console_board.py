@@ -16,7 +16,7 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from tests.support import approvals
-from tests.support.console import Reader, Shown, pages, signed_in
+from tests.support.console import HERE, Reader, Shown, pages, signed_in
 from tests.support.gateway import Gate, until
 from tests.support.goal_records import action_of
 from tests.support.hands_records import SHELF
@@ -218,7 +218,8 @@ async def test_tasks_and_goals_are_made_and_moved(gate: Gate) -> None:
         page = await ben.reader.page(below)
         assert text in page.text
         form = form_of(page, status=to)
-        assert await ben.reader.did(below, **form) == path
+        led = await ben.reader.did(below, **form)
+        assert led.startswith(f"{path}?undo=")
         assert (await ben.reader.send(below, **form)).status_code == 412
         assert to in (await ben.reader.page(below)).text
         assert (await ben.stranger.client.get(path)).status_code == 404
@@ -227,7 +228,7 @@ async def test_tasks_and_goals_are_made_and_moved(gate: Gate) -> None:
         on_board = await ben.reader.page(board)
         assert path in on_board.links
         form = form_of(on_board, id=id_) | {"status": "ready" if to == "backlog" else "active"}
-        assert await ben.reader.did(board, **form) == f"/console{board}"
+        assert (await ben.reader.did(board, **form)).startswith(f"/console{board}?undo=")
         assert (await ben.reader.send(board, **form)).status_code == 412
         assert (await ben.stranger.send(board, **form)).status_code == 404
     below = task.removeprefix("/console")
@@ -236,6 +237,58 @@ async def test_tasks_and_goals_are_made_and_moved(gate: Gate) -> None:
     assert task not in (await ben.reader.page("/tasks")).links
     bad = await ben.reader.send("/tasks", do="make", **made | {"title": ""})
     assert bad.status_code == 422
+
+
+async def test_what_can_be_undone_is_and_what_can_not_is_asked_about(gate: Gate) -> None:
+    """Each form as a page has it: nothing is done before the answer, and an undo brings it back."""
+    may = await person(gate, "may")
+    client, made = may.reader.client, {"title": "Rake", "description": "x", "priority": "low"}
+
+    async def press(path: str, **fields: str) -> httpx2.Response:
+        return await client.post(path, data=fields, headers=HERE)
+
+    async def undone(location: str) -> None:
+        (undo,) = [
+            form
+            for form in Shown((await client.get(location)).text).forms
+            if form.get("sure") == "yes"
+        ]
+        answer = await press(undo.pop("action"), **undo)
+        assert answer.status_code == 303, answer.text
+
+    task = (await may.reader.did("/tasks", do="make", **made)).rpartition("/")[2]
+    form = form_of(await may.reader.page(f"/tasks/{task}"), status="backlog")
+    await undone((await press(f"/console/tasks/{task}", **form)).headers["location"])
+    assert (await may.api.get(f"/api/tasks/{task}")).json()["status"] == "ready"
+    await undone((await press("/console/pause", whose="mine", to="on")).headers["location"])
+    assert (await may.api.get("/api/person")).json()["pause"] == ""
+    row = {"name": "Rain", "prompt": "Look", "cron": "0 9 * * *"}
+    id_ = (await may.api.post("/api/cron", json=row)).json()["id"]
+    on_board = form_of(await may.reader.page("/timetable"), id=id_)
+    paused = await press("/console/timetable", **on_board | {"do": "pause"})
+    await undone(paused.headers["location"])
+    assert (await may.api.get(f"/api/cron/{id_}")).json()["is_enabled"]
+    memory = await save(may.api, "Likes <b>rain</b>")
+    root = await signed_in(gate, "root", is_admin=True)
+    for path, fields, told in (
+        (f"/tasks/{task}", {"do": "remove", "revision": "1"}, "Remove this task?"),
+        (f"/memories/{memory}", {"agentId": "vigil"}, "Likes <b>rain</b>"),
+        ("/memories", {"source": "notes", "agentId": "vigil"}, "All that came of 'notes'"),
+        (f"/timetable/{id_}", {"do": "remove", "revision": "1"}, "'Rain' is run no more"),
+        ("/timetable", {"do": "unlink", "link": "x"}, "End this link?"),
+    ):
+        asked = await press(f"/console{path}", **fields)
+        assert asked.status_code == 200
+        shown = Shown(asked.text)
+        assert told in shown.text
+        (sure,) = shown.forms
+        assert fields.items() <= sure.items()
+    switch = {"whose": "all", "to": "on"}
+    asked = await root.client.post("/console/pause", data=switch, headers=HERE)
+    assert "Pause everything?" in asked.text
+    assert "Everything that agents do" not in (await may.reader.page()).text
+    assert (await may.api.get(f"/api/memories/{memory}")).status_code == 200
+    assert (await may.api.get(f"/api/cron/{id_}")).status_code == 200
 
 
 async def test_a_grant_is_ended(gate: Gate) -> None:

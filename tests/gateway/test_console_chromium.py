@@ -285,6 +285,7 @@ async def test_a_person_decides_moves_and_undoes(stage: Stage, tab: Tab) -> None
     await tab.run("document.querySelector('details').open = true")
     await fill(tab, "textarea[name=input]", '{"command": "df -h"}')
     await tab.press("button[value=edit]")
+    await tab.press("#sure button")
     await shows(tab, "Nothing waits for you")
     (decided,) = (await stage.api.get("/api/approvals?state=edited")).json()["approvals"]
     assert decided["edited"] == {"command": "df -h"}
@@ -297,6 +298,9 @@ async def test_a_person_decides_moves_and_undoes(stage: Stage, tab: Tab) -> None
     await approvals.ask(stage.world.gate, asked)
     await tab.go(url(stage, f"/inbox/{asked.id}"))
     await tab.press("button[value=always]")
+    assert "du -sh" in await tab.text()
+    assert await violations(tab, RULES) == []
+    await tab.press("#sure button")
     await tab.go(url(stage, "/grants"))
     assert '"du"' in await tab.text()
     for _ in range(2):  # this one, and one that was there
@@ -305,6 +309,13 @@ async def test_a_person_decides_moves_and_undoes(stage: Stage, tab: Tab) -> None
     await tab.go(url(stage, f"/timetable/{stage.ids['row']}"))
     await tab.press("button[value=pause]")
     assert await tab.run("document.querySelector('button[value=resume]') !== null")
+    assert await violations(tab, RULES) == []
+    await tab.press(".undo button")
+    await tab.press("button[value=pause]")
+    await tab.run(
+        "document.getAnimations().forEach(one => one.finish())"
+    )  # the ten seconds are over
+    assert await tab.run("getComputedStyle(document.querySelector('.undo')).display") == "none"
     await tab.go(url(stage, "/deliveries"))
     (letter,) = (await stage.api.get("/api/dead?service=delivery")).json()["letters"]
     await tab.press(f"form:has([value='{letter['id']}']) button[value=requeue]")
@@ -316,6 +327,8 @@ async def test_a_person_decides_moves_and_undoes(stage: Stage, tab: Tab) -> None
     await tab.run("document.querySelector('details').open = true")
     await fill(tab, "details input[name=source]", "notes")
     await tab.press("details button")
+    assert "Undo this source?" in await tab.text()
+    await tab.press("#sure button")
     assert "called Bruno" not in await tab.text()
     assert tab.complaints == []
 
@@ -357,6 +370,7 @@ async def test_a_call_is_edited_and_let_run_without_scripts(stage: Stage, tab: T
     await tab.run("document.querySelector('details').open = true")
     await fill(tab, "textarea", '{"command": "df -h"}')
     await tab.press("button[value=edit]")
+    await tab.press("#sure button")
     assert await tab.run("location.pathname") == "/console/inbox"
     orders = await gate.admin.read(ANN.stream, [ANN.in_event("control")])
     assert b'"input":{"command":"df -h"}' in orders[-1].data

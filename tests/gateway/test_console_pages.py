@@ -80,6 +80,7 @@ async def ask(gate: Gate, user: str, number: str, **fields: Any) -> str:
 async def test_today_tells_what_waits_and_what_was_done(gate: Gate, ann: Reader) -> None:
     """And nothing of others, also to an admin: theirs is for them to decide."""
     empty = await ann.page()
+    assert "(1)" not in empty.text
     assert "Nothing waits for you." in empty.text
     assert "Nothing is planned." in empty.text
     await ask(gate, "ann", "a", reason="the disk is full")
@@ -98,6 +99,8 @@ async def test_today_tells_what_waits_and_what_was_done(gate: Gate, ann: Reader)
     await gate.say(home, "You are welcome", effect_id="6" * 32)
     page = await ann.page()
     shown = page.text
+    assert "(1) Today" in shown
+    assert "(1) Settings" in (await ann.page("/settings")).text
     for text in ("1 waits for you", "the disk is full", "watered the plants", "Morning news",
                  "It rains tonight", "is it wet?"):  # fmt: skip
         assert text in shown
@@ -114,7 +117,7 @@ async def test_the_switch_is_on_every_page(gate: Gate, ann: Reader) -> None:
     for path in pages():
         assert "Pause my agents" in (await ann.page(path)).text
     assert await ann.did("/pause", whose="mine", to="on", back="/console/browsers") == (
-        "/console/browsers"
+        "/console/browsers?undo=pause/off"
     )
     assert "End my pause" in (await ann.page()).text
     assert await ann.did("/pause", whose="mine", to="off", back="//evil.example") == "/console"
@@ -168,6 +171,11 @@ async def test_the_inbox_decides_what_it_shows(gate: Gate) -> None:
     bad = await ivy.send("/inbox", **body, verdict="edit", input="{")
     assert bad.status_code == 422
     assert "must be JSON" in bad.text
+    body_of = {**body, "verdict": "accept"}
+    asked = await ivy.client.post("/console/inbox", data=body_of, headers=HERE)
+    assert "Run this call of shell?" in asked.text
+    assert "df -h" in Shown(asked.text).text
+    assert await decided(gate, "ivy") == []
     edited = '{"command": "df"}'
     assert await ivy.did("/inbox", **body, verdict="edit", input=edited) == "/console/inbox"
     (verdict,) = await decided(gate, "ivy")

@@ -81,8 +81,13 @@ class Reader:
         return Shown(answer.text)
 
     async def send(self, path: str, **fields: str) -> httpx2.Response:
-        """Send a form."""
-        return await self.client.post(f"/console{path}", data=fields, headers=HERE)
+        """Send a form; if that is asked about, say yes."""
+        answer = await self.client.post(f"/console{path}", data=fields, headers=HERE)
+        if answer.status_code == 200 and '<form method="post" id="sure">' in answer.text:
+            (sure,) = Shown(answer.text).forms
+            del sure["action"]
+            answer = await self.client.post(f"/console{path}", data=sure, headers=HERE)
+        return answer
 
     async def did(self, path: str, **fields: str) -> str:
         """Send a form that does something; return where it leads."""

@@ -20,6 +20,7 @@ from ..http.browser import HEADERS, PATH, is_of_console, is_own_form, policy_of
 from ..http.errors import EXPECTED
 from ..http.problem import Problem, of_error
 from ..state.edge import Edge
+from ..work.verdicts import ApprovalList
 from . import entrance, look
 from .changes import ChangeStream, InnerStream
 from .forms import read_form
@@ -48,6 +49,7 @@ from .pages.sessions import (
     record,
     timeline,
 )
+from .second_thoughts import SURE, UNDO, Confirmation, undo_of, with_undo
 from .visit import ConsolePage, Visit
 
 PAGES: Final = (
@@ -85,6 +87,9 @@ BELOW: Final = (
 """Pages of one thing, which others lead to."""
 
 Answering = Callable[[Request], Awaitable[Response]]
+Asking = Callable[[Visit], Awaitable[Confirmation | None]]
+WAITS_MAX: Final = 500
+"""Requests that are counted."""
 
 
 class _Served:
@@ -146,6 +151,8 @@ class Console:
                 return entrance.signed_out()
             told: dict[str, Any] = {}
             if request.method == "POST" and page.act is not None:
+                if question := await _question(visit, page.ask):
+                    return question
                 outcome = await page.act(visit)
                 if isinstance(outcome, str):
                     return _go(outcome)
@@ -153,11 +160,12 @@ class Console:
             await visit.begin()
             seen = await self._edge.feed.newest()  # before anything is read
             found = await page.show(visit)
-            return look.html(page.template, self._frame(visit, page, seen) | found | told)
+            frame = await self._frame(visit, page, seen)
+            return look.html(page.template, frame | found | told)
 
         return answer
 
-    def _frame(self, visit: Visit, page: ConsolePage, seen: int) -> dict[str, Any]:
+    async def _frame(self, visit: Visit, page: ConsolePage, seen: int) -> dict[str, Any]:
         """Return what every page shows around its own; after the signal `seen` it looks again."""
         return {
             "seen": seen,
@@ -171,7 +179,14 @@ class Console:
             "paused": self._edge.switches.paused,
             "zone": visit.zone,
             "now": visit.now,
+            "undo": undo_of(visit.query.get(UNDO, "")),
+            "waits": await self._waits(visit),
         }
+
+    async def _waits(self, visit: Visit) -> int:
+        """Return how many requests wait for the reader."""
+        found = await visit.api.get(ApprovalList, "/api/approvals", limit=WAITS_MAX)
+        return sum(visit.may_decide(one.session_key) for one in found.approvals)
 
     async def _visit(self, request: Request) -> Visit | None:
         found = await entrance.reader_of(self._edge, request)
@@ -218,10 +233,24 @@ class Console:
         visit = await self._visit(request)
         if visit is None:
             return entrance.signed_out()
+        undo = ""
         if request.method == "POST":
-            await switch.act(visit)
+            if question := await _question(visit, switch.ask):
+                return question
+            undo = await switch.act(visit)
         back = visit.form.get("back", PATH)
-        return RedirectResponse(back if is_of_console(back) else PATH, 303)
+        back = back if is_of_console(back.partition("?")[0]) else PATH
+        return RedirectResponse(with_undo(back, undo), 303)
+
+
+async def _question(visit: Visit, ask: Asking | None) -> Response | None:
+    """Return what is asked before a form does what can't be undone; None: it is to be done."""
+    question = None if ask is None or SURE in visit.form else await ask(visit)
+    if question is None:
+        return None
+    back = visit.path if visit.path != f"{PATH}/pause" else PATH
+    context = {"question": question, "fields": visit.form, "path": visit.address, "back": back}
+    return look.html("question.html", context)
 
 
 def _route(path: str, answer: Answering, takes_forms: bool) -> Route:

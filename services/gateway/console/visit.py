@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import datetime
 from types import ModuleType
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+import msgspec
 from fastapi import Request
 
 from vigil.settings.tokens import Principal
@@ -20,8 +21,16 @@ from ..state.edge import Edge
 from ..work.person import PersonView
 from .forms import Form
 from .inner_api import InnerApi
+from .second_thoughts import Confirmation
 
 DIGITS_MAX: Final = 16
+Moves = Mapping[Any, Collection[Any]]
+
+
+class Movable(msgspec.Struct, frozen=True):
+    """A thing of a board, as far as it is moved."""
+
+    status: str
 
 
 class Visit:
@@ -79,10 +88,32 @@ class Visit:
             raise Problem(422, f"{name} must be a whole number", field=name)
         return int(text)
 
-    async def move(self, path: str) -> None:
-        """Move a task or a goal where the form says. Raises: Problem, 412: it was changed since."""
+    async def move(self, board: str, id_: str) -> str:
+        """Move a task or a goal of that board where the form says; return what undoes it.
+
+        Raises:
+            Problem: 412, it was changed since.
+        """
         status, revision = self.wanted("status"), self.number("revision")
-        await self.api.send("PATCH", path, {"status": status}, revision=revision)
+        path = f"/api/{board}/{id_}"
+        before = await self.api.get(Movable, path)
+        made = await self.api.send("PATCH", path, {"status": status}, revision=revision)
+        is_undoable = before.status in made["moves"]
+        return f"{board}/{id_}/{before.status}/{made['revision']}" if is_undoable else ""
+
+    async def ask_to_move(self, board: str, id_: str, moves: Moves) -> Confirmation | None:
+        """Return what to ask before a move that can't be undone by hand; None: nothing.
+
+        Args:
+            moves: from each status to those that a person may move it to.
+        """
+        before = (await self.api.get(Movable, f"/api/{board}/{id_}")).status
+        to = self.wanted("status")
+        if before in moves.get(to, ()) or to not in moves:
+            return None
+        text = f"By hand it can't be moved back to {before.replace('_', ' ')}."
+        where = to.replace("_", " ")
+        return Confirmation(title=f"Move it to {where}?", text=text, yes=f"Move it to {where}")
 
     def may_decide(self, session_key: str) -> bool:
         """Return whether what a session asks is for the reader to decide, and not for another."""
@@ -108,7 +139,8 @@ class ConsolePage:
         path: below the console's own.
         module: has `show`, which returns what the template of its name is filled with, and `act`
             if it has forms, which does what one says and returns where to go on; or what the page
-            itself shows once, beside all else.
+            itself shows once, beside all else. `ask`, if something of it can't be undone, returns
+            the question before that.
         begins: whether a group of the navigation begins with it.
     """
 
@@ -120,3 +152,5 @@ class ConsolePage:
         self.show: Callable[[Visit], Awaitable[dict[str, Any]]] = module.show
         self.act: Callable[[Visit], Awaitable[str | dict[str, Any]]] | None
         self.act = getattr(module, "act", None)
+        self.ask: Callable[[Visit], Awaitable[Confirmation | None]] | None
+        self.ask = getattr(module, "ask", None)

@@ -24,6 +24,10 @@ MOVES: Final[dict[TaskStatus, tuple[TaskStatus, ...]]] = {
     "failed": ("ready", "backlog"),
 }
 """From each status to those that it may go to."""
+BY_HAND: Final = {
+    status: tuple(to for to in moves if to != "in_progress") for status, moves in MOVES.items()
+}
+"""Where a person may move a task: only a worker takes it in progress."""
 OPEN: Final[tuple[TaskStatus, ...]] = ("pending_approval", "backlog", "ready", "in_progress")
 """What counts towards the bound of an owner."""
 TRIES_MAX: Final = 3
@@ -35,8 +39,8 @@ RESULT_LENGTH_MAX: Final = 2000
 
 
 def moves_of(task: BoardTask) -> tuple[TaskStatus, ...]:
-    """Return where a person may move it: only a worker takes it in progress."""
-    return tuple(to for to in MOVES[task.status] if to != "in_progress")
+    """Return where a person may move it."""
+    return BY_HAND[task.status]
 
 
 def check_move(before: TaskStatus, after: TaskStatus) -> None:

@@ -7,8 +7,9 @@ from typing import Any, Final, get_args
 from urllib.parse import urlencode
 
 from ...work.deliveries import ChannelList, DeliveryList
-from ...work.letters import DeadLetterPage
+from ...work.letters import DeadLetterDetail, DeadLetterPage
 from ...work.outbox import DeliveryState
+from ..second_thoughts import Confirmation
 from ..visit import Visit, segment_of
 
 LETTERS_MAX: Final = 50
@@ -30,6 +31,18 @@ async def show(visit: Visit) -> dict[str, Any]:
         "states": ("", *get_args(DeliveryState)),
         "tried": {name: visit.query.get(name, "") for name in ("tried", "outcome", "reason")},
     }
+
+
+async def ask(visit: Visit) -> Confirmation | None:
+    """Ask before something is laid aside that was to be sent, or done."""
+    if visit.wanted("do") != "discard":
+        return None
+    await visit.api.get(DeadLetterDetail, f"/api/dead/{segment_of(visit.wanted('id'))}")
+    return Confirmation(
+        title="Lay this aside?",
+        text="It isn't tried again: what it was to do or to tell comes to nothing.",
+        yes="Lay it aside",
+    )
 
 
 async def act(visit: Visit) -> str:

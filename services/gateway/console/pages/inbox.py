@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, Final, get_args
 
 import msgspec
+from markupsafe import escape
 
 from vigil.contracts import QUESTION
 from vigil.contracts.vocabulary import ApprovalState
@@ -15,7 +16,8 @@ from vigil.subjects import SessionKey
 
 from ...http.problem import Problem
 from ...work.verdicts import ApprovalList, ApprovalView
-from ..text import as_json
+from ..second_thoughts import Confirmation
+from ..text import as_json, clip, visible
 from ..visit import Visit, segment_of
 
 STATES: Final = ("open", *(one for one in get_args(ApprovalState) if one != "open"), "all")
@@ -61,6 +63,32 @@ def _shown(visit: Visit, one: ApprovalView) -> dict[str, Any]:
         "is_open": is_open,
         "grant": grant,
     }
+
+
+async def ask(visit: Visit) -> Confirmation | None:
+    """Ask before a call runs: it can't be called back."""
+    verdict = visit.wanted("verdict")
+    if verdict not in ("accept", "edit", "always"):
+        return None
+    chosen = [name.removeprefix(CHOSEN) for name in visit.form if name.startswith(CHOSEN)]
+    ids = [visit.form["id"]] if "id" in visit.form else chosen
+    path = "/api/approvals"
+    found = [await visit.api.get(ApprovalView, f"{path}/{segment_of(one)}") for one in ids]
+    if not found or any(
+        one.state != "open" or not visit.may_decide(one.session_key) for one in found
+    ):
+        return None  # the page says why not
+    given = [visible(clip(visit.form.get("input", "")))] if verdict == "edit" else None
+    count = f"these {len(found)} calls" if len(found) > 1 else f"this call of {found[0].tool}"
+    more = " Such calls run without asking from now on." if verdict == "always" else ""
+    return Confirmation(
+        title=f"Run {count}?",
+        text=f"What it does can't be called back.{more}",
+        yes="Run it" if len(found) == 1 else "Run them",
+        exact=tuple(escape(one) for one in given)
+        if given
+        else tuple(as_json(one.input) for one in found),
+    )
 
 
 async def act(visit: Visit) -> str:

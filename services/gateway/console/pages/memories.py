@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from vigil.memory.wire import MemoryPage
 
+from ..second_thoughts import Confirmation
 from ..visit import Visit
 
 SHOWN_MAX: Final = 50
@@ -17,6 +18,16 @@ async def show(visit: Visit) -> dict[str, Any]:
     given = {name: value for name, value in wanted.items() if value}
     found = await visit.api.get(MemoryPage, "/api/memories", limit=SHOWN_MAX, **given)
     return {"found": found, "wanted": wanted}
+
+
+async def ask(visit: Visit) -> Confirmation | None:
+    """Ask before a source is undone."""
+    return Confirmation(
+        title="Undo this source?",
+        text=f"All that came of {visit.wanted('source')!r} is forgotten for good, and what was "
+        "made of that.",
+        yes="Undo it",
+    )
 
 
 async def act(visit: Visit) -> str:

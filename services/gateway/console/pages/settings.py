@@ -9,6 +9,7 @@ import msgspec
 
 from ...http.wire import Status
 from ...insight.people import TokenList, TokenMade
+from ..second_thoughts import Confirmation
 from ..visit import Visit, segment_of
 
 FIELDS: Final = ("timezone", "language", "quiet_hours", "channel", "digest_at")
@@ -24,6 +25,22 @@ async def show(visit: Visit) -> dict[str, Any]:
         visit.api.get(TokenList, "/api/tokens"), visit.api.get(Status, "/api/status")
     )
     return shown | {"tokens": tokens.tokens[:TOKENS_MAX], "model": status.model, "made": None}
+
+
+async def ask(visit: Visit) -> Confirmation | None:
+    """Ask before a token is ended."""
+    if visit.wanted("do") != "end" or not visit.reader.is_admin:
+        return None
+    tokens = (await visit.api.get(TokenList, "/api/tokens")).tokens
+    of = next((one.user for one in tokens if one.id == visit.wanted("token")), None)
+    if of is None:
+        return None
+    return Confirmation(
+        title="End this token?",
+        text=f"Programs and browsers of {of} that use it are let in no more. It can't be made "
+        "anew, but another can.",
+        yes="End it",
+    )
 
 
 async def act(visit: Visit) -> str | dict[str, Any]:

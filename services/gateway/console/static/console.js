@@ -136,6 +136,12 @@
     setTimeout(() => { button.textContent = before; }, 2000);
   });
 
+  // How much waits stands in the title, too, also once it changes.
+  document.addEventListener("htmx:after:settle", () => {
+    const count = document.getElementById("waits").textContent.trim();
+    document.title = (count && `(${count}) `) + document.title.replace(/^\(\d+\) /, "");
+  });
+
   // A table of numbers by day, as a curve above it.
   const draw = (table) => {
     const rows = [...table.tBodies[0].rows].map((row) => [row.dataset.x, row.dataset.y].map(Number));

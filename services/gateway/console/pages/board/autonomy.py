@@ -14,6 +14,7 @@ from ....board.bulletins import BulletinListing
 from ....http.wire import PauseState
 from ....insight.status import paused_agents
 from ....timetable.autonomy import AutonomyView
+from ...second_thoughts import Confirmation
 from ...visit import Visit
 
 
@@ -59,6 +60,21 @@ def switches_of(visit: Visit, known: Iterable[str]) -> list[AgentSwitch]:
         for name in sorted(names)
         if name != "*"
     ]
+
+
+async def ask(visit: Visit) -> Confirmation | None:
+    """Ask before something is paused for everybody."""
+    is_pause = visit.form.get("whose") == "all" and visit.form.get("to") == "on"
+    is_off = visit.form.get("enabled") == "off"
+    if not (is_pause or (is_off and visit.reader.is_admin)):
+        return None
+    what = f"Pause {visit.wanted('agent')} for everybody?" if is_pause else "Switch autonomy off?"
+    return Confirmation(
+        title=what,
+        text="Nothing is said or begun unasked then, for nobody, until somebody ends that. "
+        "Answers to people go on.",
+        yes="Pause it" if is_pause else "Switch it off",
+    )
 
 
 async def act(visit: Visit) -> str:

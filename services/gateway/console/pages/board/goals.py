@@ -6,9 +6,10 @@ import asyncio
 from typing import Any, Final, get_args
 
 from vigil.contracts.board.vocabulary import GoalStatus
-from vigil.goals.lifecycle import OF_TIMED
+from vigil.goals.lifecycle import MOVES, OF_TIMED
 
 from ....board.goals import GoalListing
+from ...second_thoughts import Confirmation, with_undo
 from ...visit import Visit, segment_of
 
 SHOWN_MAX: Final = 100
@@ -38,11 +39,18 @@ async def show(visit: Visit) -> dict[str, Any]:
     }
 
 
+async def ask(visit: Visit) -> Confirmation | None:
+    """Ask before one goes where nobody brings it back from."""
+    if visit.wanted("do") != "move":
+        return None
+    return await visit.ask_to_move("goals", segment_of(visit.wanted("id")), MOVES)
+
+
 async def act(visit: Visit) -> str:
     """Set one, or move one. Raises: Problem."""
     if visit.wanted("do") == "move":
-        await visit.move(f"/api/goals/{segment_of(visit.wanted('id'))}")
-        return "/goals"
+        undo = await visit.move("goals", segment_of(visit.wanted("id")))
+        return with_undo("/goals", undo)
     goal = {"description": visit.wanted("description")}
     made = await visit.api.send("POST", "/api/goals", goal)
     return f"/goals/{made['id']}"

@@ -14,6 +14,7 @@ from ....timetable.rows import RowDetail
 from ....timetable.slots import SlotListing
 from ....trust.endpoint import PATH as TRUST
 from ....trust.endpoint import TrustList
+from ...second_thoughts import Confirmation
 from ...visit import Visit
 
 SLOTS_MAX: Final = 50
@@ -40,6 +41,18 @@ async def show(visit: Visit) -> dict[str, Any]:
         "source": source,
         "is_trusted": any(one.source == source for one in trusted.sources),
     }
+
+
+async def ask(visit: Visit) -> Confirmation | None:
+    """Ask before it is removed."""
+    if visit.wanted("do") != "remove":
+        return None
+    row = await visit.api.get(RowDetail, f"/api/cron/{visit.named('id')}")
+    return Confirmation(
+        title="Remove this row?",
+        text=f"{row.name!r} is run no more, and can't be brought back. Pausing it can be undone.",
+        yes="Remove it",
+    )
 
 
 async def act(visit: Visit) -> str:

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+from vigil.tasks.lifecycle import BY_HAND
+
 from ....board.tasks import TaskDetail
+from ...second_thoughts import Confirmation, with_undo
 from ...visit import Visit
 
 
 async def show(visit: Visit) -> dict[str, Any]:
     return {"task": await visit.api.get(TaskDetail, f"/api/tasks/{visit.named('id')}")}
+
+
+async def ask(visit: Visit) -> Confirmation | None:
+    """Ask before it goes where nobody brings it back from."""
+    if visit.wanted("do") == "remove":
+        return Confirmation(
+            title="Remove this task?",
+            text="It is removed for good, and whoever works on it ends.",
+            yes="Remove it",
+        )
+    return await visit.ask_to_move("tasks", visit.named("id"), BY_HAND)
 
 
 async def act(visit: Visit) -> str:
@@ -18,5 +32,5 @@ async def act(visit: Visit) -> str:
     if visit.wanted("do") == "remove":
         await visit.api.send("DELETE", path, revision=visit.number("revision"))
         return "/tasks"
-    await visit.move(path)
-    return f"/tasks/{visit.named('id')}"
+    undo = await visit.move("tasks", visit.named("id"))
+    return with_undo(f"/tasks/{visit.named('id')}", undo)

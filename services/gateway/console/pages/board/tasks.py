@@ -6,9 +6,10 @@ import asyncio
 from typing import Any, Final, get_args
 
 from vigil.contracts import TaskPriority, TaskStatus
-from vigil.tasks.lifecycle import OPEN
+from vigil.tasks.lifecycle import BY_HAND, OPEN
 
 from ....board.tasks import TaskListing
+from ...second_thoughts import Confirmation, with_undo
 from ...visit import Visit, segment_of
 
 SHOWN_MAX: Final = 100
@@ -38,11 +39,18 @@ async def show(visit: Visit) -> dict[str, Any]:
     }
 
 
+async def ask(visit: Visit) -> Confirmation | None:
+    """Ask before one goes where nobody brings it back from."""
+    if visit.wanted("do") != "move":
+        return None
+    return await visit.ask_to_move("tasks", segment_of(visit.wanted("id")), BY_HAND)
+
+
 async def act(visit: Visit) -> str:
     """Make one, or move one. Raises: Problem."""
     if visit.wanted("do") == "move":
-        await visit.move(f"/api/tasks/{segment_of(visit.wanted('id'))}")
-        return "/tasks"
+        undo = await visit.move("tasks", segment_of(visit.wanted("id")))
+        return with_undo("/tasks", undo)
     names = ("title", "description", "priority")
     made = await visit.api.send("POST", "/api/tasks", {name: visit.wanted(name) for name in names})
     return f"/tasks/{made['id']}"

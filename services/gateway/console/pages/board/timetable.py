@@ -12,6 +12,7 @@ from ....http.problem import Problem
 from ....timetable.feed import LinkList
 from ....timetable.rows import RowListing
 from ....timetable.slots import SlotListing
+from ...second_thoughts import Confirmation, with_undo
 from ...shapes.calendar import monday_of, week_of
 from ...visit import Visit, segment_of
 from .row import FIELDS, schedule_of, written
@@ -61,6 +62,17 @@ def _day_of(visit: Visit) -> date:
     return found
 
 
+async def ask(visit: Visit) -> Confirmation | None:
+    """Ask before a link is ended: what subscribed to it needs a new one."""
+    if visit.wanted("do") != "unlink":
+        return None
+    return Confirmation(
+        title="End this link?",
+        text="The calendar that subscribed to it is told nothing more, and needs a new one.",
+        yes="End it",
+    )
+
+
 async def act(visit: Visit) -> str | dict[str, Any]:
     """Make a row, run one at once, pause it, or let it go on; make or end the link of a calendar.
     Raises: Problem."""
@@ -75,11 +87,13 @@ async def act(visit: Visit) -> str | dict[str, Any]:
         row = fields | schedule_of(visit, written(None))
         made = await visit.api.send("POST", "/api/cron", row)
         return f"/timetable/{made['id']}"
-    id_ = segment_of(visit.wanted("id"))
+    id_, undo = segment_of(visit.wanted("id")), ""
     if visit.wanted("do") == "run":
         await visit.api.send("POST", f"/api/cron/{id_}/runs")
     else:
         is_on = visit.wanted("do") == "resume"
         revision = visit.number("revision")
-        await visit.api.send("PATCH", f"/api/cron/{id_}", {"is_enabled": is_on}, revision=revision)
-    return f"/timetable/{id_}" if "one" in visit.form else "/timetable"
+        change, path = {"is_enabled": is_on}, f"/api/cron/{id_}"
+        made = await visit.api.send("PATCH", path, change, revision=revision)
+        undo = f"row/{id_}/{'pause' if is_on else 'resume'}/{made['revision']}"
+    return with_undo(f"/timetable/{id_}" if "one" in visit.form else "/timetable", undo)
