@@ -39,7 +39,8 @@ from vigil.contracts import (
     decode_said,
     decode_turn,
 )
-from vigil.settings import config, tokens
+from vigil.local.home import ensure_home
+from vigil.settings import tokens
 from vigil.subjects import ANYBODY, TURNS_OF_ALL_SYSTEM, SessionKey, board_of
 from vigil.tasks import lifecycle
 
@@ -172,7 +173,7 @@ class Scene:
 @asynccontextmanager
 async def running(home: Path, people: int) -> AsyncIterator[Scene]:
     port = free_port()
-    config.ensure_home(settings_of(home))
+    ensure_home(settings_of(home))
     async with (
         running_web(has_pages=False) as web,
         messages_api(attend) as api,

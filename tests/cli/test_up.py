@@ -109,6 +109,25 @@ def test_in_the_foreground_a_signal_ends_it_cleanly(
         process.communicate()
 
 
+def test_a_typo_in_the_file_takes_nothing_away_from_what_runs(tmp_path: Path) -> None:
+    """Only what starts reads the file, and says what was meant; all else goes on, and ends it."""
+    with running_vigil(tmp_path / "home") as cli:
+        file = cli.home / "vigil.toml"
+        good = file.read_text()
+        file.write_text(good + "\n[budgt]\ndaily_usd = 5\n\n[gateway]\nprot = 80\n")
+        cli("status")
+        assert "hello" in cli("send", "hello").stdout
+        assert cli("sessions").stdout
+        told = {one["name"]: one for one in cli.json("doctor", code=1)["checks"]}["config"]
+        for hint in ("did you mean [budget]?", "did you mean port?"):
+            assert hint in told["found"]
+        assert "did you mean [budget]?" in cli("provision", code=1).stderr
+        file.write_text("[[[")
+        cli("status")
+        cli("down")
+        assert "vigil.toml" in cli("up", "--detach", code=1).stderr
+
+
 def broker_pid(cli: Cli) -> int:
     """Find the nats-server of this home."""
     conf = str(cli.home / "nats" / "nats.conf")

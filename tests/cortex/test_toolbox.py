@@ -14,7 +14,7 @@ from tests.support.stack import running_broker, settings_of
 from vigil.bus.bus import Bus
 from vigil.bus.kv import KeyValue
 from vigil.contracts import Row, Shelf, TextBlock, Tool, encode
-from vigil.settings import config
+from vigil.local.home import ensure_home
 from vigil.settings.credentials import load
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
@@ -78,7 +78,7 @@ def test_there_is_room_for_so_many() -> None:
 
 async def test_it_follows_the_bucket(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
-    config.ensure_home(settings)
+    ensure_home(settings)
     async with running_broker(tmp_path) as broker:
         buses = [
             await Bus.connect(broker.url, role=role, seed=load(settings.credentials, role))

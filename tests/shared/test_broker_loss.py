@@ -14,7 +14,7 @@ from tests.support.stack import running_broker, settings_of
 from vigil import runtime
 from vigil.broker.process import Broker
 from vigil.errors import ConfigError, Unavailable
-from vigil.settings import config
+from vigil.local.home import ensure_home
 from vigil.settings.config import Settings
 from vigil.settings.sections import Nats
 from vigil.topology import SERVICES
@@ -87,7 +87,7 @@ async def start(service: str, settings: Settings, url: str, ready: asyncio.Event
 async def test_a_loss_in_the_middle_of_a_start_is_outlived(service: str, tmp_path: Path) -> None:
     """X-5: whatever parts of the service noticed, it tries again, works, and tells no traceback."""
     settings = settings_of(tmp_path)
-    config.ensure_home(settings)
+    ensure_home(settings)
     relay = Relay(PIECES[service])
     with structlog.testing.capture_logs() as logs:
         async with running_broker(tmp_path) as broker, relay.running(broker.port) as url:

@@ -18,12 +18,12 @@ from vigil.broker import process as broker_module
 from vigil.errors import OutcomeUnknown, Unavailable
 from vigil.local import runfile, startup
 from vigil.local import up as up_module
+from vigil.local.home import ensure_home
 from vigil.local.runfile import RunFile
 from vigil.local.startup import CPU_MIN_S, LOOKS_MIN, STILL_S, StartedService, StartProgress
 from vigil.local.up import Supervisor
 from vigil.observe.health import Health
 from vigil.runtime import Context
-from vigil.settings import config
 from vigil.topology import SERVICES
 
 
@@ -81,7 +81,7 @@ async def starting_up(
 ) -> AsyncIterator[tuple[Supervisor, asyncio.Task[None], list[RunFile]]]:
     """`vigil up` in this process; the list gets what it says once it's ready."""
     settings = settings_of(home)
-    config.ensure_home(settings)
+    ensure_home(settings)
     supervisor, ready = Supervisor(settings, 1, without), []
     task = asyncio.create_task(supervisor.run(ready.append))
     try:

@@ -1,8 +1,8 @@
 """A question before what can't be undone, and an undo after what can. Pure.
 
-A page that has something final to do has `ask(visit)`, which returns a :class:`Confirmation`; the form
-comes again with `SURE` when it is answered. What can be undone names its undo in the address that
-it leads to: one of a few kinds, so that no link makes a page say or do anything else.
+A page that has something final to do has `ask(visit)`, which returns a :class:`Confirmation`; the
+form comes again with `SURE` when it is answered. What can be undone names its undo in the address
+that it leads to: one of a few kinds, so that no link makes a page say or do anything else.
 """
 
 from __future__ import annotations

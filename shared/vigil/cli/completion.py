@@ -58,7 +58,7 @@ def _within(find: Find, incomplete: str) -> list[str]:
 
     def look() -> None:
         with contextlib.suppress(Exception):
-            for name in find(config.load()):
+            for name in find(config.unread()):
                 if name.startswith(incomplete):
                     found.append(name)
                 if len(found) >= OFFERED_MAX:

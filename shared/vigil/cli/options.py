@@ -37,7 +37,7 @@ def id_of(thing: str, command: str, offer: Callable[..., list[str]] | None = Non
 
 def client() -> Client:
     """Return a client of what the settings, or VIGIL_URL and VIGIL_TOKEN, lead to."""
-    return connect(config.load())
+    return connect(config.unread())
 
 
 def checked(key: str) -> str:

@@ -7,7 +7,7 @@ As a configuration has them: `ci = "one_of[success, failure] at /workflow_run/co
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ..errors import InvalidInput
 from ..minds import mind_of
@@ -16,8 +16,21 @@ from ..texts.pointer import at_pointer, parts_of
 from .shown import HOOK, NamedSource
 from .wanted import WantedFact, read_wanted, shapes_of_wanted
 
-if TYPE_CHECKING:
-    from ..settings.sections import Hook
+
+class FactHook(Protocol):
+    """A hook, as far as facts go (`vigil.settings.sections.Hook`)."""
+
+    @property
+    def user(self) -> str: ...
+
+    @property
+    def agent(self) -> str: ...
+
+    @property
+    def thread(self) -> str: ...
+
+    @property
+    def facts(self) -> Mapping[str, str]: ...
 
 
 def read_hooked(given: Mapping[str, str]) -> dict[str, WantedFact]:
@@ -52,7 +65,7 @@ def told_by(facts: Mapping[str, WantedFact], text: str) -> dict[str, object]:
     return found
 
 
-def hooks_for(hooks: Mapping[str, Hook], whose: Scope) -> tuple[NamedSource, ...]:
+def hooks_for(hooks: Mapping[str, FactHook], whose: Scope) -> tuple[NamedSource, ...]:
     """Return the hooks of an owner and agent that tell facts."""
     return tuple(
         NamedSource(f"{HOOK}{name}", source_id(name, session), shapes)

@@ -17,7 +17,7 @@ from ..bus.bus import Bus
 from ..bus.kv import KeyValue
 from ..errors import ConfigError, Unavailable
 from ..settings import credentials, tokens
-from ..settings.config import Settings, ensure_home
+from ..settings.config import Settings
 from ..settings.sections import Person
 from ..topology import ADMIN
 from .token import read_token, token_file
@@ -30,6 +30,43 @@ RESTORING: Final = "restoring"
 """The file that a home has while what was backed up is brought back into it."""
 OWNER: Final = "me"
 """The user of the token that the first start makes."""
+
+
+FIRST_FILE: Final = """\
+# Vigil's settings. Every default is in the documentation; what is here overrides it, and the
+# environment (VIGIL_SECTION__KEY) overrides this.
+
+[autonomy]
+# Let agents follow up on their own. Limits: 3 messages in a row, 15 s apart, until you write.
+enabled = true
+
+# [model]
+# main = "claude-sonnet-5-5"   # with ANTHROPIC_API_KEY set; without a key: "rehearsal"
+
+# [budget]
+# daily_usd = 50   # of all agents, a day; then only models with models.NAME.prices are asked
+
+[person]
+timezone = "{timezone}"
+language = "{language}"
+# quiet_hours = "22:00-07:00"
+"""
+
+
+def ensure_home(settings: Settings, person: Callable[[], Person] = Person) -> bool:
+    """Make the home, and a first vigil.toml; return whether the file is new.
+
+    Args:
+        person: tells what is written of the person, if it is.
+    """
+    settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if settings.file.exists():
+        return False
+    one = person()
+    text = FIRST_FILE.format(timezone=one.timezone, language=one.language)
+    settings.file.touch(mode=0o600)  # secrets of hooks and channels may come into it
+    settings.file.write_text(text, "utf-8")
+    return True
 
 
 def check_whole(home: Path) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final, get_args
+
+from msgspec.inspect import is_struct_type
 
 from ..errors import ConfigError, InvalidInput
 from ..facts.hooked import read_hooked
@@ -11,8 +14,25 @@ from ..looks.named_looks import check_looks
 from ..looks.watched import check_watched, watched_of
 from ..subjects import SessionKey
 from ..teams import check_user
+from ..words.nearest import nearest
 from .hours import hours_of
 from .sections import Agent, Hook, McpServer, NamedLook, WatchSection
+
+_UNKNOWN: Final = re.compile(r"unknown field `([^`]{1,60})`")
+
+
+def meant_field(problem: str, kind: Any) -> str:
+    """Return what to add to a problem that names a field which there isn't: the one that is near.
+
+    Args:
+        kind: the type of the section, or of a section of sections.
+    """
+    found = _UNKNOWN.search(problem)
+    structs = [one for one in (kind, *get_args(kind)) if is_struct_type(one)]
+    if found is None or not structs:
+        return ""
+    near = nearest(found[1], structs[-1].__struct_fields__)
+    return f"; did you mean {near}?" if near else ""
 
 
 def check_hook(name: str, hook: Hook) -> None:

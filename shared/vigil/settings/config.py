@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,8 +26,9 @@ from ..fields.section import Section
 from ..subjects import check_part
 from ..teams import TEAM, Teams
 from ..topology import DAY_S
+from ..words.nearest import nearest
 from . import models, sites
-from .checks import check_agent, check_hook, check_mcp, check_watch
+from .checks import check_agent, check_hook, check_mcp, check_watch, meant_field
 from .cortex import Approvals, BulletinSection, Cortex, Goals, Jobs, Preferences, Tasks
 from .grants import GrantSection
 from .grants import mistakes as grant_mistakes
@@ -186,6 +187,18 @@ _WITHOUT_MEANING: Final = ("TIMER_POLL_INTERVAL_MS", "EFFECT_POLL_INTERVAL_MS")
 _NOT_SETTINGS: Final = ("VIGIL_HOME", "VIGIL_CRASH_AT", "VIGIL_URL", "VIGIL_TOKEN")
 
 
+def home_of(environ: Mapping[str, str]) -> Path:
+    """Return where state lives."""
+    home = Path(environ.get("VIGIL_HOME") or platformdirs.user_data_path("vigil"))
+    return home.expanduser().absolute()
+
+
+def unread() -> Settings:
+    """Return where state lives, with nothing configured: for what only looks there for what runs.
+    A mistake in the file doesn't take that away."""
+    return Settings(config=Config(), home=home_of(os.environ))
+
+
 def load(environ: Mapping[str, str] | None = None, *, home: Path | None = None) -> Settings:
     """Read the file and the environment.
 
@@ -193,8 +206,7 @@ def load(environ: Mapping[str, str] | None = None, *, home: Path | None = None) 
         ConfigError: with every mistake, one a line.
     """
     environ = os.environ if environ is None else environ
-    home = home or Path(environ.get("VIGIL_HOME") or platformdirs.user_data_path("vigil"))
-    home = home.expanduser().absolute()
+    home = home_of(environ) if home is None else home.expanduser().absolute()
     problems: list[str] = []
     remarks: list[str] = []
     raw: dict[str, Any] = {}
@@ -264,12 +276,7 @@ def _contradictions(config: Config) -> list[str]:
             "approvals.expires_s must be less than retention.system_days: a worker that asks would "
             "be forgotten before"
         )
-    hosts = [site.host for site in config.sites.values()]
-    found += [
-        f"[sites.NAME]: {host} has more than one section"
-        for host in sorted(set(hosts))
-        if hosts.count(host) > 1
-    ]
+    found += sites.repeated(config.sites)
     found += grant_mistakes(config.grants, config.teams)
     timeouts_s = {
         "executor.shell_timeout_s": config.executor.shell_timeout_s,
@@ -314,7 +321,10 @@ def _mistakes(raw: dict[str, Any]) -> list[str]:
     fields = {f.name: f.type for f in msgspec.structs.fields(Config)}
     for section, values in raw.items():
         if section not in fields:
-            problems.append(f"[{section}]: no such section")
+            near = nearest(section, fields)
+            problems.append(
+                f"[{section}]: no such section" + f"; did you mean [{near}]?" * bool(near)
+            )
         elif section == LISTED_SECTION:
             is_list = isinstance(values, list)
             problems += [] if is_list else [f"{section}: must be written as [[{section}]]"]
@@ -324,11 +334,15 @@ def _mistakes(raw: dict[str, Any]) -> list[str]:
             problems.append(f"{section}: must be a section")
         elif section in NAMED_SECTIONS:
             for name, one in values.items():
-                problems += _check({section: {name: one}})
+                problems += _hinted(_check({section: {name: one}}), fields[section])
         else:
             for key, value in values.items():
-                problems += _check({section: {key: value}})
+                problems += _hinted(_check({section: {key: value}}), fields[section])
     return problems
+
+
+def _hinted(problems: list[str], kind: Any) -> list[str]:
+    return [one + meant_field(one, kind) for one in problems]
 
 
 def _check(raw: dict[str, Any]) -> list[str]:
@@ -359,40 +373,3 @@ def _check(raw: dict[str, Any]) -> list[str]:
     except (msgspec.ValidationError, VigilError) as error:
         return [str(error)]
     return []
-
-
-FIRST_FILE: Final = """\
-# Vigil's settings. Every default is in the documentation; what is here overrides it, and the
-# environment (VIGIL_SECTION__KEY) overrides this.
-
-[autonomy]
-# Let agents follow up on their own. Limits: 3 messages in a row, 15 s apart, until you write.
-enabled = true
-
-# [model]
-# main = "claude-sonnet-5-5"   # with ANTHROPIC_API_KEY set; without a key: "rehearsal"
-
-# [budget]
-# daily_usd = 50   # of all agents, a day; then only models with models.NAME.prices are asked
-
-[person]
-timezone = "{timezone}"
-language = "{language}"
-# quiet_hours = "22:00-07:00"
-"""
-
-
-def ensure_home(settings: Settings, person: Callable[[], Person] = Person) -> bool:
-    """Make the home, and a first vigil.toml; return whether the file is new.
-
-    Args:
-        person: tells what is written of the person, if it is.
-    """
-    settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if settings.file.exists():
-        return False
-    one = person()
-    text = FIRST_FILE.format(timezone=one.timezone, language=one.language)
-    settings.file.touch(mode=0o600)  # secrets of hooks and channels may come into it
-    settings.file.write_text(text, "utf-8")
-    return True

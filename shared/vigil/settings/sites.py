@@ -56,6 +56,16 @@ def check(place: str, site: Site) -> None:
         raise ConfigError(f"[{place}]: {error}") from error
 
 
+def repeated(sites: Mapping[str, Site]) -> list[str]:
+    """List the hosts that more than one section is about."""
+    hosts = [site.host for site in sites.values()]
+    return [
+        f"[sites.NAME]: {host} has more than one section"
+        for host in sorted(set(hosts))
+        if hosts.count(host) > 1
+    ]
+
+
 def check_headers(field: str, headers: Mapping[str, str]) -> None:
     """Check headers. Raises: InvalidInput; no value is quoted."""
     for name, value in headers.items():

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Final
 
 import msgspec
 
+from .nearest import nearest
+
 _FORM: Final = re.compile(r"/([A-Za-z][\w-]{0,30})(?:\s+|$)(.*)", re.DOTALL)
-_NEAR: Final = 0.6
 _HANDLE: Final = re.compile(r"[a-z]\d{1,9}", re.IGNORECASE)
 
 
@@ -144,8 +144,8 @@ _ESCAPE: Final = "// at its beginning says it as it is"
 
 
 def _meant(name: str) -> str:
-    near = get_close_matches(name.lower(), COMMANDS, n=1, cutoff=_NEAR)
-    return f"Did you mean /{near[0]}?" if near else "/help shows what there is."
+    near = nearest(name.lower(), COMMANDS)
+    return f"Did you mean /{near}?" if near else "/help shows what there is."
 
 
 def usages(*, is_terminal: bool) -> Iterator[str]:

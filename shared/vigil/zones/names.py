@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from difflib import get_close_matches
 from typing import Final
+
+from ..words.nearest import nearest
 
 _NAME: Final = re.compile(r"[A-Za-z][\w+-]*(/[A-Za-z][\w+-]*){0,3}", re.ASCII)
 COPIES: Final = ("right/", "posix/")
@@ -74,8 +75,8 @@ def _meant(name: str, known: Collection[str]) -> str:
     cities = {folded.rpartition("/")[2]: one for folded, one in whole.items()}
     if wanted in whole or wanted in cities:
         return whole.get(wanted) or cities[wanted]
-    near = get_close_matches(wanted, whole, n=1, cutoff=0.8)
-    return whole[near[0]] if near else ""
+    near = nearest(wanted, whole, cutoff=0.8)
+    return whole[near] if near else ""
 
 
 def _folded(name: str) -> str:

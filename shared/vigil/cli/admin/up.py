@@ -341,7 +341,7 @@ def command() -> str:
 
 def down() -> Result:
     """Stop what `vigil up` started here. Exit code 3 if nothing runs."""
-    settings = config.load()
+    settings = config.unread()
     run = runfile.running(settings.run_file)
     if run is None:
         raise exits.NotReady(f"Vigil is not running (home {settings.home})")

@@ -305,7 +305,9 @@ def add(
         "risk": risk,
     }
     values = {key: value for key, value in wanted.items() if value}
-    config.ensure_home(settings, partial(system.person_of, os.environ))
+    from vigil.local.home import ensure_home
+
+    ensure_home(settings, partial(system.person_of, os.environ))
     toml_sections.add(settings.file, "mcp", name, values)
     text = _words_of(settings, name, line)
     if command and not network and Path(command[0]).name in FETCHING:

@@ -29,7 +29,7 @@ tail = CommandLine(no_args_is_help=True, help="Follow what is recorded.")
 
 def status() -> Result:
     """Show each service with pid, version and readiness. Exit code 3 if Vigil isn't running."""
-    settings = config.load()
+    settings = config.unread()
     client = connect(settings)
     run = runfile.running(settings.run_file)
     if run is not None and run.url != client.url:
