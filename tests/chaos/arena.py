@@ -25,7 +25,8 @@ from vigil.bus.bus import Bus, Follower, Message
 from vigil.contracts import External, ExternalPayload, decode_dead_letter, encode
 from vigil.errors import VigilError
 from vigil.layout import LOG, name_of
-from vigil.settings import config, tokens
+from vigil.local.home import ensure_home
+from vigil.settings import tokens
 from vigil.settings.sections import Nats
 from vigil.subjects import SessionKey
 
@@ -290,7 +291,7 @@ def _has_all(client: Client, histories: Histories) -> bool:
 async def running_arena(home: Path, seed: int, **environment: str) -> AsyncIterator[Arena]:
     """A broker that is watched over, and an arena with no service and nobody in it."""
     settings = settings_of(home)
-    config.ensure_home(settings)
+    ensure_home(settings)
     settings.file.write_text(settings.file.read_text("utf-8") + AGENTS, "utf-8")
     async with running_broker(home, Nats(partitions=PARTITIONS)) as broker:
         broker.watch()

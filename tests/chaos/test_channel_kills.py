@@ -45,8 +45,9 @@ from vigil.broker.process import Broker
 from vigil.bus.bus import Bus
 from vigil.contracts import DeadLetter, UserMessage, UserMessagePayload, encode
 from vigil.errors import VigilError
+from vigil.local.home import ensure_home
 from vigil.minds import mind_of
-from vigil.settings import config, credentials, tokens
+from vigil.settings import credentials, tokens
 from vigil.subjects import SessionKey
 
 pytestmark = [pytest.mark.chaos, pytest.mark.usefixtures("halved_times")]
@@ -144,7 +145,7 @@ class World:
 @contextlib.asynccontextmanager
 async def running_world(home: Path, *, is_idempotent: bool) -> AsyncIterator[World]:
     settings = settings_of(home)
-    config.ensure_home(settings)
+    ensure_home(settings)
     async with running_receiver() as receiver, running_broker(home) as broker:
         channel = channel_of(receiver, is_idempotent=is_idempotent)
         lines = [

@@ -18,7 +18,7 @@ from tests.support.stack import settings_of
 from vigil.broker.ports import free_port
 from vigil.clock import SystemClock
 from vigil.erasure.erase import Eraser
-from vigil.settings import config
+from vigil.local.home import ensure_home
 
 pytestmark = pytest.mark.chaos
 
@@ -36,7 +36,7 @@ STEADY_S = 1.0
 @contextlib.asynccontextmanager
 async def running_arena(home: Path, seed: int) -> AsyncIterator[tuple[Arena, Cluster]]:
     """A cluster, and an arena whose services know all of its nodes."""
-    config.ensure_home(settings_of(home))
+    ensure_home(settings_of(home))
     async with running_cluster(home / "cluster", home, PARTITIONS) as cluster:
         admin = await cluster.admin()
         environment = {"VIGIL_NATS__REPLICAS": str(SIZE)}
@@ -127,7 +127,7 @@ async def test_leaders_are_killed(tmp_path: Path, seed: int, is_long: bool) -> N
 
 async def test_a_person_is_erased_from_every_stream(tmp_path: Path) -> None:
     """X-8: a stream whose messages go once they are taken in is read there, too."""
-    config.ensure_home(settings_of(tmp_path))
+    ensure_home(settings_of(tmp_path))
     async with running_cluster(tmp_path / "cluster", tmp_path) as cluster:
         admin = await cluster.admin()
         for subject in ("event.ann.ci", "event.bob.ci", "session.vigil.ann.t1.turn"):

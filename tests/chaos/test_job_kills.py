@@ -19,7 +19,7 @@ from tests.support.gateway import Gate, until
 from tests.support.jobs import Jobs, shell, steps
 from tests.support.stack import Stack, running_broker, settings_of
 from vigil.contracts import Job, SendMessage, decode_board, decode_turn
-from vigil.settings import config
+from vigil.local.home import ensure_home
 from vigil.subjects import SessionKey
 
 pytestmark = [pytest.mark.chaos, pytest.mark.usefixtures("halved_times")]
@@ -57,7 +57,7 @@ class Arena(NamedTuple):
 async def running_arena(home: Path) -> AsyncIterator[Arena]:
     """The broker and the gateway of this process; the others as processes of their own."""
     settings = settings_of(home)
-    config.ensure_home(settings)
+    ensure_home(settings)
     async with running_broker(home) as broker:
         broker.watch()
         stack = Stack(broker, settings)

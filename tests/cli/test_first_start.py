@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from vigil.cli.admin import up as starting
 from vigil.cli.admin.up import ask_for_cap, first_person
 from vigil.local import system
+from vigil.local.home import ensure_home
 from vigil.local.token import token_file
 from vigil.settings import config
 from vigil.settings.sections import Person
@@ -62,9 +63,9 @@ def test_the_language_is_that_of_messages(environ: dict[str, str], tag: str) -> 
 def test_the_first_file_holds_both_and_a_later_start_changes_neither(tmp_path: Path) -> None:
     settings = config.load({}, home=tmp_path)
     found = Person(timezone="Europe/Berlin", language="de-AT")
-    assert config.ensure_home(settings, lambda: found)
+    assert ensure_home(settings, lambda: found)
     assert config.load({}, home=tmp_path).config.person == found
-    assert not config.ensure_home(settings)
+    assert not ensure_home(settings)
     written = tomllib.loads(settings.file.read_text())["person"]
     assert written == {"timezone": "Europe/Berlin", "language": "de-AT"}
 

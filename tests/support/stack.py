@@ -15,6 +15,7 @@ from vigil.broker.process import Broker
 from vigil.broker.provision import provision
 from vigil.bus.bus import Bus
 from vigil.clock import Clock
+from vigil.local.home import ensure_home
 from vigil.settings import config, credentials
 from vigil.settings.config import Settings
 from vigil.settings.sections import Nats, Retention
@@ -142,7 +143,7 @@ async def running_stack(
 ) -> AsyncIterator[Stack]:
     """A broker, of one's own or a lent account, with services, configured by sections."""
     settings = settings_of(home, anthropic_base_url, **sections)
-    config.ensure_home(settings)
+    ensure_home(settings)
     nats, retention = settings.config.nats, settings.config.retention
     is_lent = lent.suits(home, nats, retention)
     async with lent.lent(home) if is_lent else running_broker(home, nats, retention) as broker:

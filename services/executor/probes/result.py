@@ -63,7 +63,7 @@ def difference(before: LastSeen | None, after: LastSeen) -> str:
 
 
 def compared(change: str, document: str | None = None) -> Look:
-    r"""Return what a look came to that found that difference, a line each as in a patch.
+    """Return what a look came to that found that difference, a line each as in a patch.
 
     Args:
         document: what is there, if it may be JSON.

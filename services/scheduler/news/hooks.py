@@ -20,6 +20,7 @@ from vigil.contracts.board import SourceFacts
 from vigil.errors import WrongLastSequence
 from vigil.facts.hooked import hooks_for
 from vigil.facts.shown import FULL_TOLD, NamedSource, news_of, told
+from vigil.observe import trace
 from vigil.runtime import Context
 from vigil.settings.homes import homes_of
 from vigil.subjects import ANYBODY, Scope, SessionKey, board_of, token_of
@@ -27,7 +28,6 @@ from vigil.teams import TEAM
 from vigil.zones.database import zone_named
 
 from ..promotion import PauseSwitch
-from ..timetable.orders import headers
 
 log = structlog.get_logger("vigil.scheduler")
 
@@ -92,4 +92,4 @@ class HookNews:
             )
             with contextlib.suppress(WrongLastSequence):  # told before
                 subject = home.in_event(f"told.{name}")
-                await self._bus.publish(subject, encode(event), headers(), expect=0)
+                await self._bus.publish(subject, encode(event), trace.new_headers(), expect=0)

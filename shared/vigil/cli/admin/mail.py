@@ -20,6 +20,7 @@ import typer
 from vigil.channels.mail.ids import is_address
 from vigil.channels.mail.section import MailAccount
 from vigil.errors import InvalidInput, VigilError
+from vigil.local.home import ensure_home
 from vigil.observe.health import HEALTH, Health
 from vigil.settings import config
 from vigil.settings.config import Settings
@@ -231,7 +232,7 @@ def add(
     found = account.examine(settings.home)
     if found.state == "fail":
         raise InvalidInput(name, found.found)
-    config.ensure_home(settings)
+    ensure_home(settings)
     toml_sections.add(settings.file, "channels", name, values)
     advice = f"\n{found.found}: {found.advice}" if found.advice else ""
     text = f"[channels.{name}] is in {settings.file}. {RESTART}{output.printable(advice)}"
