@@ -42,5 +42,5 @@ class WordLlamaEmbedder:
         for row, text in zip(vectors, texts, strict=True):
             ids = self._codebook.tokens(text) if text.strip() else []
             if ids:
-                row[:] = self._codebook.weights[ids].mean(axis=0)
+                row[:] = self._codebook.mean(ids)
         return unit(vectors)
