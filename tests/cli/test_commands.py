@@ -330,7 +330,7 @@ def test_help_imports_nothing_heavy_and_documents_the_exit_codes(cli: Cli) -> No
     """P-2: it's there at once."""
     text = " ".join(cli("--help").stdout.split())
     assert "124 no answer in time" in text
-    heavy = "import sys, vigil.cli; print([m for m in ('nats','fastapi','anthropic','rich.table')"
+    heavy = "import sys, vigil.cli; print([m for m in ('nats','fastapi','anthropic','rich.console')"
     code = f"{heavy} if m in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True

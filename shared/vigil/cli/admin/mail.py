@@ -20,7 +20,6 @@ import typer
 from vigil.channels.mail.ids import is_address
 from vigil.channels.mail.section import MailAccount
 from vigil.errors import InvalidInput, VigilError
-from vigil.local.home import ensure_home
 from vigil.observe.health import HEALTH, Health
 from vigil.settings import config
 from vigil.settings.config import Settings
@@ -232,6 +231,8 @@ def add(
     found = account.examine(settings.home)
     if found.state == "fail":
         raise InvalidInput(name, found.found)
+    from vigil.local.home import ensure_home
+
     ensure_home(settings)
     toml_sections.add(settings.file, "channels", name, values)
     advice = f"\n{found.found}: {found.advice}" if found.advice else ""
