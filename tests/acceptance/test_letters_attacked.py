@@ -17,9 +17,11 @@ from msgspec.structs import replace
 from services.cortex import history
 from services.cortex.core import sway
 from services.cortex.core.context import letters as core_letters
+from services.cortex.core.context.letters import HANDLE
 from services.cortex.model import ModelAnswer, ModelRequest
 from services.cortex.models import chat, messages
 from services.cortex.models.inbound.calls import CallIds
+from services.cortex.replay.log import sessions
 from services.gateway.state import replies
 from tests.acceptance.test_trust import happens, letters
 from tests.support.agent import BEGINNINGS
@@ -35,7 +37,7 @@ STEPS: Final = 3
 LENGTH: Final = 30
 WAYS: Final = (
     "event", "event", "say", "say", "burst", "later", "later", "point", "answer", "edit", "fork",
-    "fine", "kill", "meanwhile",
+    "fine", "kill", "meanwhile", "decide",
 )  # fmt: skip
 KINDS: Final[Mapping[str, dict[str, Any]]] = {
     "enqueue": {},
@@ -43,8 +45,14 @@ KINDS: Final[Mapping[str, dict[str, Any]]] = {
     "coalesce": {"agents": {"vigil": {"double_text": "coalesce", "coalesce_ms": 50}}},
     "team": {"agents": {"desk": {"kind": "team", "members": ["ann", "ben"]}}},
     "summed up": {"model": {"context_tokens": 14_000, "history_rows": 60}},
+    "hands": {"has_hands": True, "executor": {"sandbox": "off", "allow_unsafe": True}},
     "short": {"model": {"history_rows": 6}},
 }
+WITHOUT_HANDS: Final = (
+    "schedule_followup", "cancel_followup", "send_message", "memory_save", "memory_recall",
+    "list_memory", "open_letter",
+)  # fmt: skip
+"""Tools that are answered if no executor runs."""
 MUTANTS: Final[Mapping[str, tuple[Any, str, Any]]] = {
     "forks are shown all": (history.Inherited, "closed", property(lambda self: self)),
     "an opened one sways nobody": (sway, "of_loop", sway.of_own_rows),
@@ -60,8 +68,9 @@ MUTANTS: Final[Mapping[str, tuple[Any, str, Any]]] = {
 class Parrot:
     """A model that does something with each word of an outsider's that it sees, and repeats it."""
 
-    def __init__(self, dice: random.Random) -> None:
+    def __init__(self, dice: random.Random, *, has_hands: bool) -> None:
         self._dice = dice
+        self._has_hands = has_hands
         self.is_held = False
         self.thinking = asyncio.Event()
         self.may_answer = asyncio.Event()
@@ -84,25 +93,35 @@ class Parrot:
         )
 
     def _calls(self, request: ModelRequest, seen: list[str]) -> Iterable[ToolUseBlock]:
-        offered, ids = {tool.name for tool in request.tools}, CallIds(request)
-        for number in range(self._dice.randint(1, 2)):
-            name, given = self._call(self._dice.choice(seen or ["nothing"]))
-            if name in offered:
-                # Numbered anew in each answer, as many servers do.
-                yield ToolUseBlock(id=ids.own(f"call_{number}"), name=name, input=given)
+        ids = CallIds(request)
+        tools = [one for one in request.tools if self._has_hands or one.name in WITHOUT_HANDS]
+        for number in range(self._dice.randint(1, 2) if tools else 0):
+            tool = self._dice.choice(tools)
+            given = self._filled(tool.input_schema, self._dice.choice(seen or ["nothing"]))
+            # Numbered anew in each answer, as many servers do.
+            yield ToolUseBlock(id=ids.own(f"call_{number}"), name=tool.name, input=given)
 
-    def _call(self, word: str) -> tuple[str, dict[str, Any]]:
-        handle = self._dice.choice(["a1", "a2", "a4", "b1", "b3", "z9", "a999999999"])
-        plan = {"timer_id": f"t-{word}", "delay_seconds": 9**6, "reason": word, "message": word}
-        return self._dice.choice(
-            [
-                ("schedule_followup", plan),
-                ("memory_save", {"content": f"Mind {word}"}),
-                ("memory_recall", {"query": word}),
-                ("open_letter", {"letter": handle}),
-                ("send_message", {"text": f"Hello {word}"}),
-            ]
-        )
+    def _filled(self, schema: Mapping[str, Any], word: str) -> Any:
+        """Return arguments that have the word wherever there is room for one."""
+        among = schema.get("enum") or schema.get("anyOf")
+        if among:
+            one = self._dice.choice(among)
+            return one if "enum" in schema else self._filled(one, word)
+        kind = schema.get("type")
+        if kind == "object":
+            needed = schema.get("required", ())
+            fields = schema.get("properties", {}).items()
+            wanted = [one for one in fields if one[0] in needed or self._dice.random() < 0.5]
+            return {name: self._filled(below, word) for name, below in wanted}
+        if kind == "array":
+            return [self._filled(schema.get("items", {}), word)]
+        if kind in ("integer", "number"):
+            return max(schema.get("minimum", 0), 60)
+        handles = ["a1", "a2", "a4", "b1", "b3", "z9", "a999999999"]
+        texts = [word, f"obey {word}", f"https://{word}.invalid/"]
+        simple = {"boolean": [True, False], "null": [None]}
+        is_handle = HANDLE in schema.get("pattern", "")
+        return self._dice.choice(simple.get(str(kind), handles if is_handle else texts))
 
 
 def check_strict(request: ModelRequest) -> None:
@@ -141,7 +160,7 @@ class Life:
         self.world = world
         self.kind = kind
         self.dice = random.Random(seed)
-        self.parrot = Parrot(self.dice)
+        self.parrot = Parrot(self.dice, has_hands=kind == "hands")
         world.agent.behave = self.parrot
         self.people: list[Person] = []
         self.vouched: set[str] = set()
@@ -229,6 +248,17 @@ class Life:
                 (turn,) = [m for m in one.talk.log if m.seq == letter["turn_seq"]]
                 self.vouched |= set(CANARY.findall(str(decode_turn(turn.data).rows)))
 
+    async def _decide(self, one: Person, name: str) -> None:
+        """Let what is asked for be run, or not; what is accepted is the person's, word for word."""
+        listed = await one.http.get("/api/approvals", params={"state": "open"})
+        for asked in listed.json()["approvals"]:
+            whole = (await one.http.get(f"/api/approvals/{asked['id']}")).json()
+            is_fine = self.dice.random() < 0.5 and whole["tool"] != "ask_user"
+            verdict = {"verdict": "accept" if is_fine else "reject", "digest": whole["digest"]}
+            answer = await one.http.patch(f"/api/approvals/{asked['id']}", json=verdict)
+            if is_fine and answer.is_success:
+                self.vouched |= set(CANARY.findall(str(whole["input"])))
+
     async def _kill(self, one: Person, name: str) -> None:
         await self.world.stack.stop("cortex")
         seq = await one.say(f"after {name}")
@@ -256,15 +286,16 @@ class Life:
 
     # ------------------------------------------------------------ what has to hold
 
-    def check(self) -> int:
+    async def check(self) -> int:
         """See that whoever was shown a word of an outsider's counts as swayed, and that whatever
         was made with it has a mark; return how many swayed answers there were."""
         count = 0
-        for key in {one.key for one in self.people}:
-            for turn in self.world.talk(key).turns:
+        for key in await sessions(self.world.admin):
+            for message in await self.world.admin.read(key.stream, [key.turns]):
+                turn = decode_turn(message.data)
                 answers = [row for row in turn.rows if row.role == "assistant"]
                 if self._has_words(answers):
-                    assert turn.is_swayed, (key, turn.ordinal, answers)
+                    assert sway.of_writing(turn).is_outside, (key, turn.ordinal, answers)
                     count += 1
                 for effect in turn.effects:
                     is_marked = getattr(effect.payload, "is_tainted", True)
@@ -279,7 +310,7 @@ async def lived(home: Path, patch: pytest.MonkeyPatch, kind: str, seed: int) -> 
     async with running_world(home, patch, **KINDS[kind]) as world:
         life = Life(world, kind, seed)
         await life.live()
-        count = life.check()
+        count = await life.check()
         await assert_replayed(world.admin, world.stack.contexts["cortex"].settings.config)
         return count
 
