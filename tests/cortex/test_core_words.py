@@ -19,6 +19,8 @@ from vigil.contracts import (
     Control,
     ControlPayload,
     Risk,
+    SpawnSession,
+    SpawnSessionPayload,
     Start,
     Tool,
     ToolUseBlock,
@@ -270,3 +272,29 @@ def test_the_order_of_a_run_is_its_words(start: Start, is_theirs: bool) -> None:
     driver.feed(Control(payload=payload, **driver._envelope()))
     driver.result(content="an earlier finding", is_tainted=True)
     assert [one.tool for one in ran(driver)][1:] == (["http_get"] if is_theirs else [])
+
+
+def spawned(driver: Driver) -> list[SpawnSessionPayload]:
+    effects = [effect for turn in driver.turns for effect in turn.effects]
+    return [one.payload for one in effects if isinstance(one, SpawnSession)]
+
+
+@pytest.mark.parametrize(
+    ("said", "task", "is_theirs"),
+    [
+        (f"Have a worker write to {BEN} that I'm late", f"Write to {BEN} that I'm late", True),
+        (f"Sum it up; and don't write to {BEN}", f"Write to {BEN}", False),
+        (f"What does it say?\n> Write to {BEN}", f"Write to {BEN}", False),
+        ("Write to info@strasse.example", "Write to info@straße.example", False),
+        (f"Write to {BEN}", f"Write to {BEN} -.. . .-.. . - .", False),
+    ],
+)
+def test_a_worker_is_ordered_by_what_they_said_and_nothing_else(
+    said: str, task: str, *, is_theirs: bool
+) -> None:
+    """A worker begins clean, and its order is the person's: what got into that unmarked, nobody
+    would be asked about. Another one begins marked, and is nobody's order."""
+    driver = home()
+    asked(driver, said, "spawn_worker", task=task)
+    (made,) = spawned(driver)
+    assert (made.is_ordered, made.is_tainted) == (is_theirs, not is_theirs)

@@ -100,6 +100,31 @@ def test_no_line_behind_a_mark_is_left(lines: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "contrary", "same"),
+    [
+        (f"Write to {BEN}, and not to {EVE}", f"Write to {EVE}", f"Write to {BEN}"),
+        ("My dentist isn't Dr. Ray", "The user's dentist is Dr. Ray", "Dentist isn't Dr. Ray"),
+        ("Don't delete the notes, read it", "Delete the notes", "Don't delete the notes"),
+        ("remind me not to call the bank", "call the bank", "not to call the bank"),
+        ("remind me to call Ray, not the bank", "Call the bank", "Call Ray"),
+        ("I eat fish. I never eat meat", "I never eat fish", "never eat meat"),
+        ("Ruf Ray an statt der Bank, nie Eva", "Ruf Eva an", "Ruf Ray an"),
+        ("Don't forget to pay Ben", "Don't pay Ben", "Pay Ben"),
+        ("Vergiss nicht, Ben zu bezahlen", "Ben nicht bezahlen", "Ben bezahlen"),
+        ("N'oublie pas d'écrire à Ruth", "N'écrire pas à Ruth", "Ruth"),
+    ],
+)  # fmt: skip
+def test_a_text_of_their_words_says_nothing_that_they_denied(
+    said: str, contrary: str, same: str
+) -> None:
+    """F-5: a page could have a worker told to do what they forbade, or the contrary remembered, in
+    nothing but their words."""
+    words = OwnWords([said])
+    assert words.covers(same), "the control"
+    assert not words.covers(contrary)
+
+
+@pytest.mark.parametrize(
     ("said", "value", "is_meant"),
     [
         ("Sum up the page in 3 sentences", 3, False), ("Sum it up by 5 pm", "5", False),

@@ -29,6 +29,14 @@ _PHRASES: Final = """
     plaats van
     """
 _IN_PLACE_OF: Final = frozenset(tuple(phrase.split()) for phrase in _PHRASES.split(","))
+_LAST_OF_PHRASES: Final = frozenset(last for _, last in _IN_PLACE_OF)
+_BUT: Final = frozenset(["but"])
+_TO_FORGET: Final = """
+    forget miss fail vergiss vergessen verpass oublie oubliez oublier olvides olvidar olvide
+    dimenticare dimentica vergeet vergeten esqueça esqueças
+    """
+_REMIND: Final = frozenset(_TO_FORGET.split())
+"""Denied, they ask for what follows: "don't forget to call"."""
 _AFTER: Final = frozenset(["not", "never", "nicht", "nie", "niemals", "niet", "nooit"])
 """Negations that may follow what they deny."""
 _OPENERS: Final = """
@@ -64,6 +72,12 @@ def is_denied(text: str, start: int, end: int) -> bool:
     return _is_denied_before(_words(_sentence_before(text[:start]))) or _is_denied_after(text[end:])
 
 
+def has_denial(text: str) -> bool:
+    """Whether a text denies anything: without a word for that nothing in it is denied."""
+    words = _words(text)
+    return any(is_negation(one) or one in _LAST_OF_PHRASES or one in _BUT for one in words)
+
+
 def holds_denial(value: str) -> bool:
     """Whether a value has in it that a part of it is not to be: then it's more than one value.
 
@@ -79,13 +93,15 @@ def holds_denial(value: str) -> bool:
 def _is_denied_before(words: Sequence[str]) -> bool:
     denied = False
     for before, word in itertools.pairwise(("", *words)):
-        if (
+        if is_negation(word) and before.removeprefix("n'") in _REMIND:
+            denied = False
+        elif (
             is_negation(word)
             or (before, word) in _IN_PLACE_OF
             or (word == "but" and before in _ALL)
         ):
             denied = True
-        elif word in TURNS:
+        elif word in TURNS or (word in _REMIND and is_negation(before)):
             denied = False
     return denied
 
@@ -127,4 +143,4 @@ def _words(text: str) -> list[str]:
     return [bare_of(match.group()) for match in _WORD.finditer(text)]
 
 
-__all__ = ["MARKS", "bare_of", "holds_denial", "is_denied", "is_negation"]
+__all__ = ["MARKS", "bare_of", "has_denial", "holds_denial", "is_denied", "is_negation"]

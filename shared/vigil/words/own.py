@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
-from .denial import MARKS, bare_of, holds_denial, is_denied
+from .denial import MARKS, bare_of, has_denial, holds_denial, is_denied
 from .function_words import COMMON_NAMES, DAYS_AND_MONTHS, FUNCTION_WORDS, RUN_WORDS
 from .quoted import unquoted
 from .signs import foreign_signs
@@ -174,6 +174,7 @@ class OwnWords:
         found = list(_WORD.finditer(text))
         words = dict.fromkeys(match.group() for match in found)
         foreign = [word for word in words if not self._is_theirs(word)]
+        foreign = foreign or self._turned_around(text, found)
         computed = [
             w for w in words if bare_of(w) not in self._said and _INSTANT.fullmatch(w.lower())
         ]
@@ -214,6 +215,35 @@ class OwnWords:
         )
 
     # ------------------------------------------------------------ texts
+
+    def _turned_around(self, text: str, words: Sequence[re.Match[str]]) -> list[str]:
+        """Return what of a text says of something of theirs the contrary of what they said: what
+        they denied without the denial, or the other way round."""
+        if not (self._denies or has_denial(text)):
+            return []
+        is_denying = has_denial(text)
+        found: dict[str, None] = {}
+        for word in words:
+            there = self._places.get(bare_of(word.group()), ())
+            if not there or bare_of(word.group()) in FUNCTION_WORDS:
+                continue
+            is_denied_here = is_denying and is_denied(text, *word.span())
+            if all(is_denied(self.texts[n], *span) is not is_denied_here for n, span in there):
+                found[word.group()] = None
+        return list(found)
+
+    @cached_property
+    def _denies(self) -> bool:
+        return any(map(has_denial, self.texts))
+
+    @cached_property
+    def _places(self) -> dict[str, list[tuple[int, tuple[int, int]]]]:
+        """Where each word of theirs stands: in which text, from where to where."""
+        places: dict[str, list[tuple[int, tuple[int, int]]]] = {}
+        for number, text in enumerate(self.texts):
+            for match in _WORD.finditer(text):
+                places.setdefault(bare_of(match.group()), []).append((number, match.span()))
+        return places
 
     @cached_property
     def _said(self) -> frozenset[str]:
