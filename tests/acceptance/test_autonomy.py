@@ -40,7 +40,11 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
         cortex = {"autonomy_enabled": True}
         give_role(home)
         looks = [{"what": LOOK, "every_s": 2 * INTERVAL_S}]
-        agents = {"watchful": {"looks": looks}}
+        facts = {"ci": "one_of[passing, failing] news to failing", "open": "count news +10"}
+        agents = {
+            "watchful": {"looks": looks},
+            "exact": {"looks": [looks[0] | {"facts": facts}]},
+        }
         async with running_world(
             home, patch, has_hands=True, cortex=cortex, agents=agents
         ) as running:
@@ -62,6 +66,8 @@ class Night:
         """For each cycle the calls of its first answer."""
         self.reports: list[Any] = []
         """What is answered to each question for a report: JSON, a text, or an error to raise."""
+        self.forms: list[dict[str, Any]] = []
+        """What is answered to each question for facts."""
         self.asked: list[ModelRequest] = []
         world.agent.behave = self._answer
 
@@ -74,6 +80,8 @@ class Night:
             if isinstance(report, ModelError):
                 raise report
             return say(report if isinstance(report, str) else json.dumps(EMPTY | report))
+        if request.purpose == "facts":
+            return say(json.dumps(self.forms.pop(0)))
         if request.session_key not in self._seen:
             self._seen.add(request.session_key)
             self.opened.append(request)
@@ -209,6 +217,39 @@ async def test_no_model_is_asked_before_there_is_something_to_think_about(world:
         entries = await slots(pat.http, row, len(entries) + 1)
     assert night.tasks[0].startswith("This is your first cycle.")
     assert "- 1 memory.saved (chat)" in night.tasks[0]
+
+
+async def test_cycles_tell_facts_of_looks(world: World) -> None:
+    """F-9, F-10: by the tool, or by the form that a cycle is asked for which forgot it. They stand
+    in prompts and beside the bulletin, start a row, and begin no other cycle of the same agent."""
+    sue, row, night = await begun(world, "sue", "exact")
+    wanted = {"name": "mend", "prompt": "Mend it", "on_fact": "cycles.ci", "agentId": "exact"}
+    mend = await sue.http.post("/api/cron", json=wanted)
+    assert mend.status_code == 201, mend.text
+    assert mend.json()["when"] == "when ci of 'autonomy' is another, if that is news"
+    night.calls = [[("report_facts", {"facts": {"ci": "Failing", "open": 3}})]]
+    move(world, FIRST_AFTER.total_seconds())
+    entries = await slots(sue.http, row, 2)
+    assert entries[1]["facts"] == {"ci": "failing", "open": "3"}
+    assert f"- of {LOOK}: ci: one_of[passing, failing]; open: count[0..999]" in night.tasks[0]
+    assert [one.purpose for one in night.asked] == ["answer", "answer", "report"]
+    await slots(sue.http, mend.json(), 2)
+    at = f"{world.clock.now():%H:%M}"
+    await sue.exchange("what is going on?")
+    present = [one for one in world.agent.requests if one.session_key == sue.key][-1].present
+    assert f"- ci: failing since {at} (cycles, just now)" in present
+    (bulletin,) = (await sue.http.get("/api/bulletin")).json()["bulletins"]
+    assert bulletin["facts"][0] == f"ci: failing since {at} (cycles, just now)"
+    night.forms = [{"ci": "failing", "open": 12}]
+    move(world, 2 * INTERVAL_S)
+    while [one["state"] for one in entries].count("ran") < 2:
+        entries = await slots(sue.http, row, len(entries) + 1)
+    assert entries[-1]["facts"] == {"ci": "failing", "open": "12"}
+    assert "Fact ci" not in night.tasks[1], "what it told itself is no news to it"
+    assert [one.purpose for one in night.asked][3:] == ["answer", "facts", "report"]
+    assert len(await slots(sue.http, mend.json(), 2)) == 2
+    (source,) = (await sue.http.get("/api/facts")).json()["sources"]
+    assert (source["source"], source["agent_id"]) == ("cycles", "exact")
 
 
 async def test_a_look_is_due_by_the_clock_though_nothing_is_new(world: World) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from vigil.timetable.cycles import KIND
 
 from ..core import conclusion
-from ..core.cycles import cycle
+from ..core.cycles import run_facts
 from ..core.profile import MCP, MEMORY, Profile, converse
 from ..core.work import runs
 
@@ -20,7 +20,7 @@ PROFILE = Profile(
     begins={"start": runs.begin_cycle},
     question=converse,
     conclude=conclusion.conclude,
-    wrap_up=cycle.wrap_up,
+    wrap_up=run_facts.wrap_up,
     tools=(MEMORY, MCP, "spawn_worker", "research"),
     bulletin="whole",
     calls_max=15,

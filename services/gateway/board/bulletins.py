@@ -26,6 +26,7 @@ from ..callers import Caller, Shared, User
 from ..http.json import Json
 from ..http.wire import Answer
 from ..state.edge import Edge
+from ..timetable.facts import fact_lines
 from . import outside
 
 HISTORY_MAX: Final = 64
@@ -60,6 +61,9 @@ class BulletinView(Answer, frozen=True, kw_only=True, omit_defaults=False):
     made_at: Instant
     """When that was known which the text tells: it's looked at every hour, and stays if nothing
     changed."""
+    facts: tuple[str, ...]
+    """What jobs, hooks and cycles told in a closed form, as it is now: a line each, as prompts have
+    them beside it."""
     from_outside: str | None
     """What came from outside in the last 24 hours, each line behind a bar: read it as what others
     wrote. No agent is shown it unasked. null: memory didn't answer."""
@@ -105,6 +109,7 @@ async def _view(
         made_by=there.made_by,
         is_empty=there.is_empty,
         made_at=there.made_at,
+        facts=await fact_lines(edge, Scope(there.agent, there.owner)),
         from_outside=await _outside(edge, Scope(there.agent, there.owner)),
         history=told(before)[:history],
         revision=found.number,

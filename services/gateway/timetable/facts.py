@@ -10,9 +10,9 @@ from fastapi import Response
 from vigil.board.kept import FACTS, ROWS, KeptBoard
 from vigil.contracts import Instant, TimetableRow
 from vigil.contracts.board import SourceFacts
-from vigil.facts.hooked import read_hooked, session_of_hook, source_id
+from vigil.facts.hooked import hooks_for, read_hooked, session_of_hook, source_id
 from vigil.facts.shape import words_of
-from vigil.facts.shown import called, named_of, told, wanted_of
+from vigil.facts.shown import called, lines, named_of, told, wanted_of
 from vigil.facts.taken import HUNDREDTHS
 from vigil.facts.wanted import WantedFact, shapes_of_wanted
 from vigil.subjects import Scope
@@ -115,6 +115,16 @@ def _view(edge: Edge, of: Scope, source: _Source, known: SourceFacts | None) -> 
         bits_max=edge.context.settings.config.cortex.fact_bits_per_day,
         is_full=known is not None and is_today and known.is_full,
     )
+
+
+async def fact_lines(edge: Edge, whose: Scope) -> tuple[str, ...]:
+    """Return what is known of an owner and agent, a line each, as prompts have it."""
+    rows = [one.entity for one in await KeptBoard(edge.bus, ROWS).all(whose)]
+    known = [one.entity for one in await KeptBoard(edge.bus, FACTS).all(whose)]
+    config = edge.context.settings.config
+    zone = edge.switches.person(whose.owner, config.person_of(whose.owner)).timezone
+    hooks = hooks_for(config.hooks, whose)
+    return lines(rows, hooks, known, zone_named(zone), edge.clock.now())
 
 
 def views_of(

@@ -3,6 +3,7 @@
 build.status        of the row `build`, or of the hook, whichever there is
 hook:build.status   of the hook, where a row is called the same
 build               any of its facts; of a row its id will do, too
+cycles.ci           of the agent's cycles, by the facts of its looks
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ..contracts import TimetableRow
 from ..contracts.board import AfterSchedule, FactFill
 from ..errors import InvalidInput
 from .shape import NAME
-from .shown import HOOK, NamedSource, shapes_of
+from .shown import HOOK, NamedSource, called, shapes_of
 
 FIELD: Final = "on_fact"
 OF_HOOK: Final = "hook:"
@@ -38,7 +39,7 @@ def followed_by(
     Raises:
         InvalidInput: there is no such source, or it tells no such fact.
     """
-    sources = [_Followable(NamedSource(one.name, one.id, shapes_of(one))) for one in rows]
+    sources = [_Followable(NamedSource(_name(one), one.id, shapes_of(one))) for one in rows]
     sources = [one for one in sources if one.source.shapes]
     told = [_Followable(one, one.called.removeprefix(HOOK)) for one in hooks]
     name, is_parted, fact = text.strip().rpartition(".")
@@ -57,6 +58,10 @@ def followed_by(
         names = ", ".join(source.shapes)
         raise InvalidInput(FIELD, f"{name[:100]!r} tells no fact {fact!r}; it tells {names}")
     return {"after": source.id, "after_on": "change", "after_fact": fact, "after_hook": hook}
+
+
+def _name(row: TimetableRow) -> str:
+    return called(row) if row.is_of_system else row.name
 
 
 def _named(name: str, rows: list[_Followable], hooks: list[_Followable]) -> list[_Followable]:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from ..contracts import TimetableRow
 from ..contracts.board import (
     AnInstant,
+    AutonomyWork,
     BoundedNumber,
     CronWork,
     FactShape,
@@ -37,16 +38,17 @@ SHOWN_FOR: Final = timedelta(days=7)
 
 def shapes_of(row: TimetableRow) -> Mapping[str, FactShape]:
     """Return the facts that a row names."""
-    return row.work.facts if isinstance(row.work, CronWork) else {}
+    return row.work.facts if isinstance(row.work, CronWork | AutonomyWork) else {}
 
 
 def wanted_of(row: TimetableRow) -> Mapping[str, WantedFact]:
     """Return the facts that a row names, with where they are found and what of them is news."""
     work = row.work
-    if not isinstance(work, CronWork):
+    if not isinstance(work, CronWork | AutonomyWork):
         return {}
+    looked = work.looked if isinstance(work, CronWork) else {}
     return {
-        name: WantedFact(shape, work.looked.get(name, ""), work.news.get(name, ""))
+        name: WantedFact(shape, looked.get(name, ""), work.news.get(name, ""))
         for name, shape in work.facts.items()
     }
 
@@ -136,10 +138,14 @@ def called(row: TimetableRow) -> str:
     """Return what a row is called where its facts are shown: of a team's by its id, as one member's
     words are no other's.
     """
+    if isinstance(row.work, AutonomyWork):
+        return CYCLES
     kind = "cron" if watch_of(row.work) is None else "watch"
     return f"{kind} {row.id[:8] if row.owner == TEAM else row.name}"
 
 
+CYCLES: Final = "cycles"
+"""What cycles are called as a source."""
 HOOK: Final = "hook "
 """Begins what a hook is called as a source."""
 

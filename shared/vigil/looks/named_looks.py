@@ -11,11 +11,14 @@ by the clock, since the last cycle that was told of it and didn't fail.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
 from ..contracts.board import WatchedFeed, WatchedTool, WatchedUrl
 from ..errors import ConfigError, InvalidInput
+from ..facts.shape import words_of
+from ..facts.wanted import WantedFact, read_wanted
 from .watched import check_watched, watched_of
 
 LOOKS_MAX: Final = 50
@@ -29,6 +32,10 @@ TOLD: Final = (
     "at any time. What gives no answer is put off:"
 )
 
+FACTS: Final = (
+    "Before you end, call `report_facts` once with what you found of these; leave out what you "
+    "didn't look at, or don't know:"
+)
 
 ROLE: Final = "what your role says is yours"
 """How a cycle is told that its role is due; no look is written like that."""
@@ -46,6 +53,9 @@ class LookAt(Protocol):
     @property
     def hours(self) -> str: ...
 
+    @property
+    def facts(self) -> Mapping[str, str]: ...
+
 
 class _At(NamedTuple):
     """One that says nothing of it."""
@@ -53,6 +63,7 @@ class _At(NamedTuple):
     what: str
     every_s: int | None = None
     hours: str = ""
+    facts: Mapping[str, str] = MappingProxyType({})
 
 
 class Aim(NamedTuple):
@@ -103,6 +114,30 @@ def check_looks(section: str, looks: Sequence[str | LookAt]) -> None:
                 raise InvalidInput("looks", "is there twice")
         except InvalidInput as error:
             raise ConfigError(f"[{section}]: looks: {look[:100]!r}: {error.reason}") from error
+    try:
+        facts_of(looks)
+    except InvalidInput as error:
+        raise ConfigError(f"[{section}]: looks: {error}") from error
+
+
+def facts_of(looks: Sequence[str | LookAt]) -> dict[str, WantedFact]:
+    """Return the facts that cycles tell of looks. Raises: InvalidInput: they don't fit.
+
+    >>> from vigil.settings.sections import NamedLook
+    >>> list(facts_of([NamedLook(what="search:tea", facts={"is_new": "yes_no"})]))
+    ['is_new']
+    """
+    named: dict[str, str] = {}
+    for look in looks:
+        for name, text in ({} if isinstance(look, str) else look.facts).items():
+            if name in named:
+                raise InvalidInput(f"facts.{name[:40]}", "is named twice")
+            named[name] = text
+    found = read_wanted(named)
+    for name, one in found.items():
+        if one.where:
+            raise InvalidInput(f"facts.{name[:40]}", "is told by a cycle: leave out `at`")
+    return found
 
 
 def _check(look: str) -> None:
@@ -126,4 +161,14 @@ def told(looks: Sequence[str | LookAt]) -> str:
     >>> told(())
     ''
     """
-    return "\n".join((TOLD, *(f"- {look}" for look in whats(looks)))) if looks else ""
+    lines = "\n".join((TOLD, *(f"- {look}" for look in whats(looks)))) if looks else ""
+    asked = [
+        f"- of {look.what}: {'; '.join(f'{name}: {text}' for name, text in _shapes(look).items())}"
+        for look in looks
+        if not isinstance(look, str) and look.facts
+    ]
+    return "\n".join((lines, "", FACTS, *asked)) if asked else lines
+
+
+def _shapes(look: LookAt) -> dict[str, str]:
+    return {name: words_of(one.shape) for name, one in read_wanted(look.facts).items()}

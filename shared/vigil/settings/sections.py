@@ -207,6 +207,9 @@ class NamedLook(Section, frozen=True, kw_only=True):
     """How often; without: `cortex.autonomy_look_secs`."""
     hours: str = ""
     """Only then, as `"07:00-22:00"`, local time; empty: always."""
+    facts: dict[str, str] = msgspec.field(default_factory=dict)
+    """What cycles tell of it in a closed form: name = "SHAPE", or "SHAPE news RULE"; with all looks
+    of the agent at most 8, each with another name."""
 
 
 class Agent(Section, frozen=True, kw_only=True):
@@ -226,7 +229,7 @@ class Agent(Section, frozen=True, kw_only=True):
     """Its own, instead of `model.main`."""
     looks: tuple[str | NamedLook, ...] = ()
     """What its cycles keep up with: addresses, `feed:`, `search:`, `mcp:SERVER__TOOL`; or tables of
-    `what`, `every_s` and `hours`."""
+    `what`, `every_s`, `hours` and `facts`."""
     content_to_contacts: Literal["own", "any"] = "own"
     """What contacts that your message doesn't name may be sent without leave, once outside content
     had a part: your own words; `"any"`: also what a page worded (22 of 609 attacks, not 6)."""

@@ -67,7 +67,8 @@ def fitted(row: TimetableRow, others: Iterable[TimetableRow]) -> TimetableRow:
     if schedule.hook:
         return row  # who stores it knows the hooks (`facts.followed.check_hook`)
     above = known.get(schedule.row)
-    if above is None or above.is_removed or above.is_of_system or above.agent != row.agent:
+    is_there = above is not None and not above.is_removed and above.agent == row.agent
+    if above is None or not is_there or (above.is_of_system and schedule.on != "change"):
         raise InvalidInput(
             "after", f"there is no row {schedule.row[:8]!r} of {row.agent} to follow"
         )

@@ -34,9 +34,15 @@ def wrap_up(draft: Draft, text: str) -> None:
     Args:
         text: its last words.
     """
-    draft.note("cycle_worked", f"{draft.loop.calls} model calls; now it reports")
+    if draft.loop.purpose == draft.policy.profile.purpose:
+        note_work(draft)
     draft.update_loop(purpose=PURPOSE, calls=0, retries=0, unsaid=text)
     draft.outcome = "continued"
+
+
+def note_work(draft: Draft) -> None:
+    """Note what the cycle took, before it is asked what came of it."""
+    draft.note("cycle_worked", f"{draft.loop.calls} model calls; now it reports")
 
 
 def conclude(draft: Draft, answer: ModelAnswer, shown: Mapping[str, str]) -> None:

@@ -15,13 +15,14 @@ from vigil.contracts import State
 from vigil.contracts.board import FactShape
 from vigil.facts.taken import FittedFacts, read
 from vigil.facts.value import schema_of
+from vigil.timetable.cycles import KIND as CYCLE
 
 from ...model import ModelAnswer, ModelError
 from .. import conclusion
 from ..draft import Draft
 from ..tools import formed_answer, json_answer
 from ..tools.formed_answer import Unusable
-from . import extraction
+from . import cycle, extraction
 
 PURPOSE: Final = "facts"
 """What the loop of a run is marked with once only its facts are asked for."""
@@ -48,8 +49,10 @@ def wrap_up(draft: Draft, text: str) -> None:
     """
     is_given_up = any(one.code == "calls_max" for one in draft.notes)
     if is_given_up or draft.loop.facts or not shapes_of(draft.state):
-        extraction.end(draft, text)
+        _end(draft, text)
         return
+    if _is_cycle(draft):
+        cycle.note_work(draft)
     draft.update_loop(purpose=PURPOSE, calls=0, retries=0, unsaid=text)
     draft.outcome = "continued"
 
@@ -61,16 +64,28 @@ def conclude(draft: Draft, answer: ModelAnswer) -> None:
     )
     if isinstance(found, Unusable):
         if found.is_last:
-            extraction.end(draft, draft.loop.unsaid)
+            _end(draft, draft.loop.unsaid)
         return
     note(draft, read(shapes_of(draft.state), found, draft.moment.now))
-    extraction.end(draft, draft.loop.unsaid)
+    _end(draft, draft.loop.unsaid)
 
 
 def fail(draft: Draft, error: ModelError) -> None:
     """Have it tried again, as any step; at last the run ends without facts: what it did is done."""
     if not conclusion.tries_again(draft, error):
-        extraction.end(draft, draft.loop.unsaid)
+        _end(draft, draft.loop.unsaid)
+
+
+def _end(draft: Draft, text: str) -> None:
+    """Go on to what ends such a run: of a cycle its report, else what else it keeps."""
+    if _is_cycle(draft):
+        cycle.wrap_up(draft, text)
+    else:
+        extraction.end(draft, text)
+
+
+def _is_cycle(draft: Draft) -> bool:
+    return draft.policy.profile.name == CYCLE
 
 
 def schema(shapes: Mapping[str, FactShape]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from vigil.contracts import SlotEntry, Start, TimetableRow
 from vigil.contracts.board import AutonomyWork, CycleLedger, EverySchedule, OpenRun
 from vigil.contracts.events import SessionLimits
 from vigil.errors import WrongLastSequence
+from vigil.facts.wanted import rules_of_wanted, shapes_of_wanted
 from vigil.looks import named_looks
 from vigil.looks.named_looks import Aim
 from vigil.settings.config import Config
@@ -33,9 +34,14 @@ BY_HAND: Final = "This cycle was asked for by hand."
 def row_of(config: Config, whose: Scope, zone: str, now: datetime) -> TimetableRow:
     """Return the row by which an agent keeps up for a person."""
     interval_s = config.cortex.autonomy_interval_secs
+    facts = named_looks.facts_of(config.agent_of(whose.agent).looks)
     return system_rows.made(
         whose,
-        AutonomyWork(timeout_s=config.cortex.autonomy_timeout_s),
+        AutonomyWork(
+            timeout_s=config.cortex.autonomy_timeout_s,
+            facts=shapes_of_wanted(facts),
+            news=rules_of_wanted(facts),
+        ),
         EverySchedule(interval_s=interval_s),
         zone=zone,
         is_enabled=is_on(config, whose.agent),

@@ -12,6 +12,7 @@ from ..tables import Result
 
 HISTORY_MAX: Final = 64
 WORDS: Final = {"rules": "listed without a model", "model": "in a model's words"}
+FACTS: Final = "Facts, which they are shown beside it:"
 OUTSIDE: Final = "From outside, in the last 24 hours; no agent is shown this unasked:"
 
 
@@ -36,6 +37,9 @@ def _show(found: list[dict[str, Any]], *, has_history: bool) -> None:
             _show_history(one["history"])
             continue
         _lines(one["text"])
+        if one["facts"]:
+            output.data(FACTS)
+            _lines("\n".join(f"- {line}" for line in one["facts"]))
         if one["from_outside"]:
             output.data(OUTSIDE)
             _lines(one["from_outside"])

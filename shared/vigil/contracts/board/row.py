@@ -146,6 +146,10 @@ class AutonomyWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="aut
     model: str = ""
     daily_tokens: int = 0
     """As of a `CronWork`."""
+    facts: dict[str, FactShape] = msgspec.field(default_factory=dict)
+    """What cycles tell in a closed form of looks, as these are configured."""
+    news: dict[str, str] = msgspec.field(default_factory=dict)
+    """As of a `CronWork`."""
 
 
 class MindWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="mind"):
