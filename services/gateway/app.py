@@ -47,14 +47,14 @@ from .http.wire import (
     TimerList,
     Transcript,
 )
-from .insight import budget, calls, doctor, now, people, status, streams, tokens
+from .insight import budget, calls, doctor, facts, now, people, status, streams, tokens
 from .memory import mcp, memories
 from .sessions import forks, routes
 from .sessions.messages import Messages
 from .sessions.sockets import Sockets
 from .signals import endpoint as signals
 from .state.edge import Edge
-from .timetable import autonomy, cron, facts, feed, pauses, rows, slots
+from .timetable import autonomy, cron, feed, pauses, rows, slots
 from .trust import endpoint as trust
 from .trust import letters
 from .versions import deletion

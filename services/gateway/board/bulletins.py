@@ -25,8 +25,8 @@ from ..access import listed
 from ..callers import Caller, Shared, User
 from ..http.json import Json
 from ..http.wire import Answer
+from ..insight.facts import fact_lines
 from ..state.edge import Edge
-from ..timetable.facts import fact_lines
 from . import outside
 
 HISTORY_MAX: Final = 64

@@ -56,12 +56,12 @@ from ..http.wire import (
 from ..insight.budget import BudgetView, RaiseBody
 from ..insight.calls import ModelCallDetail, ModelCallList
 from ..insight.doctor import DoctorView
+from ..insight.facts import FactListing
 from ..insight.now import SessionNow
 from ..insight.people import TokenBody, TokenList, TokenMade, TokenView
 from ..insight.streams import StreamList
 from ..sessions.forks import ForkMade, ForkRequest
 from ..timetable.autonomy import AutonomyChange, AutonomyView
-from ..timetable.facts import FactListing
 from ..timetable.feed import LinkBody, LinkList, LinkMade, LinkView
 from ..timetable.rows import RowBody, RowChange, RowDetail, RowListing
 from ..timetable.slots import FindingListing, SlotListing, SlotView

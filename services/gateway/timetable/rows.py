@@ -37,8 +37,8 @@ from vigil.timetable.log import SlotLog
 from vigil.timetable.schedule import INSTANTS_SHOWN, upcoming, words_of
 
 from ..http.wire import Answer, RequestBody
+from ..insight.facts import FactView, views_of
 from ..state.edge import Edge
-from .facts import FactView, views_of
 
 FactsBody = Annotated[
     dict[str, Annotated[str, msgspec.Meta(extra_json_schema={"format": "fact-shape"})]],
