@@ -44,6 +44,12 @@ def threads_of(world: World) -> list[Talk]:
     return [talk for key, talk in world._talks.items() if key.thread.startswith("mail-")]
 
 
+def mailbox_of(world: World, gateway: str = "gateway") -> dict[str, Any]:
+    """Return what a gateway's health tells of the mailbox."""
+    found: dict[str, Any] = world.stack.contexts[gateway].facts["hears"][CHANNEL]
+    return found
+
+
 def heard(talk: Talk) -> list[UserMessage]:
     events = [decode_event(m.data) for m in talk.log if m.subject == talk.key.in_user]
     return [event for event in events if isinstance(event, UserMessage)]
@@ -159,6 +165,7 @@ async def test_only_who_brings_the_code_is_heard_and_only_until_it_is_taken_back
         await ann.write("Now you hear me")
         (answer,) = await ann.got(1)
         assert text_of(answer) == "re: Now you hear me"
+        await ann.resend()
         await mallory.write("And me?", From=f"Ann <{ann.address}>", Subject="forged")
 
         tried = await vigil("test", CHANNEL)
@@ -186,12 +193,13 @@ async def test_what_the_server_may_have_is_not_sent_again_and_its_report_settles
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, servers: MailServers
 ) -> None:
     """D-2: cut before the body, nothing was sent, and it's tried again; cut after it, it is
-    ambiguous, until the server reports that it delivered it. Nobody gets it twice."""
+    ambiguous, until the server reports that it delivered it. Nobody gets it twice. It logs in by a
+    token that a program prints, on both lines."""
     async with (
         breaking_line(servers.ports["smtp"]) as line,
         running_mail_world(
             tmp_path, monkeypatch, servers, smtp_port=line.port, smtp_security="none",
-            clock=SystemClock(),
+            clock=SystemClock(), has_token=True,
         ) as (world, ann),
     ):  # fmt: skip
         line.cuts = ["before", "after"]
@@ -234,7 +242,13 @@ async def test_a_mailbox_that_changes_under_us_loses_and_doubles_nothing(
     secret = tmp_path / "mail.secret"
     secret.write_text("wrong")
     async with running_mail_world(
-        tmp_path, monkeypatch, servers, state="refused", password="", password_file=str(secret)
+        tmp_path,
+        monkeypatch,
+        servers,
+        state="refused",
+        clock=SystemClock(),
+        password="",
+        password_file=str(secret),
     ) as (world, ann):
         looks = []
         asked = access.Access.secret
@@ -253,6 +267,7 @@ async def test_a_mailbox_that_changes_under_us_loses_and_doubles_nothing(
         await ann.write("one", Subject="1")
         await ann.write("two", Subject="2")
         await ann.got(2)
+        validity = servers.validity(ann.to_box)
         servers.kill("imap")
         await until_heard(world, "away")
         for name in ("dovecot-uidlist", "dovecot.index.log", "dovecot.index.cache"):
@@ -273,5 +288,18 @@ async def test_a_mailbox_that_changes_under_us_loses_and_doubles_nothing(
         ]
         assert sorted(texts) == sorted(wanted)
         assert sorted(map(text_of, answers)) == sorted(f"re: {one}" for one in wanted)
-        facts = await until_heard(world)
-        assert (facts["outside"], facts["problem"]) == (0, "")
+        await ann.write("late", Date="Mon, 01 Jan 2024 00:00:00 +0000")
+        await world.until(lambda: mailbox_of(world)["refused"])
+        facts = mailbox_of(world)
+        assert (facts["outside"], facts["refused"]) == (0, 1)
+        assert facts["problem"] == (
+            "a mail of ann was not taken in: Date: is more than a week before it came"
+        )
+
+        # Of two replicas one reads, and the other when that is gone.
+        await world.stack.start("gateway:2")
+        await world.stack.stop("gateway")
+        assert validity != servers.validity(ann.to_box)
+        await ann.write("five")
+        assert text_of((await ann.got(5))[4]) == "re: five"
+        assert mailbox_of(world, "gateway:2")["state"] == "listening"

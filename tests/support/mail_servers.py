@@ -7,8 +7,12 @@ Maildir that Dovecot shows. Postfix says who wrote a mail as a server of the fie
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hashlib
+import hmac
 import imaplib
+import json
 import os
 import pwd
 import shutil
@@ -28,7 +32,7 @@ from typing import Any, Final
 import pytest
 
 PASSWORD: Final = "correct-horse"
-TOKEN: Final = "ya29.token"
+KEY: Final = b"k" * 32
 HOST: Final = "mx.a.example"
 ACCOUNTS: Final = 40
 START_S: Final = 20.0
@@ -71,6 +75,7 @@ smtpd_client_connection_count_limit = 0
 smtputf8_enable = no
 biff = no
 in_flow_delay = 0
+service_throttle_time = 1s
 minimal_backoff_time = 1s
 maximal_backoff_time = 2s
 queue_run_delay = 1s
@@ -100,12 +105,18 @@ ssl = yes
 ssl_cert = <{root}/cert.pem
 ssl_key = <{root}/key.pem
 disable_plaintext_auth = no
-auth_mechanisms = plain login
+auth_mechanisms = plain login xoauth2
 mail_location = maildir:{root}/mail/%u
 mail_max_userip_connections = 200
 first_valid_uid = 1
 passdb {{
+  driver = oauth2
+  mechanisms = xoauth2
+  args = {root}/oauth2.conf
+}}
+passdb {{
   driver = static
+  mechanisms = plain login
   args = password={password}
 }}
 userdb {{
@@ -134,6 +145,30 @@ service stats {{
   chroot =
 }}
 """
+
+
+OAUTH2: Final = """
+introspection_mode = local
+local_validation_key_dict = fs:posix:prefix={root}/keys/
+username_attribute = email
+"""
+
+
+def token_for(user: str) -> str:
+    """Return an access token that Dovecot believes: a JWT."""
+    facts = {
+        "sub": user,
+        "email": user,
+        "iat": int(time.time()) - 5,
+        "exp": int(time.time()) + 3600,
+    }
+    head = {"typ": "JWT", "alg": "HS256", "kid": "default"}
+    text = ".".join(_url_safe(json.dumps(one).encode()) for one in (head, facts))
+    return f"{text}.{_url_safe(hmac.new(KEY, text.encode(), hashlib.sha256).digest())}"
+
+
+def _url_safe(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def missing() -> str:
@@ -216,6 +251,9 @@ class MailServers:
         self._write("postfix/main.cf", MAIN_CF.format(**facts))
         self._write("postfix/master.cf", MASTER_CF.format(**facts))
         self._write("dovecot.conf", DOVECOT.format(**facts))
+        self._write("oauth2.conf", OAUTH2.format(**facts))
+        (self.root / "keys/default/HS256").mkdir(parents=True)
+        self._write("keys/default/HS256/default", base64.b64encode(KEY).decode())
         subprocess.run(
             [f"{_SBIN}/postfix", "-c", str(self.root / "postfix"), "check"],
             check=True,
@@ -226,7 +264,7 @@ class MailServers:
         (self.root / name).write_text(text)
 
     def start(self, *names: str) -> None:
-        """Start ``smtp`` and ``imap``, or one of them, and wait until it answers."""
+        """Start ``imap`` and ``smtp``, or one of them, and wait until it answers."""
         for name in names:
             if name == "smtp":
                 (self.root / "queue/pid/master.pid").unlink(missing_ok=True)
@@ -240,7 +278,6 @@ class MailServers:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-        for name in names:
             self._await(name)
 
     def _await(self, name: str) -> None:
@@ -308,6 +345,12 @@ class MailServers:
             _, found = client.uid("FETCH", "1:*", "(BODY.PEEK[])")
             return [one[1] for one in found if isinstance(one, tuple)]
 
+    def validity(self, who: str) -> bytes:
+        """Return the mailbox's UIDVALIDITY."""
+        with self.mailbox(who) as client:
+            found: bytes = client.response("UIDVALIDITY")[1][0]
+            return found
+
     def flags(self, who: str) -> list[bytes]:
         with self.mailbox(who) as client:
             _, found = client.uid("FETCH", "1:*", "(FLAGS)")
@@ -343,7 +386,7 @@ def running_mail_servers() -> Iterator[MailServers]:
     servers = MailServers(root)
     try:
         servers.prepare()
-        servers.start("smtp", "imap")
+        servers.start("imap", "smtp")  # which asks Dovecot who somebody is
         yield servers
     finally:
         servers.close()

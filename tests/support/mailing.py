@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.support.mail_servers import HOST, PASSWORD, MailServers
+from tests.support.mail_servers import HOST, PASSWORD, MailServers, token_for
 from tests.support.talk import PATIENCE_S
 from tests.support.world import World, running_world
 from vigil.bus.bus import Bus
@@ -62,6 +62,7 @@ class Correspondent:
         self.to = f"vigil{number}@a.example"
         self.to_box = f"vigil{number}"
         self._numbers = itertools.count(1)
+        self._last = b""
 
     async def write(
         self,
@@ -88,8 +89,13 @@ class Correspondent:
         data = "".join(f"{line}\r\n" for line in ids).encode() + mail.as_bytes(
             policy=default.clone(linesep="\r\n")
         )
-        await asyncio.to_thread(self.servers.post, data, self.to, sender=self.address)
+        self._last = data
+        await self.resend()
         return own
+
+    async def resend(self) -> None:
+        """Send the last mail once more, as whoever has it could."""
+        await asyncio.to_thread(self.servers.post, self._last, self.to, sender=self.address)
 
     async def got(self, count: int) -> list[EmailMessage]:
         """Wait until so many mails are there; returns all."""
@@ -117,10 +123,14 @@ async def running_mail_world(
     prefers: str = "",
     clock: Clock | None = None,
     state: str = "listening",
+    has_token: bool = False,
     **changes: Any,
 ) -> AsyncIterator[tuple[World, Correspondent]]:
     """All services with a mail account, and ann, whose address is paired."""
     number = servers.account()
+    if has_token:
+        (home / "token").write_text(token_for(f"vigil{number}") + "\n")
+        changes |= {"password": "", "token_command": ["cat", str(home / "token")]}
     sections = {
         "channels": {CHANNEL: section(servers, number, **changes)},
         "person": {"channel": prefers},

@@ -29,9 +29,8 @@ def is_passed(results: Sequence[str], authserv_id: str, author: str) -> bool:
     >>> is_passed(["mx.a.example; dkim=pass header.d=c.example"], "mx.a.example", "x@b.example")
     False
     """
-    found = next(
-        (one for one in map(_read, results) if one and one[0] == authserv_id.lower()), None
-    )
+    wanted = authserv_id.lower()
+    found = next((one for one in map(_read, results) if one and _is_named(one[0], wanted)), None)
     if found is None:
         return False
     domain = ids.domain_of(author)
@@ -46,6 +45,11 @@ def is_passed(results: Sequence[str], authserv_id: str, author: str) -> bool:
         result == "pass" and _is_aligned(method, props, domain)
         for method, result, props in found[1]
     )
+
+
+def _is_named(server: str, wanted: str) -> bool:
+    """Whether it's the server that is meant, or one of those that are (``*.a.example``)."""
+    return server == wanted or (wanted.startswith("*.") and server.endswith(wanted[1:]))
 
 
 def _is_aligned(method: str, props: dict[str, str], domain: str) -> bool:

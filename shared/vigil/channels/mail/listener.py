@@ -226,7 +226,7 @@ class _OpenMailbox:
         is_proven = bool(author) and self._is_proven(head)
         user = pairs.user_of(people, author) if is_proven else None
         if head.kind == "personal" and user is not None:
-            return await self._hear(seen, user)
+            return await self._hear(seen, head, user)
         now = self._clock.now()
         if head.kind == "personal" and is_proven and pairs.has_open_code(people, author, now):
             return await self._pair(seen, author, people)
@@ -271,13 +271,18 @@ class _OpenMailbox:
         self._place = replace(self._place, outside=self._place.outside + 1)
         return False
 
-    async def _hear(self, seen: MailSeen, user: str) -> bool:
+    async def _hear(self, seen: MailSeen, head: MailHeadRead, user: str) -> bool:
+        if head.message_id and place.was_taken_in(self._place, head.identity):
+            return False
         mail = await self._whole(seen)
         if mail is None:
             return False
         heard = await self._heard(seen, mail, user)
         try:
+            if place.is_stale(head.date, seen.came_at):
+                raise InvalidInput("Date", "is more than a week before it came")
             await self._ear.hear(heard)
+            self._place = place.taken_in(self._place, head.identity)
         except InvalidInput as error:
             self._place = replace(self._place, refused=self._place.refused + 1)
             self._problem = f"a mail of {user} was not taken in: {error}"

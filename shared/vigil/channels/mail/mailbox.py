@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import imaplib
+import re
 import socket
 import ssl
 from collections.abc import Callable, Sequence
@@ -44,6 +45,10 @@ FAILURES: Final = (
     UnicodeError,
 )
 """What the library raises for what a server says or doesn't."""
+
+
+_OF_THE_MOMENT: Final = re.compile(r"\[(UNAVAILABLE|LIMIT|INUSE|SERVERBUG)\b", re.IGNORECASE)
+"""Why a server lets nobody in just now (RFC 5530): whose password it is doesn't matter."""
 
 
 class MailboxLost(VigilError):
@@ -120,7 +125,7 @@ class Mailbox:
         try:
             await self._do(log_in)
         except MailboxLost as error:
-            if isinstance(error.__cause__, LoginError):
+            if isinstance(error.__cause__, LoginError) and not _OF_THE_MOMENT.search(str(error)):
                 raise LoginRefused(str(error)) from error
             raise
         return await self._do(select)

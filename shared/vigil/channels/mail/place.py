@@ -9,7 +9,7 @@ with, too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import msgspec
@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from ...subjects import token_of
 
 KNOWN_MAX: Final = 500
+UNDER_WAY_MAX: Final = timedelta(days=7)
 IDENTITY_LENGTH: Final = 16
 """Hex digits that are kept of an identity."""
 
@@ -32,6 +33,8 @@ class ReadPlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Identities of the newest that were dealt with, and when each came, in epoch seconds."""
     since: int = 0
     """Whoever came before is dealt with, where `known` no longer tells."""
+    heard: tuple[str, ...] = ()
+    """Identities of the newest that were taken in: one that comes again isn't, whoever sent it."""
     is_again: bool = False
     """Whether UIDVALIDITY changed, so that what comes next may be known."""
     again_until: int = 0
@@ -80,11 +83,34 @@ def passed(place: ReadPlace, uid: int, identity: str, came_at: datetime) -> Read
     known.append((name, came))
     since = place.since
     if len(known) > KNOWN_MAX:
-        # The time of those that are forgotten stands for them. It never covers one that is kept.
+        # The time of those that are forgotten stands for them.
         gone, known = known[:-KNOWN_MAX], known[-KNOWN_MAX:]
         since = max([since, *(at for _, at in gone)])
     is_again = place.is_again and uid < place.again_until
     return replace(place, uid=uid, known=tuple(known), since=since, is_again=is_again)
+
+
+def taken_in(place: ReadPlace, identity: str) -> ReadPlace:
+    """Return a place after a mail became a message."""
+    return replace(place, heard=(*place.heard, _short(identity))[-KNOWN_MAX:])
+
+
+def was_taken_in(place: ReadPlace, identity: str) -> bool:
+    """Whether a mail that is the same became a message before."""
+    return _short(identity) in place.heard
+
+
+def is_stale(written_at: datetime | None, came_at: datetime) -> bool:
+    """Whether a mail was on its way for too long: who has one of somebody's, signed, could send it
+    once more when nobody remembers it. Servers give up after some days.
+
+    >>> is_stale(datetime(2026, 3, 1), datetime(2026, 3, 10, tzinfo=UTC))
+    True
+    """
+    if written_at is None:
+        return False
+    aware = written_at if written_at.tzinfo is not None else written_at.replace(tzinfo=UTC)
+    return came_at - aware > UNDER_WAY_MAX
 
 
 def _short(identity: str) -> str:

@@ -61,7 +61,8 @@ class MailAccount(Channel, frozen=True, kw_only=True, tag="mail"):
     agent: str = "vigil"
     """Who is written to."""
     authserv_id: str = ""
-    """The server whose Authentication-Results say that a mail is of whom From names (RFC 8601)."""
+    """The server whose Authentication-Results say that a mail is of whom From names (RFC 8601);
+    `*.example.org`: any below that name."""
     rejects_forgeries: bool = False
     """The server lets in no mail whose From is forged; without that, and without `authserv_id`,
     nobody is heard."""

@@ -145,7 +145,7 @@ class MailSender:
             if self._access.is_token:
                 await client.auth_xoauth2(self._access.user, secret)
             else:
-                await client.login(self._access.user, secret)
+                await _by_password(client, self._access.user, secret)
         except SMTPAuthenticationError as error:
             if error.code == 535:  # another is of the moment: 454
                 self._refusal.note(secret)
@@ -186,6 +186,19 @@ class MailSender:
             tls_context=None if security == "none" else trust(account.ca_file, self._context.home),
             timeout=account.timeout_s,
         )
+
+
+async def _by_password(client: SMTP, user: str, secret: str) -> None:
+    """Log in by one mechanism: the library would go on to the next with what was refused, and a
+    server count three failures."""
+    await client.ehlo()  # what it knows may be told only once the line is encrypted
+    known = client.supported_auth_methods
+    if "plain" in known:
+        await client.auth_plain(user, secret)
+    elif "login" in known:
+        await client.auth_login(user, secret)
+    else:
+        await client.login(user, secret)
 
 
 class _SmtpTry:

@@ -1,0 +1,144 @@
+"""A mail server that takes the connection and says nothing: nobody waits for it for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from vigil.channels.contract import ChannelContext
+from vigil.channels.mail import mailbox
+from vigil.channels.mail.access import RefusedSecret
+from vigil.channels.mail.mailbox import Mailbox, MailboxLost
+from vigil.channels.mail.section import MailAccount
+from vigil.channels.mail.sender import MailSender, trust
+from vigil.clock import SystemClock
+from vigil.errors import InvalidInput
+
+
+@pytest.fixture
+async def port() -> AsyncIterator[int]:
+    """Of a server that is silent."""
+    lines: list[asyncio.StreamWriter] = []
+
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        lines.append(writer)
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        for one in lines:
+            one.close()
+        server.close()
+
+
+@pytest.mark.parametrize("security", ["tls", "none"])
+async def test_a_silent_server_is_left(
+    port: int, monkeypatch: pytest.MonkeyPatch, security: Literal["tls", "none"]
+) -> None:
+    """In TLS, or before its greeting."""
+    monkeypatch.setattr(mailbox, "CONNECT_S", 0.1)
+    monkeypatch.setattr(mailbox, "READ_S", 0.1)
+    box = Mailbox()
+    with pytest.raises(MailboxLost, match="timed out"):
+        await opening(box, port, security)
+    await box.close()
+
+
+async def test_who_gives_up_waiting_ends_the_call(port: int) -> None:
+    box = Mailbox()
+    call = asyncio.create_task(opening(box, port, "none"))
+    await asyncio.sleep(0)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await box.close()
+
+
+async def opening(box: Mailbox, port: int, security: str) -> Any:
+    return await box.open(
+        "127.0.0.1",
+        port,
+        security=security,
+        trust=trust("", Path()) if security == "tls" else None,
+        user="u",
+        secret="s",
+        is_token=False,
+        folder="INBOX",
+    )
+
+
+@pytest.mark.parametrize("security", ["tls", "starttls"])
+async def test_nothing_was_sent_to_a_silent_server(
+    port: int, tmp_path: Path, security: Literal["tls", "starttls"]
+) -> None:
+    """D-2: so it may be tried again."""
+    account = MailAccount(
+        address="vigil@a.example",
+        smtp_host="127.0.0.1",
+        smtp_port=port,
+        smtp_security=security,
+        password="hunter2",
+        timeout_s=0.1,
+    )
+    context = ChannelContext(name="post", home=tmp_path, clock=SystemClock())
+    sender = MailSender(account, account.access(tmp_path), context)
+    answer = await sender._sent("0f", "ann@b.example", b"Subject: x\r\n\r\nx\r\n")
+    assert not answer.is_final  # type: ignore[union-attr]
+    assert answer.reason.startswith("before it was sent: ")
+    assert "hunter2" not in repr((account, account.access(tmp_path), sender, answer))
+
+
+async def test_a_program_that_prints_no_token_is_named_and_its_words_arent(tmp_path: Path) -> None:
+    """X-6: secrets are in no text."""
+    for line in (("false",), ("echo", "secret", "words"), ("/nowhere/mail-token",)):
+        account = MailAccount(address="a@a.example", smtp_host="h", token_command=line)
+        with pytest.raises(Exception, match="token_command: ") as found:
+            await account.access(tmp_path).secret()
+        assert "secret" not in str(found.value)
+    account = MailAccount(address="a@a.example", smtp_host="h", token_command=("echo", "ya29"))
+    assert await account.access(tmp_path).secret() == "ya29"
+
+
+def test_what_was_refused_is_not_shown_again_soon() -> None:
+    refused = RefusedSecret(SystemClock())
+    refused.note("wrong")
+    assert refused.waits_s("wrong") > 3600
+    assert refused.waits_s("right") == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"address": "vigil"}, "address"),
+        ({"is_idempotent": True}, "is_idempotent"),
+        ({"password": ""}, "password"),
+        ({"token_command": ("x",)}, "token_command"),
+        ({"password": "", "password_file": "gone"}, "password_file"),
+        ({"smtp_port": 4222}, "smtp_port"),
+        ({"console_url": "vigil.example"}, "console_url"),
+    ],
+)
+def test_an_account_that_cannot_work_is_refused(
+    tmp_path: Path, changes: dict[str, Any], field: str
+) -> None:
+    """X-6: with the field; `vigil doctor` says it, too."""
+    values = {"address": "vigil@a.example", "smtp_host": "h", "password": "hunter2"} | changes
+    account = MailAccount(**values)
+    context = ChannelContext(
+        name="post", home=tmp_path, clock=SystemClock(), ports_never=frozenset({4222})
+    )
+    with pytest.raises(InvalidInput) as refused:
+        account.sender(context)
+    assert refused.value.field == field
+    if field != "smtp_port":
+        assert account.examine(tmp_path).state == "fail"
+
+
+def test_an_account_that_believes_nobody_says_so(tmp_path: Path) -> None:
+    account = MailAccount(address="vigil@a.example", smtp_host="h", imap_host="i", password="x")
+    assert "nobody is heard" in account.examine(tmp_path).found
