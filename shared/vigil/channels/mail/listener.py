@@ -272,17 +272,15 @@ class _OpenMailbox:
         return False
 
     async def _hear(self, seen: MailSeen, head: MailHeadRead, user: str) -> bool:
-        if head.message_id and place.was_taken_in(self._place, head.identity):
-            return False
         mail = await self._whole(seen)
-        if mail is None:
+        if mail is None or place.was_taken_in(self._place, id_of(mail)):
             return False
         heard = await self._heard(seen, mail, user)
         try:
             if place.is_stale(head.date, seen.came_at):
                 raise InvalidInput("Date", "is more than a week before it came")
             await self._ear.hear(heard)
-            self._place = place.taken_in(self._place, head.identity)
+            self._place = place.taken_in(self._place, heard.id)
         except InvalidInput as error:
             self._place = replace(self._place, refused=self._place.refused + 1)
             self._problem = f"a mail of {user} was not taken in: {error}"
@@ -327,7 +325,7 @@ class _OpenMailbox:
         )
         before = (*head.references, *([head.in_reply_to] if head.in_reply_to else []))
         return Inbound(
-            id=_id_of(mail),
+            id=id_of(mail),
             user=user,
             agent=belongs.agent or account.agent,
             thread=belongs.thread,
@@ -343,9 +341,11 @@ class _OpenMailbox:
         )
 
 
-def _id_of(mail: ReadMail) -> str:
-    """Return what a mail is known by when it comes again."""
+def id_of(mail: ReadMail) -> str:
+    """Return what a mail is known by when it comes again: who wrote it, its Message-ID and what it
+    says. Its Date is no part of that if it has an id: a server may have put it in."""
+    head = mail.head
     held = hashlib.sha256(f"{mail.text}\0{mail.html}".encode("utf-8", "replace"))
     for file in mail.files:
         held.update(hashlib.sha256(file.data).digest())
-    return token_of(mail.head.identity, held.hexdigest())
+    return token_of(head.author, head.message_id or head.identity, head.subject, held.hexdigest())
