@@ -27,7 +27,9 @@ from tests.support.world import World, running_world
 from vigil import crash
 from vigil.backup import reach
 from vigil.bus.bus import Bus
+from vigil.channels.mail import pairs
 from vigil.cli.admin import erase as erasing
+from vigil.cli.admin import operator
 from vigil.clock import SystemClock
 from vigil.contracts import (
     BoardEntry,
@@ -89,6 +91,9 @@ def with_a_past(cli: Cli) -> None:
     mine("send", "check back in 1 seconds about CANARYoven", "--thread", "t2")
     for n in range(3):  # each voids the one before, whose schedule is purged
         mine("send", f"check back in {3000 + n} seconds about CANARYgarden", "--thread", "t3")
+    settings, now = config.load({}, home=cli.home), datetime.now(UTC)
+    address = "CANARYmail@b.example"
+    operator.run(settings, lambda bus: pairs.ask_for(bus, "post", USER, address, "ABCDE", now))
     with httpx2.Client(base_url=cli.run_state.url) as http:
         http.headers["authorization"] = f"Bearer {token}"
         key = f"{USER}:vigil:t1"
