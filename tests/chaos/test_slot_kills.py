@@ -30,7 +30,7 @@ from vigil.contracts.board import (
 from vigil.errors import Unavailable, WrongLastSequence
 from vigil.facts.taken import SAME
 from vigil.subjects import Scope, SessionKey
-from vigil.timetable.chain import fits
+from vigil.timetable.chain import is_end
 from vigil.timetable.log import SlotLog
 from vigil.timetable.schedule import upcoming
 
@@ -109,7 +109,7 @@ async def decided(bus: Bus, one: TimetableRow, until: datetime) -> list[SlotEntr
 
 async def followed(bus: Bus, one: TimetableRow, others: list[SlotEntry]) -> list[SlotEntry]:
     """Return the ledger of a row that follows another, once each end of that has had its run."""
-    ends = [e for e in others if e.row == "a" * 32 and e.session and fits("any", e)]
+    ends = [e for e in others if e.row == "a" * 32 and is_end(e)]
     log = SlotLog(bus)
     async with asyncio.timeout(PATIENCE_S):
         while (ledger := (await log.last(WHOSE, one.id)).ledger).running or (

@@ -27,6 +27,7 @@ from vigil.broker.process import Broker
 from vigil.bus.bus import Bus
 from vigil.errors import ConfigError
 from vigil.layout import LOG, name_of
+from vigil.local.home import check_whole
 from vigil.settings.sections import Nats
 from vigil.subjects import SessionKey
 
@@ -238,7 +239,7 @@ async def test_an_interrupted_restore_blocks_the_start_and_is_repeated(
     assert "interrupted" in done.stderr
     await restored(small, home)
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
-    backup.check_whole(home)
+    check_whole(home)
     assert {p.name for p in home.iterdir()} >= {"nats", "nkeys"}
     assert stat.S_IMODE((home / "nkeys" / "admin.seed").stat().st_mode) == 0o600
 
