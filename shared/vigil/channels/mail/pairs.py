@@ -34,6 +34,8 @@ ALPHABET: Final = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
 """Of codes: nothing that looks like another."""
 CODE_LENGTH: Final = 10
 RACES_MAX: Final = 20
+READ_S: Final = 5.0
+"""An entry that is replaced meanwhile is waited for in vain."""
 _CODE: Final = re.compile(rf"\b([{ALPHABET}]{{5}})-([{ALPHABET}]{{5}})\b", re.IGNORECASE)
 
 
@@ -145,7 +147,7 @@ async def people_of(bus: Bus, channel: str) -> list[MailPerson]:
 
 async def _read(bus: Bus, filters: list[str]) -> list[MailPerson]:
     found: dict[str, MailPerson] = {}
-    for message in await bus.read(f"KV_{BUCKET}", filters):
+    for message in await bus.read(f"KV_{BUCKET}", filters, timeout=READ_S):
         person = _decoded(message.data)
         key = message.subject.removeprefix(f"$KV.{BUCKET}.")
         # What stands elsewhere than it says was put there by nobody who knows the form.

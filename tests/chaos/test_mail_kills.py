@@ -1,0 +1,166 @@
+"""Mail servers and services killed at random while a person writes and is answered by mail.
+
+Both mailboxes are the judge: what ann sent is heard once, in the order in which it lies in the
+mailbox; what is said is in her mailbox once if its receipt says so, and twice never.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+import smtplib
+from collections import Counter
+from collections.abc import Iterator
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.chaos.killable import killable
+from tests.support.mail_servers import MailServers, running_mail_servers
+from tests.support.mailing import CHANNEL, pair, section
+from vigil.bus.bus import Bus, Message
+from vigil.channels.mail import ids
+from vigil.channels.mail.bodies import read_mail
+from vigil.channels.mail.heads import read_head
+from vigil.contracts import UserMessage, decode_event, decode_receipt, decode_said, decode_turn
+from vigil.errors import VigilError
+
+pytestmark = [pytest.mark.chaos, pytest.mark.usefixtures("halved_times")]
+
+SERVERS: Final = ("smtp", "imap")
+SERVICES: Final = ("gateway", "delivery", "cortex")
+SETTLED_S: Final = 120.0
+OPEN: Final = "ambiguous"
+SETTINGS: Final = {
+    "VIGIL_PORT": "0",
+    # A server that is away opens the circuit of its channel; the test need not wait for long.
+    "VIGIL_HEALTH__CIRCUIT_OPEN_S": "1",
+    "VIGIL_HEALTH__CIRCUIT_OPEN_S_MAX": "2",
+}
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[MailServers]:
+    with running_mail_servers() as running:
+        yield running
+
+
+def toml_of(values: dict[str, Any]) -> str:
+    lines = (f"{key} = {json.dumps(value)}" for key, value in values.items())
+    return "\n".join((f"[channels.{CHANNEL}]", *lines, ""))
+
+
+def write(servers: MailServers, number: int, which: int) -> None:
+    """Send a mail as a program of people does: again, until a server takes it."""
+    mail = EmailMessage()
+    mail["From"], mail["To"] = f"ann{number}@b.example", f"vigil{number}@a.example"
+    mail["Message-ID"] = f"<{which}@b.example>"
+    if which:
+        mail["References"] = "<0@b.example>"
+    mail.set_content(f"number {which}")
+    while True:
+        try:
+            return servers.post(mail, str(mail["To"]), sender=str(mail["From"]))
+        except (OSError, smtplib.SMTPException):
+            continue
+
+
+async def records(bus: Bus, subject: str) -> list[Message]:
+    while True:
+        try:
+            return await bus.read("SESSIONS", [f"session.vigil.ann.*.{subject}"])
+        except VigilError:
+            await asyncio.sleep(0.1)
+
+
+async def texts_heard(bus: Bus) -> list[str]:
+    events = [decode_event(one.data) for one in await records(bus, "in.said.user")]
+    return [event.payload.text for event in events if isinstance(event, UserMessage)]
+
+
+async def all_settled(bus: Bus) -> dict[str, str]:
+    """Wait until each order has its receipt; returns how each ended, by effect."""
+    async with asyncio.timeout(SETTLED_S):
+        while True:
+            turns = [decode_turn(one.data) for one in await records(bus, "*")]
+            said = {decode_said(one.data).id for one in await records(bus, "out.said.*")}
+            ends = [decode_receipt(one.data) for one in await records(bus, "receipt.*")]
+            found = {one.effect_id: one.outcome for one in ends}
+            last = turns[-1].state
+            is_over = said <= set(found) and last.loop is None and not last.queue
+            if is_over:
+                return found
+            await asyncio.sleep(0.1)
+
+
+async def test_each_mail_is_heard_once_and_said_once_whatever_is_killed(
+    tmp_path: Path, servers: MailServers, is_long: bool, seed: int
+) -> None:
+    """D-2, D-3: 40 kills of servers and services in the long form."""
+    kills, dice, number = 40 if is_long else 4, random.Random(seed), servers.account()
+    terms = {
+        "attempts_max": 100,
+        "backoff_base_s": 2.0,
+        "backoff_cap_s": 2.0,
+        "poll_s": 2.0,
+        "timeout_s": 5.0,
+    }
+    (tmp_path / "vigil.toml").write_text(toml_of(section(servers, number, **terms)))
+    async with killable(tmp_path, dict.fromkeys(SERVICES, ()), SETTINGS) as (
+        stack,
+        processes,
+    ):
+        bus = await stack.bus("admin")
+        await pair(bus, "ann", f"ann{number}@b.example")
+        async with asyncio.timeout(60):
+            while await bus.get_last("KV_CONFIG", "$KV.CONFIG.mail.place.>") is None:
+                await asyncio.sleep(0.05)
+
+        async def correspond() -> None:
+            for which in range(kills):
+                await asyncio.to_thread(write, servers, number, which)
+                await asyncio.sleep(dice.uniform(0.0, 0.3))
+
+        writing = asyncio.create_task(correspond())
+        killed: Counter[str] = Counter()
+        while killed.total() < kills:
+            await asyncio.sleep(dice.uniform(0.05, 0.8))
+            name = dice.choice((*SERVERS, *SERVICES))
+            if name in SERVERS:
+                servers.kill(name)
+                await asyncio.sleep(dice.uniform(0.0, 0.4))
+                await asyncio.to_thread(servers.start, name)
+            elif not processes.kill(name):
+                continue
+            killed[name] += 1
+        await writing
+
+        wanted = {f"number {which}" for which in range(kills)}
+        async with asyncio.timeout(SETTLED_S):
+            while not set(await texts_heard(bus)) >= wanted:
+                await asyncio.sleep(0.1)
+        ends = await all_settled(bus)
+        heard = await texts_heard(bus)
+        print(f"killed {dict(killed)}, seed {seed}: {Counter(ends.values())}")
+
+    # Nothing is heard twice, and in the order of the mailbox, from which nothing went.
+    mailbox = await asyncio.to_thread(servers.mails, f"vigil{number}")
+    lying = [read_mail(one).text.strip() for one in mailbox if b"From: ann" in one]
+    assert heard == [one for one in dict.fromkeys(lying) if one in wanted]
+    assert not any(b"Seen" in one for one in servers.flags(f"vigil{number}"))
+
+    # A server that is killed may deliver what it took twice, which one tells by its own number.
+    sent: dict[str, set[bytes]] = {}
+    for one in await asyncio.to_thread(servers.mails, f"ann{number}"):
+        known = ids.read_message_id(read_head(one).message_id, "a.example")
+        assert known is not None
+        sent.setdefault(known[0], set()).update(re.findall(rb"SMTPSA? id (\w+)", one))
+    assert set(sent) <= set(ends)
+    assert [effect for effect, queued in sent.items() if len(queued) != 1] == []
+    assert {effect for effect, end in ends.items() if end == "delivered"} <= set(sent)
+    nowhere = {ends[effect] for effect in set(ends) - set(sent)}
+    assert nowhere <= {OPEN, "void", "dropped"}
