@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.chaos.killable import killable
+from tests.chaos.killable import killable, steps_of
 from tests.support.mail_servers import MailServers, running_mail_servers
 from tests.support.mailing import CHANNEL, pair, section
 from vigil.bus.bus import Bus, Message
@@ -33,6 +33,9 @@ pytestmark = [pytest.mark.chaos, pytest.mark.usefixtures("halved_times")]
 
 SERVERS: Final = ("smtp", "imap")
 SERVICES: Final = ("gateway", "delivery", "cortex")
+POINTS: Final = ("mail.heard", "mail.place")
+"""At which the gateway ends, too, at first."""
+PLAN: Final = {"gateway": POINTS, "delivery": (), "cortex": ()}
 SETTLED_S: Final = 120.0
 OPEN: Final = "ambiguous"
 SETTINGS: Final = {
@@ -110,7 +113,7 @@ async def test_each_mail_is_heard_once_and_said_once_whatever_is_killed(
         "timeout_s": 5.0,
     }
     (tmp_path / "vigil.toml").write_text(toml_of(section(servers, number, **terms)))
-    async with killable(tmp_path, dict.fromkeys(SERVICES, ()), SETTINGS) as (
+    async with killable(tmp_path, steps_of(PLAN), SETTINGS) as (
         stack,
         processes,
     ):
@@ -145,6 +148,9 @@ async def test_each_mail_is_heard_once_and_said_once_whatever_is_killed(
                 await asyncio.sleep(0.1)
         ends = await all_settled(bus)
         heard = await texts_heard(bus)
+        crashed = {one.crash_at.partition(":")[0] for one in processes.exits if one.is_crash}
+        assert crashed == set(POINTS)
+        assert not [fault for fault in processes.faults() if "Traceback" in fault]
         print(f"killed {dict(killed)}, seed {seed}: {Counter(ends.values())}")
 
     # Nothing is heard twice, and in the order of the mailbox, from which nothing went.

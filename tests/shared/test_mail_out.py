@@ -82,6 +82,9 @@ def test_a_mail_is_read_by_others_as_it_was_meant(
     for line in top.split(b"\r\n"):
         assert all(len(word) <= 75 for word in re.findall(rb"=\?[^? ]*\?[^? ]*\?[^? ]*\?=", line))
 
+    bodies = data.split(b"\r\n\r\n", maxsplit=1)[1]
+    assert max(map(len, bodies.split(b"\r\n"))) <= 76
+
     plain = mail.get_body(("plain",))
     page = mail.get_body(("html",))
     assert plain is not None

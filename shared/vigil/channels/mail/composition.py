@@ -23,6 +23,9 @@ from ...subjects import SessionKey
 from . import ids
 
 SUBJECT_LENGTH_MAX: Final = 70
+POLICY: Final = SMTP.clone(max_line_length=76)
+"""By default lines of quoted-printable get 78 characters, and encoded words 76: more than MIME lets
+them have (RFC 2045, 6.7; RFC 2047, 2)."""
 OUTSIDE: Final = "Content from outside had a part in this: look twice before you follow a link."
 LINK: Final = "Open the conversation"
 _RE: Final = re.compile(r"^(\s*(re|aw|sv|antw|wg|fwd?)\s*(\[\d+\])?:)+\s*", re.IGNORECASE)
@@ -62,7 +65,7 @@ def composed(said: Said, to: str, head: MailHead | None, account: Letterhead) ->
 
 
 def _rest(said: Said, to: str, subject: str, key: SessionKey, account: Letterhead) -> EmailMessage:
-    mail = EmailMessage(policy=SMTP)
+    mail = EmailMessage(policy=POLICY)
     mail["From"] = Address(display_name=account.name, addr_spec=account.address)
     mail["To"] = Address(addr_spec=to)
     mail["Subject"] = subject
