@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.examples import up_to
 from tests.support.terminal import Terminal
+from vigil.cli.chat.prose import drawn
 from vigil.cli.chat.screen import PROMPT, TerminalScreen
 from vigil.cli.output import printable
 
@@ -172,3 +175,57 @@ def test_streaming_ends_as_if_the_message_had_been_printed_whole(
 def _narrow(text: str) -> str:
     """Keep what our small terminal knows the width of."""
     return "".join(c for c in printable(text) if c == "\n" or " " <= c <= "~")
+
+
+ANSWER = """It costs:
+
+| tariff | a month |
+|--------|--------:|
+| small  | 9.50    |
+
+* *one*&#x202e;
+* <b>two</b>
+"""
+
+
+def test_what_has_a_structure_is_drawn_once_it_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the place of what was shown while it was made; HTML is text, and no code of the text's."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    desk = Desk(columns=40)
+    desk.types("half a")
+    for start in range(0, len(ANSWER), 7):
+        desk.token(ANSWER[start : start + 7])
+    desk.message(ANSWER)
+    assert [" ".join(line.split()) for line in desk.lines if line.strip("━─ ")] == [
+        "vigil>",
+        "It costs:",
+        "tariff a month",
+        "small 9.50",
+        "• one",
+        "• <b>two</b>",
+        "you> half a",
+    ]
+
+
+@pytest.mark.parametrize("is_colourless", [True, False])
+def test_colours_can_be_off(monkeypatch: pytest.MonkeyPatch, is_colourless: bool) -> None:
+    """And a terminal without is a terminal all the same."""
+    if is_colourless:
+        monkeypatch.setenv("NO_COLOR", "1")
+    else:
+        monkeypatch.delenv("NO_COLOR", raising=False)
+    written: list[str] = []
+    desk = Desk(columns=40)
+    monkeypatch.setattr(desk.terminal, "write", written.append)
+    desk.message("so **it** is\n\n```py\nif x: pass\n```")
+    desk.screen.notice("told")
+    codes = re.findall(r"\x1b\[[0-9;]*([a-zA-Z])", "".join(written))
+    assert ("m" in codes) != is_colourless
+    assert "J" in codes
+
+
+@up_to(100)
+@given(st.text(alphabet="ab*_`#>-|\n[]()<&;x1 \x1b\x9b"))
+def test_no_escape_code_of_a_text_is_written(text: str) -> None:
+    made = drawn(printable(text), 30, has_colours=False)
+    assert made is None or not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", made)

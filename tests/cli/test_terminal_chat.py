@@ -148,6 +148,46 @@ def test_ctrl_c_ends_it_and_restores_the_terminal(cli: Cli) -> None:
         assert ann.terminal.cursor == (len(lines), 0)
 
 
+def test_ctrl_c_stops_an_answer_and_then_leaves(cli: Cli) -> None:
+    """What was heard of it stays; the conversation goes on, until it is pressed where no answer is
+    due."""
+    with person(cli, "--thread", "stop1") as ann:
+        ann.sees("you>")
+        ann.types(f"{'on and ' * 120}on\r")  # whose answer takes some seconds
+        ann.sees("vigil> I am")
+        ann.process.send_signal(signal.SIGINT)
+        lines = ann.sees("stopped; Ctrl-C again leaves")
+        assert any(line.startswith("vigil> I am") for line in lines)
+        ann.types("hello again\r")
+        ann.sees('You said: "hello again"')
+        ann.process.send_signal(signal.SIGINT)
+        assert ann.ends() == 130
+        assert ann.has_terminal_restored
+    stops = [
+        one["data"]["payload"] for one in recorded(cli, "stop1") if one["kind"] == "in.control"
+    ]
+    assert [one["op"] for one in stops] == ["stop"]
+
+
+def test_lines_that_go_on_are_one_message_and_come_again_by_the_arrow(cli: Cli) -> None:
+    with person(cli, "--thread", "more1") as ann:
+        ann.sees("you>")
+        ann.types("first\\\rsecond\r")
+        ann.sees('You said: "first')
+        ann.types("\x04")
+        assert ann.ends() == 0
+    with person(cli, "--thread", "more1") as ann:
+        ann.sees("you>")
+        ann.types("\x1b[A")
+        ann.sees("you> first second")
+        ann.types("\r")
+        ann.sees('You said: "first second')
+        ann.types("\x04")
+        assert ann.ends() == 0
+    texts = [one["text"] for one in said_in(recorded(cli, "more1"))]
+    assert texts == ["first\nsecond", "first second"]
+
+
 def recorded(cli: Cli, thread: str) -> list[dict[str, Any]]:
     """Return the records of a thread, the oldest first."""
     found = cli("tail", "session", f"me:vigil:{thread}", "--no-follow", "--json").stdout

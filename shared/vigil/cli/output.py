@@ -47,11 +47,14 @@ def message(text: str) -> None:
     sys.stderr.flush()
 
 
+def is_screen(stream: Any) -> bool:
+    """Whether `stream` is a terminal on which something can be drawn again."""
+    return bool(stream.isatty()) and os.environ.get("TERM") != "dumb"
+
+
 def is_fancy(stream: Any) -> bool:
-    """Whether `stream` is a terminal that wants colours and redrawing."""
-    return (
-        bool(stream.isatty()) and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    )
+    """Whether `stream` is a terminal that wants colours, too (https://no-color.org)."""
+    return is_screen(stream) and not os.environ.get("NO_COLOR")
 
 
 def dim(text: str, stream: Any) -> str:

@@ -16,6 +16,8 @@ from urllib.parse import unquote
 
 from markupsafe import Markup, escape
 
+from vigil.words import markdown
+
 from ..text import clip, visible
 from .code import highlighted, language_of
 
@@ -23,13 +25,6 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-LENGTH_MAX: Final = 20_000
-"""Characters; a longer text is shown as it was written."""
-CELLS_MAX: Final = 4_000
-"""Cells of tables, about: rows are filled up, so a short text could make very many."""
-NESTED_MAX: Final = 24
-"""Levels of what stands within each other; the library leaves out what is deeper, so a text that
-gets there is shown as it was written."""
 INFO_MAX: Final = 40
 """Characters of what a fence says of its code."""
 _GROWTH: Final = 12
@@ -38,8 +33,6 @@ _GROWTH_FREE: Final = 4_000
 _WEB: Final = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:\d{1,5})?(?=[/?#]|$)", re.I)
 """An address of the web, without a name before the host that could pass for one."""
 _MAIL: Final = re.compile(r"mailto:([^\s@?&/\\:]+@[a-z0-9.-]+)(?=\?|$)", re.I)
-_RULE: Final = re.compile(r"^[\s>|:*+-]*\|[\s|:-]*-[\s|:-]*$|^[\s>|:*+-]*-[\s:-]*\|[\s|:-]*$", re.M)
-"""The line below the head of a table."""
 _SAME: Final = ("blockquote", "em", "strong", "tbody", "thead", "tr")
 _TAGS: Final = {name: name for name in _SAME} | {
     "paragraph": "p",
@@ -69,25 +62,13 @@ def prose(text: str) -> Markup:
     >>> str(prose("[pay](javascript:x)"))
     '<p dir="auto">[pay](javascript:x)</p>'
     """
-    if len(text) > LENGTH_MAX:
-        return _PLAIN.format(visible(text))
     seen = visible(text)
-    tokens = _parser(may_have_tables=cells_of(seen) <= CELLS_MAX).parse(seen)
-    if max((one.level for one in tokens), default=0) >= NESTED_MAX - 1:
+    tokens = markdown.structure_of(seen, _parser)
+    if tokens is None:
         return _PLAIN.format(seen)
     made = _Writer(tokens).written()
     is_long = len(made) > _GROWTH_FREE and len(made) > _GROWTH * len(text)
     return _PLAIN.format(seen) if is_long else made
-
-
-def cells_of(text: str) -> int:
-    r"""Return how many cells the tables of a text may have, at most about.
-
-    >>> cells_of("|a|b|\n|-|-|\n|1|2|\n"), cells_of("a - b")
-    (12, 0)
-    """
-    widest = max((found.group().count("|") for found in _RULE.finditer(text)), default=0)
-    return widest * (text.count("\n") + 1)
 
 
 def leads_to(href: str) -> str:
@@ -116,16 +97,9 @@ def is_told(words: str, target: str) -> bool:
 
 @cache
 def _parser(*, may_have_tables: bool) -> MarkdownIt:
-    from markdown_it import MarkdownIt
-
-    options = {"html": False, "linkify": True, "maxNesting": NESTED_MAX}
-    parser = MarkdownIt("commonmark", options).enable(["strikethrough", "linkify"])
-    if may_have_tables:
-        parser.enable("table")
-    if parser.linkify is not None:
-        parser.linkify.set({"fuzzy_link": False, "fuzzy_email": False, "fuzzy_ip": False})
-    parser.validateLink = lambda url: bool(leads_to(url))  # type: ignore[method-assign]
-    return parser
+    made = markdown.made_parser(may_have_tables=may_have_tables, finds_addresses=True)
+    made.validateLink = lambda url: bool(leads_to(url))  # type: ignore[method-assign]
+    return made
 
 
 class _Writer:

@@ -17,6 +17,7 @@ from uuid import uuid4
 
 import typer
 
+from vigil.errors import VigilError
 from vigil.sdk.client import Client
 from vigil.subjects import SessionKey
 from vigil.teams import TEAM
@@ -48,6 +49,8 @@ def chat(
 ) -> None:
     """Talk with an agent, by default at home, where it reports to you. Ctrl-D ends.
 
+    Ctrl-C stops an answer; when there is none, it leaves. A line that ends with \\ goes on.
+
     What begins with a slash is an order to the conversation itself: /help lists them, such as /new,
     /stop, /why, /remind, /edit TEXT, /reply TEXT and /attach PATH.
     """
@@ -55,7 +58,7 @@ def chat(
     if new and thread is not None:
         raise typer.BadParameter("give --thread or --new, not both")
     key = options.session_of(client, agent, new_thread() if new else thread)
-    is_person = sys.stdin.isatty() and output.is_fancy(sys.stdout) and not json
+    is_person = sys.stdin.isatty() and output.is_screen(sys.stdout) and not json
     if is_person:
         who = f"with the team of {key.agent}" if key.user == TEAM else key.user
         output.message(f"You are {who}, in thread {key.thread}. Ctrl-D ends.")
@@ -78,10 +81,14 @@ def chat(
 
 
 def _with_person(client: Client, key: SessionKey) -> SessionKey:
+    from .interrupts import Interrupted
     from .keyboard import terminal_restored
 
     with terminal_restored():
-        return asyncio.run(_at_terminal(client, key))
+        try:
+            return asyncio.run(_at_terminal(client, key))
+        except Interrupted as left:
+            raise KeyboardInterrupt from left
 
 
 async def _at_terminal(client: Client, key: SessionKey) -> SessionKey:
@@ -99,10 +106,13 @@ async def _at_terminal(client: Client, key: SessionKey) -> SessionKey:
 async def _in_one(client: Client, key: SessionKey, keyboard: Any, screen: Any) -> SessionKey | None:
     """Talk in one conversation; return the one that they go on in."""
     from .conversation import Conversation, until_done
+    from .interrupts import Interrupts
     from .orders import Orders
 
     conversation = Conversation(client, str(key), screen)
     orders = Orders(client, key, screen, conversation)
+    interrupts = Interrupts(client, str(key), conversation, screen)
+    keyboard.remember(await asyncio.to_thread(_said_before, client, str(key)))
 
     async def talk() -> None:
         await conversation.wait_open(CONFIRM_S)
@@ -118,12 +128,20 @@ async def _in_one(client: Client, key: SessionKey, keyboard: Any, screen: Any) -
         if not await conversation.wait_confirmed(CONFIRM_S):
             raise exits.Timeout("not everything you said could be stored: no connection")
 
-    await until_done(talk, conversation)
+    await interrupts.until_done(until_done(talk, conversation))
     if not orders.is_new_wanted:
         return None
     following = SessionKey(key.user, key.agent, new_thread())
     screen.notice(f"This is a new conversation, {following.thread}.")
     return following
+
+
+def _said_before(client: Client, key: str) -> list[str]:
+    """Return what the person said here before, as far as it can be asked; the oldest first."""
+    try:
+        return [one["text"] for one in client.session(key)["messages"] if one["role"] == "user"]
+    except VigilError:
+        return []
 
 
 async def _with_pipe(

@@ -46,6 +46,8 @@ class Conversation:
         self._answered: set[str] = set()
         self._changed = asyncio.Event()
         self._is_away = False
+        self.is_answer_due = False
+        """Whether something was said that wasn't answered yet."""
 
     async def run(self) -> None:
         """Keep the socket open until cancelled.
@@ -125,6 +127,7 @@ class Conversation:
         self._shown.add(frame["id"])
         self.said.append(frame["id"])
         self._answered.add(frame["caused_by"])
+        self.is_answer_due = self.is_answer_due and bool(frame.get("tag"))
         self._screen.message(frame)
         self._tell_change()
 
@@ -140,6 +143,7 @@ class Conversation:
         frame |= {"attachments": list(attachments)} if attachments else {}
         frame |= {"reply_to": reply_to} if reply_to else {}
         self._unconfirmed[frame["id"]] = frame
+        self.is_answer_due = True
         await self._send(frame)
 
     async def wait_confirmed(self, timeout_s: float) -> bool:

@@ -11,9 +11,10 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Final
 
+from ..output import printable
 from .screen import PROMPT
 
 try:
@@ -22,6 +23,8 @@ except ImportError:  # pragma: no cover - a Python without it still has input()
     readline = None  # type: ignore[assignment]
 
 
+MORE: Final = "\\"
+"""At the end of a line: another one follows, of the same text."""
 PASTE_OFF: Final = "\x1b[?2004l"
 
 
@@ -75,6 +78,11 @@ class Keyboard(InputLines):
         if readline is not None:
             readline.parse_and_bind("set enable-bracketed-paste on")
 
+    def remember(self, lines: Iterable[str]) -> None:
+        """Offer what was said before, the oldest first, by the arrow keys."""
+        for line in lines if readline is not None else ():
+            readline.add_history(" ".join(printable(line).split()))
+
     def typed(self) -> str | None:
         """Return what is typed of a line so far; None while there is no prompt."""
         if not self._has_prompt:
@@ -86,6 +94,8 @@ class Keyboard(InputLines):
             self._has_prompt = True
             try:
                 line = input(PROMPT)
+                while line.endswith(MORE):
+                    line = f"{line.removesuffix(MORE)}\n{input(PROMPT)}"
             except (EOFError, OSError, ValueError):
                 return
             finally:

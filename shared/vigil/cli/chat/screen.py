@@ -132,11 +132,14 @@ class TerminalScreen:
         """Show what was said for good; the same text in the making becomes it."""
         text = output.printable(frame["text"])
         tag = frame.get("tag")
-        if tag is None and self._making is not None and self._text.strip() == text.strip():
+        drawn = self._drawn(label(self._agent, tag), text)
+        is_made = self._making is not None and self._text.strip() == text.strip()
+        if drawn is None and tag is None and is_made:
             self._forget()
             return
         above = self._lift() + self._erase()
-        self._write(above + self._block(label(self._agent, tag) + text) + self._prompt())
+        block = self._block(label(self._agent, tag) + text) if drawn is None else f"{drawn}\n"
+        self._write(above + block + self._prompt())
 
     def notice(self, text: str) -> None:
         """Tell something that isn't part of the conversation."""
@@ -159,7 +162,18 @@ class TerminalScreen:
         self._write(f"\x1b[{up}A\r\x1b[J" + self._erase() + entered)
         self._resume(text, making)
 
+    def give_up(self) -> None:
+        """What is in the making comes to nothing more: it stays as it is."""
+        self._forget()
+
     # ------------------------------------------------------------ how
+
+    def _drawn(self, begin: str, text: str) -> str | None:
+        """Return a message that has a structure, drawn; None: it has none."""
+        from .prose import drawn
+
+        rows = drawn(text, self._width(), has_colours=output.is_fancy(self._out))
+        return None if rows is None else f"{begin.rstrip()}\n{rows}"
 
     def _resume(self, text: str, making: tuple[Any, Any]) -> None:
         """Draw an answer in the making again, further down."""

@@ -1,0 +1,68 @@
+"""Ctrl-C in a chat: it stops an answer; where there is none, or again, it leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Coroutine
+from typing import Any
+
+from vigil.errors import VigilError
+from vigil.sdk.client import Client
+
+from .conversation import Conversation
+from .screen import TerminalScreen
+
+
+class Interrupted(Exception):
+    """The person left by Ctrl-C."""
+
+
+class Interrupts:
+    """Takes the presses of one conversation."""
+
+    def __init__(
+        self, client: Client, key: str, conversation: Conversation, screen: TerminalScreen
+    ) -> None:
+        self._client = client
+        self._key = key
+        self._conversation = conversation
+        self._screen = screen
+        self._stopping: asyncio.Task[None] | None = None
+        self._talking: asyncio.Future[Any] | None = None
+        self._has_left = False
+
+    async def until_done(self, talk: Coroutine[Any, Any, Any]) -> Any:
+        """Talk, with Ctrl-C as it is here. Raises: Interrupted."""
+        loop = asyncio.get_running_loop()
+        talking = self._talking = asyncio.ensure_future(talk)
+        with contextlib.suppress(NotImplementedError):  # a system without: as it always was
+            loop.add_signal_handler(signal.SIGINT, self.press)
+        try:
+            return await talking
+        except asyncio.CancelledError:
+            if self._has_left:
+                raise Interrupted from None
+            raise
+        finally:
+            with contextlib.suppress(NotImplementedError):
+                loop.remove_signal_handler(signal.SIGINT)
+
+    def press(self) -> None:
+        """Stop the answer that is due; if there is none, leave."""
+        if self._conversation.is_answer_due:
+            self._conversation.is_answer_due = False  # so that the next press leaves
+            self._stopping = asyncio.ensure_future(self._stop())
+        elif self._talking is not None:
+            self._has_left = True
+            self._talking.cancel()
+
+    async def _stop(self) -> None:
+        self._screen.give_up()
+        try:
+            await asyncio.to_thread(self._client.stop, self._key)
+        except VigilError as error:
+            self._screen.notice(f"not stopped: {error}")
+        else:
+            self._screen.notice("stopped; Ctrl-C again leaves")
