@@ -13,12 +13,10 @@ from vigil.board.asked import read_goals
 from vigil.board.mirror import asked_since, open_approvals
 from vigil.bus.bus import Bus
 from vigil.contracts import (
-    QUESTION,
     Event,
     State,
     TimerFired,
     ToldEvent,
-    Tool,
     ToolUseBlock,
     UserMessage,
     decode_event,
@@ -28,6 +26,7 @@ from vigil.subjects import Scope, SessionKey
 
 from ..core import Moment, Policy
 from ..core.mind import stop
+from ..core.tools.routing import may_ask
 from ..core.work import requests, spoken
 
 
@@ -65,7 +64,7 @@ async def knowing_asked(
     is_conversation = policy.profile.is_conversation
     if not (is_conversation or requests.nobody_watches(key, state.start, policy.profile)):
         return moment
-    asking = [call for call in calls if _may_ask(moment.tools.get(call.name), call.name)]
+    asking = [call for call in calls if may_ask(moment.tools.get(call.name), call.name)]
     if not asking:
         return moment
     since = moment.now - requests.SAME_AGAIN
@@ -77,10 +76,6 @@ async def knowing_asked(
         if one.state == "open" or not is_conversation
     }
     return replace(moment, asked=tuple(sorted(known & wanted)))
-
-
-def _may_ask(tool: Tool | None, name: str) -> bool:
-    return name == QUESTION if tool is None else tool.risk != "read"
 
 
 class Whereabouts:

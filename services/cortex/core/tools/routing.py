@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from vigil.contracts import Approval, OpenCall, Risk, Tool, ToolUseBlock
+from vigil.contracts import QUESTION, Approval, OpenCall, Risk, Tool, ToolUseBlock
 from vigil.grants.rule import Standing, Wanted, match
 from vigil.looks.named_looks import TOOL
 from vigil.memory.operation import tools as memory_tools
@@ -35,6 +35,16 @@ MALFORMED: Final = (
     "This call was not run: its arguments can't be read, {problem}\n"
     "Call again, with the arguments as one complete JSON object."
 )
+
+
+def may_ask(tool: Tool | None, name: str) -> bool:
+    """Whether a person may be asked before a call of that name runs, whoever calls it."""
+    if tool is not None:
+        return tool.risk != "read" or tool.is_open
+    starter = starters()[name].starter if name in starters() else None
+    if starter is not None:
+        return starter.risk_swayed != "read"
+    return name == QUESTION or (name in declared() and declared()[name].leave is not None)
 
 
 def route(draft: Draft, use: ToolUseBlock, doubt: str = "") -> Answer:
