@@ -36,7 +36,7 @@ ASKED: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
 
 
 async def test_nobody_is_asked_for_the_same_whatever_tool_it_is(bare: Stack) -> None:
-    """Each way in which a call may ask: a reader, a look at an address and a reminder were asked for
+    """Each way in which a call may ask: readers, looks at an address and reminders were asked for
     anew by each cycle. Of what nobody was asked for nothing is known."""
     bus = await bare.bus("admin")
     for number, (tool, given) in enumerate(ASKED):
