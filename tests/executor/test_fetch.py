@@ -289,6 +289,7 @@ async def test_a_granted_call_sends_them_too() -> None:
         ("host = 'API.example.org'", "host: must be written as 'api.example.org'"),
         ("host = '*.example.org'", "host: '*.example.org' is not a host name"),
         ("host = 'https://a.test'", "host: 'https://a.test' is not a host name"),
+        ("host = 'straße.test'", "host: 'straße.test' is one host to some programs and another"),
         ("host = 'a.test:8443'", "host: 'a.test:8443' is not a host name"),
         ("host = 'a.test'\nheaders = {Host = 'b.test'}", "headers: Host can't be set"),
         ("host = 'a.test'\nheaders = {A = \"s3cret\\nB: c\"}", "headers: the value of A must be"),

@@ -21,6 +21,9 @@ ANYWHERE: Final = Rules(ports=range(1, 65536), allow_private=True)
 PATH_LENGTH_MAX: Final = 512
 _AMBIGUOUS: Final = re.compile(r"%(?:2f|5c|2e|25|00|3b|0a|0d|(?![0-9a-f]{2}))", re.IGNORECASE)
 
+_TWO_HOSTS: Final = frozenset("ßẞς\u200c\u200d")
+"""Characters that became others in names of hosts (IDNA 2003), and don't by RFC 5894, 7.2."""
+
 
 def parse(url: str) -> tuple[Target, str]:
     """Return where a URL leads, and its path.
@@ -87,6 +90,9 @@ def host_of(host: str) -> str:
     >>> host_of("Bücher.example.")
     'xn--bcher-kva.example'
     """
+    if not _TWO_HOSTS.isdisjoint(host):
+        reason = f"{host[:64]!r} is one host to some programs and another to others: write xn--…"
+        raise InvalidInput("host", reason)
     try:
         name = host.encode("idna").decode().lower()
         shown = f"[{name}]" if ":" in name else name
