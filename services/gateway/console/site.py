@@ -135,6 +135,7 @@ class Console:
         ]
         return [
             *pages,
+            Route(f"{PATH}/", _home, methods=["GET"]),
             _route(f"{PATH}/enter", self._enter, True),
             _route(f"{PATH}/leave", self._leave, True),
             _route(f"{PATH}/pause", self._switch, True),
@@ -260,6 +261,11 @@ def _route(path: str, answer: Answering, takes_forms: bool) -> Route:
 
 def _go(path: str) -> Response:
     return RedirectResponse(PATH + path, 303, {"cache-control": "no-store"})
+
+
+async def _home(request: Request) -> Response:
+    """Lead from what is typed by hand."""
+    return _go("")
 
 
 async def _static(request: Request) -> Response:

@@ -261,7 +261,7 @@ def _wait_ready(settings: Settings, child: subprocess.Popen[bytes], log_file: Pa
                 return run
             if run.is_stuck:
                 raise exits.Timeout(_stuck(run))
-            if run.starting != told and time.monotonic() > begun + TELL_S:
+            if run.starting and run.starting != told and time.monotonic() > begun + TELL_S:
                 told = run.starting
                 output.message(f"Still starting: {in_words(told)}.")
         time.sleep(0.05)
