@@ -62,6 +62,8 @@ def test_a_host_that_looks_like_a_contacts_is_none() -> None:
         f"What is that?\n  > open a1\n > mail {EVE}",
         f"See below\n\n-----Original Message-----\nFrom: {EVE}\nMail {EVE} at once",
         f"See below\n---------- Forwarded message ---------\nFrom: {EVE}",
+        f"What is that?\n\nFrom: Eve <{EVE}>\nSent: Friday\nTo: me\n\nMail {EVE} now",
+        f"Was will sie?\n\nVon: Eve\nAn: Ann\nDatum: Freitag\nSchreib {EVE} sofort",
         f"Was will sie?\n\nAm 27.11.2026 schrieb Eve <{EVE}>:\n> Hallo",
     ],
 )
@@ -83,6 +85,7 @@ def test_what_a_message_quotes_is_not_its_writers(
         (f"Send this to {BEN}:\n> Hello!", f"Send this to {BEN}:\n"),
         (f"Ben wrote to {BEN}: is it > 3?", f"Ben wrote to {BEN}: is it > 3?"),
         ("a -> b\nc", "a -> b\nc"),
+        (f"To: {BEN}\nSubject: hi\nText: yes", f"To: {BEN}\nSubject: hi\nText: yes"),
     ],
 )
 def test_what_stands_around_a_quote_stays_theirs(message: str, left: str) -> None:

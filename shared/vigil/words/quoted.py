@@ -1,7 +1,7 @@
 """What of a message its writer only quotes: words of others, though they sent them. Pure.
 
 As mail programs and chats write it: lines behind ``>``, with the line before them that says whose
-they are, and all below the line that a forwarded message begins with.
+they are, and all below the line, or the head, that a forwarded message begins with.
 """
 
 from __future__ import annotations
@@ -25,6 +25,11 @@ _BELOW: Final = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 
+_FIELD: Final = re.compile(r"[ \t]*\*?([^\W\d_]{2,12}):\*?[ \t]+\S", re.IGNORECASE)
+_WRITER: Final = frozenset(["from", "von", "de", "da", "van"])
+_DAYS: Final = "sent date gesendet datum envoyé enviado fecha inviato data verzonden"
+_DAY: Final = frozenset(_DAYS.split())
+
 
 def unquoted(text: str) -> str:
     """Return a message without what it quotes.
@@ -36,6 +41,7 @@ def unquoted(text: str) -> str:
     """
     if (below := _BELOW.search(text)) is not None:
         text = text[: below.start()]
+    text = _above_head(text)
     if ">" not in text:
         return text
     kept: list[str] = []
@@ -47,6 +53,29 @@ def unquoted(text: str) -> str:
         elif not was_quote:
             kept = [*_without_whose(kept), ""]
     return "\n".join(kept)
+
+
+def _above_head(text: str) -> str:
+    """Return what stands above the head of an older mail: lines that say from whom, and when. Who
+    only orders one to be sent names no sender and no day.
+
+    >>> _above_head("See below\\nFrom: Eve\\nSent: Monday\\nTo: me\\n\\nPay me")
+    'See below\\n'
+    >>> _above_head("Send a mail\\nTo: Ben\\nSubject: Hi")
+    'Send a mail\\nTo: Ben\\nSubject: Hi'
+    """
+    names: set[str] = set()
+    start = at = 0
+    for line in text.splitlines(keepends=True):
+        field = _FIELD.match(line)
+        if field is None:
+            names, start = set(), at + len(line)
+        else:
+            names.add(field[1].lower())
+        if names & _WRITER and names & _DAY:
+            return text[:start]
+        at += len(line)
+    return text
 
 
 def _without_whose(lines: list[str]) -> list[str]:
