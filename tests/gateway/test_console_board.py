@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ from vigil.contracts import (
     ExternalBlock,
     ExternalPayload,
     Row,
+    SlotEntry,
     State,
     decode_event,
     decode_pins,
@@ -40,6 +41,7 @@ from vigil.contracts.history import LetterHead
 from vigil.marks import agent_pause
 from vigil.settings.tokens import token_id_of
 from vigil.subjects import Scope, SessionKey, token_of
+from vigil.timetable.log import SlotLog
 from vigil.trust.letters import digest_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -154,6 +156,28 @@ async def test_a_letter_is_replied_to_and_its_source_trusted(gate: Gate) -> None
     assert "mcp:mail" in (await lea.reader.page("/trust")).text
 
 
+async def test_a_run_is_one_row_with_the_state_that_it_is_in(gate: Gate) -> None:
+    """Its beginning stays in the ledger for good; what is shown is what is true of it now."""
+    una, api = await signed_in(gate, "una"), await gate.person("una")
+    made = (await api.post("/api/cron", json=ROW)).json()
+    log, whose, now = SlotLog(gate.admin), Scope("vigil", "una"), datetime.now(UTC)
+    begun = SlotEntry(row=made["id"], due_at=now, state="running", at=now, session="una:vigil:_c-1")
+    later = replace(begun, due_at=now + timedelta(hours=1), session="una:vigil:_c-2")
+    last = await log.last(whose, made["id"])
+    for entry in (begun, replace(begun, state="failed", reason="too slow"), later):
+        last = await log.append(whose, last, entry)
+
+    async def states(path: str, **query: str) -> list[str]:
+        page = (await una.client.get(f"/console{path}", params=query)).text
+        table = page.rpartition("What became of it")[2]
+        return re.findall(r'<td><span class="tag[^"]*">(\w+)</span>', table)
+
+    assert await states("/timetable") == ["running", "failed"]
+    assert await states("/timetable", state="running") == ["running"]
+    assert await states("/timetable", state="failed") == ["failed"]
+    assert await states(f"/timetable/{made['id']}") == ["running", "failed"]
+
+
 async def test_the_timetable_runs_and_pauses_rows(gate: Gate) -> None:
     ann = await person(gate, "ann")
     made = (await ann.api.post("/api/cron", json=ROW)).json()
@@ -241,8 +265,8 @@ async def test_tasks_and_goals_are_made_and_moved(gate: Gate) -> None:
 
 async def test_what_can_be_undone_is_and_what_can_not_is_asked_about(gate: Gate) -> None:
     """Each form as a page has it: nothing is done before the answer, and an undo brings it back."""
-    may = await person(gate, "may")
-    client, made = may.reader.client, {"title": "Rake", "description": "x", "priority": "low"}
+    may, api = await signed_in(gate, "may"), await gate.person("may")
+    client, made = may.client, {"title": "Rake", "description": "x", "priority": "low"}
 
     async def press(path: str, **fields: str) -> httpx2.Response:
         return await client.post(path, data=fields, headers=HERE)
@@ -256,19 +280,19 @@ async def test_what_can_be_undone_is_and_what_can_not_is_asked_about(gate: Gate)
         answer = await press(undo.pop("action"), **undo)
         assert answer.status_code == 303, answer.text
 
-    task = (await may.reader.did("/tasks", do="make", **made)).rpartition("/")[2]
-    form = form_of(await may.reader.page(f"/tasks/{task}"), status="backlog")
+    task = (await may.did("/tasks", do="make", **made)).rpartition("/")[2]
+    form = form_of(await may.page(f"/tasks/{task}"), status="backlog")
     await undone((await press(f"/console/tasks/{task}", **form)).headers["location"])
-    assert (await may.api.get(f"/api/tasks/{task}")).json()["status"] == "ready"
+    assert (await api.get(f"/api/tasks/{task}")).json()["status"] == "ready"
     await undone((await press("/console/pause", whose="mine", to="on")).headers["location"])
-    assert (await may.api.get("/api/person")).json()["pause"] == ""
+    assert (await api.get("/api/person")).json()["pause"] == ""
     row = {"name": "Rain", "prompt": "Look", "cron": "0 9 * * *"}
-    id_ = (await may.api.post("/api/cron", json=row)).json()["id"]
-    on_board = form_of(await may.reader.page("/timetable"), id=id_)
+    id_ = (await api.post("/api/cron", json=row)).json()["id"]
+    on_board = form_of(await may.page("/timetable"), id=id_)
     paused = await press("/console/timetable", **on_board | {"do": "pause"})
     await undone(paused.headers["location"])
-    assert (await may.api.get(f"/api/cron/{id_}")).json()["is_enabled"]
-    memory = await save(may.api, "Likes <b>rain</b>")
+    assert (await api.get(f"/api/cron/{id_}")).json()["is_enabled"]
+    memory = await save(api, "Likes <b>rain</b>")
     root = await signed_in(gate, "root", is_admin=True)
     for path, fields, told in (
         (f"/tasks/{task}", {"do": "remove", "revision": "1"}, "Remove this task?"),
@@ -286,9 +310,9 @@ async def test_what_can_be_undone_is_and_what_can_not_is_asked_about(gate: Gate)
     switch = {"whose": "all", "to": "on"}
     asked = await root.client.post("/console/pause", data=switch, headers=HERE)
     assert "Pause everything?" in asked.text
-    assert "Everything that agents do" not in (await may.reader.page()).text
-    assert (await may.api.get(f"/api/memories/{memory}")).status_code == 200
-    assert (await may.api.get(f"/api/cron/{id_}")).status_code == 200
+    assert "Everything that agents do" not in (await may.page()).text
+    assert (await api.get(f"/api/memories/{memory}")).status_code == 200
+    assert (await api.get(f"/api/cron/{id_}")).status_code == 200
 
 
 async def test_a_grant_is_ended(gate: Gate) -> None:

@@ -264,6 +264,24 @@ async def test_hostile_answers_act_in_no_way(stage: Stage, tab: Tab) -> None:
     assert tab.complaints == []
 
 
+async def test_a_phone_has_five_pages_at_hand_and_the_rest_behind_more(
+    stage: Stage, tab: Tab
+) -> None:
+    await tab.look(width=390)
+    await tab.go(url(stage, "/cost"))
+    seen = "[...document.querySelectorAll('nav a')].filter(one => one.checkVisibility()).length"
+    assert await tab.run(seen) == 5
+    await tab.press_here("nav.tabs summary")
+    assert await tab.run(seen) == len(list(pages()))
+    bottom = "document.querySelector('nav.tabs').getBoundingClientRect().bottom"
+    assert await tab.run(f"{bottom} === innerHeight")
+    assert await violations(tab, RULES) == []
+    await tab.press("nav.tabs a[href$=goals]")
+    assert await tab.run("location.pathname") == "/console/goals"
+    await tab.look()
+    assert await tab.run(seen) == len(list(pages()))
+
+
 async def test_today_alone_tells_what_why_how_much_and_how_to_stop(stage: Stage, tab: Tab) -> None:
     """What waits and what it cost without a click; why it wrote, and the stop, with one each."""
     await tab.go(url(stage))
@@ -282,7 +300,7 @@ async def test_a_person_decides_moves_and_undoes(stage: Stage, tab: Tab) -> None
     """From page to page, each by what it offers."""
     await tab.go(url(stage))
     await tab.press("#needs + ul a")
-    await tab.run("document.querySelector('details').open = true")
+    await tab.run("document.querySelector('main details').open = true")
     await fill(tab, "textarea[name=input]", '{"command": "df -h"}')
     await tab.press("button[value=edit]")
     await tab.press("#sure button")
@@ -324,7 +342,7 @@ async def test_a_person_decides_moves_and_undoes(stage: Stage, tab: Tab) -> None
     await tab.type("input[name=q]", "basil")
     await tab.press("[role=search] button")
     assert "called Bruno" in await tab.text()
-    await tab.run("document.querySelector('details').open = true")
+    await tab.run("document.querySelector('main details').open = true")
     await fill(tab, "details input[name=source]", "notes")
     await tab.press("details button")
     assert "Undo this source?" in await tab.text()
@@ -351,7 +369,7 @@ async def test_pages_change_by_themselves_and_never_under_ones_hands(
     await approvals.ask(gate, approvals.request(ANN, "a" * 32, reason=HOSTILE))
     await told(stage, tab, "document.body.innerText.includes('window.isHurt')")
     assert await tab.run("window.isHurt") is None
-    await tab.run("document.querySelector('details').open = true")
+    await tab.run("document.querySelector('main details').open = true")
     await tab.type("textarea[name=input]", "half a sentence")
     await approvals.ask(gate, approvals.request(ANN, "b" * 31 + "a", reason="news from the agent"))
     await told(stage, tab, "!document.getElementById('news').hidden")
@@ -367,7 +385,7 @@ async def test_a_call_is_edited_and_let_run_without_scripts(stage: Stage, tab: T
     await tab.look(script=False)
     await approvals.ask(gate, approvals.request(ANN, "b" * 32, reason="the disk is full"))
     await tab.go(url(stage, f"/inbox/{'b' * 32}"))
-    await tab.run("document.querySelector('details').open = true")
+    await tab.run("document.querySelector('main details').open = true")
     await fill(tab, "textarea", '{"command": "df -h"}')
     await tab.press("button[value=edit]")
     await tab.press("#sure button")

@@ -53,12 +53,12 @@ from .second_thoughts import SURE, UNDO, Confirmation, undo_of, with_undo
 from .visit import ConsolePage, Visit
 
 PAGES: Final = (
-    ConsolePage("", "Today", today),
-    ConsolePage("/inbox", "Inbox", inbox),
-    ConsolePage("/conversations", "Conversations", conversations),
-    ConsolePage("/tasks", "Tasks", tasks, begins=True),
+    ConsolePage("", "Today", today, short="Today"),
+    ConsolePage("/inbox", "Inbox", inbox, short="Inbox"),
+    ConsolePage("/conversations", "Conversations", conversations, short="Talk"),
+    ConsolePage("/tasks", "Tasks", tasks, begins=True, short="Tasks"),
     ConsolePage("/goals", "Goals", goals),
-    ConsolePage("/timetable", "Timetable", timetable),
+    ConsolePage("/timetable", "Timetable", timetable, short="Times"),
     ConsolePage("/autonomy", "Autonomy", autonomy),
     ConsolePage("/memories", "Memory", memories, begins=True),
     ConsolePage("/prompts", "Prompts", prompts),

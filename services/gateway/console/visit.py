@@ -142,11 +142,15 @@ class ConsolePage:
             itself shows once, beside all else. `ask`, if something of it can't be undone, returns
             the question before that.
         begins: whether a group of the navigation begins with it.
+        short: what it's called in the bar of a phone; empty: there it's among more.
     """
 
-    def __init__(self, path: str, title: str, module: ModuleType, *, begins: bool = False) -> None:
+    def __init__(
+        self, path: str, title: str, module: ModuleType, *, begins: bool = False, short: str = ""
+    ) -> None:
         self.path = path
         self.title = title
+        self.short = short
         self.begins = begins
         self.template = f"{module.__name__.rpartition('.')[2]}.html"
         self.show: Callable[[Visit], Awaitable[dict[str, Any]]] = module.show

@@ -17,8 +17,16 @@
       || [...part.querySelectorAll("input, textarea")].some(isWritten);
   };
 
+  // Where a form leads on, what is here is asked for no more: it may be gone by that.
+  let isLeaving = false;
+  addEventListener("beforeunload", () => {
+    isLeaving = true;
+    setTimeout(() => { isLeaving = false; }, 3000); // it was a download
+  });
+
   document.addEventListener("changed", (event) => {
-    if (!isBusy()) return;
+    if (isLeaving) event.stopImmediatePropagation();
+    if (isLeaving || !isBusy()) return;
     event.stopImmediatePropagation();
     document.getElementById("news").hidden = false;
   }, true);
@@ -47,6 +55,7 @@
     const answers = () => document.querySelectorAll("#talk article.assistant").length;
     const show = () => {
       const shown = document.getElementById("tokens");
+      if (shown === null) return;
       shown.textContent = text;
       shown.hidden = text === "";
     };

@@ -15,6 +15,7 @@ from ....timetable.slots import SlotListing
 from ....trust.endpoint import PATH as TRUST
 from ....trust.endpoint import TrustList
 from ...second_thoughts import Confirmation
+from ...shapes.runs import latest
 from ...visit import Visit
 
 SLOTS_MAX: Final = 50
@@ -36,7 +37,7 @@ async def show(visit: Visit) -> dict[str, Any]:
         trusted = await visit.api.get(TrustList, TRUST, agentId=row.agent_id)
     return {
         "row": row,
-        "slots": slots.slots,
+        "slots": latest(slots.slots),
         "schedule": written(row.schedule),
         "source": source,
         "is_trusted": any(one.source == source for one in trusted.sources),

@@ -14,6 +14,7 @@ from ....timetable.rows import RowListing
 from ....timetable.slots import SlotListing
 from ...second_thoughts import Confirmation, with_undo
 from ...shapes.calendar import monday_of, week_of
+from ...shapes.runs import latest
 from ...visit import Visit, segment_of
 from .row import FIELDS, schedule_of, written
 
@@ -29,14 +30,14 @@ async def show(visit: Visit) -> dict[str, Any]:
     state = visit.query.get("state") or None
     rows, slots, links = await asyncio.gather(
         visit.api.get(RowListing, "/api/cron", all=True),
-        visit.api.get(SlotListing, "/api/slots", state=state, limit=SLOTS_MAX),
+        visit.api.get(SlotListing, "/api/slots", state=_in_ledger(state), limit=SLOTS_MAX),
         visit.api.get(LinkList, LINKS),
     )
     first = monday_of(_day_of(visit))
     return {
         "rows": rows.rows[:ROWS_MAX],
         "more_rows": max(len(rows.rows) - ROWS_MAX, 0),
-        "slots": slots.slots,
+        "slots": latest(slots.slots, state or ""),
         "names": {one.id: one.name for one in rows.rows},
         "state": state or "",
         "states": ("", *get_args(SlotState)),
@@ -47,6 +48,11 @@ async def show(visit: Visit) -> dict[str, Any]:
         "links": links.links[:LINKS_SHOWN_MAX],
         "link": None,
     }
+
+
+def _in_ledger(state: str | None) -> str | None:
+    """Return the state to ask the ledger for: what runs is known by what hasn't ended."""
+    return None if state == "running" else state
 
 
 def _day_of(visit: Visit) -> date:
