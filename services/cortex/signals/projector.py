@@ -24,11 +24,11 @@ from vigil import crash
 from vigil.backoff import Backoff
 from vigil.bus.batches import BatchEntry
 from vigil.bus.bus import Bus, Follower, Message
-from vigil.bus.lease import RENEW_S, Lease, Leases
+from vigil.bus.lease import Lease, Leases
 from vigil.circuits import BreakerTerms, Circuits
 from vigil.clock import Clock
 from vigil.contracts import Signal, SignalSource, encode
-from vigil.errors import InvalidInput, LeaseLost, VigilError
+from vigil.errors import InvalidInput, VigilError
 from vigil.observe import metrics, trace
 from vigil.runtime import Context
 from vigil.signals.sources import Source, place_of, source_of, sources
@@ -86,31 +86,11 @@ class SignalProjector:
                 await asyncio.sleep(AGAIN_S)
 
     async def _be_active(self, lease: Lease) -> None:
-        projecting = asyncio.create_task(self._project(), name="cortex-signals-project")
-        renewing = asyncio.create_task(self._renew(lease), name="cortex-signals-renew")
-        both = {projecting, renewing}
         try:
-            done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
+            await lease.held(self._project(), name="cortex-signals", on_renewed=self._show)
         finally:
-            for task in both:
-                task.cancel()
-            await asyncio.gather(*both, return_exceptions=True)
             for name in ("patterns", "branches"):
                 self._context.facts.pop(name, None)
-            with contextlib.suppress(VigilError):
-                await lease.release()
-
-    async def _renew(self, lease: Lease) -> None:
-        while True:
-            await asyncio.sleep(RENEW_S)
-            try:
-                await lease.renew()
-            except LeaseLost:
-                log.info("no longer active", action="cortex.signals.lease")
-                return
-            self._show()
 
     async def _project(self) -> None:
         context = self._context

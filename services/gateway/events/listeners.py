@@ -7,18 +7,17 @@ was read is compared when it's stored.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 import structlog
 
-from vigil.bus.lease import RENEW_S, Lease, Leases
+from vigil.bus.lease import Lease, Leases
 from vigil.channels import report
 from vigil.channels.contract import DeliveryTold, Inbound, Listener
 from vigil.channels.report import ChannelReport, ReportTaken
-from vigil.errors import InvalidInput, LeaseLost, Unavailable, VigilError
+from vigil.errors import InvalidInput, Unavailable, VigilError
 from vigil.runtime import Context
 from vigil.subjects import SessionKey, token_of
 from vigil.teams import owner_of
@@ -91,29 +90,12 @@ class Listening:
 
     async def _active(self, lease: Lease, name: str, listener: Listener, facts: _Facts) -> None:
         ear = _GatewayEar(self._edge, name, facts)
-        hearing = asyncio.create_task(listener.listen(ear), name=f"gateway-listen-{name}")
-        renewing = asyncio.create_task(_renew(lease), name=f"gateway-lease-{name}")
-        both = {hearing, renewing}
         try:
-            done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
+            await lease.held(
+                listener.listen(ear), name=f"gateway-listen-{name}", on_renewed=lambda: None
+            )
         finally:
-            for task in both:
-                task.cancel()
-            await asyncio.gather(*both, return_exceptions=True)
             facts.clear()
-            with contextlib.suppress(VigilError):
-                await lease.release()
-
-
-async def _renew(lease: Lease) -> None:
-    while True:
-        await asyncio.sleep(RENEW_S)
-        try:
-            await lease.renew()
-        except LeaseLost:
-            return
 
 
 class _Facts:

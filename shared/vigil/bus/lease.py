@@ -6,9 +6,12 @@ holders at once are possible (a process that slept through its lease), and harml
 
 from __future__ import annotations
 
-from typing import Final
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
 
-from ..errors import LeaseLost, OutcomeUnknown, WrongLastSequence
+from ..errors import LeaseLost, OutcomeUnknown, VigilError, WrongLastSequence
 from ..topology import LEASE_RENEW_S, LEASE_TTL_S
 from .buckets import create_bucket
 from .bus import Bus, BusError
@@ -39,6 +42,40 @@ class Lease:
             self._revision = await self._bucket.put(self._key, self._holder, expect=self._revision)
         except (WrongLastSequence, OutcomeUnknown) as error:
             raise LeaseLost(self._key) from error
+
+    async def held(
+        self, work: Coroutine[Any, Any, None], *, name: str, on_renewed: Callable[[], None]
+    ) -> None:
+        """Do a work until it ends or the lease is lost, and give the lease back then. What fails in
+        the work is raised.
+
+        Args:
+            name: of the tasks that do it.
+            on_renewed: called each time that it was extended.
+        """
+        both = {
+            asyncio.create_task(work, name=name),
+            asyncio.create_task(self._keep(on_renewed), name=f"{name}-lease"),
+        }
+        try:
+            done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in both:
+                task.cancel()
+            await asyncio.gather(*both, return_exceptions=True)
+            with contextlib.suppress(VigilError):
+                await self.release()
+
+    async def _keep(self, on_renewed: Callable[[], None]) -> None:
+        while True:
+            await asyncio.sleep(RENEW_S)
+            try:
+                await self.renew()
+            except LeaseLost:
+                return
+            on_renewed()
 
     async def release(self) -> None:
         """Give it back, if it is still ours."""
