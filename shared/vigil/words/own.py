@@ -26,6 +26,12 @@ KEPT_MAX: Final = 2 * LENGTH_MAX
 COMPUTED_MAX: Final = 4
 """Instants of a text that a model may have computed: where more stand, their digits may say
 something."""
+WORDS_MAX: Final = 300
+"""Of a text that is compared with what they deny; if they deny anything, a longer one isn't theirs."""
+PLACES_MAX: Final = 12
+"""Where a word of theirs is looked at: the newest."""
+NEAR: Final = 1_000
+"""Characters around a word, in which a denial of it stands."""
 _OPENING: Final = "\"'([{<«„“‘`´¿¡"
 _CLOSING: Final = "\"')]}>»”’`´"
 _ENDING: Final = ".,;:!?…"
@@ -222,15 +228,17 @@ class OwnWords:
         if not (self._denies or has_denial(text)):
             return []
         is_denying = has_denial(text)
-        found: dict[str, None] = {}
-        for word in words:
-            there = self._places.get(bare_of(word.group()), ())
-            if not there or bare_of(word.group()) in FUNCTION_WORDS:
+        said = {False: set[str](), True: set[str]()}
+        for word in words[:WORDS_MAX]:
+            bare = bare_of(word.group())
+            is_here = is_denying and _is_denied_near(text, *word.span())
+            if bare in FUNCTION_WORDS or bare in said[is_here] or bare not in self._places:
                 continue
-            is_denied_here = is_denying and is_denied(text, *word.span())
-            if all(is_denied(self.texts[n], *span) is not is_denied_here for n, span in there):
-                found[word.group()] = None
-        return list(found)
+            there = self._places[bare][-PLACES_MAX:]
+            if all(_is_denied_near(self.texts[n], *span) is not is_here for n, span in there):
+                return [word.group()]
+            said[is_here].add(bare)
+        return [words[WORDS_MAX].group()] if len(words) > WORDS_MAX else []
 
     @cached_property
     def _denies(self) -> bool:
@@ -266,6 +274,12 @@ class OwnWords:
         if _INSTANT.fullmatch(bare):
             return True
         return bool(_UNSPACED.search(bare)) and bare in self._whole
+
+
+def _is_denied_near(text: str, start: int, end: int) -> bool:
+    """As `is_denied`, by what is near: texts that are long are looked at many times."""
+    begin = max(0, start - NEAR)
+    return is_denied(text[begin : end + NEAR], start - begin, end - begin)
 
 
 def _names_something(value: str) -> bool:
