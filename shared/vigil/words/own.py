@@ -27,7 +27,7 @@ COMPUTED_MAX: Final = 4
 """Instants of a text that a model may have computed: where more stand, their digits may say
 something."""
 WORDS_MAX: Final = 300
-"""Of a text that is compared with what they deny; if they deny anything, a longer one isn't theirs."""
+"""Of a text that is compared with what they deny; if they deny a thing, no longer one is theirs."""
 PLACES_MAX: Final = 12
 """Where a word of theirs is looked at: the newest."""
 NEAR: Final = 1_000
