@@ -85,6 +85,20 @@ async def texts_heard(bus: Bus) -> list[str]:
     return [event.payload.text for event in events if isinstance(event, UserMessage)]
 
 
+async def all_heard(bus: Bus, servers: MailServers, number: int, wanted: set[str]) -> None:
+    """Wait until each of ann's mails is a message; says where those are that never become one."""
+    try:
+        async with asyncio.timeout(SETTLED_S):
+            while not set(await texts_heard(bus)) >= wanted:
+                await asyncio.sleep(0.1)
+    except TimeoutError:
+        missing = wanted - set(await texts_heard(bus))
+        mailbox = await asyncio.to_thread(servers.mails, f"vigil{number}")
+        lying = [read_mail(one).text.strip() for one in mailbox]
+        place = await bus.get_last("KV_CONFIG", "$KV.CONFIG.mail.place.>")
+        raise AssertionError(f"{missing} not heard; there are {lying}; {place}") from None
+
+
 async def all_settled(bus: Bus) -> dict[str, str]:
     """Wait until each order has its receipt; returns how each ended, by effect."""
     async with asyncio.timeout(SETTLED_S):
@@ -143,9 +157,7 @@ async def test_each_mail_is_heard_once_and_said_once_whatever_is_killed(
         await writing
 
         wanted = {f"number {which}" for which in range(kills)}
-        async with asyncio.timeout(SETTLED_S):
-            while not set(await texts_heard(bus)) >= wanted:
-                await asyncio.sleep(0.1)
+        await all_heard(bus, servers, number, wanted)
         ends = await all_settled(bus)
         heard = await texts_heard(bus)
         crashed = {one.crash_at.partition(":")[0] for one in processes.exits if one.is_crash}

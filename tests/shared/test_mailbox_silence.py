@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Literal
@@ -47,6 +48,26 @@ async def test_a_silent_server_is_left(
     with pytest.raises(MailboxLost, match="timed out"):
         await opening(box, port, security)
     await box.close()
+
+
+async def test_a_server_that_is_always_about_to_answer_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As Dovecot is, whose own service for log-ins is away."""
+    monkeypatch.setattr(mailbox, "CALL_S", 0.2)
+
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while not writer.is_closing():
+                writer.write(b"* OK Waiting for authentication process to respond..\r\n")
+                await writer.drain()
+                await asyncio.sleep(0.02)
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        box = Mailbox()
+        with pytest.raises(MailboxLost):
+            await opening(box, server.sockets[0].getsockname()[1], "none")
+        await box.close()
 
 
 async def test_who_gives_up_waiting_ends_the_call(port: int) -> None:

@@ -297,10 +297,12 @@ class MailServers:
     def kill(self, name: str) -> None:
         """End a server and all of its processes at once, whatever they are doing."""
         process = self._running.pop(name)
-        # Its children have the session's id as their group's, or are its own.
-        for pid in _session_of(process.pid):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        process.kill()
+        # One that was just begotten would keep the port, and greet in the place of the next.
+        while pids := _session_of(process.pid):
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         process.wait()
 
     def close(self) -> None:
@@ -366,15 +368,15 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _session_of(leader: int) -> list[int]:
-    """Return the processes of a session that one of them leads."""
+    """Return the processes that live in a session, by who began it."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError, IndexError, ValueError):
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                if int(fields[3]) == leader:
+                if int(fields[3]) == leader and fields[0] not in "ZX":
                     found.append(int(entry.name))
-    return [leader, *(one for one in found if one != leader)]
+    return found
 
 
 @contextlib.contextmanager

@@ -28,6 +28,8 @@ from .heads import plain
 T = TypeVar("T")
 CONNECT_S: Final = 20.0
 READ_S: Final = 60.0
+CALL_S: Final = 120.0
+"""For a whole call: a server may say for ever that it's about to answer."""
 IDLE_S: Final = 240.0
 """Then it's looked whether the line still stands: some networks forget one that is quiet."""
 DEAD_WITHIN: Final = 0.9
@@ -172,7 +174,7 @@ class Mailbox:
             client.idle_done()
 
         loop = asyncio.get_running_loop()
-        await self._do(idle)
+        await self._do(idle, within_s)
 
     async def close(self) -> None:
         """Cut the line, which ends what still waits."""
@@ -187,16 +189,18 @@ class Mailbox:
             with contextlib.suppress(*FAILURES):
                 client.shutdown()
 
-    async def _do(self, work: Callable[[IMAPClient], T]) -> T:
+    async def _do(self, work: Callable[[IMAPClient], T], more_s: float = 0.0) -> T:
         client = self._client
         if client is None:
             raise MailboxLost("not connected")
-        return await self._run(lambda: work(client))
+        return await self._run(lambda: work(client), more_s)
 
-    async def _run(self, work: Callable[[], T]) -> T:
+    async def _run(self, work: Callable[[], T], more_s: float = 0.0) -> T:
+        """Call the library, for `CALL_S` and `more_s` seconds at most."""
         loop = asyncio.get_running_loop()
         try:
-            return await loop.run_in_executor(self._thread, work)
+            async with asyncio.timeout(CALL_S + more_s):
+                return await loop.run_in_executor(self._thread, work)
         except FAILURES as error:
             self._cut()
             raise MailboxLost(plain(str(error))[:300] or type(error).__name__) from error
