@@ -184,7 +184,7 @@ ANSWER = """It costs:
 | small  | 9.50    |
 
 * *one*&#x202e;
-* <b>two</b>
+* <b>two</b> and ![three](https://a.example/3.png)
 """
 
 
@@ -202,7 +202,8 @@ def test_what_has_a_structure_is_drawn_once_it_is_whole(monkeypatch: pytest.Monk
         "tariff a month",
         "small 9.50",
         "• one",
-        "• <b>two</b>",
+        "• <b>two</b> and picture: three",
+        "(https://a.example/3.png)",
         "you> half a",
     ]
 

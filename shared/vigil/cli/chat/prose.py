@@ -7,11 +7,14 @@ piece: its text without control characters, and no escape code but those of our 
 from __future__ import annotations
 
 import io
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from vigil.words import markdown
 
 from .. import output
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
 THEME: Final = "ansi_dark"
 """Of code: the terminal's own colours, on its own ground."""
@@ -32,11 +35,21 @@ def drawn(text: str, width: int, *, has_colours: bool) -> str | None:
     from rich.markdown import Markdown
 
     made = Markdown("", code_theme=THEME, hyperlinks=False)
-    made.parsed = list(tokens)
+    made.parsed = [_told(token) for token in tokens]
     console = Console(file=io.StringIO(), width=width, legacy_windows=False, force_terminal=True)
     pieces = (_shown(segment, has_colours) for segment in console.render(made))
     rows = "".join(pieces).split("\n")
     return "\n".join(row.rstrip() for row in rows).strip("\n")
+
+
+def _told(token: Token) -> Token:
+    """Return a token with its pictures as words where they stand, and their address: Rich draws a
+    sign for each before all else of its paragraph."""
+    for one in token.children or ():
+        if one.type == "image":
+            one.type, one.content = "text", f"picture: {one.content} ({one.attrGet('src')})"
+            one.children = None
+    return token
 
 
 def _shown(segment: Any, has_colours: bool) -> str:
