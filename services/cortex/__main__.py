@@ -11,7 +11,7 @@ from functools import partial
 
 from vigil import runtime
 from vigil.board.followed import FollowedBoard
-from vigil.board.kept import BULLETINS, FACTS, PREFERENCES, ROWS
+from vigil.board.kept import BULLETINS, FACTS, GOALS, PREFERENCES, ROWS
 from vigil.bus.lease import Leases
 from vigil.bus.shared import SharedFollower
 from vigil.circuits import Circuits
@@ -76,7 +76,7 @@ async def serve(context: Context) -> None:
     context.facts[warmth.COLD_SESSIONS] = recollector.began_cold
     careful = asyncio.Lock()
     events = SharedFollower(context.bus, lambda key: key.in_all)
-    board = FollowedBoard(context.bus, PREFERENCES, BULLETINS, ROWS, FACTS)
+    board = FollowedBoard(context.bus, PREFERENCES, BULLETINS, ROWS, FACTS, GOALS)
 
     def open_session(key: SessionKey, on_rest: Callable[[], None]) -> Session:
         return Session(

@@ -114,7 +114,8 @@ class Staff:
     @staticmethod
     def _hand_on(request: ModelRequest) -> ModelAnswer:
         text = shown(request)[-1]
-        is_begun = request.rows[-1].source in ("person", "task") and TASK in text
+        is_result = text.startswith("[Result]")  # which names the task, too
+        is_begun = request.rows[-1].source in ("person", "task") and TASK in text and not is_result
         return answer(call("spawn_worker", task=TASK)) if is_begun else answer("Noted.")
 
 

@@ -20,6 +20,7 @@ from vigil.contracts.board import BoardGoal
 from vigil.contracts.board.goal import GoalOrigin
 from vigil.contracts.board.vocabulary import GoalStatus
 from vigil.errors import InvalidInput
+from vigil.facts.shape import words_of
 from vigil.goals import lifecycle
 from vigil.goals.check import (
     CHECK_INTERVAL_S,
@@ -192,12 +193,13 @@ def _asked(
 # ---------------------------------------------------------------- goal_update
 
 
-def _found(draft: Draft, id_: str) -> ReadGoal | None:
+def read_goal(draft: Draft, id_: str) -> ReadGoal | None:
+    """Return a goal as it was read for this turn; None: there is none."""
     return next((one for one in draft.moment.goals if one.goal.id == id_), None)
 
 
 def _obstacle(given: GoalUpdate | SplitGoal, call: OwnCall, draft: Draft) -> str | None:
-    found = _found(draft, given.id)
+    found = read_goal(draft, given.id)
     if found is None:
         return f"There is no goal {given.id}."
     if call.sway.is_outside and not sways.of(found.goal).is_outside:
@@ -220,7 +222,7 @@ def _obstacle(given: GoalUpdate | SplitGoal, call: OwnCall, draft: Draft) -> str
 )
 def goal_update(given: GoalUpdate, call: OwnCall, draft: Draft) -> Answer:
     """Change a goal as it was read a moment ago; if somebody was faster, the model decides anew."""
-    found = _found(draft, given.id)
+    found = read_goal(draft, given.id)
     if found is None:
         raise AssertionError(f"{given.id} is not there")
     try:
@@ -258,7 +260,7 @@ def _fields(given: GoalUpdate, now: datetime) -> dict[str, Any]:
 )
 def goal_split(given: SplitGoal, call: OwnCall, draft: Draft) -> Answer:
     """Split a goal: all its parts find room, or none is made."""
-    found = _found(draft, given.id)
+    found = read_goal(draft, given.id)
     if found is None:
         raise AssertionError(f"{given.id} is not there")
     now = draft.moment.now
@@ -272,6 +274,8 @@ def goal_split(given: SplitGoal, call: OwnCall, draft: Draft) -> Answer:
                     description=one.description,
                     success_criteria=one.success_criteria,
                     strategy="",
+                    facts={},
+                    news={},
                     status="active",
                     last_checked_at=None,
                     session_key=draft.key,
@@ -315,6 +319,9 @@ def _line(goal: BoardGoal, now: datetime) -> str:
         parts.append(f"  Reached when: {_short(goal.success_criteria)}")
     if goal.strategy:
         parts.append(f"  Strategy: {_short(goal.strategy)}")
+    if goal.facts:
+        named = (f"{name}: {words_of(shape)}" for name, shape in goal.facts.items())
+        parts.append(f"  Facts to tell by goal_report: {'; '.join(named)}")
     return "\n".join(parts)
 
 

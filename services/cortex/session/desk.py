@@ -10,12 +10,12 @@ from typing import Any, Final
 from vigil import crash
 from vigil.board.asked import read_goals
 from vigil.board.followed import FollowedBoard
-from vigil.board.kept import ACTIONS, BULLETINS, FACTS, PREFERENCES, ROWS, KeptBoard
+from vigil.board.kept import ACTIONS, BULLETINS, FACTS, GOALS, PREFERENCES, ROWS, KeptBoard
 from vigil.bus.bus import Bus
 from vigil.clock import Clock
 from vigil.contracts import Loop, Row, State, TextBlock
 from vigil.contracts.board import BoardBulletin
-from vigil.facts.shown import lines
+from vigil.facts.shown import goals_for, lines
 from vigil.settings.sections import Person
 from vigil.subjects import SessionKey
 from vigil.zones.database import zone_named
@@ -142,7 +142,8 @@ class SessionDesk:
         """Return what rows of the timetable told in a closed form, a line each."""
         whose, zone = self._key.scope, zone_named(self._person().timezone)
         rows, known = await self._board.all(ROWS, whose), await self._board.all(FACTS, whose)
-        return lines(rows, self._policy.fact_sources, known, zone, self._clock.now())
+        others = (*self._policy.fact_sources, *goals_for(await self._board.all(GOALS, whose)))
+        return lines(rows, others, known, zone, self._clock.now())
 
     async def _letters(self, loop: Loop) -> tuple[OpenedLetter, ...]:
         """Return the letters that are open: those that the loop opened, and those that the person

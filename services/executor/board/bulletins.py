@@ -19,7 +19,7 @@ from vigil.errors import WrongLastSequence
 from vigil.runtime import Context
 from vigil.subjects import SessionKey
 
-from .changes import made_by
+from .made import made_by
 
 OVERTAKEN: Final = "the bulletin was changed meanwhile, so the text is thrown away"
 WHY: Final = "a model put into words what is known"

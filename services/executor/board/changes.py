@@ -20,8 +20,10 @@ from vigil.board import goals, preferences
 from vigil.board.bounds import goals_of
 from vigil.board.kept import ACTIONS, TASKS, KeptBoard, KeptKind, Revision
 from vigil.contracts import BoardChange, BoardChangePayload, BoardTask, Change, encode
-from vigil.contracts.board import AskedEntity, BoardAction, BoardGoal, BoardPreference
+from vigil.contracts.board import AskedEntity, BoardAction, BoardGoal, BoardPreference, FactFill
 from vigil.errors import InvalidInput, WrongLastSequence
+from vigil.facts.taken import NOT_TOLD
+from vigil.goals.lifecycle import HELD
 from vigil.observe import trace
 from vigil.preferences.confidence import confidence_at, level_of
 from vigil.runtime import Context
@@ -29,6 +31,11 @@ from vigil.subjects import SessionKey
 from vigil.tasks.check import admitted
 from vigil.teams import holding
 from vigil.worker import turns
+
+from .fact_news import FactNews
+from .facts import FactDesk, slot_of_goal
+from .made import made_by
+from .receivers import tells_one
 
 BOARD: Final = "board"
 CONFLICT: Final = (
@@ -43,7 +50,9 @@ class BoardDesk:
         self._bus = context.bus
         self._clock = context.clock
         self._goals = goals_of(context.settings.config)
+        self._config = context.settings.config
         self._period = context.settings.config.preferences.period
+        self._facts, self._news = FactDesk(context), FactNews(context)
 
     async def change(self, key: SessionKey, effect: BoardChange, entity: AskedEntity) -> None:
         """Make or change an entity, and tell the loop what came of it; may be repeated.
@@ -102,6 +111,8 @@ class BoardDesk:
             case BoardPreference():
                 known = await preferences.learn(self._bus, entity, change, now, self._period)
                 return told_of_preference(known.entity, now, self._period)
+            case BoardGoal() if payload.facts:
+                return await self._take_facts(key, effect, entity)
             case BoardGoal() if payload.parts:
                 await self._check_whole(key, entity, payload)
                 made = await goals.split(self._bus, self._goals, entity, payload.parts, change, now)
@@ -109,6 +120,22 @@ class BoardDesk:
             case BoardGoal():
                 goal = await self._stored(self._goals, key, entity, payload.expect, change, now)
                 return told_of_goal(goal.entity)
+
+    async def _take_facts(self, key: SessionKey, effect: BoardChange, entity: BoardGoal) -> str:
+        """Take what was told of a goal, by the shapes that it names now. Raises: InvalidInput."""
+        found = await KeptBoard(self._bus, self._goals).find([key.scope], entity.id)
+        goal = None if found is None else found.entity
+        if goal is None or goal.status not in HELD or not goal.facts:
+            raise InvalidInput("facts", "the goal has ended, or names none any more")
+        known = await self._facts.take_goal(key, effect.id, goal, effect.payload.facts)
+        slot = slot_of_goal(goal)
+        if tells_one(self._config, key, slot):
+            await self._news.tell(key, effect.id, slot, known, is_told=False)
+        told = FactFill(cause="") if known.newest is None else known.newest
+        said = ", ".join(f"{name} = {value}" for name, value in told.values.items())
+        full = {why for why in told.left_out.values() if why != NOT_TOLD}
+        left = "; ".join(filter(None, (effect.payload.why, *full)))
+        return f"Noted: {said or 'nothing'}.{f' Left out: {left}.' if left else ''}"
 
     async def _check_whole(
         self, key: SessionKey, whole: BoardGoal, payload: BoardChangePayload
@@ -150,14 +177,6 @@ class BoardDesk:
         kind: KeptKind[Any] = TASKS if isinstance(entity, BoardTask) else self._goals
         found = await KeptBoard(self._bus, kind).find([key.scope], entity.id)
         return CONFLICT.format(status="gone" if found is None else found.entity.status)
-
-
-async def made_by(
-    board: KeptBoard[Any], effect_id: str, found: Revision[Any]
-) -> Revision[Any] | None:
-    """Return the revision that an effect made of an entity; None: it made none that is kept."""
-    history = await board.history(found)
-    return next((one for one in history if one.change.cause == effect_id), None)
 
 
 def _new(entity: Any, others: list[Any]) -> Any:

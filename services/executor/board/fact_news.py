@@ -63,7 +63,7 @@ class FactNews:
         said = (shown.told(one, zone, self._clock.now()) for one in changed)
         told = self._payload(key, slot, f"{'; '.join(filter(None, said))} ({slot.name})")
         whom = () if is_told else homes
-        if has_mind(self._config, key.agent) and mind not in whom:
+        if has_mind(self._config, key.agent) and mind not in whom and mind != key:
             whom += (mind,)
         await self._put(whom, f"{cause}-facts", told)
 

@@ -18,19 +18,22 @@ import structlog
 from vigil import crash
 from vigil.board.kept import FACTS, KeptBoard
 from vigil.contracts import Change, SlotRun, TellParent
-from vigil.contracts.board import FactShape, SourceFacts
+from vigil.contracts.board import BoardGoal, FactShape, SourceFacts
+from vigil.contracts.board.approval import short_name
 from vigil.errors import Unavailable, WrongLastSequence
 from vigil.facts.looked import Look, told_by_look
+from vigil.facts.shown import GOAL
 from vigil.facts.taken import taken
 from vigil.runtime import Context
 from vigil.subjects import SessionKey, token_of
 
-from .changes import made_by
+from .made import made_by
 
 log = structlog.get_logger("vigil.executor")
 
 TRIES_MAX: Final = 20
 WHY: Final = "a run of its row ended"
+WHY_GOAL: Final = "it was looked how the goal stands"
 WHY_LOOKED: Final = "it was looked at what its row watches"
 
 
@@ -45,6 +48,12 @@ class _Telling(NamedTuple):
     session: str
     begun_at: datetime
     """Nothing of before was told by this."""
+
+
+def slot_of_goal(goal: BoardGoal) -> SlotRun:
+    """Return a goal as a source of facts is told of, like the row of a run."""
+    name = f"{GOAL}{short_name(goal.id, 'g')}"
+    return SlotRun(row=goal.id, name=name, due_at=goal.created_at, timeout_s=0, news=goal.news)
 
 
 class FactDesk:
@@ -86,6 +95,13 @@ class FactDesk:
         cause = token_of("look", slot.row, slot.due_at.isoformat())
         telling = _Telling(cause, slot.looked, slot.facts, WHY_LOOKED, "", slot.due_at)
         return await self._take(key, slot, telling, partial(told_by_look, looked, look))
+
+    async def take_goal(
+        self, key: SessionKey, cause: str, goal: BoardGoal, given: Mapping[str, str]
+    ) -> SourceFacts:
+        """Take what a loop told of a goal, as it stands on the board; as `take`."""
+        telling = _Telling(cause, goal.facts, {}, WHY_GOAL, str(key), goal.created_at)
+        return await self._take(key, slot_of_goal(goal), telling, lambda _: given)
 
     async def _take(
         self,

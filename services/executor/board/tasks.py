@@ -29,7 +29,7 @@ from vigil.tasks import lifecycle
 from vigil.teams import TEAM
 
 from .. import work
-from .changes import made_by
+from .made import made_by
 
 TRIES_MAX: Final = 20
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Final
 
@@ -16,6 +17,9 @@ from vigil.contracts.board import BoardGoal
 from vigil.contracts.board.goal import GoalKind, GoalOrigin
 from vigil.contracts.board.vocabulary import GoalStatus
 from vigil.errors import InvalidInput
+from vigil.facts.shape import words_of
+from vigil.facts.shown import wanted_of_goal
+from vigil.facts.wanted import read_wanted, rules_of_wanted, shapes_of_wanted, words_of_wanted
 from vigil.goals import lifecycle
 from vigil.goals.check import CHECK_INTERVAL_S, check
 from vigil.subjects import PartText
@@ -27,6 +31,7 @@ from ..http.problem import Problem
 from ..http.wire import Answer, RequestBody
 from ..preconditions import Expected
 from ..state.edge import Edge
+from ..timetable.rows import FactsBody
 from .desk import KeptDesk, RevisionView, change_by, owner_for
 
 DESK: Final = KeptDesk(GOALS, goals_of)
@@ -37,6 +42,7 @@ _RENAMED: Final = {
     "check_interval_s": "check_interval_secs",
 }
 """Field of the record -> what requests and answers call it."""
+_PLAIN: Final = tuple(n for n in BoardGoal.__struct_fields__ if n not in ("facts", "news"))
 
 
 class GoalBody(
@@ -58,6 +64,8 @@ class GoalBody(
     source_channel: str = ""
     parent: str = ""
     """The goal that it's a part of."""
+    facts: FactsBody = msgspec.field(default_factory=dict)
+    """What is told of it in a closed form: name -> shape, and `news RULE` behind it; at most 8."""
     user_id: PartText | None = None
     """Yourself."""
     agent_id: PartText = "vigil"
@@ -77,6 +85,8 @@ class GoalChange(RequestBody, frozen=True, kw_only=True):
     """From then on it's a timed one."""
     parent: str | None = None
     """Empty: of none."""
+    facts: FactsBody | None = None
+    """All of them; empty: none."""
     why: str = ""
 
 
@@ -119,6 +129,8 @@ class GoalView(Answer, frozen=True, kw_only=True):
     is_tainted: bool
     created_at: Instant
     moved_at: Instant
+    facts: dict[str, str]
+    """What is told of it in a closed form, as it was named; `/api/facts` has what is known."""
     revision: int
     moves: tuple[GoalStatus, ...]
     """Where it may go."""
@@ -145,9 +157,13 @@ class GoalListing(Answer, frozen=True, kw_only=True):
 
 def _facts(found: Revision[BoardGoal]) -> dict[str, Any]:
     goal = found.entity
-    same = {_RENAMED.get(name, name): getattr(goal, name) for name in BoardGoal.__struct_fields__}
+    same = {_RENAMED.get(name, name): getattr(goal, name) for name in _PLAIN}
     return {
         **same,
+        "facts": {
+            name: words_of_wanted(words_of(shape), "", rule)
+            for name, (shape, _, rule) in wanted_of_goal(goal).items()
+        },
         "next_check_at": lifecycle.next_check_at(goal),
         "revision": found.number,
         "moves": lifecycle.moves_of(goal),
@@ -252,6 +268,7 @@ def _goal(wanted: GoalBody, owner: str, id_: str, now: datetime) -> BoardGoal:
         check_interval_s=wanted.check_interval_secs,
         source_channel=wanted.source_channel,
         parent=wanted.parent,
+        **_closed(wanted.facts),
         created_at=now,
         moved_at=now,
     )
@@ -274,10 +291,20 @@ def _fields(wanted: GoalChange) -> dict[str, Any]:
     given = {
         name: value
         for name, value in msgspec.structs.asdict(wanted).items()
-        if value is not None and name not in ("status", "why")
+        if value is not None and name not in ("status", "why", "facts")
     }
+    given |= {} if wanted.facts is None else _closed(wanted.facts)
     names = {new: old for old, new in _RENAMED.items()}
     return {names.get(name, name): value for name, value in given.items()}
+
+
+def _closed(facts: Mapping[str, str]) -> dict[str, Any]:
+    """Return facts as a goal names them. Raises: InvalidInput."""
+    wanted = read_wanted(facts)
+    for name, one in wanted.items():
+        if one.where:
+            raise InvalidInput(f"facts.{name[:40]}", "is told by whoever looks: leave out `at`")
+    return {"facts": shapes_of_wanted(wanted), "news": rules_of_wanted(wanted)}
 
 
 async def _shown(edge: Edge, found: Revision[BoardGoal], status: int = 200) -> Response:

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from fastapi import Response
 
-from vigil.board.kept import FACTS, ROWS, KeptBoard
+from vigil.board.kept import FACTS, GOALS, ROWS, KeptBoard
 from vigil.contracts import Instant, TimetableRow
-from vigil.contracts.board import SourceFacts
+from vigil.contracts.board import BoardGoal, SourceFacts
 from vigil.facts.hooked import hooks_for, read_hooked, session_of_hook, source_id
 from vigil.facts.shape import words_of
-from vigil.facts.shown import called, lines, named_of, told, wanted_of
+from vigil.facts.shown import called, goals_for, lines, named_of, told, wanted_of, wanted_of_goal
 from vigil.facts.taken import HUNDREDTHS
 from vigil.facts.wanted import WantedFact, shapes_of_wanted
 from vigil.subjects import Scope
@@ -45,7 +45,7 @@ class FactView(Answer, frozen=True, kw_only=True):
 
 
 class FactSourceView(Answer, frozen=True, kw_only=True):
-    """A row of the timetable, or a hook, and its facts."""
+    """A row of the timetable, a goal or a hook, and its facts."""
 
     id: str
     source: str
@@ -72,9 +72,10 @@ async def list_facts(edge: Shared, caller: Caller, user: User = None) -> Respons
     for whose in listed(caller, user):
         known = {one.entity.id: one.entity for one in await KeptBoard(edge.bus, FACTS).all(whose)}
         rows = [one.entity for one in await KeptBoard(edge.bus, ROWS).all(whose)]
+        goals = [one.entity for one in await KeptBoard(edge.bus, GOALS).all(whose)]
         found += [
             _view(edge, of, source, known.get(source.id))
-            for of, source in (*_rows(rows), *_hooks(edge, whose))
+            for of, source in (*_rows(rows), *_goals(goals), *_hooks(edge, whose))
         ]
     found.sort(key=lambda one: (one.owner, one.agent_id, one.source, one.id))
     return Json(FactListing(sources=tuple(found)))
@@ -92,6 +93,14 @@ def _rows(rows: list[TimetableRow]) -> Iterator[tuple[Scope, _Source]]:
     for row in rows:
         if not row.is_removed and (facts := wanted_of(row)):
             yield Scope(row.agent, row.owner), _Source(called(row), row.id, facts)
+
+
+def _goals(goals: list[BoardGoal]) -> Iterator[tuple[Scope, _Source]]:
+    there = {one.id: one for one in goals}
+    for source in goals_for(goals):
+        goal = there[source.id]
+        facts = wanted_of_goal(goal)
+        yield Scope(goal.agent, goal.owner), _Source(source.called, source.id, facts)
 
 
 def _hooks(edge: Edge, whose: Scope) -> Iterator[tuple[Scope, _Source]]:
@@ -123,8 +132,9 @@ async def fact_lines(edge: Edge, whose: Scope) -> tuple[str, ...]:
     known = [one.entity for one in await KeptBoard(edge.bus, FACTS).all(whose)]
     config = edge.context.settings.config
     zone = edge.switches.person(whose.owner, config.person_of(whose.owner)).timezone
-    hooks = hooks_for(config.hooks, whose)
-    return lines(rows, hooks, known, zone_named(zone), edge.clock.now())
+    goals = [one.entity for one in await KeptBoard(edge.bus, GOALS).all(whose)]
+    others = (*hooks_for(config.hooks, whose), *goals_for(goals))
+    return lines(rows, others, known, zone_named(zone), edge.clock.now())
 
 
 def views_of(

@@ -282,6 +282,9 @@ class BoardChangePayload(Record, frozen=True, kw_only=True):
     """Whether nobody waits for what comes of it; of an action always."""
     parts: tuple[BoardGoal, ...] = ()
     """What a goal is split into; it stays as it was read."""
+    facts: dict[str, str] = msgspec.field(default_factory=dict)
+    """What is told of a goal in the form that it names; it stays as it is. `why` says what of it
+    was left out."""
 
 
 class BoardChange(EffectEnvelope, frozen=True, kw_only=True, tag="board_change"):

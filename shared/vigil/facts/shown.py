@@ -13,6 +13,7 @@ from ..contracts import TimetableRow
 from ..contracts.board import (
     AnInstant,
     AutonomyWork,
+    BoardGoal,
     BoundedNumber,
     CronWork,
     FactShape,
@@ -20,6 +21,7 @@ from ..contracts.board import (
     SourceFacts,
     watch_of,
 )
+from ..contracts.board.approval import short_name
 from ..teams import TEAM
 from ..zones.database import zone_named
 from .shape import MOVING, NAME
@@ -51,6 +53,12 @@ def wanted_of(row: TimetableRow) -> Mapping[str, WantedFact]:
         name: WantedFact(shape, looked.get(name, ""), work.news.get(name, ""))
         for name, shape in work.facts.items()
     }
+
+
+def wanted_of_goal(goal: BoardGoal) -> Mapping[str, WantedFact]:
+    """Return the facts that a goal names, and which changes of them are news."""
+    named = goal.facts.items()
+    return {name: WantedFact(shape, "", goal.news.get(name, "")) for name, shape in named}
 
 
 def of_row(row: TimetableRow, source: SourceFacts | None) -> tuple[KnownFact, ...]:
@@ -146,8 +154,9 @@ def called(row: TimetableRow) -> str:
 
 CYCLES: Final = "cycles"
 """What cycles are called as a source."""
+GOAL: Final = "goal "
 HOOK: Final = "hook "
-"""Begins what a hook is called as a source."""
+"""Begin what a goal, or a hook, is called as a source."""
 
 
 class NamedSource(NamedTuple):
@@ -157,6 +166,16 @@ class NamedSource(NamedTuple):
     """As people call it: `cron briefing`."""
     id: str
     shapes: Mapping[str, FactShape]
+
+
+def goals_for(goals: Iterable[BoardGoal]) -> tuple[NamedSource, ...]:
+    """Return the goals that name facts and haven't ended: called by the name that a word of the
+    person's ends them by, as a goal's words may be a model's."""
+    return tuple(
+        NamedSource(f"{GOAL}{short_name(one.id, 'g')}", one.id, one.facts)
+        for one in goals
+        if one.facts and one.status in ("active", "paused")
+    )
 
 
 def lines(

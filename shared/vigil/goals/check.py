@@ -8,6 +8,8 @@ from typing import Final
 
 from ..contracts.board import BoardGoal
 from ..errors import InvalidInput
+from ..facts.news import check_rules
+from ..facts.shape import check_shapes
 from ..subjects import check_part
 from ..tasks.check import check_text
 
@@ -46,6 +48,8 @@ def check(goal: BoardGoal) -> BoardGoal:
         "check_interval_secs", goal.check_interval_s, CHECK_INTERVAL_S_MIN, CHECK_INTERVAL_S_MAX
     )
     _check_deadline(goal)
+    check_shapes(goal.facts)
+    check_rules(goal.news, goal.facts)
     return goal
 
 

@@ -52,10 +52,14 @@ class CallChoice(LookChoice, frozen=True, kw_only=True, tag="tool_call"):
 
     def arguments(self) -> dict[str, Any]:
         """Raises: InvalidInput: they are none."""
-        given = json_answer.whole(self.input or "{}")
-        if not isinstance(given, dict):
-            raise InvalidInput("input", "must hold a JSON object, written as a string")
-        return given
+        return _object_in("input", self.input)
+
+
+def _object_in(field: str, text: str) -> dict[str, Any]:
+    given = json_answer.whole(text or "{}")
+    if not isinstance(given, dict):
+        raise InvalidInput(field, "must hold a JSON object, written as a string")
+    return given
 
 
 class GoalChoice(LookChoice, frozen=True, kw_only=True, tag="create_goal"):
@@ -73,6 +77,12 @@ class PursuitChoice(LookChoice, frozen=True, kw_only=True, tag="update_goal"):
     priority: int | None = None
     check_interval_secs: int | None = None
     deadline_at: datetime | None = None
+    facts: str = ""
+    """That the goal names, as they are found: a JSON object as a string."""
+
+    def told(self) -> dict[str, Any]:
+        """Raises: InvalidInput: they are none."""
+        return _object_in("facts", self.facts)
 
 
 class PartChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,6 +145,8 @@ def read(text: str) -> tuple[AnyChoice, ...]:
     for one in found:
         if isinstance(one, CallChoice):
             one.arguments()
+        if isinstance(one, PursuitChoice):
+            one.told()
     if "\\u0000" in json.dumps(given):
         raise InvalidInput("decisions", "must not contain NUL")
     return found
@@ -162,6 +174,7 @@ _FIELDS: Final[dict[str, dict[str, Any]]] = {
         "priority": _NUMBER,
         "check_interval_secs": _NUMBER,
         "deadline_at": _INSTANT,
+        "facts": _TEXT,
     },
     "split_goal": {
         "goal": _TEXT,

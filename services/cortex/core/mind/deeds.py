@@ -53,6 +53,8 @@ from .decisions import (
 GATE: Final[dict[Risk, float]] = {"read": 0.3, "write": 0.5, "external": 0.7, "destructive": 0.9}
 """So sure a decision has to be (SPEC G-4). An unknown tool isn't called at all."""
 TITLE_LENGTH_MAX: Final = 300
+FACTS_NUMBERED: Final = 1_000
+"""So much is added to the number of a decision that tells facts, too: they are two actions."""
 UNKNOWN: Final = "unknown"
 """The type of an action whose tool isn't offered: its name is what a model wrote."""
 UNSURE: Final = "I'm only {confidence:.0%} sure of it"
@@ -90,6 +92,10 @@ def _carry_out(draft: Draft, one: AnyChoice, number: int) -> None:
             given = _given(one, *pursued) | {"id": one.goal, "is_checked": True}
             given["why"] = one.because
             what = f"goal {one.goal[:8]}: {_changes(given)}"
+            if facts := one.told():
+                told = {"id": one.goal, "facts": facts}
+                _on_board(draft, one, number, "goal_report", told, f"goal {one.goal[:8]}")
+                number += FACTS_NUMBERED
             _on_board(draft, one, number, "goal_update", given, what)
         case SplitChoice():
             parts = [msgspec.to_builtins(part) for part in one.parts]

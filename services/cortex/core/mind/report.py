@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from vigil.contracts import ExternalBlock, Row, TaskBlock
 from vigil.contracts.board import BoardAction, BoardGoal
+from vigil.facts.shape import words_of
 from vigil.goals import lifecycle
 from vigil.memory.operation import tools as memory_tools
 from vigil.preferences.shown import shown
@@ -83,6 +84,9 @@ def _goal(goal: BoardGoal, now: datetime) -> str:
         text += f" Reached when: {_line(goal.success_criteria)}"
     if goal.strategy:
         text += f" Strategy: {_line(goal.strategy)}"
+    if goal.facts:
+        named = (f"{name}: {words_of(shape)}" for name, shape in goal.facts.items())
+        text += f" Facts: {'; '.join(named)}"
     return text
 
 

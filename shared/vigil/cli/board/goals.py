@@ -12,6 +12,7 @@ from vigil.contracts.board.vocabulary import GOALS, GoalStatus
 from vigil.sdk.client import Client
 
 from .. import options, output, prefixes, tables
+from ..cron.arguments import facts_of
 from ..exact import exact
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
@@ -45,6 +46,14 @@ Strategy = Annotated[
     str | None, typer.Option("--strategy", metavar="TEXT", help="How to pursue it.")
 ]
 Parent = Annotated[str | None, typer.Option("--parent", help="The goal that it's a part of.")]
+Facts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fact",
+        metavar="NAME=SHAPE",
+        help="What is told of it in a closed form, as of `vigil cron add`; or none.",
+    ),
+]
 Why = Annotated[str, typer.Option("--why", help="For its history.")]
 
 
@@ -81,6 +90,7 @@ FIELDS: Final = (
     Column("last look", "last_checked_at", is_instant=True),
     Column("next look", "next_check_at", is_instant=True),
     Column("part of", "parent"),
+    Column("facts", lambda one: "; ".join(f"{k}={v}" for k, v in one["facts"].items())),
     Column("origin", lambda one: f"{one['origin']} {one['session_key']}".strip()),
     Column("remark", _remark),
     Column("made", "created_at", is_instant=True),
@@ -125,6 +135,7 @@ def add(
     criteria: Criteria = None,
     strategy: Strategy = None,
     parent: Parent = None,
+    fact: Facts = None,
     agent: options.Agent = "vigil",
     why: Why = "",
 ) -> Result:
@@ -140,6 +151,7 @@ def add(
         strategy=strategy,
         parent=id_of(client, parent),
         why=why,
+        **facts_of(fact),
     )
     return Result(made, partial(output.data, made["id"]))
 
@@ -154,6 +166,7 @@ def change(
     criteria: Criteria = None,
     strategy: Strategy = None,
     parent: Parent = None,
+    fact: Facts = None,
     why: Why = "",
 ) -> Result:
     """Change what a goal says; --parent '' makes it a part of none."""
@@ -169,6 +182,7 @@ def change(
         success_criteria=criteria,
         strategy=strategy,
         parent=above,
+        **facts_of(fact),
     )
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
+
 from ..base import Instant, Record
+from .fact import FactShape
 from .vocabulary import GoalStatus
 
 GoalKind = Literal["standing", "timed"]
@@ -44,3 +47,7 @@ class BoardGoal(Record, frozen=True, kw_only=True, tag_field="kind", tag="goal")
     created_at: Instant
     moved_at: Instant
     """When it came into its status."""
+    facts: dict[str, FactShape] = msgspec.field(default_factory=dict)
+    """What is told of it in a closed form, by name: a person's to say (FLOW F-9)."""
+    news: dict[str, str] = msgspec.field(default_factory=dict)
+    """Which changes of them are news, as `vigil.facts.news` says; others: as usual."""
