@@ -29,9 +29,9 @@ from ..callers import Caller, Shared, User, body_of, id_of
 from ..http.json import Json
 from ..http.problem import Problem
 from ..http.wire import Answer, RequestBody
+from ..insight.facts import FactsBody
 from ..preconditions import Expected
 from ..state.edge import Edge
-from ..timetable.rows import FactsBody
 from .desk import KeptDesk, RevisionView, change_by, owner_for
 
 DESK: Final = KeptDesk(GOALS, goals_of)

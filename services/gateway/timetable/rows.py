@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from itertools import islice
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -27,7 +27,6 @@ from vigil.contracts.board import (
     Watched,
     kind_of,
 )
-from vigil.facts.shape import FACTS_MAX, NAME
 from vigil.facts.shown import HOOK, shapes_of, wanted_of
 from vigil.facts.wanted import of_work, read_wanted
 from vigil.subjects import PartText, Scope
@@ -37,19 +36,8 @@ from vigil.timetable.log import SlotLog
 from vigil.timetable.schedule import INSTANTS_SHOWN, upcoming, words_of
 
 from ..http.wire import Answer, RequestBody
-from ..insight.facts import FactView, views_of
+from ..insight.facts import FactsBody, FactView, views_of
 from ..state.edge import Edge
-
-FactsBody = Annotated[
-    dict[str, Annotated[str, msgspec.Meta(extra_json_schema={"format": "fact-shape"})]],
-    msgspec.Meta(
-        extra_json_schema={
-            "propertyNames": {"pattern": f"^{NAME.pattern}$"},
-            "maxProperties": FACTS_MAX,
-        }
-    ),
-]
-"""Name of a fact -> its shape, where a look finds it, and which changes of it are news."""
 
 
 class RowBody(

@@ -148,7 +148,6 @@ INFOS: Final = {
     "cortex.conflict": "another replica committed first",
     "cortex.round": "looking after the open sessions failed; it's done again",
     "cortex.signals.again": "the projector starts again",
-    "cortex.signals.lease": "the projector is no longer active here",
     "cortex.tools": "a source changed its tools",
     "delivery.attempt": "an attempt failed; when the next is",
     "delivery.next": "a channel refused a message; it goes over the next",
