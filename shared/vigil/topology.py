@@ -233,9 +233,8 @@ ROLES: Final[dict[str, Role]] = {
             "dead.ended.*.*.*", *on_board("task", "row", "goal", "preference", "action", "circuit"),
             *on_board("job", "grant", "facts"), ANYBODY.slot(), *FILES,
         ),
-        subscribes=("live.*.*.*",),
+        subscribes=("live.*.*.*",), pulls=(OUTSIDE_EVENTS,),
         follows=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SIGNALS", "DEAD"),
-        pulls=(OUTSIDE_EVENTS,),
         reads=("SESSIONS", "SYSTEM", "BOARD", "SLOTS", "MEMORIES", "SIGNALS", "DEAD", *FILED),
         buckets_r=("TOOLS", "BUDGETS", "LEASES"),
         buckets_w=("CURSORS", "IDEMPOTENCY", "CONFIG", "CONSOLE", "TOKENS", "PINS"),  # ADR 39
@@ -244,6 +243,7 @@ ROLES: Final[dict[str, Role]] = {
             "rpc.health", "rpc.metrics", "rpc.requeue.*", "rpc.memory.>", "rpc.channel.*",
             *(f"$JS.API.STREAM.INFO.{name}" for one in STREAMS for name in all_names(one.name)),
             *(f"$JS.API.CONSUMER.INFO.*.{one.name}" for one in CONSUMERS), "$KV.LEASES.channel.*",
+            "$JS.API.STREAM.CREATE.KV_LEASES",
         ),
     ),
     "cortex": Role(

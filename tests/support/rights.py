@@ -78,7 +78,7 @@ _SPECIAL: Final[dict[str, set[str]]] = {
             *("UPLOADS", "FILES", "KV_IDEMPOTENCY"),
         )
     },
-    "STREAM.CREATE.KV_LEASES": {"cortex", "scheduler", "executor"},
+    "STREAM.CREATE.KV_LEASES": {"cortex", "scheduler", "executor", "gateway"},
 }
 _NAMES: Final = [*(s.name for s in STREAMS), PARTITION, *(f"KV_{b.name}" for b in BUCKETS)]
 _OF_PARTITION: Final = (replace(c, stream=PARTITION) for c in CONSUMERS if c.stream == "SESSIONS")
