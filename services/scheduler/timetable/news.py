@@ -14,8 +14,7 @@ from vigil.bus.bus import Bus, Message
 from vigil.contracts import decode_signal
 from vigil.errors import InvalidInput
 from vigil.memory import sources
-from vigil.subjects import Scope, signals_of, token_of
-from vigil.timetable.cycles import KIND as CYCLE
+from vigil.subjects import Scope, signals_of
 
 STREAM: Final = "SIGNALS"
 KINDS: Final = (
@@ -91,9 +90,6 @@ def name_of(message: Message) -> str:
         return ""
     source = signal.data.get("source", "")
     if source == sources.OWN:
-        return ""
-    _, agent, owner, *_ = message.subject.split(".")
-    if signal.kind == FACT and signal.subject == token_of("row", CYCLE, agent, owner):
         return ""
     if signal.kind == FACT:
         return signal.text  # values out of closed sets, and a name that the person gave
