@@ -14,10 +14,13 @@ from msgspec.structs import replace
 from services.scheduler.timetable import decide
 from services.scheduler.timetable.decide import Revised, decisions
 from services.scheduler.timetable.events import start_of
+from services.scheduler.timetable.followed import FollowedEnds
 from services.scheduler.timetable.kinds import cron
 from tests.support import examples
+from tests.support.stack import Stack
 from tests.support.timetable_records import ROW
-from vigil.contracts import SlotEntry, TellParentPayload, TimetableRow
+from vigil.board.kept import FACTS, KeptBoard, Revision
+from vigil.contracts import Change, SlotEntry, TellParentPayload, TimetableRow
 from vigil.contracts.board import (
     AfterSchedule,
     ChosenSchedule,
@@ -26,9 +29,11 @@ from vigil.contracts.board import (
     FactFill,
     Ledger,
     OpenRun,
+    SourceFacts,
 )
 from vigil.errors import InvalidInput
 from vigil.settings.config import Config
+from vigil.subjects import Scope
 from vigil.timetable.chain import (
     LENGTH_MAX,
     NOTHING,
@@ -46,6 +51,7 @@ from vigil.timetable.check import check
 from vigil.timetable.edit import changed
 from vigil.timetable.findings import findings
 from vigil.timetable.ledger import ended, ledger_of
+from vigil.timetable.log import SlotLog
 from vigil.timetable.schedule import told_of, upcoming
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -433,3 +439,29 @@ def test_a_chain_and_a_choice_are_said_in_words() -> None:
         "every 1 h, or as its runs choose: 10 min to 1 d after they end; "
         "next: Sun 2026-03-01 00:00 (UTC)"
     )
+
+
+async def test_a_change_that_an_older_version_decided_about_is_not_decided_again(
+    bare: Stack,
+) -> None:
+    """It read changes off the ends of runs: its ledger knows no place on the board."""
+    bus, whose = await bare.bus("admin"), Scope("vigil", "ann")
+    board = KeptBoard(bus, FACTS)
+    source, number = SourceFacts(id=ABOVE, owner="ann", agent="vigil"), 0
+    for minute in (1, 2, 3):
+        told = FactFill(cause=f"e{minute}", news=("ci",), session=f"s{minute}")
+        at = START + minute * MINUTE
+        stored = await board.replace(number, replace(source, newest=told), Change(by="t"), at)
+        number = stored.number
+    first = Revision(entity=row(ON_FACT), number=1, at=START, change=Change(by="ann"))
+
+    async def undecided(ledger: Ledger) -> list[str]:
+        found = await FollowedEnds().read(SlotLog(bus), board, whose, [first], ledger)
+        assert all(one.is_fact for one in found)
+        return [one.entry.session for one in found]
+
+    assert await undecided(Ledger()) == ["s1", "s2", "s3"]
+    assert await undecided(Ledger(followed=7, through=START + 2.5 * MINUTE)) == ["s3"]
+    through = START + 9 * MINUTE
+    assert await undecided(Ledger(followed_fact=number - 1, through=through)) == ["s3"]
+    assert await undecided(Ledger(followed_fact=number, through=through)) == []
