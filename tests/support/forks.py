@@ -160,6 +160,8 @@ def _work(session: pytest.Session, pipe: Connection, name: str) -> None:
         to_data = config.hook.pytest_report_to_serializable
         pipe.send([to_data(config=config, report=report) for report in told])
     lent.end()
+    pipe.close()
+    os._exit(0)  # a test that failed may have left a thread that would be waited for, for ever
 
 
 def _places(pipe: Connection) -> Iterator[int]:
