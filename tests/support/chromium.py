@@ -129,12 +129,16 @@ class Tab:
     async def picture(self, file: Path) -> None:
         """Keep how the page looks, down to `PICTURE_HEIGHT_MAX`."""
         size = await self.run("[document.documentElement.scrollHeight, innerWidth]")
-        clip = {"x": 0, "y": 0, "width": size[1], "height": min(size[0], PICTURE_HEIGHT_MAX)}
-        shot = await self.call(
-            "Page.captureScreenshot", format="png", captureBeyondViewport=True,
-            clip=clip | {"scale": 1},
-        )  # fmt: skip
+        width, height = size[1], min(size[0], PICTURE_HEIGHT_MAX)
+        await self._resize(width, height)  # what stands at the window's end stands there
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        shot = await self.call("Page.captureScreenshot", format="png", clip=clip)
+        await self._resize(width)
         file.write_bytes(base64.b64decode(shot["data"]))
+
+    async def _resize(self, width: int, height: int = 900) -> None:
+        shape = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        await self.call("Emulation.setDeviceMetricsOverride", **shape)
 
     async def text(self) -> str:
         return str(await self.run("document.body.innerText"))
@@ -143,10 +147,7 @@ class Tab:
         """Set how the page is shown from now on."""
         scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}
         await self.call("Emulation.setEmulatedMedia", features=[scheme])
-        await self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width, height=900, deviceScaleFactor=1, mobile=width < 600,
-        )  # fmt: skip
+        await self._resize(width)
         await self.call("Emulation.setScriptExecutionDisabled", value=not script)
 
 
