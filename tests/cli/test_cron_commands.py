@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from services.scheduler.timetable.system_rows import made
 from tests.support.cli import Cli
 from tests.support.gateway import running_gateway
@@ -74,6 +76,13 @@ async def test_a_row_is_made_changed_looked_over_and_exported(tmp_path: Path) ->
         assert text in (await ann("doctor", code=1))[0]
         assert text in (await asyncio.to_thread(cli, "doctor")).stdout
         assert reasons.SET_BACK[:40] in (await ann("history", "briefing"))[0]
+        due_at, session = now + timedelta(minutes=1), "ann:vigil:_c-1"
+        begun = SlotEntry(row=row["id"], due_at=due_at, state="running", at=now, session=session)
+        last = await log.last(whose, row["id"])
+        for entry in (begun, replace(begun, state="failed", reason="too slow")):
+            last = await log.append(whose, last, entry)
+        slots = json.loads((await ann("history", "briefing", "--json"))[0])["slots"]
+        assert [one["state"] for one in slots] == ["failed", "skipped"], "each once, as it is now"
         await ann("edit", "briefing", "--every", "5m")
         assert "every 5 min" in (await ann())[0]
         assert (

@@ -131,6 +131,7 @@ class Tab:
         size = await self.run("[document.documentElement.scrollHeight, innerWidth]")
         width, height = size[1], min(size[0], PICTURE_HEIGHT_MAX)
         await self._resize(width, height)  # what stands at the window's end stands there
+        await self.run("scrollTo({top: 0, behavior: 'instant'})")
         clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
         shot = await self.call("Page.captureScreenshot", format="png", clip=clip)
         await self._resize(width)

@@ -356,6 +356,9 @@ def history(
     client = options.client()
     row = None if id_ is None else _find(client, id_)["id"]
     found = client.slots(row=row, state=state, limit=limit)
+    if state is None:  # the ledger has a beginning beside its end, for good
+        newest = {(one["row"], one["due_at"]): one for one in reversed(found)}
+        found = [one for one in found if newest[one["row"], one["due_at"]] is one]
     return tables.listing("slots", found, SLOTS, empty="Nothing was due yet.")
 
 
