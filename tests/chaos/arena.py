@@ -189,20 +189,29 @@ class Arena:
         self.processes.check()
 
     def is_settled(self) -> bool:
-        """Whether nothing is left to be done or to arrive."""
-        return all(map(_is_over, self.histories.sessions.values())) and all(
-            _has_all(client, self.histories) for client in self.clients
+        """Whether nothing is left to be done or to arrive, as far as it was told."""
+        return self._is_settled(self.histories)
+
+    def _is_settled(self, histories: Histories) -> bool:
+        return all(map(_is_over, histories.sessions.values())) and all(
+            _has_all(client, histories) for client in self.clients
         )
 
     # ------------------------------------------------------------ the end
 
     async def verdict(self) -> str:
         """Wait until all is over; return what is wrong, in words, or an empty string."""
-        with contextlib.suppress(AssertionError):
-            await self.until(self.is_settled, SETTLE_S, "everything over")
-        logs = (await self.admin.layout()).logs
-        messages = [one for log in logs for one in await self.admin.read(log, ["session.>"])]
-        histories = Histories(messages)
+        deadline = self.now_s() + SETTLE_S
+        while True:
+            with contextlib.suppress(AssertionError):
+                await self.until(self.is_settled, deadline - self.now_s(), "everything over")
+            logs = (await self.admin.layout()).logs
+            messages = [one for log in logs for one in await self.admin.read(log, ["session.>"])]
+            histories = Histories(messages)
+            # What follows the log may be behind it: its leader was killed.
+            if self._is_settled(histories) or self.now_s() > deadline:
+                break
+            await asyncio.sleep(0.5)
         rules = msgspec.structs.replace(self.rules, ended_at=datetime.now(UTC))
         found = check_log(histories, rules)
         found += check_records(histories, [client.records for client in self.clients])
