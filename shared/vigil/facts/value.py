@@ -121,16 +121,20 @@ def _number(given: object, shape: BoundedNumber, _now: datetime) -> str | None:
 
 
 def _instant(given: object, _shape: AnInstant, now: datetime) -> str | None:
-    if not isinstance(given, str):
+    at = _utc(given) if isinstance(given, str) else None
+    if at is None:
         return None
+    at = at.replace(second=0, microsecond=0)
+    return at.strftime(_MINUTE) if abs(at - _minute(now)) <= INSTANT_WITHIN else None
+
+
+def _utc(text: str) -> datetime | None:
+    """Return the instant that a text with an offset names, in UTC; None: it names none."""
     try:
-        at = datetime.fromisoformat(given)
-        if at.tzinfo is None:
-            return None
-        at = at.astimezone(UTC).replace(second=0, microsecond=0)
+        at = datetime.fromisoformat(text)
+        return None if at.tzinfo is None else at.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
-    return at.strftime(_MINUTE) if abs(at - _minute(now)) <= INSTANT_WITHIN else None
 
 
 def _minute(now: datetime) -> datetime:
@@ -138,14 +142,24 @@ def _minute(now: datetime) -> datetime:
 
 
 def _day(given: object, _shape: ADay, now: datetime) -> str | None:
-    if not isinstance(given, str) or not _DAY.fullmatch(given):
+    """A day, or that of an instant in UTC: feeds, pages and most JSON tell no day alone."""
+    if not isinstance(given, str):
         return None
-    try:
-        day = date.fromisoformat(given)
-    except ValueError:
+    day = _date(given)
+    if day is None:
         return None
     within: timedelta = abs(day - now.astimezone(UTC).date())
     return day.isoformat() if within <= DAY_WITHIN else None
+
+
+def _date(text: str) -> date | None:
+    if not _DAY.fullmatch(text):
+        at = _utc(text)
+        return None if at is None else at.date()
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 def _version(given: object, _shape: VersionNumber, _now: datetime) -> str | None:
@@ -169,7 +183,7 @@ def _reason(shape: FactShape) -> str:
         case AnInstant():
             return "must be an instant with its offset, as 2026-11-20T02:30Z, within 400 days"
         case ADay():
-            return "must be a day, as 2026-11-20, within 10 years"
+            return "must be a day, as 2026-11-20, or an instant with its offset, within 10 years"
         case VersionNumber():
             return "must be a version of up to four numbers, as 1.24.3, at most 12 characters"
         case YesNo():
