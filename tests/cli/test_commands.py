@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import get_args
+from typing import Final, get_args
 
 import pytest
 
@@ -284,6 +284,9 @@ def test_a_token_can_be_revoked_by_its_text(cli: Cli) -> None:
     cli("sessions", code=4, VIGIL_TOKEN=token)
 
 
+MAIL: Final = ("mail", "add", "post", "--address", "v@a.example", "--smtp", "mail.a.example")
+
+
 @pytest.mark.parametrize(
     ("args", "code", "word"),
     [
@@ -294,6 +297,8 @@ def test_a_token_can_be_revoked_by_its_text(cli: Cli) -> None:
         (("chat", "--thread", "a b"), 2, "thread"),
         (("send", ""), 2, ""),
         (("no-such-command",), 2, "no-such-command"),
+        ((*MAIL, "--imap", "mail.a.example:99999"), 2, "is not HOST or HOST:PORT"),
+        ((*MAIL, "--imap", "mail a.example"), 2, "is not HOST or HOST:PORT"),
         (("timers", "me:vigil:nothing", "--cancel", "x"), 3, ""),
     ],
 )

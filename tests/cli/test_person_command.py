@@ -24,6 +24,8 @@ async def test_what_holds_is_shown_set_and_reset(tmp_path: Path) -> None:
         assert "timezone Asia/Tokyo (set by you)" in shown
         assert "quiet hours 22:00-07:00 (set by you)" in shown
         assert (await run())[0] == shown
+        # As rows of the timetable have it.
+        assert "timezone Asia/Seoul (set by you)" in (await run("--zone", "Asia/Seoul"))[0]
         assert "quiet hours none" in (await run("--reset", "quiet-hours"))[0]
         assert "quiet_hours" in (await run("--quiet-hours", "late", code=2))[1]
         assert "pause on (set by you)" in (await run("--pause", "on"))[0]

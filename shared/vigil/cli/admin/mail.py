@@ -242,7 +242,8 @@ def add(
 
 def _server(what: str, where: str, security: str) -> dict[str, Any]:
     host, _, port = where.partition(":")
-    if not host or (port and not port.isdecimal()):
+    is_port = not port or (port.isascii() and port.isdecimal() and 1 <= int(port[:6]) <= 65535)
+    if not host or host.split() != [host] or not is_port:
         raise typer.BadParameter(f"--{what}: {where!r} is not HOST or HOST:PORT")
     return {f"{what}_host": host, f"{what}_port": int(port or 0), f"{what}_security": security}
 

@@ -93,9 +93,15 @@ def _used(item: Mapping[str, Any]) -> str:
 
 
 def _raised(item: Mapping[str, Any]) -> str:
+    """Say how often a limit was raised today, and whether it can be again.
+
+    >>> _raised({"times_raised": 1, "times_next": None})
+    'once, it may not be raised further'
+    """
     times, more = item["times_raised"], item["times_next"]
     ways = "it may not be raised further" if more is None else "`vigil budget raise` gives more"
-    return f"{times} times, {ways}" if times else f"no, {ways}"
+    often = {0: "no", 1: "once"}.get(times, f"{times} times")
+    return f"{often}, {ways}"
 
 
 OWN: Final = (

@@ -32,7 +32,9 @@ COLUMNS: Final = (
 
 
 def me(
-    timezone: Annotated[str | None, typer.Option(help="IANA name.")] = None,
+    timezone: Annotated[
+        str | None, typer.Option("--timezone", "--zone", help="IANA name, as Europe/Berlin.")
+    ] = None,
     language: Annotated[str | None, typer.Option(help="To write in: de, de-AT.")] = None,
     quiet_hours: Annotated[
         str | None, typer.Option("--quiet-hours", help='"22:00-07:00"; "": none.')
