@@ -39,18 +39,6 @@ LATER: Final = (429, 503)
 """What a refusal has that is of the moment."""
 
 
-FAULTS: Final = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
-"""Of ours, or of a kind of channel that isn't: they end no gateway."""
-
-
 class Listening:
     """Runs the listeners of one replica, each while it has the lease."""
 
@@ -79,7 +67,8 @@ class Listening:
                 await self._active(lease, name, listener, facts)
             except VigilError as error:
                 log.info("hears again", action="gateway.hears", channel=name, error=repr(error))
-            except FAULTS as error:
+            except Exception as error:
+                # Of a kind of channel, which need not be ours: it ends no gateway.
                 log.error(
                     "listener failed",
                     action="gateway.hears_failed",

@@ -52,6 +52,10 @@ class Lease:
         Args:
             name: of the tasks that do it.
             on_renewed: called each time that it was extended.
+
+        Raises:
+            RuntimeError: the work cancelled itself. A cancellation that is raised is the caller's
+                own: who catches errors to go on would end, and nobody would know.
         """
         both = {
             asyncio.create_task(work, name=name),
@@ -60,6 +64,8 @@ class Lease:
         try:
             done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
+                if task.cancelled():
+                    raise RuntimeError(f"{task.get_name()} was cancelled from within")
                 task.result()
         finally:
             for task in both:

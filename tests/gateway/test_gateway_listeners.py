@@ -1,0 +1,78 @@
+"""Listeners of channels: whatever becomes of one, it is begun again, by one replica at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import email.errors
+from types import SimpleNamespace
+from typing import Any, Final
+
+import pytest
+
+from services.gateway.events import listeners
+from services.gateway.events.listeners import Listening
+from tests.support.stack import Stack
+from vigil.bus.lease import Leases
+from vigil.channels.contract import Ear
+from vigil.subjects import token_of
+
+WAIT_S: Final = 20.0
+KEY: Final = f"channel.{token_of('channel', 'post')}"
+
+
+class Scripted:
+    """A listener that ends each time as it is told to, and listens on after that."""
+
+    def __init__(self, *ends: BaseException) -> None:
+        self.ends = list(ends)
+        self.begun = 0
+        self.is_listening = asyncio.Event()
+
+    async def listen(self, ear: Ear) -> None:
+        self.begun += 1
+        ear.show("listening", "", {})
+        if self.ends:
+            raise self.ends.pop(0)
+        self.is_listening.set()
+        await asyncio.Event().wait()
+
+
+async def listening_on(bare: Stack, instance: str, listener: Scripted) -> Listening:
+    config = SimpleNamespace(nats=SimpleNamespace(replicas=1), text_bytes_max=10_000)
+    context: Any = SimpleNamespace(
+        bus=await bare.bus("gateway"), instance=instance, facts={}, warnings={},
+        settings=SimpleNamespace(config=config),
+    )  # fmt: skip
+    edge: Any = SimpleNamespace(context=context, listeners={"post": listener}, config=config)
+    return Listening(edge)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        asyncio.CancelledError(),
+        ExceptionGroup("parts", [OSError("away")]),
+        email.errors.MessageError("no mail"),
+        AssertionError("never"),
+    ],
+    ids=["cancelled", "group", "of a library", "assertion"],
+)
+async def test_whatever_a_listener_raises_it_listens_again(
+    bare: Stack, monkeypatch: pytest.MonkeyPatch, end: BaseException
+) -> None:
+    """A kind of channel need not be ours: neither does it end the gateway, nor fall silent."""
+    monkeypatch.setattr(listeners, "AGAIN_S", 0.01)
+    listener = Scripted(end)
+    running = asyncio.create_task((await listening_on(bare, "one", listener)).run())
+    try:
+        async with asyncio.timeout(WAIT_S):
+            await asyncio.wait(
+                (running, asyncio.create_task(listener.is_listening.wait())),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        assert not running.done(), running.exception()
+        assert listener.begun == 2
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert not await Leases(await bare.bus("admin"), "test").is_live(KEY), "it is given back"
