@@ -43,10 +43,13 @@ class FollowedEnds:
         revisions: Sequence[Revision[TimetableRow]],
         ledger: Ledger,
     ) -> list[RunEnd]:
-        """Return those that are undecided. Raises: Unavailable, InvalidInput."""
+        """Return those that are undecided. Raises: Unavailable, InvalidInput; then nothing counts
+        as read, for it's read again in this term."""
         found = [one for one in self.undecided if one.seq > _decided(ledger, one)]
+        facts_read, ends_read = dict[str, int](), dict[str, int]()
         for source, since in _followed(revisions, is_fact=True).items():
-            found += await self._changes(facts, whose, source, since, ledger)
+            changes, facts_read[source] = await self._changes(facts, whose, source, since, ledger)
+            found += changes
         for row, since in _followed(revisions, is_fact=False).items():
             newest = after = max(self._read.get(row, 0), ledger.followed)
             count = 0
@@ -57,7 +60,9 @@ class FollowedEnds:
                 newest = max(newest, seq)
                 if is_end(entry):
                     found.append(RunEnd(seq, entry.at, entry))
-            self._read[row] = newest
+            ends_read[row] = newest
+        self._facts_read |= facts_read
+        self._read |= ends_read
         self.undecided = in_order(found, ledger.through)
         return self.undecided
 
@@ -68,20 +73,21 @@ class FollowedEnds:
         source: str,
         since: datetime,
         ledger: Ledger,
-    ) -> list[RunEnd]:
-        """Return changes of a source's facts that weren't read yet. Raises: Unavailable."""
+    ) -> tuple[list[RunEnd], int]:
+        """Return changes of a source's facts that weren't read yet, and the place up to which they
+        are now. Raises: Unavailable."""
         if ledger.followed_fact == 0 and ledger.through is not None:
             since = max(since, ledger.through)  # decided by an older version, by the ends of runs
         after = max(self._facts_read.get(source, 0), ledger.followed_fact)
         newest = await facts.find([whose], source)
         if newest is None or newest.number <= after:
-            return []
-        self._facts_read[source] = newest.number
-        return [
+            return [], after
+        changes = [
             changed(source, one.number, one.at, one.entity.newest)
             for one in await facts.history(newest, after)
             if one.at >= since and one.entity.newest is not None and one.entity.newest.news
         ]
+        return changes, newest.number
 
 
 def _decided(ledger: Ledger, end: RunEnd) -> int:
