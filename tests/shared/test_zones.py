@@ -17,7 +17,8 @@ from tests.support.examples import up_to
 from vigil.cli.doctor import zones
 from vigil.zones import database
 from vigil.zones.database import refusal_of, zone_named
-from vigil.zones.wall import instant_of
+from vigil.zones.day import Day
+from vigil.zones.wall import changes, instant_of
 
 NINE: Final = datetime.fromisoformat("2026-12-01T09:00")
 CHANGED: Final = {
@@ -168,6 +169,29 @@ def test_a_wall_time_is_the_first_instant_that_shows_it_or_a_later_one(
 def test_a_wall_time_where_the_clocks_change(wall: str, zone: str, instant: str) -> None:
     found = instant_of(datetime.fromisoformat(wall), zone_named(zone))
     assert found == datetime.fromisoformat(instant)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "America/Goose_Bay",  # back at 0:01, until 2011
+        "Antarctica/Casey",  # back by three hours at 2:00
+        "America/Havana",  # on at midnight, back at 1:00
+        "Asia/Beirut",  # on at midnight, back at midnight
+        "Pacific/Apia",  # without the 30th of December 2011
+        "Australia/Lord_Howe",
+    ],
+)
+def test_a_day_ends_where_the_next_date_begins_for_good(name: str) -> None:
+    """An end in the past had a stopped call tried again at once, and again."""
+    zone = zone_named(name)
+    near = [timedelta(minutes=each) for each in range(-26 * 60, 26 * 60 + 1, 29)]
+    for at in changes(zone, datetime(2005, 1, 1, tzinfo=UTC), datetime(2014, 1, 1, tzinfo=UTC)):
+        for now in (at + each for each in near):
+            day = Day.at(now, name)
+            assert day.ends_at > now
+            assert Day.at(day.ends_at - timedelta(seconds=1), name) == day
+            assert Day.at(day.ends_at, name).date > day.date
 
 
 def test_nothing_else_asks_for_a_zone_by_its_name() -> None:

@@ -26,13 +26,18 @@ class Day(NamedTuple):
 
     @property
     def ends_at(self) -> datetime:
-        """When the next date begins there (aware UTC).
+        """When the next date begins there (aware UTC), for good.
 
         >>> Day(date(2026, 11, 23), "Asia/Tokyo").ends_at.isoformat()
         '2026-11-23T15:00:00+00:00'
         """
+        zone = zone_named(self.zone)
         following = datetime.combine(self.date + timedelta(days=1), time())
-        return instant_of(following, zone_named(self.zone)).astimezone(UTC)
+        first = instant_of(following, zone).astimezone(UTC)
+        # Clocks that go back over midnight, as from 0:01, show the end of this date once more.
+        last = following.replace(tzinfo=zone, fold=1).astimezone(UTC)
+        is_again = (last - timedelta(seconds=1)).astimezone(zone).date() == self.date
+        return last if last > first and is_again else first
 
     def __str__(self) -> str:
         return self.date.isoformat()
