@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import pytest
 
-from services.gateway.events import listeners
 from services.gateway.events.listeners import Listening
 from tests.support.stack import Stack
+from vigil.bus import lease
 from vigil.bus.lease import Leases
 from vigil.channels.contract import Ear
 from vigil.subjects import token_of
@@ -61,7 +61,7 @@ async def test_whatever_a_listener_raises_it_listens_again(
     bare: Stack, monkeypatch: pytest.MonkeyPatch, end: BaseException
 ) -> None:
     """A kind of channel need not be ours: neither does it end the gateway, nor fall silent."""
-    monkeypatch.setattr(listeners, "AGAIN_S", 0.01)
+    monkeypatch.setattr(lease, "STANDBY_S", 0.01)
     listener = Scripted(end)
     running = asyncio.create_task((await listening_on(bare, "one", listener)).run())
     try:

@@ -44,8 +44,6 @@ GATHER_S: Final = 0.1
 """How long records are gathered: under load this makes a batch of a few hundred signals."""
 RECORDS_MAX: Final = 400
 """Of each source at once."""
-STANDBY_POLL_S: Final = 1.0
-AGAIN_S: Final = 1.0
 PATTERNS_SHOWN_MAX: Final = 20
 THROTTLE: Final = BreakerTerms(open=Backoff(120.0, 120.0))
 """How long a flood's source is slowed down; if it goes on, again."""
@@ -70,20 +68,7 @@ class SignalProjector:
 
     async def run(self) -> None:
         """Stand by, and project whenever the lease is free. Ends only when it's cancelled."""
-        while True:
-            try:
-                lease = await self._leases.acquire(LEASE)
-                if lease is None:
-                    await asyncio.sleep(STANDBY_POLL_S)
-                else:
-                    await self._be_active(lease)
-            except VigilError as error:
-                log.info("projecting again", action="cortex.signals.again", error=repr(error))
-                await asyncio.sleep(AGAIN_S)
-            except Exception as error:
-                # A fault of ours must not end the sessions of this replica.
-                log.error("signals failed", action="cortex.signals.failed", error=repr(error))
-                await asyncio.sleep(AGAIN_S)
+        await self._leases.whenever_free(LEASE, self._be_active, _tell_failure)
 
     async def _be_active(self, lease: Lease) -> None:
         try:
@@ -257,3 +242,10 @@ def _signals_of(source: Source, record: Message) -> list[Signal]:
 def _entry(one: Stored) -> tuple[SignalSource, BatchEntry]:
     headers = {trace.HEADER: trace.passed_on(one.record.headers.get(trace.HEADER))}
     return one.signal.source, BatchEntry(place_of(one.signal), encode(one.signal), headers)
+
+
+def _tell_failure(error: Exception) -> None:
+    if isinstance(error, VigilError):
+        log.info("projecting again", action="cortex.signals.again", error=repr(error))
+    else:  # a fault of ours must not end the sessions of this replica
+        log.error("signals failed", action="cortex.signals.failed", error=repr(error))

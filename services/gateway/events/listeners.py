@@ -29,8 +29,6 @@ from . import channels
 
 log = structlog.get_logger("vigil.gateway")
 
-STANDBY_POLL_S: Final = 1.0
-AGAIN_S: Final = 1.0
 BUSY_S: Final = 2.0
 """After which what can't be stored now is tried again."""
 TEXT_ROOM: Final = 512
@@ -58,33 +56,23 @@ class Listening:
 
     async def _stand_by(self, name: str, listener: Listener) -> None:
         facts = _Facts(self._edge.context, name)
-        while True:
-            try:
-                lease = await self._leases.acquire(f"channel.{token_of('channel', name)}")
-                if lease is None:
-                    await asyncio.sleep(STANDBY_POLL_S)
-                    continue
-                await self._active(lease, name, listener, facts)
-            except VigilError as error:
-                log.info("hears again", action="gateway.hears", channel=name, error=repr(error))
-            except Exception as error:
-                # Of a kind of channel, which need not be ours: it ends no gateway.
-                log.error(
-                    "listener failed",
-                    action="gateway.hears_failed",
-                    channel=name,
-                    error=repr(error),
-                )
-            await asyncio.sleep(AGAIN_S)
 
-    async def _active(self, lease: Lease, name: str, listener: Listener, facts: _Facts) -> None:
-        ear = _GatewayEar(self._edge, name, facts)
-        try:
-            await lease.held(
-                listener.listen(ear), name=f"gateway-listen-{name}", on_renewed=lambda: None
-            )
-        finally:
-            facts.clear()
+        async def hear(lease: Lease) -> None:
+            ear = _GatewayEar(self._edge, name, facts)
+            try:
+                hearing = listener.listen(ear)
+                await lease.held(hearing, name=f"gateway-listen-{name}", on_renewed=lambda: None)
+            finally:
+                facts.clear()
+
+        def failed(error: Exception) -> None:
+            told = {"channel": name, "error": repr(error)}
+            if isinstance(error, VigilError):
+                log.info("hears again", action="gateway.hears", **told)
+            else:  # a kind of channel need not be ours
+                log.error("listener failed", action="gateway.hears_failed", **told)
+
+        await self._leases.whenever_free(f"channel.{token_of('channel', name)}", hear, failed)
 
 
 class _Facts:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, NoReturn
 
 from ..errors import LeaseLost, OutcomeUnknown, VigilError, WrongLastSequence
 from ..topology import LEASE_RENEW_S, LEASE_TTL_S
@@ -21,6 +21,8 @@ from .replies import ERR_STREAM_NOT_FOUND
 RENEW_S: Final = LEASE_RENEW_S
 TTL_S: Final = LEASE_TTL_S
 BUCKET: Final = "LEASES"
+STANDBY_S: Final = 1.0
+"""How often it's looked whether a lease is free."""
 
 
 class Lease:
@@ -122,6 +124,27 @@ class Leases:
         # but the embedded broker's watch provisions again.
         await create_bucket(self._bus, BUCKET, replicas=self._replicas)
         return await self._bucket.create(key, self._holder)
+
+    async def whenever_free(
+        self,
+        key: str,
+        work: Callable[[Lease], Awaitable[None]],
+        on_failure: Callable[[Exception], None],
+    ) -> NoReturn:
+        """Do a work each time that the lease is free, until cancelled.
+
+        Args:
+            work: it holds the lease (`Lease.held`).
+            on_failure: told what ended it; whatever that is ends nothing else of the replica.
+        """
+        while True:
+            try:
+                lease = await self.acquire(key)
+                if lease is not None:
+                    await work(lease)
+            except Exception as error:
+                on_failure(error)
+            await asyncio.sleep(STANDBY_S)
 
     async def is_live(self, key: str) -> bool:
         """Return whether somebody holds it now."""
