@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -59,6 +61,24 @@ def test_it_looks_ever_later_after_failures_and_forgets_nothing() -> None:
     assert waits[-1] == timedelta(hours=6)
     assert seen.digest == SEEN.digest
     assert not watch_rules.must_wait(seen, WatchedUrl(url="https://b.example/"), now)
+
+
+@pytest.mark.parametrize(
+    ("looked", "waits"),
+    [({"up": "works"}, False), ({"code": "status"}, False), ({"n": "new"}, True)],
+)
+def test_where_failures_are_told_as_facts_no_look_is_put_off(
+    looked: dict[str, str], waits: bool
+) -> None:
+    """What watches a page each five minutes learnt hours later that it works again."""
+    row = replace(ROW, work=CronWork(prompt="", watch=WATCH, looked=looked))
+    seen = replace(SEEN, failures=9, retry_at=START + timedelta(hours=4))
+    known: Any = SimpleNamespace(row=row, ledger=Ledger(seen=seen))
+    assert cron.KIND.decide is not None
+    outcome = cron.KIND.decide(known, running(START), ProbeAnswer(seen=SEEN), START)
+    assert outcome is not None
+    assert (outcome.entry.reason == watch_rules.WAITS) is waits
+    assert (outcome.seen is None) is waits
 
 
 def test_another_page_is_looked_at_for_the_first_time() -> None:

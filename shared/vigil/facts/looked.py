@@ -41,6 +41,8 @@ SHAPES: Final[dict[str, tuple[type[FactShape], ...]]] = {
 """What a look tells by itself, and in which shapes."""
 ASKED: Final = ("status", "newest")
 """Of these those that only what is asked for over HTTP tells."""
+OF_FAILURES: Final = ("works", "status")
+"""And those that a look tells that failed."""
 
 
 class Look(NamedTuple):
@@ -79,6 +81,16 @@ def check_looked(
             raise InvalidInput(field, f"must be {known}: that is what `{where}` is")
         elif where in ASKED and not isinstance(watch, WatchedUrl | WatchedFeed):
             raise InvalidInput(field, f"`{where}` goes with a page or a feed")
+
+
+def tells_failures(looked: Mapping[str, str]) -> bool:
+    """Whether a look that failed tells a fact: what doesn't work is an answer there, and the next
+    look is due as ever, since it may work by then.
+
+    >>> tells_failures({"up": "works"}), tells_failures({"n": "new"})
+    (True, False)
+    """
+    return any(where in OF_FAILURES for where in looked.values())
 
 
 def told_by_look(

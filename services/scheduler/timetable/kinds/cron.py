@@ -24,6 +24,7 @@ from vigil.contracts.board import (
     watch_of,
 )
 from vigil.facts import shape
+from vigil.facts.looked import tells_failures
 from vigil.facts.shown import text_of
 from vigil.observe import trace
 from vigil.settings.config import Config
@@ -66,6 +67,11 @@ def _watched(known: KnownRow) -> Watched:
     return watched
 
 
+def _looked(known: KnownRow) -> dict[str, str]:
+    """Return where a look finds the facts of a row."""
+    return known.row.work.looked if isinstance(known.row.work, CronWork) else {}
+
+
 async def _look(means: LookMeans, known: KnownRow, begun: SlotEntry, now: datetime) -> ProbeAnswer:
     run = OpenRun(due_at=begun.due_at, at=now, session=begun.session)
     return await _probed(means, known, run)
@@ -79,7 +85,7 @@ async def _probed(means: LookMeans, known: KnownRow, run: OpenRun) -> ProbeAnswe
         watch=_watched(known),
         seen=known.ledger.seen,
         after=known.last.seq,
-        looked=known.row.work.looked if isinstance(known.row.work, CronWork) else {},
+        looked=_looked(known),
     )
     answer = await means.bus.ask(
         EXECUTOR_PROBE, encode_probe(question), timeout=TIMEOUT_S, headers=trace.new_headers()
@@ -89,7 +95,7 @@ async def _probed(means: LookMeans, known: KnownRow, run: OpenRun) -> ProbeAnswe
 
 def _decide(known: KnownRow, begun: SlotEntry, answer: object, now: datetime) -> LookOutcome | None:
     watched, seen = _watched(known), known.ledger.seen
-    if watch.must_wait(seen, watched, now):
+    if not tells_failures(_looked(known)) and watch.must_wait(seen, watched, now):
         return LookOutcome(watch.waited(begun))
     if not isinstance(answer, ProbeAnswer) or not watch.is_about(answer, watched):
         return None
