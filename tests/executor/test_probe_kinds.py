@@ -393,7 +393,7 @@ async def test_a_command_that_fails_or_never_ends_is_a_failing_look(
     look: Looker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = await look(WatchedCommand(command="echo half; echo gone >&2; exit 3"))
-    assert told.problem == "the command exit code 3: gone"
+    assert told.problem == "the command ended with exit code 3: gone"
     monkeypatch.setattr(command, "TIMEOUT_S", 0.3)
     told = await look(WatchedCommand(command="while true; do sleep 1; done"))
     assert told.problem == "the command ended after 0.3 s: it took too long"

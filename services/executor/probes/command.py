@@ -35,7 +35,7 @@ async def look(
         is_tainted=False,
     )
     if why := _why_failed(ran):
-        raise InvalidInput("command", why)
+        raise InvalidInput("command", why if why.startswith("ended") else f"ended with {why}")
     seen = seen_of(watch, ran.end.output)
     change = await asyncio.to_thread(difference, before, seen)
     return ProbeResult(seen, change, ran.is_tainted, look=compared(change))
