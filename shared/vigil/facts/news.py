@@ -3,7 +3,9 @@
     never            it is shown, and no change of it is news
     always           each change is
     to failing|gone  that to one of these values
-    +10, -10, 10     of a number: so much more, so much less, either, than when it last was news
+    +10, -10         of a number: so much more than its least, or less than its most, since it last
+                     was news
+    10               of a number: so much more or less than when it last was news
 
 Nothing said: words, days and versions always, numbers and instants never, as those always move.
 """
@@ -85,7 +87,7 @@ def check_rules(rules: Mapping[str, str], shapes: Mapping[str, FactShape]) -> No
 
 
 def is_news(rule: str, before: KnownFact | None, after: KnownFact) -> bool:
-    """Whether a change is news. What its fact was when it last was news is in `after.told`.
+    """Whether a change is news. From where a step counts is in `after.told` (`counted_from`).
 
     Args:
         rule: empty: none was named.
@@ -106,8 +108,25 @@ def is_news(rule: str, before: KnownFact | None, after: KnownFact) -> bool:
 
 
 def has_steps(rule: str) -> bool:
-    """Whether a rule needs to know what its fact was when it last was news."""
+    """Whether a rule needs to know from where on its fact moved."""
     return _STEP.fullmatch(rule) is not None
+
+
+def counted_from(rule: str, told: str, value: str) -> str:
+    """Return from where the next step counts after a value that was no news: what went back has to
+    come all the way again, and is news then, as a queue that fills up each night.
+
+    Args:
+        rule: one with a step.
+        told: from where it counted until now; empty: from nowhere yet.
+
+    >>> [counted_from(rule, "30", "0") for rule in ("+10", "-10", "10")]
+    ['0', '30', '30']
+    """
+    further = {"+": min, "-": max}.get(rule[0])
+    if not told or further is None:
+        return told or value
+    return further(told, value, key=Decimal)
 
 
 def _field(name: str) -> str:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from ..contracts.board import FactFill, FactShape, KnownFact, SourceFacts
 from ..errors import InvalidInput
-from .news import has_steps, is_news
+from .news import counted_from, has_steps, is_news
 from .shape import choices
 from .value import fit
 
@@ -175,14 +175,13 @@ def _is_news(rules: Mapping[str, str], before: KnownFact | None, after: KnownFac
 
 
 def _noted(fact: KnownFact | None, rule: str, is_told: bool) -> KnownFact | None:
-    """Return a fact that knows from where on its steps count: from its first value, or its last
-    news."""
+    """Return a fact that knows from where on its steps count."""
     if fact is None:
         return None
     if not has_steps(rule):
         return replace(fact, told="") if fact.told else fact
     if not is_told:
-        return fact if fact.told else replace(fact, told=fact.value)
+        return replace(fact, told=counted_from(rule, fact.told, fact.value))
     return replace(fact, told=fact.value, was=fact.told)  # what it moved from, by more than a step
 
 

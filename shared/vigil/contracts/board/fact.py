@@ -66,12 +66,13 @@ class KnownFact(Record, frozen=True, kw_only=True):
     at: Instant
     """When it was told so last."""
     was: str = ""
-    """What it was before, or of a number with a step when it last was news; empty: it wasn't known,
+    """What it was before, or of a number with a step from where that counted; empty: it wasn't known,
     or of another shape."""
     is_left_out: bool = False
     """Whether its source said nothing of it the last time."""
     told: str = ""
-    """Of a number with a step that is news: what it was when it last was news; empty: of others."""
+    """Of a number with a step that is news: from where that counts (`vigil.facts.news`); empty: of
+    others."""
 
 
 class FactFill(Record, frozen=True, kw_only=True):
