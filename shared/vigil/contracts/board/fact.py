@@ -66,8 +66,8 @@ class KnownFact(Record, frozen=True, kw_only=True):
     at: Instant
     """When it was told so last."""
     was: str = ""
-    """What it was before, or of a number with a step from where that counted; empty: it wasn't known,
-    or of another shape."""
+    """What it was before, or of a number with a step from where that counted; empty: it wasn't
+    known, or of another shape."""
     is_left_out: bool = False
     """Whether its source said nothing of it the last time."""
     told: str = ""
