@@ -7,7 +7,6 @@ import asyncio
 import random
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -329,10 +328,15 @@ async def test_no_word_of_a_letter_reaches_who_is_not_swayed(
 
 @pytest.mark.repeated
 async def test_a_leak_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The control: each of these lets something through, and is found."""
-    live = partial(lived, kind="enqueue", seed=1)
+    """The control: each of these lets something through, and is found. Not in each life: what
+    people do is thrown by dice, and when replicas die isn't."""
     for number, mutant in enumerate(list(MUTANTS)[: repeats(len(MUTANTS), fast=2)]):
         with monkeypatch.context() as patch:
             patch.setattr(*MUTANTS[mutant])
-            with pytest.raises(AssertionError):
-                await live(tmp_path / f"mutant{number}", patch)
+            for seed in range(1, 9):
+                try:
+                    await lived(tmp_path / f"{number}-{seed}", patch, "enqueue", seed)
+                except AssertionError:
+                    break
+            else:
+                pytest.fail(f"{mutant}: nobody noticed")
