@@ -43,6 +43,7 @@ from vigil.settings.tokens import token_id_of
 from vigil.subjects import Scope, SessionKey, token_of
 from vigil.timetable.log import SlotLog
 from vigil.trust.letters import digest_of
+from vigil.zones.database import zone_named
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 HOSTILE: Final = (
@@ -366,10 +367,13 @@ async def test_cost_health_and_settings(gate: Gate) -> None:
     names = {"agent": "vigil", "cause": "t1", "tier": "main", "model": "m"}
     spent = DayOfCosts(user="eli", rows=(CostRow(**names, calls=3, micro_usd=4_200_000),))
     bucket = KeyValue(await gate.stack.bus("cortex"), "BUDGETS")
-    day = datetime.now(UTC).date()
+    now = datetime.now(UTC)
+    zone = "Pacific/Kiritimati" if now.hour >= 10 else "Pacific/Pago_Pago"  # of another date
+    assert (await eli.api.patch("/api/person", json={"timezone": zone})).status_code == 200
+    day = now.astimezone(zone_named(zone)).date()
     await bucket.put(f"{day}.costs.{token_of('eli')}", msgspec.json.encode(spent))
     assert "$4.20" in (await eli.reader.page("/cost", by_model="1", by_day="1")).text
-    assert "$4.20" in (await eli.reader.page()).text
+    assert (await eli.reader.page()).text.count("$4.20") == 2, "today, and in seven days"
     account = Account(used=700, used_micro_usd=4_200_000, reserved=9)
     await bucket.put(f"{day}.owner.{token_of('eli')}", msgspec.json.encode(account))
     left = (await eli.api.get("/api/budget")).json()

@@ -286,7 +286,7 @@ async def test_today_alone_tells_what_why_how_much_and_how_to_stop(stage: Stage,
     """What waits and what it cost without a click; why it wrote, and the stop, with one each."""
     await tab.go(url(stage))
     today = await tab.text()
-    for told in ("May it use shell?", "It freezes tonight", "Today (UTC)", "Pause my agents"):
+    for told in ("May it use shell?", "It freezes tonight", "Seven days", "Pause my agents"):
         assert told in today
     await tab.press("#said + ul a")
     assert "frost" in await tab.text()

@@ -54,7 +54,7 @@ async def show(visit: Visit) -> dict[str, Any]:
         "timers": timers.timers[:SHOWN_MAX],
         "coming": coming(rows.rows)[:SHOWN_MAX],
         "findings": findings.findings[:SHOWN_MAX],
-        "today_micro_usd": spent(costs.lines, f"{visit.now:%Y-%m-%d}"),
+        "today_micro_usd": spent(costs.lines, f"{visit.now.astimezone(visit.zone):%Y-%m-%d}"),
         "week_micro_usd": sum(one.micro_usd for one in costs.lines),
         "calls": sum(one.calls for one in costs.lines),
         "calls_unpriced": sum(one.calls_unpriced for one in costs.lines),
