@@ -7,12 +7,14 @@ import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 
 from vigil.cli import exits
 from vigil.errors import ConfigError, OutcomeUnknown, Unavailable
-from vigil.sdk.client import ApiError, Client
+from vigil.sdk.client import ApiError, Client, connect
+from vigil.settings.config import Config, Settings
 
 
 @contextlib.contextmanager
@@ -101,6 +103,18 @@ def test_keys_and_paths_are_escaped() -> None:
 def test_a_url_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match="VIGIL_URL"):
         Client(url)
+
+
+def test_what_runs_nowhere_is_asked_for_where_it_would_listen(tmp_path: Path) -> None:
+    """Else another's Vigil, on the usual port, is asked, and given the token."""
+    settings = Settings(config=Config(), home=tmp_path)
+    assert connect(settings, {}).url == "http://127.0.0.1:8420"
+    (tmp_path / "vigil.toml").write_text("[gateway]\nport = 8777\n")
+    assert connect(settings, {}).url == "http://127.0.0.1:8777"
+    assert connect(settings, {"VIGIL_GATEWAY__PORT": "8888"}).url == "http://127.0.0.1:8888"
+    assert connect(settings, {"VIGIL_URL": "http://a.example"}).url == "http://a.example"
+    (tmp_path / "vigil.toml").write_text("[gatway]\n")
+    assert connect(settings, {}).url == "http://127.0.0.1:8420"
 
 
 def test_the_token_is_never_shown() -> None:

@@ -7,6 +7,7 @@ a session on the WebSocket that `socket_url` and `headers` lead to.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -24,6 +25,7 @@ from ..backoff import Backoff
 from ..errors import ConfigError, OutcomeUnknown, Unavailable, VigilError
 from ..local import runfile
 from ..local.token import read_token
+from ..settings import config
 from ..settings.config import Settings
 from .approvals import DecidingCalls
 from .board import BoardCalls
@@ -39,7 +41,7 @@ from .method_group import given, query, segment
 from .person import PersonCalls
 from .sessions import SessionCalls
 
-DEFAULT_URL: Final = "http://127.0.0.1:8420"
+DEFAULT_PORT: Final = 8420
 ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
 TIMEOUT_S: Final = 15.0
 STORY_TIMEOUT_S: Final = 60.0
@@ -372,9 +374,18 @@ def _decode(raw: bytes) -> Any:
         return raw.decode("utf-8", "replace")
 
 
+def _configured_url(settings: Settings, environ: Mapping[str, str]) -> str:
+    """Return where it would listen on this machine. Nobody else's Vigil gets the token by chance; a
+    mistake in the configuration is told by what starts something."""
+    port = DEFAULT_PORT
+    with contextlib.suppress(ConfigError):
+        port = config.load(environ, home=settings.home).config.gateway.port or port
+    return f"http://127.0.0.1:{port}"
+
+
 def connect(settings: Settings, environ: Mapping[str, str] | None = None) -> Client:
     """Build a client for what runs here, or for what VIGIL_URL and VIGIL_TOKEN name."""
     environ = os.environ if environ is None else environ
     run = runfile.read(settings.run_file)
-    url = environ.get("VIGIL_URL") or (run.url if run else DEFAULT_URL)
+    url = environ.get("VIGIL_URL") or (run.url if run else _configured_url(settings, environ))
     return Client(url, environ.get("VIGIL_TOKEN") or read_token(settings.home))
