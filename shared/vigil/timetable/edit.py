@@ -40,6 +40,7 @@ OF_SCHEDULES: Final = ("after_on", "after_fact", "after_hook", *LIMITS)
 """What goes with one of them."""
 NAMED_MAX: Final = 10
 """Rows that are named where it is told of several."""
+ONE_OF: Final = "or interval_s, at, after or on_fact must be given, and only one: it says when"
 
 
 def schedule_of(wanted: Mapping[str, Any], zone: str) -> Schedule:
@@ -76,7 +77,7 @@ def schedule_of(wanted: Mapping[str, Any], zone: str) -> Schedule:
             )
         )
     if len(given) != 1:
-        raise InvalidInput("cron", "give one of cron, interval_s, at and after")
+        raise InvalidInput("cron", ONE_OF)
     if interval_s is None and any(wanted.get(name) is not None for name in LIMITS):
         raise InvalidInput("interval_s", "must be given if runs are to choose when the next is")
     if not after and wanted.get("after_on"):
