@@ -12,7 +12,7 @@ import contextlib
 import structlog
 
 from vigil import runtime
-from vigil.bus.lease import Lease, Leases
+from vigil.bus.lease import RELEASE_TIMEOUT_S, Lease, Leases
 from vigil.errors import LeaseLost, VigilError
 from vigil.observe import metrics
 from vigil.observe.metrics import Metrics
@@ -25,8 +25,6 @@ from .term import LEASE, Term
 from .warmth import WarmGate
 
 log = structlog.get_logger("vigil.scheduler")
-
-RELEASE_TIMEOUT_S = 1.0
 
 
 async def serve(context: Context, limits: SchedulerLimits | None = None) -> None:

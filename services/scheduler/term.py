@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from vigil.bus.lease import RENEW_S, TTL_S, Lease
+from vigil.bus.lease import RENEW_S, RENEW_TIMEOUT_S, Lease
 from vigil.errors import InvalidInput, LeaseLost, Unavailable
 from vigil.observe import metrics, trace
 from vigil.runtime import Context
@@ -44,8 +44,6 @@ from .warmth import WarmGate
 log = structlog.get_logger("vigil.scheduler")
 
 LEASE: Final = "scheduler"
-RENEW_TIMEOUT_S: Final = TTL_S - RENEW_S - 0.5
-"""Without an answer until then, the lease may be somebody else's before we know."""
 
 
 class Term:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import email.errors
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -76,3 +77,28 @@ async def test_whatever_a_listener_raises_it_listens_again(
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
     assert not await Leases(await bare.bus("admin"), "test").is_live(KEY), "it is given back"
+
+
+async def test_who_gets_no_answer_stops_before_the_lease_may_be_anothers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a broker that is frozen, or out of reach from here; nor is it waited for at the end."""
+    never, asked = asyncio.Event(), list[str]()
+
+    async def ask(what: str, *_: object, **__: object) -> int:
+        asked.append(what)
+        await never.wait()
+        return 0
+
+    bucket: Any = SimpleNamespace(put=partial(ask, "renew"), delete=partial(ask, "release"))
+    for name, short_s in (
+        ("RENEW_S", 0.01),
+        ("RENEW_TIMEOUT_S", 0.05),
+        ("RELEASE_TIMEOUT_S", 0.05),
+    ):
+        monkeypatch.setattr(lease, name, short_s)
+    ear: Any = SimpleNamespace(show=lambda *_: None)
+    one = lease.Lease(bucket, KEY, b"one", 1)
+    async with asyncio.timeout(WAIT_S):
+        await one.held(Scripted().listen(ear), name="it", on_renewed=never.set)
+    assert asked == ["renew", "release"]

@@ -20,6 +20,10 @@ from .replies import ERR_STREAM_NOT_FOUND
 
 RENEW_S: Final = LEASE_RENEW_S
 TTL_S: Final = LEASE_TTL_S
+RENEW_TIMEOUT_S: Final = TTL_S - RENEW_S - 0.5
+"""Without an answer until then, the lease may be somebody else's before we know."""
+RELEASE_TIMEOUT_S: Final = 1.0
+"""Nobody who ends waits longer for a broker that doesn't answer: the lease runs out by itself."""
 BUCKET: Final = "LEASES"
 STANDBY_S: Final = 1.0
 """How often it's looked whether a lease is free."""
@@ -73,15 +77,17 @@ class Lease:
             for task in both:
                 task.cancel()
             await asyncio.gather(*both, return_exceptions=True)
-            with contextlib.suppress(VigilError):
-                await self.release()
+            with contextlib.suppress(VigilError, TimeoutError):
+                async with asyncio.timeout(RELEASE_TIMEOUT_S):
+                    await self.release()
 
     async def _keep(self, on_renewed: Callable[[], None]) -> None:
         while True:
             await asyncio.sleep(RENEW_S)
             try:
-                await self.renew()
-            except LeaseLost:
+                async with asyncio.timeout(RENEW_TIMEOUT_S):
+                    await self.renew()
+            except (LeaseLost, TimeoutError):
                 return
             on_renewed()
 
