@@ -23,7 +23,7 @@ from services.scheduler.timetable.cycle import NOTHING_NEW
 from services.scheduler.timetable.kinds.autonomy import FIRST_AFTER
 from services.scheduler.timetable.kinds.bulletin import UNCHANGED
 from tests.support.agent import Agent
-from tests.support.due import newest, row_of, slots
+from tests.support.due import decided, newest, row_of, slots
 from tests.support.evening import Web, running_web
 from tests.support.executing import has_offered
 from tests.support.gateway import Gate
@@ -351,7 +351,7 @@ async def quiet(world: World, person: Person, row: dict[str, Any], api: Messages
     for _ in range(6):
         await world.advance(3600)
     for reason, one in rows.items():
-        new = (await slots(person.http, one, known[reason] + 4))[known[reason] :]
+        new = await decided(person.http, one, known[reason], 4)
         assert {entry["state"] for entry in new} <= {"skipped", "coalesced"}
         assert reason in {entry["reason"] for entry in new}
     assert len(api.requests) == asked

@@ -30,7 +30,7 @@ UNTOLD: Final = re.compile(
     r"|has \d+ already|with q$|needs agent|text in UTF-8|can't be given together|many paused"
     r"|empty where a conversation|is for a row that|must be a conversation of|goal needs one"
     r"|no program's name|must name a program|printable ASCII|must begin with /|empty segment"
-    r"|can't go from|what is to be done|^change_row: cron give one"
+    r"|can't go from|what is to be done|^change_row: cron or interval_s"
     r"|^change_row: (soonest|latest)_s must be from"
     r"|standing goal has none|nothing of it changes|chosen by its runs|is of no run"
 )

@@ -42,6 +42,19 @@ async def slots(http: httpx2.AsyncClient, row: dict[str, Any], count: int) -> li
     return found[::-1]
 
 
+async def decided(
+    http: httpx2.AsyncClient, row: dict[str, Any], known: int, instants: int
+) -> list[Any]:
+    """Wait until the ledger of a row has so many instants behind the entries that are known; return
+    those entries. One may be of several: a clock that is moved on may be faster than a decision."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            new = (await slots(http, row, known))[known:]
+            if sum(entry["count"] for entry in new) >= instants:
+                return new
+            await asyncio.sleep(0.02)
+
+
 async def newest(world: World, user: str, kind: str, agent: str = "vigil") -> int:
     """Return the place of the newest signal of a kind that tells of them; 0: there is none."""
     found = await world.admin.get_last("SIGNALS", signals_of(user, agent=agent, kind=kind))
