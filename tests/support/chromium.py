@@ -35,6 +35,10 @@ def binary() -> str | None:
     return named or next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
+GOING = "Inspected target navigated or closed"
+"""What is answered of a page that is left before it answers."""
+
+
 class Tab:
     """A page that is open. What it reports against its policy, or fails at, is kept."""
 
@@ -85,7 +89,12 @@ class Tab:
                 await asyncio.sleep(next(pause_s))
 
     async def _holds(self, source: str) -> bool:
-        told = await self.call("Runtime.evaluate", expression=source, returnByValue=True)
+        try:
+            told = await self.call("Runtime.evaluate", expression=source, returnByValue=True)
+        except AssertionError as error:
+            if GOING in str(error):
+                return False
+            raise
         return bool(told["result"].get("value"))  # of a page that is just going, nothing
 
     async def go(self, url: str) -> None:
@@ -99,9 +108,13 @@ class Tab:
 
     async def press(self, selector: str) -> None:
         """Press a button that leads on, and wait until the next page is there."""
-        await self.run(
-            f"window.isOld = true; document.querySelector({json.dumps(selector)}).click()"
-        )
+        try:
+            await self.run(
+                f"window.isOld = true; document.querySelector({json.dumps(selector)}).click()"
+            )
+        except AssertionError as error:
+            if GOING not in str(error):
+                raise
         await self.arrived()
 
     async def press_here(self, selector: str) -> None:
