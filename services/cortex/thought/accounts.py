@@ -192,6 +192,11 @@ def day_of(link: ChainLink, call: PaidCall, now: datetime) -> Day:
     return Day.at(now, call.zone if link.is_personal else "UTC")
 
 
+def name_of(link: ChainLink, call: PaidCall) -> str:
+    """Return how an account is called on any day (`vigil.settings.models.raises`)."""
+    return f"{link.name}.{link.account(call)}"
+
+
 def key_of(link: ChainLink, call: PaidCall, now: datetime) -> str:
     """Return where an account is kept.
 
@@ -200,7 +205,7 @@ def key_of(link: ChainLink, call: PaidCall, now: datetime) -> str:
     >>> key_of(LINKS[-1], call, now), key_of(LINKS[0], call, now)[:17]
     ('2026-11-23.instance.all', '2026-11-24.cause.')
     """
-    return f"{day_of(link, call, now)}.{link.name}.{link.account(call)}"
+    return f"{day_of(link, call, now)}.{name_of(link, call)}"
 
 
 def reserved(
@@ -272,6 +277,7 @@ class Capped(NamedTuple):
     """What holds for an account on a day."""
 
     call: PaidCall
+    day: Day
     tokens: Cap
     usd: Cap
     share_alone: float
@@ -286,27 +292,27 @@ class Capped(NamedTuple):
 
 def _capped(link: ChainLink, budget: Caps, call: PaidCall, times: Times, at: datetime) -> Capped:
     tokens, money = _cap_of(link, budget, call, "tokens"), _cap_of(link, budget, call, "usd")
+    day = day_of(link, call, at)
     if not link.is_kept:
-        return Capped(call, tokens, money, 1.0, 0, None)
-    now = times(f"{link.name}.{link.account(call)}", str(day_of(link, call, at)))
+        return Capped(call, day, tokens, money, 1.0, 0, None)
+    now = times(name_of(link, call), str(day))
     by, following = raises.factor(now, budget.raise_max), raises.next_times(now, budget.raise_max)
     growth = 1.0 if following is None else raises.factor(following, budget.raise_max) / by
     tokens, money = tokens._replace(most=tokens.most * by), money._replace(most=money.most * by)
-    return Capped(call, tokens, money, budget.share_unattended, now, following, growth)
+    return Capped(call, day, tokens, money, budget.share_unattended, now, following, growth)
 
 
 def _granted(
     link: ChainLink, account: Account, amount: Amount, capped: Capped, now: datetime
 ) -> Granted:
-    call = capped.call
+    call, day = capped.call, capped.day
     micro_usd = amount.micro_usd or 0
     changed = msgspec.structs.replace(
         account,
         reserved=account.reserved + amount.tokens,
         reserved_micro_usd=account.reserved_micro_usd + micro_usd,
     )
-    key, day = key_of(link, call, now), day_of(link, call, now)
-    used, way = 0.0, WayToRaise("")
+    key, used, way = f"{day}.{name_of(link, call)}", 0.0, WayToRaise("")
     if capped.times:
         key = f"{key}.raised-{capped.times}"
     for cap, held, spent, needed, shown in (
@@ -326,10 +332,10 @@ def _granted(
             )
             again_at = _again_at(day, now, is_held=0 < spent + needed <= most)
             level = "stopped" if most == cap.most else "kept"
-            way = _way_of(link, capped, cap, shown, day)
+            way = _way_of(link, capped, cap, shown)
             raise BudgetExceeded(_notice(key, level, reason, way), again_at)
         if whole / cap.most > used:
-            used, way = whole / cap.most, _way_of(link, capped, cap, shown, day)
+            used, way = whole / cap.most, _way_of(link, capped, cap, shown)
     if used < WARNED_AT:
         return Granted(changed)
     # Each later call of whoever was first says so again, since this one's turn may be lost; their
@@ -347,9 +353,7 @@ class WayToRaise(NamedTuple):
     offer: RaiseOffer | None = None
 
 
-def _way_of(
-    link: ChainLink, capped: Capped, cap: Cap, shown: Callable[[float], str], day: Day
-) -> WayToRaise:
+def _way_of(link: ChainLink, capped: Capped, cap: Cap, shown: Callable[[float], str]) -> WayToRaise:
     """Return it as told: a setting, and for today the person's word, or an admin's command."""
     text, call = f"{cap.setting} raises it", capped.call
     if capped.next_times is None or cap.most == 0:
@@ -360,6 +364,7 @@ def _way_of(
     if call.user == TEAM:
         return WayToRaise(text)
     most = shown(cap.most * capped.growth)
+    day = capped.day
     offer = RaiseOffer(day=str(day), ends_at=day.ends_at, times=capped.next_times, most=most)
     return WayToRaise(f"{text}; {offer.words}", offer)
 

@@ -60,8 +60,7 @@ class Listening:
         async def hear(lease: Lease) -> None:
             ear = _GatewayEar(self._edge, name, facts)
             try:
-                hearing = listener.listen(ear)
-                await lease.held(hearing, name=f"gateway-listen-{name}", on_renewed=lambda: None)
+                await lease.held(listener.listen(ear), name=f"gateway-listen-{name}")
             finally:
                 facts.clear()
 

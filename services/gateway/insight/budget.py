@@ -91,8 +91,7 @@ async def raise_budget(
 
 def day_of(edge: Edge, user: str) -> Day:
     """Return what a person's day is now, as their clock is set."""
-    known = edge.switches.person(user, edge.context.settings.config.person_of(user))
-    return Day.at(edge.clock.now(), known.timezone)
+    return Day.at(edge.clock.now(), edge.zone_of(user))
 
 
 async def get_budget(edge: Shared, caller: Caller) -> Response:

@@ -143,18 +143,16 @@ async def fact_lines(edge: Edge, whose: Scope) -> tuple[str, ...]:
     rows = [one.entity for one in await KeptBoard(edge.bus, ROWS).all(whose)]
     known = [one.entity for one in await KeptBoard(edge.bus, FACTS).all(whose)]
     config = edge.context.settings.config
-    zone = edge.switches.person(whose.owner, config.person_of(whose.owner)).timezone
     goals = [one.entity for one in await KeptBoard(edge.bus, GOALS).all(whose)]
     others = (*hooks_for(config.hooks, whose), *goals_for(goals))
-    return lines(rows, others, known, zone_named(zone), edge.clock.now())
+    return lines(rows, others, known, zone_named(edge.zone_of(whose.owner)), edge.clock.now())
 
 
 def views_of(
     edge: Edge, owner: str, facts: Mapping[str, WantedFact], source: SourceFacts | None
 ) -> tuple[FactView, ...]:
     """Return the facts that a source names, in its order, on its owner's clocks."""
-    configured = edge.context.settings.config.person_of(owner)
-    zone, now = zone_named(edge.switches.person(owner, configured).timezone), edge.clock.now()
+    zone, now = zone_named(edge.zone_of(owner)), edge.clock.now()
     known = {one.name: one for one in named_of(shapes_of_wanted(facts), source)}
     return tuple(
         FactView(

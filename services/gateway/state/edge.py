@@ -82,6 +82,11 @@ class Edge:
         tokens.on_end(lambda _: self.feed.wake())
         context.metrics.watch(metrics.SSE_READERS, lambda: self.feed.users)
 
+    def zone_of(self, user: str) -> str:
+        """Return a person's time zone, as their clock is set."""
+        configured = self.context.settings.config.person_of(user)
+        return self.switches.person(user, configured).timezone
+
     def _check_open(self, session: SessionKey) -> None:
         """Raises: Problem, 403: its person is being erased; 410: it is being deleted."""
         if self.switches.is_erasing(session.user):

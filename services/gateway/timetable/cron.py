@@ -75,7 +75,7 @@ async def make_row(
     """Make a row; 422 beyond 100."""
     owner = owner_for(edge, caller, wanted.agent_id, wanted.user_id)
     now, id_ = edge.clock.now(), edge.context.new_id().replace("-", "")
-    zone = wanted.zone or _zone(edge, caller.user)
+    zone = wanted.zone or edge.zone_of(caller.user)
     followed = await _followed(edge, wanted.on_fact, Scope(wanted.agent_id, owner))
     row = check(row_of(wanted, owner, id_, zone, now, followed))
     check_known(row, None, edge.context.settings.config)
@@ -104,7 +104,7 @@ async def change_row(
     is_pause = wanted == RowChange(is_enabled=False, why=wanted.why)
     if not is_pause:
         _check_leave(caller, found.entity)
-    own_zone = _zone(edge, found.entity.owner)
+    own_zone = edge.zone_of(found.entity.owner)
     whose = Scope(found.entity.agent, found.entity.owner)
     followed = await _followed(edge, wanted.on_fact, whose)
     row = check(changed(found.entity, wanted, edge.clock.now(), own_zone, followed))
@@ -158,11 +158,6 @@ def _check_leave(caller: Principal, row: TimetableRow) -> None:
     """Raises: Problem, 403: only the owner says what is done, and when."""
     if not may_act(caller.user, row.owner, row.agent, caller.teams):
         raise Problem(403, "only its owner may do that; an admin may pause and remove it")
-
-
-def _zone(edge: Edge, user: str) -> str:
-    """Return a person's zone."""
-    return edge.switches.person(user, edge.context.settings.config.person_of(user)).timezone
 
 
 def _why(text: str) -> str:

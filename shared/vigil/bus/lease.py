@@ -50,7 +50,11 @@ class Lease:
             raise LeaseLost(self._key) from error
 
     async def held(
-        self, work: Coroutine[Any, Any, None], *, name: str, on_renewed: Callable[[], None]
+        self,
+        work: Coroutine[Any, Any, None],
+        *,
+        name: str,
+        on_renewed: Callable[[], None] = lambda: None,
     ) -> None:
         """Do a work until it ends or the lease is lost, and give the lease back then. What fails in
         the work is raised.

@@ -46,7 +46,7 @@ class Interrupts:
                 raise Interrupted from None
             raise
         finally:
-            with contextlib.suppress(NotImplementedError):
+            with contextlib.suppress(NotImplementedError):  # nothing was added there
                 loop.remove_signal_handler(signal.SIGINT)
 
     def press(self) -> None:
