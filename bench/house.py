@@ -13,7 +13,7 @@ import re
 import sys
 import tokenize
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, Final, NamedTuple
@@ -51,19 +51,28 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def arrows(known: Mapping[str, Path]) -> set[Arrow]:
-    """Return who imports whom, wherever in a file it says so; of packages what they hold."""
+def parsed(path: Path) -> ast.Module:
+    """Return a file as a tree."""
+    return ast.parse(path.read_bytes())
+
+
+def arrows(known: Mapping[str, Path], parse: Callable[[Path], ast.Module] = parsed) -> set[Arrow]:
+    """Return who imports whom, wherever in a file it says so; of packages what they hold.
+
+    Args:
+        parse: gives a file's tree, for who has them.
+    """
     return {
         Arrow(name, target)
         for name, path in known.items()
-        for target in _imported(name, path, known)
+        for target in _imported(name, path, known, parse(path))
         if target != name
     }
 
 
-def _imported(name: str, path: Path, known: Mapping[str, Path]) -> Iterator[str]:
+def _imported(name: str, path: Path, known: Mapping[str, Path], tree: ast.Module) -> Iterator[str]:
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
         elif isinstance(node, ast.ImportFrom):
@@ -215,7 +224,7 @@ def kinds(known: Mapping[str, Path], texts: Mapping[str, str]) -> dict[str, int]
         node.name
         for name, path in known.items()
         if name.startswith(KINDS)
-        for node in ast.parse(path.read_bytes()).body
+        for node in parsed(path).body
         if isinstance(node, ast.ClassDef) and re.fullmatch(r"Board\w+", node.name)
     ]
     return {

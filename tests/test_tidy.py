@@ -103,7 +103,8 @@ def twin_tests() -> list[str]:
 
 def circling_rooms() -> list[str]:
     """Return the direct parts of packages that import each other in a circle."""
-    found = house.arrows(house.modules())
+    parsed = trees()
+    found = house.arrows(house.modules(), lambda path: parsed[path.relative_to(ROOT).as_posix()])
     return [
         f"{whole}: {room} (with {', '.join(other for other in circle if other != room)})"
         for whole in house.HOUSES
