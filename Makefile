@@ -52,7 +52,7 @@ LOCK := $(COMPILE) pyproject.toml deploy/build-requirements.in
 # start hundreds of programs.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help up down test quick check coverage bench chaos lock clean
+.PHONY: help up down test quick check reference coverage bench chaos lock clean
 
 help: ## Show this.
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | \
@@ -78,6 +78,9 @@ quick: $(VENV)/.installed-dev ## The tests that start nothing, in half a minute.
 
 check: $(VENV)/.installed-dev ## Formatting, linting, types, and who may import whom.
 	$(CHECK)
+
+reference: $(VENV)/.installed-dev ## Write docs/reference, docs/openapi.json and docs/asyncapi.json anew.
+	$(BIN)/python -m tests.docs.reference
 
 coverage: $(VENV)/.installed-dev ## Which lines the tests run; fails below the share that pyproject.toml keeps.
 	$(BIN)/python -m pytest -m "not chaos" --numprocesses $(WORKERS) --dist loadfile \

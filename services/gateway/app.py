@@ -292,11 +292,11 @@ def _add(app: FastAPI, endpoint: Endpoint) -> None:
 
 
 async def _get_document(request: Request) -> Response:
-    return Response(_document(), media_type="application/json")
+    return Response(document(), media_type="application/json")
 
 
 @functools.cache  # made when somebody first asks: it takes as long as all else of a start
-def _document() -> bytes:
+def document() -> bytes:
     return openapi.document(
         described(),
         {

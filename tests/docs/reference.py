@@ -1,8 +1,7 @@
-"""The pages of docs/reference, made of the code that owns what they list.
+"""The pages of docs/reference, made of the code that owns what they list, and the two documents for
+machines beside them.
 
-After a change, write them anew, and read what changed:
-
-    .venv/bin/python -m tests.docs.reference
+After a change, write them anew by `make reference`, and read what changed.
 """
 
 from __future__ import annotations
@@ -19,7 +18,10 @@ import msgspec
 
 from services.cortex.core.kinds import registered
 from services.cortex.core.profile import Profile
-from vigil import crash, topology
+from services.gateway import app
+from services.gateway.documents import bus as bus_document
+from tests.docs import commands
+from vigil import __version__, crash, topology
 from vigil.channels import kinds
 from vigil.contracts import TaskStatus
 from vigil.contracts.board.vocabulary import GOALS, SLOTS, TASKS, GoalStatus, GoalWords, TaskWords
@@ -291,6 +293,7 @@ def collapsed(filters: Iterable[str]) -> Iterable[str]:
 
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "bus": bus,
+    "commands": commands.page,
     "crash-points": crash_points,
     "logs": logs,
     "metrics": metric_page,
@@ -304,9 +307,37 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
 """Name of the file -> what makes its text."""
 
 
+def openapi() -> str:
+    """Return what a gateway serves as /openapi.json, with an operation and a schema a line."""
+    return laid_out(json.loads(app.document()), 3) + "\n"
+
+
+def laid_out(value: Any, depth: int) -> str:
+    """Return a value as JSON whose objects of the first levels have a line for each member."""
+    if not depth or not isinstance(value, dict):
+        return msgspec.json.encode(value).decode()
+    members = (f"{json.dumps(name)}: {laid_out(one, depth - 1)}" for name, one in value.items())
+    return "{\n" + ",\n".join(members) + "\n}"
+
+
+def asyncapi() -> str:
+    """Return what a gateway serves as /asyncapi.json."""
+    return (
+        json.dumps(json.loads(bus_document.encoded(__version__)), indent=2, ensure_ascii=False)
+        + "\n"
+    )
+
+
+FILES: Final[Mapping[Path, Callable[[], str]]] = {
+    **{FOLDER / f"{name}.md": text for name, text in PAGES.items()},
+    FOLDER.parent / "openapi.json": openapi,
+    FOLDER.parent / "asyncapi.json": asyncapi,
+}
+
+
 def write() -> None:
-    for name, text in PAGES.items():
-        (FOLDER / f"{name}.md").write_text(text(), "utf-8")
+    for file, text in FILES.items():
+        file.write_text(text(), "utf-8")
 
 
 if __name__ == "__main__":

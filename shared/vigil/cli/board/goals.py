@@ -159,7 +159,9 @@ def add(
 @app.command()
 def change(
     id_: Id,
-    description: Annotated[str | None, typer.Option("--description", metavar="TEXT")] = None,
+    description: Annotated[
+        str | None, typer.Option("--description", metavar="TEXT", help="What is to be reached.")
+    ] = None,
     priority: Priority = None,
     every: Every = None,
     until: Until = None,

@@ -350,7 +350,7 @@ def history(
     state: Annotated[
         SlotState | None, typer.Option("--state", help="Only those, as `missed`.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=500)] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=500, help="At most so many.")] = 20,
 ) -> Result:
     """List what became of each time that something was due, the newest first."""
     client = options.client()
