@@ -17,10 +17,13 @@ from services.cortex import history
 from services.cortex.core import sway
 from services.cortex.core.context import letters as core_letters
 from services.cortex.core.context.letters import HANDLE
-from services.cortex.model import ModelAnswer, ModelRequest
+from services.cortex.core.tools.search import FIND_TOOLS
+from services.cortex.model import ModelAnswer, ModelRequest, ToolSpec
 from services.cortex.models import chat, messages
 from services.cortex.models.inbound.calls import CallIds
 from services.cortex.replay.log import sessions
+from services.cortex.thought.tools import spec_of, specs
+from services.executor.tools.declaration import declared
 from services.gateway.state import replies
 from tests.acceptance.test_trust import happens, letters
 from tests.support.agent import BEGINNINGS
@@ -28,6 +31,7 @@ from tests.support.examples import repeats
 from tests.support.replaying import assert_replayed
 from tests.support.world import Person, World, running_world
 from vigil.contracts import TextBlock, ToolUseBlock, Usage, decode_said, decode_turn
+from vigil.settings.config import Config
 
 CANARY: Final = re.compile(r"\bE\d+x\b")
 """A word of an outsider's."""
@@ -47,6 +51,7 @@ KINDS: Final[Mapping[str, dict[str, Any]]] = {
     "hands": {"has_hands": True, "executor": {"sandbox": "off", "allow_unsafe": True}},
     "short": {"model": {"history_rows": 6}},
 }
+EVERY_TOOL: Final = (*specs(), *(spec_of(one.tool(Config())) for one in declared().values()))
 WITHOUT_HANDS: Final = (
     "schedule_followup", "cancel_followup", "send_message", "memory_save", "memory_recall",
     "list_memory", "open_letter",
@@ -93,7 +98,7 @@ class Parrot:
 
     def _calls(self, request: ModelRequest, seen: list[str]) -> Iterable[ToolUseBlock]:
         ids = CallIds(request)
-        tools = [one for one in request.tools if self._has_hands or one.name in WITHOUT_HANDS]
+        tools = [one for one in _known(request) if self._has_hands or one.name in WITHOUT_HANDS]
         for number in range(self._dice.randint(1, 2) if tools else 0):
             tool = self._dice.choice(tools)
             given = self._filled(tool.input_schema, self._dice.choice(seen or ["nothing"]))
@@ -121,6 +126,13 @@ class Parrot:
         simple = {"boolean": [True, False], "null": [None]}
         is_handle = HANDLE in schema.get("pattern", "")
         return self._dice.choice(simple.get(str(kind), handles if is_handle else texts))
+
+
+def _known(request: ModelRequest) -> list[ToolSpec]:
+    """Return the tools that are shown, and those that `find_tools` names: they're answered, too."""
+    named = "".join(one.description for one in request.tools if one.name == FIND_TOOLS)
+    others = [spec for spec in EVERY_TOOL if re.search(rf"\b{spec.name}\b", named)]
+    return [*request.tools, *others]
 
 
 def check_strict(request: ModelRequest) -> None:

@@ -25,7 +25,7 @@ from vigil.clock import SystemClock
 from vigil.contracts import SaveMemory, SendMessage, TextBlock, ToolUseBlock, Turn
 from vigil.observe.metrics import Metrics
 
-WINDOW: Final = 24_000
+WINDOW: Final = 20_000
 """Tokens: about 13,000 of them are for the rows until 80 % are full."""
 LONG: Final = "x" * 3_000
 """Some 1,000 tokens, as they are estimated and as the model counts them."""

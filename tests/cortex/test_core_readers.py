@@ -8,7 +8,7 @@ import pytest
 
 from services.cortex.core import Policy
 from services.cortex.core.kinds import profile_of
-from services.cortex.thought.toolbox import specs_of
+from services.cortex.thought.tools import offered_to
 from tests.cortex.driver import Driver, answer, call
 from tests.cortex.test_sway import swayed
 from vigil.contracts import Control, ControlPayload, Risk, SpawnSession, Start, Tool
@@ -130,9 +130,9 @@ def test_a_reader_has_nothing_else(wish: Any) -> None:
 
 
 def test_what_a_reader_is_shown() -> None:
-    shown = {spec.name for spec in specs_of(profile_of("reader"), TOOLS)}
+    shown = {spec.name for spec in offered_to(profile_of("reader"), TOOLS).all}
     assert shown == {"http_get", "web_search"}
-    assert "web_search" not in {spec.name for spec in specs_of(profile_of("channel"), TOOLS)}
+    assert "web_search" not in {spec.name for spec in offered_to(profile_of("channel"), TOOLS).all}
 
 
 def test_what_cannot_be_undone_is_never_free() -> None:

@@ -11,6 +11,7 @@ import pytest
 from services.cortex.core.cycles.report import read
 from services.cortex.core.external import HELD_REASON
 from services.cortex.core.sway import Sway
+from services.cortex.core.tools.search import arguments
 from services.cortex.core.work.detached import HELD_REASON as RESULTS_HELD
 from services.cortex.model import ModelAnswer, ModelRequest, Situation
 from services.cortex.models.rehearsal.conversation import CHECK_BACK
@@ -19,7 +20,6 @@ from services.cortex.models.rehearsal.model import RehearsalModel
 from services.cortex.models.rehearsal.open_plans import NOTHING_OPEN
 from services.cortex.models.rehearsal.reply import ABOUT, CALLS_MAX
 from services.cortex.thought.prompts import Prompts
-from services.cortex.thought.tools import arguments
 from services.cortex.thought.transcript import transcript
 from tests.support.scripted_memory import found, view
 from vigil.contracts import (

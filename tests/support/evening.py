@@ -17,6 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 
+from services.cortex.core.tools.search import FIND_TOOLS
 from services.cortex.core.work import spoken
 from tests.support.messages_replies import Reply, said, says
 from tests.support.obedient import call, has_words, orders_in, texts_of
@@ -47,6 +48,10 @@ def attend(body: dict[str, Any]) -> Reply:
         if block["type"] == "tool_use"
     }
     orders = dict.fromkeys((tool, given) for _, tool, given in orders_in("\n".join(told)))
+    missing = ", ".join(dict.fromkeys(tool for tool, _ in orders if tool not in offered))
+    search = json.dumps({"query": missing})
+    if missing and FIND_TOOLS in offered and (FIND_TOOLS, search) not in done:
+        return call(body, [(FIND_TOOLS, json.loads(search))])
     wanted = [one for one in orders if one[0] in offered and one not in done]
     if wanted:
         return call(body, [(tool, json.loads(given)) for tool, given in wanted])

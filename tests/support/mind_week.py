@@ -88,11 +88,13 @@ def behave(body: dict[str, Any]) -> Reply:
     usage = {"input_tokens": len(text) // 4, "output_tokens": 80}
     if "[Report]" in words:
         return says(json.dumps({"decisions": decided(words)}), usage=usage)
-    if not any(tool["name"] == "send_message" for tool in body.get("tools", ())):
+    offered = {tool["name"] for tool in body.get("tools", ())}
+    if "schedule_followup" not in offered:
         return says("Nothing.", usage=usage)
     _, asked = max((words.rfind(question), question) for question in ANSWERS)
-    is_done = any(block.get("type") == "tool_result" for block in body["messages"][-1]["content"])
-    if asked == RELEASE and not is_done:
+    if asked == RELEASE and "goal_create" not in offered:
+        return calls("find_tools", {"query": "pursue a goal"}, usage=usage)
+    if asked == RELEASE and '"name": "goal_create"' not in text:
         friday = MONDAY + timedelta(days=4, hours=18)
         goal = {"description": "Ship the release", "deadline_at": friday.isoformat()}
         return calls("goal_create", goal, usage=usage)

@@ -15,7 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from services.cortex.core.kinds import profile_of
 from services.cortex.thought import tools as model_tools
-from services.cortex.thought.toolbox import specs_of
+from services.cortex.thought.tools import offered_to
 from services.gateway import app
 from services.memory.answers import HANDLERS, Answering, Via
 from tests.support.memories import Session, asking
@@ -93,7 +93,9 @@ async def test_one_file_is_an_operation_everywhere(toy: Any, tmp_path: Path) -> 
 @pytest.mark.usefixtures("toy")
 def test_a_model_is_offered_its_tool() -> None:
     """M-8"""
-    (spec,) = [one for one in specs_of(profile_of("channel"), {}) if one.name == "count_word"]
+    (spec,) = [one for one in offered_to(profile_of("channel"), {}).all if one.name == "count_word"]
     assert spec.description == "Count the memories that have a word."
     assert spec.input_schema["required"] == ["word"]
-    assert [one for one in specs_of(profile_of("look_back"), {}) if one.name == "count_word"] == []
+    assert [
+        one for one in offered_to(profile_of("look_back"), {}).all if one.name == "count_word"
+    ] == []

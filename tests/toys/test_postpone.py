@@ -13,7 +13,7 @@ from services.cortex import own_tools
 from services.cortex.core.kinds import profile_of
 from services.cortex.core.tools.declaration import declared
 from services.cortex.thought import tools
-from services.cortex.thought.toolbox import specs_of
+from services.cortex.thought.tools import offered_to
 from tests.cortex.driver import START, Driver, answer, call
 from tests.cortex.test_core import scripted
 from tests.support.agent import ask_in_steps, follow_up
@@ -58,7 +58,8 @@ async def test_a_conversation_puts_off_what_it_planned(
             if isinstance(effect, ScheduleTimer)
         ]
         assert second - first == timedelta(seconds=30)
-        (shown,) = [one for one in world.agent.requests[0].tools if one.name == "postpone"]
+        offered = offered_to(profile_of("channel"), {}).all
+        (shown,) = [one for one in offered if one.name == "postpone"]
         assert shown.description == "Put a follow-up off."
         assert shown.input_schema["required"] == ["timer_id", "seconds"]
 
@@ -68,7 +69,10 @@ def test_what_does_not_fit_or_is_not_there_is_told() -> None:
     driver = Driver(scripted(answer(bad), answer(LATER), answer("Well.")))
     driver.user()
     misfit, missing = told(driver)
-    assert misfit == "The arguments don't fit the schema: Expected `int` >= 1 - at `$.seconds`"
+    assert misfit.splitlines() == [
+        "The arguments don't fit the schema: Expected `int` >= 1 - at `$.seconds`",
+        "It's among your tools now: call again, as its schema says.",
+    ]
     assert missing == "No 'tea' is open."
 
 
@@ -92,5 +96,5 @@ def test_what_the_person_accepts_is_done() -> None:
 
 
 def test_only_the_kinds_that_it_names_are_offered_it() -> None:
-    offered = [specs_of(profile_of(kind), {}) for kind in ("channel", "worker")]
+    offered = [offered_to(profile_of(kind), {}).all for kind in ("channel", "worker")]
     assert ["postpone" in [spec.name for spec in specs] for specs in offered] == [True, False]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from services.cortex.core.kinds import profile_of
-from services.cortex.thought.toolbox import specs_of
+from services.cortex.thought.tools import offered_to
 from services.executor import own_tools
 from services.executor.tools.declaration import declared
 from tests.support.agent import ask
@@ -35,7 +35,7 @@ async def test_a_conversation_counts_words(tmp_path: Path, monkeypatch: pytest.M
         events = [decode_event(m.data) for m in ann.talk.log if ".in.tool" in m.subject]
         told = {e.payload.content for e in events if isinstance(e, ToolResultEvent)}
         assert told == {"3 words"}
-        (shown,) = [one for one in world.agent.requests[0].tools if one.name == "word_count"]
+        (shown,) = [one for one in world.agent.requests[1].tools if one.name == "word_count"]
         assert shown.description == "Count the words of a text."
         assert shown.input_schema["required"] == ["text"]
 
@@ -43,7 +43,7 @@ async def test_a_conversation_counts_words(tmp_path: Path, monkeypatch: pytest.M
 def test_only_the_kinds_that_it_names_are_offered_it() -> None:
     tool = declared()["word_count"].tool(Config())
     offered = {
-        kind: specs_of(profile_of(kind), {tool.name: tool}) for kind in ("channel", "worker")
+        kind: offered_to(profile_of(kind), {tool.name: tool}).all for kind in ("channel", "worker")
     }
     assert [tool.name in [spec.name for spec in specs] for specs in offered.values()] == [
         True, False,

@@ -158,8 +158,9 @@ def limited(policy: Policy, start: Start | None) -> Policy:
         more: tuple[str, ...] = (NEXT_LOOK,) if start.slot.choice is not None else ()
         more += (REPORT_FACTS,) if start.slot.facts else ()
         if more:
-            tools = (*policy.profile.tools, *more)
-            profile = msgspec.structs.replace(policy.profile, tools=tools)
+            profile = policy.profile
+            first = (*profile.first, *more) if profile.first else ()
+            profile = msgspec.structs.replace(profile, tools=(*profile.tools, *more), first=first)
             policy = msgspec.structs.replace(policy, profile=profile)
     if start.steps:
         policy = msgspec.structs.replace(policy, calls_max=min(policy.calls_max, start.steps))

@@ -165,6 +165,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """Closes its loop for whatever comes in, which is then taken at once; None: that waits."""
     tools: tuple[str, ...] = ()
     """Names of tools, `MEMORY` and `MCP`: offered beside the tools whose `profiles` name it."""
+    first: tuple[str, ...] = ()
+    """Of its tools those that a model is shown from the start, beside `find_tools`, by which it
+    gets the others; empty: all of them, but for those of MCP servers that are many."""
     calls_max: int = 10
     """Model calls for one event."""
     tier: Tier = "main"

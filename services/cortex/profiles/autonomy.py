@@ -22,6 +22,10 @@ PROFILE = Profile(
     conclude=conclusion.conclude,
     wrap_up=run_facts.wrap_up,
     tools=(MEMORY, MCP, "spawn_worker", "research"),
+    first=(
+        *("memory_save", "memory_recall", "spawn_worker", "research"),
+        *("task_create", "task_list", "goal_list", "goal_update"),
+    ),
     bulletin="whole",
     calls_max=15,
     tier="cheap",

@@ -12,6 +12,10 @@ PROFILE = Profile(
     question=converse,
     conclude=conclusion.conclude,
     tools=(MEMORY, MCP, "branch", "spawn_worker", "research"),
+    first=(
+        *("schedule_followup", "cancel_followup"),
+        *("memory_save", "memory_recall", "learn_preference"),
+    ),
     bulletin="whole",
     calls_max=10,
     children_max=5,

@@ -18,6 +18,10 @@ PROFILE = Profile(
     conclude=conclusion.conclude,
     wrap_up=run_facts.wrap_up,
     tools=(MEMORY, MCP, "spawn_worker", "research", "branch"),
+    first=(
+        *("memory_save", "memory_recall", "list_memory", "spawn_worker", "research", "branch"),
+        *("http_get", "read_file"),
+    ),
     bulletin="whole",
     calls_max=30,
     tier="cheap",

@@ -30,6 +30,10 @@ PROFILE = Profile(
     question=converse,
     conclude=conclusion.conclude,
     tools=(MEMORY, MCP, "research"),
+    first=(
+        *("memory_save", "memory_recall", "research", "http_get"),
+        *("read_file", "write_file", "shell"),
+    ),
     calls_max=50,
     tier="cheap",
     timeout_s=300.0,

@@ -34,7 +34,7 @@ from ..thought.compactor import Compactor
 from ..thought.recollector import LoopMemory
 from ..thought.thinker import Thinker
 from ..thought.toolbox import Toolbox
-from ..thought.tools import reflection_specs, specs
+from ..thought.tools import reflection_specs, spec_of, specs
 from . import log as session_log
 from .past.inheritance import inherited
 from .past.old_letters import OldLetters
@@ -265,10 +265,7 @@ class SessionDesk:
     def specs(self) -> tuple[ToolSpec, ...]:
         """Return all tools that there are. See `Desk.specs`."""
         offered = self._toolbox.tools
-        others = (
-            ToolSpec(name=t.name, description=t.description, input_schema=t.input_schema)
-            for t in offered.values()
-        )
+        others = map(spec_of, offered.values())
         return (*(spec for spec in specs() if spec.name not in offered), *others)
 
 

@@ -314,7 +314,7 @@ class Thinker:
                     for row in rows
                 ]
             ),
-            tools=with_facts(self._toolbox.specs(policy.profile), state),
+            tools=with_facts(self._toolbox.offered(policy.profile).shown(state.found), state),
             max_tokens=self._max_tokens(policy.profile),
             timeout_s=self._config.timeout_s,
             total_s=self._config.answer_s,

@@ -18,16 +18,14 @@ from vigil.bus.kv import KeyValue, Watch
 from vigil.contracts import Shelf, Tool, decode_shelf
 from vigil.errors import InvalidInput
 
-from ..core.profile import Profile, offers
-from ..model import ToolSpec
-from .tools import arguments, specs
+from ..core.profile import Profile
+from ..core.tools.search import FOREIGN, arguments
+from .tools import Offered, offered_to
 
 log = structlog.get_logger("vigil.cortex")
 
 BUILTIN: Final = "builtin"
 """The source of the executor's own tools."""
-SEPARATOR: Final = "__"
-"""Between the name of an MCP server and that of its tool."""
 TOOLS_MAX: Final = 128
 """Tools that a model is shown, besides those of the core and of memory."""
 BYTES_MAX: Final = 256 * 1024
@@ -42,7 +40,7 @@ class Toolbox:
     def __init__(self) -> None:
         self._shelves: dict[str, Shelf] = {}
         self._tools: dict[str, Tool] = {}
-        self._specs: dict[Profile, tuple[ToolSpec, ...]] = {}
+        self._offered: dict[Profile, Offered] = {}
         self._watch: Watch | None = None
 
     @classmethod
@@ -57,12 +55,11 @@ class Toolbox:
         """What is offered, by name; a new dict after each change, never a changed one."""
         return self._tools
 
-    def specs(self, profile: Profile) -> tuple[ToolSpec, ...]:
-        """Return all that a session of this kind is shown; the same order until it changes."""
-        found = self._specs.get(profile)
+    def offered(self, profile: Profile) -> Offered:
+        """Return what a session of this kind is offered; the same order until it changes."""
+        found = self._offered.get(profile)
         if found is None:
-            found = specs_of(profile, self._tools)
-            self._specs[profile] = found
+            found = self._offered[profile] = offered_to(profile, self._tools)
         return found
 
     def on_change(self, source: str, value: bytes | None) -> None:
@@ -73,28 +70,13 @@ class Toolbox:
         else:
             self._shelves[source] = shelf
         self._tools = _offered(self._shelves)
-        self._specs = {}
+        self._offered = {}
         log.info("tools changed", action="cortex.tools", source=source, count=len(self._tools))
 
     async def close(self) -> None:
         """End the watch."""
         if self._watch is not None:
             await self._watch.close()
-
-
-def specs_of(profile: Profile, tools: dict[str, Tool]) -> tuple[ToolSpec, ...]:
-    """Return what a session of this kind is shown, the core's and memory's tools first."""
-    own = [spec for spec in specs() if offers(profile, spec.name, None)]
-    others = [
-        ToolSpec(
-            name=tool.name,
-            description=tool.description,
-            input_schema={"type": "object"} | tool.input_schema,
-        )
-        for tool in tools.values()
-        if offers(profile, tool.name, tool)
-    ]
-    return (*own, *others)
 
 
 def _read(source: str, value: bytes) -> Shelf | None:
@@ -113,10 +95,10 @@ def _read(source: str, value: bytes) -> Shelf | None:
 
 def _is_fit(source: str, tool: Tool) -> bool:
     """Whether a tool may be offered under its name, and the model's server takes it."""
-    is_own = SEPARATOR not in tool.name
+    is_own = FOREIGN not in tool.name
     if is_own != (source == BUILTIN) or tool.name in arguments():
         return False
-    if not is_own and not tool.name.startswith(f"{source}{SEPARATOR}"):
+    if not is_own and not tool.name.startswith(f"{source}{FOREIGN}"):
         return False
     is_object = tool.input_schema.get("type", "object") == "object"
     return is_object and _NAME.fullmatch(tool.name) is not None

@@ -281,8 +281,7 @@ class State(Record, frozen=True, kw_only=True):
     keyed: tuple[str, ...] = ()
     """Ids of the newest keyed user messages: the lasting truth about repeats."""
     told: tuple[str, ...] = ()
-    """Ids of the newest events from outside, for the same; apart from `keyed`, so that no sender
-    can make the session forget a person's."""
+    """Ids of the newest events from outside, for the same: no sender has a person's forgotten."""
     pause: Pause | None = None
     """Set while something was said that memory was not offered yet."""
     unsaved_from: int = 0
@@ -295,8 +294,7 @@ class State(Record, frozen=True, kw_only=True):
     is_locked: bool = False
     """The state could not be read once: autonomous sends are refused until a user message."""
     unheard: tuple[str, ...] = ()
-    """Ids of the sends since the last user message that the next one may void: when that is folded,
-    it is looked up which of them were said."""
+    """Ids of the sends since the last user message that the next one may void."""
     start: Start | None = None
     """Of a session that was started: what for, and by whom."""
     fork: Fork | None = None
@@ -309,6 +307,8 @@ class State(Record, frozen=True, kw_only=True):
     """What is under way for this session, by the effect's id."""
     approvals: dict[str, Approval] = msgspec.field(default_factory=dict)
     """The open requests to the person, by id."""
+    found: tuple[str, ...] = ()
+    """Tools that the model found, and is shown since, the newest last. At most 16."""
     shown: tuple[str, ...] = ()
     """Ids of the newest requests of which the person was told all arguments: a word accepts one."""
     vouched: tuple[LetterName, ...] = ()

@@ -43,7 +43,7 @@ class NotedTools(Mapping[str, Tool]):
     """Tools on offer, which note what is looked up."""
 
     def __init__(self, tools: Mapping[str, Tool], noted: dict[str, Tool]) -> None:
-        self.all: Mapping[str, Tool] = tools.all if isinstance(tools, NotedTools) else tools
+        self.all = unnoted(tools)
         """For what is shown to a model: not noted."""
         self._noted = noted
 
@@ -59,6 +59,11 @@ class NotedTools(Mapping[str, Tool]):
         return len(self.all)
 
 
+def unnoted(tools: Mapping[str, Tool]) -> Mapping[str, Tool]:
+    """Return tools to be looked through: those of them that aren't taken decide nothing."""
+    return tools.all if isinstance(tools, NotedTools) else tools
+
+
 class Inputs:
     """Notes what one turn is decided from, while that happens."""
 
@@ -66,6 +71,8 @@ class Inputs:
         self.step = step
         self.began = moment
         self.tools: dict[str, Tool] = {}
+        """Those that were looked up."""
+        self._described: set[str] = set()
         self.answer: ModelAnswer | None = None
         self.failure: ModelError | None = None
         self.cut: SeenCut | None = None
@@ -77,6 +84,11 @@ class Inputs:
             return moment
         return msgspec.structs.replace(moment, tools=NotedTools(moment.tools, self.tools))
 
+    def note_found(self, tools: Mapping[str, Tool]) -> None:
+        """Note tools that were found by what they say of themselves."""
+        self.tools |= tools
+        self._described.update(tools)
+
     def made(self, ended: Moment, policy: Policy, rows: Iterable[Row]) -> Made:
         """Return the record."""
         began, after = _seen(self.began), _seen(ended)
@@ -85,7 +97,10 @@ class Inputs:
             moment=None if began == after else began,
             after=after,
             route=policy.route,
-            tools=tuple(msgspec.structs.replace(t, description="") for t in self.tools.values()),
+            tools=tuple(
+                tool if name in self._described else msgspec.structs.replace(tool, description="")
+                for name, tool in self.tools.items()
+            ),
             answer=None if self.answer is None else _answer(self.answer, rows),
             failure=None if self.failure is None else _failure(self.failure),
             cut=self.cut,

@@ -80,7 +80,7 @@ class OwnTool(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return msgspec.convert(given, self.arguments)
         except msgspec.ValidationError as error:
-            return f"The arguments don't fit the schema: {error}"
+            return str(error)
 
 
 def tool(

@@ -6,7 +6,7 @@ what the loop may do goes to a person first, unless a standing grant of theirs c
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -25,12 +25,14 @@ from ..work import approvals, children, requests, spoken
 from . import arguments, authority, calls, own_words
 from .declaration import Answer, OwnCall, OwnTool, Result, declared
 from .own_words import Cleared
+from .search import is_first, kept
 
 RESEARCH: Final = "research"
 ONLY_THE_PERSON: Final = (
     "Only the person may ask for that, in a message of theirs; once content from outside had a "
     "part, in nothing but their own words. They can do it themselves: `vigil me`, `vigil cron`."
 )
+NOW_SHOWN: Final = "It's among your tools now: call again, as its schema says."
 MALFORMED: Final = (
     "This call was not run: its arguments can't be read, {problem}\n"
     "Call again, with the arguments as one complete JSON object."
@@ -91,7 +93,7 @@ def _routed(draft: Draft, use: ToolUseBlock, doubt: str) -> Answer:
 def _own(draft: Draft, use: ToolUseBlock, own: OwnTool) -> Answer:
     given, loop, leave = own.read(use.input), draft.loop, own.leave
     if isinstance(given, str):
-        return given, True
+        return _misfit(draft, use.name, given)
     cleared = own_words.own(draft, own.arguments, use.input, own.aims)
     call = OwnCall(use=use, sway=cleared.sway, asked_at=draft.moment.now)
     is_the_persons = call.sway.is_outside and leave is not None and leave.is_needed(given, draft)
@@ -128,20 +130,24 @@ def _unknown(name: str) -> Result:
 
 
 def _memory(draft: Draft, use: ToolUseBlock) -> Answer:
-    problem = calls.refusal(draft, use.input) or _misfit(use.name, use.input)
+    problem, tool = calls.refusal(draft, use.input), memory_tools()[use.name]
     if problem is not None:
         return problem, True
-    tool = memory_tools()[use.name]
+    try:
+        msgspec.convert(use.input, tool.arguments)
+    except msgspec.ValidationError as error:
+        return _misfit(draft, use.name, str(error))
     cleared = own_words.own(draft, tool.arguments, use.input, tool.aims)
     return calls.call(draft, use, cleared.sway)
 
 
-def _misfit(name: str, given: dict[str, Any]) -> str | None:
-    try:
-        msgspec.convert(given, memory_tools()[name].arguments)
-    except msgspec.ValidationError as error:
-        return f"The arguments don't fit the schema: {error}"
-    return None
+def _misfit(draft: Draft, name: str, problem: str) -> Result:
+    """Refuse arguments; a tool that was called without having been shown is shown from now on."""
+    text = f"The arguments don't fit the schema: {problem}"
+    if is_first(draft.policy.profile, name) or name in draft.state.found:
+        return text, True
+    draft.update(found=kept(draft.state.found, (name,)))
+    return f"{text}\n{NOW_SHOWN}", True
 
 
 def _executor(draft: Draft, use: ToolUseBlock, tool: Tool, doubt: str) -> Answer:
@@ -150,7 +156,7 @@ def _executor(draft: Draft, use: ToolUseBlock, tool: Tool, doubt: str) -> Answer
         return problem, True
     given, problem = arguments.fitted(tool, use.input)
     if problem is not None:
-        return f"The arguments don't fit the schema: {problem}", True
+        return _misfit(draft, use.name, problem)
     use = replace(use, input=given)
     cleared = own_words.foreign(draft, tool, use.input)
     if tool.is_personal and not (cleared.is_theirs and draft.loop.is_direct):

@@ -250,7 +250,9 @@ def _obstacle(draft: Draft, approval: Approval, decision: Decision) -> str | Non
 def _own_obstacle(draft: Draft, approval: Approval, given: dict[str, Any]) -> str | None:
     own = declared()[approval.tool]
     read = own.read(given)
-    return read if isinstance(read, str) else own.obstacle(read, _accepted(approval, given), draft)
+    if isinstance(read, str):
+        return f"the arguments don't fit the schema: {read}"
+    return own.obstacle(read, _accepted(approval, given), draft)
 
 
 def _accepted(approval: Approval, given: dict[str, Any]) -> OwnCall:
