@@ -47,7 +47,7 @@ from .http.wire import (
     TimerList,
     Transcript,
 )
-from .insight import budget, calls, doctor, facts, now, people, status, streams, tokens
+from .insight import budget, calendars, calls, doctor, facts, now, people, status, streams, tokens
 from .memory import mcp, memories
 from .sessions import forks, routes
 from .sessions.messages import Messages
@@ -188,7 +188,7 @@ def _of_memory() -> list[Endpoint]:
 def endpoints() -> tuple[Endpoint, ...]:
     """Return everything that is served here but what comes before the routes."""
     parts = (health, streams, doctor, console, forks, versions, budget, calls, now, people, tokens)
-    more = (tools, deliveries, feed, pauses, deletion, letters, trust)
+    more = (tools, deliveries, calendars, feed, pauses, deletion, letters, trust)
     added = (one for part in (*parts, *more) for one in part.ENDPOINTS)
     return tuple(map(_closed, (*_of_memory(), *added, *_OWN, *on_board.ENDPOINTS)))
 

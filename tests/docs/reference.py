@@ -22,6 +22,7 @@ from services.gateway import app
 from services.gateway.documents import bus as bus_document
 from tests.docs import commands
 from vigil import __version__, crash, topology
+from vigil.calendars.section import CalendarSection
 from vigil.channels import kinds
 from vigil.contracts import TaskStatus
 from vigil.contracts.board.vocabulary import GOALS, SLOTS, TASKS, GoalStatus, GoalWords, TaskWords
@@ -126,6 +127,7 @@ def settings() -> str:
         settings_part("hooks.NAME", Hook),
         settings_part("mcp.NAME", McpServer),
         settings_part("sites.NAME", Site),
+        settings_part("calendars.NAME", CalendarSection),
         settings_part("watch.NAME", WatchSection),
         settings_part("grants", GrantSection),
     )

@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 from fastapi import Response
 
+from vigil.calendars import state as calendars
 from vigil.observe import metrics, warmth
 from vigil.observe.health import Alive, Health
 from vigil.settings import switches
@@ -41,8 +42,10 @@ def shown_to(caller: Principal, replica: Health) -> Health:
     """Return what a caller may know of a replica: some facts name sessions, which are people's."""
     if caller.is_admin:
         return replica
+    # Names of calendars are people's, too: `/api/calendars` has one's own.
+    others = {name: fact for name, fact in replica.facts.items() if name != calendars.FACT}
     own = {name: own_of(caller, replica, name) for name in OF_SESSIONS if name in replica.facts}
-    return msgspec.structs.replace(replica, facts=replica.facts | own)
+    return msgspec.structs.replace(replica, facts=others | own)
 
 
 def own_of(caller: Principal, replica: Health, name: str) -> list[dict[str, Any]]:

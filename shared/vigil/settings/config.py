@@ -17,6 +17,8 @@ from typing import Any, Final
 import msgspec
 import platformdirs
 
+from ..calendars import section as calendars
+from ..calendars.section import CalendarSection
 from ..channels import kinds
 from ..channels.contract import Channel
 from ..errors import ConfigError, InvalidInput, VigilError
@@ -83,6 +85,7 @@ class Config(Section, frozen=True, kw_only=True):
     search: SearchSection = SearchSection()
     mcp: dict[str, McpServer] = msgspec.field(default_factory=dict)
     sites: dict[str, Site] = msgspec.field(default_factory=dict)
+    calendars: dict[str, CalendarSection] = msgspec.field(default_factory=dict)
     grants: tuple[GrantSection, ...] = ()
     person: Person = Person()
     """What holds for people without a section of their own."""
@@ -267,9 +270,10 @@ def _contradictions(config: Config) -> list[str]:
         if person.channel not in ("", "socket", *config.channels)
     ]
     found += [
-        f"[hooks.{name}]: user must be {TEAM!r} with the agent of a team, and with no other"
-        for name, hook in config.hooks.items()
-        if (hook.user == TEAM) != (hook.agent in config.teams)
+        f"[{kind}.{name}]: user must be {TEAM!r} with the agent of a team, and with no other"
+        for kind, sections in (("hooks", config.hooks), ("calendars", config.calendars))
+        for name, one in sections.items()
+        if (one.user == TEAM) != (one.agent in config.teams)
     ]
     if config.approvals.expires_s >= config.retention.system_days * DAY_S:
         found.append(
@@ -309,7 +313,17 @@ def _from_environment(
     return found
 
 
-NAMED_SECTIONS: Final = ("people", "agents", "hooks", "channels", "mcp", "sites", "watch", "models")
+NAMED_SECTIONS: Final = (
+    "people",
+    "agents",
+    "hooks",
+    "channels",
+    "mcp",
+    "sites",
+    "calendars",
+    "watch",
+    "models",
+)
 """Sections of sections, each with a name that people choose."""
 LISTED_SECTION: Final = "grants"
 """The section that may stand there any number of times."""
@@ -345,16 +359,21 @@ def _hinted(problems: list[str], kind: Any) -> list[str]:
     return [one + meant_field(one, kind) for one in problems]
 
 
+def _check_person(person: Person) -> None:
+    """Raises: ConfigError, InvalidInput."""
+    check_zone(person.timezone)
+    for parse in PARSED.values():
+        parse(person)
+    check_part("home_thread", person.home_thread)
+    if person.home_thread.startswith("_"):
+        raise InvalidInput("home_thread", "must not begin with '_'")
+
+
 def _check(raw: dict[str, Any]) -> list[str]:
     try:
         config = read(raw)
         for person in (config.person, *config.people.values()):
-            check_zone(person.timezone)
-            for parse in PARSED.values():
-                parse(person)
-            check_part("home_thread", person.home_thread)
-            if person.home_thread.startswith("_"):
-                raise InvalidInput("home_thread", "must not begin with '_'")
+            _check_person(person)
         for section in NAMED_SECTIONS:
             for name in raw.get(section, {}):
                 check_part(section, name)
@@ -369,6 +388,8 @@ def _check(raw: dict[str, Any]) -> list[str]:
             models.check(name, row)
         for name, site in config.sites.items():
             sites.check(f"sites.{name}", site)
+        for name, calendar in config.calendars.items():
+            calendars.check(name, calendar)
         check_watch(config.watch)
     except (msgspec.ValidationError, VigilError) as error:
         return [str(error)]

@@ -1,0 +1,1 @@
+"""Calendars of people: on CalDAV servers, at iCalendar addresses, in files."""
