@@ -23,11 +23,11 @@ from tests.chaos.killable import killable, steps_of
 from tests.support.mail_servers import MailServers, running_mail_servers
 from tests.support.mailing import CHANNEL, pair, section
 from vigil.bus.bus import Bus, Message
-from vigil.channels.mail import ids
-from vigil.channels.mail.bodies import read_mail
-from vigil.channels.mail.heads import read_head
 from vigil.contracts import UserMessage, decode_event, decode_receipt, decode_said, decode_turn
 from vigil.errors import VigilError
+from vigil.mail import ids
+from vigil.mail.bodies import read_mail
+from vigil.mail.heads import read_head
 
 pytestmark = [pytest.mark.chaos, pytest.mark.usefixtures("halved_times")]
 

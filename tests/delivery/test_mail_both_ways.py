@@ -25,9 +25,10 @@ from tests.support.mailing import (
 from tests.support.talk import Talk
 from tests.support.world import World
 from vigil.backoff import Backoff
-from vigil.channels.mail import access, listener, pairs
+from vigil.channels.mail import listener, pairs
 from vigil.clock import SystemClock
 from vigil.contracts import UserMessage, decode_event
+from vigil.mail import access
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

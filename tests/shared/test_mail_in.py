@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.examples import up_to
-from vigil.channels.mail import authentic, pairs, place, words
-from vigil.channels.mail.bodies import MailFile, head_bytes, read_mail
-from vigil.channels.mail.heads import author_of, read_head
+from vigil.channels.mail import authentic, pairs, words
 from vigil.channels.mail.pairs import MailPerson, PairCode, PairedAddress
-from vigil.channels.mail.quotes import folded, marked, with_bars
+from vigil.mail import place
+from vigil.mail.bodies import MailFile, head_bytes, read_mail
+from vigil.mail.heads import author_of, read_head
+from vigil.mail.quotes import folded, marked, with_bars
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 HEAD = b"From: ann@b.example\r\nMessage-ID: <1@b.example>\r\nSubject: Plan\r\n"

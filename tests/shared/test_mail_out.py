@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.examples import up_to
-from vigil.channels.mail import ids
-from vigil.channels.mail.bodies import read_mail
 from vigil.channels.mail.composition import Letterhead, composed
 from vigil.contracts import Said
 from vigil.contracts.events import MailHead
+from vigil.mail import ids
+from vigil.mail.bodies import read_mail
 
 ACCOUNT = Letterhead(
     address="vigil@a.example", name="Vigil, für Ann", console_url="https://v.example/"

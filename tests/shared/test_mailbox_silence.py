@@ -11,13 +11,14 @@ from typing import Any, Literal
 import pytest
 
 from vigil.channels.contract import ChannelContext
-from vigil.channels.mail import mailbox
-from vigil.channels.mail.access import RefusedSecret
-from vigil.channels.mail.mailbox import Mailbox, MailboxLost
 from vigil.channels.mail.section import MailAccount
-from vigil.channels.mail.sender import MailSender, trust
+from vigil.channels.mail.sender import MailSender
 from vigil.clock import SystemClock
 from vigil.errors import InvalidInput
+from vigil.mail import mailbox
+from vigil.mail.access import RefusedSecret
+from vigil.mail.mailbox import Mailbox, MailboxLost
+from vigil.mail.smtp import trust
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from . import ids
+from ...mail import ids
 
 _COMMENT: Final = re.compile(r"\([^()]*\)")
 _PAIR: Final = re.compile(r"([\w.-]+)\s*=\s*(\"[^\"]*\"|[^\s;]+)")

@@ -19,8 +19,8 @@ import msgspec
 
 from ...contracts import Said
 from ...contracts.events import MailHead
+from ...mail import ids
 from ...subjects import SessionKey
-from . import ids
 
 SUBJECT_LENGTH_MAX: Final = 70
 POLICY: Final = SMTP.clone(max_line_length=76)

@@ -22,18 +22,19 @@ from ...backoff import Backoff
 from ...bus.kv import KeyValue
 from ...contracts.events import MailHead
 from ...errors import InvalidInput, Unavailable, WrongLastSequence
+from ...mail import ids, place
+from ...mail.access import Access, NoAccess, RefusedSecret
+from ...mail.bodies import ReadMail, read_mail
+from ...mail.heads import MailHeadRead, read_head
+from ...mail.mailbox import IDLE_S, LoginRefused, Mailbox, MailboxLost, MailSeen
+from ...mail.place import ReadPlace
+from ...mail.quotes import marked
+from ...mail.smtp import trust
 from ...net.page_text import text_of_page
 from ...subjects import token_of
 from ..contract import ChannelContext, DeliveryTold, Ear, Inbound
-from . import authentic, ids, pairs, place, words
-from .access import Access, NoAccess, RefusedSecret
-from .bodies import ReadMail, read_mail
-from .heads import MailHeadRead, read_head
-from .mailbox import IDLE_S, LoginRefused, Mailbox, MailboxLost, MailSeen
+from . import authentic, pairs, words
 from .pairs import MailPerson
-from .place import ReadPlace
-from .quotes import marked
-from .sender import trust
 
 if TYPE_CHECKING:
     from ...bus.bus import Bus

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
 
@@ -12,9 +12,12 @@ from ... import distribution
 from ...checks import Check, fail, ok, others_can_read, warn
 from ...errors import InvalidInput
 from ...fields.section import PositiveS
+from ...mail import ids
+from ...mail.access import Access
 from ..contract import Channel, ChannelContext, Listener, Sender
-from . import ids
-from .access import Access
+
+if TYPE_CHECKING:
+    from ...mail.smtp import SmtpServer
 
 Security = Literal["tls", "starttls", "none"]
 PortNumber = Annotated[int, msgspec.Meta(ge=0, le=65535)]
@@ -99,6 +102,19 @@ class MailAccount(Channel, frozen=True, kw_only=True, tag="mail"):
             password_file=self.password_file,
             token_command=self.token_command,
             home=home,
+        )
+
+    def smtp_server(self) -> SmtpServer:
+        """Return where it sends; to be called where the libraries are."""
+        from ...mail.smtp import SmtpServer
+
+        host, port = self.smtp()
+        return SmtpServer(
+            host=host,
+            port=port,
+            security=self.smtp_security,
+            ca_file=self.ca_file,
+            timeout_s=self.timeout_s,
         )
 
     def smtp(self) -> tuple[str, int]:

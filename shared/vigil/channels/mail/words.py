@@ -8,9 +8,9 @@ from typing import Final
 from ...attachments.examine import NAME_LENGTH_MAX, examined
 from ...contracts.events import Attachment
 from ...errors import InvalidInput
-from .bodies import MailFile, ReadMail
-from .heads import plain
-from .quotes import folded, with_bars
+from ...mail.bodies import MailFile, ReadMail
+from ...mail.heads import plain
+from ...mail.quotes import folded, with_bars
 
 FILES_MAX: Final = 10
 """Of a message."""

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 import typer
 
-from vigil.channels.mail.ids import is_address
 from vigil.channels.mail.section import MailAccount
 from vigil.errors import InvalidInput, VigilError
+from vigil.mail.ids import is_address
 from vigil.observe.health import HEALTH, Health
 from vigil.settings import config
 from vigil.settings.config import Settings

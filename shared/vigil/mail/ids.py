@@ -19,7 +19,7 @@ from typing import Final
 
 import msgspec
 
-from ...subjects import PART, token_of
+from ..subjects import PART, token_of
 
 REFERENCES_LENGTH_MAX: Final = 900
 """Characters of them: a line must not have more than 998, and servers break longer ones."""

@@ -22,7 +22,7 @@ import msgspec
 from imapclient import IMAPClient, SocketTimeout
 from imapclient.exceptions import LoginError
 
-from ...errors import VigilError
+from ..errors import VigilError
 from .heads import plain
 
 T = TypeVar("T")

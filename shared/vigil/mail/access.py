@@ -12,10 +12,10 @@ from typing import Final
 
 import msgspec
 
-from ...clock import Clock
-from ...errors import InvalidInput, VigilError
-from ...fields import environ, secrets
-from ...fields.secrets import Secret
+from ..clock import Clock
+from ..errors import InvalidInput, VigilError
+from ..fields import environ, secrets
+from ..fields.secrets import Secret
 
 COMMAND_TIMEOUT_S: Final = 30.0
 TOKEN_LENGTH_MAX: Final = 16_384

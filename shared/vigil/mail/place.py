@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from ...subjects import token_of
+from ..subjects import token_of
 
 KNOWN_MAX: Final = 500
 UNDER_WAY_MAX: Final = timedelta(days=7)

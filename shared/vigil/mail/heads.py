@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from ...subjects import token_of
+from ..subjects import token_of
 from . import ids
 
 BROKEN: Final = (
