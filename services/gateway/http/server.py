@@ -13,6 +13,7 @@ from typing import Any, Final
 import uvicorn
 
 from vigil.errors import ConfigError
+from vigil.net.endpoint import shown_endpoint
 from vigil.settings.sections import Gateway
 
 from .connections import Connections, bounds_of
@@ -113,7 +114,7 @@ def listen(config: Gateway) -> socket.socket:
         listener.bind((config.host, config.port))
     except OSError as error:
         listener.close()
-        where = f"{config.host}:{config.port}"
+        where = shown_endpoint(config.host, config.port)
         raise ConfigError(f"the gateway can't listen on {where}: {error.strerror}") from error
     listener.setblocking(False)
     return listener

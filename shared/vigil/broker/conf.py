@@ -16,6 +16,7 @@ import msgspec
 from ..bus import programs
 from ..bus.programs import Outside
 from ..errors import InvalidInput
+from ..net.endpoint import read_endpoint, shown_endpoint
 from ..settings.sections import Nats
 from ..topology import ADMIN, PAYLOAD_BYTES_MAX, ROLES, permissions
 
@@ -110,12 +111,8 @@ def nodes_of(hosts: Sequence[str]) -> list[Node]:
 
 
 def _node(name: str, host: str) -> Node:
-    address, separator, port = host.rpartition(":")
-    if not separator:
-        return Node(name=name, host=host)
-    if not address or not port.isdigit() or not 0 < int(port) < 65536:
-        raise InvalidInput("node", f"{host!r} is not HOST or HOST:PORT")
-    return Node(name=name, host=address, route_port=int(port))
+    address, port = read_endpoint(host, "node")
+    return Node(name=name, host=address, **({"route_port": port} if port else {}))
 
 
 class Users(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,7 +167,7 @@ def _cluster(node: Node, nodes: Sequence[Node], secret: str) -> dict[str, Any]:
 
 def route(node: Node, secret: str) -> str:
     """Return the URL by which another node reaches this one."""
-    return f"nats-route://{ROUTE_USER}:{secret}@{node.host}:{node.route_port}"
+    return f"nats-route://{ROUTE_USER}:{secret}@{shown_endpoint(node.host, node.route_port)}"
 
 
 def _render(conf: dict[str, Any]) -> str:

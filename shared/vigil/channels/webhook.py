@@ -15,6 +15,7 @@ from ..errors import InvalidInput
 from ..fields import secrets
 from ..fields.secrets import Secret
 from ..net import ssrf
+from ..net.endpoint import shown_endpoint
 from .contract import Channel, ChannelContext, Sender
 
 _ADVICE: Final = (
@@ -59,7 +60,7 @@ class Webhook(Channel, frozen=True, kw_only=True, tag="webhook"):
         except InvalidInput as error:
             return fail(str(error), _ADVICE)
         path = home / Path(self.secret_file).expanduser()
-        where = f"{target.scheme}://{target.host}:{target.port}"
+        where = f"{target.scheme}://{shown_endpoint(target.host, target.port)}"
         if self.secret_file and others_can_read(path):
             return warn(f"others can read {path}", f"chmod 600 {path}")
         if target.scheme == "http" and not self.allow_private:

@@ -27,6 +27,7 @@ from ..broker.process import Broker
 from ..broker.provision import provision, provision_outside
 from ..bus.bus import Bus
 from ..errors import ConfigError, Unavailable
+from ..net.endpoint import shown_endpoint
 from ..observe.cpu import cpu_of
 from ..observe.health import HEALTH, Health
 from ..settings import credentials
@@ -266,9 +267,10 @@ def check_port(settings: Settings) -> None:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except OSError as error:
+        where = shown_endpoint(gateway.host, gateway.port)
         raise ConfigError(
-            f"can't listen on {gateway.host}:{gateway.port} ({error.strerror or error}): end what "
-            "uses it, or choose another port with VIGIL_PORT"
+            f"can't listen on {where} ({error.strerror or error}): end what uses it, or choose "
+            "another port with VIGIL_PORT"
         ) from error
 
 

@@ -18,6 +18,7 @@ import msgspec
 import structlog
 
 from ..errors import ConfigError
+from ..net.endpoint import shown_endpoint
 from ..settings.sections import MetricsSection
 from . import metrics
 from .health import Alive, Health
@@ -88,7 +89,7 @@ class Probes:
                 self._serve, config.host, config.port, limit=HEAD_BYTES_MAX
             )
         except OSError as error:
-            where = f"{config.host}:{config.port}"
+            where = shown_endpoint(config.host, config.port)
             raise ConfigError(f"[metrics] can't listen on {where}: {error.strerror}") from error
         port = server.sockets[0].getsockname()[1]
         log.info("probes", action="service.probes", host=config.host, port=port)

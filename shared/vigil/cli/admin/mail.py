@@ -20,6 +20,7 @@ import typer
 from vigil.channels.mail.section import MailAccount
 from vigil.errors import InvalidInput, VigilError
 from vigil.mail.ids import is_address
+from vigil.net.endpoint import read_endpoint
 from vigil.observe.health import HEALTH, Health
 from vigil.settings import config
 from vigil.settings.config import Settings
@@ -241,11 +242,11 @@ def add(
 
 
 def _server(what: str, where: str, security: str) -> dict[str, Any]:
-    host, _, port = where.partition(":")
-    is_port = not port or (port.isascii() and port.isdecimal() and 1 <= int(port[:6]) <= 65535)
-    if not host or host.split() != [host] or not is_port:
-        raise typer.BadParameter(f"--{what}: {where!r} is not HOST or HOST:PORT")
-    return {f"{what}_host": host, f"{what}_port": int(port or 0), f"{what}_security": security}
+    try:
+        host, port = read_endpoint(where)
+    except InvalidInput as error:
+        raise typer.BadParameter(f"--{what}: {error.reason}") from error
+    return {f"{what}_host": host, f"{what}_port": port, f"{what}_security": security}
 
 
 @app.command()

@@ -16,6 +16,7 @@ from vigil.channels.contract import Channel
 from vigil.checks import Check, fail, ok, others_can_read, warn
 from vigil.errors import InvalidInput
 from vigil.fields import secrets
+from vigil.net.endpoint import shown_endpoint
 from vigil.settings.config import Settings
 from vigil.settings.sections import Hook
 
@@ -62,7 +63,7 @@ def metrics(settings: Settings) -> Check | None:
     host, port = settings.config.metrics.host, settings.config.metrics.port
     if not port:
         return None
-    where = f"{host}:{port}"
+    where = shown_endpoint(host, port)
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         with socket.socket(family, socket.SOCK_STREAM) as probe:
