@@ -17,7 +17,7 @@ from vigil.clock import SystemClock
 from vigil.errors import InvalidInput
 from vigil.mail import mailbox
 from vigil.mail.access import RefusedSecret
-from vigil.mail.mailbox import Mailbox, MailboxLost
+from vigil.mail.mailbox import LoginRefused, Mailbox, MailboxLost
 from vigil.mail.smtp import trust
 
 
@@ -71,6 +71,41 @@ async def test_a_server_that_is_always_about_to_answer_is_left(
         await box.close()
 
 
+@pytest.mark.parametrize("is_token", [True, False])
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (b"", MailboxLost),
+        (b"* BYE Internal login failure\r\n", MailboxLost),
+        (b"%s NO [UNAVAILABLE] Temporary authentication failure\r\n", MailboxLost),
+        (b"%s NO [AUTHENTICATIONFAILED] Authentication failed.\r\n", LoginRefused),
+        (b"%s NO no\r\n", LoginRefused),
+    ],
+)
+async def test_a_line_that_is_cut_while_one_logs_in_is_no_refusal(
+    answer: bytes, kind: type[Exception], *, is_token: bool
+) -> None:
+    """D-2: what was refused isn't tried again for six hours, so a server that was killed just then
+    would have been left alone for that long."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"* OK ready\r\n")
+        tag = (await reader.readline()).split()[0]
+        writer.write(b"* CAPABILITY IMAP4rev1 AUTH=XOAUTH2\r\n%s OK done\r\n" % tag)
+        tag = (await reader.readline()).split()[0]
+        if is_token:
+            writer.write(b"+ \r\n")
+            await reader.readline()
+        writer.write(answer % tag if b"%s" in answer else answer)
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        box = Mailbox()
+        with pytest.raises(kind):
+            await opening(box, server.sockets[0].getsockname()[1], "none", is_token=is_token)
+        await box.close()
+
+
 async def test_who_gives_up_waiting_ends_the_call(port: int) -> None:
     box = Mailbox()
     call = asyncio.create_task(opening(box, port, "none"))
@@ -81,7 +116,7 @@ async def test_who_gives_up_waiting_ends_the_call(port: int) -> None:
     await box.close()
 
 
-async def opening(box: Mailbox, port: int, security: str) -> Any:
+async def opening(box: Mailbox, port: int, security: str, *, is_token: bool = False) -> Any:
     return await box.open(
         "127.0.0.1",
         port,
@@ -89,7 +124,7 @@ async def opening(box: Mailbox, port: int, security: str) -> Any:
         trust=trust("", Path()) if security == "tls" else None,
         user="u",
         secret="s",
-        is_token=False,
+        is_token=is_token,
         folder="INBOX",
     )
 

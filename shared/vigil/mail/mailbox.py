@@ -127,7 +127,7 @@ class Mailbox:
         try:
             await self._do(log_in)
         except MailboxLost as error:
-            if isinstance(error.__cause__, LoginError) and not _OF_THE_MOMENT.search(str(error)):
+            if _is_refusal(error.__cause__):
                 raise LoginRefused(str(error)) from error
             raise
         return await self._do(select)
@@ -207,6 +207,14 @@ class Mailbox:
         except asyncio.CancelledError:
             self._cut()
             raise
+
+
+def _is_refusal(error: BaseException | None) -> bool:
+    """Whether a server said no to who wants in. The library calls it a refusal, too, where the line
+    was cut while it logged in: what was raised then stands behind."""
+    if not isinstance(error, LoginError) or _OF_THE_MOMENT.search(str(error)):
+        return False
+    return not isinstance(error.__context__, imaplib.IMAP4.abort)
 
 
 def _seen(uid: int, found: dict[bytes, Any]) -> MailSeen:
