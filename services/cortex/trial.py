@@ -10,6 +10,7 @@ import asyncio
 import logging
 import sys
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -57,17 +58,22 @@ UNCOUNTED: Final = "counts of tokens"
 
 
 def main() -> None:
-    """Print what was found as JSON, by name, and nothing else: what is lacking stands in it."""
+    """Print what was found as JSON, by name, and nothing else: what is lacking stands in it.
+
+    Of the models that stdin names, or of all, if it names none.
+    """
     logs.configure(level=logging.ERROR)
     settings = config.load()
-    found = asyncio.run(tried(settings))
-    keep(settings.run_file.with_name(FILE), found)
+    only = sys.stdin.read().split()
+    found = asyncio.run(tried(settings, only))
+    keep(settings.run_file.with_name(FILE), found, is_part=bool(only))
     sys.stdout.buffer.write(msgspec.json.encode(found))
 
 
-async def tried(settings: Settings) -> list[TriedModel]:
-    """Ask every model that has a section or is named by a setting; all at once."""
-    names = all_names(settings)
+async def tried(settings: Settings, only: Sequence[str] = ()) -> list[TriedModel]:
+    """Ask every model that has a section or is named by a setting, or only some; all at once."""
+    names = all_names(settings) | dict.fromkeys(only, ())
+    names = {name: used for name, used in names.items() if not only or name in only}
     return await asyncio.gather(*[_try(settings, *one) for one in names.items()])
 
 

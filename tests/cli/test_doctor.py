@@ -37,7 +37,7 @@ def test_a_new_machine_is_fine_but_for_a_model(tmp_path: Path) -> None:
     assert not cli.home.exists()
     plain = cli("doctor").stdout
     assert "warn  model" in plain
-    assert "set ANTHROPIC_API_KEY" in plain
+    assert "vigil models key anthropic" in plain
 
 
 def test_what_runs_is_ours(tmp_path: Path) -> None:

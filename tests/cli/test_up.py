@@ -47,7 +47,7 @@ def test_first_start_tells_everything_a_person_needs(tmp_path: Path) -> None:
         assert token in done.stdout
         assert_signs_in(done.stdout)
         assert "rehearsal" in done.stdout
-        assert "ANTHROPIC_API_KEY" in done.stdout
+        assert "vigil models key anthropic" in done.stdout
         assert str(cli.home) in done.stdout
         assert "chat" in done.stdout
         assert "autonomy ON" in done.stderr

@@ -73,8 +73,11 @@ class ToolSight:
         return self._tried
 
 
-def keep(path: Path, tried: list[TriedModel]) -> None:
+def keep(path: Path, tried: list[TriedModel], *, is_part: bool = False) -> None:
     """Keep what models answered, for the cortex; of those that gave none what was kept before.
+
+    Args:
+        is_part: whether others weren't asked: of them, too, what was kept stays.
 
     What can't be written isn't kept: it's told anyway. Nor is it where Vigil never ran: who looks
     at a machine makes nothing.
@@ -82,8 +85,13 @@ def keep(path: Path, tried: list[TriedModel]) -> None:
     if not path.parent.parent.is_dir():
         return
     silent = {one.name for one in tried if one.error}
+    asked = {one.name for one in tried}
     there = [one for one in tried if not one.error]
-    there += [one for one in ToolSight(path).tried() if one.name in silent]
+    there += [
+        one
+        for one in ToolSight(path).tried()
+        if one.name in silent or (is_part and one.name not in asked)
+    ]
     with contextlib.suppress(OSError):
         path.parent.mkdir(exist_ok=True)
         draft = path.with_name(f".{path.name}.new")

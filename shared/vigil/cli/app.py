@@ -13,7 +13,19 @@ from vigil import __version__
 from vigil.errors import VigilError
 
 from . import exits, output
-from .admin import backup, console, erase, health, mail, provision, replay, skills, token
+from .admin import (
+    backup,
+    console,
+    erase,
+    health,
+    mail,
+    models,
+    provision,
+    replay,
+    settings,
+    skills,
+    token,
+)
 from .admin import up as running
 from .board import actions, bulletin, goals, preferences, tasks, trust
 from .chat import commands as talking
@@ -36,7 +48,7 @@ from .commands import (
 )
 from .cron import autonomy, facts
 from .cron import commands as recurring
-from .doctor import command, models
+from .doctor import command
 from .registry import CommandLine
 
 app = CommandLine(
@@ -82,6 +94,8 @@ app.command(rich_help_panel=_START)(running.down)
 app.command(rich_help_panel=_START)(status.status)
 app.command(rich_help_panel=_START)(command.doctor)
 app.add_typer(health.app, name="health", rich_help_panel=_START)
+app.add_typer(settings.app, name="config", rich_help_panel=_START)
+app.add_typer(models.app, name="models", rich_help_panel=_START)
 app.command(rich_help_panel=_LOOK)(console.console)
 app.command(rich_help_panel=_TALK)(talking.chat)
 app.command(rich_help_panel=_TALK)(talking.send)
@@ -92,7 +106,6 @@ app.command(rich_help_panel=_LOOK)(why.why)
 app.command(rich_help_panel=_LOOK)(facts.facts)
 app.command(rich_help_panel=_LOOK)(replay.replay)
 app.command(rich_help_panel=_LOOK)(cost.cost)
-app.command(rich_help_panel=_LOOK)(models.models)
 status.tail.command("signals")(watching.tail_signals)
 app.add_typer(status.tail, name="tail", rich_help_panel=_LOOK)
 app.command(rich_help_panel=_LOOK)(status.version)

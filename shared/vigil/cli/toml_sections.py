@@ -1,4 +1,4 @@
-"""Sections of `vigil.toml`, added and removed as text, so that comments and order stay.
+"""Sections and keys of `vigil.toml`, added, changed and removed so that comments and order stay.
 
 What comes out is read again and compared with what was meant; where a section is written in a way
 that isn't understood here, nothing is changed and a person is asked to do it.
@@ -10,7 +10,7 @@ import json
 import re
 import tempfile
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from vigil.settings import config, credentials
 from .exits import AlreadyExists, NotReady
 
 _HEADER: Final = re.compile(r"^\s*\[")
-BY_HAND: Final = "{file}: [{name}] can't be edited safely; do it by hand"
+BY_HAND: Final = "{file}: {name} can't be edited safely; do it by hand"
 
 
 def add(file: Path, table: str, name: str, values: Mapping[str, Any]) -> None:
@@ -41,30 +41,91 @@ def add(file: Path, table: str, name: str, values: Mapping[str, Any]) -> None:
     lines = [f"[{table}.{name}]", *(f"{key} = {_value(one)}" for key, one in values.items())]
     end = "\r\n" if "\r\n" in text else "\n"
     between = "" if not text else end if text.endswith("\n") else end + end
-    _write(file, text + between + end.join(lines) + end, meant, f"{table}.{name}")
+    _write(file, text + between + end.join(lines) + end, meant, f"[{table}.{name}]")
 
 
-def set_value(file: Path, section: str, key: str, value: Any, *, remark: str) -> None:
-    """Write a key that isn't there into ``[section]``, made if it's missing, below a remark.
+def set_value(file: Path, path: Sequence[str], value: Any, *, remark: str = "") -> None:
+    """Write a key, in the section that it belongs to, with all else as it is.
+
+    Args:
+        path: the names of the sections, and of the key.
+        remark: written above a key that is new.
 
     Raises:
+        ConfigError: it can't be done safely, or isn't a configuration; the file is left as it was.
+    """
+    text = _read(file)
+    meant = tomllib.loads(text)
+    _put(meant, path, value, file)
+    _write(file, _edited(text, lambda found: _set(found, path, value, remark)), meant, _name(path))
+
+
+def unset(file: Path, path: Sequence[str]) -> None:
+    """Take a key out, with all else as it is; its default holds again.
+
+    Raises:
+        NotReady: it isn't there.
         ConfigError: it can't be done safely; the file is left as it was.
     """
     text = _read(file)
     meant = tomllib.loads(text)
-    known = meant.setdefault(section, {})
-    if not isinstance(known, dict) or key in known:
-        raise ConfigError(BY_HAND.format(file=file, name=section))
-    known[key] = value
-    end = "\r\n" if "\r\n" in text else "\n"
-    lines = f"# {remark}{end}{key} = {_value(value)}{end}"
-    header = re.search(rf"^[ \t]*\[[ \t]*{re.escape(section)}[ \t]*\][^\n]*\n", text, re.MULTILINE)
-    if header is not None:
-        text = text[: header.end()] + lines + text[header.end() :]
-    else:
-        between = "" if not text else end if text.endswith("\n") else end + end
-        text = f"{text}{between}[{section}]{end}{lines}"
-    _write(file, text, meant, section)
+    section = _section_of(meant, path)
+    if section is None or path[-1] not in section:
+        raise NotReady(f"{_name(path)} isn't set in {file}")
+    if isinstance(section[path[-1]], dict):
+        raise ConfigError(f"{_name(path)} is a section: do it by hand in {file}")
+    del section[path[-1]]
+
+    def drop(found: Any) -> None:
+        del _section_of(found, path)[path[-1]]
+
+    _write(file, _edited(text, drop), meant, _name(path))
+
+
+def _name(path: Sequence[str]) -> str:
+    return ".".join(path)
+
+
+def _section_of(found: Any, path: Sequence[str]) -> Any:
+    """Return the section that a key is in; None: there is none."""
+    for name in path[:-1]:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else None
+
+
+def _put(meant: dict[str, Any], path: Sequence[str], value: Any, file: Path) -> None:
+    """Set a key of what a file says. Raises: ConfigError, something else stands in its way."""
+    section: Any = meant
+    for name in path[:-1]:
+        section = section.setdefault(name, {})
+        if not isinstance(section, dict):
+            raise ConfigError(BY_HAND.format(file=file, name=name))
+    section[path[-1]] = value
+
+
+def _edited(text: str, change: Callable[[Any], None]) -> str:
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    found = tomlkit.parse(text)
+    try:
+        change(found)
+        return tomlkit.dumps(found)
+    except (TOMLKitError, KeyError, TypeError, ValueError):
+        return ""  # which isn't what was meant: a person is asked to do it
+
+
+def _set(found: Any, path: Sequence[str], value: Any, remark: str) -> None:
+    import tomlkit
+
+    section = found
+    for name in path[:-1]:
+        if name not in section:
+            section[name] = tomlkit.table(is_super_table=name != path[-2])
+        section = section[name]
+    if remark and path[-1] not in section:
+        section.add(tomlkit.comment(remark))
+    section[path[-1]] = value
 
 
 def remove(file: Path, table: str, name: str) -> None:
@@ -81,7 +142,7 @@ def remove(file: Path, table: str, name: str) -> None:
     del meant[table][name]
     if not meant[table]:
         del meant[table]
-    _write(file, _without(text, table, name), meant, f"{table}.{name}")
+    _write(file, _without(text, table, name), meant, f"[{table}.{name}]")
 
 
 def _read(file: Path) -> str:

@@ -77,6 +77,27 @@ def of_environment(environ: Mapping[str, str], name: str) -> Secret | None:
         raise ConfigError(str(error)) from error
 
 
+def file_of_provider(home: Path, provider: str) -> Path:
+    """Return where a home keeps the key of a provider of models."""
+    return home / "keys" / provider
+
+
+def of_provider(environ: Mapping[str, str], home: Path, provider: str) -> Secret | None:
+    """Return the key of a provider of models: of its variable, else as the home keeps it.
+
+    Raises:
+        ConfigError: a file can't be read.
+    """
+    found = of_environment(environ, f"{provider.upper()}_API_KEY")
+    file = file_of_provider(home, provider)
+    if found or not file.exists():
+        return found
+    try:
+        return of_file("api_key", str(file), home) or None
+    except InvalidInput as error:
+        raise ConfigError(str(error)) from error
+
+
 def check_standard(field: str, secret: str) -> None:
     """Refuse what is no secret of Standard Webhooks.
 

@@ -224,8 +224,7 @@ def load(environ: Mapping[str, str] | None = None, *, home: Path | None = None) 
     for name in _WITHOUT_MEANING:
         if name in environ:
             remarks.append(f"{name} has no meaning here: the bus pushes, nothing is polled")
-    overlay = _from_environment(environ, problems)
-    for (section, key), value, variable in overlay:
+    for (section, key), value, variable in overlay(environ, problems):
         one = {section: {key: value}}
         found = _mistakes(one)
         problems += [f"{variable}: {p}" for p in found]
@@ -239,9 +238,9 @@ def load(environ: Mapping[str, str] | None = None, *, home: Path | None = None) 
     return Settings(
         config=config,
         home=home,
-        anthropic_api_key=secrets.of_environment(environ, "ANTHROPIC_API_KEY"),
+        anthropic_api_key=secrets.of_provider(environ, home, "anthropic"),
         anthropic_base_url=environ.get("ANTHROPIC_BASE_URL") or None,
-        openai_api_key=secrets.of_environment(environ, "OPENAI_API_KEY"),
+        openai_api_key=secrets.of_provider(environ, home, "openai"),
         qdrant_api_key=secrets.of_environment(environ, "QDRANT_API_KEY"),
         embedder_api_key=secrets.of_environment(environ, "EMBEDDER_API_KEY"),
         remarks=tuple(remarks),
@@ -297,9 +296,10 @@ def _contradictions(config: Config) -> list[str]:
     ]
 
 
-def _from_environment(
+def overlay(
     environ: Mapping[str, str], problems: list[str]
 ) -> list[tuple[tuple[str, str], str, str]]:
+    """Return section and key, value and name of each variable that sets something."""
     found: list[tuple[tuple[str, str], str, str]] = []
     for name, value in sorted(environ.items()):
         if name in _SEED_VARIABLES:

@@ -29,12 +29,13 @@ from vigil.local.token import read_token
 from vigil.sdk.client import Client
 from vigil.settings import config
 from vigil.settings.config import Settings
-from vigil.settings.models import first_cap
+from vigil.settings.models import REHEARSAL, first_cap
 from vigil.settings.sections import LANGUAGE, Person
 from vigil.zones.database import refusal_of
 
 from .. import exits, options, output, tables, toml_sections
 from ..tables import Result
+from . import first_model
 
 if TYPE_CHECKING:
     from vigil.local.up import Supervisor
@@ -96,18 +97,7 @@ def up(
     distribution.check_services()
     settings = config.load()
     if not is_child:
-        _refuse_second(settings)
-        from vigil.broker.cut import cut_blocks, newest_blocks
-        from vigil.local.home import prepare_home
-
-        is_asked = sys.stdin.isatty() and not json
-        is_first = read_token(settings.home) is None
-        for remark in prepare_home(settings, partial(first_person, is_asked=is_asked)):
-            output.message(remark)
-        if is_first and is_asked:
-            ask_for_cap(settings)
-        for cut in cut_blocks(newest_blocks(settings.broker_store)):
-            output.message(f"{cut.in_words}: if that was no kill, `vigil restore` a backup.")
+        _prepare(settings, is_asked=sys.stdin.isatty() and not json)
         output.message("Starting …")
         settings = config.load()
     from vigil.broker.ports import kept_port
@@ -124,6 +114,22 @@ def up(
         return
 
     _serve_all(settings, processes, without or [], on_ready)
+
+
+def _prepare(settings: Settings, *, is_asked: bool) -> None:
+    """Make of the home what a start needs; at the first one a person who is there is asked."""
+    from vigil.broker.cut import cut_blocks, newest_blocks
+    from vigil.local.home import prepare_home
+
+    _refuse_second(settings)
+    is_first = read_token(settings.home) is None
+    for remark in prepare_home(settings, partial(first_person, is_asked=is_asked)):
+        output.message(remark)
+    if is_first and is_asked:
+        first_model.ask_for_model(settings)
+        ask_for_cap(config.load())
+    for cut in cut_blocks(newest_blocks(settings.broker_store)):
+        output.message(f"{cut.in_words}: if that was no kill, `vigil restore` a backup.")
 
 
 def first_person(*, is_asked: bool) -> Person:
@@ -149,7 +155,7 @@ def ask_for_cap(settings: Settings) -> None:
     remark = "Of all agents, a day. Asked at the first start; only models with prices are asked."
     value = int(most) if most == int(most) else most
     try:
-        toml_sections.set_value(settings.file, "budget", "daily_usd", value, remark=remark)
+        toml_sections.set_value(settings.file, ("budget", "daily_usd"), value, remark=remark)
     except ConfigError as error:
         output.message(f"{error}. It is: daily_usd = {value}")
 
@@ -290,10 +296,10 @@ def announce(settings: Settings, run: RunFile, *, is_json: bool) -> None:
         output.json({**msgspec.structs.asdict(run), **about})
         return
     model = run.model or "unknown: the cortex is left out"
-    if model == "rehearsal":
+    if model == REHEARSAL:
         model = (
             "rehearsal: a stand-in that follows a few fixed rules, not an AI. For a real one:\n"
-            f"          {command()} down; export ANTHROPIC_API_KEY=…; {command()} up --detach"
+            f"          {first_model.hint(command())}"
         )
     output.data(
         f"Vigil is running (pid {run.pid}).\n"
@@ -306,6 +312,15 @@ def announce(settings: Settings, run: RunFile, *, is_json: bool) -> None:
         f"Talk to it:  {command()} chat\n"
         f"Stop it:     {command()} down"
     )
+    if run.model:
+        for text in (first_model.remark_of(settings, run.model), _answer_of(settings, run.model)):
+            if text:
+                output.message(text)
+
+
+def _answer_of(settings: Settings, model: str) -> str:
+    said = first_model.answer_of(settings, model)
+    return f"{model} {said}." if said else ""
 
 
 def sign_in_link(run: RunFile, token: str | None) -> str | None:

@@ -1,0 +1,121 @@
+"""`vigil config`: settings looked up, changed and taken back, with the file's comments kept."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import Cli
+from vigil.cli import toml_sections
+from vigil.cli.exits import NotReady
+from vigil.errors import ConfigError
+
+FILE = """\
+# Mine.
+[autonomy]
+enabled = true  # yes
+
+[models.big]
+provider = "openai"
+prices = [
+  {since = 2026-01-01, input = 3, output = 15},  # list price
+]
+
+# About me.
+[person]
+timezone = "Europe/Berlin"
+# quiet_hours = "22:00-07:00"
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    file = tmp_path / "vigil.toml"
+    file.write_text(FILE)
+    return file
+
+
+def test_a_setting_is_changed_and_all_else_stays(tmp_path: Path, file: Path) -> None:
+    cli = Cli(tmp_path)
+    cli("config", "set", "person.quiet_hours", "23:00-06:30")
+    cli("config", "set", "autonomy.enabled", "false")
+    cli("config", "set", "models.big.model", "5")
+    cli("config", "set", "people.ann.timezone", "Asia/Tokyo")
+    cli("config", "unset", "models.big.provider")
+    text = file.read_text("utf-8")
+    assert [line for line in FILE.splitlines() if "#" in line and "yes" not in line] == [
+        line for line in text.splitlines() if "#" in line and "yes" not in line
+    ]
+    assert "enabled = false  # yes" in text
+    found = tomllib.loads(text)
+    assert found["person"] == {"timezone": "Europe/Berlin", "quiet_hours": "23:00-06:30"}
+    assert found["models"]["big"]["model"] == "5", "what must be a text is one"
+    assert "provider" not in found["models"]["big"]
+    assert found["people"] == {"ann": {"timezone": "Asia/Tokyo"}}
+    assert cli("config", "get", "person.quiet_hours").stdout == "23:00-06:30\n"
+    assert cli("config", "get", "cortex.cron_max_turns").stdout == "30\n"
+
+
+def test_what_is_set_is_listed_with_where(tmp_path: Path, file: Path) -> None:
+    file.write_text(FILE + '\n[channels.hook]\nurl = "https://example.org/h"\nsecret = "whsec_' +
+                    "A" * 32 + '"\n')  # fmt: skip
+    found = Cli(tmp_path, VIGIL_PORT="9000").json("config")["settings"]
+    told = {one["name"]: (one["value"], one["from"]) for one in found}
+    assert told["gateway.port"] == (9000, "VIGIL_PORT")
+    assert told["person.timezone"] == ("Europe/Berlin", "vigil.toml")
+    assert told["channels.hook.secret"] == ("…", "vigil.toml")
+    assert "model.main" not in told
+    every = Cli(tmp_path).json("config", "list", "--all")["settings"]
+    assert {"model.main", "memory.recall_tokens", "models.big.prices"} <= {
+        one["name"] for one in every
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("set", "gateway.port", "abc"), 1, "gateway.port"),
+        (("set", "gateway.prot", "5"), 1, "did you mean port"),
+        (("set", "model", "5"), 2, "SECTION.KEY"),
+        (("set", "models.main", "5"), 2, "SECTION.NAME.KEY"),
+        (("set", "person.timezone", "Mars/Base"), 1, "Mars/Base"),
+        (("get", "modle.main"), 3, "did you mean model.main"),
+        (("unset", "budget.daily_usd"), 3, "isn't set"),
+        (("unset", "models.big.prices.since"), 3, "isn't set"),
+    ],
+)
+def test_what_can_not_be_is_told_and_changes_nothing(
+    tmp_path: Path, file: Path, words: tuple[str, ...], code: int, said: str
+) -> None:
+    done = Cli(tmp_path)("config", *words, code=code)
+    assert said in done.stderr
+    assert file.read_text() == FILE
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("text", ["", "# Empty.\n", FILE, "[person]", 'person.language = "de"\n'])
+def test_a_file_of_any_form_says_what_was_meant(tmp_path: Path, text: str, end: str) -> None:
+    file = tmp_path / "vigil.toml"
+    file.write_bytes(text.replace("\n", end).encode())
+    before = tomllib.loads(text)
+    toml_sections.set_value(file, ("person", "language"), "fr", remark="Asked for.")
+    toml_sections.set_value(file, ("model", "max_tokens"), 2000)
+    found = tomllib.loads(file.read_text("utf-8"))
+    assert found["person"] == before.get("person", {}) | {"language": "fr"}
+    assert found["model"] == {"max_tokens": 2000}
+    assert {name: found[name] for name in before if name != "person"} == {
+        name: value for name, value in before.items() if name != "person"
+    }
+    toml_sections.unset(file, ("model", "max_tokens"))
+    with pytest.raises(NotReady):
+        toml_sections.unset(file, ("model", "max_tokens"))
+
+
+def test_a_section_is_no_key(tmp_path: Path, file: Path) -> None:
+    with pytest.raises(ConfigError, match="section"):
+        toml_sections.unset(file, ("models", "big"))
+    with pytest.raises(ConfigError):
+        toml_sections.set_value(file, ("person", "timezone", "zone"), "UTC")
+    assert file.read_text() == FILE
