@@ -32,6 +32,7 @@ from . import sources, work
 from .calls import CallsInHand
 from .config import ExecutorLimits
 from .effects import Carrying
+from .mailboxes.holder import MailboxHolder
 from .probes.watcher import Watcher
 from .tools.registry import Registry
 from .turns import ExecutorTurns
@@ -96,6 +97,7 @@ async def _carry_out(
     folders = erasure.Folders(context.settings.workspaces, busy, switches)
     turns = ExecutorTurns(calls, Carrying(context, limits, calls.withdraw), limits)
     _tell(context, registry, calls)
+    mailboxes = MailboxHolder(context, switches.is_erasing)
     await bus.listen(EXECUTOR_CANCEL, _Withdrawals(calls).take)
     worker = Worker(
         context, turns, limits.turns, switches.is_gone,
@@ -105,6 +107,7 @@ async def _carry_out(
         beside = [
             group.create_task(folders.run(), name="executor-erasing"),
             group.create_task(calls.look(), name="executor-looking"),
+            group.create_task(mailboxes.run(), name="executor-mailboxes"),
             group.create_task(calls.unkept.run(), name="executor-attachments"),
         ]
         await _published(registry, limits)

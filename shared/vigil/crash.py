@@ -32,6 +32,8 @@ POINTS: Final = {
         "a message was sent",
         "sent again with its id, unless acknowledged",
     ),
+    "mailbox.begun": ("where a mailbox is read from is stored", "it is read from there"),
+    "mailbox.mail": ("a mail of a mailbox is stored", "reading goes on behind it"),
     "mail.heard": ("a mail is stored, its place isn't", "read again, and known by its id"),
     "mail.place": ("the place in a mailbox is stored", "reading goes on behind it"),
     "gateway.event.received": ("an event of a program was delivered", "comes again after 5 s"),

@@ -15,8 +15,7 @@ name match another's records.
       {K}.turn                               commits of older versions, for anybody
       {K}.receipt.{effect}                   outcomes of sends
       {K}.call.{effect}                      claims of tool calls
-      {K}.send.{effect}                      orders to carry a message over another channel
-      {K}.attempt.{effect}                   the tries of that
+      {K}.{send,attempt}.{effect}            orders to carry it over another channel, and tries
     timer.{K}.{hash}, due.{K}.{hash}         schedules, and what the broker fired
     live.{agent}.{user}.{thread}             tokens of an answer in the making (not stored)
     dead.{service}.{agent}.{user}.{thread}   dead letters
@@ -24,6 +23,7 @@ name match another's records.
     memory.{agent}.{owner}.{op}              what an agent knows of its owner
     board.{agent}.{user}.{kind}.{id}         approvals, jobs, grants, uses, tasks, rows, circuits
     slot.{agent}.{owner}.{row}               what became of each instant of a row of the timetable
+    mail.{agent}.{owner}.{mailbox}           mails that came to a mailbox of the owner's
     rpc.executor.cancel                      a call that is to end (not stored)
     rpc.memory.{op}.{agent}.{owner}          questions about that
     event.{user}.{credential}                what outside programs publish
@@ -332,6 +332,10 @@ class Scope(msgspec.Struct, frozen=True, order=True):
         """Where the ledger of a row of the timetable is; of them all if none is named."""
         return f"slot.{self.agent}.{self.owner}.{row}"
 
+    def mail(self, mailbox: str = "*") -> str:
+        """Where what came to a mailbox is; of them all if none is named."""
+        return f"mail.{self.agent}.{self.owner}.{mailbox}"
+
     def question(self, op: str) -> str:
         """Where the memory service is asked (`op` is one of ours)."""
         return f"rpc.memory.{op}.{self.agent}.{self.owner}"
@@ -347,10 +351,7 @@ def memories_of_all(op: str) -> str:
 
 
 def outside(user: str, credential: str) -> str:
-    """Return the one subject that an outside credential of `user` may publish to.
-
-    Both are parts that were checked (:func:`check_part`).
-    """
+    """Return the one subject that an outside credential may publish to; both parts are checked."""
     return f"event.{user}.{credential}"
 
 
@@ -362,8 +363,7 @@ def signals_of(user: str, *, agent: str = "*", kind: str = ">") -> str:
     >>> signals_of("ann", kind="message.*")
     'signal.*.ann.message.*.*'
     """
-    rest = kind if kind == ">" else f"{kind}.*"
-    return f"signal.{agent}.{user}.{rest}"
+    return f"signal.{agent}.{user}.{kind if kind == '>' else f'{kind}.*'}"
 
 
 def board_of(whose: Scope, kind: str = "*") -> str:
@@ -395,6 +395,5 @@ def token_of(*parts: str) -> str:
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(8, "big"))
-        digest.update(data)
+        digest.update(len(data).to_bytes(8, "big") + data)
     return digest.hexdigest()[:32]

@@ -29,6 +29,7 @@ from .subjects import (
     board_of,
 )
 
+TOLD: Final = ("SIGNALS", "DEAD", "MAILS")
 FILED, FILES = layout.ATTACHED, (layout.UPLOADS_ALL, layout.FILES_ALL)
 SECOND_NS: Final = 1_000_000_000
 DAY_S: Final = 24 * 60 * 60
@@ -89,8 +90,9 @@ STREAMS: Final = (
     Stream(name="SYSTEM", subjects=("system.>",), max_consumers=50_000),
     # One subject for each approval, job, grant, task, goal …, and its states.
     Stream(name="BOARD", subjects=(BOARD_ALL,), per_subject_max=64, max_consumers=10_000),
-    # What became of each instant of those rows: one subject for each.
+    # What became of each instant of those rows, and what came to mailboxes: a subject for each.
     Stream(name="SLOTS", subjects=(ANYBODY.slot(),), max_consumers=10_000),
+    Stream(name="MAILS", subjects=(ANYBODY.mail(),)),
     # No max_age: it would delete pending schedules (ARCHITECTURE 2).
     Stream(name="TIMERS", subjects=("timer.>", "due.>"), has_schedules=True),
     # Bounded, so that a flood of what can't be used takes no room from the sessions.
@@ -234,9 +236,9 @@ ROLES: Final[dict[str, Role]] = {
             *on_board("job", "grant", "facts"), ANYBODY.slot(), *FILES,
         ),
         subscribes=("live.*.*.*",), pulls=(OUTSIDE_EVENTS,),
-        follows=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SIGNALS", "DEAD"),
-        reads=("SESSIONS", "SYSTEM", "BOARD", "SLOTS", "MEMORIES", "SIGNALS", "DEAD", *FILED),
+        follows=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", *TOLD),
         buckets_r=("TOOLS", "BUDGETS", "LEASES"),
+        reads=("SESSIONS", "SYSTEM", "BOARD", "SLOTS", "MEMORIES", *TOLD, *FILED),
         buckets_w=("CURSORS", "IDEMPOTENCY", "CONFIG", "CONSOLE", "TOKENS", "PINS"),  # ADR 39
         # STREAM.INFO lists which sessions and files of a user exist, and how large streams are.
         raw=(
@@ -254,8 +256,7 @@ ROLES: Final[dict[str, Role]] = {
         follows=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SLOTS", "SIGNALS"),
         pulls=(WAKE, WAKE_SYSTEM),
         reads=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SLOTS", "SIGNALS", *FILED),
-        buckets_r=("CONFIG", "TOOLS"),
-        buckets_w=("LEASES", "BUDGETS"),
+        buckets_r=("CONFIG", "TOOLS"), buckets_w=("LEASES", "BUDGETS"),
         # A broker that restarts forgets what is in memory. SIGNALS: an append expects the last one.
         raw=(
             "$JS.API.STREAM.CREATE.KV_LEASES", "$JS.API.STREAM.INFO.SIGNALS",
@@ -279,11 +280,10 @@ ROLES: Final[dict[str, Role]] = {
             "session.*.*.*.in.told.*", "system.*.*.*.in.timer", "system.*.*.*.in.control",
             "system.*.*._mind.in.tick", *on_board("task", "row", "goal", "bulletin"),
             ANYBODY.slot(), "dead.scheduler.*.*.*",
-        ),
-        follows=("TIMERS", "SESSIONS", "SYSTEM", "BOARD", "SLOTS", "SIGNALS", "DEAD", *FILED),
-        pulls=(SCHEDULER_TURNS, SCHEDULER_TURNS_SYSTEM, DUE),
-        reads=("TIMERS", "SESSIONS", "SYSTEM", "BOARD", "SLOTS", "SIGNALS"),
-        buckets_r=("CONFIG", "IDEMPOTENCY"), buckets_w=("LEASES",),
+        ), buckets_r=("CONFIG", "IDEMPOTENCY"),
+        follows=("TIMERS", "SESSIONS", "SYSTEM", "BOARD", "SLOTS", *TOLD, *FILED),
+        pulls=(SCHEDULER_TURNS, SCHEDULER_TURNS_SYSTEM, DUE), buckets_w=("LEASES",),
+        reads=("TIMERS", "SESSIONS", "SYSTEM", "BOARD", "SLOTS", "SIGNALS", "MAILS"),
         raw=(  # It alone deletes conversations (ADR 47).
             "$JS.API.STREAM.PURGE.TIMERS", *layout.DELETES, "$KV.CONFIG.thread.*",
             "$KV.CONFIG.caps", "$KV.CONFIG.rearm", "$JS.API.STREAM.CREATE.KV_LEASES", "rpc.health",
@@ -299,10 +299,10 @@ ROLES: Final[dict[str, Role]] = {
             "system.*.*.*.in.control", "system.*.*._mind.in.told.*", EXECUTOR_CANCEL,
             "dead.executor.*.*.*", *on_board("use", "row", "goal", "preference", "action", "task"),
             *on_board("approval", "job", "bulletin", "facts"), "board._._.circuit.*",
-            ANYBODY.slot(), layout.UPLOADS_ALL, layout.FILES_ALL,  # no grant
-        ), subscribes=(EXECUTOR_CANCEL, "rpc.executor.probe"), follows=("BOARD",),
+            ANYBODY.slot(), ANYBODY.mail(), layout.UPLOADS_ALL, layout.FILES_ALL,  # no grant
+        ), subscribes=(EXECUTOR_CANCEL, "rpc.executor.probe"), follows=("BOARD", "MAILS"),
         pulls=(EXECUTOR_TURNS, EXECUTOR_TURNS_SYSTEM),
-        reads=("SESSIONS", "SYSTEM", "BOARD", "SLOTS", *FILED),
+        reads=("SESSIONS", "SYSTEM", "BOARD", "SLOTS", "MAILS", *FILED),
         buckets_r=("CONFIG",), buckets_w=("LEASES", "TOOLS", "PINS"),
         # Of the switches what people set, and raise, for themselves: no agent's and no instance's.
         raw=("$JS.API.STREAM.CREATE.KV_LEASES", "$KV.CONFIG.person.*",

@@ -25,10 +25,10 @@ from tests.support.mailing import (
 from tests.support.talk import Talk
 from tests.support.world import World
 from vigil.backoff import Backoff
-from vigil.channels.mail import listener, pairs
+from vigil.channels.mail import pairs
 from vigil.clock import SystemClock
 from vigil.contracts import UserMessage, decode_event
-from vigil.mail import access
+from vigil.mail import access, line
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -238,8 +238,8 @@ async def test_a_mailbox_that_changes_under_us_loses_and_doubles_nothing(
 ) -> None:
     """A wrong password is asked once; the server goes away, forgets its UIDs, and somebody empties
     the mailbox: each mail of ann's is heard once."""
-    monkeypatch.setattr(listener, "LOOK_S", 0.05)
-    monkeypatch.setattr(listener, "AGAIN", Backoff(0.05, 0.2))
+    monkeypatch.setattr(line, "LOOK_S", 0.05)
+    monkeypatch.setattr(line, "AGAIN", Backoff(0.05, 0.2))
     secret = tmp_path / "mail.secret"
     secret.write_text("wrong")
     async with running_mail_world(

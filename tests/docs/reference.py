@@ -40,6 +40,7 @@ from vigil.goals import lifecycle as goal_lifecycle
 from vigil.observe import actions, metrics, spans
 from vigil.settings import config
 from vigil.settings.grants import GrantSection
+from vigil.settings.mailboxes import MailboxSection
 from vigil.settings.models import ModelRow
 from vigil.settings.sections import Hook, McpServer, WatchSection
 from vigil.settings.sites import Site
@@ -125,6 +126,7 @@ def settings() -> str:
         ),
         settings_part("models.NAME", ModelRow),
         settings_part("hooks.NAME", Hook),
+        settings_part("mailboxes.NAME", MailboxSection),
         settings_part("mcp.NAME", McpServer),
         settings_part("sites.NAME", Site),
         settings_part("calendars.NAME", CalendarSection),

@@ -124,6 +124,7 @@ def test_the_addresses_are_the_subjects() -> None:
         "systemCalls": worker.call("e"),
         "board": key.board("job", "1f"),
         "slots": key.scope.slot("1f"),
+        "mails": key.scope.mail("work"),
         "tools": "$KV.TOOLS.builtin",
         "pins": "$KV.PINS.files",
         "memories": Scope("vigil", "ann").record("save"),

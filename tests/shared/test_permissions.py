@@ -11,6 +11,7 @@ from tests.support.memories import until
 from tests.support.programs import Program, admit, connect
 from tests.support.rights import API_UNDER_DOMAIN, EVERY_SUBJECT, KEY, LISTENERS
 from tests.support.stack import Stack
+from vigil.bus import bus as bus_module
 from vigil.bus.bus import Bus, BusError
 from vigil.errors import OutcomeUnknown, Unavailable
 from vigil.settings import credentials
@@ -20,6 +21,12 @@ own_broker = pytest.mark.usefixtures("own_broker")
 """For what admits programs: their accounts are in the broker's configuration."""
 ERR_CYCLE = 10081
 """A consumer's deliver subject is one of the stream itself."""
+
+
+@pytest.fixture(autouse=True)
+def _keeps_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bus keeps the newest refusals alone, and here there are more."""
+    monkeypatch.setattr(bus_module, "VIOLATIONS_MAX", 10_000)
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -77,6 +77,7 @@ PLACES: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
     "memory": lambda one: Scope(one["agent"], one["owner"]).record(one["op"]),
     "board": lambda one: _on_board(one["entity"]),
     "slot": lambda one: Scope("vigil", NAME).slot(one["row"]),
+    "mail": lambda one: Scope("vigil", NAME).mail(one["mailbox"]),
     "shelf": lambda one: f"$KV.TOOLS.{one['source']}",
     "pins": lambda one: f"$KV.PINS.{one['server']}",
 }

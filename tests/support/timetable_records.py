@@ -27,6 +27,7 @@ from vigil.contracts.board import (
     IdOf,
     KnownFact,
     Ledger,
+    MailWork,
     OnceSchedule,
     OneOf,
     OpenRun,
@@ -34,6 +35,8 @@ from vigil.contracts.board import (
     VersionNumber,
     YesNo,
 )
+from vigil.contracts.codec import decode_mail
+from vigil.contracts.mail import CameMail, MailedInvitation, MailEntry
 
 AT: Final = datetime(2026, 11, 20, 9, 0, 0, 123456, tzinfo=UTC)
 DUE_AT: Final = datetime(2026, 11, 23, 8, tzinfo=UTC)
@@ -121,6 +124,34 @@ TELLING: Final = replace(
         },
     ),
 )
+READING: Final = replace(
+    ROW,
+    work=MailWork(
+        mailbox="work",
+        facts={"unread": BoundedNumber(least=0, most=999), "due": ADay()},
+        looked={"unread": "mailbox"},
+    ),
+)
+CAME: Final = MailEntry(
+    mailbox="work",
+    validity=1_700_000_000,
+    uid=7,
+    at=AT,
+    mail=CameMail(
+        identity="5" * 32,
+        kind="invitation",
+        author="ben@example.org",
+        name="Ben Miller",
+        subject="Lunch",
+        message_id="<1@example.org>",
+        came_at=DUE_AT,
+        size=4321,
+        text="Shall we, Ann?",
+        files=("invitation.ics",),
+        invitation=MailedInvitation(method="REQUEST", ics="BEGIN:VCALENDAR"),
+    ),
+)
+BEGUN: Final = MailEntry(mailbox="work", validity=1_700_000_000, uid=6, at=AT, since=DUE_AT)
 KNOWN: Final = SourceFacts(
     id=ROW.id,
     owner="ann",
@@ -214,6 +245,12 @@ SAMPLES: Final[dict[str, tuple[Any, Any]]] = {
         contracts.decode_board,
         BoardEntry(entity=KNOWN, turn_seq=0, at=AT, change=Change(by="executor", cause="f" * 32)),
     ),
+    "board.row.mail": (
+        contracts.decode_board,
+        BoardEntry(entity=READING, turn_seq=0, at=AT, change=Change(by="scheduler")),
+    ),
+    "mail": (decode_mail, CAME),
+    "mail.begun": (decode_mail, BEGUN),
     "slot": (contracts.decode_slot, SLOT),
     "slot.followed": (contracts.decode_slot, FOLLOWED),
     "slot.set_back": (contracts.decode_slot, SET_BACK),

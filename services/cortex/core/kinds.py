@@ -1,4 +1,4 @@
-"""The kinds of sessions, by name: one module of `cortex.profiles` each. Pure.
+"""The kinds of sessions, by name: a `Profile` in a module of `cortex.profiles` each. Pure.
 
 That folder is the registry: a module that is put there is a kind. What sessions of it are called
 for people stands in `vigil.contracts.session_kinds`, which the gateway reads, too.
@@ -29,13 +29,16 @@ def registered() -> dict[str, Profile]:
     Raises:
         ValueError: two modules claim one name, or one mark of their loops.
     """
+    from .profile import Profile  # which asks for these
+
     found: dict[str, Profile] = {}
     for module in modules_of(PROFILES):
-        profile: Profile = module.PROFILE
-        marks = {other.purpose for other in found.values()} - {ANSWER}
-        if profile.name in found or profile.purpose in marks:
-            raise ValueError(f"{module.__name__}: the name or the purpose is taken")
-        found[profile.name] = profile
+        for profile in vars(module).values():
+            if isinstance(profile, Profile):
+                marks = {other.purpose for other in found.values()} - {ANSWER}
+                if profile.name in found or profile.purpose in marks:
+                    raise ValueError(f"{module.__name__}: the name or the purpose is taken")
+                found[profile.name] = profile
     return found
 
 

@@ -21,6 +21,7 @@ from vigil.contracts import Change, SlotRun, TellParent
 from vigil.contracts.board import BoardGoal, FactShape, SourceFacts
 from vigil.contracts.board.approval import short_name
 from vigil.errors import Unavailable, WrongLastSequence
+from vigil.facts import mailed
 from vigil.facts.looked import Look, told_by_look
 from vigil.facts.shown import GOAL
 from vigil.facts.taken import taken
@@ -34,6 +35,7 @@ log = structlog.get_logger("vigil.executor")
 TRIES_MAX: Final = 20
 WHY: Final = "a run of its row ended"
 WHY_GOAL: Final = "it was looked how the goal stands"
+WHY_COUNTED: Final = "its mailbox was looked at"
 WHY_LOOKED: Final = "it was looked at what its row watches"
 
 
@@ -48,6 +50,8 @@ class _Telling(NamedTuple):
     session: str
     begun_at: datetime
     """Nothing of before was told by this."""
+    is_event: bool = False
+    """Whether what it doesn't tell stays as it was."""
 
 
 def slot_of_goal(goal: BoardGoal) -> SlotRun:
@@ -79,7 +83,13 @@ class FactDesk:
         if not slot.facts:
             return None
         telling = _Telling(effect.id, slot.facts, slot.looked, WHY, str(key), begun_at)
-        return await self._take(key, slot, telling, lambda _: effect.payload.facts)
+        given, now = effect.payload.facts, self._clock.now()
+        if key.kind == mailed.KIND:
+            telling = telling._replace(is_event=True)
+            return await self._take(
+                key, slot, telling, lambda known: mailed.nearest(known, given, now)
+            )
+        return await self._take(key, slot, telling, lambda _: given)
 
     async def take_look(
         self, key: SessionKey, slot: SlotRun, looked: Mapping[str, str], look: Look
@@ -95,6 +105,13 @@ class FactDesk:
         cause = token_of("look", slot.row, slot.due_at.isoformat())
         telling = _Telling(cause, slot.looked, slot.facts, WHY_LOOKED, "", slot.due_at)
         return await self._take(key, slot, telling, partial(told_by_look, looked, look))
+
+    async def take_counted(
+        self, key: SessionKey, slot: SlotRun, cause: str, given: Mapping[str, object]
+    ) -> SourceFacts:
+        """Take what was counted without a model, beside what runs tell; as `take`."""
+        telling = _Telling(cause, slot.looked, slot.facts, WHY_COUNTED, "", slot.due_at)
+        return await self._take(key, slot, telling, lambda _: given)
 
     async def take_goal(
         self, key: SessionKey, cause: str, goal: BoardGoal, given: Mapping[str, str]
@@ -131,6 +148,7 @@ class FactDesk:
                 session=telling.session,
                 rules=slot.news,
                 others=telling.others,
+                is_event=telling.is_event,
             )
             number = 0 if found is None else found.number
             change = Change(by=key.agent, why=telling.why, cause=cause)

@@ -44,6 +44,7 @@ from vigil.contracts import (
     UserMessage,
 )
 from vigil.contracts.golden import newest
+from vigil.contracts.mail import MailEntry
 from vigil.sdk.formats.cloud_event import CloudEvent
 from vigil.signals.kinds import KINDS
 from vigil.subjects import ENDED, PART
@@ -69,19 +70,18 @@ class Spoken(msgspec.Struct, frozen=True):
     examples: tuple[str, ...] = ()
 
 
-_ORDERS: Final = ("control", "start", "cancel", "status", "approval", "fork")
-_OTHERS: Final = ("bulletin.worded", "row.after", "row.chosen", "row.facts", "row.once")
+_ORDERED: Final = ("control", "start", "cancel", "status", "approval", "fork")
+_ORDERS: Final = tuple(f"event.{of}" for of in _ORDERED)
+_ROWS: Final = tuple(f"row.{of}" for of in ("after", "chosen", "facts", "mail", "once"))
+_OTHERS: Final = ("bulletin.worded", *_ROWS)
+_SLOTS: Final = ("slot", "slot.followed", "slot.needless", "slot.set_back")
 _TURNS: Final = ("remembering", "working", "paid", "raised", "fallback", "made", "attached")
 MESSAGES: Final[dict[str, Spoken]] = {
     "cloudEvent": Spoken(CloudEvent, "Something happened outside", ("cloud_event",)),
     "signal": Spoken(Signal, "Something happened here", ("signal",)),
     "userMessage": Spoken(UserMessage, "What the person said", ("event.user_message",)),
     "timerFired": Spoken(TimerFired, "A follow-up or a deadline is due", ("event.timer",)),
-    "control": Spoken(
-        Control,
-        "An order about the session",
-        tuple(f"event.{of}" for of in _ORDERS),
-    ),
+    "control": Spoken(Control, "An order about the session", _ORDERS),
     "external": Spoken(External, "An event from outside, as it was let in", ("event.external",)),
     "toolResult": Spoken(ToolResultEvent, "What a tool answered", ("event.tool_result",)),
     "told": Spoken(ToldEvent, "What another session has to say to the person", ("event.told",)),
@@ -99,11 +99,8 @@ MESSAGES: Final[dict[str, Spoken]] = {
         "A state of a request, a job, a standing grant or its uses, a task, a goal …",
         tuple(f"board.{kind}" for kind in (*get_args(BoardKind), *_OTHERS)),
     ),
-    "slot": Spoken(
-        SlotEntry,
-        "What became of a time at which a row was due",
-        ("slot", "slot.followed", "slot.needless", "slot.set_back"),
-    ),
+    "slot": Spoken(SlotEntry, "What became of a time at which a row was due", _SLOTS),
+    "mail": Spoken(MailEntry, "A mail that came to a person's mailbox", ("mail", "mail.begun")),
     "shelf": Spoken(Shelf, "What one source of tools offers", ("shelf",)),
     "pins": Spoken(Pins, "What was approved of an MCP server", ("pins",)),
     "memorySaved": Spoken(MemorySaved, "Something is remembered", ("memory.save",)),
@@ -181,12 +178,12 @@ _CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
         ("boardEntry",),
     ),
     "slots": ("slot.{agent}.{owner}.{row}", "The ledger of the timetable.", ("slot",)),
+    "mails": ("mail.{agent}.{owner}.{mailbox}", "Mails of people's own mailboxes.", ("mail",)),
     "tools": ("$KV.TOOLS.{source}", "The tools there are: a key-value bucket.", ("shelf",)),
     "pins": ("$KV.PINS.{source}", "Which tools of MCP servers were approved: a bucket.", ("pins",)),
     "memories": (
         "memory.{agent}.{owner}.{operation}",
-        "What an agent knows of its owner: every change, in order. Databases and vectors are made "
-        "of it, and can be made again.",
+        "What an agent knows of its owner, in order: databases and vectors are made of it.",
         (
             "memorySaved", "memoryForgotten", "memoriesMerged", "memoriesAssociated",
             "memoriesAccessed", "memoriesUndone",
@@ -225,10 +222,9 @@ _PARAMETERS: Final[dict[str, dict[str, Any]]] = {
         "description": "The type of the event",
         "enum": ["timer", "control", "external", "tool_result", "tick"],
     },
-    "letters": {
-        "description": "Of who has work with it: sends s, timers t, memory m, executor x; nobody 0"
-    },
+    "letters": {"description": "Who has work: sends s, timers t, memory m, executor x; nobody 0"},
     "effect": {"description": "The id of the send or the tool call, 32 hex digits"},
+    "mailbox": {"description": "NAME of `[mailboxes.NAME]`"},
     "service": {"description": "The service that could not use it"},
 }
 _OF_HANDS: Final = {
@@ -237,6 +233,7 @@ _OF_HANDS: Final = {
     "systemCalls": "Read the log of the agent's own sessions",
     "board": "Read requests and jobs",
     "slots": "Read what became of what recurs",
+    "mails": "Read what came to mailboxes",
     "tools": "Read which tools there are",
     "pins": "Read which tools were approved",
 }

@@ -35,7 +35,8 @@ class KnownRow:
         self.answer: object = None
         """What came of its look, if nothing is decided by it yet."""
         self.looked_seq = 0
-        """Of SIGNALS: up to there nothing is new for it, beside what the ledger knows of."""
+        """Of SIGNALS, or what else it looks at: up to there nothing is new for it, beside what the
+        ledger knows of."""
         self.is_looking = False
         self.followed = FollowedEnds()
         """Of a row that follows others."""
@@ -65,7 +66,7 @@ class KnownRow:
 
     @property
     def read_seq(self) -> int:
-        """Of SIGNALS: all up to there is no news to it."""
+        """Of SIGNALS, or what else it looks at: all up to there is no news to it."""
         cycles = self.ledger.cycles or CycleLedger()
         return max(cycles.told_seq, self.looked_seq)
 

@@ -101,8 +101,17 @@ class RowKeeper:
         now = self._clock.now()
         zone = self._pause.zone_of(whose.owner)
         config = replace(self._config, cortex=self._pause.cortex)
-        for row_of in kinds.of_system():
-            await self._bring_up_row(whose, row_of(config, whose, zone, now), now)
+        wanted = kinds.of_system(config, whose, zone, now)
+        for row in wanted:
+            await self._bring_up_row(whose, row, now)
+        await self._end_others(whose, {row.id for row in wanted}, now)
+
+    async def _end_others(self, whose: Scope, wanted: set[str], now: datetime) -> None:
+        """Turn off what the configuration no longer has, such as a mailbox that was removed."""
+        for found in await self._board.all(whose):
+            row = found.entity
+            if row.is_of_system and row.is_enabled and row.id not in wanted:
+                await self._bring_up_row(whose, replace(row, is_enabled=False), now)
 
     async def _bring_up_row(self, whose: Scope, wanted: TimetableRow, now: datetime) -> None:
         found = await self._board.find([whose], wanted.id)

@@ -37,6 +37,8 @@ class LookMeans(NamedTuple):
 
 RowMaker = Callable[[Config, Scope, str, datetime], TimetableRow]
 """Makes the row that an agent has for a person, in their time zone, at an instant."""
+RowsMaker = Callable[[Config, Scope, str, datetime], tuple[TimetableRow, ...]]
+"""Likewise, any number of them."""
 
 
 class RowKind(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +50,8 @@ class RowKind(msgspec.Struct, frozen=True, kw_only=True):
     runs are of one session, which is told that it's time, and waits by itself after failures."""
     row: RowMaker | None = None
     """Each agent has such a row for each person whom it has talked with; None: people make them."""
+    rows: RowsMaker | None = None
+    """Or each has so many such rows as the configuration says."""
     look: Callable[[LookMeans, KnownRow, SlotEntry, datetime], Awaitable[object]] | None = None
     """Looks for what is new, without a model; None: it's run whenever it is due. Raises:
     VigilError, it can't be told now."""

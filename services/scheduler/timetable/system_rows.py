@@ -30,18 +30,20 @@ def made(
     first_at: datetime,
     now: datetime,
     grace_s: int | None = None,
+    of: str = "",
 ) -> TimetableRow:
     """Return a row of a kind, which is called like that.
 
     Args:
         first_at: when it's due for the first time.
+        of: what it's about, of a kind of which there are several.
     """
     kind = kind_of(work)
     return TimetableRow(
-        id=token_of("row", kind, whose.agent, whose.owner),
+        id=token_of("row", kind, whose.agent, whose.owner, *([of] if of else [])),
         owner=whose.owner,
         agent=whose.agent,
-        name=kind,
+        name=f"{kind}-{of}" if of else kind,
         work=work,
         schedule=schedule,
         zone=zone,

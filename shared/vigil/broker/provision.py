@@ -58,6 +58,7 @@ def max_age_s(stream: Stream, retention: Retention) -> int:
         "EVENTS": retention.events_days,
         "SIGNALS": retention.signals_days,
         "SLOTS": retention.slots_days,
+        "MAILS": retention.mails_days,
         "UPLOADS": UPLOADS_DAYS,
         "FILES": retention.sessions_days,
     }

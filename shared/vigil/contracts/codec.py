@@ -10,6 +10,7 @@ import msgspec
 from ..errors import InvalidInput
 from .board import BoardEntry, SlotEntry
 from .events import Event
+from .mail import MailEntry
 from .memories import MemoryRecord
 from .outcomes import (
     Attempt,
@@ -31,7 +32,7 @@ Lift = Callable[[dict[str, Any]], dict[str, Any]]
 VERSIONS: Final[dict[str, int]] = {
     "event": 1, "turn": 2, "said": 1, "receipt": 1, "timer": 1, "dead_letter": 1,
     "dispatch": 1, "attempt": 1, "dead_letter_end": 1, "signal": 1, "memory": 1, "call_claim": 1,
-    "board": 1, "shelf": 1, "pins": 1, "slot": 1,
+    "board": 1, "shelf": 1, "pins": 1, "slot": 1, "mail": 1,
 }  # fmt: skip
 """The version that is written today, by record."""
 
@@ -50,7 +51,7 @@ _TYPES: Final[dict[str, Any]] = {
     "dead_letter": DeadLetter, "dispatch": Dispatch, "attempt": Attempt,
     "dead_letter_end": DeadLetterEnd, "signal": Signal, "memory": MemoryRecord,
     "call_claim": CallClaim, "board": BoardEntry, "shelf": Shelf, "pins": Pins,
-    "slot": SlotEntry,
+    "slot": SlotEntry, "mail": MailEntry,
 }  # fmt: skip
 _DECODERS: Final = {name: msgspec.json.Decoder(kind) for name, kind in _TYPES.items()}
 
@@ -196,3 +197,9 @@ def decode_slot(data: bytes) -> SlotEntry:
     """Decode an entry of the timetable's ledger. Raises: InvalidInput."""
     slot: SlotEntry = _decode("slot", data)
     return slot
+
+
+def decode_mail(data: bytes) -> MailEntry:
+    """Decode a mail that came to a mailbox. Raises: InvalidInput."""
+    mail: MailEntry = _decode("mail", data)
+    return mail

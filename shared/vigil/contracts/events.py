@@ -10,6 +10,7 @@ import msgspec
 from .base import VERSION_1, EventType, Instant, Record
 from .board import BulletinBasis, Job, KnownFact, MergedSummary, SlotRun, Verdict
 from .costs import RaiseOffer
+from .mail import MailToRead
 from .tools import Risk
 
 
@@ -276,6 +277,8 @@ class Start(Record, frozen=True, kw_only=True):
     """Of a session that makes the text of one: of what."""
     summaries: tuple[MergedSummary, ...] = ()
     """Of a session that writes them anew, one after the other."""
+    mails: tuple[MailToRead, ...] = ()
+    """Of a session that reads what came to a mailbox."""
 
 
 class Fork(Record, frozen=True, kw_only=True):

@@ -196,6 +196,7 @@ NOTES: Final[dict[str, NoteWords]] = {
     "look_decided": NoteWords("what a look decided, how surely, and why", "It decided on {text}."),
     "look_failed": NoteWords("a look of the mind failed", "The look failed: {text}.", "failed"),
     "look_refused": NoteWords("an answer held no decisions", "It couldn't be used: {text}."),
+    "mail_read": NoteWords("a reader said which new mail matters", "It read new mail: {text}."),
     "malformed_calls": NoteWords(
         "the model's tool calls could not be read: it was told so, and they were not run",
         "The model wrote what is no tool call: {text}.",

@@ -57,6 +57,11 @@ SESSION_KINDS: Final[dict[str, SessionKind]] = {
     ),
     "bulletin": SessionKind(meaning="texts of bulletins", is_due=True, run=""),
     "maintenance": SessionKind(meaning="merged memories, written anew", is_due=True, run=""),
+    "mail": SessionKind(
+        meaning="new mail, read by a model without tools",
+        is_due=True,
+        run="Reading the mailbox {name!r}",
+    ),
     "errand": SessionKind(
         meaning="calls that a person accepted after who asked had gone on",
         started="It had an accepted call run apart",
@@ -78,7 +83,7 @@ def started_kinds() -> tuple[str, ...]:
     """Return the kinds that begin with a start that names who is told their end.
 
     >>> started_kinds()[-3:]
-    ('bulletin', 'maintenance', 'errand')
+    ('maintenance', 'mail', 'errand')
     """
     return tuple(name for name, kind in SESSION_KINDS.items() if kind.started or kind.is_due)
 

@@ -40,6 +40,7 @@ def _filters(name: str, token: str) -> dict[str, list[str]]:
         "SYSTEM": [f"system.*.{name}.>"],
         "BOARD": [f"board.*.{name}.>"],
         "SLOTS": [Scope("*", name).slot()],
+        "MAILS": [Scope("*", name).mail()],
         "TIMERS": [f"timer.*.*.{name}.>", f"due.*.*.{name}.>"],
         "DEAD": [f"dead.*.*.{name}.>"],
         "EVENTS": [f"event.{name}.>"],

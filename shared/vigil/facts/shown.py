@@ -18,6 +18,7 @@ from ..contracts.board import (
     CronWork,
     FactShape,
     KnownFact,
+    MailWork,
     SourceFacts,
     watch_of,
 )
@@ -40,15 +41,15 @@ SHOWN_FOR: Final = timedelta(days=7)
 
 def shapes_of(row: TimetableRow) -> Mapping[str, FactShape]:
     """Return the facts that a row names."""
-    return row.work.facts if isinstance(row.work, CronWork | AutonomyWork) else {}
+    return row.work.facts if isinstance(row.work, CronWork | AutonomyWork | MailWork) else {}
 
 
 def wanted_of(row: TimetableRow) -> Mapping[str, WantedFact]:
     """Return the facts that a row names, with where they are found and what of them is news."""
     work = row.work
-    if not isinstance(work, CronWork | AutonomyWork):
+    if not isinstance(work, CronWork | AutonomyWork | MailWork):
         return {}
-    looked = work.looked if isinstance(work, CronWork) else {}
+    looked = {} if isinstance(work, AutonomyWork) else work.looked
     return {
         name: WantedFact(shape, looked.get(name, ""), work.news.get(name, ""))
         for name, shape in work.facts.items()
@@ -148,15 +149,18 @@ def called(row: TimetableRow) -> str:
     """
     if isinstance(row.work, AutonomyWork):
         return CYCLES
+    if isinstance(row.work, MailWork):
+        return f"{MAIL}{row.work.mailbox}"
     kind = "cron" if watch_of(row.work) is None else "watch"
     return f"{kind} {row.id[:8] if row.owner == TEAM else row.name}"
 
 
 CYCLES: Final = "cycles"
 """What cycles are called as a source."""
+MAIL: Final = "mail "
 GOAL: Final = "goal "
 HOOK: Final = "hook "
-"""Begin what a goal, or a hook, is called as a source."""
+"""Begin what a mailbox, a goal, or a hook, is called as a source."""
 
 
 class NamedSource(NamedTuple):

@@ -15,7 +15,7 @@ import socket
 import ssl
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -142,6 +142,11 @@ class Mailbox:
 
         return await self._do(look)
 
+    async def since(self, day: date) -> list[int]:
+        """Return the UIDs of mails that came on a day of the server's zone or later, in order."""
+        found = await self._do(lambda client: client.search(["SINCE", day]))
+        return sorted(map(int, found))
+
     async def heads(self, uids: Sequence[int]) -> list[MailSeen]:
         """Return what is known of mails, in order; those that are gone are left out."""
         wanted = ["RFC822.SIZE", "INTERNALDATE", "BODY.PEEK[HEADER]"]
@@ -151,6 +156,10 @@ class Mailbox:
             for uid in sorted(found)
             if uid in set(uids) and found[uid].get(b"BODY[HEADER]") is not None
         ]
+
+    async def unread(self) -> int:
+        """Return how many mails nobody has read."""
+        return len(await self._do(lambda client: client.search(["UNSEEN"])))
 
     async def whole(self, uid: int, bytes_max: int) -> bytes | None:
         """Return a mail, or as much of it; None: somebody removed it."""

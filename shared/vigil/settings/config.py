@@ -29,12 +29,13 @@ from ..subjects import check_part
 from ..teams import TEAM, Teams
 from ..topology import DAY_S
 from ..words.nearest import nearest
-from . import models, sites
+from . import mailboxes, models, sites, variables
 from .checks import check_agent, check_hook, check_mcp, check_watch, meant_field
 from .cortex import Approvals, BulletinSection, Cortex, Goals, Jobs, Preferences, Tasks
 from .grants import GrantSection
 from .grants import mistakes as grant_mistakes
 from .hours import PARSED, check_zone
+from .mailboxes import MailboxSection
 from .memory import MemorySection, MindSection
 from .models import ModelRow
 from .models.caps import Caps
@@ -95,6 +96,7 @@ class Config(Section, frozen=True, kw_only=True):
     agents: dict[str, Agent] = msgspec.field(default_factory=dict)
     watch: dict[str, WatchSection] = msgspec.field(default_factory=dict)
     hooks: dict[str, Hook] = msgspec.field(default_factory=dict)
+    mailboxes: dict[str, MailboxSection] = msgspec.field(default_factory=dict)
     channels: dict[str, Channel] = msgspec.field(default_factory=dict)
     health: HealthSection = HealthSection()
     retention: Retention = Retention()
@@ -177,19 +179,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return self.home / "memory"
 
 
-_SEED_VARIABLES: Final = {
-    "AUTONOMY_ENABLED": ("autonomy", "enabled"),
-    "AUTONOMY_MAX_CONSECUTIVE": ("autonomy", "max_consecutive"),
-    "AUTONOMY_COOLDOWN_MS": ("autonomy", "cooldown_ms"),
-    "VIGIL_PORT": ("gateway", "port"),
-    "VIGIL_MODEL": ("model", "main"),
-    "NATS_URL": ("nats", "url"),
-    "QDRANT_URL": ("memory", "qdrant_url"),
-}
-_WITHOUT_MEANING: Final = ("TIMER_POLL_INTERVAL_MS", "EFFECT_POLL_INTERVAL_MS")
-_NOT_SETTINGS: Final = ("VIGIL_HOME", "VIGIL_CRASH_AT", "VIGIL_URL", "VIGIL_TOKEN")
-
-
 def home_of(environ: Mapping[str, str]) -> Path:
     """Return where state lives."""
     home = Path(environ.get("VIGIL_HOME") or platformdirs.user_data_path("vigil"))
@@ -221,10 +210,10 @@ def load(environ: Mapping[str, str] | None = None, *, home: Path | None = None) 
             problems.append(f"{file}: {error}")
         else:
             problems += [f"{file}: {p}" for p in _mistakes(raw)]
-    for name in _WITHOUT_MEANING:
+    for name in variables.WITHOUT_MEANING:
         if name in environ:
             remarks.append(f"{name} has no meaning here: the bus pushes, nothing is polled")
-    for (section, key), value, variable in overlay(environ, problems):
+    for (section, key), value, variable in variables.overlay(environ, problems):
         one = {section: {key: value}}
         found = _mistakes(one)
         problems += [f"{variable}: {p}" for p in found]
@@ -280,6 +269,7 @@ def _contradictions(config: Config) -> list[str]:
             "be forgotten before"
         )
     found += sites.repeated(config.sites)
+    found += mailboxes.contradictions(config.mailboxes, config.teams)
     found += grant_mistakes(config.grants, config.teams)
     timeouts_s = {
         "executor.shell_timeout_s": config.executor.shell_timeout_s,
@@ -296,33 +286,9 @@ def _contradictions(config: Config) -> list[str]:
     ]
 
 
-def overlay(
-    environ: Mapping[str, str], problems: list[str]
-) -> list[tuple[tuple[str, str], str, str]]:
-    """Return section and key, value and name of each variable that sets something."""
-    found: list[tuple[tuple[str, str], str, str]] = []
-    for name, value in sorted(environ.items()):
-        if name in _SEED_VARIABLES:
-            found.append((_SEED_VARIABLES[name], value, name))
-        elif name.startswith("VIGIL_") and name not in _NOT_SETTINGS:
-            section, separator, key = name.removeprefix("VIGIL_").lower().partition("__")
-            if separator:
-                found.append(((section, key), value, name))
-            else:
-                problems.append(f"{name}: no such setting (VIGIL_SECTION__KEY)")
-    return found
-
-
 NAMED_SECTIONS: Final = (
-    "people",
-    "agents",
-    "hooks",
-    "channels",
-    "mcp",
-    "sites",
-    "calendars",
-    "watch",
-    "models",
+    *("people", "agents", "hooks", "channels", "mailboxes", "calendars"),
+    *("mcp", "sites", "watch", "models"),
 )
 """Sections of sections, each with a name that people choose."""
 LISTED_SECTION: Final = "grants"
@@ -380,17 +346,24 @@ def _check(raw: dict[str, Any]) -> list[str]:
         check_agent("agent", config.agent)
         for name, agent in config.agents.items():
             check_agent(f"agents.{name}", agent)
-        for name, hook in config.hooks.items():
-            check_hook(name, hook)
-        for name, server in config.mcp.items():
-            check_mcp(name, server)
-        for name, row in config.models.items():
-            models.check(name, row)
-        for name, site in config.sites.items():
-            sites.check(f"sites.{name}", site)
-        for name, calendar in config.calendars.items():
-            calendars.check(name, calendar)
-        check_watch(config.watch)
+        _check_named(config)
     except (msgspec.ValidationError, VigilError) as error:
         return [str(error)]
     return []
+
+
+def _check_named(config: Config) -> None:
+    """Check what the types don't say of sections with a name of their own. Raises: VigilError."""
+    for name, hook in config.hooks.items():
+        check_hook(name, hook)
+    for name, mailbox in config.mailboxes.items():
+        mailboxes.check(name, mailbox)
+    for name, server in config.mcp.items():
+        check_mcp(name, server)
+    for name, row in config.models.items():
+        models.check(name, row)
+    for name, site in config.sites.items():
+        sites.check(f"sites.{name}", site)
+    for name, calendar in config.calendars.items():
+        calendars.check(name, calendar)
+    check_watch(config.watch)

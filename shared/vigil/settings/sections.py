@@ -372,6 +372,8 @@ class Retention(Section, frozen=True, kw_only=True):
     """Approvals, jobs, standing grants, tasks, the timetable: they end, too, so leave it at 0."""
     slots_days: Positive = 400
     """What became of each time at which a row of the timetable was due."""
+    mails_days: Positive = 90
+    """What came to mailboxes, as far as it's kept; the mails stay where they are."""
     signals_days: Positive = 7
     """Signals."""
     dead_days: Positive = 90

@@ -34,6 +34,7 @@ WORDS: Final[dict[str, dict[SlotState, tuple[str, str]]]] = {
     cycles.KIND: CYCLES,
     "bulletin": {},
     "maintenance": {},
+    "mail": {},
     MIND: {},
 }
 """Kind of row -> what is told of its slots; of all others as of a job. Bulletins, looks of a

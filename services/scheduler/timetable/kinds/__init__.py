@@ -7,11 +7,15 @@ This is the registry: a module that is put here is a kind. Its work is a struct 
 from __future__ import annotations
 
 import functools
+from datetime import datetime
 
+from vigil.contracts import TimetableRow
 from vigil.contracts.board import Work
 from vigil.registry import declared
+from vigil.settings.config import Config
+from vigil.subjects import Scope
 
-from ..row_kind import RowKind, RowMaker
+from ..row_kind import RowKind
 
 
 @functools.cache
@@ -25,9 +29,15 @@ def kind_of(work: Work) -> RowKind:
     return registered()[type(work)]
 
 
-def of_system() -> tuple[RowMaker, ...]:
-    """Return what makes the rows that each agent has for each person, one of each kind."""
-    return tuple(kind.row for kind in registered().values() if kind.row is not None)
+def of_system(config: Config, whose: Scope, zone: str, now: datetime) -> list[TimetableRow]:
+    """Return the rows that an agent has for a person, made by nobody."""
+    found: list[TimetableRow] = []
+    for kind in registered().values():
+        if kind.row is not None:
+            found.append(kind.row(config, whose, zone, now))
+        if kind.rows is not None:
+            found += kind.rows(config, whose, zone, now)
+    return found
 
 
 @functools.cache

@@ -18,18 +18,17 @@ import structlog
 from msgspec.structs import replace
 
 from ... import crash
-from ...backoff import Backoff
 from ...bus.kv import KeyValue
 from ...contracts.events import MailHead
 from ...errors import InvalidInput, Unavailable, WrongLastSequence
 from ...mail import ids, place
-from ...mail.access import Access, NoAccess, RefusedSecret
+from ...mail.access import Access
 from ...mail.bodies import ReadMail, read_mail
 from ...mail.heads import MailHeadRead, read_head
-from ...mail.mailbox import IDLE_S, LoginRefused, Mailbox, MailboxLost, MailSeen
+from ...mail.line import MailboxLine, imap_of, wait_for_news
+from ...mail.mailbox import Mailbox, MailSeen, Opened
 from ...mail.place import ReadPlace
 from ...mail.quotes import marked
-from ...mail.smtp import trust
 from ...net.page_text import text_of_page
 from ...subjects import token_of
 from ..contract import ChannelContext, DeliveryTold, Ear, Inbound
@@ -44,12 +43,6 @@ log = structlog.get_logger("vigil.mail")
 
 CHUNK: Final = 50
 """Mails whose heads are fetched at once."""
-AGAIN: Final = Backoff(1.0, 300.0)
-"""Pauses after a connection that was lost."""
-LOOK_S: Final = 10.0
-"""How often it's looked whether a refused password was corrected..."""
-TOKEN_LOOK_S: Final = 600.0
-"""...or whether the program gives another token."""
 PAGE_S: Final = 5.0
 ARRIVED: Final = ("delivered", "relayed", "expanded")
 """Actions of a report (RFC 3464) by which the mail went where it should, or on from there."""
@@ -61,10 +54,10 @@ class MailListener:
 
     def __init__(self, account: MailAccount, access: Access, context: ChannelContext) -> None:
         self._account = account
-        self._access = access
         self._context = context
-        self._refused = RefusedSecret(context.clock)
         host, _ = account.imap()
+        server = imap_of(account.imap(), account, account.mailbox)
+        self._line = MailboxLine(server, access, context.home, context.clock, context.name)
         box = token_of("mailbox", host, access.user, account.mailbox)
         self._key = f"{pairs.PLACE_PREFIX}{token_of('channel', context.name)}.{box}"
 
@@ -73,65 +66,24 @@ class MailListener:
         bus = self._context.bus
         if bus is None:
             raise Unavailable("there is no bus to tell")
-        failures = 0
-        while True:
-            reading = _OpenMailbox(self._account, self._context.name, bus, ear, self._key)
-            wait_s = LOOK_S
-            try:
-                secret = await self._access.secret()
-                if not self._refused.waits_s(secret):
-                    await self._read(reading, secret)
-            except LoginRefused as error:
-                self._refused.note(secret)
-                why = f"the server refuses user name or password: {error}; correct it"
-                ear.show("refused", why, reading.counts)
-                log.warning("log-in refused", action="mail.refused", channel=self._context.name)
-            except (MailboxLost, OSError) as error:
-                failures = 1 if reading.was_open else failures + 1
-                wait_s = AGAIN.after(failures)
-                ear.show("away", f"{error}", reading.counts)
-                log.info(
-                    "mailbox lost",
-                    action="mail.lost",
-                    channel=self._context.name,
-                    error=str(error),
-                    wait_s=wait_s,
-                )
-            except NoAccess as error:
-                ear.show("refused", str(error), reading.counts)
-            finally:
-                await reading.box.close()
-            await asyncio.sleep(max(wait_s, TOKEN_LOOK_S if self._waits_for_token() else 0.0))
 
-    def _waits_for_token(self) -> bool:
-        return self._access.is_token and self._refused.is_noted
+        def begin() -> _OpenMailbox:
+            return _OpenMailbox(self._account, self._context, bus, ear, self._key)
 
-    async def _read(self, reading: _OpenMailbox, secret: str) -> None:
-        account = self._account
-        host, port = account.imap()
-        is_open = account.imap_security == "none"
-        opened = await reading.box.open(
-            host,
-            port,
-            security=account.imap_security,
-            trust=None if is_open else trust(account.ca_file, self._context.home),
-            user=self._access.user,
-            secret=secret,
-            is_token=self._access.is_token,
-            folder=account.mailbox,
-        )
-        self._refused.clear()
-        await reading.run(opened.validity, opened.uid_next, self._context)
+        await self._line.follow(begin, lambda one, state, why: ear.show(state, why, one.counts))
 
 
 class _OpenMailbox:
     """One connection's worth of reading."""
 
-    def __init__(self, account: MailAccount, channel: str, bus: Bus, ear: Ear, key: str) -> None:
+    def __init__(
+        self, account: MailAccount, context: ChannelContext, bus: Bus, ear: Ear, key: str
+    ) -> None:
         self.box = Mailbox()
         self.was_open = False
         self._account = account
-        self._channel = channel
+        self._channel = context.name
+        self._clock = context.clock
         self._bus = bus
         self._ear = ear
         self._key = key
@@ -144,9 +96,9 @@ class _OpenMailbox:
     def counts(self) -> dict[str, int]:
         return {"outside": self._place.outside, "refused": self._place.refused}
 
-    async def run(self, validity: int, uid_next: int, context: ChannelContext) -> None:
+    async def run(self, opened_box: Opened) -> None:
         """Read what is there, and wait for more. Raises: MailboxLost, Unavailable, BusError."""
-        self._clock = context.clock
+        validity, uid_next = opened_box.validity, opened_box.uid_next
         known, self._revision = await self._load()
         if known is None:
             opened = await self._begin(validity, uid_next)
@@ -159,12 +111,7 @@ class _OpenMailbox:
         while True:
             await self._catch_up()
             self._show()
-            within_s = min(self._account.poll_s, IDLE_S)
-            if self.box.has_idle:
-                # What is told is a hint: it's looked again in any case.
-                await self.box.wait(within_s)
-            else:
-                await asyncio.sleep(within_s)
+            await wait_for_news(self.box, self._account.poll_s)
 
     async def _begin(self, validity: int, uid_next: int) -> ReadPlace:
         """Return where reading begins, behind all that is there."""

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
-from ... import distribution
 from ...checks import Check, fail, ok, others_can_read, warn
 from ...errors import InvalidInput
 from ...fields.section import PositiveS
 from ...mail import ids
 from ...mail.access import Access
+from ...mail.servers import PortNumber, Security, imap_port, missing_libraries, smtp_port
 from ..contract import Channel, ChannelContext, Listener, Sender
 
 if TYPE_CHECKING:
     from ...mail.smtp import SmtpServer
 
-Security = Literal["tls", "starttls", "none"]
-PortNumber = Annotated[int, msgspec.Meta(ge=0, le=65535)]
-_SMTP_PORTS: Final = {"tls": 465, "starttls": 587, "none": 25}
-_IMAP_PORTS: Final = {"tls": 993, "starttls": 143, "none": 143}
 _ADVICE: Final = "see docs/mail.md"
-LIBRARIES: Final = ("aiosmtplib", "imapclient")
 
 
 class MailAccount(Channel, frozen=True, kw_only=True, tag="mail"):
@@ -118,10 +112,10 @@ class MailAccount(Channel, frozen=True, kw_only=True, tag="mail"):
         )
 
     def smtp(self) -> tuple[str, int]:
-        return self.smtp_host, self.smtp_port or _SMTP_PORTS[self.smtp_security]
+        return self.smtp_host, smtp_port(self.smtp_port, self.smtp_security)
 
     def imap(self) -> tuple[str, int]:
-        return self.imap_host, self.imap_port or _IMAP_PORTS[self.imap_security]
+        return self.imap_host, imap_port(self.imap_port, self.imap_security)
 
     @property
     def is_answering(self) -> bool:
@@ -140,10 +134,8 @@ class MailAccount(Channel, frozen=True, kw_only=True, tag="mail"):
 
     def _check_fields(self, home: Path) -> None:
         """Raises: InvalidInput."""
-        missing = [one for one in LIBRARIES if importlib.util.find_spec(one) is None]
-        if missing:
-            needed = distribution.command_for("mail")
-            raise InvalidInput("kind", f"needs {', '.join(missing)}: {needed}")
+        if missing := missing_libraries():
+            raise InvalidInput("kind", missing)
         if not ids.is_address(self.address):
             raise InvalidInput("address", "is no plain address")
         if self.is_idempotent:

@@ -19,7 +19,7 @@ import typer
 from vigil.errors import ConfigError, InvalidInput
 from vigil.fields.section import Section
 from vigil.local import runfile
-from vigil.settings import config
+from vigil.settings import config, variables
 from vigil.settings.config import NAMED_SECTIONS, Config, Settings
 from vigil.words.nearest import nearest
 
@@ -180,7 +180,7 @@ def _values(found: Config) -> Iterator[tuple[str, Any]]:
 def _found(settings: Settings, *, is_open: bool = False) -> list[dict[str, Any]]:
     """Return all settings, each with where it comes from."""
     written, defaults = _flat(_file(settings)), _defaults()
-    variables = {".".join(path): name for path, _, name in config.overlay(os.environ, [])}
+    variables = {".".join(path): name for path, _, name in variables.overlay(os.environ, [])}
     found = []
     for name, value in _values(settings.config):
         is_written = name in written or any(key.startswith(f"{name}.") for key in written)

@@ -181,7 +181,25 @@ class MaintenanceWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="
     """As of a `CronWork`."""
 
 
-Work = CronWork | AutonomyWork | MindWork | BulletinWork | MaintenanceWork
+class MailWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="mail"):
+    """Reading what is new in a person's mailbox and no rule sorted out, by a model without tools
+    (ADR 51)."""
+
+    mailbox: str
+    """NAME of ``[mailboxes.NAME]``."""
+    timeout_s: int = 600
+    model: str = ""
+    daily_tokens: int = 0
+    """As of a `CronWork`."""
+    facts: dict[str, FactShape] = msgspec.field(default_factory=dict)
+    """What is told of it in a closed form, by name."""
+    looked: dict[str, str] = msgspec.field(default_factory=dict)
+    """Of these what whoever follows it tells without a model."""
+    news: dict[str, str] = msgspec.field(default_factory=dict)
+    """As of a `CronWork`."""
+
+
+Work = CronWork | AutonomyWork | MindWork | BulletinWork | MaintenanceWork | MailWork
 """What a row does; a new kind of row is a struct of its own, and one of this union."""
 
 

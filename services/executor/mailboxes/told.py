@@ -1,0 +1,70 @@
+"""Facts of a mailbox that no model tells: how many are unread, when known people last wrote.
+
+They are taken as a look's are, counted in the bits of their row's day; so at most once an hour, or
+a busy mailbox would spend them before noon.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from vigil.contracts import SlotRun
+from vigil.errors import InvalidInput
+from vigil.facts import mailed
+from vigil.facts.shape import COUNT_MAX
+from vigil.mail.mailbox import Mailbox
+from vigil.runtime import Context
+from vigil.settings.mailboxes import MailboxSection
+from vigil.subjects import SessionKey, token_of
+
+from ..board.facts import FactDesk
+from .log import MailLog
+
+EVERY: Final = timedelta(hours=1)
+SOON: Final = timedelta(minutes=1)
+"""After the first: so that a mailbox that was just added isn't told of as it was a minute ago."""
+
+
+class MailboxFacts:
+    """Tells those of one mailbox."""
+
+    def __init__(self, context: Context, name: str, section: MailboxSection) -> None:
+        config = context.settings.config
+        self._clock = context.clock
+        self._desk = FactDesk(context)
+        contacts = mailed.contacts_of(config.person_of(section.user).contacts)
+        self._facts = mailed.facts_of(contacts)
+        self._key = SessionKey(
+            section.user, section.agent, config.person_of(section.user).home_thread
+        )
+        self._name = name
+        self._row = mailed.row_of(section.scope, name)
+        self._told_at: datetime | None = None
+        self._count = 0
+
+    async def tell(self, box: Mailbox, log: MailLog) -> None:
+        """Tell them, if it's time. Raises: MailboxLost, Unavailable."""
+        now = self._clock.now()
+        wait = SOON if self._count < 2 else EVERY
+        if self._told_at is not None and now - self._told_at < wait:
+            return
+        values: dict[str, object] = {mailed.UNREAD: min(await box.unread(), COUNT_MAX)}
+        newest = await log.newest_of(frozenset(self._facts.newest.values()))
+        for name, address in self._facts.newest.items():
+            if address in newest:
+                values[name] = newest[address].isoformat()
+        slot = SlotRun(
+            row=self._row,
+            name=self._name,
+            due_at=now,
+            timeout_s=0,
+            facts=self._facts.read,
+            looked=self._facts.counted,
+        )
+        cause = token_of("mailbox", self._row, now.isoformat())
+        try:
+            await self._desk.take_counted(self._key, slot, cause, values)
+        except InvalidInput:
+            return
+        self._told_at, self._count = now, self._count + 1
