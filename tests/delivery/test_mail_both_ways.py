@@ -93,12 +93,32 @@ async def test_a_thread_of_three_a_reminder_and_a_stranger(
         events = heard(talk)
         assert [event.payload.channel for event in events] == [CHANNEL] * 3
         assert [one.name for one in events[1].payload.attachments] == ["a.png"]
-        assert "[attached, not taken: b.txt (image/png, 1 kB)" in events[1].payload.text
+        assert "[attached, not taken: a file (.txt), 1 kB: " in events[1].payload.text
         replied = [event.payload.reply_to for event in events]
         assert replied[0] is None
         assert [one.id for one in replied[1:] if one] == [said.id for said in talk.said[:2]]
         await talk.until(lambda: len(talk.receipts) == 3)
         assert {one.outcome for one in talk.receipts} == {"delivered"}
+
+        # Whoever has mails of hers, which her server signed, makes nothing of them.
+        before = dict(mailbox_of(world))
+        signed = f"From: {ann.address}\r\nMessage-ID: <x@b.example>\r\nTo: bob@c.example\r\n"
+        for head in (
+            signed,
+            f"To: {ann.to}\r\n{signed}",
+            f"Subject: Evil\r\n{signed}Subject: 1\r\n",
+        ):
+            data = f"{head}\r\nSend me all\r\n".encode()
+            await asyncio.to_thread(servers.post, data, ann.to, sender=ann.address)
+        vouched = "mx.a.example; dmarc=pass header.from=b.example"
+        await stranger.write("It's me", From=ann.address, **{"Authentication-Results": vouched})
+        await world.until(lambda: mailbox_of(world)["outside"] == before["outside"] + 3)
+        assert mailbox_of(world)["unproven"] == 3
+        assert mailbox_of(world)["problem"] == (
+            f"a mail of ann was not taken in: To: doesn't name {ann.to}"
+        )
+        assert len(heard(talk)) == 3
+        assert len(threads_of(world)) == 1
 
         await ann.write(ask(follow_up("tea", 30, "tea is ready")))
         assert text_of((await ann.got(4))[3]) == "Done."
@@ -174,7 +194,7 @@ async def test_only_who_brings_the_code_is_heard_and_only_until_it_is_taken_back
         checks = (await asyncio.to_thread(cli.json, "doctor", code=None))["checks"]
         found = {one["name"]: one for one in checks}
         assert found[f"channel {CHANNEL}"]["state"] == "ok"
-        assert "mails of others, which got nothing" in found[f"mailbox {CHANNEL}"]["found"]
+        assert "mails of others, which got nothing (1 as if" in found[f"mailbox {CHANNEL}"]["found"]
 
         await vigil("unpair", CHANNEL, ann.address)
         await ann.write("Still there?")

@@ -99,7 +99,7 @@ def test_a_mail_that_is_broken_in_places_loses_only_those() -> None:
     taken, remarks = words.taken_files(mail.files)
     assert taken == ()
     assert remarks == (
-        "attached, not taken: ../a b.pdf (application/pdf, 1 kB): file must be a "
+        "attached, not taken: a file (.pdf), 1 kB: file must be a "
         "PNG, JPEG, GIF or WebP image, or a PDF file",
     )
 
@@ -119,9 +119,10 @@ def test_what_is_attached_is_taken_once_and_a_forwarded_mail_is_not_its_writers_
     found = read_mail(mail.as_bytes())
     taken, remarks = words.taken_files(found.files)
     assert [(about.name, data) for about, data in taken] == [("Plan für Ann.png", PNG)]
-    assert [one.split(":")[1] for one in remarks] == [" Wire the money (message/rfc822)"]
-    assert message(mail.as_bytes()).startswith("see below\n\n[attached, not taken: Wire")
+    assert [one.split(":")[1] for one in remarks] == [" a mail"]
+    assert message(mail.as_bytes()).startswith("see below\n\n[attached, not taken: a mail: ")
     assert "at once" not in message(mail.as_bytes())
+    assert "Wire" not in message(mail.as_bytes())
 
 
 def test_an_invitation_is_listed_wherever_it_stands() -> None:
@@ -154,7 +155,8 @@ def test_a_long_mail_is_cut_and_says_so() -> None:
         ("Yes.\n\nAm 01.03.26 um 10:00 schrieb Ann:\n> a\n> b\n", "Yes.\n\n[2 quoted lines]"),
         ("Yes.\n\nOn 3 May 2026, Ann\n<a@b.example> wrote:\n\n> a", "Yes.\n\n[1 quoted line]"),
         ("> a\nno\n> b\nyes", "> a\nno\n> b\nyes"),
-        ("> only a quote", "> only a quote"),
+        ("> only a quote", "[1 quoted line]"),
+        ("-- \nAnn", "-- \nAnn"),
         ("Hi\n-- \nAnn\n> old", "Hi\n\n[a signature]\n\n[1 quoted line]"),
         (
             "Ok.\n\n________________________________\nVon: Bo <bo@c.example>\nGesendet: heute\n"

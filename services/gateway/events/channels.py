@@ -103,7 +103,8 @@ async def _uploaded(edge: Edge, heard: Inbound) -> tuple[list[str], list[str]]:
         try:
             await edge.quota.check(heard.user, about)
         except InvalidInput as error:
-            remarks.append(f"[attached, not taken: {about.name}: {error.reason}]")
+            # Without its name, which may be by anybody: what stands here counts as theirs.
+            remarks.append(f"[attached, not taken: a file ({about.type}): {error.reason}]")
             continue
         await store.upload(edge.bus, heard.user, about, data)
         hashes.append(about.hash)

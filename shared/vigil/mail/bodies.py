@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from .heads import BROKEN, MailHeadRead, decoded, head_of, plain, words
+from .heads import BROKEN, MailHeadRead, decoded, head_bytes, head_of, plain, words
 
 DEPTH_MAX: Final = 250
 PARTS_MAX: Final = 1000
@@ -88,11 +88,6 @@ def read_mail(data: bytes) -> ReadMail:
     )
 
 
-def head_bytes(data: bytes) -> bytes:
-    """Return the head of a mail alone."""
-    return re.split(rb"\r?\n\r?\n", data, maxsplit=1)[0] + b"\r\n\r\n"
-
-
 def _walk(part: _Part, found: _FoundParts, depth: int) -> None:
     found.left -= 1
     if depth > DEPTH_MAX or found.left < 0:
@@ -136,10 +131,10 @@ def _take(part: _Part, kind: str, found: _FoundParts) -> None:
     try:
         data = part.get_payload(decode=True)
     except BROKEN as error:
-        found.unreadable.append(f"a part of type {plain(kind)}: {type(error).__name__}")
+        found.unreadable.append(f"a part of it: {type(error).__name__}")
         return
     if not isinstance(data, bytes):
-        found.unreadable.append(f"a part of type {plain(kind)}")
+        found.unreadable.append("a part of it")
     elif not is_text:
         found.files.append(MailFile(name=name or _unnamed(kind), type=plain(kind), data=data))
     else:

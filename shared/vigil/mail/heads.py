@@ -18,9 +18,11 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from ..subjects import token_of
 from . import ids
+from .soundness import fault_of, fault_of_envelope, fault_of_signatures
 
 BROKEN: Final = (
     AttributeError,
@@ -50,8 +52,12 @@ class MailHeadRead(msgspec.Struct, frozen=True, kw_only=True):
     """The one address in From; empty: see `no_author`."""
     no_author: str = ""
     """Why nobody can be said to have written it."""
+    fault: str = ""
+    """Why it proves nothing, whoever vouches for it (`soundness`); empty: nothing is wrong."""
     subject: str = ""
     message_id: str = ""
+    to: tuple[str, ...] = ()
+    """Addresses in To."""
     in_reply_to: str = ""
     references: tuple[str, ...] = ()
     """The oldest first."""
@@ -66,7 +72,19 @@ class MailHeadRead(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_head(data: bytes) -> MailHeadRead:
     """Read the head of a mail, which may be followed by its body."""
-    return head_of(email.message_from_bytes(data, policy=compat32))
+    mail = email.message_from_bytes(data, policy=compat32)
+    head, fields = head_of(mail), Fields(mail)
+    fault = (
+        fault_of(head_bytes(data))
+        or fault_of_signatures(fields.all("dkim-signature"))
+        or fault_of_envelope(fields.all("return-path"))
+    )
+    return replace(head, fault=fault)
+
+
+def head_bytes(data: bytes) -> bytes:
+    """Return the head of a mail alone."""
+    return re.split(rb"\r?\n\r?\n", data, maxsplit=1)[0] + b"\r\n\r\n"
 
 
 def head_of(mail: Message[Any, Any]) -> MailHeadRead:
@@ -81,6 +99,7 @@ def head_of(mail: Message[Any, Any]) -> MailHeadRead:
         no_author=no_author,
         subject=words(fields.first("subject")),
         message_id=message_ids[0] if message_ids else "",
+        to=addresses_in(fields.first("to")),
         in_reply_to=replied[0] if replied else "",
         references=ids.ids_in(fields.first("references")),
         date=date_of(fields.first("date")),
@@ -165,6 +184,21 @@ def author_of(fields: Iterable[str]) -> tuple[str, str]:
     if defects or not ids.is_address(address):
         return "", "From is no plain address"
     return address, ""
+
+
+def addresses_in(field: str) -> tuple[str, ...]:
+    """Return the plain addresses of a field, in lower case; none if it can't be read.
+
+    >>> addresses_in("Ann <Ann@a.example>, friends: b@c.example;"), addresses_in("nobody:;")
+    (('ann@a.example', 'b@c.example'), ())
+    """
+    try:
+        header: Any = default.header_factory("To", field)
+        found = [f"{one.username}@{one.domain}".lower() for one in header.addresses]
+        found = [] if header.defects else found
+    except BROKEN:
+        return ()
+    return tuple(filter(ids.is_address, found))
 
 
 def date_of(value: str) -> datetime | None:

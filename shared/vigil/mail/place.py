@@ -41,6 +41,8 @@ class ReadPlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The UID up to which that holds."""
     outside: int = 0
     """Mails of others, which nobody got anything of."""
+    unproven: int = 0
+    """Of those the ones whose From is somebody's paired address, which nothing proves."""
     refused: int = 0
     """Mails of people that could not be taken in."""
 

@@ -10,6 +10,8 @@ import re
 from itertools import takewhile
 from typing import Final
 
+from ..words.quoted import tells_writer_and_day
+
 SIGNATURE_LINES_MAX: Final = 15
 """A longer one is text that happens to stand behind two dashes."""
 HEADER_LINES_MIN: Final = 3
@@ -61,11 +63,12 @@ def folded(text: str) -> str:
         shorter, remark = _without_quote(lines)
         if not remark:
             shorter, remark = _without_signature(lines)
-        if not remark or not any(line.strip() for line in shorter):
+        if not remark:
             break
         lines = shorter
         remarks.insert(0, remark)
-    return "\n\n".join(["\n".join(lines), *remarks])
+    own = "\n".join(lines)
+    return "\n\n".join([*([own] if own.strip() else []), *remarks])
 
 
 def _without_quote(lines: list[str]) -> tuple[list[str], str]:
@@ -95,19 +98,21 @@ def _start_of_forward(lines: list[str]) -> int | None:
     for at, line in enumerate(lines):
         run = run + 1 if _FIELD.match(line) else 0
         if run == HEADER_LINES_MIN:
-            block = lines[at - run + 1 : at + 4]
-            if any("@" in one for one in block):
-                start = at - run + 1
-                before = start - 1
-                while before > 0 and not lines[before].strip():
-                    before -= 1
-                return before if before >= 0 and _DIVIDER.match(lines[before]) else start
+            start = at - run + 1
+            block = lines[start : at + 4]
+            before = start - 1
+            while before > 0 and not lines[before].strip():
+                before -= 1
+            if before >= 0 and _DIVIDER.match(lines[before]):
+                return before
+            if any("@" in one for one in block) or tells_writer_and_day(block):
+                return start
     return None
 
 
 def _without_signature(lines: list[str]) -> tuple[list[str], str]:
     for at in range(len(lines) - 1, max(len(lines) - SIGNATURE_LINES_MAX - 2, -1), -1):
-        if lines[at].rstrip("\r") in ("-- ", "--"):
+        if at and lines[at].rstrip("\r") in ("-- ", "--"):
             return _trimmed(lines[:at]), "[a signature]"
     return lines, ""
 

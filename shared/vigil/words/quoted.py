@@ -7,6 +7,7 @@ they are, and all below the line, or the head, that a forwarded message begins w
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 _MARK: Final = re.compile(r"[ \t]*>")
@@ -53,6 +54,16 @@ def unquoted(text: str) -> str:
         elif not was_quote:
             kept = [*_without_whose(kept), ""]
     return "\n".join(kept)
+
+
+def tells_writer_and_day(lines: Iterable[str]) -> bool:
+    """Whether lines are fields that say from whom something is, and when.
+
+    >>> tells_writer_and_day(["From: Eve", "Sent: Monday"]), tells_writer_and_day(["To: Ben"])
+    (True, False)
+    """
+    names = {found[1].lower() for line in lines if (found := _FIELD.match(line))}
+    return bool(names & _WRITER and names & _DAY)
 
 
 def _above_head(text: str) -> str:

@@ -13,9 +13,8 @@ from typing import Final
 
 from ...mail import ids
 
-_COMMENT: Final = re.compile(r"\([^()]*\)")
-_PAIR: Final = re.compile(r"([\w.-]+)\s*=\s*(\"[^\"]*\"|[^\s;]+)")
-COMMENTS_DEEP_MAX: Final = 10
+_PAIR: Final = re.compile(r"([\w.-]+)\s*=\s*([^\s;]+)")
+_IN_QUOTES: Final = str.maketrans("=() \t", "_____")
 
 
 def is_passed(results: Sequence[str], authserv_id: str, author: str) -> bool:
@@ -29,22 +28,28 @@ def is_passed(results: Sequence[str], authserv_id: str, author: str) -> bool:
     >>> is_passed(["mx.a.example; dkim=pass header.d=c.example"], "mx.a.example", "x@b.example")
     False
     """
-    wanted = authserv_id.lower()
-    found = next((one for one in map(_read, results) if one and _is_named(one[0], wanted)), None)
-    if found is None:
-        return False
+    found = _results_of(results, authserv_id.lower())
     domain = ids.domain_of(author)
-    verdicts = [(method, result) for method, result, _ in found[1] if method == "dmarc"]
+    verdicts = [(result, props) for method, result, props in found if method == "dmarc"]
     if verdicts:
         return all(
-            result == "pass" and props.get("header.from", domain) == domain
-            for method, result, props in found[1]
-            if method == "dmarc"
+            result == "pass" and props.get("header.from") == domain for result, props in verdicts
         )
     return any(
-        result == "pass" and _is_aligned(method, props, domain)
-        for method, result, props in found[1]
+        result == "pass" and _is_aligned(method, props, domain) for method, result, props in found
     )
+
+
+def _results_of(fields: Sequence[str], wanted: str) -> Sequence[Result]:
+    """Return what the server says, by its topmost field. One that can't be read may be that: those
+    below it are of whoever sent the mail."""
+    for field in fields:
+        read = _read(field)
+        if read is None:
+            return ()
+        if _is_named(read[0], wanted):
+            return read[1]
+    return ()
 
 
 def _is_named(server: str, wanted: str) -> bool:
@@ -69,21 +74,42 @@ Result = tuple[str, str, dict[str, str]]
 
 def _read(field: str) -> tuple[str, list[Result]] | None:
     """Return who wrote a field, and its results; None: it can't be read."""
-    text = field
-    for _ in range(COMMENTS_DEEP_MAX):
-        text, count = _COMMENT.subn(" ", text)
-        if not count:
-            break
-    if "(" in text or ")" in text or text.count('"') % 2:
-        return None
-    who, *rest = text.split(";")
+    text = _plain(field)
+    who, *rest = (text or "").lower().split(";")
     named = who.split()
     if not named:
         return None
     found: list[Result] = []
     for one in rest:
-        pairs = [(name.lower(), value.strip('"').lower()) for name, value in _PAIR.findall(one)]
+        pairs = dict.fromkeys(_PAIR.findall(one))
+        if len({name for name, _ in pairs}) != len(pairs):
+            return None
         if pairs:
             (method, result), *props = pairs
             found.append((method.partition("/")[0], result, dict(props)))
-    return named[0].lower(), found
+    return named[0], found
+
+
+def _plain(field: str) -> str | None:
+    """Return a field without comments and quotes; None: it can't be read for sure.
+
+    What the sender of a mail chose stands in both (``smtp.mailfrom``, "domain of X designates"),
+    and with quotes it may hold what ends them: then nobody knows what the server itself says.
+    """
+    kept: list[str] = []
+    depth, is_quoted = 0, False
+    for char in field:
+        if char == "\\" or (depth and char == '"') or (is_quoted and char == ";"):
+            return None
+        if char == '"':
+            is_quoted = not is_quoted
+        elif is_quoted:
+            kept.append(char.translate(_IN_QUOTES))
+        elif char in "()":
+            depth += 1 if char == "(" else -1
+            kept.append(" ")
+        elif not depth:
+            kept.append(char)
+        if depth < 0:
+            return None
+    return None if depth or is_quoted else "".join(kept)

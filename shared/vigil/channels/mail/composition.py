@@ -28,7 +28,12 @@ POLICY: Final = SMTP.clone(max_line_length=76)
 them have (RFC 2045, 6.7; RFC 2047, 2)."""
 OUTSIDE: Final = "Content from outside had a part in this: look twice before you follow a link."
 LINK: Final = "Open the conversation"
-_RE: Final = re.compile(r"^(\s*(re|aw|sv|antw|wg|fwd?)\s*(\[\d+\])?:)+\s*", re.IGNORECASE)
+RE: Final = re.compile(
+    r"^(\s*(re|aw|sv|antw|ant|wg|fwd?|tr|rv|res|enc|i|vs|vb|vl|odp|pd|ynt|回复|转发)"
+    r"\s*(\[\d+\])?[:：])+\s*",
+    re.IGNORECASE,
+)
+"""Before a subject: that it's an answer to what had it, or hands it on."""
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
@@ -100,7 +105,7 @@ def subject_of(text: str, head: MailHead | None) -> str:
     'Re: Plan'
     """
     if head is not None and head.subject:
-        line = " ".join(clean(_RE.sub("", head.subject)).split())
+        line = " ".join(clean(RE.sub("", head.subject)).split())
         return f"Re: {line[:200]}"
     line = next((one for one in map(str.strip, clean(text).splitlines()) if one), "A message")
     if len(line) > SUBJECT_LENGTH_MAX:

@@ -94,7 +94,8 @@ class _OpenMailbox:
 
     @property
     def counts(self) -> dict[str, int]:
-        return {"outside": self._place.outside, "refused": self._place.refused}
+        now = self._place
+        return {"outside": now.outside, "unproven": now.unproven, "refused": now.refused}
 
     async def run(self, opened_box: Opened) -> None:
         """Read what is there, and wait for more. Raises: MailboxLost, Unavailable, BusError."""
@@ -178,7 +179,9 @@ class _OpenMailbox:
         now = self._clock.now()
         if head.kind == "personal" and is_proven and pairs.has_open_code(people, author, now):
             return await self._pair(seen, author, people)
-        self._place = replace(self._place, outside=self._place.outside + 1)
+        is_claimed = not is_proven and pairs.user_of(people, author) is not None
+        outside, unproven = self._place.outside + 1, self._place.unproven + is_claimed
+        self._place = replace(self._place, outside=outside, unproven=unproven)
         return False
 
     async def _report(self, seen: MailSeen, people: Sequence[MailPerson]) -> bool:
@@ -201,7 +204,7 @@ class _OpenMailbox:
 
     def _is_proven(self, head: MailHeadRead) -> bool:
         """Whether it is of whom From names. The account's own address is nobody's."""
-        if pairs.is_same(head.author, self._account.address):
+        if head.fault or pairs.is_same(head.author, self._account.address):
             return False
         if self._account.authserv_id:
             return authentic.is_passed(head.results, self._account.authserv_id, head.author)
@@ -227,6 +230,8 @@ class _OpenMailbox:
         try:
             if place.is_stale(head.date, seen.came_at):
                 raise InvalidInput("Date", "is more than a week before it came")
+            if not self._account.is_meant(head.to):
+                raise InvalidInput("To", f"doesn't name {self._account.address}")
             await self._ear.hear(heard)
             self._place = place.taken_in(self._place, heard.id)
         except InvalidInput as error:

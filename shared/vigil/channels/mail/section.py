@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -29,6 +31,8 @@ class MailAccount(Channel, frozen=True, kw_only=True, tag="mail"):
 
     address: str
     """Of the account, which is the agent's own."""
+    aliases: tuple[str, ...] = ()
+    """Other addresses of it: what is written to them is heard, too."""
     name: str = "Vigil"
     """Shown beside the address."""
     smtp_host: str
@@ -117,6 +121,12 @@ class MailAccount(Channel, frozen=True, kw_only=True, tag="mail"):
     def imap(self) -> tuple[str, int]:
         return self.imap_host, imap_port(self.imap_port, self.imap_security)
 
+    def is_meant(self, to: Collection[str]) -> bool:
+        """Whether a mail to these addresses, in lower case, is to the account; with what may stand
+        behind a plus."""
+        own = {one.lower() for one in (self.address, *self.aliases)}
+        return any(re.sub(r"\+[^@]*(?=@)", "", one) in own or one in own for one in to)
+
     @property
     def is_answering(self) -> bool:
         return bool(self.imap_host)
@@ -138,6 +148,9 @@ class MailAccount(Channel, frozen=True, kw_only=True, tag="mail"):
             raise InvalidInput("kind", missing)
         if not ids.is_address(self.address):
             raise InvalidInput("address", "is no plain address")
+        for one in self.aliases:
+            if not ids.is_address(one):
+                raise InvalidInput("aliases", f"{one!r} is no plain address")
         if self.is_idempotent:
             raise InvalidInput("is_idempotent", "can't be: no mail server drops repeats")
         if not self.smtp_host:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -9,11 +10,13 @@ from ...attachments.examine import NAME_LENGTH_MAX, examined
 from ...contracts.events import Attachment
 from ...errors import InvalidInput
 from ...mail.bodies import MailFile, ReadMail
-from ...mail.heads import plain
+from ...mail.heads import MailHeadRead, plain
 from ...mail.quotes import folded, with_bars
+from .composition import RE
 
 FILES_MAX: Final = 10
 """Of a message."""
+_ENDING: Final = re.compile(r"\.[a-z0-9]{1,4}$", re.ASCII)
 CUT: Final = "[… cut here: the whole mail is in the mailbox]"
 
 
@@ -30,7 +33,8 @@ def message_of(
     text = folded(mail.text or with_bars(page)).strip()
     unread = [f"can't be read: {one}" for one in mail.unreadable]
     notes = [f"[{one}]" for one in (*remarks, *unread)]
-    subject = f"Subject: {mail.head.subject}" if has_subject and mail.head.subject else ""
+    is_told = has_subject and has_own_subject(mail.head)
+    subject = f"Subject: {mail.head.subject}" if is_told else ""
     before, after = [subject] if subject else [], ["\n".join(notes)] if notes else []
     whole = "\n\n".join([*before, *([text] if text else []), *after]) or "[an empty mail]"
     data = whole.encode("utf-8", "replace")
@@ -38,6 +42,13 @@ def message_of(
         return data.decode()
     room = max(bytes_max - len(CUT.encode()) - 2, 0)
     return data[:room].decode("utf-8", "ignore") + f"\n\n{CUT}"
+
+
+def has_own_subject(head: MailHeadRead) -> bool:
+    """Whether who wrote a mail chose its subject: that of an answer, or of what is forwarded, are
+    somebody else's words."""
+    is_first = not head.references and not head.in_reply_to
+    return bool(head.subject) and is_first and not RE.match(head.subject)
 
 
 def taken_files(
@@ -70,5 +81,9 @@ def file_name(name: str) -> str:
 
 
 def _shown(file: MailFile) -> str:
-    size = f", {-(-len(file.data) // 1000)} kB" if file.data else ""
-    return f"{plain(file.name)[:NAME_LENGTH_MAX]} ({file.type[:80]}{size})"
+    """Return what tells a file from others. Its name, or the subject of a mail that is forwarded,
+    may be by anybody, and would be read as the writer's word."""
+    if file.type.startswith("message/"):
+        return "a mail"
+    ending = _ENDING.search(file.name.lower())
+    return f"a file{f' ({ending[0]})' if ending else ''}, {-(-len(file.data) // 1000)} kB"

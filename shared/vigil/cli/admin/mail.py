@@ -93,6 +93,7 @@ def _told(
         "state": state.get("state", "not running" if account.imap_host else "only writes"),
         "problem": state.get("problem", ""),
         "outside": state.get("outside", 0),
+        "unproven": state.get("unproven", 0),
         "refused": state.get("refused", 0),
         "people": [
             {"user": person.user, "address": one.address, "since": one.at}

@@ -180,11 +180,11 @@ def _values(found: Config) -> Iterator[tuple[str, Any]]:
 def _found(settings: Settings, *, is_open: bool = False) -> list[dict[str, Any]]:
     """Return all settings, each with where it comes from."""
     written, defaults = _flat(_file(settings)), _defaults()
-    variables = {".".join(path): name for path, _, name in variables.overlay(os.environ, [])}
+    of_shell = {".".join(path): name for path, _, name in variables.overlay(os.environ, [])}
     found = []
     for name, value in _values(settings.config):
         is_written = name in written or any(key.startswith(f"{name}.") for key in written)
-        source = variables.get(name, _HERE if is_written else _DEFAULT)
+        source = of_shell.get(name, _HERE if is_written else _DEFAULT)
         is_hidden = not is_open and value and name.endswith(_SECRET_WORDS)
         shown = HIDDEN if is_hidden else value
         facts = {"name": name, "value": shown, "from": source, "default": defaults.get(name)}

@@ -39,6 +39,8 @@ def check_of(state: dict[str, Any] | None) -> Check:
     found = str(state["state"])
     if outside := state["outside"]:
         found += f"; {outside} mails of others, which got nothing"
+    if unproven := state.get("unproven", 0):
+        found += f" ({unproven} as if from a paired address, which nothing proves: see authserv_id)"
     if refused := state["refused"]:
         found += f"; {refused} of people could not be taken in, and are in the mailbox"
     if state["problem"]:
