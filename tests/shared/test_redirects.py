@@ -109,7 +109,7 @@ SENDERS: Final[dict[str, Callable[[str], Awaitable[None]]]] = {
     "services/memory/vectors/server.py": _vectors,
     "shared/vigil/observe/otlp.py": _collector,
     "shared/vigil/cli/doctor/memory.py": _doctor,
-    "shared/vigil/cli/doctor/direct.py": _doctor_of_search,
+    "shared/vigil/net/direct.py": _doctor_of_search,
     "shared/vigil/sdk/client.py": _sdk,
 }
 """By the module that makes the client: has it send something."""

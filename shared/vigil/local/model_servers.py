@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
+from ..net.direct import opener
+
 USUAL: Final[Mapping[str, int]] = {
     "Ollama": 11434,
     "LM Studio": 1234,
@@ -42,7 +44,7 @@ def found(ports: Mapping[str, int] = USUAL) -> tuple[ModelServer, ...]:
 
 def _look(name: str, port: int) -> ModelServer | None:
     url = f"http://127.0.0.1:{port}/v1"
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    direct = opener(urllib.request.ProxyHandler({}))
     try:
         with direct.open(f"{url}/models", timeout=LOOK_S) as answer:
             models = ids_of(json.loads(answer.read(ANSWER_BYTES_MAX)))

@@ -13,9 +13,8 @@ from typing import Final
 
 from vigil import distribution
 from vigil.checks import Check, fail, nearest, ok, warn
+from vigil.net.direct import opener
 from vigil.settings.config import Settings
-
-from .direct import opener
 
 ANSWER_S: Final = 3.0
 WITHOUT: Final = "until then recall goes by words alone, and says that it is degraded"

@@ -8,10 +8,9 @@ import urllib.request
 from typing import Any, Final
 
 from vigil.checks import Check, fail, ok, warn
+from vigil.net.direct import opener
 from vigil.settings.config import Settings
 from vigil.settings.sections import SearchSection
-
-from .direct import opener
 
 ANSWER_BYTES_MAX: Final = 2 * 1024 * 1024
 QUERY: Final = "search?q=vigil&format=json"

@@ -1,5 +1,5 @@
-"""Requests of `vigil doctor` that go where they are sent, and to nowhere that an answer names: they
-have keys in them."""
+"""Requests of commands that go where they are sent, and to nowhere that an answer names: some have
+keys in them."""
 
 from __future__ import annotations
 
