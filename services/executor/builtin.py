@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
@@ -11,6 +11,7 @@ from vigil.bus.bus import Bus
 from vigil.clock import Clock
 from vigil.contracts import Shelf
 from vigil.errors import InvalidInput
+from vigil.mail.servers import missing_libraries
 from vigil.net.guard import Resolve
 from vigil.net.ssrf import WEB_PORTS, Rules
 from vigil.runtime import Context
@@ -26,6 +27,9 @@ from .tools.declaration import Means, declared
 from .tools.source import Call, ToolOutput
 from .workspace.disk import Disk
 from .workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from .mail.desk import MailDesk
 
 log = structlog.get_logger("vigil.executor")
 
@@ -78,6 +82,7 @@ class Builtin:
             clock=clock,
             config=config,
             skills=settings.skills,
+            mail=mail_desk(settings, clock),
         )
 
     @classmethod
@@ -126,6 +131,16 @@ class Builtin:
         await self.fetcher.close()
         if self._searcher is not None:
             await self._searcher.close()
+
+
+def mail_desk(settings: Settings, clock: Clock) -> MailDesk | None:
+    """Return what has mailboxes opened, if there are any; its libraries are an extra."""
+    mailboxes = settings.config.mailboxes
+    if not mailboxes or missing_libraries():
+        return None
+    from .mail.desk import MailDesk
+
+    return MailDesk(mailboxes, settings.home, clock)
 
 
 def shelf_of(choice: Choice, config: Config, clock: Clock) -> Shelf:

@@ -16,23 +16,18 @@ import structlog
 
 from vigil.clock import Clock
 from vigil.contracts.mail import CameMail
-from vigil.mail.bodies import read_mail
 from vigil.mail.line import wait_for_news
 from vigil.mail.mailbox import Mailbox, MailSeen, Opened
-from vigil.mail.quotes import marked
 from vigil.mail.triage import SortedHead, came, sort_head
-from vigil.net.page_text import text_of_page
 from vigil.settings.mailboxes import MailboxSection
 
-from ..sandbox.box import python
+from ..mail.page import page_of
 from .log import MailLog
 
 log = structlog.get_logger("vigil.executor")
 
 CHUNK: Final = 50
 """Mails whose heads are fetched at once."""
-PAGE_S: Final = 5.0
-NO_PAGE: Final = "[its text can't be told]"
 
 
 class MailFollower:
@@ -122,12 +117,3 @@ class MailFollower:
         return await asyncio.to_thread(
             came, found, data, page, came_at=seen.came_at, size=seen.size
         )
-
-
-async def page_of(data: bytes) -> str:
-    """Return the text of a mail that is HTML alone; empty: it has other text."""
-    mail = await asyncio.to_thread(read_mail, data)
-    if not mail.html:
-        return ""
-    made = await text_of_page(marked(mail.html), "", python(), PAGE_S)
-    return NO_PAGE if made is None else made

@@ -7,19 +7,21 @@ a busy mailbox would spend them before noon.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vigil.contracts import SlotRun
 from vigil.errors import InvalidInput
 from vigil.facts import mailed
 from vigil.facts.shape import COUNT_MAX
-from vigil.mail.mailbox import Mailbox
 from vigil.runtime import Context
 from vigil.settings.mailboxes import MailboxSection
 from vigil.subjects import SessionKey, token_of
 
 from ..board.facts import FactDesk
 from .log import MailLog
+
+if TYPE_CHECKING:
+    from vigil.mail.mailbox import Mailbox
 
 EVERY: Final = timedelta(hours=1)
 SOON: Final = timedelta(minutes=1)

@@ -326,14 +326,14 @@ async def _told(
         text = await readable_of(text, page.url, is_xml=page.type == XHTML)
     if not page.is_whole:
         head += f"; only the first {len(page.body)} bytes of it"
-    content = f"{head}\n\n{_piece(hidden(text), offset, bytes_max)}"
+    content = f"{head}\n\n{piece(hidden(text), offset, bytes_max)}"
     return ToolOutput(content=content, is_error=page.status >= 400, is_tainted=True)
 
 
-def _piece(text: str, offset: int, bytes_max: int) -> str:
+def piece(text: str, offset: int, bytes_max: int) -> str:
     """Return what fits of a text, and how to go on.
 
-    >>> _piece("äbc", 0, 3)
+    >>> piece("äbc", 0, 3)
     'äb\\n[3 characters in all; go on with offset=2]'
     """
     piece = text[offset : offset + bytes_max].encode("utf-8", "replace")[:bytes_max]

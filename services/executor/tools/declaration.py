@@ -28,6 +28,7 @@ from .arguments import check
 from .source import Call, ToolOutput
 
 if TYPE_CHECKING:
+    from ..mail.desk import MailDesk
     from ..own_tools.http_get import Fetcher
     from ..own_tools.shell import Commands
     from ..own_tools.web_search import Searcher
@@ -53,6 +54,8 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     config: Config
     skills: Path
     """The folder of all skills."""
+    mail: MailDesk | None = None
+    """None: there are no mailboxes, or what is needed for mail isn't installed."""
 
 
 OWN_TOOLS: Final = "services.executor.own_tools"

@@ -140,6 +140,18 @@ def references_for(
     return tuple(wanted)
 
 
+def references_of(before: Sequence[str], parent: str) -> tuple[str, ...]:
+    """Return what an answer to a mail of anybody's refers to, in the same bounds.
+
+    >>> references_of(("<a@x>",), "<b@x>"), references_of((), "")
+    (('<a@x>', '<b@x>'), ())
+    """
+    if not parent:
+        return ()
+    root = before[0] if before else parent
+    return references_for(root, before, parent)
+
+
 def _length(ids: Iterable[str]) -> int:
     return sum(len(one) + 1 for one in ids)
 

@@ -118,10 +118,8 @@ class Mailbox:
             else:
                 client.login(user, secret)
 
-        def select(client: IMAPClient) -> Opened:
+        def look(client: IMAPClient) -> None:
             self.has_idle = client.has_capability("IDLE")
-            found = client.select_folder(folder, readonly=True)
-            return Opened(int(found[b"UIDVALIDITY"]), int(found[b"UIDNEXT"]))
 
         await self._run(connect)
         try:
@@ -130,7 +128,8 @@ class Mailbox:
             if _is_refusal(error.__cause__):
                 raise LoginRefused(str(error)) from error
             raise
-        return await self._do(select)
+        await self._do(look)
+        return await self.look_into(folder)
 
     async def newer(self, uid: int) -> list[int]:
         """Return the UIDs above one, in order."""
@@ -156,6 +155,65 @@ class Mailbox:
             for uid in sorted(found)
             if uid in set(uids) and found[uid].get(b"BODY[HEADER]") is not None
         ]
+
+    async def find(self, criteria: Sequence[str | date]) -> list[int]:
+        """Return the UIDs of mails that fit, as IMAP has it (RFC 9051, 6.4.4), in order."""
+        is_plain = all(str(one).isascii() for one in criteria)
+        charset = None if is_plain else "UTF-8"
+        found = await self._do(lambda client: client.search(list(criteria), charset))
+        return sorted(map(int, found))
+
+    async def unseen_of(self, uids: Sequence[int]) -> set[int]:
+        """Return which of these nobody has read."""
+        found = await self._do(lambda client: client.get_flags(list(uids)))
+        return {int(uid) for uid, flags in found.items() if b"\\Seen" not in flags}
+
+    async def folders(self) -> list[str]:
+        """Return the names of all folders that can be opened."""
+        found = await self._do(lambda client: client.list_folders())
+        return [str(name) for flags, _, name in found if b"\\Noselect" not in flags]
+
+    async def special_folder(self, flag: bytes) -> str:
+        """Return the folder that the server says is for that (RFC 6154); empty: none."""
+        return await self._do(lambda client: str(client.find_special_folder(flag) or ""))
+
+    async def look_into(self, folder: str) -> Opened:
+        """Open another folder, read-only, too."""
+
+        def select(client: IMAPClient) -> Opened:
+            found = client.select_folder(folder, readonly=True)
+            return Opened(int(found[b"UIDVALIDITY"]), int(found[b"UIDNEXT"]))
+
+        return await self._do(select)
+
+    async def has_message(self, message_id: str) -> bool:
+        """Whether a mail with that id is in the folder: servers find parts of ids, too."""
+
+        def look(client: IMAPClient) -> bool:
+            near = client.search(["HEADER", "Message-ID", message_id.strip("<>")])
+            wanted = b"BODY[HEADER.FIELDS (MESSAGE-ID)]"
+            heads = client.fetch(near, [b"BODY.PEEK[HEADER.FIELDS (MESSAGE-ID)]"]) if near else {}
+            return any(
+                message_id.encode() in one.get(wanted, b"").split() for one in heads.values()
+            )
+
+        return await self._do(look)
+
+    async def put(self, folder: str, data: bytes, flags: Sequence[bytes]) -> None:
+        """Put a mail into a folder. If the line is lost meanwhile, it may be there or not."""
+
+        def append(client: IMAPClient) -> None:
+            client.append(folder, data, list(flags))
+
+        await self._do(append)
+
+    async def make_folder(self, folder: str) -> None:
+        """Make a folder that isn't there."""
+
+        def make(client: IMAPClient) -> None:
+            client.create_folder(folder)
+
+        await self._do(make)
 
     async def unread(self) -> int:
         """Return how many mails nobody has read."""

@@ -57,8 +57,8 @@ class MailboxSection(Section, frozen=True, kw_only=True):
     """Certificates to trust instead of the system's; relative to the home."""
     folder: str = "INBOX"
     """What is looked at."""
-    drafts: str = "Drafts"
-    """Where drafts are put."""
+    drafts: str = ""
+    """Where drafts are put; empty: where the server says that they are, or `Drafts`."""
     sent: str = ""
     """Where a copy of what was sent is put; empty: the server does that, or nobody."""
     is_enabled: bool = True
@@ -116,8 +116,8 @@ def check(name: str, mailbox: MailboxSection) -> None:
             value = getattr(mailbox, field)
             if not value.isprintable() or value != value.strip():
                 raise InvalidInput(field, "must be printable, without blanks at its ends")
-        if not (mailbox.folder and mailbox.drafts):
-            raise InvalidInput("folder, drafts", "must not be empty")
+        if not mailbox.folder:
+            raise InvalidInput("folder", "must not be empty")
         given = (mailbox.password, mailbox.password_file, mailbox.token_command)
         if sum(map(bool, given)) != 1:
             raise InvalidInput(

@@ -1,8 +1,4 @@
-"""What a message is as a mail: the same bytes in each try. Pure.
-
-Python's own folding writes ids of 78 characters and more as encoded words, which mail programs and
-servers don't read as ids; so the lines that hold ids are made here, all others by the library.
-"""
+"""What a message is as a mail: the same bytes in each try. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ import re
 from datetime import UTC
 from email.headerregistry import Address
 from email.message import EmailMessage
-from email.policy import SMTP
 from email.utils import format_datetime
 from html import escape
 from typing import Final
@@ -20,12 +15,10 @@ import msgspec
 from ...contracts import Said
 from ...contracts.events import MailHead
 from ...mail import ids
+from ...mail.letter import POLICY, clean, with_ids
 from ...subjects import SessionKey
 
 SUBJECT_LENGTH_MAX: Final = 70
-POLICY: Final = SMTP.clone(max_line_length=76)
-"""By default lines of quoted-printable get 78 characters, and encoded words 76: more than MIME lets
-them have (RFC 2045, 6.7; RFC 2047, 2)."""
 OUTSIDE: Final = "Content from outside had a part in this: look twice before you follow a link."
 LINK: Final = "Open the conversation"
 RE: Final = re.compile(
@@ -34,7 +27,6 @@ RE: Final = re.compile(
     re.IGNORECASE,
 )
 """Before a subject: that it's an answer to what had it, or hands it on."""
-_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class Letterhead(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,12 +53,9 @@ def composed(said: Said, to: str, head: MailHead | None, account: Letterhead) ->
     parent = head.message_id if head is not None else ""
     before = head.references if head is not None else ()
     thread = ids.thread_id(key.agent, key.thread, account.domain)
-    lines = [f"Message-ID: {ids.message_id(said.id, key.agent, key.thread, account.domain)}"]
-    if parent:
-        lines.append(f"In-Reply-To: {parent}")
-    lines.append(f"References: {' '.join(ids.references_for(thread, before, parent))}")
-    own = "".join(f"{line}\r\n" for line in lines).encode("ascii")
-    return own + _rest(said, to, subject_of(said.text, head), key, account).as_bytes()
+    own = ids.message_id(said.id, key.agent, key.thread, account.domain)
+    rest = _rest(said, to, subject_of(said.text, head), key, account)
+    return with_ids(own, parent, ids.references_for(thread, before, parent), rest)
 
 
 def _rest(said: Said, to: str, subject: str, key: SessionKey, account: Letterhead) -> EmailMessage:
@@ -85,15 +74,6 @@ def _rest(said: Said, to: str, subject: str, key: SessionKey, account: Letterhea
     mail.add_alternative(_html(text, remark, link), subtype="html", cte="quoted-printable")
     mail.set_boundary(f"=_{said.id}")
     return mail
-
-
-def clean(text: str) -> str:
-    """Return a text without what a mail can't hold.
-
-    >>> clean("a\\r\\nb\\x00c")
-    'a\\nbc'
-    """
-    return _CONTROL.sub("", text.replace("\r\n", "\n"))
 
 
 def subject_of(text: str, head: MailHead | None) -> str:
