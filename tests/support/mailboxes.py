@@ -85,10 +85,11 @@ class OwnMailbox:
                 assert answer == "OK", told
 
     async def stored(self, bus: Bus, count: int) -> list[CameMail]:
-        """Wait until so many mails are stored; return all."""
+        """Wait until so many mails are stored; return all, which are no more."""
         async with asyncio.timeout(PATIENCE_S):
             while len(found := [one.mail for one in await entries(bus) if one.mail]) < count:
                 await asyncio.sleep(0.02)
+        assert len(found) == count, texts(found)
         return found
 
 
@@ -110,6 +111,7 @@ async def running_mailbox_world(
     *,
     clock: Clock | None = None,
     changes: dict[str, Any] | None = None,
+    state: str = "listening",
     **sections: Any,
 ) -> AsyncIterator[tuple[World, OwnMailbox]]:
     """All services, with ann's mailbox followed."""
@@ -117,7 +119,7 @@ async def running_mailbox_world(
     own = OwnMailbox(servers, number)
     sections |= {"mailboxes": {NAME: section(servers, number, **(changes or {}))}}
     async with running_world(home, monkeypatch, clock, has_hands=True, **sections) as world:
-        await until_followed(world)
+        await until_followed(world, state)
         yield world, own
 
 
