@@ -216,7 +216,8 @@ def _found_line(found: FoundMail, section: MailboxSection) -> str:
     head = sorted_.head
     size = f"{-(-found.seen.size // 1000)} kB"
     marks = ", ".join((*["unread"] * found.is_unread, sorted_.kind, size))
-    who = f"{sorted_.name} <{head.author}>" if sorted_.name else head.author or "(no sender)"
+    address = sorted_.author or "(no address)"
+    who = f"{sorted_.name} <{address}>" if sorted_.name else address
     return "\n".join(
         (
             f"{found.seen.came_at:%Y-%m-%d %H:%M} UTC, {marks}, id {found.id}",
@@ -311,7 +312,7 @@ async def _answered(reply_to: str, call: Call, means: Means) -> MailHeadRead:
 
 
 @tool(
-    risk="write",
+    risk="external",  # it lies in their name where what others wrote mustn't put anything
     timeout_s=SEARCH_S,
     profiles=PROFILES,
     is_idempotent=True,

@@ -10,15 +10,16 @@ import email
 import re
 from collections.abc import Iterator
 from email.message import Message
-from email.policy import compat32, default
+from email.policy import compat32
+from email.utils import parseaddr
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
 from ..contracts.mail import CameMail, MailClass, MailedInvitation
-from . import quotes
+from . import ids, quotes
 from .bodies import ReadMail, read_mail
-from .heads import BROKEN, Fields, MailHeadRead, decoded, head_of, plain
+from .heads import BROKEN, Fields, MailHeadRead, MailKind, decoded, head_of, plain, words
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -40,8 +41,10 @@ class SortedHead(msgspec.Struct, frozen=True, kw_only=True):
     """What the head of a mail alone tells."""
 
     head: MailHeadRead
+    author: str
+    """The address in From, as far as there is one; that proves nothing."""
     name: str
-    """Beside the address in From."""
+    """What stands beside it."""
     kind: MailClass
 
     @property
@@ -63,14 +66,16 @@ def sort_head(data: bytes, own: str) -> SortedHead:
     """
     mail = email.message_from_bytes(data, policy=compat32)
     fields, head = Fields(mail), head_of(mail)
-    kind = _kind_of(fields, mail.get_content_type(), head, own)
-    return SortedHead(head=head, name=name_of(fields), kind=kind)
+    name, author = who_of(fields)
+    kind = _kind_of(fields, head.kind, is_own=author.lower() == own.lower())
+    is_somebody = bool(author) or kind != "personal"
+    return SortedHead(head=head, author=author, name=name, kind=kind if is_somebody else "notice")
 
 
-def _kind_of(fields: Fields, content_type: str, head: MailHeadRead, own: str) -> MailClass:
+def _kind_of(fields: Fields, kind: MailKind, *, is_own: bool) -> MailClass:
     precedence = fields.first("precedence").strip().lower()
     answering = fields.first("auto-submitted").partition(";")[0].strip().lower()
-    if head.kind == "report":
+    if kind == "report":
         return "bounce"
     is_answer = _ANSWERED.fullmatch(answering) or precedence == "auto_reply"
     if is_answer or fields.first("x-autoreply") or fields.first("x-autorespond"):
@@ -80,22 +85,22 @@ def _kind_of(fields: Fields, content_type: str, head: MailHeadRead, own: str) ->
     bulk = precedence in ("bulk", "list", "junk")
     if bulk or any(fields.first(one) for one in ("list-id", "list-unsubscribe")):
         return "newsletter"
-    if head.author and head.author.lower() == own.lower():
+    if is_own:
         return "own"
-    return "notice" if head.kind == "automatic" or not head.author else "personal"
+    return "notice" if kind == "automatic" else "personal"
 
 
-def name_of(fields: Fields) -> str:
-    """Return what stands beside the address in From; empty: nothing that can be read."""
-    given = fields.all("from")
-    if len(given) != 1:
-        return ""
-    try:
-        header: Any = default.header_factory("From", given[0])
-        names = [str(one.display_name) for one in header.addresses]
-    except BROKEN:
-        return ""
-    return plain(names[0])[:NAME_LENGTH_MAX] if len(names) == 1 else ""
+def who_of(fields: Fields) -> tuple[str, str]:
+    """Return name and address in From, as people would read it: empty is what can't be read.
+
+    >>> mail = email.message_from_string("From: Dr. Ann Lee <ann@a.example>\\n\\n", policy=compat32)
+    >>> who_of(Fields(mail))
+    ('Dr. Ann Lee', 'ann@a.example')
+    """
+    name, address = parseaddr(fields.first("from"))
+    if len(fields.all("from")) != 1 or not ids.is_address(address):
+        return plain(words(name))[:NAME_LENGTH_MAX], ""
+    return words(name)[:NAME_LENGTH_MAX], address
 
 
 def came(
@@ -115,7 +120,7 @@ def came(
     return CameMail(
         identity=head.identity,
         kind=kind,
-        author=head.author[:FIELD_LENGTH_MAX],
+        author=sorted_head.author,
         name=sorted_head.name,
         subject=head.subject[:FIELD_LENGTH_MAX],
         message_id=head.message_id,
