@@ -41,6 +41,7 @@ async def serve(context: Context) -> None:
     catalogue = choice.choose(settings)
     context.facts["model"] = catalogue.main.model.name
     switches = await Switches.watch(context.bus)
+    switches.contacts.sources = config.contacts
     toolbox = await Toolbox.watch(context.bus)
     identities = Identities(settings.agents, context.clock)
     identities.ensure()

@@ -20,6 +20,7 @@ from vigil.settings.switches import Switches
 from vigil.settings.tokens import Tokens
 
 from .app import build
+from .contacts.refresher import ContactRefresher
 from .events.from_bus import OutsideEvents
 from .events.listeners import Listening
 from .http.server import listen, raise_file_limit, server_for
@@ -69,10 +70,11 @@ async def _serve_http(
     keeping = asyncio.create_task(edge.unkept.run(), name="gateway-attachments")
     slowing = asyncio.create_task(edge.throttle.follow(), name="gateway-throttle")
     hearing = asyncio.create_task(Listening(edge).run(), name="gateway-hearing")
+    knowing = asyncio.create_task(ContactRefresher(edge).run(), name="gateway-contacts")
     try:
         # None of them ends by itself: whichever does brings its error out.
         done, _ = await asyncio.wait(
-            {serving, writing, taking, keeping, slowing, hearing},
+            {serving, writing, taking, keeping, slowing, hearing, knowing},
             return_when=asyncio.FIRST_COMPLETED,
         )
         for task in done:
@@ -82,7 +84,7 @@ async def _serve_http(
         server.stop()
         with contextlib.suppress(asyncio.CancelledError):
             await serving
-        beside = (writing, taking, keeping, slowing, hearing)
+        beside = (writing, taking, keeping, slowing, hearing, knowing)
         for task in beside:
             task.cancel()
         await asyncio.gather(*beside, return_exceptions=True)

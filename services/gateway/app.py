@@ -23,6 +23,7 @@ from .attachments import endpoint as attachments
 from .board import endpoints as on_board
 from .console import endpoint as console
 from .console.site import Console
+from .contacts import endpoint as contacts
 from .documents import asyncapi, examples_http, openapi
 from .door import Door, is_open
 from .endpoint import Endpoint
@@ -188,7 +189,7 @@ def _of_memory() -> list[Endpoint]:
 def endpoints() -> tuple[Endpoint, ...]:
     """Return everything that is served here but what comes before the routes."""
     parts = (health, streams, doctor, console, forks, versions, budget, calls, now, people, tokens)
-    more = (tools, deliveries, calendars, feed, pauses, deletion, letters, trust)
+    more = (tools, deliveries, calendars, contacts, feed, pauses, deletion, letters, trust)
     added = (one for part in (*parts, *more) for one in part.ENDPOINTS)
     return tuple(map(_closed, (*_of_memory(), *added, *_OWN, *on_board.ENDPOINTS)))
 

@@ -135,7 +135,16 @@ async def running(
             sections: dict[str, Any] = {
                 "model": {"main": "claude-test"},
                 "mcp": {"post": post},
-                "people": {"ann": {"contacts": [f"Ben <{BEN}>", "Ruth <ruth@example.org>"]}},
+                "people": {"ann": {"contacts": [f"Ben <{BEN}>"]}},
+                # Ruth is in a list of ann's own, Bob in one that others write.
+                "contacts": {
+                    name: {
+                        "user": "ann",
+                        "file": str(card_of(home, person)),
+                        "is_mine_alone": is_hers,
+                    }
+                    for name, person, is_hers in (("own", "Ruth", True), ("all", "Bob", False))
+                },
             }
             clock = StoppedClock()
             async with running_stack(home / "home", services, clock, api.url, **sections) as stack:
@@ -143,11 +152,24 @@ async def running(
                 world = World(gate, Agent(), clock, services)
                 following = asyncio.create_task(world.follow())
                 await has_offered(gate.admin, "post")
+                await world.until(lambda: has_read(world))
                 try:
                     yield world, mind, pages
                 finally:
                     following.cancel()
                     await gate.close()
+
+
+def card_of(home: Path, name: str) -> Path:
+    file = home / f"{name}.vcf"
+    mail = f"{name.lower()}@example.org"
+    file.write_text(f"BEGIN:VCARD\nVERSION:3.0\nFN:{name} Ray\nEMAIL:{mail}\nEND:VCARD\n")
+    return file
+
+
+def has_read(world: World) -> bool:
+    found = world.gate.stack.contexts["gateway"].facts.get("contacts", {})
+    return [one["people"] for one in found.values()] == [1, 1]
 
 
 def sent(home: Path) -> list[str]:

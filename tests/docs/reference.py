@@ -24,6 +24,7 @@ from tests.docs import commands
 from vigil import __version__, crash, topology
 from vigil.calendars.section import CalendarSection
 from vigil.channels import kinds
+from vigil.contacts.section import ContactSource
 from vigil.contracts import TaskStatus
 from vigil.contracts.board.vocabulary import GOALS, SLOTS, TASKS, GoalStatus, GoalWords, TaskWords
 from vigil.contracts.notes import NOTES
@@ -130,6 +131,7 @@ def settings() -> str:
         settings_part("mcp.NAME", McpServer),
         settings_part("sites.NAME", Site),
         settings_part("calendars.NAME", CalendarSection),
+        settings_part("contacts.NAME", ContactSource),
         settings_part("watch.NAME", WatchSection),
         settings_part("grants", GrantSection),
     )

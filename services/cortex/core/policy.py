@@ -241,6 +241,9 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     asked: tuple[str, ...] = ()
     """Of the calls that a model made: those for which the person was asked lately, in whatever
     session, by `requests.digest_of`."""
+    known: Book | None = None
+    """Of the calls that a model made: whom the person knows of those whom they name, by their lists
+    of contacts, too. None: there are no lists, and the policy has all."""
     is_history_tainted: bool = False
     """Whether untrusted content stands in the history that the model is shown."""
     present: str | None = None

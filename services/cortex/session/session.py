@@ -23,7 +23,6 @@ from vigil.errors import InvalidInput
 from vigil.grants.rule import Standing
 from vigil.observe import metrics, trace
 from vigil.observe.metrics import Metrics
-from vigil.observe.trace import Tracer
 from vigil.settings.sections import Person
 from vigil.settings.switches import Switches
 from vigil.subjects import SessionKey
@@ -74,7 +73,7 @@ class Session:
         context_tokens: int,
         idle_release_s: float,
         careful: asyncio.Lock,
-        tracer: Tracer,
+        tracer: trace.Tracer,
         counts: Metrics,
         toolbox: Toolbox,
         on_rest: Callable[[], None] = lambda: None,
@@ -261,13 +260,14 @@ class Session:
         uses = [b for b in call.result().blocks if isinstance(b, ToolUseBlock)]
         is_calling = uses or self._log.state.job is not None or self._policy.profile.reads
         grants = await self._grants.now() if is_calling else ()
-        moment = await self._knowing(self._moment(grants), *(use.name for use in uses))
+        moment = await self._knowing(self._moment(grants), *uses)
         return await knowing_asked(self._bus, self.key, moment, self._log.state, self._policy, uses)
 
-    async def _knowing(self, moment: Moment, *names: str) -> Moment:
-        wanted = read_by(names) | frozenset(self._policy.profile.reads)
+    async def _knowing(self, moment: Moment, *uses: ToolUseBlock) -> Moment:
+        wanted = read_by(use.name for use in uses) | frozenset(self._policy.profile.reads)
         found = await read_asked(self._bus, self.key.scope, wanted, moment.now)
-        return msgspec.structs.replace(moment, **found)
+        known = self._switches.contacts.named_in(self.key.user, self._policy.book, uses)
+        return msgspec.structs.replace(moment, known=known, **found)
 
     async def _poison(self, message: Message, reason: str) -> None:
         await session_log.bury(self._bus, self.key, message, reason, self._clock, self._counts)
@@ -289,8 +289,8 @@ class Session:
                 await self._commit(core.give_up(str(self.key), state, self._moment(), self._policy))
                 return None
         await self._whereabouts.look(self._policy, events[0])
-        moment = await self._knowing(self._moment())
-        return core.take(str(self.key), state, events, moment, self._policy)
+        now = await self._knowing(self._moment())
+        return core.take(str(self.key), state, events, now, self._policy)
 
     async def _queued_event(self, queued: Queued) -> Event:
         """Return what a queued entry points to. Raises: InvalidInput."""

@@ -16,6 +16,7 @@ from . import exits, output
 from .admin import (
     backup,
     console,
+    contacts,
     erase,
     health,
     mail,
@@ -100,6 +101,7 @@ app.command(rich_help_panel=_LOOK)(console.console)
 app.command(rich_help_panel=_TALK)(talking.chat)
 app.command(rich_help_panel=_TALK)(talking.send)
 app.add_typer(mail.app, name="mail", rich_help_panel=_TALK)
+app.add_typer(contacts.app, name="contacts", rich_help_panel=_REMEMBER)
 app.command(rich_help_panel=_LOOK)(status.sessions)
 app.command(rich_help_panel=_LOOK)(status.timers)
 app.command(rich_help_panel=_LOOK)(why.why)

@@ -26,6 +26,7 @@ from ..backup import projections
 from ..bus.bus import Bus, Message
 from ..channels.mail import pairs
 from ..clock import Clock
+from ..contacts import kept as contacts
 from ..contracts import (
     MemoryRecord,
     encode,
@@ -75,6 +76,7 @@ class Eraser(Sweeper):
         await forget_raise(self._bus, self._user)
         await trusted.forget(self._bus, self._user)
         await pairs.forget(self._bus, self._user)
+        await contacts.forget(self._bus, self._user)
         for stream in SCRUBBED:
             await scrub(self._bus, stream, self._report)
         # What a service had in hand when the scrub began is found here.

@@ -201,6 +201,14 @@ class Client(
         path = f"/api/channels/{segment(name)}/trials"
         return self._object("POST", path, timeout_s=STORY_TIMEOUT_S)
 
+    def contacts(self, wanted: str = "", *, user: str | None = None) -> dict[str, Any]:
+        """Return the `sources` of one's contacts, and the `contacts` that a name means; empty: all.
+
+        Args:
+            user: whose; as an admin.
+        """
+        return self._object("GET", "/api/contacts" + query({"q": wanted or None, "user": user}))
+
     def deliveries(self, *, state: str | None = None) -> list[dict[str, Any]]:
         """Return what is carried over channels, the newest first.
 

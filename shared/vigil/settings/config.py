@@ -21,6 +21,7 @@ from ..calendars import section as calendars
 from ..calendars.section import CalendarSection
 from ..channels import kinds
 from ..channels.contract import Channel
+from ..contacts.section import ContactSource, check_contacts
 from ..errors import ConfigError, InvalidInput, VigilError
 from ..fields import secrets
 from ..fields.secrets import Secret
@@ -87,6 +88,7 @@ class Config(Section, frozen=True, kw_only=True):
     mcp: dict[str, McpServer] = msgspec.field(default_factory=dict)
     sites: dict[str, Site] = msgspec.field(default_factory=dict)
     calendars: dict[str, CalendarSection] = msgspec.field(default_factory=dict)
+    contacts: dict[str, ContactSource] = msgspec.field(default_factory=dict)
     grants: tuple[GrantSection, ...] = ()
     person: Person = Person()
     """What holds for people without a section of their own."""
@@ -287,7 +289,7 @@ def _contradictions(config: Config) -> list[str]:
 
 
 NAMED_SECTIONS: Final = (
-    *("people", "agents", "hooks", "channels", "mailboxes", "calendars"),
+    *("people", "agents", "hooks", "channels", "mailboxes", "calendars", "contacts"),
     *("mcp", "sites", "watch", "models"),
 )
 """Sections of sections, each with a name that people choose."""
@@ -366,4 +368,5 @@ def _check_named(config: Config) -> None:
         sites.check(f"sites.{name}", site)
     for name, calendar in config.calendars.items():
         calendars.check(name, calendar)
+    check_contacts(config.contacts)
     check_watch(config.watch)

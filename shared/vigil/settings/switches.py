@@ -12,6 +12,8 @@ import structlog
 
 from ..bus.bus import Bus
 from ..bus.kv import KeyValue, Watch
+from ..contacts.kept import KnownContacts
+from ..contacts.record import PREFIX
 from ..contracts.base import NEVER
 from ..errors import InvalidInput, Unavailable, WrongLastSequence
 from ..marks import agent_pause, erasure, thread_mark
@@ -85,6 +87,7 @@ class Switches:
         self.agents = AgentPauses()
         self.threads = DeletedThreads()
         self.trusted = TrustedSources()
+        self.contacts = KnownContacts()
         self._caps: CapsMark | None = None
         self._raises: dict[str, Raise] = {}
         self._cortex = CortexChange()
@@ -186,6 +189,7 @@ class Switches:
             agent_pause.PREFIX: self.agents.take,
             thread_mark.PREFIX: self.threads.take,
             trust.PREFIX: self.trusted.take,
+            PREFIX: self.contacts.take,
         }
         if take := next((one for start, one in known.items() if key.startswith(start)), None):
             take(key, value)

@@ -25,11 +25,15 @@ def book_of_contacts(contacts: tuple[str, ...]) -> Book:
     """
     if len(contacts) > CONTACTS_MAX:
         raise ConfigError(f"contacts: {len(contacts)} entries; at most {CONTACTS_MAX} are kept")
-    return book_of(map(_parsed, contacts))
+    return book_of(map(parsed, contacts))
 
 
-def _parsed(entry: str) -> tuple[list[str], list[str]]:
-    """Return the names and the addresses of one entry: ``Name <address>``, or an address alone."""
+def parsed(entry: str) -> tuple[list[str], list[str]]:
+    """Return the names and the addresses of one entry: ``Name <address>``, or an address alone.
+
+    Raises:
+        ConfigError: it names nobody.
+    """
     if "<" not in entry:
         name, address = "", entry.strip()
     else:

@@ -105,8 +105,9 @@ class Book(msgspec.Struct, frozen=True, kw_only=True):
 
     addresses: frozenset[str] = frozenset()
     """In small letters."""
-    names: Mapping[str, str] = {}
-    """What the person calls somebody, in small letters -> the one address that this stands for."""
+    names: Mapping[str, frozenset[str]] = {}
+    """What the person calls somebody, in small letters -> the one address of mail, and the one
+    number, that this stands for."""
 
     def has(self, value: str) -> bool:
         return value.lower().strip() in self.addresses
@@ -114,27 +115,32 @@ class Book(msgspec.Struct, frozen=True, kw_only=True):
     def is_named(self, value: str, said: OwnWords) -> bool:
         """Whether the person named the one whose address it is."""
         plain = value.lower().strip()
-        return any(to == plain and said.names(name) for name, to in self.names.items())
+        return any(plain in to and said.names(name) for name, to in self.names.items())
 
 
 def book_of(people: Iterable[tuple[Sequence[str], Sequence[str]]]) -> Book:
     """Return the book of these people: names and addresses of each.
 
-    A name that stands for more than one address stands for none: which of them, a page would say.
+    A name that stands for more than one address of mail, or number, stands for none of them: which,
+    a page would say.
 
     >>> book = book_of([(["Ben"], ["ben@example.org"]), (["Al"], ["al@example.org", "a@b.org"])])
-    >>> sorted(book.addresses), dict(book.names)
-    (['a@b.org', 'al@example.org', 'ben@example.org'], {'ben': 'ben@example.org'})
+    >>> sorted(book.addresses), book.names["ben"], "al" in book.names
+    (['a@b.org', 'al@example.org', 'ben@example.org'], frozenset({'ben@example.org'}), False)
     """
     addresses: set[str] = set()
-    named: dict[str, set[str]] = {}
+    named: dict[tuple[str, bool], set[str]] = {}
     for names, reached in people:
         plain = {one.lower().strip() for one in reached}
         addresses |= plain
         for name in names:
-            named.setdefault(name.lower(), set()).update(plain)
-    names_ = {name: next(iter(to)) for name, to in named.items() if len(to) == 1}
-    return Book(addresses=frozenset(addresses), names=names_)
+            for one in plain:
+                named.setdefault((name.lower(), "@" in one), set()).add(one)
+    clear: dict[str, frozenset[str]] = {}
+    for (name, _), to in named.items():
+        if len(to) == 1:
+            clear[name] = clear.get(name, frozenset()) | to
+    return Book(addresses=frozenset(addresses), names=clear)
 
 
 def judge(

@@ -18,6 +18,7 @@ from vigil.contracts.made import (
     MADE_BYTES_MAX,
     Made,
     SeenAnswer,
+    SeenBook,
     SeenCut,
     SeenFailure,
     SeenGoal,
@@ -31,6 +32,7 @@ from vigil.contracts.made import (
 from vigil.goals.lifecycle import ReadGoal
 from vigil.grants.rule import Standing
 from vigil.tasks.lifecycle import ReadTask
+from vigil.words.rule import Book
 from vigil.zones.database import zone_named
 
 from ...model import ModelAnswer, ModelError
@@ -156,8 +158,21 @@ def _seen(moment: Moment) -> SeenMoment:
         goals=tuple(SeenGoal(goal=one.goal, revision=one.revision) for one in moment.goals),
         habits=moment.habits,
         asked=moment.asked,
+        known=None if moment.known is None else _kept_book(moment.known),
         approvals=moment.approvals,
     )
+
+
+def _kept_book(book: Book) -> SeenBook:
+    names = [(name, to) for name, reached in book.names.items() for to in reached]
+    return SeenBook(addresses=tuple(sorted(book.addresses)), names=tuple(sorted(names)))
+
+
+def _book_of(seen: SeenBook) -> Book:
+    named: dict[str, frozenset[str]] = {}
+    for name, to in seen.names:
+        named[name] = named.get(name, frozenset()) | {to}
+    return Book(addresses=frozenset(seen.addresses), names=named)
 
 
 def moment_of(seen: SeenMoment, tools: Mapping[str, Tool]) -> Moment:
@@ -181,6 +196,7 @@ def moment_of(seen: SeenMoment, tools: Mapping[str, Tool]) -> Moment:
         goals=tuple(ReadGoal(goal=one.goal, revision=one.revision) for one in seen.goals),
         habits=seen.habits,
         asked=seen.asked,
+        known=None if seen.known is None else _book_of(seen.known),
         approvals=seen.approvals,
         present=seen.present,
         is_history_tainted=seen.is_history_swayed,

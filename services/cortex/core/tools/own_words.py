@@ -92,7 +92,7 @@ def _cleared(
     found = judge(
         parts(given, aims, schema),
         words,
-        policy.book,
+        policy.book if draft.moment.known is None else draft.moment.known,
         frozenset(loop.fields.get(server, ())),
         is_book_enough=policy.is_book_enough,
     )

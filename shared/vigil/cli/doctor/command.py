@@ -35,7 +35,7 @@ from vigil.settings.config import Settings
 from .. import exits, output
 from ..admin import operator
 from ..tables import Result
-from . import channels, clock, mail, memory, models, sandbox, search, teams, zones
+from . import channels, clock, contacts, mail, memory, models, sandbox, search, teams, zones
 
 if TYPE_CHECKING:
     from vigil.bus.bus import Bus
@@ -86,7 +86,11 @@ def examine() -> Iterator[Check]:
         return
     yield from _looked(
         settings,
-        CHECKS | channels.checks(settings) | mail.checks(settings) | teams.checks(settings),
+        CHECKS
+        | channels.checks(settings)
+        | mail.checks(settings)
+        | contacts.checks(settings)
+        | teams.checks(settings),
     )
 
 

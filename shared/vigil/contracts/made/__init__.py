@@ -11,7 +11,7 @@ from ..base import SOCKET, Instant, Record
 from ..costs import RaiseOffer
 from ..history import Block
 from ..tools import Tool
-from .moment import SeenGoal, SeenGrant, SeenHours, SeenMoment, SeenTask
+from .moment import SeenBook, SeenGoal, SeenGrant, SeenHours, SeenMoment, SeenTask
 
 MADE_BYTES_MAX: Final = 64 * 1024
 """More of it isn't kept: it shares a message with the decision itself."""
@@ -86,6 +86,7 @@ __all__ = [
     "MADE_BYTES_MAX",
     "Made",
     "SeenAnswer",
+    "SeenBook",
     "SeenCut",
     "SeenFailure",
     "SeenGoal",

@@ -41,6 +41,14 @@ class SeenGoal(Record, frozen=True, kw_only=True):
     revision: int
 
 
+class SeenBook(Record, frozen=True, kw_only=True):
+    """Whom the person knew, of those whom the calls named."""
+
+    addresses: tuple[str, ...] = ()
+    names: tuple[tuple[str, str], ...] = ()
+    """What they are called, and the address that this stands for."""
+
+
 class SeenMoment(Record, frozen=True, kw_only=True):
     """The circumstances of a decision."""
 
@@ -60,3 +68,5 @@ class SeenMoment(Record, frozen=True, kw_only=True):
     habits: tuple[BoardPreference, ...] = ()
     approvals: tuple[Approval, ...] = ()
     asked: tuple[str, ...] = ()
+    known: SeenBook | None = None
+    """None: there were no lists of contacts."""

@@ -1,0 +1,1 @@
+"""Whom people know: their lists, refreshed by one replica, and asked about."""
