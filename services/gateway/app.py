@@ -50,7 +50,7 @@ from .http.wire import (
 )
 from .insight import budget, calendars, calls, doctor, facts, now, people, status, streams, tokens
 from .memory import mcp, memories
-from .sessions import forks, routes
+from .sessions import forks, labels, routes
 from .sessions.messages import Messages
 from .sessions.sockets import Sockets
 from .signals import endpoint as signals
@@ -189,7 +189,10 @@ def _of_memory() -> list[Endpoint]:
 def endpoints() -> tuple[Endpoint, ...]:
     """Return everything that is served here but what comes before the routes."""
     parts = (health, streams, doctor, console, forks, versions, budget, calls, now, people, tokens)
-    more = (tools, deliveries, calendars, contacts, feed, pauses, deletion, letters, trust)
+    more = (
+        *(tools, deliveries, calendars, contacts, feed, pauses),
+        *(deletion, letters, trust, labels),
+    )
     added = (one for part in (*parts, *more) for one in part.ENDPOINTS)
     return tuple(map(_closed, (*_of_memory(), *added, *_OWN, *on_board.ENDPOINTS)))
 

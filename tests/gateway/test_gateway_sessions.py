@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -166,3 +167,70 @@ async def test_sessions_are_listed_by_pages(gate: Gate) -> None:
     assert len((await root.get("/api/sessions")).json()["sessions"]) == 9
     assert len((await root.get("/api/sessions?user=bob")).json()["sessions"]) == 1
     assert_problem(await root.get("/api/sessions?user=*"), 422, "user")
+
+
+async def test_a_list_of_conversations_is_ones_own(gate: Gate) -> None:
+    """Titles, archive and what is unread are each reader's; newest first; searched; over replicas,
+    as all is on the log; gone with the conversation."""
+    lou = await gate.person("lou")
+
+    async def listed(client: Any = lou, **query: Any) -> list[dict[str, Any]]:
+        answer = await client.get("/api/sessions", params=query)
+        assert answer.status_code == 200, answer.text
+        return answer.json()["sessions"]  # type: ignore[no-any-return]
+
+    def keys(found: list[dict[str, Any]]) -> list[str]:
+        return [one["session_key"].rpartition(":")[2] for one in found]
+
+    said = {}
+    for thread, text in (("z", "Which\n tea  helps?"), ("a", "Plan my week " * 9), ("m", "Basil!")):
+        path = f"/api/sessions/lou:vigil:{thread}"
+        said[thread] = (await lou.post(f"{path}/messages", json={"text": text})).json()["seq"]
+    newest = await listed(order="newest")
+    assert keys(newest) == ["m", "a", "z"]
+    assert keys(await listed()) == ["a", "m", "z"]
+    assert [one["title"] for one in newest] == [
+        "Basil!",
+        "Plan my week Plan my week Plan my week Plan my week Plan my…",
+        "Which tea helps?",
+    ]
+    assert not any("is_unread" in one for one in newest)
+    # Each page goes on where the one before ended, in either order.
+    (first,) = await listed(order="newest", limit=1)
+    assert keys(await listed(order="newest", after=first["session_key"])) == ["a", "z"]
+    await lou.post("/api/sessions/lou:vigil:z/messages", json={"text": "More"})
+    assert keys(await listed(order="newest")) == ["z", "m", "a"]
+
+    # Unread is what the agent said after what one wrote or read, and each reads for themselves.
+    place = (await gate.say("lou:vigil:a", "Monday is full", effect_id="e1")).seq
+    assert [one["session_key"] for one in await listed() if one.get("is_unread")] == ["lou:vigil:a"]
+    path = "/api/sessions/lou:vigil:a"
+    assert (await lou.patch(path, json={"read_to": place})).json()["read_to"] == place
+    assert (await lou.patch(path, json={"read_to": 1})).json()["read_to"] == place
+    assert not any(one.get("is_unread") for one in await listed())
+    await gate.say("lou:vigil:a", "Tuesday, too", effect_id="e2")
+    assert sum(one.get("is_unread", False) for one in await listed()) == 1
+
+    # A name and the archive.
+    named = (await lou.patch(path, json={"title": "  My\n week ", "archived": True})).json()
+    assert (named["title"], named["is_archived"], named["read_to"]) == ("My week", True, place)
+    assert keys(await listed(archived=False)) == ["m", "z"]
+    assert [one["title"] for one in await listed(archived=True)] == ["My week"]
+    assert keys(await listed(words="WEEK my")) == ["a"]
+    assert keys(await listed(words="tea")) == ["z"]
+    assert keys(await listed(words="plan")) == []  # it's called otherwise
+    again = (await lou.patch(path, json={"title": None, "archived": False})).json()
+    assert again["title"].startswith("Plan my week")
+    assert not again["is_archived"]
+    held = await gate.admin.read("KV_CONFIG", ["$KV.CONFIG.label.>"])
+    assert not any(one.data for one in held)
+    assert_problem(await lou.patch(path, json={"title": "x" * 121}), 422, "title")
+    assert_problem(await lou.patch("/api/sessions/lou:vigil:none", json={"title": "x"}), 404)
+    stan = await gate.person("stan")
+    assert_problem(await stan.patch(path, json={"title": "mine"}), 404)
+
+    # What one is called ends with it: the name of the thread may be used anew.
+    await lou.patch(path, json={"title": "Secret plan"})
+    assert (await lou.delete(path)).status_code in (200, 202)
+    held = await gate.admin.read("KV_CONFIG", ["$KV.CONFIG.label.>"])
+    assert not any(b"Secret" in one.data for one in held)

@@ -103,7 +103,8 @@ PLAIN: Final = frozenset({
     "autonomy_tasks_require_approval", "autonomy_timeout_s",
     "history", "bulletin_interval_secs", "bulletin_max_words", "bulletin_synthesis",
     "summary_interval_secs", "summary_rewriting", "facts",
-    "after_on", "latest_s", "memories", "on_fact", "soonest_s",
+    "after_on", "latest_s", "memories", "on_fact", "soonest_s", "order", "archived", "read_to",
+    "words",
 })  # fmt: skip
 """Fields that name nothing that may be somebody else's: a thread or an agent is one's own, a ticket
 is a secret, and a cursor only goes on in a list."""
@@ -121,6 +122,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "change_job": {"status": "cancelled"},
     "change_preference": {"is_confirmed": True},
     "change_row": {"is_enabled": True},
+    "change_session": {"title": "Plants"},
     "change_task": {"status": "backlog"},
     "change_person": {"language": "en"},
     "chat": {"message": "hi", "userId": "{user}", "threadId": "t1"},

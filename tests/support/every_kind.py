@@ -28,7 +28,8 @@ from vigil.bus.batches import (
 from vigil.bus.bus import Bus
 from vigil.contracts import golden
 from vigil.contracts.costs import COSTS, Account, CostRow, DayOfCosts
-from vigil.marks import thread_mark
+from vigil.marks import conversation_label, thread_mark
+from vigil.marks.conversation_label import ConversationLabel
 from vigil.marks.thread_mark import Deletion
 from vigil.settings import own, tokens
 from vigil.settings.models.raises import PREFIX, Raise, of_person
@@ -109,6 +110,9 @@ def of_buckets(user: str, text: str, now: datetime) -> Iterator[Kept]:
         gone = Deletion(session=str(session), asked_at=now, by=by, done_at=now)
         key = thread_mark.key_of(session)
         yield Kept(f"$KV.CONFIG.{key}", msgspec.json.encode(gone))
+        label = ConversationLabel(reader=by, session=str(session), at=now, title=text)
+        key = conversation_label.key_of(by, session)
+        yield Kept(f"$KV.CONFIG.{key}", msgspec.json.encode(label))
     yield Kept(f"$KV.CURSORS.{token_of(user)}.{token_of(text)}", b"7")
     yield Kept(f"$KV.LEASES.{SessionKey(user, 'vigil', 't1').kv_key}", text.encode())
     yield Kept(f"$KV.IDEMPOTENCY.{token_of(user, text)}", b"7")

@@ -200,6 +200,7 @@ EVERY_SUBJECT: Final[dict[str, set[str]]] = {
     "$KV.CONFIG.raised.agent.a": {"gateway", "operator"},
     "$KV.CONFIG.raised.instance.all": {"gateway", "operator"},
     "$KV.CONFIG.trust.person.vigil.source": {"gateway", "operator"},  # FLOW F-15: no model's
+    "$KV.CONFIG.label.person.thread": {"gateway", "operator"},
     "$KV.CONFIG.rearm": {"gateway", "operator", "scheduler"},
     "$KV.TOOLS.a": {"executor"},
     "$KV.PINS.a": {"executor", "gateway", "operator"},

@@ -28,6 +28,11 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
         "edited": {"message": 12, "text": "remind me in 30 minutes to stretch"},
         "answered anew": {"message": 12},
     },
+    "ListedChange": {
+        "a name": {"title": "Stretching"},
+        "put away": {"archived": True},
+        "read": {"read_to": 18},
+    },
     "ForkRequest": {"from a turn": {"turn": 17, "thread": "what-if"}},
     "CloudEvent": {
         "text": {**_EVENT, "datacontenttype": "text/plain", "data": "build 7 failed"},

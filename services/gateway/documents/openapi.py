@@ -62,6 +62,7 @@ from ..insight.now import SessionNow
 from ..insight.people import TokenBody, TokenList, TokenMade, TokenView
 from ..insight.streams import StreamList
 from ..sessions.forks import ForkMade, ForkRequest
+from ..sessions.labels import ListedChange, SessionLabel
 from ..timetable.autonomy import AutonomyChange, AutonomyView
 from ..timetable.feed import LinkBody, LinkList, LinkMade, LinkView
 from ..timetable.rows import RowBody, RowChange, RowDetail, RowListing
@@ -98,7 +99,7 @@ _COMPONENTS: Final[tuple[Any, ...]] = (
     ChatAnswer, ChatPending, ChatRequest, CircuitReset, CircuitView,
     ClientFrame, CloudEvent, ConsoleLink, Costs,
     DeadLetterDetail, DeadLetterPage,
-    Decide, DoctorView, FeedbackBody, ForkMade, ForkRequest,
+    Decide, DoctorView, FeedbackBody, ForkMade, ForkRequest, ListedChange, SessionLabel,
     GoalBody, GoalChange, GoalDetail, GoalListing, GoalSplit, GrantBody,
     GrantList, GrantView, HealthView,
     JobAccepted, JobBody, JobChange, JobDetail, JobList, JsonRpc, MaintainBody, MaintenanceDone,

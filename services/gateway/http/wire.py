@@ -157,10 +157,18 @@ class SessionSummary(Answer, frozen=True, kw_only=True):
     """`channel`: a conversation; `branch`, `worker`, `planner`: one of the agent's own."""
     fork_of: Forked | None = None
     """Of a conversation that was forked from another."""
+    title: str = ""
+    """What you call it, or its first words; empty: it has none."""
+    is_archived: bool = False
+    """You put it away."""
+    is_unread: bool = False
+    """The agent said something after what you read or anybody wrote last."""
+    said_at: Instant | None = None
+    """When the agent last said something."""
 
 
 class SessionList(Answer, frozen=True, kw_only=True):
-    """A page of sessions, by key. `next_after` continues it; null: that was all."""
+    """A page of sessions. `next_after` continues it; null: that was all."""
 
     sessions: tuple[SessionSummary, ...]
     next_after: str | None

@@ -1,4 +1,4 @@
-"""Reading a session back from the log: sessions, transcript, timeline, timers.
+"""Reading a session back from the log: transcript, timeline, timers.
 
 Everything is read where it's stored; the gateway keeps no copy. Pages are bounded in messages
 and in bytes, and continue at a stream sequence.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -18,14 +18,12 @@ from vigil.bus.bus import Bus, Message
 from vigil.contracts import Control, UserMessage, decode_event, decode_said, decode_turn
 from vigil.errors import InvalidInput
 from vigil.observe import trace
-from vigil.subjects import Scope, SessionKey
+from vigil.subjects import SessionKey
 
 from ..backlog.counts import Stretch, start_of
 from ..http.decide import OpenTimer, open_timers
 from ..http.wire import (
     Forked,
-    SessionList,
-    SessionSummary,
     Timeline,
     TimelineRecord,
     TimerList,
@@ -147,7 +145,11 @@ async def origin_of(bus: Bus, session: SessionKey) -> Forked | None:
     Raises:
         Unavailable: the broker can't tell.
     """
-    first = await bus.get_next(session.stream, session.in_event("control"), 1)
+    return forked_in(await bus.get_next(session.stream, session.in_event("control"), 1))
+
+
+def forked_in(first: Message | None) -> Forked | None:
+    """Return what a conversation was forked from, if that is the order that began it."""
     try:
         event = None if first is None else decode_event(first.data)
     except InvalidInput:
@@ -181,48 +183,3 @@ def _view(timer: OpenTimer) -> TimerView:
         message=follow_up.message,
         held_from=follow_up.held_from,
     )
-
-
-# ---------------------------------------------------------------- sessions
-
-
-async def sessions(bus: Bus, whose: Iterable[Scope], after: str, limit: int) -> SessionList:
-    """Return a page of the sessions of those owners that follow key `after`."""
-    counts = await _count_by_session(bus, whose)
-    keys = sorted(key for key in counts if key > after)
-    page = keys[:limit]
-    gate = asyncio.Semaphore(READS_AT_ONCE)
-
-    async def summary(key: str) -> SessionSummary:
-        session = SessionKey.parse(key)
-        async with gate:
-            newest, fork_of = await asyncio.gather(
-                bus.get_last(session.stream, session.in_user), origin_of(bus, session)
-            )
-        line = None if newest is None else _line(session, newest)
-        return SessionSummary(
-            session_key=key,
-            messages=counts[key],
-            last_at=None if line is None else line.at,
-            fork_of=fork_of,
-        )
-
-    return SessionList(
-        sessions=tuple(await asyncio.gather(*(summary(session) for session in page))),
-        next_after=page[-1] if len(keys) > limit else None,
-    )
-
-
-async def _count_by_session(bus: Bus, whose: Iterable[Scope]) -> dict[str, int]:
-    """Ask the stream which sessions have user messages, by key, and how many."""
-    found: dict[str, int] = {}
-    for one in whose:
-        where = f"session.{one.agent}.{one.owner}.*.in.said.user"
-        found |= await bus.subjects("SESSIONS", where)
-    return {_key_of(subject): number for subject, number in found.items()}
-
-
-def _key_of(subject: str) -> str:
-    """Return the key of a session as text: of ten thousand no objects are made."""
-    _, agent, user, thread, _ = subject.split(".", 4)
-    return f"{user}:{agent}:{thread}"

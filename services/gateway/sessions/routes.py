@@ -10,6 +10,7 @@ from fastapi import Depends, Path, Query, Request, Response
 from vigil.contracts import TIMER_ID_LENGTH_MAX, ControlPayload
 from vigil.contracts.session_kinds import SESSION_KINDS, check_session_kind
 from vigil.errors import InvalidInput
+from vigil.marks import conversation_label
 
 from ..access import listed, own_session
 from ..backlog.counts import Stretch
@@ -23,12 +24,13 @@ from ..http.wire import (
     Ticket,
     TicketRequest,
 )
+from ..sessions import catalog, history, inner
 from ..sessions import chat as chats
-from ..sessions import history, inner
 from ..sessions.messages import parent_of
 from ..state.tickets import TICKET_LIFE_S
 
 _KINDS_MEANT: Final = ", ".join(f"{name}: {kind.meaning}" for name, kind in SESSION_KINDS.items())
+WORDS_LENGTH_MAX: Final = 200
 TimerId = Annotated[str, Path(json_schema_extra={"maxLength": TIMER_ID_LENGTH_MAX})]
 
 
@@ -82,13 +84,35 @@ async def list_sessions(
     ] = "channel",
     after: Annotated[str, Query(description="Continue after this session key")] = "",
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
+    order: Annotated[
+        catalog.Order,
+        Query(description="By key, or where somebody wrote last first; only of conversations"),
+    ] = "key",
+    archived: Annotated[
+        bool | None,
+        Query(description="Only what you put away, or only the rest; absent: both"),
+    ] = None,
+    words: Annotated[
+        str,
+        Query(
+            description="Only conversations whose title or thread has all of these words",
+            json_schema_extra={"maxLength": WORDS_LENGTH_MAX},
+        ),
+    ] = "",
 ) -> Response:
-    """List sessions by key: one's own and one's teams', or for an admin everybody's."""
+    """List sessions: one's own and one's teams', or for an admin everybody's."""
     whose = listed(caller, user)
+    if len(words) > WORDS_LENGTH_MAX:
+        raise InvalidInput("words", f"must have at most {WORDS_LENGTH_MAX} characters")
     if check_session_kind(kind) != "channel":
         found = await inner.sessions(edge.bus, whose, kind, after, limit)
     else:
-        found = await history.sessions(edge.bus, whose, after, limit)
+        labels = await conversation_label.all_of(edge.bus, caller.user)
+        lists = catalog.Catalog(edge.bus, edge.recency, edge.read_marks, caller.user, labels)
+        wish = catalog.ListWish(
+            order=order, after=after, limit=limit, archived=archived, words=words
+        )
+        found = await lists.page(whose, wish)
     there = (one for one in found.sessions if not edge.switches.threads.has(one.session_key))
     return Json(msgspec.structs.replace(found, sessions=tuple(there)))
 

@@ -21,6 +21,8 @@ from ..http.limits import Limiter, Places
 from ..http.problem import deleting, erasing
 from ..http.readiness import ReplicaHealth
 from ..http.throttle import Throttle
+from ..shelf.read_marks import ReadMarks
+from ..shelf.recency import Recency
 from . import hook_sources, receivers
 from .browsers import Browsers
 from .cursors import Cursors
@@ -61,6 +63,8 @@ class Edge:
         self.quota = Quota(context.bus, config.person_attachments_bytes_max)
         self.unkept = Unkept(context.bus, switches.is_erasing)
         self.cursors = Cursors(context.bus)
+        self.read_marks = ReadMarks(context.bus)
+        self.recency = Recency(context.bus)
         self.live = Live(context.bus)
         self.said = SharedFollower(context.bus, lambda key: key.out_all)
         """What the agents say, for the open sockets."""

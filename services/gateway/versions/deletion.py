@@ -15,7 +15,7 @@ from fastapi import Query, Request, Response
 from vigil.bus.bus import Bus
 from vigil.contracts import ControlPayload, Instant
 from vigil.errors import VigilError
-from vigil.marks import thread_mark
+from vigil.marks import conversation_label, thread_mark
 from vigil.memory.operations.forget import Forget
 from vigil.memory.operations.list import ListMemories
 from vigil.subjects import SessionKey
@@ -73,6 +73,8 @@ async def delete_session(
         await _forget(edge, session, learnt, caller.user)
     is_new = is_there and (known is None or not known.is_open)
     timers = len((await history.timers(edge.bus, session)).timers) if is_new else 0
+    # Also once it is gone: whoever named it while it went named nothing.
+    await conversation_label.forget_conversation(edge.bus, session)
     if is_new:
         # What is running ends as it does when a person stops it, before nobody may say so.
         await edge.intake.control(

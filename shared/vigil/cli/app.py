@@ -30,7 +30,7 @@ from .admin import (
 from .admin import up as running
 from .board import actions, bulletin, goals, preferences, tasks, trust
 from .chat import commands as talking
-from .chat import delete
+from .chat import delete, shelf
 from .commands import (
     approvals,
     cost,
@@ -102,7 +102,9 @@ app.command(rich_help_panel=_TALK)(talking.chat)
 app.command(rich_help_panel=_TALK)(talking.send)
 app.add_typer(mail.app, name="mail", rich_help_panel=_TALK)
 app.add_typer(contacts.app, name="contacts", rich_help_panel=_REMEMBER)
-app.command(rich_help_panel=_LOOK)(status.sessions)
+app.command(rich_help_panel=_LOOK)(shelf.sessions)
+app.command(rich_help_panel=_TALK)(shelf.rename)
+app.command(rich_help_panel=_TALK)(shelf.archive)
 app.command(rich_help_panel=_LOOK)(status.timers)
 app.command(rich_help_panel=_LOOK)(why.why)
 app.command(rich_help_panel=_LOOK)(facts.facts)

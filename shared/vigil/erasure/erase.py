@@ -32,7 +32,7 @@ from ..contracts import (
     encode,
 )
 from ..errors import WrongLastSequence
-from ..marks import agent_pause, erasure, thread_mark
+from ..marks import agent_pause, conversation_label, erasure, thread_mark
 from ..marks.erasure import Erasure
 from ..settings import own, tokens
 from ..settings.switches import PAUSED, Paused, forget_raise
@@ -73,6 +73,7 @@ class Eraser(Sweeper):
         await own.forget(self._bus, self._user)
         await agent_pause.forget(self._bus, self._user)
         await thread_mark.forget(self._bus, self._user)
+        await conversation_label.forget(self._bus, self._user)
         await forget_raise(self._bus, self._user)
         await trusted.forget(self._bus, self._user)
         await pairs.forget(self._bus, self._user)

@@ -24,13 +24,29 @@ class SessionCalls(MethodGroup):
         body |= {"attachments": list(attachments)} if attachments else {}
         return self._object("POST", f"/api/sessions/{segment(key)}/messages", body)
 
-    def sessions(self, *, kind: str = "channel") -> Iterator[dict[str, Any]]:
-        """Yield the sessions of the token's user, by key, page after page.
+    def sessions(
+        self,
+        *,
+        kind: str = "channel",
+        order: str = "key",
+        archived: bool | None = None,
+        words: str | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the sessions of the token's user, page after page.
 
         Args:
             kind: ``channel``: conversations; ``worker``, ``branch``, ``planner``: the agent's own.
+            order: ``key``, or ``newest``: where somebody wrote last first.
+            archived: only those that were put away, or only the others; None: both.
+            words: only those whose title or thread has all of these.
         """
-        wanted = {"kind": None if kind == "channel" else kind, "after": None}
+        wanted: dict[str, Any] = {
+            "kind": None if kind == "channel" else kind,
+            "order": None if order == "key" else order,
+            "archived": archived,
+            "words": words or None,
+            "after": None,
+        }
         while True:
             page = self._object("GET", "/api/sessions" + query(wanted))
             yield from page["sessions"]
@@ -40,6 +56,27 @@ class SessionCalls(MethodGroup):
 
     def session(self, key: str) -> dict[str, Any]:
         return self._object("GET", f"/api/sessions/{segment(key)}")
+
+    def change_session(
+        self,
+        key: str,
+        *,
+        title: str | None = None,
+        archived: bool | None = None,
+        read_to: int | None = None,
+    ) -> dict[str, Any]:
+        """Change how one has a conversation in one's own list; return its `title`, `is_archived`
+        and `read_to`.
+
+        Raises: ApiError with status 404, there is none; 422, naming the field.
+
+        Args:
+            title: what it's called; empty: by its first words. None stays as it is, here and below.
+            archived: whether it is put away.
+            read_to: sequence of the newest message that was read.
+        """
+        body = given(title=title, archived=archived, read_to=read_to)
+        return self._object("PATCH", f"/api/sessions/{segment(key)}", body)
 
     def timeline(self, key: str, *, after: int = 0) -> dict[str, Any]:
         """Return the session's records with a sequence above `after`."""

@@ -160,11 +160,6 @@ SERVICE_COLUMNS: Final = (
     Column("STATE", lambda service: "ready" if service["ready"] else "NOT READY"),
     Column("PROBLEMS", lambda service: "; ".join(service.get("problems", ()))),
 )
-SESSION_COLUMNS: Final = (
-    Column("SESSION", "session_key"),
-    Column("MESSAGES", "messages"),
-    Column("LAST", "last_at", is_instant=True),
-)
 TIMER_COLUMNS: Final = (
     Column("DUE", "fire_at", is_instant=True),
     Column("ID", "timer_id"),
@@ -172,13 +167,6 @@ TIMER_COLUMNS: Final = (
     Column("SESSION", "session_key"),
     Column("WHAT", lambda timer: timer.get("message") or timer.get("reason")),
 )
-
-
-def sessions() -> Result:
-    """List your sessions."""
-    found = list(options.client().sessions())
-    empty = "No sessions. `vigil chat` begins one."
-    return tables.listing("sessions", found, SESSION_COLUMNS, empty=empty)
 
 
 def timers(

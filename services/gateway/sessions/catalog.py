@@ -1,0 +1,178 @@
+"""The list of conversations: by key or the newest first, with titles, and what is unread.
+
+What a conversation is called is its person's label, or its first words. It is unread if the agent
+said something after what they read or wrote last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final, Literal
+
+import msgspec
+
+from vigil.bus.bus import Bus, Message
+from vigil.contracts import UserMessage, decode_event, decode_said
+from vigil.errors import InvalidInput
+from vigil.marks.conversation_label import ConversationLabel
+from vigil.subjects import Scope, SessionKey
+
+from ..http.wire import Forked, SessionList, SessionSummary
+from ..shelf.read_marks import ReadMarks
+from ..shelf.recency import Recency, key_of, said_in
+from ..shelf.titles import is_found, title_of
+from .history import forked_in
+
+READS_AT_ONCE: Final = 32
+SEARCHED_MAX: Final = 2_000
+"""Conversations of which a search looks at the first words, the newest; titles that a person gave
+are looked through in all."""
+Order = Literal["key", "newest"]
+
+
+class ListWish(msgspec.Struct, frozen=True, kw_only=True):
+    """Which conversations are wanted."""
+
+    order: Order = "key"
+    after: str = ""
+    limit: int = 100
+    archived: bool | None = None
+    """Only those that are put away, or only the others; None: both."""
+    words: str = ""
+    """Only those whose title or thread has all of these."""
+
+
+class Catalog:
+    """The conversations of some owners, as one person has them in their list."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        recency: Recency,
+        marks: ReadMarks,
+        reader: str,
+        labels: dict[str, ConversationLabel],
+    ) -> None:
+        self._bus = bus
+        self._recency = recency
+        self._marks = marks
+        self._reader = reader
+        self._labels = labels
+        self._gate = asyncio.Semaphore(READS_AT_ONCE)
+
+    async def page(self, whose: Iterable[Scope], wish: ListWish) -> SessionList:
+        """Return those that are wanted and follow the key `after` in that order.
+
+        Raises:
+            Unavailable: the broker can't tell.
+        """
+        owners = tuple(whose)
+        counts = await _count_by_session(self._bus, owners)
+        keys = [key for key in counts if self._is_wanted(key, wish.archived)]
+        if wish.order == "newest":
+            at: dict[str, datetime] = {}
+            for one in owners:
+                at |= await self._recency.of(one)
+            keys.sort(key=lambda key: (-at[key].timestamp() if key in at else 0.0, key))
+            start = keys.index(wish.after) + 1 if wish.after in counts and wish.after in keys else 0
+            keys = keys[start:]
+        else:
+            keys = sorted(key for key in keys if key > wish.after)
+        if wish.words:
+            keys = await self._search(keys, wish.words, wish.limit + 1)
+        page = keys[: wish.limit]
+        found = await asyncio.gather(*(self._summary(key, counts[key]) for key in page))
+        return SessionList(
+            sessions=tuple(found), next_after=page[-1] if len(keys) > wish.limit else None
+        )
+
+    def _is_wanted(self, key: str, archived: bool | None) -> bool:
+        if archived is None:
+            return True
+        label = self._labels.get(key)
+        return (label is not None and label.archived_at is not None) == archived
+
+    async def _search(self, keys: list[str], words: str, limit: int) -> list[str]:
+        """Return those of the keys, in their order, that have the words in title or thread."""
+
+        async def has(key: str, may_read: bool) -> bool:
+            label = self._labels.get(key)
+            title = label.title if label is not None else ""
+            thread = SessionKey.parse(key).thread
+            if is_found(words, f"{title} {thread}"):
+                return True
+            if title or not may_read:
+                return False
+            async with self._gate:
+                first, _ = await self._first(SessionKey.parse(key))
+                return is_found(words, f"{first} {thread}")
+
+        found: list[str] = []
+        for start in range(0, len(keys), READS_AT_ONCE):
+            some = keys[start : start + READS_AT_ONCE]
+            are = await asyncio.gather(*(has(key, start < SEARCHED_MAX) for key in some))
+            found += [key for key, is_one in zip(some, are, strict=True) if is_one]
+            if len(found) >= limit:
+                break
+        return found
+
+    async def _first(self, session: SessionKey) -> tuple[str, Forked | None]:
+        """Return the first words of a conversation, and what it was forked from.
+
+        A fork is the first that came into its thread, so mostly one question tells both.
+        """
+        first = await self._bus.get_next(session.stream, session.in_all, 1)
+        fork_of = forked_in(first)
+        if first is not None and first.subject != session.in_user:
+            first = await self._bus.get_next(session.stream, session.in_user, first.seq)
+        event = _person_said(first)
+        return "" if event is None else title_of(event.payload.text), fork_of
+
+    async def _summary(self, key: str, count: int) -> SessionSummary:
+        session, label = SessionKey.parse(key), self._labels.get(key)
+        async with self._gate:
+            newest, said, (first_words, fork_of) = await asyncio.gather(
+                self._bus.get_last(session.stream, session.in_user),
+                self._bus.get_last(session.stream, session.out_all),
+                self._first(session),
+            )
+            is_unread = said is not None and (newest is None or said.seq > newest.seq)
+            if said is not None and is_unread:
+                is_unread = said.seq > await self._marks.of(self._reader, session)
+        event = _person_said(newest)
+        return SessionSummary(
+            session_key=key,
+            messages=count,
+            last_at=None if event is None else event.created_at,
+            fork_of=fork_of,
+            title=(label.title if label is not None else "") or first_words,
+            is_archived=label is not None and label.archived_at is not None,
+            is_unread=is_unread,
+            said_at=_said_at(said),
+        )
+
+
+async def _count_by_session(bus: Bus, whose: Iterable[Scope]) -> dict[str, int]:
+    """Ask the stream which sessions have user messages, by key, and how many."""
+    found: dict[str, int] = {}
+    for one in whose:
+        found |= await bus.subjects("SESSIONS", said_in(one))
+    return {key_of(subject): number for subject, number in found.items()}
+
+
+def _person_said(message: Message | None) -> UserMessage | None:
+    """Return what a person said; None: nothing, or it can't be read."""
+    try:
+        event = None if message is None else decode_event(message.data)
+    except InvalidInput:
+        return None
+    return event if isinstance(event, UserMessage) else None
+
+
+def _said_at(message: Message | None) -> datetime | None:
+    try:
+        return None if message is None else decode_said(message.data).at
+    except InvalidInput:
+        return None

@@ -1,0 +1,1 @@
+"""What a list of conversations is made of: where somebody wrote last, what one read, titles."""

@@ -1,0 +1,53 @@
+"""When somebody last wrote in each conversation of an owner, known without reading all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from datetime import datetime
+from typing import Final
+
+from vigil.bus.bus import Bus
+from vigil.subjects import Scope
+
+OWNERS_MAX: Final = 64
+"""Owners of whom it is kept in memory."""
+
+
+class Recency:
+    """When somebody last wrote in each conversation of an owner.
+
+    The broker is asked only for what came since the last look.
+    """
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._known: OrderedDict[Scope, tuple[dict[str, datetime], dict[str, int]]] = OrderedDict()
+        self._lock = asyncio.Lock()
+
+    async def of(self, whose: Scope) -> dict[str, datetime]:
+        """Return it by the key of the conversation; some may be deleted by now."""
+        where = said_in(whose)
+        async with self._lock:
+            at, seen = self._known.pop(whose, ({}, {}))
+            for stream in (await self._bus.layout()).streams("SESSIONS"):
+                # 0: the last of each subject, as none of that stream is known yet.
+                after = seen.get(stream)
+                start = 0 if after is None else after + 1
+                for message in await self._bus.read(stream, [where], start):
+                    at[key_of(message.subject)] = message.stored_at
+                    seen[stream] = max(seen.get(stream, 0), message.seq)
+            self._known[whose] = at, seen
+            if len(self._known) > OWNERS_MAX:
+                self._known.popitem(last=False)
+            return at
+
+
+def said_in(whose: Scope) -> str:
+    return f"session.{whose.agent}.{whose.owner}.*.in.said.user"
+
+
+def key_of(subject: str) -> str:
+    """Return the key of a session as text: of ten thousand no objects are made."""
+    _, agent, user, thread, _ = subject.split(".", 4)
+    return f"{user}:{agent}:{thread}"
