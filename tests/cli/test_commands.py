@@ -17,7 +17,7 @@ import pytest
 from tests.support.cli import COMMAND, Cli, eventually, running_vigil
 from tests.support.pictures import pdf
 from vigil import topology
-from vigil.cli.admin import up as running
+from vigil.cli.setup import up as running
 
 SERVICES = {"gateway", "cortex", "memory", "scheduler", "executor", "delivery"}
 

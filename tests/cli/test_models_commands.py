@@ -18,7 +18,7 @@ import pytest
 from tests.support.chat_api import chat_api
 from tests.support.cli import Cli
 from tests.support.messages_api import Reply, calls, says
-from vigil.cli.admin import first_model
+from vigil.cli.setup import first_model
 from vigil.local import model_servers
 from vigil.settings import config
 from vigil.settings.models.trial import FILE, TriedModel

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from vigil.cli import output, tables
+from vigil.cli import output, tables, wall
 from vigil.cli.registry import CommandLine, ListedGroup
 from vigil.cli.tables import Column, Result
 
@@ -53,3 +57,62 @@ def test_a_noun_alone_lists(given: list[str], shown: str) -> None:
     done = CliRunner().invoke(app, given)
     assert done.exit_code == 0
     assert shown in done.output
+
+
+# ---------------------------------------------------------------- a terminal
+
+
+@pytest.fixture
+def tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A person's clock, and a terminal."""
+    monkeypatch.setattr(output, "is_screen", lambda _: True)
+    monkeypatch.setattr(wall, "_of_person", lambda: "Asia/Tokyo")
+    wall.zone_name.cache_clear()
+    yield
+    wall.zone_name.cache_clear()
+
+
+def test_at_a_terminal_times_are_on_the_persons_clocks(
+    tokyo: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables.fields(COLUMNS, {"at": ITEM["at"]})
+    assert capsys.readouterr().out == "AT    2026-01-05 18:00:00 Asia/Tokyo\n"
+    assert wall.zoned(ITEM["at"]) == "2026-01-05 18:00:00 Asia/Tokyo"
+    tables.listing("jobs", [ITEM], COLUMNS, empty="").print(is_json=True)
+    assert ITEM["at"] in capsys.readouterr().out, "programs are told it as it came"
+
+
+COLUMN = st.tuples(st.integers(1, 60), st.integers(0, 3))
+
+
+@given(st.lists(COLUMN, min_size=1, max_size=9), st.integers(20, 200))
+def test_a_table_fits_or_is_as_narrow_as_it_can_be(
+    columns: list[tuple[int, int]], room: int
+) -> None:
+    widths, ranks = zip(*columns, strict=True)
+    shown = output.fitting(widths, ranks, room)
+    assert shown == sorted(set(shown))
+    assert set(range(min(2, len(columns)))) <= set(shown)
+    needed = sum(widths[i] for i in shown) + output.GAP * (len(shown) - 1)
+    assert needed <= room or len(shown) <= output.KEPT_MIN
+    gone = set(range(len(columns))) - set(shown)
+    if gone:
+        last = min(gone, key=lambda i: (ranks[i], i))
+        assert needed + output.GAP + widths[last] > room, "the last that went had to"
+        assert all((ranks[i], i) < (ranks[last], last) for i in shown[output.KEPT_MIN :])
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_what_is_left_out_is_told(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(output, "is_fancy", lambda _: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    titles = ["ID", "NAME", "SESSION", "WHAT"]
+    row = ["c1629d02", "brief", "ann:vigil:" + "t" * 40, "Look at the weather, then at the trains."]
+    output.table(titles, [row], [0, 0, 1, 0])
+    told = capsys.readouterr()
+    assert max(map(len, told.out.splitlines())) <= columns
+    is_narrow = columns == 80
+    assert ("Left out for the width: SESSION." in told.err) == is_narrow
+    assert ("ann:vigil:" in told.out) != is_narrow

@@ -13,21 +13,7 @@ from vigil import __version__
 from vigil.errors import VigilError
 
 from . import exits, output
-from .admin import (
-    backup,
-    console,
-    contacts,
-    erase,
-    health,
-    mail,
-    models,
-    provision,
-    replay,
-    settings,
-    skills,
-    token,
-)
-from .admin import up as running
+from .admin import backup, console, contacts, erase, health, mail, provision, replay, skills, token
 from .board import actions, bulletin, goals, preferences, tasks, trust
 from .chat import commands as talking
 from .chat import delete, shelf
@@ -51,6 +37,8 @@ from .cron import autonomy, facts
 from .cron import commands as recurring
 from .doctor import command
 from .registry import CommandLine
+from .setup import models, settings
+from .setup import up as running
 
 app = CommandLine(
     name="vigil",

@@ -1,17 +1,16 @@
 """What commands print: a list by its columns, a thing by its fields, an act in a sentence.
 
 A noun's module holds its columns and the actions that differ. Each returns a `Result`, of which
-``--json`` prints the facts. Instants are shown one way everywhere: in UTC, to the second.
+``--json`` prints the facts. Instants are shown one way everywhere, to the second: `wall`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from . import output
+from . import output, wall
 
 TEXT_LENGTH_MAX: Final = 100
 """Characters of a text in a column; the rest is shown by `show`."""
@@ -24,11 +23,13 @@ class Column(NamedTuple):
         title: what stands above it.
         of: the name of a field, or a function from the thing to what is shown.
         is_instant: it is a point in time: ISO 8601, or an aware datetime.
+        rank: the higher, the sooner it's left out where a terminal is too narrow for all.
     """
 
     title: str
     of: str | Callable[[Mapping[str, Any]], object]
     is_instant: bool = False
+    rank: int = 0
 
     def value(self, item: Mapping[str, Any]) -> object:
         """Return what is shown of `item`; None or an empty text if it has none.
@@ -37,7 +38,7 @@ class Column(NamedTuple):
         ('a1', None)
         """
         found = item.get(self.of) if isinstance(self.of, str) else self.of(item)
-        return instant(found) if self.is_instant and found else found
+        return wall.instant(found) if self.is_instant and found else found
 
 
 class Result(NamedTuple):
@@ -63,18 +64,6 @@ class Result(NamedTuple):
             raise self.end
 
 
-def instant(at: object) -> str:
-    """Return a point in time as people read it.
-
-    >>> instant("2026-01-05T10:00:00.5+01:00"), instant(None)
-    ('2026-01-05 09:00:00', '')
-    """
-    if not at:
-        return ""
-    moment = at if isinstance(at, datetime) else datetime.fromisoformat(str(at))
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
-
-
 def short(text: object, length_max: int = TEXT_LENGTH_MAX) -> str:
     """Return the beginning of a text, with a mark if that isn't all.
 
@@ -97,8 +86,10 @@ def history(*state: Column) -> tuple[Column, ...]:
 
 def table(columns: Sequence[Column], items: Iterable[Mapping[str, Any]]) -> None:
     """Print a line for each item; what an item has none of is a dash."""
-    titles = [f"{one.title} (UTC)" if one.is_instant else one.title for one in columns]
-    output.table(titles, [[_cell(one.value(item)) for one in columns] for item in items])
+    zone = f" ({wall.zone_name()})"
+    titles = [one.title + zone * one.is_instant for one in columns]
+    rows = [[_cell(one.value(item)) for one in columns] for item in items]
+    output.table(titles, rows, [one.rank for one in columns])
 
 
 def _cell(value: object) -> object:
@@ -118,7 +109,7 @@ def fields(columns: Sequence[Column], item: Mapping[str, Any]) -> None:
     width = max(len(one.title) for one in columns)
     for one in columns:
         if value := one.value(item):
-            zone = " UTC" if one.is_instant else ""
+            zone = f" {wall.zone_name()}" if one.is_instant else ""
             output.data(f"{one.title:<{width}}  {output.printable(value)}{zone}")
 
 

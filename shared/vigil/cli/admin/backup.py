@@ -19,8 +19,8 @@ from vigil.settings import config
 
 from .. import output
 from ..progress import Bar
+from ..setup.up import command
 from ..tables import Result
-from .up import command
 
 if TYPE_CHECKING:
     from vigil.backup.archive import Archive, Manifest

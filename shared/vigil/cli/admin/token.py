@@ -17,7 +17,7 @@ import typer
 from vigil.settings import config
 from vigil.teams import check_user
 
-from .. import output, prefixes, tables
+from .. import output, prefixes, tables, wall
 from ..registry import CommandLine
 from ..tables import Column, Result
 from . import operator, programs
@@ -99,7 +99,7 @@ COLUMNS: Final = (
     Column("ROLE", _role),
     Column("NAME", "name"),
     Column("CREATED", "created_at", is_instant=True),
-    Column("EXPIRES (UTC)", lambda one: tables.instant(one.get("expires_at")) or "never"),
+    Column("EXPIRES", lambda one: wall.zoned(one.get("expires_at")) or "never"),
 )
 
 

@@ -46,7 +46,7 @@ COLUMNS: Final = (
     Column("TOOL", "type"),
     Column("WHAT", lambda one: tables.short(one["description"], SHOWN_LENGTH_MAX)),
     Column("OUTCOME", "outcome"),
-    Column("FEEDBACK", _feedback),
+    Column("FEEDBACK", _feedback, rank=1),
 )
 FIELDS: Final = (
     Column("id", "id"),

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from .. import options, output, tables
+from .. import options, output, wall
 from ..tables import Result
 
 HISTORY_MAX: Final = 64
@@ -47,7 +47,7 @@ def _show(found: list[dict[str, Any]], *, has_history: bool) -> None:
 
 def _show_history(history: list[dict[str, Any]]) -> None:
     for one in reversed(history):
-        output.data(f"{tables.instant(one['at'])}, {WORDS[one['made_by']]}:")
+        output.data(f"{wall.zoned(one['at'])}, {WORDS[one['made_by']]}:")
         _lines(one["difference"] or "(the same words)")
 
 
@@ -57,5 +57,5 @@ def _lines(text: str) -> None:
 
 
 def _heading(one: Mapping[str, Any]) -> str:
-    at, how = tables.instant(one["made_at"]), WORDS[one["made_by"]]
+    at, how = wall.zoned(one["made_at"]), WORDS[one["made_by"]]
     return f"{one['agent_id']} for {one['owner']}, as of {at}, {how}"

@@ -71,9 +71,9 @@ def _remark(one: Any) -> str:
 COLUMNS: Final = (
     Column("ID", lambda one: one["id"][:8]),
     Column("STATUS", "status"),
-    Column("PRIORITY", "priority"),
+    Column("PRIORITY", "priority", rank=2),
     Column("GOAL", lambda one: tables.short(one["description"], SHOWN_LENGTH_MAX)),
-    Column("NEXT LOOK", "next_check_at", is_instant=True),
+    Column("NEXT LOOK", "next_check_at", is_instant=True, rank=1),
     Column("DEADLINE", "deadline_at", is_instant=True),
     Column("REMARK", _remark),
 )

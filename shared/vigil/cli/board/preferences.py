@@ -47,7 +47,7 @@ COLUMNS: Final = (
     Column("KEY", "key"),
     Column("VALUE", lambda one: tables.short(_value(one), VALUE_LENGTH_MAX)),
     Column("CONFIDENCE", lambda one: f"{one['confidence']:.2f} {one['level']}"),
-    Column("CONFIRMED", "last_confirmed_at", is_instant=True),
+    Column("CONFIRMED", "last_confirmed_at", is_instant=True, rank=1),
 )
 FIELDS: Final = (
     Column("key", "key"),

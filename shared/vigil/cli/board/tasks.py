@@ -56,9 +56,9 @@ def _remark(one: Mapping[str, Any]) -> str:
 COLUMNS: Final = (
     Column("ID", lambda one: one["id"][:8]),
     Column("STATUS", "status"),
-    Column("PRIORITY", "priority"),
+    Column("PRIORITY", "priority", rank=2),
     Column("TITLE", lambda one: tables.short(one["title"], TITLE_LENGTH_MAX)),
-    Column("MOVED", "moved_at", is_instant=True),
+    Column("MOVED", "moved_at", is_instant=True, rank=1),
     Column("REMARK", _remark),
 )
 FIELDS: Final = (

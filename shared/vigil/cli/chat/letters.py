@@ -12,7 +12,7 @@ from vigil.sdk.client import Client
 from vigil.texts.glyphs import visible
 from vigil.words.slash import SlashOrder, handle_of
 
-from .. import tables
+from .. import wall
 from .screen import Screen
 
 LIST: Final = "letters"
@@ -97,11 +97,11 @@ def line_of(letter: Mapping[str, Any]) -> str:
 
     >>> line_of({"handle": "a12", "what": "a result", "source": "mcp:mail", "size": 40,
     ...          "at": "2026-05-01T08:00:00Z", "is_trusted": False, "is_vouched": False})
-    'a12  2026-05-01 08:00:00  a result, from mcp:mail, 40 characters'
+    'a12  2026-05-01 08:00:00 UTC  a result, from mcp:mail, 40 characters'
     """
     source = f", from {letter['source']}" if letter["source"] else ""
     marks = {"is_vouched": "fine", "is_trusted": "trusted by now"}
     trusted = "".join(f", {words}" for name, words in marks.items() if letter[name])
-    at = tables.instant(letter["at"])
+    at = wall.zoned(letter["at"])
     size = f", {letter['size']} characters" if letter["size"] else ""
     return f"{letter['handle']}  {at}  {letter['what']}{source}{size}{trusted}"

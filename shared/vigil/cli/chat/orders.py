@@ -16,7 +16,7 @@ from vigil.subjects import SessionKey
 from vigil.words import slash
 from vigil.words.slash import SlashOrder
 
-from ..tables import instant
+from ..wall import zoned
 from . import replies
 from .conversation import Conversation
 from .deletion import ThreadDeletion
@@ -124,7 +124,7 @@ class Orders:
 
     def _pending(self, rest: str) -> list[str]:
         found = self._client.timers(str(self._key))["timers"][:SHOWN_MAX]
-        lines = [f"{instant(one['fire_at'])}  {_reason_of(one)}" for one in found]
+        lines = [f"{zoned(one['fire_at'])}  {_reason_of(one)}" for one in found]
         return lines or ["nothing is to come here"]
 
     def _tasks(self, rest: str) -> list[str]:

@@ -13,7 +13,7 @@ COLUMNS: Final = (
     Column("SESSION", "session_key"),
     Column("TITLE", "title"),
     Column("NEW", lambda session: "new" if session.get("is_unread") else ""),
-    Column("MESSAGES", "messages"),
+    Column("MESSAGES", "messages", rank=1),
     Column("LAST", "last_at", is_instant=True),
 )
 

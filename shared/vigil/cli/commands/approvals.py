@@ -57,11 +57,11 @@ def list_(state: State = "open") -> Result:
 COLUMNS: Final = (
     Column("NAME", "name"),
     Column("STATE", "state"),
-    Column("EXPIRES", "expires_at", is_instant=True),
-    Column("RISK", "risk"),
+    Column("EXPIRES", "expires_at", is_instant=True, rank=1),
+    Column("RISK", "risk", rank=2),
     Column("TOOL", "tool"),
     Column("ARGUMENTS", lambda one: tables.short(exact(one["input"]), GIST_LENGTH_MAX)),
-    Column("SESSION", "session_key"),
+    Column("SESSION", "session_key", rank=3),
 )
 FIELDS: Final = (
     Column("id", "id"),

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from .. import options, output, tables
+from .. import options, output, tables, wall
 from ..registry import CommandLine
 from ..tables import Column, Result
 
@@ -106,7 +106,7 @@ def _raised(item: Mapping[str, Any]) -> str:
 
 OWN: Final = (
     Column("day", "day"),
-    Column("resets at", lambda item: f"{tables.instant(item['resets_at'])} UTC"),
+    Column("resets at", lambda item: wall.zoned(item["resets_at"])),
     Column("used", _used),
     Column("reserved", "tokens_reserved"),
     Column("raised", _raised),

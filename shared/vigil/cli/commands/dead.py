@@ -51,8 +51,8 @@ def _session(letter: Mapping[str, Any]) -> str:
 COLUMNS: Final = (
     Column("ID", "id"),
     Column("AT", "at", is_instant=True),
-    Column("SERVICE", "service"),
-    Column("SESSION", _session),
+    Column("SERVICE", "service", rank=2),
+    Column("SESSION", _session, rank=1),
     Column("STATE", _state),
     Column("CAUSE", lambda letter: tables.short(letter["cause"])),
 )

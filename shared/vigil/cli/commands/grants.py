@@ -81,8 +81,8 @@ COLUMNS: Final = (
     Column("ID", lambda one: one["id"][:8]),
     Column("TOOL", "tool"),
     Column("ALLOWS", lambda one: tables.short(exact(one["constraints"]), GIST_LENGTH_MAX)),
-    Column("USES", _uses),
-    Column("LAST USED", "last_used_at", is_instant=True),
+    Column("USES", _uses, rank=1),
+    Column("LAST USED", "last_used_at", is_instant=True, rank=2),
     Column("REMARK", _remark),
 )
 FIELDS: Final = (

@@ -62,8 +62,8 @@ COLUMNS: Final = (
     Column("ID", "id"),
     Column("CREATED", "created_at", is_instant=True),
     Column("STATUS", "status"),
-    Column("STEPS", _steps),
-    Column("SKILL", "skill"),
+    Column("STEPS", _steps, rank=1),
+    Column("SKILL", "skill", rank=2),
     Column("GOAL", lambda job: tables.short(job.get("goal", ""), GOAL_LENGTH_MAX)),
 )
 FIELDS: Final = (

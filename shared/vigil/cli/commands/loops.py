@@ -8,7 +8,7 @@ from typing import Any, Final
 from vigil.errors import Unavailable
 from vigil.sdk.client import ApiError, Client
 
-from .. import tables
+from .. import wall
 
 NAMES: Final = ("kind", "agent_id", "owner", "failures", "runs")
 
@@ -63,5 +63,5 @@ def told(loops: Sequence[Mapping[str, Any]] | None) -> Iterator[str]:
         states = [one["state"] for one in ours]
         counts = ", ".join(f"{states.count(one)} {one}" for one in dict.fromkeys(states))
         next_at = min((one["next_at"] for one in ours if one["next_at"]), default=None)
-        ahead = f"; next {tables.instant(next_at)} UTC" if next_at else ""
+        ahead = f"; next {wall.zoned(next_at)}" if next_at else ""
         yield f"loop {kind}: {counts}{ahead}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from .. import options, output, prefixes, tables
+from .. import options, output, prefixes, tables, wall
 from ..documents.intake import ForgottenFile, TakenIn
 from ..documents.sources import FILES
 from ..tables import Column
@@ -138,7 +138,7 @@ def _valid(memory: Mapping[str, Any]) -> str:
 
 
 def _utc(at: str | None) -> str:
-    return f"{tables.instant(at)} UTC" if at else "…"
+    return wall.zoned(at) or "…"
 
 
 def count(number: int) -> str:

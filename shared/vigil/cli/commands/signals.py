@@ -11,7 +11,7 @@ import typer
 
 from vigil.errors import VigilError
 
-from .. import options, output, tables
+from .. import options, output, wall
 
 ROWS_MIN: Final = 5
 FRAME_ROWS: Final = 4
@@ -86,7 +86,7 @@ def cells_of(signal: dict[str, Any]) -> tuple[str, str, str, str, str]:
     ('2026-01-05 09:00:00', 'timer.fired', 'ann:vigil:t1', 'It came due', 'tea')
     """
     cells = (
-        tables.instant(signal["at"]),
+        wall.instant(signal["at"]),
         signal["kind"],
         signal.get("session_key") or f"{signal['owner']}:{signal['agent']}",
         signal.get("text", ""),
@@ -131,8 +131,9 @@ def _table(rows: tuple[tuple[str, ...], ...], reason: str) -> Any:
         box=None, pad_edge=False, header_style="bold", expand=True,
         caption=Text(output.printable(state)), caption_justify="left",
     )  # fmt: skip
-    for name, ratio in (("AT (UTC)", 0), ("KIND", 0), ("SESSION", 2), ("WHAT", 4), ("ABOUT", 2)):
-        width = {"AT (UTC)": 19, "KIND": 17}.get(name)
+    at = f"AT ({wall.zone_name()})"
+    for name, ratio in ((at, 0), ("KIND", 0), ("SESSION", 2), ("WHAT", 4), ("ABOUT", 2)):
+        width = {at: max(19, len(at)), "KIND": 17}.get(name)
         table.add_column(name, no_wrap=True, overflow="ellipsis", ratio=ratio or None, width=width)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))

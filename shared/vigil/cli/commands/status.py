@@ -18,7 +18,7 @@ from vigil.sdk.client import ApiError, Client, connect, is_passing
 from vigil.settings import config
 from vigil.topology import SERVICES
 
-from .. import completion, exits, options, output, prefixes, tables
+from .. import completion, exits, options, output, prefixes, tables, wall
 from ..registry import CommandLine
 from ..tables import Column, Result
 from . import loops
@@ -70,7 +70,7 @@ def _show_status(url: str, run: RunFile | None, found: dict[str, Any]) -> None:
     output.data(f"Vigil {__version__} at {url}")
     if run is not None:
         how = "one process" if run.processes == 1 else f"{run.processes} processes"
-        output.data(f"{how}, pid {run.pid}, since {tables.instant(run.started_at)} UTC")
+        output.data(f"{how}, pid {run.pid}, since {wall.zoned(run.started_at)}")
     output.data(f"model {output.printable(found.get('model') or 'unknown')}")
     if (warmth := found.get("warmth", "warm")) != "warm":
         output.data(f"memory {warmth.upper()}: after a start cycles and jobs wait for it a while")
@@ -84,11 +84,11 @@ def _show_status(url: str, run: RunFile | None, found: dict[str, Any]) -> None:
     _show_hanging(found["services"])
     _show_tools(found["services"])
     if paused := found.get("paused"):
-        since = f"{tables.instant(paused['at'])} UTC"
+        since = wall.zoned(paused["at"])
         output.data(f"PAUSED by {paused['by']} at {since}: `vigil resume` ends it")
     for one in found.get("paused_agents", ()):
         whom = "you" if one.get("user") else "everybody"
-        since = f"{tables.instant(one['paused']['at'])} UTC by {one['paused']['by']}"
+        since = f"{wall.zoned(one['paused']['at'])} by {one['paused']['by']}"
         output.data(f"PAUSED: agent {one['agent']} for {whom} since {since}")
     for one in loops.told(found["loops"]):
         output.data(output.printable(one))
@@ -155,16 +155,16 @@ def _shelf(facts: dict[str, Any]) -> str:
 
 SERVICE_COLUMNS: Final = (
     Column("SERVICE", "service"),
-    Column("PID", "pid"),
-    Column("VERSION", "version"),
+    Column("PID", "pid", rank=1),
+    Column("VERSION", "version", rank=2),
     Column("STATE", lambda service: "ready" if service["ready"] else "NOT READY"),
     Column("PROBLEMS", lambda service: "; ".join(service.get("problems", ()))),
 )
 TIMER_COLUMNS: Final = (
     Column("DUE", "fire_at", is_instant=True),
     Column("ID", "timer_id"),
-    Column("KIND", lambda timer: "reminder" if timer["keep"] else "follow-up"),
-    Column("SESSION", "session_key"),
+    Column("KIND", lambda timer: "reminder" if timer["keep"] else "follow-up", rank=2),
+    Column("SESSION", "session_key", rank=1),
     Column("WHAT", lambda timer: timer.get("message") or timer.get("reason")),
 )
 
@@ -260,7 +260,7 @@ def _records(
 
 def _show_record(record: dict[str, Any]) -> None:
     body = record["data"] if isinstance(record["data"], dict) else {}
-    at = tables.instant(body.get("created_at") or body.get("at"))
+    at = wall.instant(body.get("created_at") or body.get("at"))
     line = f"{record['seq']:>8}  {at:<19}  {record['kind']:<14}  {_gist(record['kind'], body)}"
     output.data(" ".join(output.printable(line).splitlines()).rstrip())
 

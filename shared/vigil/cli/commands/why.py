@@ -13,7 +13,7 @@ import typer
 
 from vigil.contracts.vocabulary import ENDINGS
 
-from .. import options, output
+from .. import options, output, wall
 from ..tables import Result
 
 WIDTH_MAX: Final = 100
@@ -53,12 +53,12 @@ def story(answer: Mapping[str, Any], *, width: int, is_fancy: bool = False) -> I
     """Yield the lines of a story, at most `width` columns each: what happened, then the verdict."""
     day = time = ""
     for step in answer["steps"]:
-        at = str(step.get("at") or "")
+        at = wall.instant(step.get("at"))
         if at and at[:10] != day:
             if day:
                 yield ""
             day, time = at[:10], ""
-            yield _styled(f"{day} (UTC)", "1", is_fancy)
+            yield _styled(f"{day} ({wall.zone_name()})", "1", is_fancy)
         is_news = bool(at) and at[11:19] != time
         time = at[11:19] if at else time
         begin = f"  {time:<8}  " if is_news else _INDENT

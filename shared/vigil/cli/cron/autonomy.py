@@ -9,7 +9,7 @@ import typer
 
 from vigil.errors import InvalidInput
 
-from .. import options, output, prefixes, tables, times
+from .. import options, output, prefixes, tables, times, wall
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
 
@@ -71,7 +71,7 @@ def _show(settings: Mapping[str, Any], cycles: list[dict[str, Any]]) -> None:
             for point in one[name]:
                 output.data(f"  {name}: {output.printable(point)}")
         for recheck in one["rechecks"]:
-            at = tables.instant(recheck["at"])
+            at = wall.zoned(recheck["at"])
             output.data(f"  again at {at}: {output.printable(recheck['what'])}")
         for look in one["looks"]:
             output.data(f"  looks {_when(look)}: {output.printable(look['what'])}")
@@ -83,7 +83,7 @@ def _when(look: Mapping[str, Any]) -> str:
 
     often = f"every {span_of(look['every_s'])}" if look["every_s"] else "when a cycle begins"
     hours = f" in {look['hours']}" if look["hours"] else ""
-    last = f", last {tables.instant(look['looked_at'])}" if look["looked_at"] else ""
+    last = f", last {wall.zoned(look['looked_at'])}" if look["looked_at"] else ""
     return often + hours + last
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from vigil.bus.bus import Bus
 from vigil.checks import Check, fail, ok, others_can_read, warn
 from vigil.contacts.section import ContactSource
 from vigil.contacts.source import missing
@@ -19,6 +18,9 @@ from vigil.settings.config import Settings
 
 from ..admin import operator
 from .channels import Look
+
+if TYPE_CHECKING:
+    from vigil.bus.bus import Bus
 
 HEALTH_WAIT_S: Final = 1.0
 REPLICAS_MAX: Final = 64

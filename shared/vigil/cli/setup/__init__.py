@@ -1,0 +1,1 @@
+"""Starting and ending, who thinks, and what is set."""
