@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from services.gateway.console.shapes.bodies import CLIP
 from tests.support import approvals, chromium, console_stage, hostile_markdown
@@ -377,6 +378,32 @@ async def test_pages_change_by_themselves_and_never_under_ones_hands(
     assert "news from the agent" not in await tab.text()
     await tab.press("#news a")
     assert "news from the agent" in await tab.text()
+    # In the conversation that asks, too: it comes, is decided elsewhere, and another one there.
+    await tab.go(url(stage, f"/conversations/{ANN}"))
+    there = approvals.request(ANN, "d" * 32, input={"command": "uptime"}, reason="to see the load")
+    await approvals.ask(gate, there)
+    await told(stage, tab, "document.body.innerText.includes('to see the load')")
+    done = replace(there, state="rejected", decided_at=there.asked_at, decided_by="ann")
+    await approvals.list_on_board(gate, done, turn_seq=10**6)
+    card = f"document.getElementById('a-{there.id}').innerText"
+    await told(stage, tab, f"{card}.includes('rejected')")
+    last = approvals.request(ANN, "e" * 32, reason="the last one")
+    await approvals.ask(gate, last)
+    await told(stage, tab, "document.body.innerText.includes('the last one')")
+    await tab.press(f"#a-{last.id} button[value=accept]")
+    assert "rm" in await tab.run("document.querySelector('pre').innerText")
+    await tab.press("#sure a")
+    assert await tab.run("location.pathname") == f"/console/conversations/{ANN}"
+    await tab.press(f"#a-{last.id} button[value=accept]")
+    await tab.press("#sure button")
+    assert await tab.run("location.pathname") == f"/console/conversations/{ANN}"
+    (order,) = [
+        one
+        for one in await gate.admin.read(ANN.stream, [ANN.in_event("control")])
+        if last.id.encode() in one.data
+    ]
+    assert b'"verdict":"accept"' in order.data
+    assert await violations(tab, RULES) == []
     assert tab.complaints == []
 
 
@@ -403,14 +430,14 @@ async def test_the_keyboard_leads_everywhere(stage: Stage, tab: Tab) -> None:
     await tab.arrived()
     assert await tab.run("location.pathname") == "/console/conversations"
     await tab.key("/")
-    assert await tab.run("document.activeElement.name") == "kind"
+    assert await tab.run("document.activeElement.name") == "words"
     await tab.run("document.activeElement.blur()")
     await tab.key("?")
     assert await tab.run("document.getElementById('keys').open")
     await tab.press_here("#keys-on")
     await tab.press_here("#keys button")
     await tab.key("/")
-    assert await tab.run("document.activeElement.name") != "kind"
+    assert await tab.run("document.activeElement.name") != "words"
     await tab.run("localStorage.clear()")
 
 

@@ -29,6 +29,8 @@ from vigil.contracts import (
     OpenCall,
     Retry,
     Row,
+    SpawnSession,
+    SpawnSessionPayload,
     Start,
     State,
     TextBlock,
@@ -202,6 +204,49 @@ async def test_the_inbox_answers_and_allows_what_it_showed(gate: Gate) -> None:
     assert not grant["holds_for_outside"]
 
 
+async def test_requests_stand_in_the_conversation_that_asks(gate: Gate) -> None:
+    """Its own and those of its workers, in the order of time, decided there; no other's."""
+    ada, key = await signed_in(gate, "ada"), "ada:vigil:t1"
+    soon = datetime.now(UTC) + timedelta(hours=1)
+    mine = approvals.request(
+        SessionKey.parse(key), "7" * 32, reason="the disk, <b>now</b>", expires_at=soon
+    )
+    await approvals.ask(gate, mine)
+    await gate.say(key, "Anything else?", effect_id="b" * 32)
+    worker = SpawnSession(
+        id="c" * 32,
+        ordinal=1,
+        payload=SpawnSessionPayload(
+            kind="worker", prompt="look", caused_by="m", root_id="m", depth=1
+        ),
+    )
+    turn = Turn(
+        id="t2", session_key=key, ordinal=2, event=None, outcome="continued", effects=(worker,),
+        state=State(turns=2, approvals={mine.id: mine}), created_at=mine.asked_at,
+    )  # fmt: skip
+    await gate.admin.publish(SessionKey.parse(key).turn_for(""), encode(turn))
+    for number, thread in (("8", f"_worker-{worker.id}"), ("9", "other")):
+        asked = approvals.request(
+            SessionKey("ada", "vigil", thread), number * 32, reason=f"asked by {thread[:7]}",
+            expires_at=soon,
+        )  # fmt: skip
+        await approvals.list_on_board(gate, asked)
+    page = await ada.page(f"/conversations/{key}")
+    assert page.strange() == []
+    shown = page.text[page.text.index("What was said") :]
+    places = [shown.index(one) for one in ("<b>now</b>", "Anything else?", "asked by _worker")]
+    assert places == sorted(places)
+    assert "asked by other" not in shown
+    form = next(
+        one for one in page.forms if one.get("verdict") == "reject" and one["id"] == mine.id
+    )
+    del form["action"]
+    assert await ada.did("/inbox", **form) == f"/console/conversations/{key}"
+    elsewhere = form | {"back": "https://evil.example/", "id": "8" * 32}
+    answer = await ada.send("/inbox", **elsewhere)
+    assert answer.headers.get("location", "/console/inbox") == "/console/inbox"
+
+
 async def test_several_are_decided_together(gate: Gate) -> None:
     """Those that can't be are told; the others are decided."""
     lou = await signed_in(gate, "lou")
@@ -244,7 +289,8 @@ async def test_a_conversation_is_read_and_gone_on_with(gate: Gate) -> None:
     await gate.say(key, "x" * 4_000, effect_id="e" * 32, caused_by=id_)
     await gate.receipt(key, "e" * 32, "sent")
     page = await mo.page(path)
-    assert page.text.count("alert(1)") == 1
+    # Said once: the title of the page, its heading and the list beside it begin with it.
+    assert page.text.count("alert(1)") == 4
     assert "is it wet?" in page.text
     assert "All 4000 characters" in page.text
     whole = next(one for one in page.links if "whole" in one)
@@ -266,6 +312,28 @@ async def test_a_conversation_is_read_and_gone_on_with(gate: Gate) -> None:
     assert "You wrote" in story.text
     assert key in (await mo.page("/conversations")).text
     assert key not in (await stranger.page("/conversations")).text
+    await gate.say(key, "It is dry.", effect_id="f" * 32, caused_by="tea")
+    assert "unread" in (await mo.page("/conversations")).text
+    beside = await mo.page("/conversations/mo:vigil:other")
+    assert ("span", "unread") in [(tag, found.get("aria-label")) for tag, found in beside.tags]
+    refreshed = await mo.client.get(f"/console{path}", headers={"HX-Request": "true"})
+    assert "It is dry." in refreshed.text
+    assert "unread" in (await mo.page("/conversations")).text  # perhaps nobody saw it
+    await mo.page(path)
+    assert "unread" not in (await mo.page("/conversations")).text
+    await mo.did(path, do="name", title="Plants & pots")
+    assert "Plants & pots" in (await mo.page(path)).text
+    led = await mo.did(path, do="archive")
+    assert "Plants & pots" not in (await mo.page("/conversations")).text
+    assert "Plants & pots" in (await mo.page("/conversations", archived="1")).text
+    assert "Plants & pots" in (await mo.page("/conversations", words="POTS")).text
+    (undo,) = [
+        one
+        for one in (await mo.page(led.removeprefix("/console"))).forms
+        if one.get("do") == "unarchive"
+    ]
+    await mo.did(undo.pop("action").removeprefix("/console"), **undo)
+    assert "Plants & pots" in (await mo.page("/conversations")).text
     for below in ("", "/timeline", f"/records/{turn.seq}"):
         answer = await stranger.client.get(f"/console{path}{below}")
         assert answer.status_code == 404

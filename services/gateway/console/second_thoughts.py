@@ -19,6 +19,7 @@ UNDO: Final = "undo"
 """The parameter of an address that names what can be undone."""
 _MOVE: Final = re.compile(r"(task|goal)s/([0-9a-f]{32})/([a-z_]{1,20})/(\d{1,16})", re.ASCII)
 _ROW: Final = re.compile(r"row/([0-9a-f]{32})/(pause|resume)/(\d{1,16})", re.ASCII)
+_PUT_AWAY: Final = re.compile(r"archive/((?:[A-Za-z0-9_-]{1,64}:){2}[A-Za-z0-9_-]{1,64})", re.ASCII)
 _PAUSE: Final = re.compile(r"pause/(on|off)", re.ASCII)
 
 
@@ -49,8 +50,10 @@ def undo_of(named: str) -> OfferedUndo | None:
     {'whose': 'mine', 'to': 'off'}
     >>> undo_of(f"tasks/{'a' * 32}/backlog/7").told
     'Moved.'
-    >>> undo_of("pause/off/x"), undo_of("tasks/../x/1"), undo_of("")
-    (None, None, None)
+    >>> undo_of("archive/ann:vigil:t1").action
+    '/conversations/ann:vigil:t1'
+    >>> undo_of("pause/off/x"), undo_of("tasks/../x/1"), undo_of("archive/a/b"), undo_of("")
+    (None, None, None, None)
     """
     if found := _MOVE.fullmatch(named):
         kind, id_, status, revision = found.groups()
@@ -61,6 +64,9 @@ def undo_of(named: str) -> OfferedUndo | None:
         told = "It is paused." if do == "resume" else "It goes on."
         fields = {"do": do, "id": id_, "revision": revision}
         return OfferedUndo(told=told, action="/timetable", fields=fields)
+    if found := _PUT_AWAY.fullmatch(named):
+        fields = {"do": "unarchive"}
+        return OfferedUndo(told="Put away.", action=f"/conversations/{found[1]}", fields=fields)
     if found := _PAUSE.fullmatch(named):
         told = "Your agents are paused." if found[1] == "off" else "Your agents go on."
         return OfferedUndo(told=told, action="/pause", fields={"whose": "mine", "to": found[1]})

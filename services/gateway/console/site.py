@@ -20,7 +20,6 @@ from ..http.browser import HEADERS, PATH, is_of_console, is_own_form, policy_of
 from ..http.errors import EXPECTED
 from ..http.problem import Problem, of_error
 from ..state.edge import Edge
-from ..work.verdicts import ApprovalList
 from . import entrance, look
 from .changes import ChangeStream, InnerStream
 from .forms import read_form
@@ -88,8 +87,6 @@ BELOW: Final = (
 
 Answering = Callable[[Request], Awaitable[Response]]
 Asking = Callable[[Visit], Awaitable[Confirmation | None]]
-WAITS_MAX: Final = 500
-"""Requests that are counted."""
 
 
 class _Served:
@@ -186,8 +183,7 @@ class Console:
 
     async def _waits(self, visit: Visit) -> int:
         """Return how many requests wait for the reader."""
-        found = await visit.api.get(ApprovalList, "/api/approvals", limit=WAITS_MAX)
-        return sum(visit.may_decide(one.session_key) for one in found.approvals)
+        return sum(visit.may_decide(one.session_key) for one in await visit.open_requests())
 
     async def _visit(self, request: Request) -> Visit | None:
         found = await entrance.reader_of(self._edge, request)
@@ -249,7 +245,8 @@ async def _question(visit: Visit, ask: Asking | None) -> Response | None:
     question = None if ask is None or SURE in visit.form else await ask(visit)
     if question is None:
         return None
-    back = visit.path if visit.path != f"{PATH}/pause" else PATH
+    here = visit.path if visit.path != f"{PATH}/pause" else PATH
+    back = PATH + visit.back if visit.back else here
     context = {"question": question, "fields": visit.form, "path": visit.address, "back": back}
     return look.html("question.html", context)
 

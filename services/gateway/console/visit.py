@@ -16,13 +16,17 @@ from vigil.subjects import SessionKey
 from vigil.teams import may_act
 from vigil.zones.database import zone_named
 
+from ..http.browser import PATH, is_of_console
 from ..http.problem import Problem
 from ..state.edge import Edge
 from ..work.person import PersonView
+from ..work.verdicts import ApprovalList, ApprovalView
 from .forms import Form
 from .inner_api import InnerApi
 from .second_thoughts import Confirmation
 
+OPEN_MAX: Final = 500
+"""Requests that are counted."""
 DIGITS_MAX: Final = 16
 Moves = Mapping[Any, Collection[Any]]
 
@@ -47,12 +51,15 @@ class Visit:
         self.file = form.file
         self.query: Mapping[str, str] = request.query_params
         self.path: str = request.url.path
+        self.is_refreshed = request.headers.get("hx-request") == "true"
+        """Whether a page that is open looks again by itself, perhaps while nobody sees it."""
         self.address = f"{self.path}?{request.url.query}" if request.url.query else self.path
         self.origin = f"{request.url.scheme}://{request.url.netloc}"
         """How the reader reaches this gateway: a Host that it is known under."""
         self.api = InnerApi(request.app, request.scope, reader)
         self.now: datetime = edge.clock.now()
         self.person: PersonView
+        self._open_requests: tuple[ApprovalView, ...] | None = None
         self._named: Mapping[str, str] = request.path_params
 
     async def begin(self) -> None:
@@ -62,6 +69,21 @@ class Visit:
     async def last_here(self) -> datetime | None:
         """Return when the reader looked at Today before this visit; None: this is their first."""
         return await self.edge.browsers.look(self.browser, self.now)
+
+    @property
+    def back(self) -> str:
+        """Where a form says that it was: a path below the console's; empty: it doesn't say so, or
+        not of the console."""
+        place = self.form.get("back", "")
+        return place.removeprefix(PATH) if is_of_console(place.partition("?")[0]) else ""
+
+    async def open_requests(self) -> tuple[ApprovalView, ...]:
+        """Return what waits for a decision, of whatever the reader may see. Raises: Problem."""
+        if self._open_requests is None:
+            self._open_requests = (
+                await self.api.get(ApprovalList, "/api/approvals", limit=OPEN_MAX)
+            ).approvals
+        return self._open_requests
 
     @property
     def zone(self) -> ZoneInfo:

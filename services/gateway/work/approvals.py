@@ -30,11 +30,11 @@ from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
 from vigil.teams import may_act
 
-from ..access import listed
+from ..access import listed, readable_session
 from ..callers import Caller, Shared, User, body_of, id_of
 from ..http.json import Json
 from ..http.problem import Problem, unavailable
-from ..http.wire import Accepted
+from ..http.wire import KEY_SCHEMA, Accepted
 from ..patience import patiently
 from ..sessions.messages import parent_of
 from ..state.edge import Edge
@@ -64,13 +64,22 @@ async def list_approvals(
         StateWanted, Query(description="Only those; all: whatever became of them")
     ] = "open",
     user: User = None,
+    session: Annotated[
+        str | None,
+        Query(description="Only those that this session asks", json_schema_extra=KEY_SCHEMA),
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> Response:
     """List what waits for a person, the newest first: one's own and one's teams', or an
     admin everybody's."""
     whose = listed(caller, user)
+    if session is not None:
+        asking = readable_session(session, caller)
+        session, whose = str(asking), (asking.scope,)
     found = await Board(edge.bus, Approval).newest(
-        whose, limit=limit, is_wanted=lambda one: state in ("all", one.state)
+        whose,
+        limit=limit,
+        is_wanted=lambda one: state in ("all", one.state) and session in (None, one.session_key),
     )
     return Json(ApprovalList(approvals=tuple(map(view, found))))
 

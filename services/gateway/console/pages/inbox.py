@@ -9,7 +9,6 @@ from typing import Any, Final, get_args
 import msgspec
 from markupsafe import escape
 
-from vigil.contracts import QUESTION
 from vigil.contracts.vocabulary import ApprovalState
 from vigil.grants.proposal import constraints_of
 from vigil.subjects import SessionKey
@@ -17,6 +16,7 @@ from vigil.subjects import SessionKey
 from ...http.problem import Problem
 from ...work.verdicts import ApprovalList, ApprovalView
 from ..second_thoughts import Confirmation
+from ..shapes.requests import request_card
 from ..text import as_json, clip, visible
 from ..visit import Visit, segment_of
 
@@ -24,8 +24,6 @@ STATES: Final = ("open", *(one for one in get_args(ApprovalState) if one != "ope
 CHOSEN: Final = "chosen-"
 """How the fields of what is decided together begin; an id follows, and the digest is the value."""
 SHOWN_MAX: Final = 20
-LONG: Final = 1_500
-"""Characters of arguments that the list shows; longer ones are whole on a page of their own."""
 HOURS_MAX: Final = 24 * 366
 
 
@@ -40,28 +38,15 @@ async def show(visit: Visit) -> dict[str, Any]:
             await visit.api.get(ApprovalList, "/api/approvals", state=state, limit=SHOWN_MAX)
         ).approvals
     return {
-        "asked": [_shown(visit, one) for one in asked],
+        "asked": [
+            request_card(
+                one, may_decide=visit.may_decide(one.session_key), is_alone=visit.is_named("id")
+            )
+            for one in asked
+        ],
         "state": state,
         "states": STATES,
         "is_one": visit.is_named("id"),
-    }
-
-
-def _shown(visit: Visit, one: ApprovalView) -> dict[str, Any]:
-    is_question = one.tool == QUESTION
-    is_open = one.state == "open" and visit.may_decide(one.session_key)
-    is_shown = visit.is_named("id") or len(as_json([one.input, one.edited])) <= LONG
-    grant = None
-    if is_open and not is_question:
-        grant = msgspec.to_builtins(constraints_of(one.tool, one.risk, one.input))
-    return {
-        "request": one,
-        "agent": SessionKey.parse(one.session_key).agent,
-        "is_question": is_question,
-        "is_decidable": is_open and is_shown,
-        "is_shown": is_shown,
-        "is_open": is_open,
-        "grant": grant,
     }
 
 
@@ -97,7 +82,7 @@ async def act(visit: Visit) -> str:
     verdict = visit.wanted("verdict")
     if "id" in visit.form:
         await _decide(visit, visit.form["id"], verdict, visit.wanted("digest"))
-        return "/inbox"
+        return visit.back or "/inbox"
     if verdict not in ("accept", "reject"):
         raise Problem(422, "together they can be accepted or rejected", field="verdict")
     refused = []

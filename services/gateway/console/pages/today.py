@@ -14,7 +14,6 @@ from ...timetable.rows import RowListing, RowView
 from ...timetable.slots import FindingListing
 from ...work.cost import CostLine, Costs
 from ...work.health import HealthView
-from ...work.verdicts import ApprovalList
 from ..visit import Visit
 
 SHOWN_MAX: Final = 8
@@ -28,7 +27,7 @@ async def show(visit: Visit) -> dict[str, Any]:
     home = SessionKey(visit.reader.user, "vigil", visit.person.home_thread)
     (asked, actions, rows, findings, costs), (ready, health, talk, timers) = await asyncio.gather(
         asyncio.gather(
-            api.get(ApprovalList, "/api/approvals", limit=500),
+            visit.open_requests(),
             api.get(ActionListing, "/api/actions", limit=SHOWN_MAX),
             api.get(RowListing, "/api/cron"),
             api.get(FindingListing, "/api/slots/findings"),
@@ -42,7 +41,7 @@ async def show(visit: Visit) -> dict[str, Any]:
         ),
     )
     since = await visit.last_here()
-    waiting = [one for one in asked.approvals if visit.may_decide(one.session_key)]
+    waiting = [one for one in asked if visit.may_decide(one.session_key)]
     return {
         "waiting": waiting[:SHOWN_MAX],
         "waiting_count": len(waiting),

@@ -11,6 +11,7 @@ import msgspec
 from ...http.wire import TranscriptMessage
 from ...insight.now import SessionNow
 from .cards import ToolCard
+from .requests import Entry
 
 What = Literal["thinking", "using", "retrying"]
 
@@ -27,7 +28,7 @@ class Doing(msgspec.Struct, frozen=True, kw_only=True):
     """Events that come after it."""
 
 
-def doing_of(now: SessionNow, entries: Sequence[TranscriptMessage | ToolCard]) -> Doing | None:
+def doing_of(now: SessionNow, entries: Sequence[Entry]) -> Doing | None:
     """Return what it does; None: nothing.
 
     Args:
@@ -56,7 +57,7 @@ def _called(names: Sequence[str], cards: Sequence[ToolCard]) -> tuple[ToolCard, 
     return tuple(newest.get(name) or ToolCard(seq=0, name=name, input="") for name in names)
 
 
-def _is_unanswered(now: SessionNow, entries: Sequence[TranscriptMessage | ToolCard]) -> bool:
+def _is_unanswered(now: SessionNow, entries: Sequence[Entry]) -> bool:
     """Return whether a person's word is the last one, and no turn has dealt with it yet: that the
     model is asked is on no record before it has answered."""
     last = next((one for one in reversed(entries) if isinstance(one, TranscriptMessage)), None)

@@ -86,6 +86,16 @@
     new ResizeObserver(stay).observe(part);
   };
 
+  // What came while nobody saw the page is unread until somebody does.
+  let noted = "";
+  const read = () => {
+    const part = document.querySelector("[data-read]");
+    if (part === null || document.hidden || noted === part.dataset.read) return;
+    noted = part.dataset.read;
+    const told = new URLSearchParams({ do: "read", seq: noted });
+    fetch(location.pathname, { method: "POST", body: told, redirect: "manual" }).catch(() => {});
+  };
+
   // The field: Enter sends, without leaving the page where nothing but the conversation changes by it.
   const say = (form) => {
     const field = form.elements.namedItem("text"), once = form.elements.namedItem("once");
@@ -172,6 +182,12 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     document.querySelectorAll("[data-newest]").forEach(talk);
+    const shown = document.querySelector("[data-read]");
+    if (shown !== null) {
+      noted = shown.dataset.read; // the page itself said so
+      document.addEventListener("htmx:after:settle", read);
+      document.addEventListener("visibilitychange", read);
+    }
     document.querySelectorAll("#tokens").forEach(follow);
     document.querySelectorAll("#say").forEach(say);
     document.querySelectorAll("table[data-curve]").forEach(draw);

@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import re
 import secrets
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from vigil.subjects import SessionKey
 from vigil.texts.glyphs import visible
@@ -14,22 +16,36 @@ from vigil.texts.glyphs import visible
 from ....http.problem import Problem
 from ....http.wire import Forked, Timeline, TimerList, Transcript, TranscriptMessage
 from ....insight.now import SessionNow
-from ....trust.letters import LetterList, LetterText
+from ....sessions.labels import SessionLabel
+from ....trust.letters import LetterList, LetterText, LetterView
+from ....work.verdicts import ApprovalList
 from ...shapes.activity import doing_of
 from ...shapes.bodies import SHORT, bodies_of
 from ...shapes.cards import ToolCard, cards_of
+from ...shapes.requests import Entry, children_of, place_of, request_card, with_requests
 from ...text import LENGTH_MAX
-from ...visit import Visit, segment_of
-from . import orders
+from ...visit import Visit
+from . import conversations
+from .deeds import act
 
+__all__ = ["act", "show"]
 SHOWN_MAX: Final = 50
 BEGUN_MAX: Final = 6
 """Messages of the other conversation that the page of a fork shows."""
 TURNS_MAX: Final = 200
 """That are looked through for calls of tools."""
 CARDS_MAX: Final = 40
+REQUESTS_MAX: Final = 50
 LETTERS_MAX: Final = 20
 _HANDLE: Final = re.compile(r"[a-z]\d{1,9}", re.ASCII)
+
+
+class ShownPart(NamedTuple):
+    """What a page shows of a conversation."""
+
+    transcript: Transcript
+    letters: tuple[LetterView, ...]
+    has_earlier: bool
 
 
 async def show(visit: Visit) -> dict[str, Any]:
@@ -46,15 +62,24 @@ async def show(visit: Visit) -> dict[str, Any]:
     )
     read = await _read(visit, path, visit.query.get("letter", ""))
     session = SessionKey.parse(key)
+    is_newest = after is None and before is None
+    label = await _label(visit, session, transcript if is_newest else None)
     origin = transcript.fork_of
     has_earlier = len(transcript.messages) == count and after != "0"
-    entries, is_newest = await _entries(visit, path, transcript), after is None and before is None
+    entries, shelf = await asyncio.gather(
+        _entries(visit, session, ShownPart(transcript, letters.letters, has_earlier)),
+        conversations.beside(visit),
+    )
     begun = [] if origin is None or has_earlier else await _until(visit, origin)
     return {
         "key": key,
+        "label": label,
+        "shelf": shelf,
+        "new": conversations.new_key(visit),
         "entries": entries,
         "next_after": transcript.next_after if after is not None else None,
         "is_newest": is_newest,
+        "newest": transcript.messages[-1].seq if transcript.messages else 0,
         "doing": doing_of(now, entries) if is_newest else None,
         "earlier": transcript.messages[0].seq if has_earlier else None,
         "origin": origin,
@@ -65,15 +90,7 @@ async def show(visit: Visit) -> dict[str, Any]:
         ),
         "timers": timers.timers,
         "told": (),
-        "has_letters_open": "letters" in visit.query,
-        "letters": letters.letters[:LETTERS_MAX],
-        "read": read,
-        # Whoever vouches for it is to see what it hides, too.
-        "read_text": "\n".join(map(visible, read.text.split("\n"))) if read else "",
-        "read_max": LENGTH_MAX,
-        "read_is_fine": any(
-            one.is_vouched for one in letters.letters if read and one.handle == read.handle
-        ),
+        **_letters(visit, letters, read, entries),
         "begun": reply_to(visit.query.get("reply", "")),
         "state": now,
         "may_speak": not session.is_system and visit.may_decide(key),
@@ -83,6 +100,39 @@ async def show(visit: Visit) -> dict[str, Any]:
         "places": {one.id: one.seq for one in transcript.messages},
         # So that a form that is sent twice says it once.
         "once": secrets.token_urlsafe(16),
+    }
+
+
+async def _label(
+    visit: Visit, session: SessionKey, shown: Transcript | None
+) -> SessionLabel | None:
+    """Return how the reader has it in their list, read up to what they are shown; None: they
+    can't have it there, or nobody said anything yet."""
+    if session.is_system or not visit.may_decide(str(session)):
+        return None
+    is_looked_at = shown is not None and shown.messages and not visit.is_refreshed
+    wanted = {"read_to": shown.messages[-1].seq} if shown and is_looked_at else {}
+    with contextlib.suppress(Problem):
+        found = await visit.api.send("PATCH", f"/api/sessions/{session}", wanted)
+        return msgspec.convert(found, SessionLabel)
+    return None
+
+
+def _letters(
+    visit: Visit, found: LetterList, read: LetterText | None, entries: list[Entry]
+) -> dict[str, Any]:
+    """Return what is shown of letters: those of the conversation, and the one that is read."""
+    return {
+        "has_letters_open": "letters" in visit.query,
+        "letters": found.letters[:LETTERS_MAX],
+        "placed": {one.handle for one in entries if isinstance(one, LetterView)},
+        "read": read,
+        # Whoever vouches for it is to see what it hides, too.
+        "read_text": "\n".join(map(visible, read.text.split("\n"))) if read else "",
+        "read_max": LENGTH_MAX,
+        "read_is_fine": any(
+            one.is_vouched for one in found.letters if read and one.handle == read.handle
+        ),
     }
 
 
@@ -110,19 +160,41 @@ def reply_to(handle: str) -> str:
     return f"open {handle}: " if _HANDLE.fullmatch(handle) else ""
 
 
-async def _entries(
-    visit: Visit, path: str, transcript: Transcript
-) -> list[TranscriptMessage | ToolCard]:
-    """Return the messages with the calls of tools between them, in the order of the log."""
-    messages = transcript.messages
-    if not messages:
-        return []
-    found = await visit.api.get(
-        Timeline, f"{path}/timeline", after=messages[0].seq - 1, limit=TURNS_MAX, turns=True
+async def _entries(visit: Visit, session: SessionKey, shown: ShownPart) -> list[Entry]:
+    """Return the messages, in the order of the log, with what stood between them: calls of tools,
+    letters, and requests to the reader."""
+    path, messages = f"/api/sessions/{session}", shown.transcript.messages
+    start = messages[0].seq - 1 if messages else 0
+    turns, mine, waiting = await asyncio.gather(
+        visit.api.get(Timeline, f"{path}/timeline", after=start, limit=TURNS_MAX, turns=True),
+        visit.api.get(
+            ApprovalList, "/api/approvals", state="all", session=str(session), limit=REQUESTS_MAX
+        ),
+        visit.open_requests(),
     )
-    last = messages[-1].seq if transcript.next_after else None
-    cards = [one for one in cards_of(found.records) if last is None or one.seq < last]
-    return sorted([*messages, *cards[-CARDS_MAX:]], key=lambda one: one.seq)
+    last = messages[-1].seq if shown.transcript.next_after else None
+    cards = [one for one in cards_of(turns.records) if last is None or one.seq < last]
+    letters = [
+        one
+        for one in shown.letters
+        if start < one.turn_seq and (last is None or one.turn_seq < last)
+    ]
+    of_log: list[TranscriptMessage | ToolCard | LetterView]
+    of_log = [*messages, *cards[-CARDS_MAX:], *letters]
+    children = children_of(session, turns.records)
+    asked = {one.id: one for one in mine.approvals}
+    asked |= {one.id: one for one in waiting if one.session_key in children}
+    since = messages[0].at if messages and shown.has_earlier else None
+    until = messages[-1].at if messages and last is not None else None
+    of_log.sort(key=place_of)
+    return with_requests(
+        [*of_log],
+        (
+            request_card(one, may_decide=visit.may_decide(one.session_key))
+            for one in asked.values()
+            if (since is None or one.asked_at >= since) and (until is None or one.asked_at < until)
+        ),
+    )
 
 
 async def _until(visit: Visit, origin: Forked) -> list[TranscriptMessage]:
@@ -137,37 +209,3 @@ async def _until(visit: Visit, origin: Forked) -> list[TranscriptMessage]:
         return []
     said = [one for one in later.messages if one.turn_seq == origin.turn]
     return [*earlier.messages, *said][-BEGUN_MAX:]
-
-
-async def act(visit: Visit) -> str | dict[str, Any]:
-    """Say something, also in a message's place, stop what runs, cancel a timer, fork, or delete it.
-    Raises: Problem."""
-    key = visit.named("key")
-    path = f"/api/sessions/{key}"
-    match visit.wanted("do"):
-        case "say":
-            return await orders.take(visit, visit.wanted("text"))
-        case "replace":
-            await orders.replace(visit, visit.number("message"), visit.form.get("instead"))
-        case "vouch" | "unvouch" as wanted:
-            letter = f"{path}/letters/{segment_of(visit.wanted('letter'))}/vouch"
-            if wanted == "unvouch":
-                await visit.api.send("DELETE", letter)
-            else:
-                await visit.api.send("POST", letter, query={"digest": visit.wanted("digest")})
-            return f"/conversations/{key}#letters"
-        case "trust":
-            await orders.trust(visit, visit.wanted("source"))
-            return f"/conversations/{key}#letters"
-        case "stop":
-            await visit.api.send("POST", f"{path}/stop")
-        case "cancel":
-            await visit.api.send("DELETE", f"{path}/timers/{visit.wanted('timer')}")
-        case "delete":
-            query = {"memories": "true"} if visit.form.get("memories") else None
-            await visit.api.send("DELETE", path, query=query)
-            return "/conversations"
-        case "fork":
-            made = await visit.api.send("POST", f"{path}/forks", {"turn": visit.number("turn")})
-            return f"/conversations/{made['session_key']}#end"
-    return f"/conversations/{key}#end"

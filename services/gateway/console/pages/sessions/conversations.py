@@ -1,38 +1,69 @@
-"""Conversations, and the sessions of an agent's own; the home first."""
+"""Conversations, and the sessions of an agent's own; the home first, then the newest."""
 
 from __future__ import annotations
 
+import secrets
 from typing import Any, Final
 
 from vigil.contracts.session_kinds import SESSION_KINDS
 from vigil.subjects import SessionKey
 from vigil.teams import TEAM
 
-from ....http.wire import Me, SessionList, SessionSummary
+from ....http.wire import Me, SessionList
+from ...shapes.shelf import ShelfRow, shelf_of
 from ...visit import Visit
 
-SHOWN_MAX: Final = 50
+SHOWN_MAX: Final = 40
+BESIDE_MAX: Final = 30
+"""Of those beside a conversation."""
 
 
 async def show(visit: Visit) -> dict[str, Any]:
     kind, after = visit.query.get("kind", "channel"), visit.query.get("after", "")
+    words, is_archive = visit.query.get("words", "").strip(), "archived" in visit.query
     me = await visit.api.get(Me, "/api/me")
+    is_talk = kind == "channel"
     found = await visit.api.get(
-        SessionList, "/api/sessions", kind=kind, after=after, limit=SHOWN_MAX
+        SessionList,
+        "/api/sessions",
+        kind=kind,
+        after=after,
+        limit=SHOWN_MAX,
+        order="newest",
+        # A search finds what is put away, too.
+        archived=is_archive if is_talk and not words else None,
+        words=words or None,
     )
-    home = str(SessionKey(visit.reader.user, "vigil", me.home_thread))
+    home = _home(visit, me)
+    has_home = is_talk and not (after or words or is_archive)
     return {
-        "sessions": sorted(found.sessions, key=lambda one: _place(one, home)),
+        "rows": shelf_of(found.sessions, home, has_home=has_home),
         "next_after": found.next_after,
         "home": home,
         "kind": kind,
         "kinds": tuple(SESSION_KINDS),
+        "words": words,
+        "is_archive": is_archive,
+        "new": new_key(visit),
     }
 
 
-def _place(one: SessionSummary, home: str) -> tuple[bool, float, str]:
-    at = one.last_at.timestamp() if one.last_at else 0.0
-    return one.session_key != home, -at, one.session_key
+def new_key(visit: Visit) -> str:
+    """Return the key of a conversation that nobody began yet."""
+    return f"{visit.reader.user}:vigil:chat-{secrets.token_hex(6)}"
+
+
+def _home(visit: Visit, me: Me) -> str:
+    return str(SessionKey(visit.reader.user, "vigil", me.home_thread))
+
+
+async def beside(visit: Visit) -> list[ShelfRow]:
+    """Return the list that stands beside a conversation. Raises: Problem."""
+    me = await visit.api.get(Me, "/api/me")
+    found = await visit.api.get(
+        SessionList, "/api/sessions", order="newest", archived=False, limit=BESIDE_MAX
+    )
+    return shelf_of(found.sessions, _home(visit, me), has_home=True)
 
 
 async def act(visit: Visit) -> str:
