@@ -94,6 +94,25 @@ NEEDS_SCRIPT: Final = """[
 AT_END: Final = "innerHeight + scrollY >= document.documentElement.scrollHeight - 2"
 COMPOSED: Final = """document.activeElement.dispatchEvent(
     new KeyboardEvent("keydown", {key: "Enter", isComposing: true, bubbles: true}))"""
+CARRY: Final = """(async () => {
+    const made = async (name, type, side) => {
+        const canvas = new OffscreenCanvas(side, side);
+        canvas.getContext("2d").fillRect(0, 0, side / 2, side);
+        return new File([await canvas.convertToBlob({type})], name, {type});
+    };
+    const held = async (...files) => {
+        const data = new DataTransfer();
+        for (const one of files) data.items.add(one);
+        return data;
+    };
+    const field = document.querySelector("#say textarea");
+    const pasted = await held(await made("pasted.png", "image/png", 40));
+    field.dispatchEvent(new ClipboardEvent("paste", {clipboardData: pasted, bubbles: true}));
+    const dropped = await held(await made("dropped.png", "image/png", 90),
+                               await made("unwanted.png", "image/png", 60));
+    field.dispatchEvent(new DragEvent("drop", {dataTransfer: dropped, bubbles: true}));
+})()"""
+"""Pastes a picture, and drops two."""
 COLOURS: Final = {"type": "rule", "values": ["color-contrast"]}
 _NAMELESS: Final = re.compile(r"[0-9a-f]{32}|ann:vigil:plants")
 
@@ -234,6 +253,40 @@ async def test_the_field_sends_and_the_page_stays_at_the_newest(stage: Stage, ta
     assert await tab.run("scrollY") == 0
     assert await tab.run("document.activeElement.value") == "half a word"
     assert await tab.run("window.isOld")  # all that on one page
+    assert tab.complaints == []
+
+
+async def test_pictures_go_along_and_what_was_said_is_quoted_and_said_anew(
+    stage: Stage, tab: Tab
+) -> None:
+    """Pasted and dropped, with a preview, one removed; shown in the talk. Quoted; answered anew,
+    with the older version folded."""
+    await tab.go(url(stage, "/conversations/ann:vigil:pictures"))
+    await tab.run(CARRY)
+    await tab.until("document.querySelectorAll('#chosen canvas').length === 3")
+    await tab.press_here("#chosen li:last-child button")
+    assert await tab.run("[...document.getElementById('files').files].map(one => one.name)") == [
+        "pasted.png", "dropped.png",
+    ]  # fmt: skip
+    assert await violations(tab, RULES) == []
+    await keep_pictures(tab, "/chosen")
+    await tab.type("#say textarea", "look at these")
+    await tab.enter()
+    await shows(tab, "re: look at these")
+    await tab.until("[...document.images].filter(one => one.naturalWidth === 90).length === 1")
+    assert await tab.run("document.querySelectorAll('#chosen li').length") == 0
+    await tab.press_here("article.assistant button.quote")
+    quoted = (await tab.run("document.activeElement.value")).split("\n")
+    assert quoted[0] == "> re: look at these"
+    assert quoted[-2:] == ["", ""]
+    await fill(tab, "#say textarea", "")
+    await tab.press("article.user button[form=again]")
+    await tab.until("document.querySelectorAll('article.user').length === 2")
+    await tab.until("document.querySelector('details.older article.assistant') !== null")
+    await shows(tab, "An older version")
+    assert await tab.run("document.querySelectorAll('details.older img').length") == 2
+    await keep_pictures(tab, "/older")
+    assert await violations(tab, RULES) == []
     assert tab.complaints == []
 
 

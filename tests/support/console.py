@@ -16,7 +16,7 @@ from vigil.subjects import SessionKey
 
 HERE: Final = {"sec-fetch-site": "same-origin"}
 """What a browser says of a form that a page of ours sends."""
-VOID: Final = frozenset({"meta", "link", "input", "br"})
+VOID: Final = frozenset({"meta", "link", "input", "br", "img"})
 
 
 class Shown(html.parser.HTMLParser):
@@ -52,11 +52,13 @@ class Shown(html.parser.HTMLParser):
             self.forms[-1][str(found["name"])] = found.get("value") or ""
 
     def strange(self) -> list[str]:
-        """Return what no page of ours has: tags that act, but for scripts of ours, and handlers."""
+        """Return what no page of ours has: tags that act, but for scripts and files of
+        ours, and handlers."""
         return [
             tag
             for tag, found in self.tags
-            if tag in ("img", "iframe", "object", "style")
+            if tag in ("iframe", "object", "style")
+            or (tag == "img" and not str(found.get("src")).startswith("/console/files/"))
             or (tag == "script" and not str(found.get("src")).startswith("/console/static/"))
             or any(name.startswith("on") or name == "style" for name in found)
         ]

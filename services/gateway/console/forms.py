@@ -17,7 +17,7 @@ from ..http import body
 from ..http.problem import Problem
 
 FIELDS_MAX: Final = 100
-FILES_MAX: Final = 1
+FILES_MAX: Final = 4
 MULTIPART: Final = "multipart/form-data"
 
 
@@ -25,8 +25,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
     """What was sent."""
 
     fields: Mapping[str, str] = {}
-    file: tuple[str, bytes] | None = None
-    """The name and the bytes of the file that was chosen."""
+    files: tuple[tuple[str, bytes], ...] = ()
+    """The names and the bytes of the files that were chosen."""
 
 
 async def read_form(request: Request, config: Gateway) -> Form:
@@ -34,7 +34,7 @@ async def read_form(request: Request, config: Gateway) -> Form:
     if request.method != "POST":
         return Form()
     has_file = request.headers.get("content-type", "").startswith(MULTIPART)
-    bytes_max = config.body_bytes_max + (config.attachment_bytes_max if has_file else 0)
+    bytes_max = config.body_bytes_max + (FILES_MAX * config.attachment_bytes_max if has_file else 0)
     data = await body.read(request.scope, request.receive, bytes_max)
     try:
         if has_file:
@@ -60,11 +60,11 @@ async def _parts(request: Request, data: bytes, field_bytes_max: int) -> Form:
     )
     found = await parser.parse()
     fields: dict[str, str] = {}
-    file = None
+    files: list[tuple[str, bytes]] = []
     for name, value in found.multi_items():
         if not isinstance(value, UploadFile):
             fields[name] = value
         elif value.filename:
-            file = (value.filename, await value.read())
+            files.append((value.filename, await value.read()))
     await found.close()
-    return Form(fields=fields, file=file)
+    return Form(fields=fields, files=tuple(files))

@@ -48,7 +48,7 @@ class Visit:
         self.browser = browser
         """The id of the reader's browser."""
         self.form = form.fields
-        self.file = form.file
+        self.files = form.files
         self.query: Mapping[str, str] = request.query_params
         self.path: str = request.url.path
         self.is_refreshed = request.headers.get("hx-request") == "true"

@@ -96,6 +96,75 @@
     fetch(location.pathname, { method: "POST", body: told, redirect: "manual" }).catch(() => {});
   };
 
+  // Pictures and files: dropped, pasted, taken, and shown before they go. A large picture goes smaller.
+  const SIDE_MAX = 2000, BYTES_LIKED = 3000000, FILES_MAX = 4;
+  const smaller = async (file) => {
+    if (!/^image\/(png|jpeg|webp)$/.test(file.type) || file.size <= BYTES_LIKED) return file;
+    const picture = await createImageBitmap(file);
+    const share = Math.min(1, SIDE_MAX / Math.max(picture.width, picture.height));
+    const canvas = new OffscreenCanvas(Math.round(picture.width * share), Math.round(picture.height * share));
+    canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+    const made = await canvas.convertToBlob({ type: "image/jpeg", quality: 0.85 });
+    return new File([made], `${file.name.replace(/\.[^.]*$/, "")}.jpg`, { type: "image/jpeg" });
+  };
+  const preview = async (file, place) => {
+    try {
+      const picture = await createImageBitmap(file);
+      const canvas = document.createElement("canvas");
+      canvas.height = 96;
+      canvas.width = Math.max(1, Math.min(320, Math.round(picture.width * 96 / picture.height)));
+      canvas.setAttribute("role", "img");
+      canvas.setAttribute("aria-label", `Preview of ${file.name}`);
+      canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+      place.prepend(canvas);
+    } catch { /* no picture: its name says what it is */ }
+  };
+  const carry = (form) => {
+    const input = document.getElementById("files"), list = document.getElementById("chosen");
+    const take = (files) => {
+      const data = new DataTransfer();
+      for (const one of [...files].slice(0, FILES_MAX)) data.items.add(one);
+      input.files = data.files;
+      list.replaceChildren(...[...input.files].map((file, number) => {
+        const place = document.createElement("li"), remove = document.createElement("button");
+        place.append(file.name, " ", remove);
+        remove.type = "button";
+        remove.className = "plain";
+        remove.textContent = "remove";
+        remove.setAttribute("aria-label", `remove ${file.name}`);
+        remove.addEventListener("click", () => take([...input.files].filter((_, n) => n !== number)));
+        preview(file, place);
+        return place;
+      }));
+    };
+    const add = async (files) => {
+      const made = await Promise.all([...files].map((one) => smaller(one).catch(() => one)));
+      take([...input.files, ...made]);
+    };
+    const inside = (event) => event.dataTransfer !== null && event.dataTransfer.types.includes("Files");
+    document.addEventListener("dragover", (event) => {
+      if (!inside(event)) return;
+      event.preventDefault();
+      form.classList.add("dropping");
+    });
+    document.addEventListener("dragleave", (event) => { if (event.relatedTarget === null) form.classList.remove("dropping"); });
+    document.addEventListener("drop", (event) => {
+      if (!inside(event)) return;
+      event.preventDefault();
+      form.classList.remove("dropping");
+      add(event.dataTransfer.files);
+    });
+    form.addEventListener("paste", (event) => {
+      if (event.clipboardData.files.length === 0) return;
+      event.preventDefault();
+      add(event.clipboardData.files);
+    });
+    input.addEventListener("change", () => { const files = [...input.files]; take([]); add(files); });
+    const camera = document.getElementById("camera");
+    camera.addEventListener("change", async () => { await add(camera.files); camera.value = ""; });
+    form.addEventListener("reset", () => take([]));
+  };
+
   // The field: Enter sends, without leaving the page where nothing but the conversation changes by it.
   const say = (form) => {
     const field = form.elements.namedItem("text"), once = form.elements.namedItem("once");
@@ -145,9 +214,19 @@
     }
     chosen.removeAllRanges();
   };
+  // What is selected of a message, or all of it, goes into the field as a quotation.
+  const quote = (place) => {
+    const field = document.querySelector("#say textarea"), chosen = getSelection();
+    const isPart = !chosen.isCollapsed && place.contains(chosen.anchorNode) && place.contains(chosen.focusNode);
+    const lines = (isPart ? String(chosen) : place.innerText).trim().split("\n").map((line) => `> ${line}`);
+    field.value = `${field.value && `${field.value.trimEnd()}\n\n`}${lines.join("\n")}\n\n`;
+    field.focus();
+    field.setSelectionRange(field.value.length, field.value.length);
+  };
   document.addEventListener("click", async (event) => {
     const button = event.target instanceof Element ? event.target.closest("button.copy") : null;
     if (button === null) return;
+    if (button.classList.contains("quote")) return quote(document.getElementById(button.dataset.of));
     const place = button.dataset.of ? document.getElementById(button.dataset.of) : button.closest(".code").querySelector("code");
     const before = button.textContent;
     await copy(place);
@@ -190,6 +269,7 @@
     }
     document.querySelectorAll("#tokens").forEach(follow);
     document.querySelectorAll("#say").forEach(say);
+    document.querySelectorAll("#say").forEach(carry);
     document.querySelectorAll("table[data-curve]").forEach(draw);
     const box = document.getElementById("keys-on");
     box.checked = !localStorage.getItem(OFF);

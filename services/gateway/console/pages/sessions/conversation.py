@@ -22,6 +22,7 @@ from ....work.verdicts import ApprovalList
 from ...shapes.activity import doing_of
 from ...shapes.bodies import SHORT, bodies_of
 from ...shapes.cards import ToolCard, cards_of
+from ...shapes.older import folded
 from ...shapes.requests import Entry, children_of, place_of, request_card, with_requests
 from ...text import LENGTH_MAX
 from ...visit import Visit
@@ -76,7 +77,8 @@ async def show(visit: Visit) -> dict[str, Any]:
         "label": label,
         "shelf": shelf,
         "new": conversations.new_key(visit),
-        "entries": entries,
+        "entries": folded(entries),
+        "last_of_mine": _last_of_person(transcript),
         "next_after": transcript.next_after if after is not None else None,
         "is_newest": is_newest,
         "newest": transcript.messages[-1].seq if transcript.messages else 0,
@@ -116,6 +118,12 @@ async def _label(
         found = await visit.api.send("PATCH", f"/api/sessions/{session}", wanted)
         return msgspec.convert(found, SessionLabel)
     return None
+
+
+def _last_of_person(transcript: Transcript) -> int:
+    """Return the sequence of what a person said last of what is shown; 0: nothing."""
+    said = [one for one in transcript.messages if one.role == "user" and not one.taken_back_by]
+    return said[-1].seq if said else 0
 
 
 def _letters(

@@ -24,14 +24,16 @@ LOOKED_MAX: Final = 50
 
 
 async def say(visit: Visit, text: str, reply_to: str | None = None) -> None:
-    """Say something in the conversation of the page, with the file that was chosen."""
+    """Say something in the conversation of the page, with the files that were chosen."""
     body: dict[str, Any] = {"text": text, "idempotency_key": visit.wanted("once")}
     if reply_to:
         body["reply_to"] = reply_to
-    if visit.file is not None:
-        name, data = visit.file
+    hashes: dict[str, None] = {}  # a file that was chosen twice is one
+    for name, data in visit.files:
         kept = await visit.api.upload("/api/attachments", data, name=name)
-        body["attachments"] = [kept["hash"]]
+        hashes[kept["hash"]] = None
+    if hashes:
+        body["attachments"] = list(hashes)
     await visit.api.send("POST", f"{_path(visit)}/messages", body)
 
 
