@@ -16,7 +16,7 @@ from vigil.clock import Clock
 from vigil.errors import InvalidInput, Unavailable, VigilError
 from vigil.mail.line import MailboxLine, imap_of
 from vigil.mail.mailbox import Mailbox, MailSeen, Opened
-from vigil.mail.smtp import Handed, MailEnvelope, SmtpServer, SmtpWay
+from vigil.mail.smtp import Handed, MailEnvelope, SmtpWay, smtp_of
 from vigil.settings.mailboxes import MailboxSection
 from vigil.subjects import SessionKey
 
@@ -155,15 +155,8 @@ class MailDesk:
         """Hand a mail over, once. Never raises but when cancelled."""
         envelope = MailEnvelope(sender=section.address, to=to, id=call_id)
         if name not in self._ways:
-            host, port = section.smtp()
-            server = SmtpServer(
-                host=host,
-                port=port,
-                security=section.smtp_security,
-                ca_file=section.ca_file,
-                timeout_s=section.timeout_s,
-            )
-            self._ways[name] = SmtpWay(server, section.access(self._home), self._home, self._clock)
+            server, access = smtp_of(section.smtp(), section), section.access(self._home)
+            self._ways[name] = SmtpWay(server, access, self._home, self._clock)
         return await self._ways[name].hand_over(envelope, data)
 
     async def keep_sent(self, name: str, section: MailboxSection, data: bytes) -> None:

@@ -13,7 +13,19 @@ from vigil import __version__
 from vigil.errors import VigilError
 
 from . import exits, output
-from .admin import backup, console, contacts, erase, health, mail, provision, replay, skills, token
+from .admin import (
+    backup,
+    console,
+    contacts,
+    erase,
+    health,
+    mail,
+    mailbox,
+    provision,
+    replay,
+    skills,
+    token,
+)
 from .board import actions, bulletin, goals, preferences, tasks, trust
 from .chat import commands as talking
 from .chat import delete, shelf
@@ -89,6 +101,7 @@ app.command(rich_help_panel=_LOOK)(console.console)
 app.command(rich_help_panel=_TALK)(talking.chat)
 app.command(rich_help_panel=_TALK)(talking.send)
 app.add_typer(mail.app, name="mail", rich_help_panel=_TALK)
+app.add_typer(mailbox.app, name="mailbox", rich_help_panel=_TALK)
 app.add_typer(contacts.app, name="contacts", rich_help_panel=_REMEMBER)
 app.command(rich_help_panel=_LOOK)(shelf.sessions)
 app.command(rich_help_panel=_TALK)(shelf.rename)

@@ -13,7 +13,7 @@ import re
 import ssl
 from itertools import repeat
 from pathlib import Path
-from typing import Final, Literal, cast
+from typing import Final, Literal, Protocol, cast
 
 import msgspec
 from aiosmtplib import SMTP
@@ -45,6 +45,31 @@ class SmtpServer(msgspec.Struct, frozen=True, kw_only=True):
     """Certificates to trust instead of the system's; relative to the home."""
     timeout_s: float
     """Per attempt, with all of it."""
+
+
+class SmtpKeys(Protocol):
+    """The keys of a section that say how a server is reached, beside its address."""
+
+    @property
+    def smtp_security(self) -> str: ...
+
+    @property
+    def ca_file(self) -> str: ...
+
+    @property
+    def timeout_s(self) -> float: ...
+
+
+def smtp_of(address: tuple[str, int], keys: SmtpKeys) -> SmtpServer:
+    """Return where mail is handed over."""
+    host, port = address
+    return SmtpServer(
+        host=host,
+        port=port,
+        security=keys.smtp_security,
+        ca_file=keys.ca_file,
+        timeout_s=keys.timeout_s,
+    )
 
 
 class MailEnvelope(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,6 +122,24 @@ class SmtpWay:
         except (NoAccess, SMTPException, OSError, ValueError) as error:
             reason = _line(str(error)) or type(error).__name__
         return attempt.failed(reason)
+
+    async def log_in(self) -> str:
+        """Connect and log in, and return what is wrong; empty: nothing, and nothing was sent."""
+        client = self._client("localhost")
+        try:
+            async with asyncio.timeout(self._server.timeout_s):
+                await client.connect()
+                await self._log_in(client, await self._access.secret())
+                await _leave(client)
+        except TimeoutError:
+            return f"no answer within {self._server.timeout_s:g} s"
+        except SMTPResponseException as error:
+            return _line(f"{error.code} {error.message}")
+        except (NoAccess, SMTPException, OSError, ValueError) as error:
+            return _line(str(error)) or type(error).__name__
+        finally:
+            client.close()
+        return ""
 
     async def _try(self, attempt: _SmtpTry, envelope: MailEnvelope, data: bytes) -> Handed:
         secret = await self._access.secret()

@@ -105,26 +105,28 @@ class MailboxSection(Section, frozen=True, kw_only=True):
 def check(name: str, mailbox: MailboxSection) -> None:
     """Check what the types don't say of a section. Raises: ConfigError, with no secret in it."""
     try:
-        Scope.of(mailbox.agent, mailbox.user)
-        if len(name) > NAME_LENGTH_MAX:
-            raise InvalidInput("name", f"may have at most {NAME_LENGTH_MAX} characters")
-        if not ids.is_address(mailbox.address):
-            raise InvalidInput("address", "is no plain address")
-        if not mailbox.imap_host:
-            raise InvalidInput("imap_host", "must not be empty")
-        for field in ("folder", "drafts", "login", "name", "sent", "imap_host", "smtp_host"):
-            value = getattr(mailbox, field)
-            if not value.isprintable() or value != value.strip():
-                raise InvalidInput(field, "must be printable, without blanks at its ends")
-        if not mailbox.folder:
-            raise InvalidInput("folder", "must not be empty")
-        given = (mailbox.password, mailbox.password_file, mailbox.token_command)
-        if sum(map(bool, given)) != 1:
-            raise InvalidInput(
-                "password_file", "set it, or password, or token_command: one of them"
-            )
+        check_fields(name, mailbox)
     except InvalidInput as error:
         raise ConfigError(f"[mailboxes.{name}]: {error}") from error
+
+
+def check_fields(name: str, mailbox: MailboxSection) -> None:
+    """Raises: InvalidInput, naming the field."""
+    Scope.of(mailbox.agent, mailbox.user)
+    if len(name) > NAME_LENGTH_MAX:
+        raise InvalidInput("name", f"may have at most {NAME_LENGTH_MAX} characters")
+    if not ids.is_address(mailbox.address):
+        raise InvalidInput("address", "is no plain address")
+    for field in ("imap_host", "folder"):
+        if not getattr(mailbox, field):
+            raise InvalidInput(field, "must not be empty")
+    for field in ("imap_host", "smtp_host", "login", "name", "folder", "drafts", "sent"):
+        value = getattr(mailbox, field)
+        if not value.isprintable() or value != value.strip():
+            raise InvalidInput(field, "must be printable, without blanks at its ends")
+    given = (mailbox.password, mailbox.password_file, mailbox.token_command)
+    if sum(map(bool, given)) != 1:
+        raise InvalidInput("password_file", "set it, or password, or token_command: one of them")
 
 
 def contradictions(mailboxes: Mapping[str, MailboxSection], teams: Teams) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -16,9 +16,6 @@ from ...mail import ids
 from ...mail.access import Access
 from ...mail.servers import PortNumber, Security, imap_port, missing_libraries, smtp_port
 from ..contract import Channel, ChannelContext, Listener, Sender
-
-if TYPE_CHECKING:
-    from ...mail.smtp import SmtpServer
 
 _ADVICE: Final = "see docs/mail.md"
 
@@ -100,19 +97,6 @@ class MailAccount(Channel, frozen=True, kw_only=True, tag="mail"):
             password_file=self.password_file,
             token_command=self.token_command,
             home=home,
-        )
-
-    def smtp_server(self) -> SmtpServer:
-        """Return where it sends; to be called where the libraries are."""
-        from ...mail.smtp import SmtpServer
-
-        host, port = self.smtp()
-        return SmtpServer(
-            host=host,
-            port=port,
-            security=self.smtp_security,
-            ca_file=self.ca_file,
-            timeout_s=self.timeout_s,
         )
 
     def smtp(self) -> tuple[str, int]:

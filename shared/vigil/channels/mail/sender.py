@@ -12,7 +12,7 @@ from ...contracts import Said, UserMessage, decode_event, decode_turn
 from ...contracts.events import MailHead
 from ...errors import InvalidInput, VigilError
 from ...mail.access import Access
-from ...mail.smtp import Handed, MailEnvelope, SmtpWay
+from ...mail.smtp import Handed, MailEnvelope, SmtpWay, smtp_of
 from ...subjects import SessionKey
 from ...teams import TEAM
 from ..answers import Answer, NotTaken, Taken, Unclear
@@ -30,7 +30,7 @@ class MailSender:
     def __init__(self, account: MailAccount, access: Access, context: ChannelContext) -> None:
         self._account = account
         self._context = context
-        self._way = SmtpWay(account.smtp_server(), access, context.home, context.clock)
+        self._way = SmtpWay(smtp_of(account.smtp(), account), access, context.home, context.clock)
         self._letterhead = Letterhead(
             address=account.address, name=account.name, console_url=account.console_url
         )

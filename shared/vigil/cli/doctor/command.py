@@ -35,7 +35,19 @@ from vigil.settings.config import Settings
 from .. import exits, output
 from ..admin import operator
 from ..tables import Result
-from . import channels, clock, contacts, mail, memory, models, sandbox, search, teams, zones
+from . import (
+    channels,
+    clock,
+    contacts,
+    mail,
+    mailboxes,
+    memory,
+    models,
+    sandbox,
+    search,
+    teams,
+    zones,
+)
 
 if TYPE_CHECKING:
     from vigil.bus.bus import Bus
@@ -90,6 +102,7 @@ def examine() -> Iterator[Check]:
         | channels.checks(settings)
         | mail.checks(settings)
         | contacts.checks(settings)
+        | mailboxes.checks(settings)
         | teams.checks(settings),
     )
 

@@ -1,0 +1,51 @@
+"""What `vigil doctor` says of people's own mailboxes: their files, and how they are followed."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from vigil.checks import Check, fail, ok, others_can_read, warn
+from vigil.errors import VigilError
+from vigil.settings.config import Settings
+from vigil.settings.mailboxes import MailboxSection
+
+from ..admin import mailbox, operator
+from .channels import Look
+
+
+def checks(settings: Settings) -> dict[str, Look]:
+    """Return a check for each, by name."""
+    found = settings.config.mailboxes.items()
+    return {f"own mailbox {name}": partial(_mailbox, name, one) for name, one in found}
+
+
+def _mailbox(name: str, section: MailboxSection, settings: Settings) -> Check:
+    if why := mailbox.invalid(section, settings.home):
+        return fail(why, "see docs/mail.md")
+    path = settings.home / Path(section.password_file).expanduser()
+    if section.password_file and others_can_read(path):
+        return warn(f"others can read {path}", f"chmod 600 {path}")
+    if not section.is_enabled:
+        return ok(f"{section.address}: off")
+    try:
+        states = operator.run(settings, mailbox.states_of)
+    except VigilError:
+        return ok(f"{section.address}: nothing runs that would follow it")
+    return check_of(section.address, states.get(name))
+
+
+def check_of(address: str, state: dict[str, Any] | None) -> Check:
+    """Return what a mailbox's state means.
+
+    >>> check_of("a@b.example", {"state": "listening", "problem": ""}).found
+    'a@b.example: listening'
+    """
+    if state is None:
+        advice = "restart: it knows what was configured when it started"
+        return warn(f"{address}: no executor follows it", advice)
+    found = f"{address}: {state['state']}"
+    if state["problem"]:
+        return warn(f"{found}: {state['problem']}", "see docs/mail.md")
+    return ok(found)
