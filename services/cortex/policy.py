@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from vigil.calendars import facts as calendar_facts
 from vigil.facts.hooked import hooks_for
 from vigil.looks.named_looks import whats
 from vigil.settings import models
@@ -104,7 +105,10 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
         homes=tuple(map(str, homes_of(config, key))) if key.user == TEAM else (),
         teams=config.teams,
         has_mind=has_mind(config, key.agent),
-        fact_sources=hooks_for(config.hooks, key.scope),
+        fact_sources=(
+            *hooks_for(config.hooks, key.scope),
+            *calendar_facts.sources_for(config.calendars, key.scope),
+        ),
         looks=frozenset(whats(agent.looks) if key.kind == CYCLE else ()),
         urls=frozenset(url for site in config.sites.values() for url in site.urls),
     )

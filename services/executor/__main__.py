@@ -13,7 +13,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 import msgspec
 import structlog
@@ -21,14 +22,20 @@ import structlog
 from services.executor.presence import Presence
 from vigil import runtime, topology
 from vigil.bus.lease import Leases
+from vigil.calendars.mirror import FOLDER
+from vigil.calendars.section import CalendarSection
 from vigil.observe import metrics
 from vigil.runtime import Context
 from vigil.settings.switches import Switches
 from vigil.subjects import EXECUTOR_CANCEL
 from vigil.worker import requeue
 from vigil.worker.worker import Worker
+from vigil.zones.database import zone_named
 
 from . import sources, work
+from .board.facts import FactDesk
+from .builtin import Builtin
+from .calendars.book import CalendarBook, zone_of
 from .calls import CallsInHand
 from .config import ExecutorLimits
 from .effects import Carrying
@@ -37,6 +44,9 @@ from .probes.watcher import Watcher
 from .tools.registry import Registry
 from .turns import ExecutorTurns
 from .workspace import erasure
+
+if TYPE_CHECKING:
+    from .calendars.keeper import CalendarKeeper
 
 log = structlog.get_logger("vigil.executor")
 
@@ -72,7 +82,7 @@ async def serve(context: Context, limits: ExecutorLimits | None = None) -> None:
                 if own is not None:
                     is_erasing, trusted = switches.is_erasing, switches.trusted
                     watcher = Watcher(context, own, registry, is_erasing, trusted)
-                await _carry_out(context, limits, registry, presence, switches, watcher)
+                await _carry_out(context, limits, registry, presence, switches, watcher, own)
             finally:
                 living.cancel()
                 publishing.cancel()
@@ -88,13 +98,18 @@ async def _carry_out(
     presence: Presence,
     switches: Switches,
     watcher: Watcher | None,
+    own: Builtin | None,
 ) -> None:
     """Take turns, and look at what is watched, until cancelled."""
     bus = context.bus
     calls = CallsInHand(context, registry, presence, limits, switches)
     switches.on_change(calls.withdraw_erased)
-    busy = (calls, watcher) if watcher else (calls,)
-    folders = erasure.Folders(context.settings.workspaces, busy, switches)
+    calendars = None
+    if own is not None and context.settings.config.calendars:
+        calendars = _keeper_of(context, own.calendars, switches)
+    busy = tuple(one for one in (calls, watcher, calendars) if one is not None)
+    roots = (context.settings.workspaces, context.settings.home / FOLDER)
+    folders = erasure.Folders(roots, busy, switches)
     turns = ExecutorTurns(calls, Carrying(context, limits, calls.withdraw), limits)
     _tell(context, registry, calls)
     mailboxes = MailboxHolder(context, switches.is_erasing)
@@ -110,6 +125,8 @@ async def _carry_out(
             group.create_task(mailboxes.run(), name="executor-mailboxes"),
             group.create_task(calls.unkept.run(), name="executor-attachments"),
         ]
+        if calendars is not None:
+            beside.append(group.create_task(calendars.run(), name="executor-calendars"))
         await _published(registry, limits)
         try:
             async with (
@@ -122,6 +139,23 @@ async def _carry_out(
         finally:
             for task in beside:
                 task.cancel()
+
+
+def _keeper_of(context: Context, book: CalendarBook, switches: Switches) -> CalendarKeeper:
+    """Return who keeps the calendars; nothing that it needs is imported without any."""
+    from .calendars.keeper import CalendarKeeper
+    from .calendars.listeners import CalendarFacts
+
+    people = context.settings.config
+
+    def zone(user: str, section: CalendarSection) -> ZoneInfo:
+        person = switches.person(user, people.person_of(user))
+        return zone_of(section, zone_named(person.timezone))
+
+    telling = CalendarFacts(FactDesk(context).take_calendar, zone)
+    keeper = CalendarKeeper(context, (telling,), switches.is_erasing)
+    book.wake = keeper.wake
+    return keeper
 
 
 async def _published(registry: Registry, limits: ExecutorLimits) -> None:

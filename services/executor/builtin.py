@@ -18,6 +18,7 @@ from vigil.runtime import Context
 from vigil.settings.config import Config, Settings
 from vigil.subjects import Scope
 
+from .calendars.book import CalendarBook
 from .own_tools.http_get import Fetcher
 from .own_tools.shell import Commands
 from .own_tools.web_search import Searcher
@@ -71,12 +72,14 @@ class Builtin:
             resolve=resolve,
         )
         self._searcher = Searcher(config.search) if config.search.url else None
+        self.calendars = CalendarBook(config.calendars, settings.home)
         self._means = Means(
             open_workspace=self._workspace,
             disk=self.disk,
             commands=self.commands,
             fetcher=self.fetcher,
             searcher=self._searcher,
+            calendars=self.calendars if config.calendars else None,
             problem=self._shelf.problem,
             bus=bus,
             clock=clock,

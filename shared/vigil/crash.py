@@ -36,6 +36,12 @@ POINTS: Final = {
     "mailbox.mail": ("a mail of a mailbox is stored", "reading goes on behind it"),
     "mail.heard": ("a mail is stored, its place isn't", "read again, and known by its id"),
     "mail.place": ("the place in a mailbox is stored", "reading goes on behind it"),
+    "calendar.seen": ("what a calendar holds is stored", "the next look finds the same"),
+    "calendar.write.before": (
+        "a change of a calendar isn't sent",
+        "the call runs again, and sends it",
+    ),
+    "calendar.write.after": ("it is stored there, not told", "the call runs again, and finds it"),
     "gateway.event.received": ("an event of a program was delivered", "comes again after 5 s"),
     "gateway.event.stored": ("it is stored", "recognized by its id"),
     "gateway.event.buried": ("its dead letter is stored", "the same letter again"),

@@ -17,6 +17,8 @@ import structlog
 
 from vigil import crash
 from vigil.board.kept import FACTS, KeptBoard
+from vigil.calendars import facts as calendars
+from vigil.calendars.section import CalendarSection
 from vigil.contracts import Change, SlotRun, TellParent
 from vigil.contracts.board import BoardGoal, FactShape, SourceFacts
 from vigil.contracts.board.approval import short_name
@@ -36,6 +38,7 @@ TRIES_MAX: Final = 20
 WHY: Final = "a run of its row ended"
 WHY_GOAL: Final = "it was looked how the goal stands"
 WHY_COUNTED: Final = "its mailbox was looked at"
+WHY_CALENDAR: Final = "its calendar was looked at"
 WHY_LOOKED: Final = "it was looked at what its row watches"
 
 
@@ -119,6 +122,26 @@ class FactDesk:
         """Take what a loop told of a goal, as it stands on the board; as `take`."""
         telling = _Telling(cause, goal.facts, {}, WHY_GOAL, str(key), goal.created_at)
         return await self._take(key, slot_of_goal(goal), telling, lambda _: given)
+
+    async def take_calendar(
+        self,
+        key: SessionKey,
+        cause: str,
+        name: str,
+        section: CalendarSection,
+        given: Mapping[str, object],
+    ) -> SourceFacts:
+        """Take what a calendar tells; as `take`. What it doesn't tell isn't known any more."""
+        shapes = {one: shape for one, shape in calendars.SHAPES.items() if one in given}
+        telling = _Telling(cause, shapes, {}, WHY_CALENDAR, "", self._clock.now())
+        slot = SlotRun(
+            row=calendars.source_id(name, section),
+            name=f"calendar {name}",
+            due_at=self._clock.now(),
+            timeout_s=0,
+            news=dict(calendars.NO_NEWS),
+        )
+        return await self._take(key, slot, telling, lambda _: given)
 
     async def _take(
         self,

@@ -29,6 +29,7 @@ from .source import Call, ToolOutput
 
 if TYPE_CHECKING:
     from ..mail.desk import MailDesk
+    from ..calendars.book import CalendarBook
     from ..own_tools.http_get import Fetcher
     from ..own_tools.shell import Commands
     from ..own_tools.web_search import Searcher
@@ -49,6 +50,8 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     fetcher: Fetcher
     searcher: Searcher | None
     """None: there is no endpoint to search with."""
+    calendars: CalendarBook | None
+    """None: none is configured."""
     bus: Bus
     clock: Clock
     config: Config

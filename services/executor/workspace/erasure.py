@@ -28,14 +28,14 @@ class Busy(Protocol):
 
 
 class Folders:
-    """The workspaces of this replica's home.
+    """The folders of this replica's home that are laid out by agent and owner.
 
     Args:
-        root: where they are; need not exist.
+        roots: workspaces, and what is known of calendars; need not exist.
     """
 
-    def __init__(self, root: Path, busy: Sequence[Busy], switches: Switches) -> None:
-        self._root = root
+    def __init__(self, roots: Sequence[Path], busy: Sequence[Busy], switches: Switches) -> None:
+        self._roots = roots
         self._busy = busy
         self._switches = switches
         self._has_changes = asyncio.Event()
@@ -54,7 +54,9 @@ class Folders:
 
     async def _remove(self) -> None:
         try:
-            count = await asyncio.to_thread(workspaces.scrub, self._root, self._switches.is_erasing)
+            count = 0
+            for root in self._roots:
+                count += await asyncio.to_thread(workspaces.scrub, root, self._switches.is_erasing)
         except OSError as error:
             # `vigil erase` finds it in its own home; elsewhere the log is all there is.
             log.error("can't remove", action="executor.erase", error=str(error))

@@ -42,7 +42,7 @@ class CalendarView(Answer, frozen=True, kw_only=True, omit_defaults=False):
     """A series counts as one."""
 
 
-class CalendarList(Answer, frozen=True, kw_only=True):
+class CalendarListing(Answer, frozen=True, kw_only=True):
     """By name."""
 
     calendars: tuple[CalendarView, ...]
@@ -72,9 +72,9 @@ async def list_calendars(edge: Shared, caller: Caller, user: User = None) -> Res
         for name, one in sorted(edge.context.settings.config.calendars.items())
         if any(whose.covers(SessionKey(one.user, one.agent, "")) for whose in scopes)
     )
-    return Json(CalendarList(calendars=shown))
+    return Json(CalendarListing(calendars=shown))
 
 
 ENDPOINTS: Final = (
-    Endpoint("GET", "/api/calendars", list_calendars, {200: CalendarList}, (403, 422, 503)),
+    Endpoint("GET", "/api/calendars", list_calendars, {200: CalendarListing}, (403, 422, 503)),
 )

@@ -9,6 +9,8 @@ import msgspec
 from fastapi import Response
 
 from vigil.board.kept import FACTS, GOALS, ROWS, KeptBoard
+from vigil.calendars import facts as calendar_facts
+from vigil.calendars.facts import sources_for
 from vigil.contracts import Instant, TimetableRow
 from vigil.contracts.board import BoardGoal, SourceFacts
 from vigil.facts.hooked import hooks_for, read_hooked, session_of_hook, source_id
@@ -16,7 +18,7 @@ from vigil.facts.shape import FACTS_MAX, NAME, words_of
 from vigil.facts.shown import called, goals_for, lines, named_of, told, wanted_of, wanted_of_goal
 from vigil.facts.taken import HUNDREDTHS
 from vigil.facts.wanted import WantedFact, shapes_of_wanted
-from vigil.subjects import Scope
+from vigil.subjects import Scope, SessionKey
 from vigil.zones.database import zone_named
 
 from ..access import listed
@@ -57,11 +59,11 @@ class FactView(Answer, frozen=True, kw_only=True):
 
 
 class FactSourceView(Answer, frozen=True, kw_only=True):
-    """A row of the timetable, a goal or a hook, and its facts."""
+    """A row of the timetable, a goal, a hook or a calendar, and its facts."""
 
     id: str
     source: str
-    """As `cron briefing`, `watch prices` or `hook ci`."""
+    """As `cron briefing`, `watch prices`, `hook ci` or `calendar work`."""
     owner: str
     agent_id: str
     facts: tuple[FactView, ...]
@@ -79,7 +81,7 @@ class FactListing(Answer, frozen=True, kw_only=True):
 
 
 async def list_facts(edge: Shared, caller: Caller, user: User = None) -> Response:
-    """List what rows and hooks told in a closed form; a hook's facts for whom its session is."""
+    """List what rows, hooks and calendars told in a closed form, each for whom it is."""
     found: list[FactSourceView] = []
     for whose in listed(caller, user):
         known = {one.entity.id: one.entity for one in await KeptBoard(edge.bus, FACTS).all(whose)}
@@ -87,7 +89,12 @@ async def list_facts(edge: Shared, caller: Caller, user: User = None) -> Respons
         goals = [one.entity for one in await KeptBoard(edge.bus, GOALS).all(whose)]
         found += [
             _view(edge, of, source, known.get(source.id))
-            for of, source in (*_rows(rows), *_goals(goals), *_hooks(edge, whose))
+            for of, source in (
+                *_rows(rows),
+                *_goals(goals),
+                *_hooks(edge, whose),
+                *_calendars(edge, whose),
+            )
         ]
     found.sort(key=lambda one: (one.owner, one.agent_id, one.source, one.id))
     return Json(FactListing(sources=tuple(found)))
@@ -123,6 +130,17 @@ def _hooks(edge: Edge, whose: Scope) -> Iterator[tuple[Scope, _Source]]:
             yield session.scope, _Source(f"hook {name}", source_id(name, session), facts)
 
 
+def _calendars(edge: Edge, whose: Scope) -> Iterator[tuple[Scope, _Source]]:
+    wanted = {
+        name: WantedFact(shape, "", calendar_facts.NO_NEWS[name])
+        for name, shape in calendar_facts.SHAPES.items()
+    }
+    for name, one in edge.context.settings.config.calendars.items():
+        if whose.covers(SessionKey(one.user, one.agent, "")):
+            id_ = calendar_facts.source_id(name, one)
+            yield one.scope, _Source(f"calendar {name}", id_, wanted)
+
+
 def _view(edge: Edge, of: Scope, source: _Source, known: SourceFacts | None) -> FactSourceView:
     today = edge.clock.now().date().isoformat()
     is_today = known is not None and known.day == today
@@ -144,7 +162,8 @@ async def fact_lines(edge: Edge, whose: Scope) -> tuple[str, ...]:
     known = [one.entity for one in await KeptBoard(edge.bus, FACTS).all(whose)]
     config = edge.context.settings.config
     goals = [one.entity for one in await KeptBoard(edge.bus, GOALS).all(whose)]
-    others = (*hooks_for(config.hooks, whose), *goals_for(goals))
+    calendars = sources_for(config.calendars, whose)
+    others = (*hooks_for(config.hooks, whose), *calendars, *goals_for(goals))
     return lines(rows, others, known, zone_named(edge.zone_of(whose.owner)), edge.clock.now())
 
 

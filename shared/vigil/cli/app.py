@@ -15,6 +15,7 @@ from vigil.errors import VigilError
 from . import exits, output
 from .admin import (
     backup,
+    calendar,
     console,
     contacts,
     erase,
@@ -101,6 +102,7 @@ app.command(rich_help_panel=_LOOK)(console.console)
 app.command(rich_help_panel=_TALK)(talking.chat)
 app.command(rich_help_panel=_TALK)(talking.send)
 app.add_typer(mail.app, name="mail", rich_help_panel=_TALK)
+app.add_typer(calendar.app, name="calendar", rich_help_panel=_TALK)
 app.add_typer(mailbox.app, name="mailbox", rich_help_panel=_TALK)
 app.add_typer(contacts.app, name="contacts", rich_help_panel=_REMEMBER)
 app.command(rich_help_panel=_LOOK)(shelf.sessions)

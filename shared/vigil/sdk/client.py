@@ -196,6 +196,11 @@ class Client(
         found: list[dict[str, Any]] = self._object("GET", "/api/channels")["channels"]
         return found
 
+    def calendars(self) -> list[dict[str, Any]]:
+        """Return one's own calendars, and how each is."""
+        found: list[dict[str, Any]] = self._object("GET", "/api/calendars")["calendars"]
+        return found
+
     def try_channel(self, name: str) -> dict[str, Any]:
         """Send a test to a channel, once; return its `outcome` and `reason`."""
         path = f"/api/channels/{segment(name)}/trials"

@@ -94,6 +94,7 @@ def _erase(settings: Settings, user: str, wait_s: float) -> Outcome:
 async def _from_streams(settings: Settings, user: str) -> tuple[Where, dict[str, Any]]:
     from vigil import crash
     from vigil.backup import projections, reach, workspaces
+    from vigil.calendars import mirror as calendars
     from vigil.clock import SystemClock
     from vigil.erasure import residue
     from vigil.erasure.erase import Eraser
@@ -112,6 +113,9 @@ async def _from_streams(settings: Settings, user: str) -> tuple[Where, dict[str,
             crash.point("erase.projections")
             folders = await asyncio.to_thread(
                 workspaces.scrub, settings.workspaces, lambda owner: owner == user
+            )
+            await asyncio.to_thread(
+                workspaces.scrub, settings.home / calendars.FOLDER, lambda owner: owner == user
             )
             crash.point("erase.workspaces")
             if reached.where != "external":

@@ -36,6 +36,7 @@ from .. import exits, output
 from ..admin import operator
 from ..tables import Result
 from . import (
+    calendars,
     channels,
     clock,
     contacts,
@@ -103,6 +104,7 @@ def examine() -> Iterator[Check]:
         | mail.checks(settings)
         | contacts.checks(settings)
         | mailboxes.checks(settings)
+        | calendars.checks(settings)
         | teams.checks(settings),
     )
 

@@ -1,0 +1,196 @@
+"""Keeps calendars as they are where they are: each by one replica at a time, by a lease.
+
+The lease only saves work: what is known is a file that is written whole, and another look at the
+same place brings the same. What a look can't bring leaves what was known. A server that doesn't
+answer is asked less and less; one that refused the password isn't shown the same one for hours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import structlog
+from msgspec.structs import replace
+
+from vigil import crash
+from vigil.backoff import Backoff
+from vigil.bus.lease import Lease, Leases
+from vigil.calendars import mirror
+from vigil.calendars.agenda import CalendarAgenda
+from vigil.calendars.look import Looking, PasswordKept, refused_of
+from vigil.calendars.mirror import Mirror
+from vigil.calendars.places import PasswordRefused
+from vigil.calendars.section import CalendarSection
+from vigil.calendars.state import FACT, CalendarState, CalendarStatus
+from vigil.errors import Unavailable, VigilError
+from vigil.runtime import Context
+from vigil.subjects import token_of
+
+from .listeners import CalendarListener
+
+log = structlog.get_logger("vigil.executor")
+
+AGAIN: Final = Backoff(15.0, 900.0)
+"""Pauses while a calendar can't be looked at."""
+ERASED_S: Final = 5.0
+"""How often it's looked whether somebody is still being erased."""
+REMARKS_MAX: Final = 20
+IsErasing = Callable[[str], bool]
+
+
+class CalendarKeeper:
+    """Keeps all that are configured.
+
+    Args:
+        listeners: are told what is known after each look.
+        is_erasing: whether a person is being erased: nothing of theirs is looked at any more.
+    """
+
+    def __init__(
+        self, context: Context, listeners: tuple[CalendarListener, ...], is_erasing: IsErasing
+    ) -> None:
+        self._context = context
+        self._listeners = listeners
+        self._is_erasing = is_erasing
+        config = context.settings.config
+        self._leases = Leases(context.bus, context.instance, replicas=config.nats.replicas)
+        self._wakes = {name: asyncio.Event() for name in config.calendars}
+        self._locks = {name: asyncio.Lock() for name in config.calendars}
+        self._failures: dict[str, int] = {}
+
+    def wake(self, name: str) -> None:
+        """Look at a calendar now, if this replica keeps it."""
+        if name in self._wakes:
+            self._wakes[name].set()
+
+    async def run(self) -> None:
+        """Keep them until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for name, section in self._context.settings.config.calendars.items():
+                group.create_task(self._stand_by(name, section), name=f"executor-calendar-{name}")
+
+    async def _stand_by(self, name: str, section: CalendarSection) -> None:
+        shown = _Shown(self._context, name)
+
+        async def keep(lease: Lease) -> None:
+            shown.tell("new", None, "")
+            try:
+                await lease.held(self._keep(name, section, shown), name=f"executor-keep-{name}")
+            finally:
+                shown.clear()
+
+        def failed(error: Exception) -> None:
+            told = {"calendar": name, "error": repr(error)}
+            if isinstance(error, VigilError):
+                log.info("keeps it again", action="calendar.again", **told)
+            else:
+                log.error("keeping it failed", action="calendar.keeper_failed", **told)
+
+        await self._leases.whenever_free(f"calendar.{token_of('calendar', name)}", keep, failed)
+
+    async def _keep(self, name: str, section: CalendarSection, shown: _Shown) -> None:
+        looking = Looking(
+            section, self._context.settings.home, ports_never=self._context.bus.broker_ports
+        )
+        while True:
+            self._wakes[name].clear()
+            wait_s = ERASED_S
+            async with self._locks[name]:
+                if not self._is_erasing(section.user):
+                    wait_s = await self._round(name, section, looking, shown)
+            await self._wait(name, wait_s)
+
+    async def erased(self) -> None:
+        """Return when nothing of those who are being erased is looked at any more."""
+        for name, section in self._context.settings.config.calendars.items():
+            if self._is_erasing(section.user):
+                async with self._locks[name]:
+                    self._failures.pop(name, None)
+
+    async def _round(
+        self, name: str, section: CalendarSection, looking: Looking, shown: _Shown
+    ) -> float:
+        """Look once; return in how many seconds to look again."""
+        path = mirror.path_of(self._context.settings.home, name, section)
+        known = await asyncio.to_thread(mirror.load, path, mirror.source_of(section))
+        now = self._context.clock.now()
+        try:
+            found = await looking.look(known, now)
+        except PasswordKept as error:
+            shown.tell("refused", known, str(error))
+            return section.poll_s  # its file is looked at, and nobody asked
+        except PasswordRefused as error:
+            await self._remember(path, section, known, error, now)
+            shown.tell("refused", known, str(error))
+            log.warning("refused", action="calendar.refused", calendar=name)
+            return section.poll_s
+        except Unavailable as error:
+            self._failures[name] = self._failures.get(name, 0) + 1
+            shown.tell("failing", known, str(error))
+            log.info("not seen", action="calendar.failed", calendar=name, reason=str(error))
+            return AGAIN.after(self._failures[name])
+        self._failures.pop(name, None)
+        if mirror.is_to_be_stored(known, found):
+            await asyncio.to_thread(mirror.store, path, found)
+        crash.point("calendar.seen")
+        shown.tell("synced", found, "")
+        agenda = await asyncio.to_thread(CalendarAgenda, found.objects)
+        waits = [await one.seen(name, section, agenda, now) for one in self._listeners]
+        return min([section.poll_s, *waits])
+
+    async def _remember(
+        self,
+        path: Path,
+        section: CalendarSection,
+        known: Mirror | None,
+        error: PasswordRefused,
+        now: datetime,
+    ) -> None:
+        """Remember what was refused, whatever ends this process."""
+        refused = refused_of(error, now)
+        if refused is not None:
+            before = known or mirror.nothing(section, now)
+            await asyncio.to_thread(mirror.store, path, replace(before, refused=refused))
+
+    async def _wait(self, name: str, within_s: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(within_s, 1.0)):
+                await self._wakes[name].wait()
+
+
+class _Shown:
+    """What the health of this replica tells of a calendar."""
+
+    def __init__(self, context: Context, name: str) -> None:
+        self._context = context
+        self._name = name
+
+    def tell(self, state: CalendarStatus, known: Mirror | None, problem: str) -> None:
+        remarks: list[str] = []
+        events = 0
+        if known is not None:
+            remarks = mirror.remarks_of(known)
+            events = sum(bool(one.uid and one.instances) for one in known.objects)
+        told = CalendarState(
+            state=state,
+            synced_at=None if known is None else known.synced_at,
+            problem=problem,
+            remarks=tuple(remarks[:REMARKS_MAX]),
+            events=events,
+        )
+        self._context.facts.setdefault(FACT, {})[self._name] = msgspec.to_builtins(told)
+        about = f"calendar {self._name}"
+        if problem:
+            self._context.warnings[about] = f"{about}: {problem}"
+        else:
+            self._context.warnings.pop(about, None)
+
+    def clear(self) -> None:
+        self._context.facts.get(FACT, {}).pop(self._name, None)
+        self._context.warnings.pop(f"calendar {self._name}", None)

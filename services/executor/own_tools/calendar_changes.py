@@ -1,0 +1,267 @@
+"""calendar_create, calendar_change, calendar_cancel: acts upon the person's calendars.
+
+They are external: what others see there changes. Nobody is invited, and no attendee is written: a
+server would send them mail. Each call makes at most one event, however often it's tried; and what
+was changed by somebody else since it was listed is left as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, NamedTuple
+
+import msgspec
+
+from vigil.calendars.dav import ChangedElsewhere
+from vigil.calendars.edits import CancelledInstance, ChangedEvent, NewEvent, When
+from vigil.calendars.entries import (
+    NOTES_LENGTH_MAX,
+    PLACE_LENGTH_MAX,
+    TITLE_LENGTH_MAX,
+    CalendarObject,
+)
+from vigil.calendars.places import CalendarProblem
+from vigil.calendars.section import CalendarSection
+from vigil.contracts.arguments import Arguments
+from vigil.contracts.tools import Aim
+from vigil.errors import InvalidInput
+from vigil.settings.config import Config
+
+from ..calendars import text
+from ..calendars.book import zone_of
+from ..calendars.writer import CalendarWriter, uid_of
+from ..tools.declaration import Means, tool
+from ..tools.source import Call, ToolOutput
+from .calendar import PROFILES, book_of, zone_for
+
+MARGIN_S: Final = 30.0
+"""For what is done beside asking the server."""
+AIMS: Final[dict[str, Aim]] = {
+    "calendar": "which",
+    "event": "which",
+    "whole_series": "which",
+    "title": "content",
+    "place": "content",
+    "notes": "content",
+    "begins": "detail",
+    "ends": "detail",
+    "repeats": "detail",
+}
+AGAIN: Final = "Not done: {reason}. Call calendar_list for how it is now, and decide anew."
+
+Title = Annotated[str, msgspec.Meta(min_length=1, max_length=TITLE_LENGTH_MAX)]
+Place = Annotated[str, msgspec.Meta(max_length=PLACE_LENGTH_MAX)]
+Notes = Annotated[str, msgspec.Meta(max_length=NOTES_LENGTH_MAX)]
+_AT: Final = "2026-12-01T15:00 on the person's clocks; 2026-12-01 for whole days"
+Moment = Annotated[str, msgspec.Meta(max_length=40, description=_AT)]
+Event = Annotated[
+    str,
+    msgspec.Meta(max_length=100, description="Its id, as calendar_list has it in [brackets]"),
+]
+
+
+class CalendarCreate(Arguments, frozen=True, kw_only=True):
+    """Put an event into one of the person's calendars. Nobody is invited by that."""
+
+    calendar: Annotated[str, msgspec.Meta(max_length=32)] | None = None
+    """Its name; absent: the only one that may be written."""
+    title: Title
+    begins: Moment
+    ends: Moment | None = None
+    """Of whole days the last one; absent: an hour, or the one day."""
+    place: Place = ""
+    notes: Notes = ""
+    repeats: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    """An RRULE, as FREQ=WEEKLY;BYDAY=MO;COUNT=10; empty: it's due once."""
+
+
+class CalendarChange(Arguments, frozen=True, kw_only=True):
+    """Change an event of the person's calendars: what isn't given stays as it is."""
+
+    event: Event
+    whole_series: bool = False
+    """Of a series: all of it, instead of the instance that the id names."""
+    title: Title | None = None
+    begins: Moment | None = None
+    ends: Moment | None = None
+    """Absent: it lasts as long as before."""
+    place: Place | None = None
+    notes: Notes | None = None
+
+
+class CalendarCancel(Arguments, frozen=True, kw_only=True):
+    """Take an event out of the person's calendar: one instance of a series, or all of it."""
+
+    event: Event
+    whole_series: bool = False
+    """Of a series: all of it, instead of the instance that the id names."""
+
+
+def _is_writable(config: Config) -> bool:
+    return any(one.is_writable for one in config.calendars.values())
+
+
+def _timeout_s(config: Config) -> float:
+    return max((one.timeout_s for one in config.calendars.values()), default=0.0) + MARGIN_S
+
+
+@tool(
+    risk="external",
+    timeout_s=_timeout_s,
+    profiles=PROFILES,
+    is_idempotent=True,
+    is_offered=_is_writable,
+    aims={name: aim for name, aim in AIMS.items() if name not in ("event", "whole_series")},
+)
+async def calendar_create(given: CalendarCreate, call: Call, means: Means) -> ToolOutput:
+    """Make an event. Raises: InvalidInput, Unavailable."""
+    name = given.calendar or _only(means, call)
+    book, _ = book_of(means, call, name)
+    section, owners = book.named(call.key.scope, name), await zone_for(means, call)
+    writer = CalendarWriter(book, name, section, call.id, ports_never=means.bus.broker_ports)
+    edit = NewEvent(
+        uid=uid_of(call.id),
+        title=given.title,
+        when=When(begins=given.begins, ends=given.ends or "", zone=zone_of(section, owners).key),
+        place=given.place,
+        notes=given.notes,
+        rule=given.repeats,
+    )
+    try:
+        done = await writer.make(edit, means.clock.now())
+    except ChangedElsewhere as error:
+        return _failed(AGAIN.format(reason=error))
+    except CalendarProblem as error:
+        return _failed(f"Not made: {error}.")
+    return await _told("Made", name, done.event, call, means)
+
+
+def _only(means: Means, call: Call) -> str:
+    """Raises: InvalidInput."""
+    book, names = book_of(means, call, None)
+    there = book.of(call.key.scope)
+    writable = [name for name in names if there[name].is_writable]
+    if len(writable) != 1:
+        shown = ", ".join(map(repr, writable)) or "none may be written"
+        raise InvalidInput("calendar", f"must be named: {shown}")
+    return writable[0]
+
+
+@tool(
+    risk="external",
+    timeout_s=_timeout_s,
+    profiles=PROFILES,
+    is_idempotent=True,
+    is_offered=_is_writable,
+    aims={name: aim for name, aim in AIMS.items() if name not in ("calendar", "repeats")},
+)
+async def calendar_change(given: CalendarChange, call: Call, means: Means) -> ToolOutput:
+    """Change an event. Raises: InvalidInput, Unavailable."""
+    if given.ends is not None and given.begins is None:
+        raise InvalidInput("begins", "must be given with ends")
+    wanted = (given.title, given.begins, given.place, given.notes)
+    if all(one is None for one in wanted):
+        raise InvalidInput("title", "or another part must be given: nothing would change")
+    found = await _found(given.event, call, means, is_whole=given.whole_series)
+    if not found.href:
+        return _failed("Not changed: it isn't there any more.")
+    zone = zone_of(found.section, await zone_for(means, call)).key
+    edit = ChangedEvent(
+        data="",
+        recurrence="" if given.whole_series else found.id.recurrence,
+        reference=found.id.recurrence,
+        title=given.title,
+        place=given.place,
+        notes=given.notes,
+        when=None
+        if given.begins is None
+        else When(begins=given.begins, ends=given.ends or "", zone=zone),
+    )
+    try:
+        done = await found.writer.change(found.href, found.id.stamp, edit, means.clock.now())
+    except ChangedElsewhere as error:
+        return _failed(AGAIN.format(reason=error))
+    except CalendarProblem as error:
+        return _failed(f"Not changed: {error}.")
+    return await _told("Changed", found.id.calendar, done.event, call, means, edit.recurrence)
+
+
+@tool(
+    risk="external",
+    timeout_s=_timeout_s,
+    profiles=PROFILES,
+    is_idempotent=True,
+    is_offered=_is_writable,
+    aims={"event": "which", "whole_series": "which"},
+)
+async def calendar_cancel(given: CalendarCancel, call: Call, means: Means) -> ToolOutput:
+    """Take an event out. Raises: InvalidInput, Unavailable."""
+    found = await _found(given.event, call, means, is_whole=given.whole_series)
+    if not found.href:
+        return ToolOutput(content="It isn't there any more.")
+    is_instance = bool(found.id.recurrence) and not given.whole_series
+    now = means.clock.now()
+    try:
+        if is_instance:
+            edit = CancelledInstance(data="", recurrence=found.id.recurrence)
+            await found.writer.change(found.href, found.id.stamp, edit, now)
+        else:
+            await found.writer.remove(found.href, found.id.stamp, now)
+    except ChangedElsewhere as error:
+        return _failed(AGAIN.format(reason=error))
+    except CalendarProblem as error:
+        return _failed(f"Not cancelled: {error}.")
+    what = "That instance is" if is_instance else "It is"
+    return ToolOutput(content=f"{what} no more in {found.id.calendar}.")
+
+
+class _FoundEvent(NamedTuple):
+    """An event that is to be changed, as it was listed."""
+
+    id: text.EventId
+    section: CalendarSection
+    href: str
+    """Empty: there is none any more."""
+    writer: CalendarWriter
+
+
+async def _found(event: str, call: Call, means: Means, *, is_whole: bool) -> _FoundEvent:
+    """Find an event by its id. Raises: InvalidInput."""
+    id_ = text.read_id(event)
+    book, _ = book_of(means, call, id_.calendar)
+    section = book.named(call.key.scope, id_.calendar)
+    writer = CalendarWriter(
+        book, id_.calendar, section, call.id, ports_never=means.bus.broker_ports
+    )
+    known = (await book.known(id_.calendar)).object_named(id_.handle)
+    if known is not None and known.rule and not id_.recurrence and not is_whole:
+        raise InvalidInput("event", "is a series: name an instance of it, or give whole_series")
+    return _FoundEvent(id_, section, "" if known is None else known.href, writer)
+
+
+async def _told(
+    what: str,
+    name: str,
+    event: CalendarObject | None,
+    call: Call,
+    means: Means,
+    recurrence: str | None = None,
+) -> ToolOutput:
+    """Say when an event is now, without a word of it."""
+    if event is None:
+        return _failed(f"{what}, and somebody else has removed it since.")
+    zone = await zone_for(means, call)
+    book, _ = book_of(means, call, name)
+    clocks = zone_of(book.named(call.key.scope, name), zone)
+    instances = list((await book.known(name)).agenda.of_object(event, clocks))
+    wanted = (one for one in instances if not recurrence or one.instance.recurrence == recurrence)
+    entry = next(wanted, None)
+    if entry is None:
+        return ToolOutput(content=f"{what}; none of its times is within two years.")
+    id_ = text.id_of(name, event, entry.instance.recurrence)
+    series = ", and again" if event.rule and not recurrence else ""
+    when = f"{text.when_of(entry, zone)}{series} (clocks of {zone.key})"
+    return ToolOutput(content=f"{what} in {name}: {when} [{id_}]")
+
+
+def _failed(reason: str) -> ToolOutput:
+    return ToolOutput(content=reason, is_error=True)

@@ -1,0 +1,61 @@
+"""What `vigil doctor` says of calendars: by the configuration, and by who keeps them."""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from vigil import distribution
+from vigil.calendars.section import CalendarSection
+from vigil.checks import Check, fail, ok, others_can_read, warn
+from vigil.errors import VigilError
+from vigil.settings.config import Settings
+
+from .. import options
+from .channels import Look
+
+ADVICE: Final = "see docs/calendar.md"
+LIBRARIES: Final = ("httpx2", "icalendar", "recurring_ical_events")
+
+
+def checks(settings: Settings) -> dict[str, Look]:
+    """Return a check for each calendar, by name."""
+    return {
+        f"calendar {name}": partial(_calendar, name, one)
+        for name, one in sorted(settings.config.calendars.items())
+    }
+
+
+def _calendar(name: str, section: CalendarSection, settings: Settings) -> Check:
+    missing = [one for one in LIBRARIES if importlib.util.find_spec(one) is None]
+    if missing:
+        return fail(f"not installed: {', '.join(missing)}", distribution.command_for("calendar"))
+    path = settings.home / Path(section.password_file).expanduser()
+    if section.password_file and others_can_read(path):
+        return warn(f"others can read {path}", f"chmod 600 {path}")
+    if section.password_file and not path.exists():
+        return fail(f"password_file: {path} isn't there", ADVICE)
+    try:
+        told = {one["name"]: one for one in options.client().calendars()}
+    except (VigilError, KeyError):
+        told = {}
+    return check_of(section.kind, told.get(name))
+
+
+def check_of(kind: str, state: dict[str, Any] | None) -> Check:
+    """Return what a calendar's state means.
+
+    >>> check_of("caldav", {"state": "refused", "problem": "401: no", "remarks": [], "events": 3})
+    ... # doctest: +ELLIPSIS
+    Check(name='', state='warn', found='caldav, refused: 401: no', advice='see docs/calendar.md')
+    """
+    if state is None or state["state"] == "not_running":
+        return ok(f"{kind}; nothing runs that keeps it")
+    if state["problem"]:
+        return warn(f"{kind}, {state['state']}: {state['problem']}", ADVICE)
+    found = f"{kind}, {state['state']}; {state['events']} events"
+    if state["remarks"]:
+        return warn(f"{found}; {'; '.join(state['remarks'][:3])}", ADVICE)
+    return ok(found)
