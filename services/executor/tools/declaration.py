@@ -28,8 +28,8 @@ from .arguments import check
 from .source import Call, ToolOutput
 
 if TYPE_CHECKING:
-    from ..mail.desk import MailDesk
     from ..calendars.book import CalendarBook
+    from ..mail.desk import MailDesk
     from ..own_tools.http_get import Fetcher
     from ..own_tools.shell import Commands
     from ..own_tools.web_search import Searcher

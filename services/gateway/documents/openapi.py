@@ -54,7 +54,7 @@ from ..http.wire import (
     Transcript,
 )
 from ..insight.budget import BudgetView, RaiseBody
-from ..insight.calendars import CalendarList
+from ..insight.calendars import CalendarListing
 from ..insight.calls import ModelCallDetail, ModelCallList
 from ..insight.doctor import DoctorView
 from ..insight.facts import FactListing
@@ -107,7 +107,7 @@ _COMPONENTS: Final[tuple[Any, ...]] = (
     PauseState, PersonChange, PersonView, PostMessage, PreferenceBody, PreferenceChange,
     PreferenceDetail, PreferenceListing, ProblemBody, Readiness, Rebuild,
     RaiseBody, RebuildStarted,
-    AutonomyChange, AutonomyView, CalendarList, FactListing, FindingListing, LinkBody, LinkList,
+    AutonomyChange, AutonomyView, CalendarListing, FactListing, FindingListing, LinkBody, LinkList,
     LinkMade, LinkView, RowBody, RowChange, RowDetail, RowListing,
     ServerFrame, SessionList, SessionNow, Signal, SkillList, SlotListing, SlotView, Status,
     LetterList, LetterText, TrustBody, TrustList, TrustView,

@@ -13,15 +13,12 @@ from vigil import __version__
 from vigil.errors import VigilError
 
 from . import exits, output
+from .accounts import calendar, contacts, mail, mailbox
 from .admin import (
     backup,
-    calendar,
     console,
-    contacts,
     erase,
     health,
-    mail,
-    mailbox,
     provision,
     replay,
     skills,

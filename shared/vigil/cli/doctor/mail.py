@@ -9,7 +9,8 @@ from vigil.checks import Check, ok, warn
 from vigil.errors import VigilError
 from vigil.settings.config import Settings
 
-from ..admin import mail, operator
+from ..accounts import mail
+from ..admin import operator
 from .channels import Look
 
 

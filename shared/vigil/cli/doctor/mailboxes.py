@@ -11,7 +11,8 @@ from vigil.errors import VigilError
 from vigil.settings.config import Settings
 from vigil.settings.mailboxes import MailboxSection
 
-from ..admin import mailbox, operator
+from ..accounts import mailbox
+from ..admin import operator
 from .channels import Look
 
 

@@ -26,9 +26,9 @@ from vigil.subjects import check_part
 from vigil.teams import check_user
 
 from .. import exits, options, output, tables, toml_sections
+from ..admin import operator
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
-from . import operator
 from .mail import HEALTH_WAIT_S, REPLICAS_MAX, RESTART, _server
 
 if TYPE_CHECKING:

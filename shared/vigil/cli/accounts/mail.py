@@ -28,9 +28,9 @@ from vigil.subjects import check_part
 from vigil.teams import check_user
 
 from .. import exits, options, output, tables, toml_sections
+from ..admin import operator
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
-from . import operator
 
 if TYPE_CHECKING:
     from vigil.bus.bus import Bus

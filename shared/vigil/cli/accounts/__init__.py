@@ -1,0 +1,1 @@
+"""Commands about what is elsewhere and of people: accounts of mail, lists of contacts."""
