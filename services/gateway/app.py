@@ -303,6 +303,7 @@ async def _get_document(request: Request) -> Response:
 def document() -> bytes:
     return openapi.document(
         described(),
+        endpoints(),
         {
             MESSAGES_PATH: {
                 "post": {

@@ -9,112 +9,26 @@ import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from vigil.contracts import Signal
-from vigil.contracts.events import Attachment
-from vigil.memory.operation import http_view, operations
-from vigil.memory.questions import Rebuild
-from vigil.memory.wire import MaintainBody, MaintenanceDone, RebuildStarted
-from vigil.observe.health import Alive
 from vigil.sdk.formats.cloud_event import CloudEvent
 
-from ..board.actions import ActionListing, ActionView, FeedbackBody
-from ..board.bulletins import BulletinListing, BulletinRevision, BulletinView
-from ..board.goals import GoalBody, GoalChange, GoalDetail, GoalListing, GoalSplit
-from ..board.preferences import (
-    PreferenceBody,
-    PreferenceChange,
-    PreferenceDetail,
-    PreferenceListing,
-)
-from ..board.tasks import TaskBody, TaskChange, TaskDetail, TaskListing
-from ..console.endpoint import BrowserList, BrowserView, ConsoleLink
+from ..endpoint import Endpoint
 from ..events.cloud_events import STRUCTURED
 from ..http.problem import MEDIA_TYPE, ProblemBody
 from ..http.wire import (
-    Accepted,
-    ChatAnswer,
-    ChatPending,
-    ChatRequest,
     ClientFrame,
     CursorValue,
-    JsonRpc,
     KeyedBy,
-    Me,
     OwnKey,
-    PauseState,
     PostMessage,
-    Readiness,
     ServerFrame,
-    SessionList,
-    Status,
-    Ticket,
-    TicketRequest,
-    Timeline,
-    TimerList,
-    Transcript,
 )
-from ..insight.budget import BudgetView, RaiseBody
-from ..insight.calendars import CalendarListing
-from ..insight.calls import ModelCallDetail, ModelCallList
-from ..insight.doctor import DoctorView
-from ..insight.facts import FactListing
-from ..insight.now import SessionNow
-from ..insight.people import TokenBody, TokenList, TokenMade, TokenView
-from ..insight.streams import StreamList
-from ..sessions.forks import ForkMade, ForkRequest
-from ..sessions.labels import ListedChange, SessionLabel
-from ..timetable.autonomy import AutonomyChange, AutonomyView
-from ..timetable.feed import LinkBody, LinkList, LinkMade, LinkView
-from ..timetable.rows import RowBody, RowChange, RowDetail, RowListing
-from ..timetable.slots import FindingListing, SlotListing, SlotView
-from ..trust.endpoint import TrustBody, TrustList, TrustView
-from ..trust.letters import LetterList, LetterText
-from ..versions.deletion import ThreadDeleted
-from ..versions.endpoint import VersionRequest
-from ..why.answer import WhyAnswer
-from ..work.cost import Costs
-from ..work.deliveries import ChannelList, ChannelTriedView, DeliveryList
-from ..work.grants import GrantBody, GrantList, GrantView
-from ..work.health import CircuitReset, CircuitView, HealthView
-from ..work.jobs import (
-    JobAccepted,
-    JobBody,
-    JobChange,
-    JobDetail,
-    JobList,
-    SkillList,
-)
-from ..work.letters import DeadLetterDetail, DeadLetterPage
-from ..work.person import PersonChange, PersonView
-from ..work.tools import ToolApproval, ToolList, ToolsApproved
-from ..work.verdicts import ApprovalList, ApprovalView, Decide
 from . import examples_http, limits
-from .asyncapi import AsyncApi
 
 REF: Final = "#/components/schemas/{name}"
-_COMPONENTS: Final[tuple[Any, ...]] = (
-    Accepted, ActionListing, ActionView, Alive, ApprovalList, ApprovalView, AsyncApi, Attachment,
-    BrowserList, BrowserView, BudgetView, BulletinListing, BulletinRevision, BulletinView,
-    ChannelList, ChannelTriedView, DeliveryList,
-    ChatAnswer, ChatPending, ChatRequest, CircuitReset, CircuitView,
-    ClientFrame, CloudEvent, ConsoleLink, Costs,
-    DeadLetterDetail, DeadLetterPage,
-    Decide, DoctorView, FeedbackBody, ForkMade, ForkRequest, ListedChange, SessionLabel,
-    GoalBody, GoalChange, GoalDetail, GoalListing, GoalSplit, GrantBody,
-    GrantList, GrantView, HealthView,
-    JobAccepted, JobBody, JobChange, JobDetail, JobList, JsonRpc, MaintainBody, MaintenanceDone,
-    Me, ModelCallDetail, ModelCallList,
-    PauseState, PersonChange, PersonView, PostMessage, PreferenceBody, PreferenceChange,
-    PreferenceDetail, PreferenceListing, ProblemBody, Readiness, Rebuild,
-    RaiseBody, RebuildStarted,
-    AutonomyChange, AutonomyView, CalendarListing, FactListing, FindingListing, LinkBody, LinkList,
-    LinkMade, LinkView, RowBody, RowChange, RowDetail, RowListing,
-    ServerFrame, SessionList, SessionNow, Signal, SkillList, SlotListing, SlotView, Status,
-    LetterList, LetterText, TrustBody, TrustList, TrustView,
-    TaskBody, TaskChange, TaskDetail, TaskListing, ThreadDeleted, Ticket, TicketRequest, Timeline,
-    TimerList, StreamList, TokenBody, TokenList, TokenMade, TokenView, ToolApproval, ToolList,
-    ToolsApproved, Transcript, VersionRequest, WhyAnswer,
-)  # fmt: skip
+_NAMED_ELSEWHERE: Final[tuple[Any, ...]] = (
+    *(ClientFrame, CloudEvent, PostMessage, ProblemBody, ServerFrame),
+)
+"""What the document refers to beside the bodies and answers of the table."""
 DESCRIPTION: Final = """\
 Talk to agents that come back by themselves. Every call but the public ones carries a token:
 `Authorization: Bearer pat_…`. Errors are problem+json (RFC 9457).
@@ -176,14 +90,15 @@ _PHRASES: Final = {
 }  # fmt: skip
 
 
-def _components() -> list[Any]:
-    of_memory = [
+def _components(endpoints: Iterable[Endpoint]) -> list[Any]:
+    """Return the structs of all bodies, answers and events, each once, by name."""
+    kinds = {
         kind
-        for one in operations().values()
-        if one.route is not None
-        for kind in ((http_view(one).kind, one.answer) if one.route.has_body else (one.answer,))
-    ]
-    return [*_COMPONENTS, *of_memory]
+        for one in endpoints
+        for kind in (*one.answers.values(), one.body, one.events)
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+    }
+    return [*_NAMED_ELSEWHERE, *sorted(kinds, key=lambda kind: kind.__name__)]
 
 
 def json_of(kind: type) -> dict[str, Any]:
@@ -341,13 +256,13 @@ def _asked(operations: Iterable[dict[str, Any]]) -> set[str]:
     return {ref.rpartition("/")[2] for ref in refs if ref}
 
 
-def document(app: FastAPI, extra_paths: dict[str, Any]) -> bytes:
+def document(app: FastAPI, endpoints: Iterable[Endpoint], extra_paths: dict[str, Any]) -> bytes:
     """Return the whole document; `extra_paths` are routes that FastAPI doesn't know."""
     made = get_openapi(
         title="Vigil", version=app.version, description=DESCRIPTION, routes=app.routes
     )
     paths = made["paths"] | extra_paths
-    _, schemas = msgspec.json.schema_components(_components(), ref_template=REF)
+    _, schemas = msgspec.json.schema_components(_components(endpoints), ref_template=REF)
     operations = [one for methods in paths.values() for one in methods.values()]
     limits.apply(schemas, _asked(operations))
     for operation in operations:

@@ -39,6 +39,7 @@ from .jobs import JobCalls
 from .memories import MemoryCalls
 from .method_group import given, query, segment
 from .person import PersonCalls
+from .reach import ReachCalls
 from .sessions import SessionCalls
 
 DEFAULT_PORT: Final = 8420
@@ -81,6 +82,7 @@ class Client(
     HealthCalls,
     JobCalls,
     PersonCalls,
+    ReachCalls,
     SessionCalls,
     BoardCalls,
 ):
@@ -190,39 +192,6 @@ class Client(
         for event in self._stream(f"/api/sessions/{segment(key)}/tokens", None):
             if event.data:
                 yield msgspec.json.decode(event.data)
-
-    def channels(self) -> list[dict[str, Any]]:
-        """Return the channels, and whether each is used at present."""
-        found: list[dict[str, Any]] = self._object("GET", "/api/channels")["channels"]
-        return found
-
-    def calendars(self) -> list[dict[str, Any]]:
-        """Return one's own calendars, and how each is."""
-        found: list[dict[str, Any]] = self._object("GET", "/api/calendars")["calendars"]
-        return found
-
-    def try_channel(self, name: str) -> dict[str, Any]:
-        """Send a test to a channel, once; return its `outcome` and `reason`."""
-        path = f"/api/channels/{segment(name)}/trials"
-        return self._object("POST", path, timeout_s=STORY_TIMEOUT_S)
-
-    def contacts(self, wanted: str = "", *, user: str | None = None) -> dict[str, Any]:
-        """Return the `sources` of one's contacts, and the `contacts` that a name means; empty: all.
-
-        Args:
-            user: whose; as an admin.
-        """
-        return self._object("GET", "/api/contacts" + query({"q": wanted or None, "user": user}))
-
-    def deliveries(self, *, state: str | None = None) -> list[dict[str, Any]]:
-        """Return what is carried over channels, the newest first.
-
-        Args:
-            state: only `waiting`, `delivered`, `ambiguous`, `failed` or `dropped`.
-        """
-        path = "/api/deliveries" + query({"state": state})
-        found: list[dict[str, Any]] = self._object("GET", path)["deliveries"]
-        return found
 
     def dead_letters(
         self, *, only_open: bool = True, service: str | None = None
