@@ -143,6 +143,7 @@ async def _carry_out(
 
 def _keeper_of(context: Context, book: CalendarBook, switches: Switches) -> CalendarKeeper:
     """Return who keeps the calendars; nothing that it needs is imported without any."""
+    from .calendars.event_rows import EventRows
     from .calendars.keeper import CalendarKeeper
     from .calendars.listeners import CalendarFacts
 
@@ -153,8 +154,9 @@ def _keeper_of(context: Context, book: CalendarBook, switches: Switches) -> Cale
         return zone_of(section, zone_named(person.timezone))
 
     telling = CalendarFacts(FactDesk(context).take_calendar, zone)
-    keeper = CalendarKeeper(context, (telling,), switches.is_erasing)
-    book.wake = keeper.wake
+    rows = EventRows(context.bus, zone)
+    keeper = CalendarKeeper(context, (telling, rows), switches.is_erasing, beside=rows.run)
+    book.wake = rows.wake = keeper.wake
     return keeper
 
 

@@ -22,8 +22,8 @@ from tests.support.examples import up_to
 from vigil.calendars.agenda import AgendaEntry, CalendarAgenda, day_of
 from vigil.calendars.apart import document_apart
 from vigil.calendars.entries import CalendarObject, CalendarWindow
-from vigil.calendars.objects import INSTANCES_MAX, TooSlow, read_document
-from vigil.calendars.reader import limited
+from vigil.calendars.ical.objects import INSTANCES_MAX, TooSlow, read_document
+from vigil.calendars.ical.program import limited
 from vigil.zones.database import zone_named
 
 ICAL_JS: Final = Path(__file__).parents[2] / ".venv" / "mcp" / "node_modules" / "ical.js"

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 import structlog
@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from vigil import crash
 from vigil.backoff import Backoff
+from vigil.bus.bus import BusError
 from vigil.bus.lease import Lease, Leases
 from vigil.calendars import mirror
 from vigil.calendars.agenda import CalendarAgenda
@@ -38,10 +39,21 @@ log = structlog.get_logger("vigil.executor")
 
 AGAIN: Final = Backoff(15.0, 900.0)
 """Pauses while a calendar can't be looked at."""
+FOLLOW_AGAIN_S: Final = 1.0
 ERASED_S: Final = 5.0
 """How often it's looked whether somebody is still being erased."""
 REMARKS_MAX: Final = 20
 IsErasing = Callable[[str], bool]
+
+
+class _LookedAt(NamedTuple):
+    """What came of a look."""
+
+    again_s: float
+    """In how many seconds to look again."""
+    agenda: CalendarAgenda | None
+    """None: it was never seen."""
+    is_fresh: bool
 
 
 class CalendarKeeper:
@@ -50,12 +62,20 @@ class CalendarKeeper:
     Args:
         listeners: are told what is known after each look.
         is_erasing: whether a person is being erased: nothing of theirs is looked at any more.
+        beside: what listeners follow; where the broker was away, it's begun anew.
     """
 
     def __init__(
-        self, context: Context, listeners: tuple[CalendarListener, ...], is_erasing: IsErasing
+        self,
+        context: Context,
+        listeners: tuple[CalendarListener, ...],
+        is_erasing: IsErasing,
+        *,
+        beside: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        self._beside = beside
         self._context = context
+        self._clock = context.clock
         self._listeners = listeners
         self._is_erasing = is_erasing
         config = context.settings.config
@@ -72,8 +92,18 @@ class CalendarKeeper:
     async def run(self) -> None:
         """Keep them until cancelled."""
         async with asyncio.TaskGroup() as group:
+            if self._beside is not None:
+                group.create_task(self._follow(self._beside), name="executor-calendar-rows")
             for name, section in self._context.settings.config.calendars.items():
                 group.create_task(self._stand_by(name, section), name=f"executor-calendar-{name}")
+
+    async def _follow(self, beside: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await beside()
+            except (VigilError, BusError) as error:
+                log.info("follows again", action="calendar.again", error=repr(error))
+            await asyncio.sleep(FOLLOW_AGAIN_S)
 
     async def _stand_by(self, name: str, section: CalendarSection) -> None:
         shown = _Shown(self._context, name)
@@ -98,13 +128,29 @@ class CalendarKeeper:
         looking = Looking(
             section, self._context.settings.home, ports_never=self._context.bus.broker_ports
         )
+        look_at_s, seen = 0.0, _LookedAt(0.0, None, is_fresh=False)
         while True:
+            is_woken, wait_s = self._wakes[name].is_set(), ERASED_S
             self._wakes[name].clear()
-            wait_s = ERASED_S
             async with self._locks[name]:
                 if not self._is_erasing(section.user):
-                    wait_s = await self._round(name, section, looking, shown)
+                    if is_woken or self._clock.monotonic() >= look_at_s:
+                        seen = await self._round(name, section, looking, shown)
+                        look_at_s = self._clock.monotonic() + seen.again_s
+                    told_s = await self._tell(name, section, seen)
+                    wait_s = min(look_at_s - self._clock.monotonic(), told_s)
             await self._wait(name, wait_s)
+
+    async def _tell(self, name: str, section: CalendarSection, seen: _LookedAt) -> float:
+        """Tell how a calendar is; return in how many seconds it's another by itself."""
+        if seen.agenda is None:
+            return AGAIN.max_s
+        now, fresh = self._clock.now(), seen.is_fresh
+        waits = [
+            await one.seen(name, section, seen.agenda, now, is_fresh=fresh)
+            for one in self._listeners
+        ]
+        return min(waits)
 
     async def erased(self) -> None:
         """Return when nothing of those who are being erased is looked at any more."""
@@ -115,34 +161,40 @@ class CalendarKeeper:
 
     async def _round(
         self, name: str, section: CalendarSection, looking: Looking, shown: _Shown
-    ) -> float:
-        """Look once; return in how many seconds to look again."""
+    ) -> _LookedAt:
+        """Look once; return what is due, as it is or was last seen."""
         path = mirror.path_of(self._context.settings.home, name, section)
         known = await asyncio.to_thread(mirror.load, path, mirror.source_of(section))
-        now = self._context.clock.now()
+        now = self._clock.now()
         try:
             found = await looking.look(known, now)
         except PasswordKept as error:
             shown.tell("refused", known, str(error))
-            return section.poll_s  # its file is looked at, and nobody asked
+            # Its file is looked at, and nobody asked.
+            return await self._as_known(known, section.poll_s)
         except PasswordRefused as error:
             await self._remember(path, section, known, error, now)
             shown.tell("refused", known, str(error))
             log.warning("refused", action="calendar.refused", calendar=name)
-            return section.poll_s
+            return await self._as_known(known, section.poll_s)
         except Unavailable as error:
             self._failures[name] = self._failures.get(name, 0) + 1
             shown.tell("failing", known, str(error))
             log.info("not seen", action="calendar.failed", calendar=name, reason=str(error))
-            return AGAIN.after(self._failures[name])
+            return await self._as_known(known, AGAIN.after(self._failures[name]))
         self._failures.pop(name, None)
         if mirror.is_to_be_stored(known, found):
             await asyncio.to_thread(mirror.store, path, found)
         crash.point("calendar.seen")
         shown.tell("synced", found, "")
         agenda = await asyncio.to_thread(CalendarAgenda, found.objects)
-        waits = [await one.seen(name, section, agenda, now) for one in self._listeners]
-        return min([section.poll_s, *waits])
+        return _LookedAt(section.poll_s, agenda, is_fresh=True)
+
+    async def _as_known(self, known: Mirror | None, again_s: float) -> _LookedAt:
+        if known is None:
+            return _LookedAt(again_s, None, is_fresh=False)
+        agenda = await asyncio.to_thread(CalendarAgenda, known.objects)
+        return _LookedAt(again_s, agenda, is_fresh=False)
 
     async def _remember(
         self,

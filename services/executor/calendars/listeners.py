@@ -32,9 +32,18 @@ class CalendarListener(Protocol):
     """Is told what is known of a calendar."""
 
     async def seen(
-        self, name: str, section: CalendarSection, agenda: CalendarAgenda, now: datetime
+        self,
+        name: str,
+        section: CalendarSection,
+        agenda: CalendarAgenda,
+        now: datetime,
+        *,
+        is_fresh: bool,
     ) -> float:
         """Take in how it is now; may be repeated.
+
+        Args:
+            is_fresh: whether it was just seen; else it's as it was last seen.
 
         Returns:
             In how many seconds it's another by itself.
@@ -55,8 +64,16 @@ class CalendarFacts:
         self._told: dict[str, tuple[dict[str, object], datetime]] = {}
 
     async def seen(
-        self, name: str, section: CalendarSection, agenda: CalendarAgenda, now: datetime
+        self,
+        name: str,
+        section: CalendarSection,
+        agenda: CalendarAgenda,
+        now: datetime,
+        *,
+        is_fresh: bool,
     ) -> float:
+        if not is_fresh:
+            return TOLD_AGAIN.total_seconds()  # the age of what was told says how old it is
         zone = self._zone_of(section.user, section)
         given = facts.told_by(agenda, zone, now)
         before = self._told.get(name)

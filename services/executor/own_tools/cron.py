@@ -9,40 +9,33 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from vigil.board.kept import ROWS, BoundReached, KeptBoard, Revision
 from vigil.contracts import Change, TimetableRow
-from vigil.contracts.arguments import Arguments
-from vigil.contracts.board import ChainOn, ChosenSchedule, CronWork, only_looks, watch_of
+from vigil.contracts.board import ChosenSchedule, CronWork, only_looks, watch_of
 from vigil.contracts.board.row import OTHER_NAMES
-from vigil.contracts.tools import Aim
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.facts.followed import followed_by
 from vigil.facts.hooked import hooks_for
-from vigil.facts.shape import FACTS_MAX, named
+from vigil.facts.shape import named
 from vigil.facts.shape import words_of as words_of_shape
 from vigil.facts.shown import wanted_of
 from vigil.facts.wanted import of_work, read_wanted, words_of_wanted
-from vigil.looks.watched import COMMAND_LENGTH_MAX, wanted_watch
+from vigil.looks.watched import wanted_watch
 from vigil.looks.watched import words_of as words_of_watch
 from vigil.settings import own
 from vigil.subjects import Scope, token_of
 from vigil.teams import TEAM, holding
 from vigil.timetable.chain import followed_name
 from vigil.timetable.check import (
-    GRACE_S_MAX,
-    NAME_LENGTH_MAX,
-    PROMPT_LENGTH_MAX,
     check,
     check_known,
     check_name,
 )
 from vigil.timetable.edit import changed, schedule_of
-from vigil.timetable.instants.cron import EXPRESSION_LENGTH_MAX
 from vigil.timetable.ledger import begun, is_busy
 from vigil.timetable.log import Placed, SlotLog
 from vigil.timetable.offers import check_skill, check_watch
@@ -50,128 +43,14 @@ from vigil.timetable.schedule import told_of, words_of
 
 from ..tools.declaration import Means, tool
 from ..tools.source import Call, ToolOutput
+from .cron_arguments import AIMS, Cron, CronList
 
 TRIES_MAX: Final = 3
 """Somebody else may change a row at the same time."""
 ASKED_WITHIN: Final = timedelta(days=1)
 """A call is never older."""
 SHOWN_LENGTH_MAX: Final = 200
-WATCH_LENGTH_MAX: Final = COMMAND_LENGTH_MAX + 10
-_AIMED: Final[dict[Aim, str]] = {
-    "who": "target watch watch_pointer watch_arguments",
-    "which": "action row skill after",
-    "content": "name prompt facts",
-    "detail": "cron interval_s soonest_s latest_s at after_on zone misfire grace_s active_hours"
-    " runs_once is_stateful timeout_s",
-}
-AIMS: Final[dict[str, Aim]] = {name: aim for aim, names in _AIMED.items() for name in names.split()}
 REPEAT: Final = "Repeat to the person when it is due, with these times and the zone."
-
-_AFTER: Final = "Name or id of a job; with after_on change JOB.FACT, or hook:NAME.FACT"
-After = Annotated[str, msgspec.Meta(max_length=200, description=_AFTER)]
-Short = Annotated[str, msgspec.Meta(max_length=200)]
-Prompt = Annotated[str, msgspec.Meta(max_length=PROMPT_LENGTH_MAX)]
-
-
-class Cron(Arguments, frozen=True, kw_only=True):
-    """Keep work that you do for the person again and again: create, update, pause, resume, run or
-    remove a job.
-
-    Which means: a reminder with a fixed text at one time is schedule_followup with message and
-    keep; a look of your own later in this conversation is schedule_followup without message; work
-    that recurs ("every weekday at nine", "once an hour") is a job: cron; "tell me when that page
-    changes" is a watcher: a job with watch, which runs only if that has changed; "when the backup
-    has failed, look why" is a job after another, which is shown what that one came to.
-
-    A run knows nothing but its prompt: write down all that it needs. What it says last is told to
-    the person; nothing, if that is empty. Set is_stateful if it must know what earlier runs found:
-    briefings, "what is new". Give one of cron, interval_s, at and after; with interval_s also
-    soonest_s and latest_s, if its runs are to choose when the next is. `row` is the name or id of
-    the job that is not new.
-    """
-
-    action: Literal["create", "update", "pause", "resume", "run", "remove"] = "create"
-    row: Short | None = None
-    name: Annotated[str, msgspec.Meta(max_length=NAME_LENGTH_MAX)] | None = None
-    prompt: Prompt | None = None
-    skill: Annotated[str, msgspec.Meta(max_length=64, description="By which it is done")] | None = (
-        None
-    )
-    cron: (
-        Annotated[
-            str,
-            msgspec.Meta(max_length=EXPRESSION_LENGTH_MAX, description="Five fields: 0 9 * * 1-5"),
-        ]
-        | None
-    ) = None
-    interval_s: int | None = None
-    soonest_s: int | None = None
-    latest_s: int | None = None
-    at: (
-        Annotated[
-            str,
-            msgspec.Meta(
-                max_length=40, description="2026-12-01T09:00 on the clocks of zone; or with offset"
-            ),
-        ]
-        | None
-    ) = None
-    after: After | None = None
-    after_on: ChainOn | None = None
-    zone: (
-        Annotated[str, msgspec.Meta(max_length=100, description="IANA name; absent: the person's")]
-        | None
-    ) = None
-    misfire: Literal["skip", "latest", "all"] | None = None
-    grace_s: Annotated[int, msgspec.Meta(ge=0, le=GRACE_S_MAX)] | None = None
-    active_hours: Annotated[str, msgspec.Meta(description="08:00-18:00")] | None = None
-    runs_once: bool | None = None
-    is_stateful: bool | None = None
-    target: (
-        Annotated[
-            str,
-            msgspec.Meta(
-                max_length=200,
-                description="Channel that the result is sent to, or USER:AGENT:THREAD",
-            ),
-        ]
-        | None
-    ) = None
-    timeout_s: int | None = None
-    watch: (
-        Annotated[
-            str,
-            msgspec.Meta(
-                max_length=WATCH_LENGTH_MAX,
-                description="https://PAGE, feed:https://FEED, files:notes/*.md of your workspace, "
-                "command:COMMAND whose output counts, mcp:SERVER__TOOL that only reads; none",
-            ),
-        ]
-        | None
-    ) = None
-    watch_pointer: (
-        Annotated[str, msgspec.Meta(description="What of a JSON page or answer counts: /a/0")]
-        | None
-    ) = None
-    watch_arguments: Annotated[dict[str, Any], msgspec.Meta(description="Of the tool")] | None = (
-        None
-    )
-    facts: (
-        Annotated[
-            list[Annotated[str, msgspec.Meta(max_length=1000)]],
-            msgspec.Meta(
-                max_length=FACTS_MAX,
-                description="What runs tell in a closed form: ci=one_of[passing, failing], "
-                "open=count[0..999], is_up=yes_no, since=instant, due=day, latest=version; "
-                "`open=count news +10` if only so much more is news",
-            ),
-        ]
-        | None
-    ) = None
-
-
-class CronList(Arguments, frozen=True, kw_only=True):
-    """List the jobs of the person and you: what recurs, when, and whether it is paused."""
 
 
 # ---------------------------------------------------------------- cron_list

@@ -72,7 +72,7 @@ class Spoken(msgspec.Struct, frozen=True):
 
 _ORDERED: Final = ("control", "start", "cancel", "status", "approval", "fork")
 _ORDERS: Final = tuple(f"event.{of}" for of in _ORDERED)
-_ROWS: Final = tuple(f"row.{of}" for of in ("after", "chosen", "facts", "mail", "once"))
+_ROWS: Final = tuple(f"row.{of}" for of in ("after", "chosen", "event", "facts", "mail", "once"))
 _OTHERS: Final = ("bulletin.worded", *_ROWS)
 _SLOTS: Final = ("slot", "slot.followed", "slot.needless", "slot.set_back")
 _TURNS: Final = ("remembering", "working", "paid", "raised", "fallback", "made", "attached")

@@ -105,6 +105,8 @@ _ROW: Final = {
     "latest_s": _range(rows.SOONEST_S_MIN, INTERVAL_S_MAX),
     "at": _AT,
     "after": ID_SCHEMA,
+    "event": {"pattern": "^([0-9a-f]{8})?$"},
+    "before_s": _range(0, rows.BEFORE_S_MAX),
     "zone": _ZONE,
     "grace_s": _range(0, rows.GRACE_S_MAX),
     "active_hours": _HOURS,
@@ -113,13 +115,15 @@ _ROW: Final = {
     "daily_tokens": _range(0, rows.TOKENS_MAX),
 }
 _WHEN: Final = {
-    "oneOf": [_given(name) for name in ("cron", "interval_s", "at", "after", "on_fact")]
+    "oneOf": [_given(name) for name in ("cron", "interval_s", "at", "after", "on_fact", "calendar")]
 }
 _CHOSEN: Final = {
     "dependentRequired": {
         "soonest_s": ["interval_s", "latest_s"],
         "latest_s": ["interval_s", "soonest_s"],
         "after_on": ["after"],
+        "event": ["calendar"],
+        "before_s": ["calendar"],
     }
 }
 

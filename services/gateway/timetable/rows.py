@@ -43,7 +43,7 @@ from ..state.edge import Edge
 class RowBody(
     RequestBody, frozen=True, kw_only=True, rename={"agent_id": "agentId", "user_id": "userId"}
 ):
-    """A new row. When it is due is one of `cron`, `interval_s`, `at`, `after` and `on_fact`."""
+    """A new row. Due by one of `cron`, `interval_s`, `at`, `after`, `on_fact` and `calendar`."""
 
     name: str
     """One line, of at most 100 characters."""
@@ -67,6 +67,12 @@ class RowBody(
     on_fact: str = ""
     """Due when a fact is another, if that is news: `SOURCE.FACT`, of a row or hook by its name, as
     `build.status` or `hook:build.status`; without `.FACT` when any of its facts is."""
+    calendar: str = ""
+    """Due before events of that calendar begin, and moved as they are."""
+    event: str = ""
+    """Of that the one with this id, or its first 8 digits; absent: each that has a time."""
+    before_s: int | None = None
+    """By so much; absent: as they begin."""
     zone: str = ""
     """IANA name; absent: the time zone of who makes it, whatever that becomes."""
     misfire: Misfire = "latest"
@@ -113,6 +119,9 @@ class RowChange(RequestBody, frozen=True, kw_only=True):
     after: str | None = None
     after_on: ChainOn | None = None
     on_fact: str | None = None
+    calendar: str | None = None
+    event: str | None = None
+    before_s: int | None = None
     zone: str | None = None
     """Empty: its owner's, whatever that becomes."""
     misfire: Misfire | None = None

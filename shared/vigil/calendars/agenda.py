@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
@@ -16,6 +17,7 @@ from .entries import CalendarObject, EventText, Instance
 ZONES_APART: Final = 15 * 3600
 """Seconds that a time on any clock is away from the same on UTC's, at most."""
 HANDLE_LENGTH: Final = 8
+_ID: Final = re.compile(r"(?:[\w-]{1,32}/)?([0-9a-f]{8})(?:[./][\w./]{0,60})?", re.ASCII)
 CANCELLED: Final = "CANCELLED"
 
 
@@ -115,6 +117,16 @@ def day_of(day: date, zone: ZoneInfo) -> tuple[datetime, datetime]:
 def handle_of(uid: str) -> str:
     """Return by what a model and a person name an event: its UID is a stranger's text."""
     return token_of("calendar event", uid)[:HANDLE_LENGTH]
+
+
+def handle_in(text: str) -> str:
+    """Return what of an event's id names it; what is none stays as it is.
+
+    >>> handle_in("work/3f9a1c2b.e4d1/20261201T080000Z"), handle_in("3f9a1c2b"), handle_in("x")
+    ('3f9a1c2b', '3f9a1c2b', 'x')
+    """
+    found = _ID.fullmatch(text.strip())
+    return text if found is None else found[1]
 
 
 def stamp_of(etag: str) -> str:

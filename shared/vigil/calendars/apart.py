@@ -1,4 +1,4 @@
-"""Has calendars read by a process of their own (`reader`)."""
+"""Has calendars read by a process of their own (`ical.program`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ READ_S: Final = 300.0
 """For one document; a machine that is busy takes its time."""
 AT_ONCE: Final = 500
 """Objects that one process reads."""
-PROGRAM: Final = ("-m", "vigil.calendars.reader")
+PROGRAM: Final = ("-m", "vigil.calendars.ical.program")
 
 
 async def document_apart(data: bytes, window: CalendarWindow) -> ReadApart:

@@ -187,6 +187,7 @@ INFOS: Final = {
     "contacts.unstored": "a list of contacts can't be stored now; it's tried again in 5 s",
     "calendar.again": "the broker was away; a calendar is kept again",
     "calendar.facts": "what a calendar tells can't be kept now; later again",
+    "calendar.row": "a row that follows an event is moved as it is; or can't be now",
     "calendar.failed": "a calendar can't be seen now; asked less and less",
     "gateway.hears": "the broker was away; a channel is listened to again",
     "mail.lost": "the connection to a mailbox was lost; again after a while",

@@ -16,6 +16,7 @@ from ..contracts.board import (
     ChosenSchedule,
     CronSchedule,
     CronWork,
+    EventSchedule,
     EverySchedule,
     OnceSchedule,
     Schedule,
@@ -49,6 +50,9 @@ TIMEOUT_S_MAX: Final = 3600
 TOKENS_MAX: Final = 10**9
 SOONEST_S_MIN: Final = 60
 """Of runs that choose themselves when the next is."""
+BEFORE_S_MAX: Final = 30 * 86_400
+"""Before an event."""
+EVENT_HANDLE: Final = re.compile(r"[0-9a-f]{8}")
 ROW_ID: Final = re.compile(r"[0-9a-f]{32}")
 BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -115,6 +119,11 @@ def check_schedule(schedule: Schedule) -> None:
         case AfterSchedule(row=row):
             if not ROW_ID.fullmatch(row):
                 raise InvalidInput("after", f"{row[:100]!r} is no id of a row: 32 hex digits")
+        case EventSchedule(event=event, before_s=before_s):
+            _check_range("before_s", before_s, 0, BEFORE_S_MAX)
+            if event and not EVENT_HANDLE.fullmatch(event):
+                reason = "must be the 8 digits that stand behind the calendar's name in its id"
+                raise InvalidInput("event", reason)
         case OnceSchedule(at=at):
             if not BEGINNING <= at < END:
                 years = f"{BEGINNING.year} to {END.year - 1}"
@@ -139,6 +148,10 @@ def check_known(row: TimetableRow, before: TimetableRow | None, config: Config) 
     is_new = before is None or before.schedule != schedule
     if isinstance(schedule, AfterSchedule) and schedule.hook and is_new:
         check_hook(schedule, hooks_for(config.hooks, Scope(row.agent, row.owner)))
+    if isinstance(schedule, EventSchedule) and is_new:
+        whose = Scope(row.agent, row.owner)
+        theirs = sorted(name for name, one in config.calendars.items() if one.scope == whose)
+        _check_among("calendar", schedule.calendar, theirs, "no calendar of theirs")
     if not isinstance(work, CronWork) or not isinstance(old, CronWork | None):
         return  # the system's own rows name nothing
     channels = (SOCKET, *config.channels)

@@ -9,11 +9,13 @@ from typing import Any, Final
 from msgspec import UNSET
 from msgspec.structs import asdict, replace
 
+from ..calendars.agenda import handle_in
 from ..contracts import TimetableRow
 from ..contracts.board import (
     AfterSchedule,
     ChosenSchedule,
     CronSchedule,
+    EventSchedule,
     EverySchedule,
     OnceSchedule,
     Schedule,
@@ -33,22 +35,25 @@ PLAIN: Final = (
     "is_enabled",
 )
 """What of a row is changed as it is given."""
-SCHEDULES: Final = ("cron", "interval_s", "at", "after")
+SCHEDULES: Final = ("cron", "interval_s", "at", "after", "calendar")
 """What says when a row is due: one of them."""
 LIMITS: Final = ("soonest_s", "latest_s")
-OF_SCHEDULES: Final = ("after_on", "after_fact", "after_hook", *LIMITS)
+OF_SCHEDULES: Final = ("after_on", "after_fact", "after_hook", "event", "before_s", *LIMITS)
 """What goes with one of them."""
 NAMED_MAX: Final = 10
 """Rows that are named where it is told of several."""
-ONE_OF: Final = "or interval_s, at, after or on_fact must be given, and only one: it says when"
+ONE_OF: Final = (
+    "or interval_s, at, after, on_fact or calendar must be given, and only one: it says when"
+)
 
 
 def schedule_of(wanted: Mapping[str, Any], zone: str) -> Schedule:
     """Return when a row is to be due.
 
     Args:
-        wanted: one of `cron`, `interval_s`, `at` and `after` (the id of a row); with `interval_s`
-            also `soonest_s` and `latest_s`, with `after` also `after_on`.
+        wanted: one of `cron`, `interval_s`, `at`, `after` (the id of a row) and `calendar`; with
+            `interval_s` also `soonest_s` and `latest_s`, with `after` also `after_on`, with
+            `calendar` also `event` and `before_s`.
         zone: of a cron expression, and of an `at` that is a time on clocks.
 
     Raises:
@@ -59,7 +64,7 @@ def schedule_of(wanted: Mapping[str, Any], zone: str) -> Schedule:
     >>> schedule_of({"interval_s": 3600, "latest_s": 86400}, "UTC")
     ChosenSchedule(interval_s=3600, soonest_s=3600, latest_s=86400)
     """
-    cron, interval_s, at, after = map(wanted.get, SCHEDULES)
+    cron, interval_s, at, after, calendar = map(wanted.get, SCHEDULES)
     given: list[Schedule] = []
     if cron:
         given.append(CronSchedule(expression=cron.strip(), zone=zone))
@@ -76,8 +81,18 @@ def schedule_of(wanted: Mapping[str, Any], zone: str) -> Schedule:
                 hook=wanted.get("after_hook") or "",
             )
         )
+    if calendar:
+        given.append(
+            EventSchedule(
+                calendar=calendar,
+                event=handle_in(wanted.get("event") or ""),
+                before_s=wanted.get("before_s") or 0,
+            )
+        )
     if len(given) != 1:
         raise InvalidInput("cron", ONE_OF)
+    if not calendar and (wanted.get("event") or wanted.get("before_s") is not None):
+        raise InvalidInput("calendar", "must be named, if event or before_s says what of it")
     if interval_s is None and any(wanted.get(name) is not None for name in LIMITS):
         raise InvalidInput("interval_s", "must be given if runs are to choose when the next is")
     if not after and wanted.get("after_on"):
@@ -112,10 +127,14 @@ def _by_clocks_of(schedule: Schedule, zone: str) -> Schedule:
 
 def _whole(schedule: Schedule, given: dict[str, Any]) -> dict[str, Any]:
     """Return what is wanted of a schedule, with what stays as it is of one of the same kind."""
-    is_other = any(name in given for name in ("cron", "at", "after"))
+    is_other = any(name in given for name in ("cron", "at", "after", "calendar"))
     match schedule:
         case EverySchedule() | ChosenSchedule() if not is_other:
             return asdict(schedule) | given
+        case EventSchedule(calendar=calendar, event=event, before_s=before_s) if not (
+            {"cron", "at", "after", "interval_s"} & given.keys()
+        ):
+            return {"calendar": calendar, "event": event, "before_s": before_s, **given}
         case AfterSchedule(hook="", row=row, on=on) if not is_other and "interval_s" not in given:
             return {"after": row, "after_on": on, **given}
         case _:

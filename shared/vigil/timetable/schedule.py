@@ -20,6 +20,7 @@ from ..contracts.board import (
     ChainOn,
     ChosenSchedule,
     CronSchedule,
+    EventSchedule,
     EverySchedule,
     Ledger,
     OnceSchedule,
@@ -98,8 +99,16 @@ def _upcoming(row: TimetableRow, after: datetime, ledger: Ledger) -> Iterator[da
                 return iter(())  # its end tells
             start = _chosen(row, schedule, ledger)
             return _every(start, timedelta(seconds=schedule.interval_s), 0, after)
-        case AfterSchedule():
-            return iter(())
+        case EventSchedule() | AfterSchedule() as schedule:
+            return iter(_told(schedule, after, since))
+
+
+def _told(
+    schedule: EventSchedule | AfterSchedule, after: datetime, since: datetime
+) -> tuple[datetime, ...]:
+    """Return the instant of a row that others say: none of one that follows another."""
+    at = schedule.at if isinstance(schedule, EventSchedule) else None
+    return (at,) if at is not None and after < at < END and at >= since else ()
 
 
 def _chosen(row: TimetableRow, schedule: ChosenSchedule, ledger: Ledger) -> datetime:
@@ -164,7 +173,7 @@ def _newest(row: TimetableRow, until: datetime, ledger: Ledger) -> list[datetime
             latest = simulated(schedule, start, backwards=True)
             backwards = islice((at for at in latest if at <= until), RUNS_MAX + 1)
             return list(backwards)[::-1]
-        case OnceSchedule() | AfterSchedule():
+        case OnceSchedule() | EventSchedule() | AfterSchedule():
             return []
 
 
@@ -226,6 +235,8 @@ def words_of(schedule: Schedule, followed: str = "") -> str:
     'every 90 min'
     >>> words_of(ChosenSchedule(interval_s=3600, soonest_s=600, latest_s=86400))
     'every 1 h, or as its runs choose: 10 min to 1 d after they end'
+    >>> words_of(EventSchedule(calendar="work", before_s=600))
+    '10 min before each event of calendar work'
     >>> words_of(AfterSchedule(row="1f" * 16, on="failure"), "backup")
     "after each run of 'backup' that fails"
     >>> words_of(AfterSchedule(row="1f" * 16, on="change", fact="status", hook="ci"), "hook ci")
@@ -243,11 +254,17 @@ def words_of(schedule: Schedule, followed: str = "") -> str:
         case ChosenSchedule(interval_s=interval_s, soonest_s=soonest_s, latest_s=latest_s):
             limits = f"{span_of(soonest_s)} to {span_of(latest_s)} after they end"
             return f"every {span_of(interval_s)}, or as its runs choose: {limits}"
-        case AfterSchedule():
-            return _words_of_after(schedule, repr(followed or schedule.row[:8]))
+        case EventSchedule() | AfterSchedule():
+            return _words_of_followed(schedule, repr(followed or getattr(schedule, "row", "")[:8]))
 
 
-def _words_of_after(schedule: AfterSchedule, name: str) -> str:
+def _words_of_followed(schedule: EventSchedule | AfterSchedule, name: str) -> str:
+    if isinstance(schedule, EventSchedule):
+        which = f"event {schedule.event}" if schedule.event else "each event"
+        of = f"{which} of calendar {schedule.calendar}"
+        return (
+            f"{span_of(schedule.before_s)} before {of}" if schedule.before_s else f"as {of} begins"
+        )
     if schedule.on == "change":
         return f"when {schedule.fact or 'a fact'} of {name} is another, if that is news"
     return f"after each run of {name}{_WHICH[schedule.on]}"

@@ -51,6 +51,18 @@ OnFact = Annotated[
         help="When that fact is another: of a row or hook, as build.status, hook:build.status.",
     ),
 ]
+Before = Annotated[
+    str | None,
+    typer.Option("--before", metavar="SPAN", help="So long before events of --calendar, as 10m."),
+]
+OfCalendar = Annotated[
+    str | None,
+    typer.Option("--calendar", metavar="NAME", help="As its events begin; moved as they are."),
+]
+OfEvent = Annotated[
+    str | None,
+    typer.Option("--event", metavar="ID", help="Of these the one. Default: each with a time."),
+]
 Skill = Annotated[
     str | None,
     typer.Option("--skill", metavar="NAME", help="By which it's done, as `vigil skills`."),
@@ -131,6 +143,13 @@ def fields_of(
         "target": target,
         "timeout_s": timeout,
     }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def of_events(before: str | None, calendar: str | None, event: str | None) -> dict[str, Any]:
+    """Return which events of a calendar it's due before. Raises: InvalidInput."""
+    span = times.seconds("--before", before)
+    given = {"calendar": calendar, "event": event, "before_s": span}
     return {name: value for name, value in given.items() if value is not None}
 
 

@@ -24,6 +24,7 @@ from . import links
 from .arguments import (
     After,
     At,
+    Before,
     Cron,
     Every,
     Facts,
@@ -31,6 +32,8 @@ from .arguments import (
     Id,
     Latest,
     Model,
+    OfCalendar,
+    OfEvent,
     On,
     OnFact,
     OnMisfire,
@@ -48,13 +51,14 @@ from .arguments import (
     chosen,
     facts_of,
     fields_of,
+    of_events,
     pinned,
 )
 from .facts import OF_SOURCE
+from .slots import SLOTS
 from .watch import watch_fields, watched
 
 NAME_LENGTH_MAX: Final = 40
-REASON_LENGTH_MAX: Final = 60
 
 app = CommandLine(
     cls=ListedGroup,
@@ -131,59 +135,6 @@ HISTORY: Final = tables.history(
 )
 
 
-HOW: Final = {
-    "manual": " by hand",
-    "chained": " after another",
-    "goal": " for a goal",
-    "scheduled": "",
-}
-"""What had a run begin, as is said of its end."""
-
-
-def _slot(one: Mapping[str, Any]) -> str:
-    """Say what became of a slot, or of several.
-
-    >>> _slot({"state": "missed", "count": 3, "trigger": "scheduled"})
-    'missed (3)'
-    >>> _slot({"state": "ran", "count": 1, "trigger": "chained"})
-    'ran after another'
-    """
-    how = HOW[one["trigger"]]
-    return f"{one['state']}{how}" + (f" ({one['count']})" if one["count"] > 1 else "")
-
-
-def _cost(one: Mapping[str, Any]) -> str:
-    """Say what a run took.
-
-    >>> _cost({"tokens": 12_345, "micro_usd": 1_200}), _cost({"tokens": 0, "micro_usd": 0})
-    ('12,345 tokens, $0.0012', '')
-    """
-    tokens = f"{one['tokens']:,} tokens" if one["tokens"] else ""
-    return f"{tokens}, ${one['micro_usd'] / 1e6:.4f}" if one["micro_usd"] else tokens
-
-
-def _told(one: Mapping[str, Any]) -> str:
-    """Say which facts a run told.
-
-    >>> _told({"facts": {"ci": "failing"}, "facts_left_out": {"open": "it wasn't told"}})
-    'ci=failing; left out: open'
-    """
-    told = ", ".join(f"{name}={value}" for name, value in one["facts"].items())
-    left = ", ".join(one["facts_left_out"])
-    return "; ".join(filter(None, (told, left and f"left out: {left}")))
-
-
-SLOTS: Final = (
-    Column("DUE", "due_at", is_instant=True),
-    Column("STATE", _slot),
-    Column("DELIVERY", lambda one: one["arrival"] or one["delivery"]),
-    Column("COST", _cost),
-    Column("SESSION", "session"),
-    Column("FACTS", _told),
-    Column("REASON", lambda one: tables.short(one["reason"], REASON_LENGTH_MAX)),
-)
-
-
 @app.command("list")
 def list_(
     all_: Annotated[
@@ -225,6 +176,9 @@ def add(
     after: After = None,
     on: On = None,
     on_fact: OnFact = None,
+    before: Before = None,
+    calendar: OfCalendar = None,
+    event: OfEvent = None,
     skill: Skill = None,
     zone: Zone = None,
     misfire: OnMisfire = None,
@@ -244,11 +198,12 @@ def add(
     agent: options.Agent = "vigil",
     why: Why = "",
 ) -> Result:
-    """Have something done by --cron, --every or --at, --after another or --on-fact."""
+    """Have something done by --cron, --every, --at, --after another, --on-fact or --calendar."""
     fields = fields_of(cron, every, at, zone, misfire, hours, target, timeout)
     fields |= pinned(model, tokens) | chosen(soonest, latest) | _chained(after, on, on_fact)
     fields |= {} if skill is None else {"skill": skill}
     fields |= watch_fields(watch, pointer, arguments) | facts_of(fact)
+    fields |= of_events(before, calendar, event)
     made = options.client().make_cron_row(
         name, prompt, agent=agent, is_stateful=stateful, runs_once=once, why=why, **fields
     )
@@ -268,6 +223,9 @@ def edit(
     after: After = None,
     on: On = None,
     on_fact: OnFact = None,
+    before: Before = None,
+    calendar: OfCalendar = None,
+    event: OfEvent = None,
     skill: Skill = None,
     zone: Zone = None,
     misfire: OnMisfire = None,
@@ -286,6 +244,7 @@ def edit(
     fields = fields_of(cron, every, at, zone, misfire, hours, target, timeout)
     fields |= pinned(model, tokens) | chosen(soonest, latest) | _chained(after, on, on_fact)
     fields |= watch_fields(watch, pointer, arguments) | facts_of(fact)
+    fields |= of_events(before, calendar, event)
     given = {"name": name, "prompt": prompt, "skill": skill}
     return _changed(id_, why, **fields, **{k: v for k, v in given.items() if v is not None})
 

@@ -67,7 +67,24 @@ class AfterSchedule(Record, frozen=True, kw_only=True, tag_field="kind", tag="af
     """The hook that it follows, by its name; empty: it follows a row."""
 
 
-Schedule = CronSchedule | EverySchedule | OnceSchedule | ChosenSchedule | AfterSchedule
+class EventSchedule(Record, frozen=True, kw_only=True, tag_field="kind", tag="event"):
+    """So long before events of a calendar of the person's begin. Whoever keeps the calendar says
+    when that is next, and moves it as the event is moved."""
+
+    calendar: str
+    """Its name in the configuration."""
+    event: str = ""
+    """Which, by the 8 digits that its id has in lists; empty: each that isn't of whole days."""
+    before_s: int = 0
+    at: Instant | None = None
+    """When it's due next, as far as is known; None: nothing of it is ahead."""
+    of: str = ""
+    """Which instance that is for."""
+
+
+Schedule = (
+    CronSchedule | EverySchedule | OnceSchedule | ChosenSchedule | AfterSchedule | EventSchedule
+)
 
 
 class WatchedUrl(Record, frozen=True, kw_only=True, tag_field="kind", tag="url"):

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import icalendar
 
-from ..zones.database import zone_named
+from ...zones.database import zone_named
 
 NO_ZONE: Final = (
     "its zone {zone!r} isn't known, and it brings no rules along: its times are taken as those of "

@@ -13,9 +13,9 @@ from typing import Any, Final, assert_never
 import icalendar
 from icalendar.timezone import tzp
 
-from ..errors import InvalidInput
-from ..zones.database import zone_named
-from .edits import CALL, CancelledInstance, ChangedEvent, Edited, NewEvent, ToEdit, When, is_of
+from ...errors import InvalidInput
+from ...zones.database import zone_named
+from ..edits import CALL, CancelledInstance, ChangedEvent, Edited, NewEvent, ToEdit, When, is_of
 from .objects import recurrence_of
 
 PRODUCT: Final = "-//Vigil//calendars//EN"

@@ -1,6 +1,7 @@
 """Reads calendars as a process of its own: what strangers write takes its time and its memory only.
 
-Also because `icalendar` keeps zones by their names for a whole process. Run by `apart`.
+Also because `icalendar` keeps zones by their names for a whole process. `vigil.calendars.apart`
+runs it.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Final
 
 import msgspec
 
-from .edits import EDIT, Edited, ToEdit
-from .entries import ReadApart, ToRead
+from ..edits import EDIT, Edited, ToEdit
+from ..entries import ReadApart, ToRead
 from .event_changes import edited
 from .objects import NotCalendar, TooSlow, read_document, read_objects
 

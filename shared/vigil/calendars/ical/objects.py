@@ -26,7 +26,7 @@ import msgspec
 import recurring_ical_events
 from icalendar.timezone import tzp
 
-from .entries import (
+from ..entries import (
     DAY_S,
     NOTES_LENGTH_MAX,
     PLACE_LENGTH_MAX,
