@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
+from services.cortex.model import ModelAnswer, ModelError, ModelRequest
 from services.gateway.console.shapes.bodies import CLIP
 from tests.support import approvals, chromium, console_stage, hostile_markdown
 from tests.support.agent import ask, follow_up
@@ -222,6 +223,11 @@ async def test_a_person_talks_and_hears_live(stage: Stage, tab: Tab) -> None:
     assert tab.complaints == []
 
 
+def dead(request: ModelRequest) -> ModelAnswer:
+    """Be a model whose server is away."""
+    raise ModelError("the model's server can't be reached", is_retryable=True, kind="unreachable")
+
+
 async def test_the_field_sends_and_the_page_stays_at_the_newest(stage: Stage, tab: Tab) -> None:
     """Enter sends, but for Shift+Enter and a word that is being composed; what comes is followed
     unless somebody scrolled up, and nothing that somebody writes or opened is lost by it."""
@@ -241,10 +247,24 @@ async def test_the_field_sends_and_the_page_stays_at_the_newest(stage: Stage, ta
     await tab.until(AT_END)
     assert await tab.run("document.activeElement.value") == ""
     await tab.enter()  # nothing to say
+    stage.world.agent.held.add("slowly")
+    await tab.call("Input.insertText", text="slowly")
+    await tab.enter()
+    await shows(tab, "nothing came from the model since")
+    stage.world.agent.gate.set()
+    await shows(tab, "re: slowly")
+    await tab.until("document.querySelector('.doing') === null")
+    behave, stage.world.agent.behave = stage.world.agent.behave, dead
+    await tab.call("Input.insertText", text="are you there?")
+    await tab.enter()
+    await shows(tab, "it is asked again")
+    assert "Is its server running" in await tab.text()
+    stage.world.agent.behave = behave
+    await shows(tab, "re: are you there?")
     await tab.call("Input.insertText", text="three")
     await tab.enter()
     await shows(tab, "re: three")
-    assert await tab.run("document.querySelectorAll('article.user').length") == 2
+    assert await tab.run("document.querySelectorAll('article.user').length") == 4
     await tab.call("Input.insertText", text="half a word")
     await tab.run("scrollTo({top: 0, behavior: 'instant'})")
     await tab.until("scrollY === 0")

@@ -14,6 +14,7 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
+from services.gateway.console.shapes.activity import SLOW
 from tests.support import approvals
 from tests.support.console import HERE, Reader, Shown, pages, signed_in
 from tests.support.gateway import Gate, until
@@ -463,11 +464,12 @@ async def test_one_line_tells_what_it_does_now(gate: Gate) -> None:
     row = Row(role="assistant", source="agent", blocks=(use,), at=at)
     waiting = replace(begun, waiting=Waiting(calls=(call,), generation=1, due_at=soon))
     failed = replace(
-        begun, retry=Retry(attempt=1, generation=2, due_at=soon, reason="429 <b>slow down")
+        begun, retry=Retry(attempt=1, generation=2, due_at=soon, reason="it limits the rate <b>429")
     )
     for number, (loop, rows, told) in enumerate((
         (waiting, (row,), "Using shell df -h /var, until"),
-        (failed, (), "The model gave no answer (429 <b>slow down); it is asked again"),
+        (failed, (), "The model gave no answer (it limits the rate <b>429); it is asked again"),
+        (failed, (), "That passes by itself. Your message is kept."),
         (begun, (), "Thinking"),
         (None, (), "What was said"),
     )):  # fmt: skip
@@ -479,6 +481,17 @@ async def test_one_line_tells_what_it_does_now(gate: Gate) -> None:
         shown = " ".join((await zoe.page(path)).text.split())
         assert told in shown
         assert ("Thinking" in shown) == (loop is begun)
+    slow = Turn(
+        id="s", session_key="zoe:vigil:t2", ordinal=1, event=None, outcome="continued",
+        state=State(turns=1, loop=begun), created_at=at - SLOW,
+    )  # fmt: skip
+    await gate.admin.publish(SessionKey("zoe", "vigil", "t2").turn_for(""), encode(slow))
+    cannot = "I could not answer: the model's server can't be reached"
+    await gate.say("zoe:vigil:t2", cannot, effect_id="a" * 32)
+    told = await zoe.page("/conversations/zoe:vigil:t2")
+    assert "nothing came from the model since" in told.text
+    assert "The service that thinks isn't running" in told.text  # there's only a gateway here
+    assert "Is its server running" in told.text
 
 
 async def test_a_branchs_prompt_shows_what_it_inherited(gate: Gate) -> None:

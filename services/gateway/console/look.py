@@ -14,6 +14,7 @@ from vigil.timetable.schedule import span_of
 from ..http.browser import PATH, policy_of
 from . import text
 from .shapes.cards import gist_of
+from .shapes.trouble import remedy_for
 
 _HERE: Final = Path(__file__).parent
 _TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -41,6 +42,7 @@ def _environment() -> jinja2.Environment:
         "span": span_of,
         "words": text.words,
         "gist": gist_of,
+        "remedy": remedy_for,
         "at": jinja2.pass_context(lambda context, at: text.moment(at, context["zone"])),
     }
     environment.globals |= {"file": _address, "console": PATH}

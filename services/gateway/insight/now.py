@@ -41,6 +41,8 @@ class SessionNow(Answer, frozen=True, kw_only=True, omit_defaults=False):
     session_key: str
     turn_seq: int
     """Sequence of that turn; 0: there is none yet."""
+    turn_at: Instant | None = None
+    """When that turn was decided."""
     is_thinking: bool
     """Whether an exchange is open: a model is asked, or something is waited for."""
     waits_for: tuple[str, ...]
@@ -57,10 +59,11 @@ class SessionNow(Answer, frozen=True, kw_only=True, omit_defaults=False):
 async def get_now(edge: Shared, session: Readable) -> Response:
     """Tell what a session is at, and what its gates let through."""
     newest = await edge.bus.get_last(session.stream, session.turns)
-    state, seq = State(), 0
+    state, seq, decided_at = State(), 0, None
     if newest is not None:
         try:
-            state, seq = decode_turn(newest.data).state, newest.seq
+            turn = decode_turn(newest.data)
+            state, seq, decided_at = turn.state, newest.seq, turn.created_at
         except InvalidInput as error:
             raise Problem(409, f"the newest turn can't be read: {error}") from error
     limits, now = edge.context.settings.config.autonomy, edge.clock.now()
@@ -70,6 +73,7 @@ async def get_now(edge: Shared, session: Readable) -> Response:
         SessionNow(
             session_key=str(session),
             turn_seq=seq,
+            turn_at=decided_at,
             is_thinking=state.loop is not None,
             waits_for=() if waiting is None else tuple(call.tool for call in waiting.calls),
             waits_until=retry.due_at if retry else waiting.due_at if waiting else None,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Literal
+from datetime import datetime, timedelta
+from typing import Final, Literal
 
 import msgspec
 
@@ -12,7 +12,10 @@ from ...http.wire import TranscriptMessage
 from ...insight.now import SessionNow
 from .cards import ToolCard
 from .requests import Entry
+from .trouble import Remedy, remedy_of
 
+SLOW: Final = timedelta(seconds=4)
+"""After which it is said that nothing came yet: nobody wonders for longer than five seconds."""
 What = Literal["thinking", "using", "retrying"]
 
 
@@ -26,17 +29,28 @@ class Doing(msgspec.Struct, frozen=True, kw_only=True):
     until: datetime | None = None
     queued: int = 0
     """Events that come after it."""
+    since: datetime | None = None
+    """Since when it thinks; None: it isn't known."""
+    is_slow: bool = False
+    """Whether that is long, for a first word."""
+    remedy: Remedy | None = None
+    """What to do about a model that gives no answer."""
 
 
-def doing_of(now: SessionNow, entries: Sequence[Entry]) -> Doing | None:
+def doing_of(now: SessionNow, entries: Sequence[Entry], at: datetime) -> Doing | None:
     """Return what it does; None: nothing.
 
     Args:
         entries: the newest of the conversation, in their order.
+        at: the present.
     """
     if now.retries_because:
         return Doing(
-            what="retrying", why=now.retries_because, until=now.waits_until, queued=now.queued
+            what="retrying",
+            why=now.retries_because,
+            until=now.waits_until,
+            queued=now.queued,
+            remedy=remedy_of(now.retries_because),
         )
     if now.waits_for:
         cards = [one for one in entries if isinstance(one, ToolCard) and one.result is None]
@@ -47,8 +61,16 @@ def doing_of(now: SessionNow, entries: Sequence[Entry]) -> Doing | None:
             queued=now.queued,
         )
     if now.is_thinking or _is_unanswered(now, entries):
-        return Doing(what="thinking", queued=now.queued)
+        since = _since(now, entries)
+        is_slow = since is not None and at - since >= SLOW
+        return Doing(what="thinking", queued=now.queued, since=since, is_slow=is_slow)
     return None
+
+
+def _since(now: SessionNow, entries: Sequence[Entry]) -> datetime | None:
+    """Return when the model was asked, about: after the newest turn, or the newest word."""
+    said = [one.at for one in entries if isinstance(one, TranscriptMessage) and one.role == "user"]
+    return max([*said[-1:], *filter(None, [now.turn_at])], default=None)
 
 
 def _called(names: Sequence[str], cards: Sequence[ToolCard]) -> tuple[ToolCard, ...]:

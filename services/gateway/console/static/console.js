@@ -86,6 +86,18 @@
     new ResizeObserver(stay).observe(part);
   };
 
+  // Once nothing came for a while, the page looks again: then it says what may be the matter.
+  let waited = "", waiting = 0;
+  const wonder = () => {
+    const line = document.querySelector(".doing[data-slow-after]");
+    if (line === null || line.dataset.since === waited) return;
+    waited = line.dataset.since;
+    clearTimeout(waiting);
+    waiting = setTimeout(() => {
+      if (document.querySelector(".doing[data-slow-after]") !== null) document.getElementById("live").dispatchEvent(new Event("changed", { bubbles: true }));
+    }, Number(line.dataset.slowAfter));
+  };
+
   // What came while nobody saw the page is unread until somebody does.
   let noted = "";
   const read = () => {
@@ -261,6 +273,8 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     document.querySelectorAll("[data-newest]").forEach(talk);
+    wonder();
+    document.addEventListener("htmx:after:settle", wonder);
     const shown = document.querySelector("[data-read]");
     if (shown !== null) {
       noted = shown.dataset.read; // the page itself said so

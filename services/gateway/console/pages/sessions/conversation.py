@@ -14,12 +14,20 @@ from vigil.subjects import SessionKey
 from vigil.texts.glyphs import visible
 
 from ....http.problem import Problem
-from ....http.wire import Forked, Timeline, TimerList, Transcript, TranscriptMessage
+from ....http.wire import (
+    Forked,
+    Readiness,
+    Timeline,
+    TimerList,
+    Transcript,
+    TranscriptMessage,
+)
 from ....insight.now import SessionNow
 from ....sessions.labels import SessionLabel
 from ....trust.letters import LetterList, LetterText, LetterView
+from ....work.health import CircuitView, HealthView
 from ....work.verdicts import ApprovalList
-from ...shapes.activity import doing_of
+from ...shapes.activity import SLOW, doing_of
 from ...shapes.bodies import SHORT, bodies_of
 from ...shapes.cards import ToolCard, cards_of
 from ...shapes.older import folded
@@ -49,6 +57,14 @@ class ShownPart(NamedTuple):
     has_earlier: bool
 
 
+class ModelState(NamedTuple):
+    """How what thinks does."""
+
+    is_running: bool
+    failed: CircuitView | None
+    """A model that failed again and again."""
+
+
 async def show(visit: Visit) -> dict[str, Any]:
     key = visit.named("key")
     path = f"/api/sessions/{key}"
@@ -71,6 +87,7 @@ async def show(visit: Visit) -> dict[str, Any]:
         _entries(visit, session, ShownPart(transcript, letters.letters, has_earlier)),
         conversations.beside(visit),
     )
+    doing = doing_of(now, entries, visit.now) if is_newest else None
     begun = [] if origin is None or has_earlier else await _until(visit, origin)
     return {
         "key": key,
@@ -82,7 +99,9 @@ async def show(visit: Visit) -> dict[str, Any]:
         "next_after": transcript.next_after if after is not None else None,
         "is_newest": is_newest,
         "newest": transcript.messages[-1].seq if transcript.messages else 0,
-        "doing": doing_of(now, entries) if is_newest else None,
+        "doing": doing,
+        "slow_ms": int(SLOW.total_seconds() * 1000),
+        "thinker": await _model_state(visit) if doing is not None and doing.is_slow else None,
         "earlier": transcript.messages[0].seq if has_earlier else None,
         "origin": origin,
         "begun_with": begun,
@@ -118,6 +137,18 @@ async def _label(
         found = await visit.api.send("PATCH", f"/api/sessions/{session}", wanted)
         return msgspec.convert(found, SessionLabel)
     return None
+
+
+async def _model_state(visit: Visit) -> ModelState:
+    """Return how what thinks does, as nothing comes of it."""
+    ready, health = await asyncio.gather(
+        visit.api.checks(Readiness, "/readyz"), visit.api.get(HealthView, "/api/health")
+    )
+    circuits = [one for one in health.circuits if one.name.startswith("model:")]
+    return ModelState(
+        is_running=ready.checks.get("cortex", False),
+        failed=next((one for one in circuits if one.state != "closed"), None),
+    )
 
 
 def _last_of_person(transcript: Transcript) -> int:
