@@ -27,20 +27,20 @@ from ..local import runfile
 from ..local.token import read_token
 from ..settings import config
 from ..settings.config import Settings
-from .approvals import DecidingCalls
-from .board import BoardCalls
-from .cron import CronCalls
+from .calls.approvals import DecidingCalls
+from .calls.board import BoardCalls
+from .calls.cron import CronCalls
+from .calls.grants import GrantingCalls
+from .calls.health import HealthCalls
+from .calls.jobs import JobCalls
+from .calls.memories import MemoryCalls
+from .calls.method_group import given, query, segment
+from .calls.person import PersonCalls
+from .calls.reach import ReachCalls
+from .calls.sessions import SessionCalls
 from .formats.cloud_event import MEDIA_TYPE as EVENT_MEDIA_TYPE
 from .formats.cloud_event import cloud_event
 from .formats.sse import ServerEvent, events
-from .grants import GrantingCalls
-from .health import HealthCalls
-from .jobs import JobCalls
-from .memories import MemoryCalls
-from .method_group import given, query, segment
-from .person import PersonCalls
-from .reach import ReachCalls
-from .sessions import SessionCalls
 
 DEFAULT_PORT: Final = 8420
 ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024

@@ -9,8 +9,8 @@ from typing import Any, Final, TypedDict, Unpack
 
 from msgspec import structs
 
-from ..errors import InvalidInput
-from ..memory.operation import Operation, http_view, operations
+from ...errors import InvalidInput
+from ...memory.operation import Operation, http_view, operations
 from .method_group import MethodGroup, given, plain, query
 
 PATH: Final = "/api/memories"

@@ -1,0 +1,1 @@
+"""What `vigil.Client` can do, a group of calls in each module."""
