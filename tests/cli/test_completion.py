@@ -73,6 +73,21 @@ def test_what_bash_is_offered(vigil: Cli) -> None:
     assert asked_by_bash(vigil, "vigil", "tail", "session", "m") == ["me:vigil:t1", "me:vigil:u2"]
     assert asked_by_bash(vigil, "vigil", "stop", "nobody") == []
     assert asked_by_bash(vigil, "vigil", "chat", "--agent", "v") == ["vigil"]
+    assert asked_by_bash(vigil, "vigil", "config", "get", "person.t") == ["person.timezone"]
+
+
+def test_what_has_an_id_or_a_name_is_offered_with_its_words(vigil: Cli) -> None:
+    goal = vigil.json("goals", "add", "Learn Danish")["id"][:8]
+    task = vigil.json("tasks", "add", "Tidy the notes", "--backlog")["id"][:8]
+    vigil("cron", "add", "brief", "Brief me", "--cron", "30 8 * * *")
+    row = vigil.json("cron", "add", "night check", "Look", "--cron", "0 3 * * *")["id"][:8]
+    assert complete(vigil, "fish", "vigil goals show ") == f"{goal}\tLearn Danish"
+    assert complete(vigil, "fish", f"vigil tasks show {task[:3]}") == f"{task}\tTidy the notes"
+    offered = complete(vigil, "fish", "vigil cron show ").splitlines()
+    assert {line.partition("\t")[0] for line in offered} == {"brief", row}
+    vigil("config", "set", "models.big.provider", "openai")
+    assert "big" in asked_by_bash(vigil, "vigil", "models", "remove", "b")
+    vigil("config", "unset", "models.big.provider")
 
 
 def complete(cli: Cli, shell: str, typed: str, **environ: str) -> str:
@@ -96,7 +111,8 @@ def test_zsh_and_fish_get_what_their_scripts_expect(vigil: Cli) -> None:
     assert r'"me\\:vigil\\:t1"' in complete(vigil, "zsh", "vigil stop me:vigil:t")
     fish = complete(vigil, "fish", "vigil st").splitlines()
     assert [line.partition("\t")[0] for line in fish] == ["status", "stop"]
-    assert complete(vigil, "fish", "vigil stop me:vigil:t") == "me:vigil:t1"
+    offered = complete(vigil, "fish", "vigil stop me:vigil:t")
+    assert offered == "me:vigil:t1\tremind me in 3600 seconds to call Bob"
 
 
 def test_the_script_is_installed_for_the_shell_that_asks(tmp_path: Path) -> None:

@@ -49,3 +49,46 @@ def page() -> str:
     )
     parts = (section(path, command) for path, command in commands())
     return "\n\n".join(("# Commands", text, exits.HELP.strip(), *parts)) + "\n"
+
+
+# ---------------------------------------------------------------- the manual page
+
+
+def roff(text: str) -> str:
+    r"""Return a text as roff takes it, a paragraph in each that a blank line divides.
+
+    >>> roff(".one-two\\n")
+    '\\&.one\\-two\\e\\&n'
+    """
+    plain = text.replace("\\", "\\e\\&").replace("-", "\\-")
+    return "\n".join(f"\\&{line}" if line[:1] in (".", "'") else line for line in plain.split("\n"))
+
+
+def manual() -> str:
+    """Return the manual page: `man vigil`, or `man -l deploy/vigil.1`."""
+    first, *others = commands()
+    parts = [
+        '.TH VIGIL 1 "" "Vigil" "Vigil\'s manual"',
+        ".SH NAME\nvigil \\- agents that act on their own and can be trusted to",
+        ".SH SYNOPSIS\n.B vigil\nCOMMAND [OPTIONS] [ARGS]...",
+        ".SH DESCRIPTION",
+        _paragraphs(first[1].help or ""),
+        ".SH COMMANDS",
+        *(_manual_of(path, command) for path, command in others),
+        ".SH EXIT STATUS",
+        _paragraphs(exits.HELP),
+        ".SH FILES\n.I $VIGIL_HOME/vigil.toml\n.br\nSettings; see `vigil config`.",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _manual_of(path: tuple[str, ...], command: Any) -> str:
+    context = command.context_class(command, info_name=" ".join(path))
+    usage = command.get_usage(context).removeprefix("Usage: ")
+    records = [one.get_help_record(context) for one in command.params if one.name != SHORT]
+    rows = [f".TP\n.B {roff(names)}\n{roff(text)}" for names, text in filter(None, records) if text]
+    return "\n".join([f".SS {roff(usage)}", _paragraphs(command.help or ""), *rows])
+
+
+def _paragraphs(text: str) -> str:
+    return "\n.PP\n".join(roff(part.strip()) for part in text.strip().split("\n\n"))

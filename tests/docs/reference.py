@@ -338,6 +338,7 @@ FILES: Final[Mapping[Path, Callable[[], str]]] = {
     **{FOLDER / f"{name}.md": text for name, text in PAGES.items()},
     FOLDER.parent / "openapi.json": openapi,
     FOLDER.parent / "asyncapi.json": asyncapi,
+    FOLDER.parents[1] / "deploy" / "vigil.1": commands.manual,
 }
 
 

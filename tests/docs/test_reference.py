@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 import functools
 import json
+import re
+import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -123,6 +126,19 @@ def test_a_setting_without_a_docstring_is_found() -> None:
 
 
 # ---------------------------------------------------------------- commands
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
+def test_the_manual_page_is_set_without_a_complaint() -> None:
+    text = commands.manual()
+    done = subprocess.run(
+        ["groff", "-man", "-Tutf8", "-ww", "-Kutf8", "-rLL=100n"],
+        input=text, capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert done.stderr == ""
+    plain = re.sub(r"\x1b\[[0-9;]*m|.\x08", "", done.stdout)
+    assert "vigil config set" in plain
+    assert "--timezone" in plain
 
 
 def test_every_command_and_option_says_what_it_is() -> None:

@@ -1,4 +1,4 @@
-"""What a shell offers after TAB, beside commands, options and choices: sessions, timers, agents.
+"""What a shell offers after TAB, beside commands, options and choices: whatever has an id or name.
 
 A shell waits for it while a person types, so it takes 0.3 s at most, and says nothing rather than
 something wrong: a Vigil that isn't there, a wrong setting, a full disk all look like "no idea".
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
 
 import typer
 
@@ -19,48 +19,88 @@ from vigil.settings.config import Settings
 from vigil.subjects import SessionKey
 
 PATIENCE_S: Final = 0.3
+SHORT: Final = 8
+"""Digits of an id that tell it from the others."""
 OFFERED_MAX: Final = 100
-Find = Callable[[Settings], Iterable[str]]
+HELP_LENGTH_MAX: Final = 60
+Offer = str | tuple[str, str]
+"""What is offered, and for shells that show more than that, in words."""
+Find = Callable[[Settings], Iterable[Offer]]
+Complete = Callable[[str], list[Offer]]
 
 
-def _offering(find: Find) -> Callable[[str], list[str]]:
-    def offer(incomplete: str) -> list[str]:
+def _offering(find: Find) -> Complete:
+    def offer(incomplete: str) -> list[Offer]:
         return _within(find, incomplete)
 
     return offer
 
 
-session_keys: Final = _offering(lambda s: (one["session_key"] for one in connect(s).sessions()))
-approval_ids: Final = _offering(lambda s: (one["id"] for one in connect(s).approvals()))
+def _begun(things: Iterable[Mapping[str, Any]], words: str) -> Iterator[Offer]:
+    """Yield how the id of each thing begins, with a field of it in words."""
+    for one in things:
+        yield one["id"][:SHORT], " ".join(str(one[words]).split())[:HELP_LENGTH_MAX]
+
+
+def _word_of(row: Mapping[str, Any]) -> str:
+    """Return a row's name; if a shell would take that for several words, how its id begins."""
+    return str(row["id"][:SHORT] if len(row["name"].split()) > 1 else row["name"])
+
+
+def named(section: str) -> Complete:
+    """Offer the names of a section of sections: `channels`."""
+    return _offering(lambda s: sorted(getattr(config.load(home=s.home).config, section)))
+
+
+session_keys: Final = _offering(
+    lambda s: (
+        (one["session_key"], str(one.get("title") or "")[:HELP_LENGTH_MAX])
+        for one in connect(s).sessions()
+    )
+)
+approval_ids: Final = _offering(
+    lambda s: ((one["name"], one["tool"]) for one in connect(s).approvals(state="pending"))
+)
 job_ids: Final = _offering(lambda s: (one["id"] for one in connect(s).jobs()))
 skills: Final = _offering(lambda s: (one["name"] for one in connect(s).skills()["skills"]))
 agents: Final = _offering(lambda s: sorted(one.name for one in s.agents.iterdir() if one.is_dir()))
+goal_ids: Final = _offering(lambda s: _begun(connect(s).goals(), "description"))
+task_ids: Final = _offering(lambda s: _begun(connect(s).tasks(), "title"))
+action_ids: Final = _offering(lambda s: _begun(connect(s).actions(), "description"))
+preference_ids: Final = _offering(lambda s: _begun(connect(s).preferences(), "key"))
+grant_names: Final = _offering(
+    lambda s: ((one["name"], one["tool"]) for one in connect(s).grants())
+)
+row_names: Final = _offering(
+    lambda s: ((_word_of(one), one["when"]) for one in connect(s).cron_rows())
+)
 
 
-def timer_ids(context: typer.Context, incomplete: str) -> list[str]:
+def timer_ids(context: typer.Context, incomplete: str) -> list[Offer]:
     """Offer the open timers of the session that was named before."""
     # With an option that has no value yet, arguments are still unsorted.
     key = context.params.get("key") or next(iter(context.args), None)
 
-    def find(settings: Settings) -> Iterable[str]:
+    def find(settings: Settings) -> Iterable[Offer]:
         found = connect(settings).timers(str(SessionKey.parse(str(key))))
         return (timer["timer_id"] for timer in found["timers"])
 
     return _within(find, incomplete) if key else []
 
 
-def _within(find: Find, incomplete: str) -> list[str]:
+def _within(find: Find, incomplete: str) -> list[Offer]:
     """Return what `find` yields in time and that begins so; whatever happens, nothing is raised.
 
     In a thread of its own, which ends with the process: a name server may take its time, too.
     """
-    found: list[str] = []
+    found: list[Offer] = []
 
     def look() -> None:
         with contextlib.suppress(Exception):
-            for name in find(config.unread()):
+            for one in find(config.unread()):
+                name = one if isinstance(one, str) else one[0]
                 if name.startswith(incomplete):
-                    found.append(name)
+                    found.append(one)
                 if len(found) >= OFFERED_MAX:
                     return
 

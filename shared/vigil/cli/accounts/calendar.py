@@ -20,7 +20,7 @@ from vigil.settings.config import Settings
 from vigil.subjects import check_part
 from vigil.zones.database import zone_named
 
-from .. import exits, options, output, tables, toml_sections
+from .. import completion, exits, options, output, tables, toml_sections
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
 
@@ -33,7 +33,14 @@ SHOWN_MAX: Final = 10
 TABLE: Final = "calendars"
 
 app = CommandLine(cls=ListedGroup, help="Calendars: list, add, test, remove. Default: list.")
-Name = Annotated[str, typer.Argument(metavar="NAME", help="NAME of [calendars.NAME].")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="NAME of [calendars.NAME].",
+        autocompletion=completion.named("calendars"),
+    ),
+]
 
 
 @app.command("list")

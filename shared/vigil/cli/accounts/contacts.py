@@ -18,7 +18,7 @@ from vigil.errors import ConfigError, InvalidInput
 from vigil.settings import config
 from vigil.teams import check_user
 
-from .. import exits, options, output, tables, toml_sections
+from .. import completion, exits, options, output, tables, toml_sections
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
 
@@ -29,7 +29,12 @@ NOT_THEIRS: Final = (
 )
 
 app = CommandLine(cls=ListedGroup, help="Whom people know: list, find, add, remove. Default: list.")
-Name = Annotated[str, typer.Argument(metavar="NAME", help="NAME of [contacts.NAME].")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="NAME of [contacts.NAME].", autocompletion=completion.named("contacts")
+    ),
+]
 Whose = Annotated[str | None, typer.Option("--user", help="Whose they are. Default: the token's.")]
 
 SOURCES: Final = (

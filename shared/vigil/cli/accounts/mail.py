@@ -27,7 +27,7 @@ from vigil.settings.config import Settings
 from vigil.subjects import check_part
 from vigil.teams import check_user
 
-from .. import exits, options, output, tables, toml_sections
+from .. import completion, exits, options, output, tables, toml_sections
 from ..admin import operator
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
@@ -43,7 +43,12 @@ RESTART: Final = "It holds from the next start on: `vigil down`, `vigil up`."
 app = CommandLine(
     cls=ListedGroup, help="E-mail accounts: list, add, test, pair, unpair, remove. Default: list."
 )
-Name = Annotated[str, typer.Argument(metavar="NAME", help="NAME of [channels.NAME].")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="NAME of [channels.NAME].", autocompletion=completion.named("channels")
+    ),
+]
 Address = Annotated[str, typer.Argument(metavar="ADDRESS", help="An address of the person's own.")]
 Whose = Annotated[str | None, typer.Option("--user", help="Whose it is. Default: the token's.")]
 

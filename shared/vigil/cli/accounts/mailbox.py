@@ -25,7 +25,7 @@ from vigil.settings.mailboxes import MailboxSection
 from vigil.subjects import check_part
 from vigil.teams import check_user
 
-from .. import exits, options, output, tables, toml_sections
+from .. import completion, exits, options, output, tables, toml_sections
 from ..admin import operator
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
@@ -37,7 +37,14 @@ if TYPE_CHECKING:
 app = CommandLine(
     cls=ListedGroup, help="Your own mailboxes: list, add, test, remove. Default: list."
 )
-Name = Annotated[str, typer.Argument(metavar="NAME", help="NAME of [mailboxes.NAME].")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="NAME of [mailboxes.NAME].",
+        autocompletion=completion.named("mailboxes"),
+    ),
+]
 
 
 @app.command("list")

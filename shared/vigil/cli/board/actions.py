@@ -11,7 +11,7 @@ import typer
 from vigil.contracts.board.action import ActionOutcome
 from vigil.sdk.client import Client
 
-from .. import options, output, prefixes, tables
+from .. import completion, options, output, prefixes, tables
 from ..exact import exact
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
@@ -24,7 +24,7 @@ app = CommandLine(
     help="What an agent did without being asked: list, show, like, dislike. Default: list.",
 )
 
-Id = Annotated[str, options.id_of("an action", "vigil actions")]
+Id = Annotated[str, options.id_of("an action", "vigil actions", completion.action_ids)]
 Text = Annotated[str, typer.Argument(help="What you think of it.")]
 
 

@@ -11,7 +11,7 @@ import typer
 from vigil.contracts.board.vocabulary import GOALS, GoalStatus
 from vigil.sdk.client import Client
 
-from .. import options, output, prefixes, tables
+from .. import completion, options, output, prefixes, tables
 from ..cron.arguments import facts_of
 from ..exact import exact
 from ..registry import CommandLine, ListedGroup
@@ -27,7 +27,7 @@ app = CommandLine(
     "archive. Default: list.",
 )
 
-Id = Annotated[str, options.id_of("a goal", "vigil goals")]
+Id = Annotated[str, options.id_of("a goal", "vigil goals", completion.goal_ids)]
 Status = Annotated[
     GoalStatus | None, typer.Option("--status", help="Only those. Default: all that haven't ended.")
 ]

@@ -11,7 +11,7 @@ import typer
 from vigil.contracts.board.preference import PreferenceCategory
 from vigil.sdk.client import Client
 
-from .. import options, prefixes, tables
+from .. import completion, options, prefixes, tables
 from ..exact import exact
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
@@ -25,7 +25,7 @@ app = CommandLine(
     " Default: list.",
 )
 
-Id = Annotated[str, options.id_of("a preference", "vigil preferences")]
+Id = Annotated[str, options.id_of("a preference", "vigil preferences", completion.preference_ids)]
 Category = Annotated[PreferenceCategory, typer.Argument(help="What it belongs to.")]
 Key = Annotated[str, typer.Argument(help="What it is about: answers.length")]
 Value = Annotated[str, typer.Argument(help="JSON, or a text.")]

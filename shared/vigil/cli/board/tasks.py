@@ -12,7 +12,7 @@ from vigil.contracts import TaskPriority, TaskStatus
 from vigil.contracts.board.vocabulary import TASKS
 from vigil.sdk.client import Client
 
-from .. import exits, options, output, prefixes, tables
+from .. import completion, exits, options, output, prefixes, tables
 from ..exact import exact
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
@@ -28,7 +28,7 @@ app = CommandLine(
     "Default: list.",
 )
 
-Id = Annotated[str, options.id_of("a task", "vigil tasks")]
+Id = Annotated[str, options.id_of("a task", "vigil tasks", completion.task_ids)]
 Status = Annotated[
     TaskStatus | None, typer.Option("--status", help="Only those. Default: all that haven't ended.")
 ]

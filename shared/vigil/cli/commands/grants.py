@@ -21,7 +21,7 @@ from vigil.errors import InvalidInput
 from vigil.grants import address
 from vigil.sdk.client import Client
 
-from .. import options, output, prefixes, tables
+from .. import completion, options, output, prefixes, tables
 from ..board import goals
 from ..exact import exact
 from ..registry import CommandLine, ListedGroup
@@ -36,7 +36,7 @@ app = CommandLine(
     help="What an agent may do without asking: list, add, show, revoke. Default: list.",
 )
 
-Id = Annotated[str, options.id_of("a grant", "vigil grants")]
+Id = Annotated[str, options.id_of("a grant", "vigil grants", completion.grant_names)]
 Yes = Annotated[bool, typer.Option("--yes", help="Don't ask.")]
 Session = Annotated[
     str | None, typer.Option("--session", metavar="KEY", help="In this conversation only.")

@@ -31,7 +31,7 @@ from vigil.settings.sections import McpServer
 from vigil.subjects import check_part
 from vigil.words.aims import proposed
 
-from .. import exits, options, output, tables, toml_sections
+from .. import completion, exits, options, output, tables, toml_sections
 from ..admin import operator
 from ..admin.backup import quiet
 from ..field_options import Agent, User
@@ -51,7 +51,12 @@ app = CommandLine(
     help="A memory as an MCP server; and the servers whose tools agents use.",
     invoke_without_command=True,
 )
-Server = Annotated[str, typer.Argument(metavar="SERVER", help="NAME of [mcp.NAME].")]
+Server = Annotated[
+    str,
+    typer.Argument(
+        metavar="SERVER", help="NAME of [mcp.NAME].", autocompletion=completion.named("mcp")
+    ),
+]
 
 
 @app.callback()

@@ -11,12 +11,12 @@ from vigil.contracts.board import ChainOn, Misfire
 from vigil.facts.shape import named
 from vigil.facts.wanted import read_wanted
 
-from .. import times
+from .. import completion, times
 
 NONE: Final = "none"
 
 _NAMED: Final = "Of a row, as `vigil cron` lists: its name, or its id or how that begins."
-Id = Annotated[str, typer.Argument(metavar="ID", help=_NAMED)]
+Id = Annotated[str, typer.Argument(metavar="ID", help=_NAMED, autocompletion=completion.row_names)]
 Cron = Annotated[
     str | None,
     typer.Option("--cron", metavar="EXPRESSION", help="As `0 9 * * 1-5`, or @daily."),
