@@ -11,11 +11,12 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from vigil.calendars.agenda import AgendaEntry, day_of
+from vigil.calendars.agenda import AgendaEntry, day_of, handle_of
 from vigil.calendars.entries import CalendarWindow
 from vigil.contracts.arguments import Arguments
 from vigil.errors import InvalidInput
 from vigil.settings import own
+from vigil.words.rule import fields_of
 from vigil.zones.database import zone_named
 
 from ..calendars import text
@@ -108,9 +109,8 @@ async def calendar_list(given: CalendarList, call: Call, means: Means) -> ToolOu
     shown = [f"{head}, clocks of {zone.key}, in {', '.join(names)}:", *lines]
     if not found:
         shown = [f"Nothing is due: {head}, in {', '.join(names)}."]
-    return ToolOutput(
-        content="\n".join([*shown, *await _ages(book, names, now)]), is_tainted=bool(found)
-    )
+    shown += await _ages(book, names, now)
+    return _told(shown, [(name, entry) for name, entry in found[: text.SHOWN_MAX]])
 
 
 @tool(
@@ -143,8 +143,16 @@ async def calendar_find(given: CalendarFind, call: Call, means: Means) -> ToolOu
     if len(found) > FOUND_MAX:
         lines.append(f"[{len(found) - FOUND_MAX} more: use more words]")
     shown = lines or [f"No event has these words, from {first} on, in {', '.join(names)}."]
+    shown += await _ages(book, names, now)
+    return _told(shown, list(found.values())[:FOUND_MAX])
+
+
+def _told(lines: list[str], shown: list[tuple[str, AgendaEntry]]) -> ToolOutput:
+    """Return what was found. The ids are ours, so later calls may name them."""
+    ids = [text.id_of(name, one.of, one.instance.recurrence) for name, one in shown]
+    handles = [handle_of(one.of.uid) for _, one in shown]
     return ToolOutput(
-        content="\n".join([*shown, *await _ages(book, names, now)]), is_tainted=bool(found)
+        content="\n".join(lines), is_tainted=bool(shown), fields=fields_of([*ids, *handles])
     )
 
 

@@ -17,11 +17,12 @@ from vigil.timetable.instants.cron import EXPRESSION_LENGTH_MAX
 WATCH_LENGTH_MAX: Final = COMMAND_LENGTH_MAX + 10
 _AIMED: Final[dict[Aim, str]] = {
     "who": "target watch watch_pointer watch_arguments",
-    "which": "action row skill after calendar event",
+    "which": "action row skill after",
     "content": "name prompt facts",
-    "detail": "cron interval_s soonest_s latest_s at after_on before_s zone misfire grace_s"
-    " active_hours runs_once is_stateful timeout_s",
+    "detail": "cron interval_s soonest_s latest_s at after_on calendar event before_s zone misfire"
+    " grace_s active_hours runs_once is_stateful timeout_s",
 }
+"""What says when steers nothing else, also where it's an event's time that is meant."""
 AIMS: Final[dict[str, Aim]] = {name: aim for aim, names in _AIMED.items() for name in names.split()}
 
 _AFTER: Final = "Name or id of a job; with after_on change JOB.FACT, or hook:NAME.FACT"
