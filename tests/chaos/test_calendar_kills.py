@@ -1,0 +1,86 @@
+"""Events that agents make, while the calendar's server and the executor are killed: each is made
+once, and what is said of each is so."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import pytest
+
+from tests.chaos.killable import NO_SANDBOX, assert_each_was_killed, killable, steps_of
+from tests.support.calendars import LOGIN, PASSWORD, Radicale, running_radicale
+from tests.support.examples import repeats
+from tests.support.executing import has_offered, session_on
+from tests.support.memories import call_of
+from vigil.contracts import CallTool
+from vigil.subjects import SessionKey
+
+pytestmark = [
+    pytest.mark.chaos,
+    pytest.mark.repeated,
+    pytest.mark.usefixtures("halved_times"),
+]
+
+KILLS: Final = repeats(40, fast=4)
+EVENTS: Final = KILLS
+WITHIN_S: Final = 240.0
+PLAN: Final = {"executor": ("calendar.seen", "calendar.write.before", "calendar.write.after")}
+DAY: Final = datetime.now(UTC).date() + timedelta(days=30)
+
+
+def create(number: int, key: SessionKey) -> CallTool:
+    given = {"title": f"event-{number}", "begins": f"{DAY}T{number % 24:02}:00"}
+    return call_of("calendar_create", given, number, key=key, service="executor", risk="external")
+
+
+async def killed(radicale: Radicale, dice: Random) -> None:
+    """Kill the server again and again; it comes back soon."""
+    for _ in range(KILLS):
+        await asyncio.sleep(dice.uniform(0.1, 0.9))
+        radicale.kill()
+        await asyncio.sleep(dice.uniform(0.0, 0.4))
+        await radicale.start()
+
+
+async def test_each_event_is_made_once_whatever_is_killed(tmp_path: Path) -> None:
+    """Issue 37: kill -9 of the server and of the executor in between."""
+    home = tmp_path / "home"
+    home.mkdir()
+    async with running_radicale(tmp_path / "radicale") as radicale:
+        (home / "vigil.toml").write_text(
+            f'[calendars.work]\nkind = "caldav"\nurl = "{radicale.url}"\nuser = "ann"\n'
+            f'login = "{LOGIN}"\npassword = "{PASSWORD}"\nis_writable = true\ntimeout_s = 20\n'
+        )
+        async with killable(home, steps_of(PLAN), NO_SANDBOX) as (stack, processes):
+            bus = await stack.bus("admin")
+            await has_offered(bus)
+            keys = [SessionKey("ann", "vigil", f"t{number}") for number in range(EVENTS)]
+            sessions = [session_on(bus, key) for key in keys]
+            calls = [create(number, key) for number, key in enumerate(keys, 1)]
+            killing = asyncio.create_task(killed(radicale, Random(37)))
+            said: dict[str, str] = {}
+            async with asyncio.timeout(WITHIN_S):
+                for session, call in zip(sessions, calls, strict=True):
+                    await session.turn(call)
+                    while call.id not in (found := await session.results()):
+                        processes.check()
+                        await asyncio.sleep(0.05)
+                    said[f"event-{call.ordinal}"] = found[call.id].payload.content
+                await killing
+            await processes.plans_over(WITHIN_S)
+            assert_each_was_killed(processes, PLAN)
+        text = await radicale.all()
+    made = {title: text.count(f"SUMMARY:{title}\r\n") for title in said}
+    for title, answer in said.items():
+        if answer.startswith("Made in work"):
+            assert made[title] == 1, answer
+        elif answer.startswith("Not made"):
+            assert made[title] == 0, answer
+        else:
+            assert "it isn't known whether that was done" in answer, answer
+            assert made[title] <= 1
+    assert sum(answer.startswith("Made in work") for answer in said.values()) >= EVENTS // 2, said
