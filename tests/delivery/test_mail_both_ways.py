@@ -186,6 +186,19 @@ async def test_only_who_brings_the_code_is_heard_and_only_until_it_is_taken_back
         await ann.write("Now you hear me")
         (answer,) = await ann.got(1)
         assert text_of(answer) == "re: Now you hear me"
+        hers = await world.gate.person("ann")
+        (seen,) = (await hers.get("/api/mail")).json()["accounts"]
+        assert (seen["state"], seen["address"]) == ("listening", ann.to)
+        assert seen["heard_at"] is not None
+        assert [one["address"] for one in seen["people"]] == [ann.address]
+        his = await world.gate.person("bob")
+        assert (await his.get("/api/mail")).json()["accounts"][0]["people"] == []
+        codes, where = f"/api/mail/{CHANNEL}/codes", {"address": ann.address}
+        assert (await his.post(codes, json=where)).status_code == 422, "it is somebody else's"
+        assert (await hers.post(codes, json={"address": "a b"})).status_code == 422
+        assert (await hers.post("/api/mail/none/codes", json=where)).status_code == 404
+        taken = await his.delete(f"/api/mail/{CHANNEL}/addresses", params=where)
+        assert taken.status_code == 404
         await ann.resend()
         await mallory.write("And me?", From=f"Ann <{ann.address}>", Subject="forged")
 

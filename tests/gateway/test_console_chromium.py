@@ -22,8 +22,10 @@ from tests.support.chromium import Tab
 from tests.support.console import link_of, pages, signal
 from tests.support.console_stage import KEY, Stage
 from tests.support.gateway import until
+from tests.support.mailing import CHANNEL
 from tests.support.receiver import running_receiver, status
 from tests.support.world import running_world
+from vigil.channels.mail import pairs
 from vigil.clock import SystemClock
 from vigil.subjects import SessionKey
 
@@ -124,7 +126,9 @@ async def stage(tmp_path_factory: Any) -> AsyncIterator[Stage]:
     home: Path = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         async with running_receiver(status(400, "No")) as receiver:
-            options = {"channels": {"phone": channel_of(receiver)}, "autonomy": {"cooldown_ms": 0}}
+            options = console_stage.accounts(home)
+            options["channels"] |= {"phone": channel_of(receiver)}
+            options["autonomy"] = {"cooldown_ms": 0}
             clock = SystemClock()
             async with running_world(home, patch, clock, has_hands=True, **options) as world:
                 yield await console_stage.set_up(world)
@@ -433,6 +437,42 @@ async def told(stage: Stage, tab: Tab, holds: str) -> None:
         return bool(await tab.run(holds))
 
     await until(is_noticed, holds, within_s=30)
+
+
+async def test_an_address_is_paired_and_given_up_again(stage: Stage, tab: Tab) -> None:
+    """D-2: the code is shown once; what is wrong with the account stands there in words."""
+    await tab.go(url(stage, "/mail"))
+    await shows(tab, "can't be reached")
+    await shows(tab, "ann@b.example since")
+    await fill(tab, "input[type=email]", "ann.new@b.example")
+    await tab.press("button[value=pair]")
+    await shows(tab, "Send this code from ann.new@b.example to vigil@a.example")
+    code = await tab.run("document.querySelector('#made').textContent")
+    assert re.fullmatch("[A-Z2-9]{5}-[A-Z2-9]{5}", code)
+    (person,) = await pairs.people_of(stage.world.admin, CHANNEL)
+    assert person.code is not None
+    assert person.code.hash == pairs.hash_of(code)
+    await tab.go(url(stage, "/mail"))
+    await shows(tab, "A code is awaited from ann.new@b.example")
+    assert code not in await tab.text()
+    await tab.press("button[aria-label='Give it up: ann@b.example']")
+    await shows(tab, "Give this address up?")
+    await tab.press("#sure button")
+    await shows(tab, "No address of yours is paired.")
+    await tab.press("button[value=try]")
+    await shows(tab, "The test of post")
+
+
+async def test_contacts_are_found_and_calendars_say_how_they_are(stage: Stage, tab: Tab) -> None:
+    await tab.go(url(stage, "/contacts"))
+    await shows(tab, "counts as known")
+    await shows(tab, "Ben Ray")
+    await shows(tab, "can't be read: No such file")
+    await fill(tab, "input[type=search]", "nobody")
+    await tab.press("form[role=search] button")
+    await shows(tab, "Nobody of that name.")
+    await tab.go(url(stage, "/calendars"))
+    await shows(tab, "for the agent vigil")
 
 
 async def test_pages_change_by_themselves_and_never_under_ones_hands(

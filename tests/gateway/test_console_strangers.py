@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from services.gateway.console.site import BELOW, PAGES
+from services.gateway.console.site import BELOW, BESIDE, PAGES
 from tests.support import approvals
 from tests.support.console import signed_in
 from tests.support.gateway import Gate
@@ -42,7 +42,7 @@ async def test_another_persons_ids_lead_nowhere(tmp_path: Path) -> None:
             assert answer.status_code == 404, (path, answer.text)
             assert SECRET not in answer.text
         assert (await bob.client.get(f"/console/live/{KEY}")).status_code == 404
-        for page in PAGES:
+        for page in (*PAGES, *BESIDE):
             shown = await bob.page(page.path)
             assert SECRET not in shown.text, page.path
             assert KEY.thread not in shown.text, page.path

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Final
 
 import httpx2
@@ -18,6 +19,7 @@ from tests.support.agent import ask, follow_up, tell
 from tests.support.gateway import until
 from tests.support.goal_records import action_of
 from tests.support.hands_records import SHELF
+from tests.support.mailing import CHANNEL, pair
 from tests.support.remembering import save
 from tests.support.world import Person, World
 from vigil.board.kept import ACTIONS, KeptBoard
@@ -58,6 +60,7 @@ class Stage:
         yield f"/prompts/{KEY}/{self.turn}"
         yield from (f"/tasks/{self.ids['task']}", f"/goals/{self.ids['goal']}")
         yield f"/timetable/{self.ids['row']}"
+        yield from ("/contacts", "/calendars")
         yield from (f"/memories/{self.ids['memory']}?agentId=vigil", "/memories/graph")
         yield f"/inbox/{self.ids['request']}"
         yield f"/why?id={self.said}&session={KEY}"
@@ -138,9 +141,29 @@ class Stage:
         await admin.publish(KEY.dead("cortex"), encode(letter))
 
 
+def accounts(home: Path) -> dict[str, dict[str, Any]]:
+    """Return sections of what is elsewhere: a mail server that doesn't answer, lists of contacts,
+    a calendar."""
+    mail = {
+        "kind": "mail", "address": "vigil@a.example", "smtp_host": "127.0.0.1", "smtp_port": 9,
+        "smtp_security": "none", "imap_host": "127.0.0.1", "imap_port": 9, "imap_security": "none",
+        "password": "x", "authserv_id": "mx.a.example", "attempts_max": 1,
+    }  # fmt: skip
+    (home / "work.ics").write_text("BEGIN:VCALENDAR\r\nVERSION:2.0\r\nEND:VCALENDAR\r\n")
+    return {
+        "channels": {CHANNEL: mail},
+        "contacts": {
+            "friends": {"user": "ann", "people": ["Ben Ray <ben@example.org>", "Ada <ada@b.org>"]},
+            "phone": {"user": "ann", "file": "gone.vcf"},
+        },
+        "calendars": {"work": {"kind": "file", "user": "ann", "file": str(home / "work.ics")}},
+    }
+
+
 async def set_up(world: World) -> Stage:
     """Return Ann, with something on every page."""
     stage = Stage(world, await world.person(str(KEY), has_socket=False))
+    await pair(world.admin, "ann", "ann@b.example")
     await stage.fill()
 
     async def is_memory_there() -> bool:

@@ -39,6 +39,7 @@ from .pages import (
     trust,
     why,
 )
+from .pages.accounts import calendars, contacts, mail
 from .pages.board import autonomy, goal, goals, grants, row, task, tasks, timetable
 from .pages.sessions import (
     conversation,
@@ -64,7 +65,8 @@ PAGES: Final = (
     ConsolePage("/tools", "Tools", tools),
     ConsolePage("/grants", "Grants", grants),
     ConsolePage("/trust", "Trust", trust),
-    ConsolePage("/deliveries", "Deliveries", deliveries, begins=True),
+    ConsolePage("/mail", "Accounts", mail, begins=True),
+    ConsolePage("/deliveries", "Deliveries", deliveries),
     ConsolePage("/cost", "Cost", cost),
     ConsolePage("/health", "Health", health),
     ConsolePage("/why", "Why", why, begins=True),
@@ -84,6 +86,11 @@ BELOW: Final = (
     ConsolePage("/prompts/{key}/{seq}", "Prompts", prompt),
 )
 """Pages of one thing, which others lead to."""
+BESIDE: Final = (
+    ConsolePage("/contacts", "Accounts", contacts),
+    ConsolePage("/calendars", "Accounts", calendars),
+)
+"""Pages beside one of the navigation, which leads to them."""
 
 Answering = Callable[[Request], Awaitable[Response]]
 Asking = Callable[[Visit], Awaitable[Confirmation | None]]
@@ -128,7 +135,8 @@ class Console:
     def routes(self) -> list[Route]:
         """Return what is served."""
         pages = [
-            _route(PATH + one.path, self._of(one), one.act is not None) for one in (*PAGES, *BELOW)
+            _route(PATH + one.path, self._of(one), one.act is not None)
+            for one in (*PAGES, *BESIDE, *BELOW)
         ]
         return [
             *pages,

@@ -51,6 +51,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
         "a hook": {"source": "hook:ci"},
         "a page": {"source": "url:https://example.org/"},
     },
+    "MailCodeRequest": {"an address": {"address": "ann@example.org"}},
     "RaiseBody": {"as much again today": {"times": 1}, "as configured": {"times": 0}},
     "TokenBody": {"for a laptop": {"user": "ann", "name": "laptop", "expires_days": 90}},
     "ToolApproval": {"one tool": {"tools": {"files__read": "4f2a"}}},

@@ -21,6 +21,7 @@ from vigil.goals import check as goals
 from vigil.goals.lifecycle import PARTS_MAX
 from vigil.grants import check as grants
 from vigil.looks.watched import COMMAND_LENGTH_MAX, GLOB_LENGTH_MAX, TOOL_LENGTH_MAX
+from vigil.mail.ids import ADDRESS
 from vigil.net.ssrf import URL_LENGTH_MAX
 from vigil.preferences import check as preferences
 from vigil.settings.cortex import Cortex
@@ -177,6 +178,7 @@ FIELDS: Final[dict[str, Schema]] = {
         "value": {"type": ["string", "number", "boolean", "array", "object"], "minLength": 1},
         "learned_from": _length(preferences.LEARNED_FROM_LENGTH_MAX, NO_NUL),
     },
+    "MailCodeRequest": {"address": {"pattern": ADDRESS}},
     "RaiseBody": {"agent": {"pattern": "^([A-Za-z0-9_-]{1,64})?$"}},
     "RowBody": _ROW | {"skill": _MAYBE_SKILL},
     "RowChange": _ROW | {"skill": _MAYBE_SKILL},

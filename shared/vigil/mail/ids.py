@@ -25,6 +25,8 @@ REFERENCES_LENGTH_MAX: Final = 900
 """Characters of them: a line must not have more than 998, and servers break longer ones."""
 ID_LENGTH_MAX: Final = 400
 """Of an id that is referred to; longer ones are left out."""
+ADDRESS: Final = r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9.-]{1,253}$"
+"""The form of a plain address."""
 _ID: Final = re.compile(r"<[!-;=?-~]+>", re.ASCII)
 _OURS: Final = re.compile(r"<vigil\.([\w-]+)\.([\w-]+)\.([\w-]+)@([^>]+)>", re.ASCII)
 _THREAD: Final = re.compile(r"<vigil-thread\.([\w-]+)\.([\w-]+)@([^>]+)>", re.ASCII)
@@ -57,10 +59,7 @@ def is_address(text: str) -> bool:
     >>> is_address("ann@a.example"), is_address('"a b"@a.example'), is_address("ann@localhost")
     (True, False, True)
     """
-    return (
-        re.fullmatch(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9.-]{1,253}", text)
-        is not None
-    )
+    return re.fullmatch(ADDRESS, text) is not None
 
 
 def message_id(effect_id: str, agent: str, thread: str, domain: str) -> str:

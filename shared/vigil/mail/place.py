@@ -43,6 +43,8 @@ class ReadPlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Mails of others, which nobody got anything of."""
     unproven: int = 0
     """Of those the ones whose From is somebody's paired address, which nothing proves."""
+    heard_at: int = 0
+    """When the newest came that was taken in, in epoch seconds."""
     refused: int = 0
     """Mails of people that could not be taken in."""
 
@@ -92,9 +94,10 @@ def passed(place: ReadPlace, uid: int, identity: str, came_at: datetime) -> Read
     return replace(place, uid=uid, known=tuple(known), since=since, is_again=is_again)
 
 
-def taken_in(place: ReadPlace, identity: str) -> ReadPlace:
+def taken_in(place: ReadPlace, identity: str, came_at: datetime) -> ReadPlace:
     """Return a place after a mail became a message."""
-    return replace(place, heard=(*place.heard, _short(identity))[-KNOWN_MAX:])
+    heard = (*place.heard, _short(identity))[-KNOWN_MAX:]
+    return replace(place, heard=heard, heard_at=int(came_at.timestamp()))
 
 
 def was_taken_in(place: ReadPlace, identity: str) -> bool:

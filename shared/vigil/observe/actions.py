@@ -190,6 +190,8 @@ INFOS: Final = {
     "calendar.row": "a row that follows an event is moved as it is; or can't be now",
     "calendar.failed": "a calendar can't be seen now; asked less and less",
     "gateway.hears": "the broker was away; a channel is listened to again",
+    "gateway.mail_code": "a code was made that pairs an address of mail",
+    "gateway.mail_unpaired": "a person took an address of mail back",
     "mail.lost": "the connection to a mailbox was lost; again after a while",
     "mail.paired": "an address became a person's by their code",
     "gateway.grant": "a person made or revoked a standing grant",

@@ -95,7 +95,12 @@ class _OpenMailbox:
     @property
     def counts(self) -> dict[str, int]:
         now = self._place
-        return {"outside": now.outside, "unproven": now.unproven, "refused": now.refused}
+        return {
+            "outside": now.outside,
+            "unproven": now.unproven,
+            "refused": now.refused,
+            "heard_at": now.heard_at,
+        }
 
     async def run(self, opened_box: Opened) -> None:
         """Read what is there, and wait for more. Raises: MailboxLost, Unavailable, BusError."""
@@ -233,7 +238,7 @@ class _OpenMailbox:
             if not self._account.is_meant(head.to):
                 raise InvalidInput("To", f"doesn't name {self._account.address}")
             await self._ear.hear(heard)
-            self._place = place.taken_in(self._place, heard.id)
+            self._place = place.taken_in(self._place, heard.id, seen.came_at)
         except InvalidInput as error:
             self._place = replace(self._place, refused=self._place.refused + 1)
             self._problem = f"a mail of {user} was not taken in: {error}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import re
+import secrets
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -125,6 +126,12 @@ def paired_by(
             new = PairedAddress(address=address, at=now)
             return replace(person, addresses=(*kept, new)[-ADDRESSES_MAX:], code=None)
     return None
+
+
+def new_code() -> str:
+    """Return a code that nobody can guess."""
+    letters = "".join(secrets.choice(ALPHABET) for _ in range(CODE_LENGTH))
+    return f"{letters[:5]}-{letters[5:]}"
 
 
 def hash_of(code: str) -> str:

@@ -120,6 +120,19 @@ class MailAccount(Channel, frozen=True, kw_only=True, tag="mail"):
         """Whether anything tells a forged mail from another."""
         return bool(self.authserv_id) or self.rejects_forgeries
 
+    def check_may_pair(self, address: str) -> None:
+        """Check that an address can become somebody's. Raises: InvalidInput."""
+        if not ids.is_address(address):
+            raise InvalidInput("address", "is no plain address")
+        if not self.imap_host:
+            raise InvalidInput("imap_host", "is not set: the account hears nothing")
+        if not self.has_proof:
+            raise InvalidInput(
+                "authserv_id",
+                "is not set, so nothing tells a forged mail from another: set it, or "
+                "rejects_forgeries if its server lets none in",
+            )
+
     def _check(self, context: ChannelContext) -> None:
         self._check_fields(context.home)
         for field, (_, port) in (("smtp_port", self.smtp()), ("imap_port", self.imap())):

@@ -7,7 +7,6 @@ credential, as tokens are: whoever may read that credential's file owns the inst
 from __future__ import annotations
 
 import contextlib
-import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -19,7 +18,6 @@ import typer
 
 from vigil.channels.mail.section import MailAccount
 from vigil.errors import InvalidInput, VigilError
-from vigil.mail.ids import is_address
 from vigil.net.endpoint import read_endpoint
 from vigil.observe.health import HEALTH, Health
 from vigil.settings import config
@@ -152,20 +150,9 @@ def pair(name: Name, address: Address, user: Whose = None) -> Result:
 
     settings = config.load()
     account = _account(settings, name)
-    if not is_address(address):
-        raise InvalidInput("address", "is no plain address")
-    if not account.imap_host:
-        raise InvalidInput("name", f"[channels.{name}] has no imap_host: it hears nothing")
-    if not account.has_proof:
-        raise InvalidInput(
-            "name",
-            f"[channels.{name}] can't tell a forged mail from another: set authserv_id, or "
-            "rejects_forgeries if its server does that",
-        )
+    account.check_may_pair(address)
     whose = check_user(user or options.client().me()["user"])
-    letters = "".join(secrets.choice(pairs.ALPHABET) for _ in range(pairs.CODE_LENGTH))
-    code = f"{letters[:5]}-{letters[5:]}"
-    now = datetime.now(UTC)
+    code, now = pairs.new_code(), datetime.now(UTC)
     operator.run(settings, lambda bus: pairs.ask_for(bus, name, whose, address, code, now))
     text = (
         f"Send a mail with this code from {address} to {account.address}, within an hour:\n\n"

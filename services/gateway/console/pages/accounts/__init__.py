@@ -1,0 +1,1 @@
+"""What is elsewhere and of people: e-mail accounts, contacts, calendars."""
