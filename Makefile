@@ -18,12 +18,22 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # A lock, $(1), is installed, a third by each of three pips, which wait for the network one package after the
-# other; $(2): how. It names all that is needed, so nothing is resolved.
+# other; $(2): how. It names all that is needed, so nothing is resolved. A terminal is told how far they are, and
+# what they say if one fails.
 INSTALL_LOCK = awk '/^[^ ]/ { part = part % 3 + 1 } { print > ("$(VENV)/part-" part ".lock") }' $(1); pips=; \
 	for part in 1 2 3; do \
-		$(PIP) install $(2) --no-deps --require-hashes --requirement $(VENV)/part-$$part.lock & pips="$$pips $$!"; \
+		$(BIN)/python -m pip --disable-pip-version-check install $(2) --progress-bar off --no-deps --require-hashes \
+			--requirement $(VENV)/part-$$part.lock >$(VENV)/part-$$part.log 2>&1 & pips="$$pips $$!"; \
 	done; \
-	for pip in $$pips; do wait $$pip; done
+	if [ -t 2 ]; then \
+		total=$$(grep -c '^[^ ]' $(1)); \
+		while sleep 1; do \
+			printf '\r  %s of %s packages fetched ' "$$(cat $(VENV)/part-?.log | grep -cE '^(Collecting|Processing|Requirement already|Ignoring) ' || true)" "$$total" >&2; \
+		done & counter=$$!; \
+	fi; \
+	failed=; for pip in $$pips; do wait $$pip || failed=1; done; \
+	if [ -n "$${counter:-}" ]; then kill $$counter 2>/dev/null; wait $$counter 2>/dev/null || true; printf '\r%30s\r' '' >&2; fi; \
+	if [ -n "$$failed" ]; then cat $(VENV)/part-?.log >&2; exit 1; fi
 # The distribution was called `vigil` once: what is left of it would own the same command.
 INSTALL_SELF := $(PIP) uninstall --yes vigil 2>/dev/null; \
 	$(PIP) install --no-deps --no-build-isolation --editable .
