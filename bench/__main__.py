@@ -21,6 +21,7 @@ from bench import (
     attacks,
     budget,
     caching,
+    calendars,
     console,
     grants,
     groupings,
@@ -145,6 +146,7 @@ PARTS: dict[str, Callable[[Path], Awaitable[None]]] = {
     "mind": mind.measure,
     "console": console.measure,
     "quiet": quiet.measure,
+    "calendars": calendars.measure,
 }
 IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
     "turns": turns.measure,

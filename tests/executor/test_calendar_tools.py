@@ -208,8 +208,13 @@ async def test_an_answer_that_is_lost_is_looked_for(
 
     monkeypatch.setattr(Collection, "get", away)
     unclear = await ann.call("calendar_create", title="C", begins=f"{DAY}T10:00")
-    assert "it isn't known whether that was done" in unclear.content
+    assert unclear.content.startswith("It isn't known whether that was done: its server")
+    assert unclear.is_error
+    monkeypatch.setattr(Collection, "put", put)
+    stored = await ann.call("calendar_create", title="D", begins=f"{DAY}T10:00")
+    assert stored.content == "Made in work; it can't be listed yet: its server is away."
     monkeypatch.setattr(Collection, "get", get)
+    assert (await ann.radicale.all()).count("BEGIN:VEVENT") == 2
 
 
 async def test_a_change_by_another_at_the_same_moment_is_kept(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from vigil.calendars import mirror
-from vigil.calendars.agenda import AgendaEntry, CalendarAgenda, handle_of
+from vigil.calendars.agenda import AgendaEntry, CalendarAgenda, handle_of, order_of
 from vigil.calendars.entries import CalendarObject
 from vigil.calendars.mirror import Mirror
 from vigil.calendars.section import CalendarSection
@@ -81,21 +81,22 @@ class CalendarBook:
         section = self._calendars[name]
         found = mirror.load(path, mirror.source_of(section))
         return KnownCalendar(
-            name, section, found, CalendarAgenda(() if found is None else found.objects)
+            name, section, found, CalendarAgenda(() if found is None else found.objects, name)
         )
 
     async def between(
         self, names: list[str], since: datetime, until: datetime, zone: ZoneInfo
-    ) -> list[tuple[str, AgendaEntry]]:
+    ) -> list[AgendaEntry]:
         """Return what is due in some of them, in order; `zone` holds where they name none."""
-        found: list[tuple[str, AgendaEntry]] = []
+        found: list[AgendaEntry] = []
         for name in names:
             known = await self.known(name)
             clocks = zone_of(known.section, zone)
-            found += [(name, one) for one in known.agenda.between(since, until, clocks)]
-        found.sort(
-            key=lambda one: (one[1].begins_at, not one[1].is_all_day, one[1].ends_at, one[0])
-        )
+            if not known.agenda.is_ordered(clocks):
+                await asyncio.to_thread(known.agenda.order, clocks)
+            found += known.agenda.between(since, until, clocks)
+        if len(names) > 1:
+            found.sort(key=order_of)
         return found
 
 

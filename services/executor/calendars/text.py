@@ -65,16 +65,16 @@ def day_named(field: str, text: str, today: date) -> date:
         raise InvalidInput(field, "must be a date as 2026-12-01, today or tomorrow") from error
 
 
-def listed(found: Sequence[tuple[str, AgendaEntry]], zone: ZoneInfo, first: date) -> list[str]:
+def listed(found: Sequence[AgendaEntry], zone: ZoneInfo, first: date) -> list[str]:
     """Return entries as lines, a heading for each day: what began before is under the first."""
     lines: list[str] = []
     heading = None
-    for name, entry in found[:SHOWN_MAX]:
+    for entry in found[:SHOWN_MAX]:
         day = max(_day_of(entry, zone), first)
         if day != heading:
             lines.append(f"{day:%Y-%m-%d %A}:")
             heading = day
-        lines.append(f"- {line_of(name, entry, zone, day)}")
+        lines.append(f"- {line_of(entry, zone, day)}")
     if len(found) > SHOWN_MAX:
         lines.append(f"[{len(found) - SHOWN_MAX} more: ask for fewer days]")
     return lines
@@ -84,7 +84,7 @@ def _day_of(entry: AgendaEntry, zone: ZoneInfo) -> date:
     return entry.instance.days[0] if entry.is_all_day else entry.begins_at.astimezone(zone).date()
 
 
-def line_of(name: str, entry: AgendaEntry, zone: ZoneInfo, day: date | None = None) -> str:
+def line_of(entry: AgendaEntry, zone: ZoneInfo, day: date | None = None) -> str:
     """Return an entry in a line: when, what, where, and by what it's named."""
     said = entry.text
     parts = [f"{when_of(entry, zone, day)}  {said.title or '(no title)'}"]
@@ -102,7 +102,7 @@ def line_of(name: str, entry: AgendaEntry, zone: ZoneInfo, day: date | None = No
         )
         if is_so
     ]
-    return f"{'; '.join(parts)} [{id_of(name, entry.of, entry.instance.recurrence)}]"
+    return f"{'; '.join(parts)} [{id_of(entry.calendar, entry.of, entry.instance.recurrence)}]"
 
 
 def when_of(entry: AgendaEntry, zone: ZoneInfo, day: date | None = None) -> str:

@@ -33,14 +33,14 @@ from vigil.calendars.entries import CalendarObject, CalendarWindow, RawObject
 from vigil.calendars.look import Looking
 from vigil.calendars.places import CalendarProblem
 from vigil.calendars.section import CalendarSection
-from vigil.errors import InvalidInput
+from vigil.errors import InvalidInput, Unavailable
 from vigil.subjects import token_of
 
 from .book import CalendarBook
 
 SETTLE_S: Final = 2.0
 UNCLEAR: Final = (
-    "it isn't known whether that was done: {reason}. Look with calendar_list or calendar_find "
+    "It isn't known whether that was done: {reason}. Look with calendar_list or calendar_find "
     "before you ask for it again"
 )
 
@@ -53,7 +53,9 @@ class CalendarWrite(NamedTuple):
     """What came of a change."""
 
     event: CalendarObject | None
-    """As it is now; None: there is none any more."""
+    """As it is now; None: there is none any more, or it isn't known."""
+    is_known: bool = True
+    """Whether it could be read after it was changed."""
 
 
 def uid_of(call: str) -> str:
@@ -98,7 +100,7 @@ class CalendarWriter:
             except CalendarProblem as error:
                 await self._settle(collection, href, error)
             crash.point("calendar.write.after")
-            return await self._read(collection, href, now)
+            return await self._read_after(collection, href, now)
 
     async def change(
         self, href: str, stamp: str, edit: ChangedEvent | CancelledInstance, now: datetime
@@ -128,7 +130,7 @@ class CalendarWriter:
             except CalendarProblem as error:
                 await self._settle(collection, href, error)
             crash.point("calendar.write.after")
-            return await self._read(collection, href, now)
+            return await self._read_after(collection, href, now)
 
     async def remove(self, href: str, stamp: str, now: datetime) -> CalendarWrite:
         """Remove an event, if it's as it was listed. One that isn't there any more is removed.
@@ -175,7 +177,10 @@ class CalendarWriter:
 
     async def _check_ours(self, collection: Collection, href: str) -> None:
         """Raises: ChangedElsewhere: what is there is another's."""
-        there = await collection.get(href)
+        try:
+            there = await collection.get(href)
+        except CalendarProblem as error:
+            raise UnclearChange(UNCLEAR.format(reason=error)) from error
         if there is None or not is_of(there.data, self._call):
             raise ChangedElsewhere("somebody else changed it at the same time")
 
@@ -196,6 +201,14 @@ class CalendarWriter:
             return await collection.get(href)
         except CalendarProblem:
             raise UnclearChange(UNCLEAR.format(reason=str(error))) from error
+
+    async def _read_after(self, collection: Collection, href: str, now: datetime) -> CalendarWrite:
+        """Take in what was stored; where its server is away by now, it was stored all the same."""
+        try:
+            return await self._read(collection, href, now)
+        except Unavailable:
+            self._book.wake(self._name)
+            return CalendarWrite(None, is_known=False)
 
     async def _read(self, collection: Collection, href: str, now: datetime) -> CalendarWrite:
         """Take in how an object is now, so that who looks next sees it."""

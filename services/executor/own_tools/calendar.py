@@ -110,7 +110,7 @@ async def calendar_list(given: CalendarList, call: Call, means: Means) -> ToolOu
     if not found:
         shown = [f"Nothing is due: {head}, in {', '.join(names)}."]
     shown += await _ages(book, names, now)
-    return _told(shown, [(name, entry) for name, entry in found[: text.SHOWN_MAX]])
+    return _told(shown, found[: text.SHOWN_MAX])
 
 
 @tool(
@@ -132,13 +132,13 @@ async def calendar_find(given: CalendarFind, call: Call, means: Means) -> ToolOu
     if given.until is not None:
         until = day_of(text.day_named("until", given.until, today), zone)[1]
     wanted = given.words.casefold().split()
-    found: dict[tuple[str, str], tuple[str, AgendaEntry]] = {}
-    for name, entry in await book.between(names, since, until, zone):
+    found: dict[tuple[str, str], AgendaEntry] = {}
+    for entry in await book.between(names, since, until, zone):
         if _has(entry, wanted):
-            found.setdefault((name, entry.of.uid), (name, entry))
+            found.setdefault((entry.calendar, entry.of.uid), entry)
     lines = [
-        f"- {text.line_of(name, entry, zone)}{text.notes_of(entry)}"
-        for name, entry in list(found.values())[:FOUND_MAX]
+        f"- {text.line_of(entry, zone)}{text.notes_of(entry)}"
+        for entry in list(found.values())[:FOUND_MAX]
     ]
     if len(found) > FOUND_MAX:
         lines.append(f"[{len(found) - FOUND_MAX} more: use more words]")
@@ -147,10 +147,10 @@ async def calendar_find(given: CalendarFind, call: Call, means: Means) -> ToolOu
     return _told(shown, list(found.values())[:FOUND_MAX])
 
 
-def _told(lines: list[str], shown: list[tuple[str, AgendaEntry]]) -> ToolOutput:
+def _told(lines: list[str], shown: list[AgendaEntry]) -> ToolOutput:
     """Return what was found. The ids are ours, so later calls may name them."""
-    ids = [text.id_of(name, one.of, one.instance.recurrence) for name, one in shown]
-    handles = [handle_of(one.of.uid) for _, one in shown]
+    ids = [text.id_of(one.calendar, one.of, one.instance.recurrence) for one in shown]
+    handles = [handle_of(one.of.uid) for one in shown]
     return ToolOutput(
         content="\n".join(lines), is_tainted=bool(shown), fields=fields_of([*ids, *handles])
     )

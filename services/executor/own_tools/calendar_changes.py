@@ -17,7 +17,6 @@ from vigil.calendars.entries import (
     NOTES_LENGTH_MAX,
     PLACE_LENGTH_MAX,
     TITLE_LENGTH_MAX,
-    CalendarObject,
 )
 from vigil.calendars.places import CalendarProblem
 from vigil.calendars.section import CalendarSection
@@ -28,7 +27,7 @@ from vigil.settings.config import Config
 
 from ..calendars import text
 from ..calendars.book import zone_of
-from ..calendars.writer import CalendarWriter, uid_of
+from ..calendars.writer import CalendarWrite, CalendarWriter, UnclearChange, uid_of
 from ..tools.declaration import Means, tool
 from ..tools.source import Call, ToolOutput
 from .calendar import PROFILES, book_of, zone_for
@@ -130,9 +129,11 @@ async def calendar_create(given: CalendarCreate, call: Call, means: Means) -> To
         done = await writer.make(edit, means.clock.now())
     except ChangedElsewhere as error:
         return _failed(AGAIN.format(reason=error))
+    except UnclearChange as error:
+        return _failed(f"{error}.")
     except CalendarProblem as error:
         return _failed(f"Not made: {error}.")
-    return await _told("Made", name, done.event, call, means)
+    return await _told("Made", name, done, call, means)
 
 
 def _only(means: Means, call: Call) -> str:
@@ -180,9 +181,11 @@ async def calendar_change(given: CalendarChange, call: Call, means: Means) -> To
         done = await found.writer.change(found.href, found.id.stamp, edit, means.clock.now())
     except ChangedElsewhere as error:
         return _failed(AGAIN.format(reason=error))
+    except UnclearChange as error:
+        return _failed(f"{error}.")
     except CalendarProblem as error:
         return _failed(f"Not changed: {error}.")
-    return await _told("Changed", found.id.calendar, done.event, call, means, edit.recurrence)
+    return await _told("Changed", found.id.calendar, done, call, means, edit.recurrence)
 
 
 @tool(
@@ -208,6 +211,8 @@ async def calendar_cancel(given: CalendarCancel, call: Call, means: Means) -> To
             await found.writer.remove(found.href, found.id.stamp, now)
     except ChangedElsewhere as error:
         return _failed(AGAIN.format(reason=error))
+    except UnclearChange as error:
+        return _failed(f"{error}.")
     except CalendarProblem as error:
         return _failed(f"Not cancelled: {error}.")
     what = "That instance is" if is_instance else "It is"
@@ -241,12 +246,15 @@ async def _found(event: str, call: Call, means: Means, *, is_whole: bool) -> _Fo
 async def _told(
     what: str,
     name: str,
-    event: CalendarObject | None,
+    done: CalendarWrite,
     call: Call,
     means: Means,
     recurrence: str | None = None,
 ) -> ToolOutput:
     """Say when an event is now, without a word of it."""
+    if not done.is_known:
+        return ToolOutput(content=f"{what} in {name}; it can't be listed yet: its server is away.")
+    event = done.event
     if event is None:
         return _failed(f"{what}, and somebody else has removed it since.")
     zone = await zone_for(means, call)

@@ -14,8 +14,8 @@ from ..subjects import token_of
 from ..zones.wall import instant_of
 from .entries import CalendarObject, EventText, Instance
 
-ZONES_APART: Final = 15 * 3600
-"""Seconds that a time on any clock is away from the same on UTC's, at most."""
+ZONES_MAX: Final = 4
+"""On whose clocks an agenda is kept in order."""
 HANDLE_LENGTH: Final = 8
 _ID: Final = re.compile(r"(?:[\w-]{1,32}/)?([0-9a-f]{8})(?:[./][\w./]{0,60})?", re.ASCII)
 CANCELLED: Final = "CANCELLED"
@@ -28,6 +28,8 @@ class AgendaEntry(NamedTuple):
     ends_at: datetime
     instance: Instance
     of: CalendarObject
+    calendar: str = ""
+    """By its name."""
 
     @property
     def text(self) -> EventText:
@@ -42,25 +44,22 @@ class AgendaEntry(NamedTuple):
         return self.text.status == CANCELLED
 
 
+class _Ordered(NamedTuple):
+    """All instances, in order, on the clocks of one zone."""
+
+    entries: list[AgendaEntry]
+    begins: list[datetime]
+    latest: list[datetime]
+    """None of those up to one ends later than this."""
+
+
 class CalendarAgenda:
     """The instances of one calendar, in order."""
 
-    def __init__(self, objects: Iterable[CalendarObject]) -> None:
+    def __init__(self, objects: Iterable[CalendarObject], name: str = "") -> None:
         self.objects = tuple(objects)
-        rows = sorted(
-            (
-                (instance.begins, instance.ends, number, place)
-                for number, one in enumerate(self.objects)
-                for place, instance in enumerate(one.instances)
-            )
-        )
-        self._rows = rows
-        self._begins = [row[0] for row in rows]
-        # None of the rows before one ends later than this.
-        self._latest = list(accumulate((row[1] for row in rows), max))
-
-    def __len__(self) -> int:
-        return len(self._rows)
+        self._name = name
+        self._ordered: dict[str, _Ordered] = {}
 
     def between(self, since: datetime, until: datetime, zone: tzinfo) -> list[AgendaEntry]:
         """Return what is due then, in order: what began before and goes on, too.
@@ -69,35 +68,44 @@ class CalendarAgenda:
             since, until: aware; what begins at `until` isn't in it.
             zone: of clocks for what floats, and of days.
         """
-        first, behind = since.timestamp(), until.timestamp()
-        low = bisect_left(self._latest, first - ZONES_APART)
-        high = bisect_left(self._begins, behind + ZONES_APART)
-        found = [
-            entry
-            for begins, ends, number, place in self._rows[low:high]
-            if ends >= first - ZONES_APART
-            for entry in (self._entry(number, place, zone),)
-            if _is_within(entry, since, until)
+        there = self.order(zone)
+        low = bisect_left(there.latest, since)
+        high = bisect_left(there.begins, until)
+        # What has no length is within its moment.
+        return [
+            one
+            for one in there.entries[low:high]
+            if one.ends_at > since or one.begins_at == one.ends_at >= since
         ]
-        found.sort(key=lambda one: (one.begins_at, not one.is_all_day, one.ends_at, one.of.uid))
-        return found
 
     def of_object(self, one: CalendarObject, zone: tzinfo) -> Iterator[AgendaEntry]:
         """Yield the instances of one of its objects, in order."""
         for instance in one.instances:
-            yield AgendaEntry(*instance.span(zone), instance, one)
+            yield AgendaEntry(*instance.span(zone), instance, one, self._name)
 
-    def _entry(self, number: int, place: int, zone: tzinfo) -> AgendaEntry:
-        one = self.objects[number]
-        instance = one.instances[place]
-        return AgendaEntry(*instance.span(zone), instance, one)
+    def is_ordered(self, zone: tzinfo) -> bool:
+        """Whether they are in order on the clocks of a zone, so that `between` takes no time."""
+        return str(zone) in self._ordered
+
+    def order(self, zone: tzinfo) -> _Ordered:
+        """Return them on the clocks of a zone: reckoned once, for the zones asked last."""
+        name = str(zone)
+        found = self._ordered.get(name)
+        if found is None:
+            entries = [entry for one in self.objects for entry in self.of_object(one, zone)]
+            entries.sort(key=order_of)
+            begins = [one.begins_at for one in entries]
+            latest = list(accumulate((one.ends_at for one in entries), max))
+            found = _Ordered(entries, begins, latest)
+            if len(self._ordered) >= ZONES_MAX:
+                self._ordered.clear()
+            self._ordered[name] = found
+        return found
 
 
-def _is_within(entry: AgendaEntry, since: datetime, until: datetime) -> bool:
-    """Whether a part of it is: of what has no length, its moment."""
-    if entry.begins_at >= until:
-        return False
-    return entry.ends_at > since or entry.begins_at == entry.ends_at >= since
+def order_of(entry: AgendaEntry) -> tuple[datetime, bool, datetime, str]:
+    """Return by what entries are in order: when they begin, what lasts all day first."""
+    return entry.begins_at, not entry.is_all_day, entry.ends_at, entry.of.uid
 
 
 def day_of(day: date, zone: ZoneInfo) -> tuple[datetime, datetime]:
