@@ -366,7 +366,7 @@ async def test_today_alone_tells_what_why_how_much_and_how_to_stop(stage: Stage,
     today = await tab.text()
     for told in ("May it use shell?", "It freezes tonight", "Seven days", "Pause my agents"):
         assert told in today
-    await tab.press("#said + ul a")
+    await tab.press(".journal a[href*=why]")
     assert "frost" in await tab.text()
     await tab.press("header button[value=on]")
     await shows(tab, "Your agents say and begin nothing unasked")

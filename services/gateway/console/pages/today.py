@@ -1,34 +1,48 @@
-"""Today: what needs you, what agents did, what comes next, what it cost, and what doesn't run."""
+"""Today: what needs you, what happened since you looked, what comes next, what it cost, and what
+doesn't run."""
 
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from vigil.subjects import SessionKey
 
 from ...board.actions import ActionListing
-from ...http.wire import Readiness, TimerList, Transcript, TranscriptMessage
+from ...board.preferences import PreferenceListing
+from ...board.tasks import TaskListing
+from ...http.wire import Readiness, SessionList, TimerList, Transcript
+from ...timetable.autonomy import AutonomyView
 from ...timetable.rows import RowListing, RowView
-from ...timetable.slots import FindingListing
+from ...timetable.slots import FindingListing, SlotListing
 from ...work.cost import CostLine, Costs
 from ...work.health import HealthView
+from ...work.jobs import JobList
+from ..shapes import journal
+from ..shapes.runs import latest
 from ..visit import Visit
 
 SHOWN_MAX: Final = 8
+NEW_MAX: Final = 40
+"""Lines of what happened since the last look."""
+READ_MAX: Final = 40
+"""Of each kind that are looked through for them."""
+TALKS_MAX: Final = 12
+"""Conversations that are looked through for what is unread."""
 DAYS: Final = 7
 TALK_MAX: Final = 100
 """Messages of the home that are looked through for those that nobody asked for."""
+FIRST: Final = timedelta(days=1)
+"""What is told to who was never here."""
 
 
 async def show(visit: Visit) -> dict[str, Any]:
     api = visit.api
     home = SessionKey(visit.reader.user, "vigil", visit.person.home_thread)
-    (asked, actions, rows, findings, costs), (ready, health, talk, timers) = await asyncio.gather(
+    (asked, rows, findings, costs), (ready, health, timers) = await asyncio.gather(
         asyncio.gather(
             visit.open_requests(),
-            api.get(ActionListing, "/api/actions", limit=SHOWN_MAX),
             api.get(RowListing, "/api/cron"),
             api.get(FindingListing, "/api/slots/findings"),
             api.get(Costs, "/api/cost", days=DAYS, by="day"),
@@ -36,20 +50,21 @@ async def show(visit: Visit) -> dict[str, Any]:
         asyncio.gather(
             api.checks(Readiness, "/readyz"),
             api.get(HealthView, "/api/health"),
-            api.get(Transcript, f"/api/sessions/{home}", limit=TALK_MAX),
             api.get(TimerList, f"/api/sessions/{home}/timers"),
         ),
     )
+    lines = await _lines(visit, str(home), rows.rows)
     since = await visit.last_here()
+    new, more, old = journal.told(lines, since or visit.now - FIRST, NEW_MAX, SHOWN_MAX)
     waiting = [one for one in asked if visit.may_decide(one.session_key)]
     return {
         "waiting": waiting[:SHOWN_MAX],
         "waiting_count": len(waiting),
-        "actions": actions.actions,
         "home": str(home),
         "since": since,
-        "is_new": lambda at: since is not None and at > since,
-        "unasked": unasked(talk.messages)[:SHOWN_MAX],
+        "happened": new,
+        "more": more,
+        "before": old,
         "timers": timers.timers[:SHOWN_MAX],
         "coming": coming(rows.rows)[:SHOWN_MAX],
         "findings": findings.findings[:SHOWN_MAX],
@@ -62,9 +77,36 @@ async def show(visit: Visit) -> dict[str, Any]:
     }
 
 
-def unasked(messages: tuple[TranscriptMessage, ...]) -> list[TranscriptMessage]:
-    """Return what an agent said by itself, the newest first: it carries a tag that says so."""
-    return [one for one in reversed(messages) if one.role == "assistant" and one.tag]
+async def _lines(visit: Visit, home: str, rows: tuple[RowView, ...]) -> list[journal.JournalLine]:
+    """Return what happened lately, of each kind the newest, in no order."""
+    api = visit.api
+    (talk, talks, actions, slots), (done, failed, jobs, cycles, learnt) = await asyncio.gather(
+        asyncio.gather(
+            api.get(Transcript, f"/api/sessions/{home}", limit=TALK_MAX),
+            api.get(SessionList, "/api/sessions", order="newest", archived=False, limit=TALKS_MAX),
+            api.get(ActionListing, "/api/actions", limit=READ_MAX),
+            api.get(SlotListing, "/api/slots", limit=2 * READ_MAX),
+        ),
+        asyncio.gather(
+            api.get(TaskListing, "/api/tasks", status="done", limit=READ_MAX),
+            api.get(TaskListing, "/api/tasks", status="failed", limit=READ_MAX),
+            api.get(JobList, "/api/jobs", limit=READ_MAX),
+            api.get(AutonomyView, "/api/autonomy"),
+            api.get(PreferenceListing, "/api/preferences", limit=READ_MAX),
+        ),
+    )
+    names = {one.id: one.name for one in rows}
+    mine = [one for one in cycles.cycles if one.owner == visit.reader.user]
+    return [
+        *journal.of_messages(talk.messages, home),
+        *journal.of_unread(talks.sessions, home),
+        *journal.of_actions(actions.actions),
+        *journal.of_slots(latest(slots.slots), names),
+        *journal.of_tasks((*done.tasks, *failed.tasks)),
+        *journal.of_jobs(jobs.jobs),
+        *journal.of_cycles(mine),
+        *journal.of_preferences(learnt.preferences),
+    ]
 
 
 def coming(rows: tuple[RowView, ...]) -> list[tuple[datetime, RowView]]:

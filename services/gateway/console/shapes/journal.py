@@ -1,0 +1,180 @@
+"""What happened, in words and in the order in which it did: said, done, found, failed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Final, Literal
+from urllib.parse import urlencode
+
+import msgspec
+
+from vigil.contracts.vocabulary import JOBS
+
+from ...board.actions import ActionView
+from ...board.preferences import PreferenceView
+from ...board.tasks import TaskView
+from ...http.wire import SessionSummary, TranscriptMessage
+from ...timetable.autonomy import CycleView
+from ...timetable.slots import SlotView
+from ...work.jobs import JobSummary
+
+What = Literal["said", "done", "found", "failed"]
+_OUTCOMES: Final[dict[str, tuple[What, str]]] = {
+    "success": ("done", ""),
+    "failed": ("failed", "Tried, and failed: "),
+    "unknown": ("failed", "Perhaps done, it can't be told: "),
+    "pending": ("done", "Begun: "),
+}
+_STATES: Final[dict[str, tuple[What, str]]] = {
+    "ran": ("done", "ran"),
+    "late": ("done", "ran late"),
+    "failed": ("failed", "failed"),
+    "missed": ("failed", "was missed, and isn't made up for"),
+}
+
+
+class JournalLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that happened."""
+
+    at: datetime
+    what: What
+    text: str
+    page: str
+    """Where it is seen whole, below the console's path."""
+    why: str = ""
+    """The query that asks why; empty: its own page tells."""
+    is_tainted: bool = False
+    """Whether content from outside had a part in the words."""
+
+
+def of_messages(messages: Iterable[TranscriptMessage], key: str) -> Iterator[JournalLine]:
+    """Yield what an agent said unasked in a conversation: it carries a tag that says so."""
+    for one in messages:
+        if one.role == "assistant" and one.tag:
+            yield JournalLine(
+                at=one.at,
+                what="said",
+                text=one.text,
+                page=f"/conversations/{key}#m-{one.seq}",
+                why=urlencode({"id": one.id, "session": key}),
+                is_tainted=one.is_tainted,
+            )
+
+
+def of_unread(sessions: Iterable[SessionSummary], home: str) -> Iterator[JournalLine]:
+    """Yield conversations in which something is unread, but for the home, which is told itself."""
+    for one in sessions:
+        if one.is_unread and one.said_at is not None and one.session_key != home:
+            yield JournalLine(
+                at=one.said_at,
+                what="said",
+                text=f"Something new in: {one.title or one.session_key}",
+                page=f"/conversations/{one.session_key}#end",
+            )
+
+
+def of_actions(actions: Iterable[ActionView]) -> Iterator[JournalLine]:
+    """Yield what agents did by themselves."""
+    for one in actions:
+        what, how = _OUTCOMES[one.outcome]
+        yield JournalLine(
+            at=one.created_at,
+            what=what,
+            text=how + one.description,
+            page=f"/conversations/{one.session_key}" if one.session_key else "",
+            is_tainted=one.is_tainted,
+        )
+
+
+def of_tasks(tasks: Iterable[TaskView]) -> Iterator[JournalLine]:
+    """Yield the tasks that ended."""
+    for one in tasks:
+        result = f": {one.result.text}" if one.result is not None and one.result.text else ""
+        yield JournalLine(
+            at=one.moved_at,
+            what="failed" if one.status == "failed" else "done",
+            text=f"Task {'failed' if one.status == 'failed' else 'done'}: {one.title}{result}",
+            page=f"/tasks/{one.id}",
+            is_tainted=one.is_tainted or (one.result is not None and one.result.is_tainted),
+        )
+
+
+def of_slots(slots: Iterable[SlotView], names: Mapping[str, str]) -> Iterator[JournalLine]:
+    """Yield the runs that ended, or were missed, of rows with these names."""
+    for one in slots:
+        if one.state not in _STATES:
+            continue
+        what, how = _STATES[one.state]
+        often = f" ({one.count} times)" if one.count > 1 else ""
+        reason = f": {one.reason}" if one.reason else ""
+        yield JournalLine(
+            at=one.decided_at,
+            what=what,
+            text=f"{names.get(one.row, 'A row of the timetable')} {how}{often}{reason}",
+            page=f"/conversations/{one.session}" if one.session else f"/timetable/{one.row}",
+        )
+
+
+def of_jobs(jobs: Iterable[JobSummary]) -> Iterator[JournalLine]:
+    """Yield the jobs that ended."""
+    for one in jobs:
+        if one.completed_at is None:
+            continue
+        failed = f", {one.steps_failed} of {one.steps} steps failed" if one.steps_failed else ""
+        error = f": {one.error}" if one.error else ""
+        yield JournalLine(
+            at=one.completed_at,
+            what="failed" if one.status == "failed" else "done",
+            text=f"Job {JOBS[one.status].step}: {one.goal or one.skill}{failed}{error}",
+            page="/why?" + urlencode({"id": one.id}),
+        )
+
+
+def of_cycles(cycles: Iterable[CycleView]) -> Iterator[JournalLine]:
+    """Yield what the newest cycle of each agent found."""
+    for one in cycles:
+        if one.ended_at is None:
+            continue
+        for text in one.found:
+            yield JournalLine(
+                at=one.ended_at,
+                what="found",
+                text=text,
+                page="/autonomy",
+                is_tainted=one.is_tainted,
+            )
+
+
+def of_preferences(found: Iterable[PreferenceView]) -> Iterator[JournalLine]:
+    """Yield what was learnt of how somebody likes it."""
+    for one in found:
+        is_not = "not " if one.is_negative else ""
+        value = one.value if isinstance(one.value, str) else msgspec.json.encode(one.value).decode()
+        yield JournalLine(
+            at=one.created_at,
+            what="found",
+            text=f"Learnt how you like it: {one.key}: {is_not}{value}",
+            page="/settings",
+        )
+
+
+def told(
+    lines: Iterable[JournalLine], since: datetime, new_max: int, old_max: int
+) -> tuple[list[JournalLine], int, list[JournalLine]]:
+    """Return what is new in its order, how many more of that there were before, and what is older,
+    the newest first.
+
+    >>> from datetime import UTC
+    >>> def line(hour):
+    ...     at = datetime(2026, 11, 28, hour, tzinfo=UTC)
+    ...     return JournalLine(at=at, what="done", text="", page="")
+    >>> since = datetime(2026, 11, 28, 8, tzinfo=UTC)
+    >>> new, more, old = told(map(line, (9, 7, 11, 10, 6)), since, 2, 1)
+    >>> [one.at.hour for one in new], more, [one.at.hour for one in old]
+    ([10, 11], 1, [7])
+    """
+    found = sorted(lines, key=lambda one: one.at)
+    new = [one for one in found if one.at > since]
+    old = [one for one in reversed(found) if one.at <= since]
+    return new[-new_max:], max(len(new) - new_max, 0), old[:old_max]
