@@ -18,16 +18,18 @@ from vigil.circuits import Circuits
 from vigil.memory.client import MemoryClient
 from vigil.observe import metrics, warmth
 from vigil.runtime import Context
+from vigil.settings.followed import FollowedSettings
 from vigil.settings.switches import Switches
 from vigil.subjects import SessionKey
 
-from . import choice
+from .followed_models import FollowedModels
 from .policy import context_tokens_of, policy_of
 from .session.engine import Engine
 from .session.rounds import HealthRounds, stuck_after
 from .session.session import Session
 from .signals import SignalProjector
 from .thought.budget import CallBudget
+from .thought.catalogue import Catalogue
 from .thought.identity import Identities
 from .thought.prompts import Prompts
 from .thought.recollector import Recollector
@@ -38,8 +40,8 @@ from .thought.toolbox import Toolbox
 async def serve(context: Context) -> None:
     """Run the cortex until cancelled."""
     settings, config = context.settings, context.settings.config
-    catalogue = choice.choose(settings)
-    context.facts["model"] = catalogue.main.model.name
+    models = FollowedModels(settings)
+    context.facts["model"] = models.catalogue.main.model.name
     switches = await Switches.watch(context.bus)
     switches.contacts.sources = config.contacts
     toolbox = await Toolbox.watch(context.bus)
@@ -59,7 +61,7 @@ async def serve(context: Context) -> None:
         bus=context.bus,
         clock=context.clock,
         config=config.model,
-        catalogue=catalogue,
+        catalogue=models.catalogue,
         identities=identities,
         prompts=Prompts(),
         budget=budget,
@@ -68,6 +70,11 @@ async def serve(context: Context) -> None:
         toolbox=toolbox,
         circuits=circuits,
     )
+
+    def take_models(found: Catalogue) -> None:
+        thinker.catalogue = found
+        context.facts["model"] = found.main.model.name
+
     recollector = Recollector(
         memory=MemoryClient(context.bus),
         config=config,
@@ -89,11 +96,11 @@ async def serve(context: Context) -> None:
             new_id=context.new_id,
             thinker=thinker,
             recollector=recollector,
-            policy=policy_of(config, key),
+            policy=policy_of(models.config, key),
             switches=switches,
             person=partial(switches.person, key.user, config.person_of(key.user), key.agent),
             history_rows=config.model.history_rows,
-            context_tokens=context_tokens_of(config, key),
+            context_tokens=context_tokens_of(models.config, key),
             idle_release_s=config.sessions.idle_release_s,
             careful=careful,
             tracer=context.tracer,
@@ -125,11 +132,13 @@ async def serve(context: Context) -> None:
         facts=context.facts,
         stuck_s=stuck_after(max(config.model.answer_s, config.model.timeout_s)),
     )
+    followed = FollowedSettings(settings, partial(models.take, exchange=take_models))
     beside = [
         asyncio.create_task(rounds.run(), name="cortex-rounds"),
         asyncio.create_task(SignalProjector(context).run(), name="cortex-signals"),
         asyncio.create_task(circuits.follow(), name="cortex-circuits"),
         asyncio.create_task(board.follow(), name="cortex-board"),
+        asyncio.create_task(followed.follow(), name="cortex-models"),
     ]
     try:
         await engine.run(context.ready.set)
@@ -140,7 +149,7 @@ async def serve(context: Context) -> None:
         await events.close()
         await toolbox.close()
         await switches.close()
-        await catalogue.close()
+        await models.close()
 
 
 if __name__ == "__main__":

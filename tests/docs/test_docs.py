@@ -22,7 +22,7 @@ from tests.support.stack import Stack
 from vigil import contracts, crash, topology
 from vigil.cli import exits
 from vigil.contracts import UserMessage, UserMessagePayload, encode, golden
-from vigil.settings import variables
+from vigil.fields import variables
 from vigil.subjects import SessionKey
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import structlog
 
-from services.executor.mcp import manager
 from services.executor.mcp.program import program_of, workspace_of
 from services.executor.sandbox.box import Box, Sandbox
 from tests.support.mcp_client import NASTY, hands, nasty, sandbox
@@ -17,13 +16,13 @@ from tests.support.memories import until
 from tests.support.stack import settings_of
 from vigil.cli import toml_sections
 from vigil.errors import ConfigError
-from vigil.settings import config
+from vigil.settings import config, followed
 from vigil.settings.sections import McpServer
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manager, "LOOK_EVERY_S", 0.02)
+    monkeypatch.setattr(followed, "LOOK_EVERY_S", 0.02)
     monkeypatch.delenv("VIGIL_PORT", raising=False)
 
 
@@ -63,7 +62,7 @@ async def test_a_file_that_is_none_changes_nothing(tmp_path: Path) -> None:
         for text in ("[mcp.one]\ncommand = ", '[mcp.one]\ncommand = "a"\nurl = "http://b.test"\n'):
             with structlog.testing.capture_logs() as logs:
                 file.write_text(text)
-                await until(lambda: told(logs, "mcp.config_refused"), "it is told")
+                await until(lambda: told(logs, "config.refused"), "it is told")
             assert (await found.call("one__add", a=1, b=2)).content == "3"
         file.unlink()
         toml_sections.add(file, "mcp", "two", nasty())

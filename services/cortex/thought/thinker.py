@@ -76,7 +76,8 @@ class Thinker:
         self._files = ShownFiles(bus)
         self._clock = clock
         self._config = config
-        self._catalogue = catalogue
+        self.catalogue = catalogue
+        """Which models there are: others, once the configuration changes."""
         self._identities = identities
         self._prompts = prompts
         self._budget = budget
@@ -154,7 +155,7 @@ class Thinker:
     def window_tokens(self, key: SessionKey, state: State, profile: Profile) -> int:
         """Return how many tokens the model reads at once that a session thinks with."""
         wanted = "" if state.start is None else state.start.model
-        return self._catalogue.window_of(self._catalogue.model_for(key, profile, wanted).name)
+        return self.catalogue.window_of(self.catalogue.model_for(key, profile, wanted).name)
 
     def fixed_tokens(self, key: SessionKey, state: State, person: Person, policy: Policy) -> int:
         """Return the estimate for what a request holds beside the history."""
@@ -165,11 +166,11 @@ class Thinker:
         self, key: SessionKey, state: State, profile: Profile, request: ModelRequest
     ) -> ModelChoice:
         wanted = "" if state.start is None else state.start.model
-        chosen = self._catalogue.model_for(key, profile, wanted)
+        chosen = self.catalogue.model_for(key, profile, wanted)
         until = state.fallback_until
         if until is None or until <= self._clock.now():
             return chosen
-        return self._catalogue.instead_of(chosen, estimate(request).tokens)
+        return self.catalogue.instead_of(chosen, estimate(request).tokens)
 
     async def _answer(
         self,
@@ -190,7 +191,7 @@ class Thinker:
         on_text: Callable[[str], None],
         parent: str,
     ) -> ModelAnswer:
-        offered, request = request, self._catalogue.fitted(request, chosen.name)
+        offered, request = request, self.catalogue.fitted(request, chosen.name)
         if chosen.is_fallback:
             request = opaque.left_out(request)
         span = self._tracer.begin(parent)
@@ -200,11 +201,11 @@ class Thinker:
             answer = await self._files.ask(
                 request, chosen, lambda shown: self._paid(shown, call, chosen, on_text)
             )
-            answer = self._catalogue.took_in(chosen.name, offered, telling(answer, request))
+            answer = self.catalogue.took_in(chosen.name, offered, telling(answer, request))
             outcome = "answered"
             return opaque.of_fallback(answer) if chosen.is_fallback else answer
         except ModelError as error:
-            self._catalogue.learn(chosen.name, error.limit_tokens)
+            self.catalogue.learn(chosen.name, error.limit_tokens)
             outcome = "retryable" if error.is_retryable else "failed"
             error_type = error.kind
             raise

@@ -1,23 +1,20 @@
 """All MCP servers of the configuration, brought up, and exchanged when it changes.
 
-The file is looked at every second; sections ``[mcp.NAME]`` that came, went or changed are started,
-ended or started anew, and no other server notices. A file that can't be read as a configuration
-changes nothing and is told. The environment overrides the file as it does at the start.
+Sections ``[mcp.NAME]`` that came, went or changed are started, ended or started anew, and no other
+server notices.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from vigil.errors import ConfigError
 from vigil.runtime import Context
-from vigil.settings import config
+from vigil.settings.config import Settings
+from vigil.settings.followed import FollowedSettings
 from vigil.settings.sections import McpServer
 
 from ..sandbox.choice import Choice
@@ -30,12 +27,8 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("vigil.executor.mcp")
 
-LOOK_EVERY_S: Final = 1.0
 SETTLE_S: Final = 5.0
 """How long the start waits for servers; those that come later are offered then."""
-
-Stamp = tuple[int, int, int]
-"""By which a changed file is known: time, size, inode."""
 
 
 class Servers:
@@ -48,8 +41,7 @@ class Servers:
         self._room = disk
         self._servers: dict[str, ServerTools] = {}
         self._pinning = Pinning(context.bus, self._approved)
-        self._file = context.settings.file
-        self._stamp = stamp_of(self._file)
+        self._followed = FollowedSettings(context.settings, self._reread)
         self._looking: asyncio.Task[None] | None = None
 
     @property
@@ -63,7 +55,7 @@ class Servers:
         """Start what is configured, and wait a little for it."""
         await self._pinning.start()
         await self.apply(self._context.settings.config.mcp)
-        self._looking = asyncio.create_task(self._look(), name="mcp-config")
+        self._looking = asyncio.create_task(self._followed.follow(), name="mcp-config")
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SETTLE_S):
                 for server in list(self._servers.values()):
@@ -91,6 +83,9 @@ class Servers:
                 self._servers[name] = server = self._made(name, one)
                 server.start()
 
+    async def _reread(self, read: Settings) -> None:
+        await self.apply(read.config.mcp)
+
     def _made(self, name: str, one: McpServer) -> ServerTools:
         from .server import ServerTools  # the SDK takes 20 MiB, and most have no server
 
@@ -101,37 +96,3 @@ class Servers:
     def _approved(self, name: str) -> None:
         if name in self._servers:
             self._servers[name].restock()
-
-    # ------------------------------------------------------------ the file
-
-    async def _look(self) -> None:
-        while True:
-            await asyncio.sleep(LOOK_EVERY_S)
-            stamp = stamp_of(self._file)
-            if stamp is None or stamp == self._stamp:
-                continue
-            self._stamp = stamp
-            await self._reread()
-
-    async def _reread(self) -> None:
-        try:
-            read = config.load(os.environ, home=self._context.settings.home)
-        except (ConfigError, OSError) as error:
-            log.error(
-                "the configuration is not usable; the servers stay as they were",
-                action="mcp.config_refused",
-                file=str(self._file),
-                error=str(error),
-            )
-            return
-        log.info("configuration read", action="mcp.config", servers=sorted(read.config.mcp))
-        await self.apply(read.config.mcp)
-
-
-def stamp_of(file: Path) -> Stamp | None:
-    """Return what tells a file's versions apart; None: there is none just now."""
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -40,7 +40,8 @@ ERRORS: Final = {
     "gateway.feed.failed": "internal error: the feed of signals",
     "gateway.socket.failed": "internal error: a socket",
     "kv.watch": "unusable: a bucket's entry (token, pause)",
-    "mcp.config_refused": "`vigil.toml` is invalid; MCP servers unchanged",
+    "config.refused": "`vigil.toml` is invalid; models and MCP servers stay as they were",
+    "cortex.models_refused": "models of `vigil.toml` can't be used; the others stay",
     "mcp.failed": "internal error: a tool of Vigil's MCP server",
     "mcp.pins": "unreadable: a server's approvals; none counts",
     "memory.unreadable": "unreadable: a record of MEMORIES; skipped",
@@ -59,6 +60,7 @@ ERRORS: Final = {
 }
 
 WARNINGS: Final = {
+    "cortex.models_wait": "prices or caps changed: the next start takes models in",
     "attachments.unkept": "a file that a message names isn't kept yet; again in 5 s",
     "broker.bound": "EVENTS exceeds a new limit, applied later",
     "broker.cluster": "no leader in the cluster yet",
@@ -208,7 +210,8 @@ INFOS: Final = {
     "gateway.tokens": "an admin made or ended a token",
     "gateway.why": "a `why` was answered (debug)",
     "library": "a library's line, at its level",
-    "mcp.config": "`vigil.toml` changed",
+    "config.read": "`vigil.toml` changed",
+    "cortex.models": "models changed",
     "mcp.connected": "a server and its number of tools",
     "mcp.listen": "a server without notifications (debug)",
     "mcp.pinned": "the tools of a new server are approved",

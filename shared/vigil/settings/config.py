@@ -23,14 +23,14 @@ from ..channels import kinds
 from ..channels.contract import Channel
 from ..contacts.section import ContactSource, check_contacts
 from ..errors import ConfigError, InvalidInput, VigilError
-from ..fields import secrets
+from ..fields import secrets, variables
 from ..fields.secrets import Secret
 from ..fields.section import Section
 from ..subjects import check_part
 from ..teams import TEAM, Teams
 from ..topology import DAY_S
 from ..words.nearest import nearest
-from . import mailboxes, models, sites, variables
+from . import mailboxes, models, sites
 from .checks import check_agent, check_hook, check_mcp, check_watch, meant_field
 from .cortex import Approvals, BulletinSection, Cortex, Goals, Jobs, Preferences, Tasks
 from .grants import GrantSection

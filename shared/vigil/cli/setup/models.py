@@ -1,7 +1,8 @@
 """`vigil models`: which there are and whether they answer, their keys, and which one thinks.
 
 What is set here lives in the home, so that the next start is the same agent, from whatever shell:
-sections in vigil.toml, keys in files of their own that only the owner may read.
+sections in vigil.toml, keys in files of their own that only the owner may read. A running cortex
+takes it in by itself.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import typer
 
 from vigil.errors import InvalidInput
 from vigil.fields.secrets import file_of_provider
-from vigil.local import model_servers, runfile
+from vigil.local import model_servers
 from vigil.settings import config, credentials
 from vigil.settings.config import Settings
 from vigil.settings.models import REHEARSAL, context_tokens_of
@@ -189,10 +190,10 @@ def key(
         if not there.exists():
             raise exits.NotReady(f"no key of {provider} is kept in {settings.home}")
         there.unlink()
-        return tables.done(f"Forgotten.{_when(settings)}", facts)
+        return tables.done("Forgotten.", facts)
     text = _asked_for(provider, file)
     credentials.write_private(there, text.encode() + b"\n")
-    return tables.done(f"Kept in {there}.{_next_of(provider, settings)}{_when(settings)}", facts)
+    return tables.done(f"Kept in {there}.{_next_of(provider, settings)}", facts)
 
 
 @app.command()
@@ -203,7 +204,7 @@ def remove(name: Known) -> Result:
     if used:
         raise InvalidInput("NAME", f"{', '.join(used)} names it; `vigil config unset {used[0]}`")
     toml_sections.remove(settings.file, "models", name)
-    return tables.done(f"Removed.{_when(settings)}", {"name": name})
+    return tables.done("Removed.", {"name": name})
 
 
 # ---------------------------------------------------------------- inside
@@ -229,15 +230,8 @@ def _refused(facts: dict[str, Any], text: str) -> Result:
 
 
 def _used(name: str, facts: dict[str, Any]) -> Result:
-    settings = config.load()
-    toml_sections.set_value(settings.file, ("model", "main"), name)
-    return _answers(facts, f"It thinks from now on.{_when(settings)}")
-
-
-def _when(settings: Settings) -> str:
-    if runfile.running(settings.run_file) is None:
-        return ""
-    return " That holds from the next start: `vigil down`, `vigil up`."
+    toml_sections.set_value(config.load().file, ("model", "main"), name)
+    return _answers(facts, "It thinks from now on.")
 
 
 def _asked_for(provider: str, file: str) -> str:

@@ -17,9 +17,10 @@ import msgspec
 import typer
 
 from vigil.errors import ConfigError, InvalidInput
+from vigil.fields import variables
 from vigil.fields.section import Section
 from vigil.local import runfile
-from vigil.settings import config, variables
+from vigil.settings import config
 from vigil.settings.config import NAMED_SECTIONS, Config, Settings
 from vigil.words.nearest import nearest
 
@@ -27,6 +28,8 @@ from .. import exits, output, tables, toml_sections
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
 
+_FOLLOWED: Final = ("mcp.", "model.", "models.", "agent.model")
+"""What a running Vigil takes in by itself."""
 HIDDEN: Final = "…"
 """In place of a secret, where many settings are shown at once."""
 _SECRET_WORDS: Final = ("secret", "password", "token", "api_key")
@@ -133,7 +136,7 @@ def _unknown(key: str) -> str:
 
 def _when(settings: Settings, key: str) -> str:
     """Say from when on a change holds."""
-    if key.startswith("mcp.") or runfile.running(settings.run_file) is None:
+    if key.startswith(_FOLLOWED) or runfile.running(settings.run_file) is None:
         return ""
     return "  It holds from the next start: `vigil down`, `vigil up`."
 
