@@ -199,3 +199,34 @@ def test_an_account_that_cannot_work_is_refused(
 def test_an_account_that_believes_nobody_says_so(tmp_path: Path) -> None:
     account = MailAccount(address="vigil@a.example", smtp_host="h", imap_host="i", password="x")
     assert "nobody is heard" in account.examine(tmp_path).found
+
+
+async def test_a_mail_that_comes_while_the_server_searches_is_seen_before_one_waits() -> None:
+    """It's told beside the answer, once: who waits for it then would wait for the next poll."""
+    answers = {
+        b"LOGIN": b"",
+        b"CAPABILITY": b"* CAPABILITY IMAP4rev1 IDLE\r\n",
+        b"EXAMINE": b"* 0 EXISTS\r\n* OK [UIDVALIDITY 7] ok\r\n* OK [UIDNEXT 1] ok\r\n",
+    }
+    searches = [b"* SEARCH\r\n* 1 EXISTS\r\n", b"* SEARCH 1\r\n", b"* SEARCH\r\n"]
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"* OK hello\r\n")
+        with contextlib.suppress(OSError):
+            while line := await reader.readline():
+                tag, word, *_ = line.split()
+                if word == b"IDLE":  # and the mail is there before anybody waits
+                    writer.write(b"+ idling\r\n* 2 EXISTS\r\n")
+                    await reader.readline()
+                told = searches.pop(0) if word == b"UID" else answers.get(word, b"")
+                writer.write(told + tag + b" OK done\r\n")
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        box = Mailbox()
+        await opening(box, server.sockets[0].getsockname()[1], "none")
+        assert await box.newer(0) == [1]
+        assert await box.newer(1) == []
+        assert searches == []
+        async with asyncio.timeout(30):
+            await box.wait(600)
+        await box.close()

@@ -39,7 +39,7 @@ class MailFollower:
         log_: MailLog,
         clock: Clock,
         show: Callable[[str], None],
-        caught_up: Callable[[Mailbox], Awaitable[None]],
+        caught_up: Callable[[Mailbox], Awaitable[bool]],
     ) -> None:
         self.box = Mailbox()
         self.was_open = False
@@ -58,7 +58,10 @@ class MailFollower:
         self.was_open = True
         while True:
             await self._catch_up(opened.validity)
-            await self._caught_up(self.box)
+            if await self._caught_up(self.box):
+                # Nothing may come between the last look and the waiting: what a server tells beside
+                # the answer to anything else is told to nobody.
+                await self._catch_up(opened.validity)
             self._show("listening" if self.box.has_idle else "polling")
             await wait_for_news(self.box, self._section.poll_s)
 

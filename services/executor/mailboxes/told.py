@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from vigil.contracts import SlotRun
-from vigil.errors import InvalidInput
 from vigil.facts import mailed
 from vigil.facts.shape import COUNT_MAX
 from vigil.runtime import Context
@@ -45,12 +44,13 @@ class MailboxFacts:
         self._told_at: datetime | None = None
         self._count = 0
 
-    async def tell(self, box: Mailbox, log: MailLog) -> None:
-        """Tell them, if it's time. Raises: MailboxLost, Unavailable."""
+    async def tell(self, box: Mailbox, log: MailLog) -> bool:
+        """Tell them, if it's time; whether the mailbox was asked. Raises: MailboxLost,
+        Unavailable."""
         now = self._clock.now()
         wait = SOON if self._count < 2 else EVERY
         if self._told_at is not None and now - self._told_at < wait:
-            return
+            return False
         values: dict[str, object] = {mailed.UNREAD: min(await box.unread(), COUNT_MAX)}
         newest = await log.newest_of(frozenset(self._facts.newest.values()))
         for name, address in self._facts.newest.items():
@@ -65,8 +65,6 @@ class MailboxFacts:
             looked=self._facts.counted,
         )
         cause = token_of("mailbox", self._row, now.isoformat())
-        try:
-            await self._desk.take_counted(self._key, slot, cause, values)
-        except InvalidInput:
-            return
+        await self._desk.take_counted(self._key, slot, cause, values)
         self._told_at, self._count = now, self._count + 1
+        return True

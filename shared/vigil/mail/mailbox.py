@@ -132,12 +132,20 @@ class Mailbox:
         return await self.look_into(folder)
 
     async def newer(self, uid: int) -> list[int]:
-        """Return the UIDs above one, in order."""
+        """Return the UIDs above one, in order; whoever waits next misses none.
+
+        A mail that comes while the server searches isn't among what it found; but it's told beside
+        that, once, and not again to who waits then.
+        """
 
         def look(client: IMAPClient) -> list[int]:
-            # "n:*" always has the last mail in it, whatever its UID.
-            found = client.search(["UID", f"{uid + 1}:*"])
-            return sorted(one for one in map(int, found) if one > uid)
+            while True:
+                _told_of_mail(client)  # before: this search sees it
+                # "n:*" always has the last mail in it, whatever its UID.
+                found = client.search(["UID", f"{uid + 1}:*"])
+                newer = sorted(one for one in map(int, found) if one > uid)
+                if newer or not _told_of_mail(client):
+                    return newer
 
         return await self._do(look)
 
@@ -235,7 +243,7 @@ class Mailbox:
         def idle(client: IMAPClient) -> None:
             begun = loop.time()
             client.idle()
-            told = client.idle_check(timeout=within_s)
+            told = _has_read_more(client) or client.idle_check(timeout=within_s)
             if not told and loop.time() - begun < within_s * DEAD_WITHIN:
                 raise OSError("the connection was cut")
             client.idle_done()
@@ -282,6 +290,30 @@ def _is_refusal(error: BaseException | None) -> bool:
     if not isinstance(error, LoginError) or _OF_THE_MOMENT.search(str(error)):
         return False
     return not isinstance(error.__context__, imaplib.IMAP4.abort)
+
+
+def _told_of_mail(client: IMAPClient) -> bool:
+    """Whether the server told of mail beside its answers since this was asked last. The library
+    keeps that, and tells nobody."""
+    _, told = client._imap.response("EXISTS")
+    return any(told)
+
+
+def _has_read_more(client: IMAPClient) -> bool:
+    """Whether a line lies there that came together with the last one. The library waits for the
+    socket, from which that was read already: it would be seen when the next one comes."""
+    sock = client.socket()
+    file: Any = getattr(client._imap, "file", None)
+    if not hasattr(file, "peek"):
+        return False
+    before = sock.gettimeout()
+    sock.settimeout(0)
+    try:
+        return bool(file.peek(1))
+    except (BlockingIOError, ssl.SSLWantReadError):
+        return False
+    finally:
+        sock.settimeout(before)
 
 
 def _seen(uid: int, found: dict[bytes, Any]) -> MailSeen:
