@@ -21,7 +21,7 @@ from vigil.contracts.codec import decode_mail
 from vigil.subjects import ANYBODY
 
 STREAM: Final = "MAILS"
-MAILS: Final = 300
+MAILS: Final = 150
 FULL: Final = 10_000
 ACCOUNTS: Final = 10
 FULL_WITHIN_S: Final = 600.0
