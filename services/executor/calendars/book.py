@@ -14,7 +14,9 @@ from zoneinfo import ZoneInfo
 
 from vigil.calendars import mirror
 from vigil.calendars.agenda import AgendaEntry, CalendarAgenda, handle_of, order_of
-from vigil.calendars.entries import CalendarObject
+from vigil.calendars.apart import invitation_apart
+from vigil.calendars.entries import CalendarObject, CalendarWindow
+from vigil.calendars.invitations import Proposal, proposal_of
 from vigil.calendars.mirror import Mirror
 from vigil.calendars.section import CalendarSection
 from vigil.errors import InvalidInput
@@ -98,6 +100,22 @@ class CalendarBook:
         if len(names) > 1:
             found.sort(key=order_of)
         return found
+
+
+async def proposal_for(
+    book: CalendarBook, whose: Scope, data: bytes, zone: ZoneInfo, now: datetime, *, sender: str
+) -> Proposal:
+    """Return what a ``text/calendar`` part of a mail would change of a person's calendars.
+
+    Args:
+        sender: the address that the mail is proven to be from; empty: it isn't.
+
+    Raises:
+        Unavailable: it can't be read now.
+    """
+    invitation = await invitation_apart(data, CalendarWindow.around(now))
+    agendas = {name: (await book.known(name)).agenda for name in sorted(book.of(whose))}
+    return proposal_of(invitation, agendas, zone, now, sender=sender)
 
 
 def zone_of(section: CalendarSection, owners: ZoneInfo) -> ZoneInfo:

@@ -12,6 +12,7 @@ from ..errors import Unavailable
 from ..net.conversion import converted
 from .edits import EDIT, Edited, ToEdit
 from .entries import CalendarObject, CalendarWindow, RawObject, ReadApart, ToRead
+from .invitations import INVITATION, Invitation
 
 EDIT_S: Final = 20.0
 READ_S: Final = 300.0
@@ -35,6 +36,15 @@ async def objects_apart(
         some = tuple(raws[at : at + AT_ONCE])
         found += (await _apart(ToRead(window=window, objects=some))).objects
     return tuple(found)
+
+
+async def invitation_apart(data: bytes, window: CalendarWindow) -> Invitation:
+    """Read a calendar part of a mail. Raises: Unavailable, it can't be read in time."""
+    asked = msgspec.msgpack.encode(ToRead(window=window, document=data))
+    answer = await converted(sys.executable, *PROGRAM, INVITATION, data=asked, within_s=EDIT_S)
+    if answer is None:
+        raise Unavailable("the invitation can't be read in time")
+    return msgspec.msgpack.decode(answer, type=Invitation)
 
 
 async def edited_apart(asked: ToEdit) -> Edited:

@@ -89,6 +89,8 @@ class CalendarObject(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     instances: tuple[Instance, ...] = ()
     rule: str = ""
     """The rule of a series, as it is written; empty: it's none."""
+    sequence: int = 0
+    """Which revision its organizer says that it is."""
     is_cut: bool = False
     """It has more instances in that stretch than are kept: the first ones are."""
     remark: str = ""

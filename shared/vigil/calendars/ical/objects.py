@@ -7,6 +7,8 @@ leave to others:
   process: so what it keeps is dropped before each object. A name of the database means that zone,
   whatever the document says its rules are (they may be old); where these differ this year, it's
   remarked. A name that nobody knows is never taken for no zone without a word.
+* Words. What is said of an event that can't be read holds none of its own, but the name of a
+  zone: it stands where people look at how a calendar is.
 * Bounds. An instance is made once for each instant; of one object there are `INSTANCES_MAX`, and
   `limit` ends what takes too long: such an object is left out, with the reason, and no other.
 * ``X-WR-TIMEZONE`` is the zone of what has none, and changes no times that have one.
@@ -58,6 +60,7 @@ FAILURES: Final = (
     ValueError,
 )
 """What the libraries end with, given a rule that nobody should write."""
+OF_SERIES: Final = ("RRULE", "RDATE", "RECURRENCE-ID")
 SLOW: Final = "it took too long to work out: left out"
 Limit = Callable[[], AbstractContextManager[None]]
 """Raises `TooSlow` in what takes too long."""
@@ -80,12 +83,12 @@ def read_document(data: bytes, window: CalendarWindow, limit: Limit) -> ReadApar
     Raises:
         NotCalendar: it's none.
     """
-    text = _text_of(data)
+    text = text_of(data)
     if "BEGIN:VCALENDAR" not in text.upper():
         raise NotCalendar("it is no iCalendar document: BEGIN:VCALENDAR isn't in it")
     objects: dict[str, CalendarObject] = {}
     remarks: list[str] = []
-    for calendar in _parsed(text):
+    for calendar in parsed(text):
         zone = str(calendar.get("X-WR-TIMEZONE", ""))
         groups, nameless = _by_uid(calendar)
         if nameless:
@@ -107,7 +110,7 @@ def read_objects(
     """Read objects of a collection: each is one event, or one series (RFC 4791, 4.1)."""
     for raw in raws:
         try:
-            (calendar, *_) = _parsed(raw.data)
+            (calendar, *_) = parsed(raw.data)
         except (NotCalendar, ValueError) as error:
             yield CalendarObject(
                 href=raw.href, etag=raw.etag, uid="", data=raw.data, remark=f"not read: {error}"
@@ -123,20 +126,21 @@ def read_objects(
         yield _object_of(raw.href, raw.etag, uid, whole, raw.data, window, zone, limit)
 
 
-def _text_of(data: bytes) -> str:
+def text_of(data: bytes) -> str:
+    """Return a document as text: what isn't UTF-8 is taken as Windows writes it."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return data.decode("cp1252", "replace")
 
 
-def _parsed(text: str) -> list[icalendar.Calendar]:
-    """Raises: NotCalendar."""
+def parsed(text: str) -> list[icalendar.Calendar]:
+    """Return the calendars of a text. Raises: NotCalendar."""
     tzp.use_default()  # else zones of the same name, of another calendar, would count
     try:
         found = icalendar.Calendar.from_ical(text, multiple=True)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
-        raise NotCalendar(f"it can't be read as iCalendar: {str(error)[:200]}") from error
+        raise NotCalendar("it can't be read as iCalendar") from error
     calendars = [one for one in found if one.name == "VCALENDAR"]
     if not calendars:
         raise NotCalendar("it holds no VCALENDAR")
@@ -179,7 +183,9 @@ def _object_of(
 ) -> CalendarObject:
     parts = list(whole.walk("VEVENT"))
     rule = next((_rule_of(one) for one in parts if "RRULE" in one or "RDATE" in one), "")
-    empty = CalendarObject(href=href, etag=etag, uid=uid, data=data, rule=rule)
+    empty = CalendarObject(
+        href=href, etag=etag, uid=uid, data=data, rule=rule, sequence=_sequence_of(parts)
+    )
     if len(parts) > SERIES_PARTS_MAX:
         return msgspec.structs.replace(
             empty, remark=f"more than {SERIES_PARTS_MAX} of its instances were changed: left out"
@@ -192,7 +198,7 @@ def _object_of(
     except TooSlow:
         return msgspec.structs.replace(empty, remark=SLOW)
     except FAILURES as error:
-        reason = f"left out: {type(error).__name__}: {str(error)[:200]}"
+        reason = f"left out: its times can't be worked out ({type(error).__name__})"
         return msgspec.structs.replace(empty, remark=reason)
     texts, instances, is_cut = found
     remarks = [remark_of(whole, parts)]
@@ -207,6 +213,12 @@ def _object_of(
     )
 
 
+def _sequence_of(parts: Sequence[Any]) -> int:
+    """Return the greatest number of a revision that its parts have."""
+    numbers = [one.get("SEQUENCE", 0) for one in parts]
+    return max((int(one) for one in numbers if isinstance(one, int)), default=0)
+
+
 def _rule_of(event: Any) -> str:
     rule = event.get("RRULE")
     rules = rule if isinstance(rule, list) else [rule]
@@ -219,9 +231,9 @@ def _broken(event: Any) -> str:
     start = event.get("DTSTART")
     if start is None:
         return "it has no DTSTART"
-    for name, reason in event.errors:
+    for name, _ in event.errors:
         if name in ("DTSTART", "DTEND", "DURATION", "RRULE", "RDATE", "EXDATE", "RECURRENCE-ID"):
-            return f"{name}: {reason[:150]}"
+            return f"its {name} can't be read"
     if isinstance(start, list):
         return "it has several DTSTART"
     return ""
@@ -237,7 +249,7 @@ def _instances(
     found: dict[tuple[Any, ...], Instance] = {}
     is_cut = False
     sources = {_identity(one): one for one in whole.walk("VEVENT")}
-    is_series = any("RRULE" in one or "RDATE" in one for one in whole.walk("VEVENT"))
+    is_series = any(name in one for one in whole.walk("VEVENT") for name in OF_SERIES)
     for since, until in ((window.near, window.behind), (window.first, window.near)):
         for occurrence in _unfolded(whole, since, until):
             made = _instance(occurrence, sources, default, texts, is_series=is_series)

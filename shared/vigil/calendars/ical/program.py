@@ -17,7 +17,9 @@ import msgspec
 
 from ..edits import EDIT, Edited, ToEdit
 from ..entries import ReadApart, ToRead
+from ..invitations import INVITATION, Invitation
 from .event_changes import edited
+from .invitation_part import read_invitation
 from .objects import NotCalendar, TooSlow, read_document, read_objects
 
 OBJECT_CPU_S: Final = 3.0
@@ -55,9 +57,12 @@ def read(asked: ToRead) -> ReadApart:
 def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
     data = sys.stdin.buffer.read()
-    found: ReadApart | Edited
+    found: ReadApart | Edited | Invitation
     if sys.argv[1:] == [EDIT]:
         found = edited(msgspec.msgpack.decode(data, type=ToEdit))
+    elif sys.argv[1:] == [INVITATION]:
+        asked = msgspec.msgpack.decode(data, type=ToRead)
+        found = read_invitation(asked.document or b"", asked.window, limited)
     else:
         found = read(msgspec.msgpack.decode(data, type=ToRead))
     sys.stdout.buffer.write(msgspec.msgpack.encode(found))
