@@ -295,6 +295,12 @@ async def test_a_mailbox_that_changes_under_us_loses_and_doubles_nothing(
         await world.until(lambda: len(looks) > 4)
         refused = servers.log().count(f"user=<{ann.to_box}>, method=PLAIN")
         assert refused == 1, servers.log()
+        client, trials = await world.gate.person("ann"), f"/api/channels/{CHANNEL}/trials"
+        for reason in ("535", "refused user name or password before", "before"):
+            tried = (await client.post(trials)).json()
+            assert tried["outcome"] == "not_taken"
+            assert reason in tried["reason"]
+        assert servers.log().count("SASL PLAIN authentication failed") == 1, servers.log()
         secret.write_text(PASSWORD)
         await until_heard(world)
 

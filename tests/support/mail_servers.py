@@ -329,6 +329,19 @@ class MailServers:
         with smtplib.SMTP("127.0.0.1", self.ports["smtp"], timeout=20) as client:
             client.sendmail(sender, [to], data)
 
+    def drop(self, who: str, *mails: bytes) -> None:
+        """Put mails into somebody's mailbox, as if all had come at once; the server's word of whom
+        they are is for the test to write."""
+        mail, box = pwd.getpwnam("mail"), self.root / "mail" / who
+        for folder in (box, *(box / name for name in ("cur", "tmp", "new"))):
+            folder.mkdir(exist_ok=True)
+            os.chown(folder, mail.pw_uid, mail.pw_gid)
+        for number, data in enumerate(mails):
+            name = f"{time.time():.6f}.M{number:06}P{os.getpid()}.host"
+            (box / "tmp" / name).write_bytes(data)
+            os.chown(box / "tmp" / name, mail.pw_uid, mail.pw_gid)
+            (box / "tmp" / name).rename(box / "new" / name)
+
     @contextlib.contextmanager
     def mailbox(self, who: str) -> Iterator[imaplib.IMAP4]:
         """Open somebody's mailbox as their own mail program does."""

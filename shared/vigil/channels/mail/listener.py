@@ -44,6 +44,8 @@ log = structlog.get_logger("vigil.mail")
 CHUNK: Final = 50
 """Mails whose heads are fetched at once."""
 PAGE_S: Final = 5.0
+REPORT_BYTES_MAX: Final = 256 * 1024
+"""Of what says that it's a report, as anybody may: it's read whoever sent it."""
 ARRIVED: Final = ("delivered", "relayed", "expanded")
 """Actions of a report (RFC 3464) by which the mail went where it should, or on from there."""
 ENDS: Final = (*ARRIVED, "failed")
@@ -170,6 +172,7 @@ class _OpenMailbox:
         # What somebody removed meanwhile doesn't come any more.
         self._place = replace(self._place, uid=max(self._place.uid, *uids))
         await self._store()
+        self._show()
         crash.point("mail.place")
 
     async def _take(self, seen: MailSeen, head: MailHeadRead, people: Sequence[MailPerson]) -> bool:
@@ -192,7 +195,7 @@ class _OpenMailbox:
     async def _report(self, seen: MailSeen, people: Sequence[MailPerson]) -> bool:
         """Take in what a mail server tells of a mail of ours. Its id, which only those know who had
         the mail in their hands, is what it's believed by."""
-        mail = await self._whole(seen)
+        mail = await self._whole(seen, REPORT_BYTES_MAX)
         told = None if mail is None else mail.report
         domain = ids.domain_of(self._account.address)
         about = None if told is None else ids.read_message_id(told.message_id, domain)
@@ -252,9 +255,9 @@ class _OpenMailbox:
             )
         return True
 
-    async def _whole(self, seen: MailSeen) -> ReadMail | None:
+    async def _whole(self, seen: MailSeen, bytes_max: int = 0) -> ReadMail | None:
         """Return a mail, read apart from the loop; None: it's gone."""
-        data = await self.box.whole(seen.uid, self._account.mail_bytes_max)
+        data = await self.box.whole(seen.uid, bytes_max or self._account.mail_bytes_max)
         return None if data is None else await asyncio.to_thread(read_mail, data)
 
     async def _heard(self, seen: MailSeen, mail: ReadMail, user: str) -> Inbound:
