@@ -23,6 +23,7 @@ from tests.chaos.killable import killable, steps_of
 from tests.support.mail_servers import MailServers, running_mail_servers
 from tests.support.mailing import CHANNEL, pair, section
 from vigil.bus.bus import Bus, Message
+from vigil.channels.mail.composition import Letterhead, composed
 from vigil.contracts import UserMessage, decode_event, decode_receipt, decode_said, decode_turn
 from vigil.errors import VigilError
 from vigil.mail import ids
@@ -57,6 +58,13 @@ def toml_of(values: dict[str, Any]) -> str:
     return "\n".join((f"[channels.{CHANNEL}]", *lines, ""))
 
 
+def text_of(which: int) -> str:
+    """Return what a mail says: also what is written otherwise on the way, as lines that begin with
+    a dot, are too long for a line of mail, or aren't ASCII."""
+    more = ("", "\n.\n..and on", "\nGrüße 🙂", f"\n{'long ' * 300}end")
+    return f"number {which}{more[which % len(more)]}"
+
+
 def write(servers: MailServers, number: int, which: int) -> None:
     """Send a mail as a program of people does: again, until a server takes it."""
     mail = EmailMessage()
@@ -64,7 +72,7 @@ def write(servers: MailServers, number: int, which: int) -> None:
     mail["Message-ID"] = f"<{which}@b.example>"
     if which:
         mail["References"] = "<0@b.example>"
-    mail.set_content(f"number {which}")
+    mail.set_content(text_of(which))
     while True:
         try:
             return servers.post(mail, str(mail["To"]), sender=str(mail["From"]))
@@ -156,10 +164,12 @@ async def test_each_mail_is_heard_once_and_said_once_whatever_is_killed(
             killed[name] += 1
         await writing
 
-        wanted = {f"number {which}" for which in range(kills)}
+        wanted = {text_of(which) for which in range(kills)}
         await all_heard(bus, servers, number, wanted)
         ends = await all_settled(bus)
         heard = await texts_heard(bus)
+        said = [decode_said(one.data) for one in await records(bus, "out.said.*")]
+        asked = [decode_event(one.data) for one in await records(bus, "in.said.user")]
         crashed = {one.crash_at.partition(":")[0] for one in processes.exits if one.is_crash}
         assert crashed == set(POINTS)
         assert not [fault for fault in processes.faults() if "Traceback" in fault]
@@ -173,12 +183,27 @@ async def test_each_mail_is_heard_once_and_said_once_whatever_is_killed(
 
     # A server that is killed may deliver what it took twice, which one tells by its own number.
     sent: dict[str, set[bytes]] = {}
-    for one in await asyncio.to_thread(servers.mails, f"ann{number}"):
+    hers = await asyncio.to_thread(servers.mails, f"ann{number}")
+    for one in hers:
         known = ids.read_message_id(read_head(one).message_id, "a.example")
         assert known is not None
         sent.setdefault(known[0], set()).update(re.findall(rb"SMTPSA? id (\w+)", one))
     assert set(sent) <= set(ends)
     assert [effect for effect, queued in sent.items() if len(queued) != 1] == []
     assert {effect for effect, end in ends.items() if end == "delivered"} <= set(sent)
+    # Whatever was tried again, and went through both servers, is as it was meant, to the byte.
+    heads = [one.payload.mail for one in asked if isinstance(one, UserMessage)]
+    answered = {one.message_id: one for one in heads if one is not None}
+    texts = {one.id: one for one in said}
+    letterhead = Letterhead(
+        address=f"vigil{number}@a.example", name="Vigil", console_url="https://vigil.example"
+    )
+    for one in hers:
+        head = read_head(one)
+        known = ids.read_message_id(head.message_id, "a.example")
+        assert known is not None
+        meant = composed(texts[known[0]], head.to[0], answered[head.in_reply_to], letterhead)
+        assert one[one.index(b"Message-ID: ") :] == meant
+        assert max(map(len, one.split(b"\r\n"))) <= 998
     nowhere = {ends[effect] for effect in set(ends) - set(sent)}
     assert nowhere <= {OPEN, "void", "dropped"}
