@@ -21,10 +21,9 @@ from tests.support.gateway import Gate, until
 from tests.support.goal_records import action_of
 from tests.support.hands_records import SHELF
 from tests.support.remembering import running_memories, save
-from vigil.board.kept import ACTIONS, TASKS, KeptBoard
+from vigil.board.kept import ACTIONS, KeptBoard
 from vigil.bus.kv import KeyValue
 from vigil.contracts import (
-    BoardTask,
     Change,
     DeadLetter,
     ExternalBlock,
@@ -36,7 +35,6 @@ from vigil.contracts import (
     decode_pins,
     encode,
 )
-from vigil.contracts.board import TaskResult
 from vigil.contracts.costs import Account, CostRow, DayOfCosts
 from vigil.contracts.events import LetterName
 from vigil.contracts.history import LetterHead
@@ -179,58 +177,6 @@ async def test_a_run_is_one_row_with_the_state_that_it_is_in(gate: Gate) -> None
     assert await states("/timetable", state="running") == ["running"]
     assert await states("/timetable", state="failed") == ["failed"]
     assert await states(f"/timetable/{made['id']}") == ["running", "failed"]
-
-
-async def test_today_tells_in_words_and_in_order_what_happened(gate: Gate) -> None:
-    """Said, done, found, failed, each once and each a link; what is older stands apart."""
-    uma, api, now = await signed_in(gate, "uma"), await gate.person("uma"), datetime.now(UTC)
-    whose, change = Scope("vigil", "uma"), Change(by="vigil")
-    row = (await api.post("/api/cron", json=ROW)).json()
-
-    def ago(minutes: int) -> datetime:
-        return now - timedelta(minutes=minutes)
-
-    begun = SlotEntry(row=row["id"], due_at=ago(41), state="running", at=ago(41))
-    log = SlotLog(gate.admin)
-    last = await log.append(whose, await log.last(whose, row["id"]), begun)
-    ended = replace(begun, state="failed", reason="too slow", at=ago(40), session="uma:vigil:_c-1")
-    await log.append(whose, last, ended)
-    task = BoardTask(
-        id="7" * 32, owner="uma", agent="vigil", title="Repot <b>Bruno</b>", status="done",
-        created_at=ago(60), moved_at=ago(30), created_by="person",
-        result=TaskResult(text="it stands in clay", at=ago(30)),
-    )  # fmt: skip
-    await KeptBoard(gate.admin, TASKS).create(lambda _: task, whose, change, now)
-    for number, minutes, text in (("8", 20, "turned the lamp on"), ("9", 60 * 30, "looked twice")):
-        action = action_of(
-            id=number * 32, owner="uma", agent="vigil", description=text, created_at=ago(minutes)
-        )
-        await KeptBoard(gate.admin, ACTIONS).create(
-            lambda _, made=action: made,
-            whose,
-            change,
-            now,  # type: ignore[misc]
-        )
-    body = {"category": "workflow", "key": "plants", "value": "at noon"}
-    assert (await api.post("/api/preferences", json=body)).status_code == 201
-    await gate.say("uma:vigil:main", "It rains tonight", effect_id="5" * 32, tag="Follow-up")
-    await api.post("/api/sessions/uma:vigil:talk/messages", json={"text": "Which tea?"})
-    await gate.say("uma:vigil:talk", "Mint", effect_id="6" * 32)
-    page = await uma.page()
-    assert page.strange() == []
-    happened, _, before = page.text.partition("Before that")
-    happened = happened.partition("What happened")[2]
-    places = [happened.index(one) for one in (
-        "News failed: too slow", "Task done: Repot <b>Bruno</b>: it stands in clay",
-        "turned the lamp on", "Learnt how you like it: plants: at noon", "It rains tonight",
-        "Something new in: Which tea?",
-    )]  # fmt: skip
-    assert places == sorted(places)
-    assert happened.count("News") == 1
-    assert "looked twice" in before
-    for link in ("/conversations/uma:vigil:_c-1", f"/tasks/{task.id}",
-                 "/conversations/uma:vigil:talk#end"):  # fmt: skip
-        assert f"/console{link}" in page.links
 
 
 async def test_the_timetable_runs_and_pauses_rows(gate: Gate) -> None:

@@ -552,6 +552,21 @@ async def test_the_keyboard_leads_everywhere(stage: Stage, tab: Tab) -> None:
     await tab.key("/")
     assert await tab.run("document.activeElement.name") != "words"
     await tab.run("localStorage.clear()")
+    # Ctrl-K: from anywhere, whatever has the focus.
+    await tab.go(url(stage, f"/conversations/{KEY}"))
+    await tab.call("Input.dispatchKeyEvent", type="keyDown", key="k", code="KeyK", modifiers=2)
+    await tab.until("document.querySelector('#palette[open] #palette-found a') !== null")
+    await tab.call("Input.insertText", text="repot")
+    await tab.until(
+        "document.querySelector('#palette-found a')?.innerText.startsWith('Repot Bruno')"
+    )
+    assert await violations(tab, RULES) == []
+    await keep_pictures(tab, "/palette")
+    await tab.run("window.isOld = true")
+    await tab.enter()
+    await tab.arrived()
+    assert await tab.run("location.pathname") == f"/console/tasks/{stage.ids['task']}"
+    assert tab.complaints == []
 
 
 async def looked(stage: Stage, tab: Tab, path: str) -> list[list[str]]:

@@ -76,10 +76,15 @@ async def test_each_sees_their_own_and_an_admin_all(tmp_path: Path) -> None:
             DayOfCosts(user=TEAM, rows=(row(agent="desk", cause="t3"), row(agent="den")))
         )
         await bucket.put(f"{TODAY}.costs.{token_of(TEAM)}", shared)
+        await ann.post("/api/sessions/ann:vigil:t1/messages", json={"text": "Which  tea?"})
+        for_all = (await admin.get("/api/cost?by=cause&by=person")).json()["lines"]
+        assert ("ann", "t1", "") in [
+            (one["person"], one["cause"], one["cause_name"]) for one in for_all
+        ]  # what somebody else calls it, or said first, is nobody's to read in a bill
         mine = (await ann.get("/api/cost?by=cause&by=person")).json()
         assert [(one["person"], one["cause"], one["cause_name"]) for one in mine["lines"]] == [
             ("ann", goal["id"], "Keep the inbox clean"),
-            ("ann", "t1", ""),
+            ("ann", "t1", "Which tea?"),
             (TEAM, "t3", ""),
         ]
 

@@ -14,7 +14,8 @@ from vigil.timetable.schedule import span_of
 from ..http.browser import PATH, policy_of
 from . import text
 from .shapes.cards import gist_of
-from .shapes.trouble import remedy_for
+from .shapes.reasons import because, importance_in_words
+from .shapes.talk.trouble import remedy_for
 
 _HERE: Final = Path(__file__).parent
 _TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -43,6 +44,8 @@ def _environment() -> jinja2.Environment:
         "words": text.words,
         "gist": gist_of,
         "remedy": remedy_for,
+        "because": because,
+        "importance": importance_in_words,
         "at": jinja2.pass_context(lambda context, at: text.moment(at, context["zone"])),
     }
     environment.globals |= {"file": _address, "console": PATH}

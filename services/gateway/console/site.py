@@ -27,6 +27,7 @@ from .pages import (
     browsers,
     cost,
     deliveries,
+    find,
     graph,
     health,
     inbox,
@@ -69,7 +70,8 @@ PAGES: Final = (
     ConsolePage("/deliveries", "Deliveries", deliveries),
     ConsolePage("/cost", "Cost", cost),
     ConsolePage("/health", "Health", health),
-    ConsolePage("/why", "Why", why, begins=True),
+    ConsolePage("/find", "Find", find, begins=True),
+    ConsolePage("/why", "Why", why),
     ConsolePage("/settings", "Settings", settings),
     ConsolePage("/browsers", "Browsers", browsers),
 )
@@ -165,6 +167,7 @@ class Console:
                 told = outcome
             await visit.begin()
             seen = await self._edge.feed.newest()  # before anything is read
+            visit.pages = PAGES
             found = await page.show(visit)
             frame = await self._frame(visit, page, seen)
             return look.html(page.template, frame | found | told)

@@ -59,6 +59,8 @@ class Visit:
         self.api = InnerApi(request.app, request.scope, reader)
         self.now: datetime = edge.clock.now()
         self.person: PersonView
+        self.pages: tuple[ConsolePage, ...] = ()
+        """Those that the navigation leads to."""
         self._open_requests: tuple[ApprovalView, ...] | None = None
         self._named: Mapping[str, str] = request.path_params
 

@@ -22,7 +22,7 @@ from vigil.subjects import Scope, SessionKey
 from ..http.wire import Forked, SessionList, SessionSummary
 from ..shelf.read_marks import ReadMarks
 from ..shelf.recency import Recency, key_of, said_in
-from ..shelf.titles import is_found, title_of
+from ..shelf.titles import is_found, title_in
 from .history import forked_in
 
 READS_AT_ONCE: Final = 32
@@ -127,8 +127,7 @@ class Catalog:
         fork_of = forked_in(first)
         if first is not None and first.subject != session.in_user:
             first = await self._bus.get_next(session.stream, session.in_user, first.seq)
-        event = _person_said(first)
-        return "" if event is None else title_of(event.payload.text), fork_of
+        return title_in(None if first is None else first.data), fork_of
 
     async def _summary(self, key: str, count: int) -> SessionSummary:
         session, label = SessionKey.parse(key), self._labels.get(key)

@@ -8,7 +8,6 @@ from fastapi import Depends, Response
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from vigil.contracts import UserMessage, decode_event
 from vigil.errors import InvalidInput, WrongLastSequence
 from vigil.marks import conversation_label
 from vigil.marks.conversation_label import TITLE_LENGTH_MAX, ConversationLabel
@@ -20,7 +19,7 @@ from ..gone import check_not_deleted
 from ..http.json import Json
 from ..http.problem import Problem, erasing
 from ..http.wire import Answer, CursorValue, RequestBody
-from ..shelf.titles import title_of
+from ..shelf.titles import title_in
 from ..state.edge import Edge
 
 TRIES_MAX: Final = 5
@@ -66,10 +65,7 @@ async def change_session(
         read_to = await edge.read_marks.of(caller.user, session)
     else:
         read_to = await edge.read_marks.move(caller.user, session, wanted.read_to)
-    title = label.title
-    if not title:
-        event = decode_event(first.data)
-        title = title_of(event.payload.text) if isinstance(event, UserMessage) else ""
+    title = label.title or title_in(first.data)
     is_archived = label.archived_at is not None
     return Json(
         SessionLabel(

@@ -18,16 +18,21 @@ from msgspec.structs import replace
 from vigil.board.kept import GOALS, ROWS, KeptBoard
 from vigil.contracts.costs import COSTS, Account, DayOfCosts
 from vigil.contracts.session_kinds import SESSION_KINDS
+from vigil.errors import InvalidInput
+from vigil.marks import conversation_label
 from vigil.settings.tokens import Principal
-from vigil.subjects import token_of
+from vigil.subjects import SessionKey, token_of
 
 from ..callers import Caller, Shared
 from ..http.json import Json
 from ..http.wire import Answer
 from ..insight.budget import day_of
+from ..shelf.titles import title_in
 from ..state.edge import Edge
 
 DAYS_MAX: Final = 400
+TITLED_MAX: Final = 50
+"""Conversations whose titles are looked for."""
 NAMED_MAX: Final = 500
 """Causes that a name is looked up for."""
 AT_ONCE: Final = 50
@@ -56,8 +61,8 @@ class CostLine(Answer, frozen=True, kw_only=True, omit_defaults=False):
     """The goal, the row of the timetable, or the thread of the session that it was for; `other`: of
     those beyond a hundred a day."""
     cause_name: str = ""
-    """What that goal or row is called, if it is still there; of a thread of the agent's own, what
-    it is for."""
+    """What that goal, row or conversation of yours is called, if it is still there; of a thread of
+    the agent's own, what it is for."""
     tier: str
     model: str
     calls: int
@@ -102,9 +107,18 @@ async def get_cost(
     ]
     lines = lines_of(found, by or ["day"])
     names = await _names(edge, caller, {line.cause for line in lines})
+    # An admin's lines may be of anybody's threads of that name.
+    is_own = not caller.is_admin
+    mine = {line.cause for line in lines if is_own or line.person == caller.user}
+    titles = await _titles(edge, caller.user, mine - set(names))
     return Json(
         Costs(
-            lines=tuple(replace(line, cause_name=names.get(line.cause, "")) for line in lines),
+            lines=tuple(
+                replace(line, cause_name=names.get(line.cause) or titles.get(line.cause, ""))
+                if is_own or line.person == caller.user
+                else replace(line, cause_name=names.get(line.cause, ""))
+                for line in lines
+            ),
             reserved_tokens=sum(one.reserved for one in accounts),
             reserved_micro_usd=sum(one.reserved_micro_usd for one in accounts),
         )
@@ -136,6 +150,25 @@ async def _names(edge: Edge, caller: Principal, causes: Iterable[str]) -> dict[s
         some = ids[start : start + AT_ONCE]
         found += await asyncio.gather(*(_name(edge, caller, id_) for id_ in some))
     return OWN_THREADS | dict(zip(ids, found, strict=True))
+
+
+async def _titles(edge: Edge, user: str, causes: Iterable[str]) -> dict[str, str]:
+    """Return what a person's conversations are called, by their threads."""
+    threads = sorted(one for one in causes if one and not _ID.fullmatch(one))[:TITLED_MAX]
+    labels = await conversation_label.all_of(edge.bus, user) if threads else {}
+
+    async def title(thread: str) -> str:
+        try:
+            session = SessionKey(user, "vigil", thread)
+        except InvalidInput:
+            return ""
+        label = labels.get(str(session))
+        if label is not None and label.title:
+            return label.title
+        first = await edge.bus.get_next(session.stream, session.in_user, 1)
+        return title_in(None if first is None else first.data)
+
+    return dict(zip(threads, await asyncio.gather(*map(title, threads)), strict=True))
 
 
 async def _name(edge: Edge, caller: Principal, id_: str) -> str:

@@ -26,9 +26,14 @@ async def show(visit: Visit) -> dict[str, Any]:
         visit.api.get(Costs, "/api/cost", days=days, by=by),
         visit.api.get(BudgetView, "/api/budget"),
     )
-    more = max(len(costs.lines) - LINES_MAX, 0)
+    lines = costs.lines
+    if by != ["day"]:  # by what for: the dearest first
+        lines = tuple(sorted(lines, key=lambda one: -one.micro_usd))
+    more = max(len(lines) - LINES_MAX, 0)
     return {
-        "lines": costs.lines[:LINES_MAX],
+        "lines": lines[:LINES_MAX],
+        "total_micro_usd": sum(one.micro_usd for one in lines),
+        "total_calls": sum(one.calls for one in lines),
         "more": more,
         "costs": costs,
         "budget": budget,

@@ -16,7 +16,7 @@ from vigil.subjects import SessionKey
 from ...http.problem import Problem
 from ...work.verdicts import ApprovalList, ApprovalView
 from ..second_thoughts import Confirmation
-from ..shapes.requests import request_card
+from ..shapes.talk.requests import request_card
 from ..text import as_json, clip, visible
 from ..visit import Visit, segment_of
 

@@ -11,8 +11,8 @@ import msgspec
 from ...http.wire import TranscriptMessage
 from ...insight.now import SessionNow
 from .cards import ToolCard
-from .requests import Entry
-from .trouble import Remedy, remedy_of
+from .talk.requests import Entry
+from .talk.trouble import Remedy, remedy_of
 
 SLOW: Final = timedelta(seconds=4)
 """After which it is said that nothing came yet: nobody wonders for longer than five seconds."""

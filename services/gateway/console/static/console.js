@@ -49,6 +49,27 @@
     }
   });
 
+  // Ctrl-K: any page, conversation, task or memory; the arrows lead through what is found.
+  document.addEventListener("keydown", (event) => {
+    const palette = document.getElementById("palette");
+    if (palette === null) return;
+    const field = palette.querySelector("input");
+    if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "k") {
+      event.preventDefault();
+      if (!palette.open) palette.showModal();
+      field.select();
+      field.dispatchEvent(new Event("asked"));
+    } else if (palette.open && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
+      const places = [field, ...palette.querySelectorAll("#palette-found a")];
+      const next = places.indexOf(document.activeElement) + (event.key === "ArrowDown" ? 1 : -1);
+      event.preventDefault();
+      places[(next + places.length) % places.length].focus();
+    } else if (palette.open && event.key === "Enter" && event.target === field) {
+      const first = palette.querySelector("#palette-found a");
+      if (first !== null) { event.preventDefault(); location.assign(first.href); }
+    }
+  });
+
   // An answer in the making: shown as text until the message itself takes its place.
   const follow = (place) => {
     let attempt = "", text = "", before = 0;

@@ -30,8 +30,8 @@ from ....work.verdicts import ApprovalList
 from ...shapes.activity import SLOW, doing_of
 from ...shapes.bodies import SHORT, bodies_of
 from ...shapes.cards import ToolCard, cards_of
-from ...shapes.older import folded
-from ...shapes.requests import Entry, children_of, place_of, request_card, with_requests
+from ...shapes.talk.older import folded
+from ...shapes.talk.requests import Entry, children_of, place_of, request_card, with_requests
 from ...text import LENGTH_MAX
 from ...visit import Visit
 from . import conversations

@@ -10,7 +10,7 @@ from vigil.subjects import SessionKey
 from vigil.teams import TEAM
 
 from ....http.wire import Me, SessionList
-from ...shapes.shelf import ShelfRow, shelf_of
+from ...shapes.talk.shelf import ShelfRow, shelf_of
 from ...visit import Visit
 
 SHOWN_MAX: Final = 40

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from ...http.wire import SessionSummary
+from ....http.wire import SessionSummary
 
 TITLE_MAX = 80
 

@@ -11,11 +11,11 @@ from vigil.contracts import QUESTION
 from vigil.grants.proposal import constraints_of
 from vigil.subjects import SessionKey
 
-from ...http.wire import TimelineRecord, TranscriptMessage
-from ...trust.letters import LetterView
-from ...work.verdicts import ApprovalView
-from ..text import as_json
-from .cards import ToolCard
+from ....http.wire import TimelineRecord, TranscriptMessage
+from ....trust.letters import LetterView
+from ....work.verdicts import ApprovalView
+from ...text import as_json
+from ..cards import ToolCard
 
 LONG: Final = 1_500
 """Characters of arguments that are shown among others; longer ones are whole on a page of their

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ...http.wire import TranscriptMessage
-from .cards import ToolCard
+from ....http.wire import TranscriptMessage
+from ..cards import ToolCard
 from .requests import Entry
 
 

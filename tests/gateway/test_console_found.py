@@ -1,0 +1,102 @@
+"""What of everything is told on Today, and found from one field."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import pytest_asyncio
+from msgspec.structs import replace
+
+from tests.support.console import signed_in
+from tests.support.gateway import Gate
+from tests.support.goal_records import action_of
+from tests.support.remembering import running_memories, save
+from vigil.board.kept import ACTIONS, TASKS, KeptBoard
+from vigil.contracts import BoardTask, Change, SlotEntry
+from vigil.contracts.board import TaskResult
+from vigil.subjects import Scope
+from vigil.timetable.log import SlotLog
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+ROW: Final = {"name": "News", "prompt": "Read them", "cron": "0 9 * * *"}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gate(tmp_path_factory: Any) -> AsyncIterator[Gate]:
+    home: Path = tmp_path_factory.mktemp("home")
+    async with running_memories(home) as gate:
+        yield gate
+
+
+async def test_today_tells_in_words_and_in_order_what_happened(gate: Gate) -> None:
+    """Said, done, found, failed, each once and each a link; what is older stands apart."""
+    uma, api, now = await signed_in(gate, "uma"), await gate.person("uma"), datetime.now(UTC)
+    whose, change = Scope("vigil", "uma"), Change(by="vigil")
+    row = (await api.post("/api/cron", json=ROW)).json()
+
+    def ago(minutes: int) -> datetime:
+        return now - timedelta(minutes=minutes)
+
+    begun = SlotEntry(row=row["id"], due_at=ago(41), state="running", at=ago(41))
+    log = SlotLog(gate.admin)
+    last = await log.append(whose, await log.last(whose, row["id"]), begun)
+    ended = replace(begun, state="failed", reason="too slow", at=ago(40), session="uma:vigil:_c-1")
+    await log.append(whose, last, ended)
+    task = BoardTask(
+        id="7" * 32, owner="uma", agent="vigil", title="Repot <b>Bruno</b>", status="done",
+        created_at=ago(60), moved_at=ago(30), created_by="person",
+        result=TaskResult(text="it stands in clay", at=ago(30)),
+    )  # fmt: skip
+    await KeptBoard(gate.admin, TASKS).create(lambda _: task, whose, change, now)
+    for number, minutes, text in (("8", 20, "turned the lamp on"), ("9", 60 * 30, "looked twice")):
+        action = action_of(
+            id=number * 32, owner="uma", agent="vigil", description=text, created_at=ago(minutes)
+        )
+        await KeptBoard(gate.admin, ACTIONS).create(
+            lambda _, made=action: made,
+            whose,
+            change,
+            now,  # type: ignore[misc]
+        )
+    body = {"category": "workflow", "key": "plants", "value": "at noon"}
+    assert (await api.post("/api/preferences", json=body)).status_code == 201
+    await gate.say("uma:vigil:main", "It rains tonight", effect_id="5" * 32, tag="Follow-up")
+    await api.post("/api/sessions/uma:vigil:talk/messages", json={"text": "Which tea?"})
+    await gate.say("uma:vigil:talk", "Mint", effect_id="6" * 32)
+    page = await uma.page()
+    assert page.strange() == []
+    happened, _, before = page.text.partition("Before that")
+    happened = happened.partition("What happened")[2]
+    places = [happened.index(one) for one in (
+        "News failed: too slow", "Task done: Repot <b>Bruno</b>: it stands in clay",
+        "turned the lamp on", "Learnt how you like it: plants: at noon", "It rains tonight",
+        "Something new in: Which tea?",
+    )]  # fmt: skip
+    assert places == sorted(places)
+    assert happened.count("News") == 1
+    assert "looked twice" in before
+    for link in ("/conversations/uma:vigil:_c-1", f"/tasks/{task.id}",
+                 "/conversations/uma:vigil:talk#end"):  # fmt: skip
+        assert f"/console{link}" in page.links
+
+
+async def test_all_is_found_by_its_words_from_one_field(gate: Gate) -> None:
+    """Pages, conversations, tasks and memories of one's own, each a link; nothing of others'."""
+    ida, stranger = await signed_in(gate, "ida"), await signed_in(gate, "stan")
+    api = await gate.person("ida")
+    await api.post("/api/sessions/ida:vigil:t1/messages", json={"text": "Basil: which soil?"})
+    task = await ida.did("/tasks", do="make", title="Buy basil", description="", priority="high")
+    memory = await save(api, "The basil stands at the window", source="notes")
+    found = await ida.page("/find", q="basil")
+    assert {"/console/conversations/ida:vigil:t1", task, f"/console/memories/{memory}"} <= set(
+        found.links
+    )
+    assert "/console/trust" in (await ida.page("/find", q="trust")).depths
+    nothing = await stranger.page("/find", q="basil")
+    assert "Nothing has these words." in nothing.text
+    asked = await ida.page("/memories", q="basil")
+    assert "because it" in asked.text
