@@ -81,6 +81,10 @@ async def test_what_matters_is_told_in_a_line_and_kept(
         assert kept["is_tainted"]
         assert "“Contract”. Ben wants it signed. Due: " + due in kept["content"]
         assert ended["tokens"] > 0
+        story = (await writer.http.get(f"/api/why/{told.id}")).json()
+        why = story["steps"][0]["text"]
+        assert why.startswith(f"{ended['session']} reported of a cron (mail-work): ")
+        assert "it holds untrusted content" in why
         known = await facts_of(writer)
         assert (known["matter"], known["due"], known["due_from"]) == ("1", due, "Ben Miller")
 
