@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -164,3 +165,21 @@ async def test_what_is_known_of_whom_is_erased_goes(tmp_path: Path, radicale: Ra
         async with asyncio.timeout(WITHIN_S):
             while path.exists():
                 await asyncio.sleep(0.05)
+
+
+async def test_what_cant_be_kept_is_said(
+    tmp_path: Path, radicale: Radicale, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk: the server is asked as rarely as one that fails, and what was known counts."""
+
+    def full(_path: Path, _mirror: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(mirror, "store", full)
+    async with running_stack(
+        tmp_path / "home", services=("executor",), calendars={"work": section(radicale)}
+    ) as stack:
+        state = await told(stack, "work", state="failing")
+        assert state["problem"] == "it can't be kept: No space left on device"
+        asked = radicale.log.count("PROPFIND request for '/ann/work/'")
+        assert asked == 2, "the one look: what changed, and what is there"

@@ -25,7 +25,7 @@ from vigil.bus.lease import Lease, Leases
 from vigil.calendars import mirror
 from vigil.calendars.agenda import CalendarAgenda
 from vigil.calendars.look import Looking, PasswordKept, refused_of
-from vigil.calendars.mirror import Mirror
+from vigil.calendars.mirror import Mirror, RefusedPassword
 from vigil.calendars.places import PasswordRefused
 from vigil.calendars.section import CalendarSection
 from vigil.calendars.state import FACT, CalendarState, CalendarStatus
@@ -83,6 +83,8 @@ class CalendarKeeper:
         self._wakes = {name: asyncio.Event() for name in config.calendars}
         self._locks = {name: asyncio.Lock() for name in config.calendars}
         self._failures: dict[str, int] = {}
+        self._again_at_s: dict[str, float] = {}
+        self._refused: dict[str, RefusedPassword] = {}
 
     def wake(self, name: str) -> None:
         """Look at a calendar now, if this replica keeps it."""
@@ -128,13 +130,15 @@ class CalendarKeeper:
         looking = Looking(
             section, self._context.settings.home, ports_never=self._context.bus.broker_ports
         )
-        look_at_s, seen = 0.0, _LookedAt(0.0, None, is_fresh=False)
+        look_at_s, seen = self._again_at_s.get(name, 0.0), _LookedAt(0.0, None, is_fresh=False)
         while True:
             is_woken, wait_s = self._wakes[name].is_set(), ERASED_S
             self._wakes[name].clear()
             async with self._locks[name]:
                 if not self._is_erasing(section.user):
                     if is_woken or self._clock.monotonic() >= look_at_s:
+                        # Whatever ends it: nobody is asked in each second.
+                        self._again_at_s[name] = self._clock.monotonic() + AGAIN.first_s
                         seen = await self._round(name, section, looking, shown)
                         look_at_s = self._clock.monotonic() + seen.again_s
                     told_s = await self._tell(name, section, seen)
@@ -164,31 +168,48 @@ class CalendarKeeper:
     ) -> _LookedAt:
         """Look once; return what is due, as it is or was last seen."""
         path = mirror.path_of(self._context.settings.home, name, section)
-        known = await asyncio.to_thread(mirror.load, path, mirror.source_of(section))
-        now = self._clock.now()
+        known, now = None, self._clock.now()
         try:
+            known = self._with_refusal(name, section, await self._load(path, section), now)
             found = await looking.look(known, now)
+            if mirror.is_to_be_stored(known, found):
+                await asyncio.to_thread(mirror.store, path, found)
         except PasswordKept as error:
             shown.tell("refused", known, str(error))
             # Its file is looked at, and nobody asked.
             return await self._as_known(known, section.poll_s)
         except PasswordRefused as error:
-            await self._remember(path, section, known, error, now)
             shown.tell("refused", known, str(error))
             log.warning("refused", action="calendar.refused", calendar=name)
+            await self._remember(name, path, section, known, error, now)
             return await self._as_known(known, section.poll_s)
-        except Unavailable as error:
+        except (Unavailable, OSError) as error:
             self._failures[name] = self._failures.get(name, 0) + 1
-            shown.tell("failing", known, str(error))
-            log.info("not seen", action="calendar.failed", calendar=name, reason=str(error))
+            reason = str(error)
+            if isinstance(error, OSError):
+                reason = f"it can't be kept: {error.strerror}"
+            shown.tell("failing", known, reason)
+            log.info("not seen", action="calendar.failed", calendar=name, reason=reason)
             return await self._as_known(known, AGAIN.after(self._failures[name]))
-        self._failures.pop(name, None)
-        if mirror.is_to_be_stored(known, found):
-            await asyncio.to_thread(mirror.store, path, found)
         crash.point("calendar.seen")
+        self._failures.pop(name, None)
+        self._refused.pop(name, None)
         shown.tell("synced", found, "")
         agenda = await asyncio.to_thread(CalendarAgenda, found.objects)
         return _LookedAt(section.poll_s, agenda, is_fresh=True)
+
+    async def _load(self, path: Path, section: CalendarSection) -> Mirror | None:
+        """Raises: OSError."""
+        return await asyncio.to_thread(mirror.load, path, mirror.source_of(section))
+
+    def _with_refusal(
+        self, name: str, section: CalendarSection, known: Mirror | None, now: datetime
+    ) -> Mirror | None:
+        """Return what is known, with a refusal that couldn't be stored."""
+        refused = self._refused.get(name)
+        if refused is None or (known is not None and known.refused is not None):
+            return known
+        return replace(known or mirror.nothing(section, now), refused=refused)
 
     async def _as_known(self, known: Mirror | None, again_s: float) -> _LookedAt:
         if known is None:
@@ -198,16 +219,20 @@ class CalendarKeeper:
 
     async def _remember(
         self,
+        name: str,
         path: Path,
         section: CalendarSection,
         known: Mirror | None,
         error: PasswordRefused,
         now: datetime,
     ) -> None:
-        """Remember what was refused, whatever ends this process."""
+        """Remember what was refused, whatever ends this process; at least as long as it lives."""
         refused = refused_of(error, now)
-        if refused is not None:
-            before = known or mirror.nothing(section, now)
+        if refused is None:
+            return
+        self._refused[name] = refused
+        before = known or mirror.nothing(section, now)
+        with contextlib.suppress(OSError):
             await asyncio.to_thread(mirror.store, path, replace(before, refused=refused))
 
     async def _wait(self, name: str, within_s: float) -> None:
