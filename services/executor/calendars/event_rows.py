@@ -25,7 +25,7 @@ from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.subjects import ANYBODY, Scope, board_of
 from vigil.timetable.log import SlotLog
 
-from .listeners import ZoneOf
+from .listeners import SeenCalendar, ZoneOf
 
 log = structlog.get_logger("vigil.executor")
 
@@ -70,16 +70,9 @@ class EventRows:
         if isinstance(row.schedule, EventSchedule) and not found.change.by.startswith(OURS):
             self.wake(row.schedule.calendar)
 
-    async def seen(
-        self,
-        name: str,
-        section: CalendarSection,
-        agenda: CalendarAgenda,
-        now: datetime,
-        *,
-        is_fresh: bool,
-    ) -> float:
+    async def seen(self, known: SeenCalendar) -> float:
         """Move the rows that follow a calendar, as it is known: also while it can't be seen."""
+        name, section, agenda, now, _ = known
         wait_s = LATEST.total_seconds()
         for (whose, _), found in list(self._rows.items()):
             schedule = found.entity.schedule

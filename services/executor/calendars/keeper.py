@@ -33,7 +33,7 @@ from vigil.errors import Unavailable, VigilError
 from vigil.runtime import Context
 from vigil.subjects import token_of
 
-from .listeners import CalendarListener
+from .listeners import CalendarListener, SeenCalendar
 
 log = structlog.get_logger("vigil.executor")
 
@@ -149,12 +149,8 @@ class CalendarKeeper:
         """Tell how a calendar is; return in how many seconds it's another by itself."""
         if seen.agenda is None:
             return AGAIN.max_s
-        now, fresh = self._clock.now(), seen.is_fresh
-        waits = [
-            await one.seen(name, section, seen.agenda, now, is_fresh=fresh)
-            for one in self._listeners
-        ]
-        return min(waits)
+        known = SeenCalendar(name, section, seen.agenda, self._clock.now(), seen.is_fresh)
+        return min([await one.seen(known) for one in self._listeners])
 
     async def erased(self) -> None:
         """Return when nothing of those who are being erased is looked at any more."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 from zoneinfo import ZoneInfo
 
 import structlog
@@ -28,22 +28,22 @@ TOLD_AGAIN: Final = timedelta(minutes=30)
 """After which what hasn't changed is told again, so that its age says that it holds."""
 
 
+class SeenCalendar(NamedTuple):
+    """A calendar as it is known now."""
+
+    name: str
+    section: CalendarSection
+    agenda: CalendarAgenda
+    now: datetime
+    is_fresh: bool
+    """Whether it was just seen; else it's as it was last seen."""
+
+
 class CalendarListener(Protocol):
     """Is told what is known of a calendar."""
 
-    async def seen(
-        self,
-        name: str,
-        section: CalendarSection,
-        agenda: CalendarAgenda,
-        now: datetime,
-        *,
-        is_fresh: bool,
-    ) -> float:
+    async def seen(self, known: SeenCalendar) -> float:
         """Take in how it is now; may be repeated.
-
-        Args:
-            is_fresh: whether it was just seen; else it's as it was last seen.
 
         Returns:
             In how many seconds it's another by itself.
@@ -63,15 +63,8 @@ class CalendarFacts:
         self._zone_of = zone_of
         self._told: dict[str, tuple[dict[str, object], datetime]] = {}
 
-    async def seen(
-        self,
-        name: str,
-        section: CalendarSection,
-        agenda: CalendarAgenda,
-        now: datetime,
-        *,
-        is_fresh: bool,
-    ) -> float:
+    async def seen(self, known: SeenCalendar) -> float:
+        name, section, agenda, now, is_fresh = known
         if not is_fresh:
             return TOLD_AGAIN.total_seconds()  # the age of what was told says how old it is
         zone = self._zone_of(section.user, section)

@@ -92,15 +92,7 @@ class CalendarWriter:
         data = await self._edited(edit, now)
         async with self._collection() as collection:
             href = collection.href_of(f"{token_of(edit.uid)}.ics")
-            crash.point("calendar.write.before")
-            try:
-                await collection.put(href, data, expect=None)
-            except ChangedElsewhere:
-                await self._check_ours(collection, href)
-            except CalendarProblem as error:
-                await self._settle(collection, href, error)
-            crash.point("calendar.write.after")
-            return await self._read_after(collection, href, now)
+            return await self._stored(collection, href, data, None, now)
 
     async def change(
         self, href: str, stamp: str, edit: ChangedEvent | CancelledInstance, now: datetime
@@ -122,15 +114,7 @@ class CalendarWriter:
                 await self._read(collection, href, now)
                 raise ChangedElsewhere("it was changed since it was listed")
             data = await self._edited(replace(edit, data=there.data), now)
-            crash.point("calendar.write.before")
-            try:
-                await collection.put(href, data, expect=there.etag)
-            except ChangedElsewhere:
-                await self._check_ours(collection, href)
-            except CalendarProblem as error:
-                await self._settle(collection, href, error)
-            crash.point("calendar.write.after")
-            return await self._read_after(collection, href, now)
+            return await self._stored(collection, href, data, there.etag, now)
 
     async def remove(self, href: str, stamp: str, now: datetime) -> CalendarWrite:
         """Remove an event, if it's as it was listed. One that isn't there any more is removed.
@@ -174,6 +158,20 @@ class CalendarWriter:
             field, _, reason = done.problem.partition(": ")
             raise InvalidInput(field, reason or done.problem)
         return done.data
+
+    async def _stored(
+        self, collection: Collection, href: str, data: bytes, expect: str | None, now: datetime
+    ) -> CalendarWrite:
+        """Store an object, and read it again. Raises: CalendarProblem."""
+        crash.point("calendar.write.before")
+        try:
+            await collection.put(href, data, expect=expect)
+        except ChangedElsewhere:
+            await self._check_ours(collection, href)
+        except CalendarProblem as error:
+            await self._settle(collection, href, error)
+        crash.point("calendar.write.after")
+        return await self._read_after(collection, href, now)
 
     async def _check_ours(self, collection: Collection, href: str) -> None:
         """Raises: ChangedElsewhere: what is there is another's."""

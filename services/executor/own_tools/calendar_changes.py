@@ -7,6 +7,7 @@ was changed by somebody else since it was listed is left as it is.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Annotated, Final, NamedTuple
 
 import msgspec
@@ -125,14 +126,9 @@ async def calendar_create(given: CalendarCreate, call: Call, means: Means) -> To
         notes=given.notes,
         rule=given.repeats,
     )
-    try:
-        done = await writer.make(edit, means.clock.now())
-    except ChangedElsewhere as error:
-        return _failed(AGAIN.format(reason=error))
-    except UnclearChange as error:
-        return _failed(f"{error}.")
-    except CalendarProblem as error:
-        return _failed(f"Not made: {error}.")
+    done = await _tried("made", writer.make(edit, means.clock.now()))
+    if isinstance(done, ToolOutput):
+        return done
     return await _told("Made", name, done, call, means)
 
 
@@ -177,14 +173,10 @@ async def calendar_change(given: CalendarChange, call: Call, means: Means) -> To
         if given.begins is None
         else When(begins=given.begins, ends=given.ends or "", zone=zone),
     )
-    try:
-        done = await found.writer.change(found.href, found.id.stamp, edit, means.clock.now())
-    except ChangedElsewhere as error:
-        return _failed(AGAIN.format(reason=error))
-    except UnclearChange as error:
-        return _failed(f"{error}.")
-    except CalendarProblem as error:
-        return _failed(f"Not changed: {error}.")
+    changing = found.writer.change(found.href, found.id.stamp, edit, means.clock.now())
+    done = await _tried("changed", changing)
+    if isinstance(done, ToolOutput):
+        return done
     return await _told("Changed", found.id.calendar, done, call, means, edit.recurrence)
 
 
@@ -203,20 +195,31 @@ async def calendar_cancel(given: CalendarCancel, call: Call, means: Means) -> To
         return ToolOutput(content="It isn't there any more.")
     is_instance = bool(found.id.recurrence) and not given.whole_series
     now = means.clock.now()
+    if is_instance:
+        edit = CancelledInstance(data="", recurrence=found.id.recurrence)
+        ending = found.writer.change(found.href, found.id.stamp, edit, now)
+    else:
+        ending = found.writer.remove(found.href, found.id.stamp, now)
+    done = await _tried("cancelled", ending)
+    if isinstance(done, ToolOutput):
+        return done
+    what = "That instance is" if is_instance else "It is"
+    return ToolOutput(content=f"{what} no more in {found.id.calendar}.")
+
+
+async def _tried(what: str, doing: Awaitable[CalendarWrite]) -> CalendarWrite | ToolOutput:
+    """Return what came of a change, or what is said of one that came to nothing.
+
+    Raises: InvalidInput, Unavailable.
+    """
     try:
-        if is_instance:
-            edit = CancelledInstance(data="", recurrence=found.id.recurrence)
-            await found.writer.change(found.href, found.id.stamp, edit, now)
-        else:
-            await found.writer.remove(found.href, found.id.stamp, now)
+        return await doing
     except ChangedElsewhere as error:
         return _failed(AGAIN.format(reason=error))
     except UnclearChange as error:
         return _failed(f"{error}.")
     except CalendarProblem as error:
-        return _failed(f"Not cancelled: {error}.")
-    what = "That instance is" if is_instance else "It is"
-    return ToolOutput(content=f"{what} no more in {found.id.calendar}.")
+        return _failed(f"Not {what}: {error}.")
 
 
 class _FoundEvent(NamedTuple):
