@@ -297,7 +297,11 @@ MAIL: Final = ("mail", "add", "post", "--address", "v@a.example", "--smtp", "mai
         (("chat", "--thread", "a b"), 2, "thread"),
         (("send", ""), 2, ""),
         (("no-such-command",), 2, "no-such-command"),
-        (("cron", "add", "daily", "Look"), 2, "cron or interval_s, at, after or on_fact must"),
+        (
+            ("cron", "add", "daily", "Look"),
+            2,
+            "cron or interval_s, at, after, on_fact or calendar must",
+        ),
         ((*MAIL, "--imap", "mail.a.example:99999"), 2, "is not HOST or HOST:PORT"),
         ((*MAIL, "--imap", "mail a.example"), 2, "is not HOST or HOST:PORT"),
         (("timers", "me:vigil:nothing", "--cancel", "x"), 3, ""),

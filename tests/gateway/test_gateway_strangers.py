@@ -47,6 +47,7 @@ KINDS: Final = {
     **dict.fromkeys(("user", "userId"), "user"),
     **dict.fromkeys(("hash", "attachments"), "file"),
     "approval_id": "approval",
+    "calendar": "calendar",
     **dict.fromkeys(("reply_to", "replyTo"), "answer"),
     "handle": "envelope",
     "parent": "parent",
@@ -104,7 +105,7 @@ PLAIN: Final = frozenset({
     "history", "bulletin_interval_secs", "bulletin_max_words", "bulletin_synthesis",
     "summary_interval_secs", "summary_rewriting", "facts",
     "after_on", "latest_s", "memories", "on_fact", "soonest_s", "order", "archived", "read_to",
-    "words",
+    "address", "before_s", "event", "words",
 })  # fmt: skip
 """Fields that name nothing that may be somebody else's: a thread or an agent is one's own, a ticket
 is a secret, and a cursor only goes on in a list."""
@@ -132,6 +133,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "judge_action": {"is_good": True},
     "maintain_memories": {},
     "trust_source": {"source": "hook:ci"},
+    "make_code": {"address": "ann@example.org"},
     "make_goal": {"description": "Keep the plants alive"},
     "make_grant": {"tool": "shell", "constraints": [{"kind": "argv", "argv": ["df"]}]},
     "make_preference": {"category": "workflow", "key": "plants", "value": "at noon"},
@@ -181,7 +183,7 @@ REFUSALS: Final = {
         (404,),
     ),
     **dict.fromkeys(("approval", "goal", "memory", "row", "session"), (404, 422)),
-    **dict.fromkeys(("answer", "parent", "target"), (422,)),
+    **dict.fromkeys(("answer", "calendar", "parent", "target"), (422,)),
     "user": (403,),
 }
 """What a stranger is answered. A label isn't here: it is a name of the asker's own, and that
@@ -189,6 +191,8 @@ somebody else gave it to a thing of theirs changes nothing."""
 TEAM_REFUSALS: Final = {"session": (403, 422), "user": (403,)}
 """The same, of what names a team."""
 
+CALENDARS: Final = {OWNER: "plants", STRANGER: "trains", TEAM: "shifts"}
+"""Whose calendar is called what: each row of the timetable may follow one's own."""
 Things = dict[str, tuple[str, ...]]
 """By kind, what somebody has of it."""
 
@@ -302,6 +306,7 @@ async def things_of(
     memories = [await save(person, text, **whose) for text in texts]
     return {
         "user": (user,),
+        "calendar": (CALENDARS[user],),
         "session": (str(key), str(planner)),
         "approval": (id_,),
         "answer": (answer.id,),
@@ -332,6 +337,7 @@ async def things_of(
 
 NOWHERE: Final[Things] = {
     "user": ("nobody",),
+    "calendar": ("nothing",),
     "session": ("nobody:vigil:t1", f"nobody:vigil:_planner-{'9' * 32}"),
     "approval": ("9" * 32,),
     "answer": ("9" * 32,),
@@ -371,7 +377,18 @@ async def people(tmp_path_factory: Any) -> AsyncIterator[People]:
     """The gateway and the memory service, an owner and a stranger, who has things, too."""
     home: Path = tmp_path_factory.mktemp("home")
     agents = {DESK: {"kind": "team", "members": MEMBERS}}
-    async with running_memories(home, gateway={"chat_wait_s": 0.01}, agents=agents) as gate:
+    calendars = {
+        name: {
+            "kind": "file",
+            "file": "c.ics",
+            "user": user,
+            "agent": DESK if user == TEAM else "vigil",
+        }
+        for user, name in CALENDARS.items()
+    }
+    async with running_memories(
+        home, gateway={"chat_wait_s": 0.01}, agents=agents, calendars=calendars
+    ) as gate:
         everybody = (OWNER, STRANGER, BYSTANDER, *MEMBERS)
         tokens = {user: await gate.token(user) for user in everybody}
         clients = {user: await gate.http(token) for user, token in tokens.items()}
@@ -440,15 +457,7 @@ async def ask(
         for place in {two.place for two in fields_of(people.document)
                       if (two.operation, two.field) == (one.operation, "agentId")}:  # fmt: skip
             given[place]["agentId"] = agent
-    if one.operation == "replace_message":
-        given["body"]["message"] = int(things["said"][0])
-    outer, _, inner = one.field.partition(".")
-    if one.operation == "fork_session" and one.field == "turn":
-        given[one.place][outer] = int(value)
-    elif one.field == "attachments":
-        given[one.place][outer] = [value]
-    else:
-        given[one.place][outer] = [{inner: value}] if inner else value
+    _fill(given, one, value, things)
     if one.path == SOCKET_PATH:
         return await _upgraded(people, user, given["query"])
     options: dict[str, Any] = {"params": given["query"], "headers": given["header"]}
@@ -465,6 +474,21 @@ async def ask(
             return answer.status_code, ""
         await answer.aread()
         return answer.status_code, answer.text
+
+
+def _fill(given: dict[str, dict[str, Any]], one: Asked, value: str, things: Things) -> None:
+    """Put the value where the field is."""
+    if one.operation == "replace_message":
+        given["body"]["message"] = int(things["said"][0])
+    if one.field == "calendar":
+        given["body"].pop("cron", None)  # it says when itself
+    outer, _, inner = one.field.partition(".")
+    if one.operation == "fork_session" and one.field == "turn":
+        given[one.place][outer] = int(value)
+    elif one.field == "attachments":
+        given[one.place][outer] = [value]
+    else:
+        given[one.place][outer] = [{inner: value}] if inner else value
 
 
 async def _upgraded(people: People, user: str, query: Mapping[str, str]) -> tuple[int, str]:
