@@ -235,6 +235,18 @@ async def test_a_change_by_another_at_the_same_moment_is_kept(
     assert "Dentist later" in await ann.radicale.all()
 
 
+async def test_a_refused_password_isnt_shown_again_by_calls(ann: Person) -> None:
+    """Issue 37: a model that tries again and again would have the account locked."""
+    await ann.see()
+    ann.radicale.set_password("another")
+    first = await ann.call("calendar_create", title="A", begins=f"{DAY}T10:00")
+    assert first.content == "Not made: 401: its server refused the login and password."
+    for _ in range(3):
+        again = await ann.call("calendar_create", title="A", begins=f"{DAY}T10:00")
+        assert "it isn't asked again with the same ones" in again.content
+    assert ann.radicale.log.count("Failed login attempt") == 1
+
+
 def test_writes_are_external_and_may_run_again() -> None:
     tools = {name: one for name, one in declared().items() if name.startswith("calendar_")}
     assert {name: one.risk for name, one in tools.items()} == {

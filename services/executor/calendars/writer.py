@@ -30,8 +30,9 @@ from vigil.calendars.edits import (
     is_of,
 )
 from vigil.calendars.entries import CalendarObject, CalendarWindow, RawObject
-from vigil.calendars.look import Looking
-from vigil.calendars.places import CalendarProblem
+from vigil.calendars.look import Looking, check_refused, refused_of
+from vigil.calendars.mirror import Mirror
+from vigil.calendars.places import CalendarProblem, PasswordRefused
 from vigil.calendars.section import CalendarSection
 from vigil.errors import InvalidInput, Unavailable
 from vigil.subjects import token_of
@@ -90,7 +91,7 @@ class CalendarWriter:
     async def make(self, edit: NewEvent, now: datetime) -> CalendarWrite:
         """Make an event. Raises: InvalidInput, CalendarProblem, Unavailable."""
         data = await self._edited(edit, now)
-        async with self._collection() as collection:
+        async with self._collection(now) as collection:
             href = collection.href_of(f"{token_of(edit.uid)}.ics")
             return await self._stored(collection, href, data, None, now)
 
@@ -104,7 +105,7 @@ class CalendarWriter:
 
         Raises: as `make`; ChangedElsewhere: it isn't.
         """
-        async with self._collection() as collection:
+        async with self._collection(now) as collection:
             there = await collection.get(href)
             if there is None:
                 raise ChangedElsewhere("it isn't there any more")
@@ -121,7 +122,7 @@ class CalendarWriter:
 
         Raises: as `change`.
         """
-        async with self._collection() as collection:
+        async with self._collection(now) as collection:
             there = await collection.get(href)
             if there is not None:
                 if stamp_of(there.etag) != stamp:
@@ -130,24 +131,31 @@ class CalendarWriter:
                 crash.point("calendar.write.before")
                 try:
                     await collection.delete(href, expect=there.etag)
+                except (ChangedElsewhere, PasswordRefused):
+                    raise
                 except CalendarProblem as error:
-                    if (
-                        isinstance(error, ChangedElsewhere)
-                        or await self._found(collection, href, error) is not None
-                    ):
+                    if await self._found(collection, href, error) is not None:
                         raise
                 crash.point("calendar.write.after")
             await self._note(href, None)
             return CalendarWrite(None)
 
     @contextlib.asynccontextmanager
-    async def _collection(self) -> AsyncIterator[Collection]:
+    async def _collection(self, now: datetime) -> AsyncIterator[Collection]:
+        known = (await self._book.known(self._name)).mirror
         server = self._looking.server()
         try:
+            check_refused(server, None if known is None else known.refused, now)
             async with asyncio.timeout(self._section.timeout_s):
                 yield Collection(server)
         except TimeoutError as error:
             raise UnclearChange(UNCLEAR.format(reason="its server doesn't answer")) from error
+        except PasswordRefused as error:
+            refused = refused_of(error, now)
+            if refused is not None:
+                before = known or mirror.nothing(self._section, now)
+                await self._keep(replace(before, refused=refused))
+            raise
         finally:
             await server.close()
 
@@ -168,6 +176,8 @@ class CalendarWriter:
             await collection.put(href, data, expect=expect)
         except ChangedElsewhere:
             await self._check_ours(collection, href)
+        except PasswordRefused:
+            raise  # it wasn't done, and to ask would show the password again
         except CalendarProblem as error:
             await self._settle(collection, href, error)
         crash.point("calendar.write.after")
@@ -226,6 +236,11 @@ class CalendarWriter:
         if known is not None:
             others = tuple(one for one in known.objects if one.href != href)
             objects = others if found is None else (*others, found)
-            path = mirror.path_of(self._book.home, self._name, self._section)
-            await asyncio.to_thread(mirror.store, path, replace(known, objects=objects))
+            await self._keep(replace(known, objects=objects))
         self._book.wake(self._name)
+
+    async def _keep(self, known: Mirror) -> None:
+        """Store what is known; where it can't be, whoever keeps the calendar says so."""
+        path = mirror.path_of(self._book.home, self._name, self._section)
+        with contextlib.suppress(OSError):
+            await asyncio.to_thread(mirror.store, path, known)

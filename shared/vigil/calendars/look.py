@@ -99,7 +99,7 @@ class Looking:
             )
         server = self.server()
         try:
-            self._check_refused(server, known.refused, now)
+            check_refused(server, known.refused, now)
             if self.section.kind == "ics":
                 return await self._document(server, known)
             etags = {one.href: one.etag for one in known.objects}
@@ -123,18 +123,6 @@ class Looking:
             raise CalendarProblem(places.said(reply))
         marks = {name: reply.headers.get(name, "") for name in (ETAG, MODIFIED)}
         return _Document(known, reply.body, {name: one for name, one in marks.items() if one})
-
-    def _check_refused(
-        self, server: CalendarServer, refused: RefusedPassword | None, now: datetime
-    ) -> None:
-        """Raises: PasswordKept."""
-        if refused is None or now - refused.at >= REFUSED_FOR:
-            return
-        if refused.token == places.token_for(server.secret()):
-            raise PasswordKept(
-                "401: its server refused the login and password; it isn't asked again with the "
-                "same ones for 6 hours: change the password"
-            )
 
 
 class _Fetched:
@@ -192,3 +180,14 @@ class _Objects(_Fetched):
 def refused_of(error: PasswordRefused, now: datetime) -> RefusedPassword | None:
     """Return what to remember of a refusal; None: nothing was shown."""
     return RefusedPassword(token=error.token, at=now) if error.token else None
+
+
+def check_refused(server: CalendarServer, refused: RefusedPassword | None, now: datetime) -> None:
+    """Raises: PasswordKept: its server refused what it would be shown, a short while ago."""
+    if refused is None or now - refused.at >= REFUSED_FOR:
+        return
+    if refused.token == places.token_for(server.secret()):
+        raise PasswordKept(
+            "401: its server refused the login and password; it isn't asked again with the "
+            "same ones for 6 hours: change the password"
+        )
