@@ -35,7 +35,13 @@ pytestmark = [
 ]
 ANN: Final = SessionKey("ann", "vigil", "t1")
 HOSTILE: Final = "</textarea><script>window.isHurt = 1</script><img src=x onerror=window.isHurt=1>"
-HOSTILE_SHOWN: Final = 40
+TITLES: Final = (
+    HOSTILE,
+    "\u202egnp.exe \u2066a\u2069 \u200b\u3164\u061c",
+    "W" * 110,
+    "{{ 7 * 7 }} ${7*7} javascript:alert(1) <b onmouseover=window.isHurt=1>",
+)
+"""What a conversation is called by somebody who means no good."""
 WELL_MEANT: Final = """## What it costs
 
 | tariff | a month |
@@ -94,6 +100,16 @@ NEEDS_SCRIPT: Final = """[
     ...(document.querySelector("h1") === null ? [document.body] : []),
 ].map(one => one.outerHTML.slice(0, 200))"""
 """What of a page does nothing, or isn't seen, without a script."""
+KEPT: Final = """(async () => {
+    const names = await caches.keys();
+    const held = await Promise.all(names.map(async (name) => (await caches.open(name)).keys()));
+    return held.flat().map((one) => new URL(one.url).pathname);
+})()"""
+FOREIGN_WORKER: Final = """(async () => {
+    try { await navigator.serviceWorker.register("/console/files/" + "a".repeat(64)); }
+    catch (error) { return error.name; }
+})()"""
+"""Somebody's file as a worker: a text is no place of one."""
 AT_END: Final = "innerHeight + scrollY >= document.documentElement.scrollHeight - 2"
 COMPOSED: Final = """document.activeElement.dispatchEvent(
     new KeyboardEvent("keydown", {key: "Enter", isComposing: true, bubbles: true}))"""
@@ -315,18 +331,31 @@ async def test_pictures_go_along_and_what_was_said_is_quoted_and_said_anew(
 
 
 async def test_hostile_answers_act_in_no_way(stage: Stage, tab: Tab) -> None:
-    """Some forty, of each kind, in one conversation: nothing runs, loads, or leaves its place; and
-    what is code is copied as it reads."""
+    """Three hundred, of each kind, in one conversation: nothing runs, loads, or leaves its place;
+    and what is code is copied as it reads."""
     gate = stage.world.gate
     found = [text for _, text in hostile_markdown.cases() if len(text) < CLIP]
-    chosen = found[:: len(found) // HOSTILE_SHOWN]
-    for number, text in enumerate([*chosen, WELL_MEANT]):
+    assert len(found) + len(TITLES) >= 300
+    for number, text in enumerate([*found, WELL_MEANT]):
         await gate.say(str(TRIED), text, effect_id=f"{number:032x}")
+    for text in TITLES:  # in the list beside it, in the heading and on pages, too
+        await stage.api.post(f"/api/sessions/{TRIED}/messages", json={"text": text})
+        await stage.api.patch(f"/api/sessions/{TRIED}", json={"title": text[:120]})
+        await tab.go(url(stage, f"/conversations/{TRIED}"))
+        assert await tab.run("window.isHurt") is None
+    await tab.look(width=390, is_dark=True)
+    shown, place = 0, f"/conversations/{TRIED}"
+    while place:
+        await tab.go(url(stage, place))
+        shown += await tab.run("document.querySelectorAll('.prose').length")
+        assert await tab.run("document.querySelector(`.prose :is(img, script, svg, form)`)") is None
+        assert await tab.run("document.documentElement.scrollWidth") <= 390, place
+        earlier = await tab.run("document.querySelector('a[href^=\"?before=\"]')?.search ?? ''")
+        place = f"/conversations/{TRIED}{earlier}" if earlier else ""
+    assert shown >= len(found)
     for width in (390, 1280):
         await tab.look(width=width, is_dark=width < 600)
         await tab.go(url(stage, f"/conversations/{TRIED}"))
-        assert await tab.run("document.querySelectorAll('.prose').length") >= HOSTILE_SHOWN
-        assert await tab.run("document.querySelector(`.prose :is(img, script, svg, form)`)") is None
         assert await tab.run("document.documentElement.scrollWidth") <= width
         assert await violations(tab, RULES) == []
     await tab.call(
@@ -340,6 +369,32 @@ async def test_hostile_answers_act_in_no_way(stage: Stage, tab: Tab) -> None:
     assert await tab.run("performance.getEntriesByType('resource').every("
                          "one => one.name.startsWith(location.origin))")  # fmt: skip
     assert tab.complaints == []
+
+
+async def test_it_is_kept_as_an_app_and_nothing_of_a_person_is(stage: Stage, tab: Tab) -> None:
+    """Chromium finds nothing that hinders installing it; what is kept is files and one page, that
+    is shown where the gateway is away."""
+    await tab.look()
+    await tab.go(url(stage))
+    await tab.run("navigator.serviceWorker.ready.then(() => true)")
+    await tab.call("Page.enable")
+    found = await tab.call("Page.getAppManifest")
+    assert found["errors"] == []
+    assert json.loads(found["data"])["start_url"] == "/console"
+    hindered = (await tab.call("Page.getInstallabilityErrors"))["installabilityErrors"]
+    assert [one["errorId"] for one in hindered if one["errorId"] != "in-incognito"] == []
+    await tab.go(url(stage, f"/conversations/{KEY}"))
+    await tab.until("navigator.serviceWorker.controller !== null")
+    await tab.go(url(stage, "/inbox"))
+    kept = await tab.run(KEPT)
+    assert "/console/away" in kept
+    assert {one for one in kept if not one.startswith("/console/static/")} == {"/console/away"}
+    assert "can't be reached" in await tab.run("caches.match('/console/away').then(a => a.text())")
+    assert tab.complaints == []
+    assert await tab.run(FOREIGN_WORKER) == "TypeError"
+    (refused,) = tab.complaints
+    assert "TrustedScriptURL" in refused
+    tab.complaints.clear()
 
 
 async def test_a_phone_has_five_pages_at_hand_and_the_rest_behind_more(
@@ -420,7 +475,7 @@ async def test_a_person_decides_moves_and_undoes(stage: Stage, tab: Tab) -> None
     await tab.type("input[name=q]", "basil")
     await tab.press("[role=search] button")
     assert "called Bruno" in await tab.text()
-    await tab.run("document.querySelector('main details').open = true")
+    await tab.run("document.querySelector('main details:has(form)').open = true")
     await fill(tab, "details input[name=source]", "notes")
     await tab.press("details button")
     assert "Undo this source?" in await tab.text()

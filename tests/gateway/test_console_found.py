@@ -100,3 +100,43 @@ async def test_all_is_found_by_its_words_from_one_field(gate: Gate) -> None:
     assert "Nothing has these words." in nothing.text
     asked = await ida.page("/memories", q="basil")
     assert "because it" in asked.text
+
+
+async def test_a_preference_is_confirmed_corrected_refused_and_forgotten(gate: Gate) -> None:
+    """With how sure, since when and from what; as it was shown; nobody else's."""
+    pru, stranger = await signed_in(gate, "pru"), await signed_in(gate, "stan")
+    api = await gate.person("pru")
+    await pru.did("/preferences", do="say", category="schedule", key="report_at", value="8 o'clock")
+    body = {"category": "code", "key": "line_length", "value": 88, "learned_from": "of the linter"}
+    assert (await api.post("/api/preferences", json=body)).status_code == 201
+    page = await pru.page("/preferences")
+    for text in ("report at", "8 o'clock", "of the linter", "since", "you said it"):
+        assert text in page.text
+    assert "report at" not in (await stranger.page("/preferences")).text
+
+    async def held() -> dict[str, dict[str, Any]]:
+        found = (await api.get("/api/preferences")).json()["preferences"]
+        return {one["key"]: one for one in found}
+
+    before = (await held())["line_length"]
+    form = next(one for one in page.forms if one.get("revision") and one["id"] == before["id"])
+    del form["action"]
+    right = form | {"do": "right"}
+    assert (await stranger.send("/preferences", **right)).status_code == 404
+    await pru.did("/preferences", **right)
+    assert (await held())["line_length"]["confidence"] > before["confidence"]
+    assert (await pru.send("/preferences", **right)).status_code == 412  # not as it was shown
+    await pru.did("/preferences", id=before["id"], do="say", value="100")
+    assert (await held())["line_length"]["value"] == 100
+    assert (await pru.send("/preferences", id=before["id"], do="say", value="{")).status_code == 422
+    await pru.did("/preferences", id=before["id"], do="never", value="79")
+    never = (await held())["line_length"]
+    assert (never["value"], never["is_negative"]) == (79, True)
+    assert "never" in (await pru.page("/preferences")).text
+    last = {"id": before["id"], "revision": str(never["revision"]), "do": "forget"}
+    await pru.did("/preferences", **last)
+    assert set(await held()) == {"report_at"}
+    for path, text in (("/agents", "vigil"), ("/models", "What was asked in 30 days")):
+        shown = await pru.page(path)
+        assert text in shown.text
+        assert shown.strange() == []

@@ -103,6 +103,8 @@ class Stage:
         row = {"name": "Morning weather", "cron": "0 7 * * *"}
         await self._made("row", "/api/cron", prompt="Can the plants stay outside?", **row)
         await self.api.post(f"/api/cron/{self.ids['row']}/runs")
+        soil = {"category": "workflow", "key": "soil", "value": "without peat"}
+        await self._made("preference", "/api/preferences", **soil)
         grant = {"tool": "shell", "constraints": [{"kind": "argv", "argv": ["df", "-h"]}]}
         await self._made("grant", "/api/grants", **grant)
 

@@ -18,7 +18,12 @@ from .shapes.reasons import because, importance_in_words
 from .shapes.talk.trouble import remedy_for
 
 _HERE: Final = Path(__file__).parent
-_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_TYPES: Final = {
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+}
 _YEAR: Final = "public, max-age=31536000, immutable"
 
 
@@ -48,7 +53,7 @@ def _environment() -> jinja2.Environment:
         "importance": importance_in_words,
         "at": jinja2.pass_context(lambda context, at: text.moment(at, context["zone"])),
     }
-    environment.globals |= {"file": _address, "console": PATH}
+    environment.globals |= {"file": address_of, "console": PATH}
     return environment
 
 
@@ -67,8 +72,14 @@ _FILES: Final = {
 }
 
 
-def _address(name: str) -> str:
+def address_of(name: str) -> str:
+    """Return where a file is served."""
     return _FILES[name].address
+
+
+def source_of(name: str) -> bytes:
+    """Return what is in a file."""
+    return _FILES[name].data
 
 
 _ENVIRONMENT: Final = _environment()

@@ -20,7 +20,7 @@ from ..http.browser import HEADERS, PATH, is_of_console, is_own_form, policy_of
 from ..http.errors import EXPECTED
 from ..http.problem import Problem, of_error
 from ..state.edge import Edge
-from . import entrance, look
+from . import app, entrance, look
 from .changes import ChangeStream, InnerStream
 from .forms import read_form
 from .pages import (
@@ -40,8 +40,9 @@ from .pages import (
     trust,
     why,
 )
+from .pages.about import agents, models
 from .pages.accounts import calendars, contacts, mail
-from .pages.board import autonomy, goal, goals, grants, row, task, tasks, timetable
+from .pages.board import autonomy, goal, goals, grants, preferences, row, task, tasks, timetable
 from .pages.sessions import (
     conversation,
     conversations,
@@ -62,11 +63,14 @@ PAGES: Final = (
     ConsolePage("/timetable", "Timetable", timetable, short="Times"),
     ConsolePage("/autonomy", "Autonomy", autonomy),
     ConsolePage("/memories", "Memory", memories, begins=True),
+    ConsolePage("/preferences", "Preferences", preferences),
     ConsolePage("/prompts", "Prompts", prompts),
     ConsolePage("/tools", "Tools", tools),
     ConsolePage("/grants", "Grants", grants),
     ConsolePage("/trust", "Trust", trust),
     ConsolePage("/mail", "Accounts", mail, begins=True),
+    ConsolePage("/agents", "Agents", agents, begins=True),
+    ConsolePage("/models", "Models", models),
     ConsolePage("/deliveries", "Deliveries", deliveries),
     ConsolePage("/cost", "Cost", cost),
     ConsolePage("/health", "Health", health),
@@ -143,6 +147,9 @@ class Console:
         return [
             *pages,
             Route(f"{PATH}/", _home, methods=["GET"]),
+            _route(app.MANIFEST, app.manifest, False),
+            _route(app.WORKER, app.worker, False),
+            _route(app.AWAY, app.away, False),
             _route(f"{PATH}/enter", self._enter, True),
             _route(f"{PATH}/leave", self._leave, True),
             _route(f"{PATH}/pause", self._switch, True),

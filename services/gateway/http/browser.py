@@ -16,6 +16,7 @@ COOKIE: Final = "vigil_console"
 COOKIE_PATH: Final = f"{PATH}; HttpOnly; SameSite=Strict"
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'{nonce}; style-src 'self'; img-src 'self'; "
+    "manifest-src 'self'; worker-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types {makers}"
 )
@@ -41,14 +42,14 @@ def policy_of(nonce: str = "") -> str:
 
     Args:
         nonce: of a page with scripts. Only elements that carry it are htmx's to act on, and nothing
-            but htmx makes markup out of text, of pages of ours.
+            but htmx makes markup out of text, of pages of ours; our script names the worker.
 
     >>> policy_of().endswith("trusted-types 'none'"), "'nonce-x'" in policy_of("x")
     (True, True)
     """
     if not nonce:
         return _POLICY.format(nonce="", makers="'none'")
-    return _POLICY.format(nonce=f" 'nonce-{nonce}'", makers="htmx")
+    return _POLICY.format(nonce=f" 'nonce-{nonce}'", makers="htmx vigil")
 
 
 def change_of(chunk: bytes) -> bytes:

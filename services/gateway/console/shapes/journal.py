@@ -155,7 +155,7 @@ def of_preferences(found: Iterable[PreferenceView]) -> Iterator[JournalLine]:
             at=one.created_at,
             what="found",
             text=f"Learnt how you like it: {one.key}: {is_not}{value}",
-            page="/settings",
+            page="/preferences",
         )
 
 

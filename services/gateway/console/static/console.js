@@ -292,7 +292,19 @@
     }, [rows.map((row) => row[0]), rows.map((row) => row[1])], place);
   };
 
+  // As an app: files are kept by the browser, and a page that says when the gateway is away.
+  const install = () => {
+    if (!("serviceWorker" in navigator)) return;
+    const place = `${home}/worker.js`;
+    const made = window.trustedTypes?.createPolicy("vigil", { createScriptURL: (url) => {
+      if (url !== place) throw new TypeError("no worker of ours");
+      return url;
+    } });
+    navigator.serviceWorker.register(made?.createScriptURL(place) ?? place, { scope: home }).catch(() => {});
+  };
+
   document.addEventListener("DOMContentLoaded", () => {
+    install();
     document.querySelectorAll("[data-newest]").forEach(talk);
     wonder();
     document.addEventListener("htmx:after:settle", wonder);

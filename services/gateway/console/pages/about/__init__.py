@@ -1,0 +1,1 @@
+"""Pages about what answers: agents and models."""
