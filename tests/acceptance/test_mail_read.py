@@ -126,7 +126,9 @@ async def test_a_flood_is_read_in_parts_and_what_rules_know_costs_nothing(
         await own.stored(world.admin, 9)
         world.clock.move(FIRST_S)
         await world.at_rest()
-        own.put(*(mail(f"Note {n:02}") for n in range(MAILS_MAX + 2)))
+        friends = [f"Friend {n} <friend{n}@c.example>" for n in range(6)]
+        notes = [mail(f"Note {n:02}", From=friends[n % 6]) for n in range(MAILS_MAX + 2)]
+        own.put(*notes)
         await own.stored(world.admin, 9 + MAILS_MAX + 2)
         writer.texts = [matter(), matter()]
         nothing, _, first = await writer.slot(EVERY_S, 3)
@@ -136,3 +138,22 @@ async def test_a_flood_is_read_in_parts_and_what_rules_know_costs_nothing(
         shown = [re.findall(r"Subject: (.*)", Agent.text_of(one)) for one in writer.asked]
         assert [len(one) for one in shown] == [MAILS_MAX, 2]
         assert sorted(shown[0] + shown[1]) == [f"Note {n:02}" for n in range(MAILS_MAX + 2)]
+
+        # A flood holds nobody else's mail up; and what was read by hand isn't read again.
+        flood = [mail(f"Flood {n}", From="Mal <mal@c.example>") for n in range(60)]
+        own.put(*flood, mail("Ben's", From=friends[0]))
+        await own.stored(world.admin, 9 + MAILS_MAX + 2 + 61)
+        writer.texts = [matter((21, None, "Ben's, behind the flood."))]
+        ran = await writer.http.post(f"/api/cron/{writer.row['id']}/runs")
+        assert ran.status_code == 202, ran.text
+        _, by_hand = await writer.entries(2)
+        assert (by_hand["state"], by_hand["is_by_hand"]) == ("ran", True), by_hand
+        assert "Subject: Ben's" in Agent.text_of(writer.asked[-1])
+        world.clock.move(EVERY_S)
+        own.put(mail("Last"))
+        await own.stored(world.admin, 9 + MAILS_MAX + 2 + 62)
+        writer.texts = [matter()]
+        await writer.slot(EVERY_S, 2)
+        shown = Agent.text_of(writer.asked[-1])
+        assert re.findall(r"Subject: (.*)", shown) == ["Last"]
+        assert len(writer.asked) == 4

@@ -102,6 +102,7 @@ class SlotDesk:
                 cost=await cost_of_run(self._bus, key, effect.id),
                 told=effect.id if homes else "",
                 told_to=str(homes[0]) if len(homes) == 1 else "",
+                told_seq=0 if problem else slot.told_seq,
                 is_skipped=effect.payload.is_over_budget,
             )
             try:

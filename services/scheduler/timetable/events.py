@@ -37,7 +37,7 @@ def start_of(row: TimetableRow, run: OpenRun, now: datetime, given: Start) -> Co
         root_id=id_,
         depth=1,
         is_ordered=row.is_ordered,
-        slot=slot_of(row, run),
+        slot=given.slot or slot_of(row, run),
         row=row.id,
         row_tokens=row.work.daily_tokens,
         model=row.work.model,

@@ -220,6 +220,7 @@ def ended(
     cost: RunCost = FREE,
     told: str = "",
     told_to: str = "",
+    told_seq: int = 0,
     is_skipped: bool = False,
 ) -> SlotEntry:
     """Return the final entry of a run.
@@ -229,7 +230,7 @@ def ended(
         report: of a cycle.
         next_s: after how long it wants the next; 0: it said nothing.
         facts: what came of those that its row names.
-        told, told_to: as of the entry.
+        told, told_to, told_seq: as of the entry.
         is_skipped: whether nothing was done after all, for that problem.
     """
     good: SlotState = "late" if run.is_late else "ran"
@@ -253,4 +254,5 @@ def ended(
         micro_usd=cost.micro_usd,
         told=told,
         told_to=told_to,
+        told_seq=told_seq,
     )

@@ -6,6 +6,7 @@ nothing came but newsletters costs no model. Of what a run failed to read, the n
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
@@ -23,6 +24,7 @@ from vigil.subjects import Scope
 from vigil.timetable.cycles import paused_until
 
 from .. import system_rows
+from ..events import slot_of
 from ..known import KnownRow
 from ..look_outcome import LookOutcome, skipped
 from ..row_kind import LookMeans, RowKind
@@ -32,6 +34,9 @@ FIRST_AFTER: Final = timedelta(minutes=2)
 """By then what is in a mailbox that was just added is stored."""
 MAILS_MAX: Final = 40
 """That one run reads."""
+OF_SENDER_MAX: Final = 20
+"""Of these by one sender: who writes a thousand at once holds nobody else's up, and no more of them
+is read."""
 LOOKED_MAX: Final = 2_000
 """That one look goes through: most need no reader."""
 PROMPT: Final = "Say which of {count} new mails matter."
@@ -81,6 +86,7 @@ async def new_mail(bus: Bus, whose: Scope, mailbox: str, since: int, through: in
         through: nothing behind that place; 0: all.
     """
     found: list[MailEntry] = []
+    senders: Counter[str] = Counter()
     reached = since
     messages = await bus.read(STREAM, [whose.mail(mailbox)], since + 1, limit=LOOKED_MAX)
     for message in messages:
@@ -90,7 +96,10 @@ async def new_mail(bus: Bus, whose: Scope, mailbox: str, since: int, through: in
         if entry.mail is not None and is_read_by_model(entry.mail):
             if len(found) == MAILS_MAX:
                 break
-            found.append(entry)
+            sender = entry.mail.author.lower()
+            senders[sender] += 1
+            if senders[sender] <= OF_SENDER_MAX:
+                found.append(entry)
         reached = message.seq
     return NewMail(reached, tuple(found))
 
@@ -129,8 +138,8 @@ async def _prepare(means: LookMeans, known: KnownRow, run: OpenRun) -> NewMail:
     return await new_mail(means.bus, known.scope, mailbox, run.told_seq, cycles.told_seq)
 
 
-def start_of(row: TimetableRow, _run: OpenRun, new: NewMail, config: Config) -> Start:
-    """Begin with the mails, and nothing else."""
+def start_of(row: TimetableRow, run: OpenRun, new: NewMail, config: Config) -> Start:
+    """Begin with the mails, and nothing else. What a run by hand read is news to no other."""
     work = row.work
     if not isinstance(work, MailWork):
         raise AssertionError(f"{row.id} is of no mailbox")
@@ -141,6 +150,7 @@ def start_of(row: TimetableRow, _run: OpenRun, new: NewMail, config: Config) -> 
         mails=mails,
         source=f"{mailed.KIND}:{work.mailbox}",
         is_tainted=True,
+        slot=replace(slot_of(row, run), told_seq=new.through if run.is_by_hand else 0),
     )
 
 

@@ -40,6 +40,9 @@ class SlotRun(Record, frozen=True, kw_only=True):
     """What looks tell of its row's facts, and no run."""
     news: dict[str, str] = msgspec.field(default_factory=dict)
     """Which changes of them are news, where the row says."""
+    told_seq: int = 0
+    """Of a run by hand that reads what is new: up to there it did, once it ended well; 0: it reads
+    nothing that others are told, too."""
 
 
 class LastSeen(Record, frozen=True, kw_only=True):
