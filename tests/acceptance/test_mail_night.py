@@ -38,6 +38,7 @@ from tests.support.mailboxes import NAME, OwnMailbox, entries, section, until_fo
 from tests.support.messages_api import messages_api
 from tests.support.remembering import look
 from tests.support.stack import running_stack
+from tests.support.talk import PATIENCE_S
 from tests.support.world import SERVICES, Person, StoppedClock, World
 from vigil.contracts.mail import is_read_by_model
 
@@ -163,3 +164,15 @@ async def test_two_of_400_mails_are_told_in_the_morning(
         ]
         assert f"from=<{own.address}>" not in (servers.root / "postfix.log").read_text()
         assert not any(b"Seen" in one for one in servers.flags(own.box))
+
+        # What she says herself is sent in her name, once, without a question.
+        desk = await world.person("ann:vigil:desk", has_socket=False)
+        friend = own.address.replace("ann", "mal").replace("b.example", "c.example")
+        await desk.exchange(f"Send {friend} this: I sign it today.")
+        assert desk.talk.said[-1].text.startswith(f"It was handed over for {friend}. ")
+        async with asyncio.timeout(PATIENCE_S):
+            while not (got := await asyncio.to_thread(servers.mails, friend.partition("@")[0])):
+                await asyncio.sleep(0.05)
+        (letter,) = got
+        assert b"I sign it today." in letter
+        assert len((await ann.http.get("/api/approvals")).json()["approvals"]) == len(asked)

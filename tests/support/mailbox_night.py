@@ -42,6 +42,7 @@ _WANTED: Final = re.compile(
     r"\b(?:needs?|please|must)\b[^.]*?\bby (\d{4}-\d\d-\d\d)", re.IGNORECASE
 )
 _FOUND: Final = re.compile(r"([^;:]+ <[^>]+>): “([^”]+)”, due (\d{4}-\d\d-\d\d)")
+_SEND: Final = re.compile(r"Send (\S+@\S+) this: (.*)")
 _LETTER: Final = re.compile(r"\[Letter (\w+)")
 _ID: Final = re.compile(r", id (\S+)")
 
@@ -189,6 +190,11 @@ class MorningModel:
             return self._tell(body, shown, fresh)
         if "Mallory" in asked:
             return self._read(body, fresh)
+        if (order := _SEND.search(asked)) and not fresh:
+            letter = {"to": [order[1]], "subject": "The lease", "text": order[2]}
+            return call(body, [("email_send", letter)])
+        if fresh:
+            return says(fresh)
         return says("Good morning.")
 
     @staticmethod
