@@ -49,7 +49,7 @@ def test_a_new_one_is_proposed_with_what_it_meets() -> None:
                      event("other", ":20261201T083000Z", "DURATION:PT1H"))  # fmt: skip
     assert (found.kind, found.title, found.overlaps) == ("new", "Review", 1)
     assert words_of(found, BERLIN) == (
-        "an invitation; 2026-12-01 09:00; at the same time as 1 events"
+        "an invitation; 2026-12-01 09:00; at the same time as another event"
     )
     assert found.edit is not None
     assert (found.edit.uid, found.edit.when.begins) == ("e", "2026-12-01T09:00")

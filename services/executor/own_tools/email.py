@@ -28,11 +28,13 @@ from vigil.settings.config import Config
 from vigil.settings.mailboxes import MailboxSection
 from vigil.words.rule import fields_of
 
+from ..calendars.mailed import told_of
 from ..mail.found import FoundMail, MailId
 from ..mail.page import page_of
 from ..tools.arguments import Offset
 from ..tools.declaration import Means, tool
 from ..tools.source import Call, ToolOutput
+from .calendar import zone_for
 from .http_get import piece
 
 if TYPE_CHECKING:
@@ -248,22 +250,32 @@ async def email_read(given: EmailRead, call: Call, means: Means) -> ToolOutput:
     text = mail.text or quotes.with_bars(page)
     text = text if given.with_quotes else quotes.folded(text)
     room = call.tool.output_bytes_max - FRAME_BYTES
-    content = f"{_head_lines(data, mail)}\n\n{piece(text.strip(), given.offset, room)}"
+    calendar = await _calendar(data, call, means)
+    content = f"{_head_lines(data, mail, calendar)}\n\n{piece(text.strip(), given.offset, room)}"
     return ToolOutput(content=content, is_tainted=True, fields=fields_of([str(id_)]))
 
 
-def _head_lines(data: bytes, mail: ReadMail) -> str:
+def _head_lines(data: bytes, mail: ReadMail, calendar: str) -> str:
     fields, head = Fields(mails.message_from_bytes(data)), mail.head
     shown = {name: words(", ".join(fields.all(name.lower()))) for name in ("From", "To", "Cc")}
     shown |= {"Date": fields.first("date"), "Subject": head.subject}
     lines = [f"{name}: {value[:500]}" for name, value in shown.items() if value]
     if mail.files:
         lines.append("Attached: " + ", ".join(one.name for one in mail.files)[:500])
-    invitation = invitation_of(data)
-    if invitation is not None:
-        lines.append(f"Calendar: {invitation.method}")
+    if calendar:
+        lines.append(f"Calendar: {calendar}")
     lines += [f"Can't be read: {one}" for one in mail.unreadable]
     return "\n".join(lines)
+
+
+async def _calendar(data: bytes, call: Call, means: Means) -> str:
+    """Return what its calendar's part is, and would change; empty: it has none."""
+    invitation = await asyncio.to_thread(invitation_of, data)
+    if invitation is None or means.calendars is None or not invitation.ics:
+        return "" if invitation is None else invitation.method
+    zone, now = await zone_for(means, call), means.clock.now()
+    told = await told_of(means.calendars, call.key.scope, invitation.ics, zone, now)
+    return f"{invitation.method}: {told}"
 
 
 # ---------------------------------------------------------------- writing

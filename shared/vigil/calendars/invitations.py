@@ -236,7 +236,10 @@ def words_of(proposal: Proposal, zone: ZoneInfo) -> str:
     if proposal.calendar:
         parts.append(f"event {proposal.event} of calendar {proposal.calendar}")
     if proposal.overlaps:
-        parts.append(f"at the same time as {proposal.overlaps} events")
+        several = f"{proposal.overlaps} events"
+        parts.append(
+            f"at the same time as {'another event' if proposal.overlaps == 1 else several}"
+        )
     if proposal.reason:
         parts.append(proposal.reason)
     return "; ".join(parts)
