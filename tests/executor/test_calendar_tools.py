@@ -235,6 +235,18 @@ async def test_a_change_by_another_at_the_same_moment_is_kept(
     assert "Dentist later" in await ann.radicale.all()
 
 
+async def test_what_has_people_invited_is_left_to_the_person(ann: Person) -> None:
+    """FLOW F-8: a server that schedules writes to attendees, whom nobody named here."""
+    people = ("ORGANIZER:mailto:ann@a.example", "ATTENDEE:mailto:bo@b.example")
+    await ann.radicale.put("a.ics", calendar(event("a", at(15), *people, title="Review")))
+    await ann.see()
+    id_ = (await ann.ids(DAY))["Review"]
+    for name, given in (("calendar_change", {"title": "x"}), ("calendar_cancel", {})):
+        with pytest.raises(InvalidInput, match="event: has people invited"):
+            await ann.call(name, event=id_, **given)
+    assert "SUMMARY:Review" in await ann.radicale.all()
+
+
 async def test_a_refused_password_isnt_shown_again_by_calls(ann: Person) -> None:
     """Issue 37: a model that tries again and again would have the account locked."""
     await ann.see()

@@ -1,8 +1,9 @@
 """calendar_create, calendar_change, calendar_cancel: acts upon the person's calendars.
 
-They are external: what others see there changes. Nobody is invited, and no attendee is written: a
-server would send them mail. Each call makes at most one event, however often it's tried; and what
-was changed by somebody else since it was listed is left as it is.
+They are external: what others see there changes. Nobody is invited, and what has people invited is
+left to the person: servers write to them (RFC 6638), and nobody named whom. Each call makes at most
+one event, however often it's tried; and what was changed by somebody else since it was listed is
+left as it is.
 """
 
 from __future__ import annotations
@@ -46,6 +47,9 @@ AIMS: Final[dict[str, Aim]] = {
     "ends": "detail",
     "repeats": "detail",
 }
+PEOPLE: Final = (
+    "has people invited: its server may write to them, so the person changes it by themselves"
+)
 AGAIN: Final = "Not done: {reason}. Call calendar_list for how it is now, and decide anew."
 
 Title = Annotated[str, msgspec.Meta(min_length=1, max_length=TITLE_LENGTH_MAX)]
@@ -243,6 +247,8 @@ async def _found(event: str, call: Call, means: Means, *, is_whole: bool) -> _Fo
     known = (await book.known(id_.calendar)).object_named(id_.handle)
     if known is not None and known.rule and not id_.recurrence and not is_whole:
         raise InvalidInput("event", "is a series: name an instance of it, or give whole_series")
+    if known is not None and any(one.people for one in known.texts):
+        raise InvalidInput("event", PEOPLE)
     return _FoundEvent(id_, section, "" if known is None else known.href, writer)
 
 
