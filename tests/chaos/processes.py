@@ -71,6 +71,8 @@ class _Slot:
         self.task: asyncio.Task[None] | None = None
         self.plan_over = asyncio.Event()
         self.is_kept = True
+        self.is_killed = False
+        """Whether the test killed what ran, which says nothing of its crash point."""
         self.away_s = 0.0
         """How long to wait before the next start."""
 
@@ -125,18 +127,22 @@ class Processes:
         environment = self._environment | ({"VIGIL_CRASH_AT": crash_at} if crash_at else {})
         service = slot.name.partition(":")[0]
         module = self._modules.get(service, f"services.{service}")
+        slot.is_killed = False
         with (self.logs / f"{slot.name.replace(':', '-')}.log").open("ab") as output:
             slot.process = await launched(module, environment, output.fileno())
         try:
             return await asyncio.wait_for(slot.process.wait(), PATIENCE_S if crash_at else None)
         except TimeoutError:
             self.kill(slot.name)
+            slot.is_killed = False
             return await slot.process.wait()
 
     def _judge(self, slot: _Slot, step: Step, exit_: Exit) -> None:
         if exit_.is_crash:
             slot.steps.popleft()
             slot.tries = 0
+            return
+        if slot.is_killed:
             return
         slot.tries += 1
         if slot.tries >= TRIES_MAX:
@@ -176,6 +182,7 @@ class Processes:
         slot.is_kept = not for_good
         if slot.process is None or slot.process.returncode is not None:
             return False
+        slot.is_killed = True
         with contextlib.suppress(ProcessLookupError):
             slot.process.kill()
         return True

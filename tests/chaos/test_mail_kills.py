@@ -20,6 +20,7 @@ from typing import Any, Final
 import pytest
 
 from tests.chaos.killable import killable, steps_of
+from tests.chaos.processes import Processes
 from tests.support.mail_servers import MailServers, running_mail_servers
 from tests.support.mailing import CHANNEL, pair, section
 from vigil.bus.bus import Bus, Message
@@ -93,11 +94,14 @@ async def texts_heard(bus: Bus) -> list[str]:
     return [event.payload.text for event in events if isinstance(event, UserMessage)]
 
 
-async def all_heard(bus: Bus, servers: MailServers, number: int, wanted: set[str]) -> None:
+async def all_heard(
+    bus: Bus, servers: MailServers, processes: Processes, number: int, wanted: set[str]
+) -> None:
     """Wait until each of ann's mails is a message; says where those are that never become one."""
     try:
         async with asyncio.timeout(SETTLED_S):
             while not set(await texts_heard(bus)) >= wanted:
+                processes.check()  # of a service that isn't started again nobody would hear
                 await asyncio.sleep(0.1)
     except TimeoutError:
         missing = wanted - set(await texts_heard(bus))
@@ -165,7 +169,7 @@ async def test_each_mail_is_heard_once_and_said_once_whatever_is_killed(
         await writing
 
         wanted = {text_of(which) for which in range(kills)}
-        await all_heard(bus, servers, number, wanted)
+        await all_heard(bus, servers, processes, number, wanted)
         ends = await all_settled(bus)
         heard = await texts_heard(bus)
         said = [decode_said(one.data) for one in await records(bus, "out.said.*")]
