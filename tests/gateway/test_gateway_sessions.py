@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from services.gateway.backlog.counts import count, start_of_newest
-from tests.support.gateway import Gate, assert_problem
+from tests.support.gateway import Gate, assert_problem, until
 from vigil.contracts import Control, FollowUp, State, decode_event
 from vigil.subjects import SessionKey
 
@@ -210,6 +211,21 @@ async def test_a_list_of_conversations_is_ones_own(gate: Gate) -> None:
     assert not any(one.get("is_unread") for one in await listed())
     await gate.say("lou:vigil:a", "Tuesday, too", effect_id="e2")
     assert sum(one.get("is_unread", False) for one in await listed()) == 1
+
+    # What `vigil chat` acknowledges its person has read; what a program does, they haven't.
+    for client, unread in (("bot", 1), ("cli", 0)):
+        socket = await gate.socket(await gate.token("lou"), "lou:vigil:a", client=client)
+        newest_said = (await lou.get(path)).json()["messages"][-1]["seq"]
+        while json.loads(await socket.recv()).get("cursor") != newest_said:
+            pass
+        await socket.send(json.dumps({"type": "ack", "cursor": newest_said}))
+        await socket.close()
+
+        async def is_noted(unread: int = unread) -> bool:
+            return sum(one.get("is_unread", False) for one in await listed()) == unread
+
+        await until(is_noted, client)
+    place = newest_said
 
     # A name and the archive.
     named = (await lou.patch(path, json={"title": "  My\n week ", "archived": True})).json()

@@ -39,6 +39,7 @@ from ..http.wire import (
     ErrorFrame,
     MessageFrame,
 )
+from ..shelf import read_marks
 from ..state.cursors import cursor_key
 from ..state.edge import Edge
 from .messages import parent_of
@@ -51,6 +52,8 @@ CLOSE_TRY_AGAIN: Final = 1013
 CLOSE_TIMEOUT_S: Final = 10.0
 TOKENS_WAITING_MAX: Final = 200
 CLIENT_DEFAULT: Final = "default"
+TERMINAL: Final = "cli"
+"""`vigil chat`: what it acknowledges its person has read."""
 
 _decoder: Final = msgspec.json.Decoder[ClientFrame](ClientFrame)
 _encode: Final = msgspec.json.Encoder().encode
@@ -105,10 +108,13 @@ class Sockets:
         edge.intake.check_open(session)
         client = query.get("client", [CLIENT_DEFAULT])[0] or CLIENT_DEFAULT
         key = cursor_key(session, check_length("client", client, CLIENT_LENGTH_MAX))
+        keys = [key]
+        if client == TERMINAL:
+            keys.append(read_marks.key_of(principal.user, session))
         start = (
             _cursor_of(query["cursor"][0]) if "cursor" in query else await edge.cursors.load(key)
         )
-        socket = Socket(edge, principal, session, key, start, receive, send, parent_of(scope))
+        socket = Socket(edge, principal, session, keys, start, receive, send, parent_of(scope))
         await socket.open()
         return socket
 
@@ -131,7 +137,7 @@ class Socket:
         edge: Edge,
         principal: Principal,
         session: SessionKey,
-        key: str,
+        keys: list[str],
         start: int,
         receive: Any,
         send: Any,
@@ -140,7 +146,8 @@ class Socket:
         self.principal = principal
         self._edge = edge
         self._session = session
-        self._cursor_key = key
+        self._cursor_keys = keys
+        """What an acknowledgement moves: where the client is, and how far its person has read."""
         self._sent = start
         self._receive = receive
         self._send = send
@@ -201,7 +208,8 @@ class Socket:
         if self._follower is not None:
             await self._follower.close()
         await self._edge.live.leave(self._session, self._take_token)
-        await self._edge.cursors.release(self._cursor_key)
+        for key in self._cursor_keys:
+            await self._edge.cursors.release(key)
 
     async def _close(self, end: _End) -> None:
         """Say goodbye, if the reader takes it within `CLOSE_TIMEOUT_S`."""
@@ -291,7 +299,8 @@ class Socket:
         if isinstance(frame, ClientAck):
             if frame.cursor > self._sent:
                 raise InvalidInput("cursor", "is beyond what was sent")
-            edge.cursors.move(self._cursor_key, frame.cursor)
+            for key in self._cursor_keys:
+                edge.cursors.move(key, frame.cursor)
             return
         if wait_s := edge.limiter.take(self.principal.token_id, edge.clock.monotonic()):
             raise too_many("this token makes too many requests", wait_s)

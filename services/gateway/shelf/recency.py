@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from datetime import datetime
 from typing import Final
 
@@ -23,12 +23,12 @@ class Recency:
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
         self._known: OrderedDict[Scope, tuple[dict[str, datetime], dict[str, int]]] = OrderedDict()
-        self._lock = asyncio.Lock()
+        self._locks: defaultdict[Scope, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def of(self, whose: Scope) -> dict[str, datetime]:
         """Return it by the key of the conversation; some may be deleted by now."""
         where = said_in(whose)
-        async with self._lock:
+        async with self._locks[whose]:
             at, seen = self._known.pop(whose, ({}, {}))
             for stream in (await self._bus.layout()).streams("SESSIONS"):
                 # 0: the last of each subject, as none of that stream is known yet.
@@ -39,7 +39,8 @@ class Recency:
                     seen[stream] = max(seen.get(stream, 0), message.seq)
             self._known[whose] = at, seen
             if len(self._known) > OWNERS_MAX:
-                self._known.popitem(last=False)
+                gone, _ = self._known.popitem(last=False)
+                self._locks.pop(gone, None)
             return at
 
 
