@@ -48,8 +48,8 @@ class FollowedModels:
         if merged == self._settings:
             return
         if read.config.caps_digest != self.config.caps_digest:
-            text = "prices or caps changed: the next start takes models in"
-            log.warning(text, action="cortex.models_wait")
+            # Accounts are kept by them, and others count by them, too.
+            log.warning("models wait for the next start", action="cortex.models_wait")
             return
         try:
             catalogue = choice.choose(merged)
