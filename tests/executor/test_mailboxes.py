@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from services.executor.mailboxes import log
 from tests.support.mail_servers import PASSWORD, MailServers, running_mail_servers
 from tests.support.mailboxes import entries, mail, running_mailbox_world, texts, until_followed
 from vigil.backoff import Backoff
@@ -65,6 +66,7 @@ async def test_a_mailbox_that_changes_under_us_loses_and_doubles_nothing(
     one of two replicas ends: each mail is stored once."""
     monkeypatch.setattr(line, "LOOK_S", 0.05)
     monkeypatch.setattr(line, "AGAIN", Backoff(0.05, 0.2))
+    monkeypatch.setattr(log, "KNOWN_MAX", 2)  # as if those before were too old to be kept
     secret = tmp_path / "mail.secret"
     secret.write_text("wrong")
     changes = {"password": "", "password_file": str(secret)}

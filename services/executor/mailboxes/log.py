@@ -47,6 +47,7 @@ class MailLog:
         self._known: set[str] | None = None
         """Of mails that were stored; None: not read yet."""
         self._since: datetime | None = None
+        """What came until then is dealt with."""
         self._newest: dict[str, datetime] = {}
         """When each address wrote last, of those that are known."""
 
@@ -100,7 +101,7 @@ class MailLog:
     async def was_dealt_with(self, identity: str, came_at: datetime) -> bool:
         """Whether a mail was dealt with under another UID. Raises: Unavailable, InvalidInput."""
         known = await self._read()
-        return identity in known or (self._since is not None and came_at < self._since)
+        return identity in known or (self._since is not None and came_at <= self._since)
 
     async def newest_of(self, addresses: Collection[str]) -> dict[str, datetime]:
         """Return when each of these addresses wrote last, of those that did. Raises: Unavailable,
@@ -111,12 +112,13 @@ class MailLog:
     async def _read(self) -> set[str]:
         if self._known is None:
             self._known = set()
-            for message in (await self._bus.read(STREAM, [self._subject]))[-KNOWN_MAX:]:
-                entry = decode_mail(message.data)
-                if entry.since is not None:
-                    self._since = entry.since
-                if entry.mail is not None:
-                    self._note(entry.mail)
+            found = (await self._bus.read(STREAM, [self._subject]))[-KNOWN_MAX:]
+            entries = [decode_mail(message.data) for message in found]
+            # Whatever came before the oldest that is kept was dealt with, and is forgotten.
+            self._since = next((_since(one) for one in entries), None)
+            for mail in (one.mail for one in entries):
+                if mail is not None:
+                    self._note(mail)
         return self._known
 
     def _note(self, mail: CameMail) -> None:
@@ -125,3 +127,7 @@ class MailLog:
         self._known.add(mail.identity)
         author = mail.author.lower()
         self._newest[author] = max(mail.came_at, self._newest.get(author, mail.came_at))
+
+
+def _since(entry: MailEntry) -> datetime | None:
+    return entry.since if entry.mail is None else entry.mail.came_at
