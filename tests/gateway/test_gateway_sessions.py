@@ -11,6 +11,7 @@ import pytest
 from services.gateway.backlog.counts import count, start_of_newest
 from tests.support.gateway import Gate, assert_problem, until
 from vigil.contracts import Control, FollowUp, State, decode_event
+from vigil.erasure.deletion import erase_message
 from vigil.subjects import SessionKey
 
 ANN = "ann:vigil:t1"
@@ -250,3 +251,8 @@ async def test_a_list_of_conversations_is_ones_own(gate: Gate) -> None:
     assert (await lou.delete(path)).status_code in (200, 202)
     held = await gate.admin.read("KV_CONFIG", ["$KV.CONFIG.label.>"])
     assert not any(b"Secret" in one.data for one in held)
+    assert keys(await listed(order="newest")) == ["z", "m"]
+    # Once its records are gone, it isn't known from an earlier look either.
+    for message in await gate.admin.read("SESSIONS", [SessionKey.parse("lou:vigil:m").in_user]):
+        await erase_message(gate.admin, "SESSIONS", message.seq)
+    assert keys(await listed(order="newest")) == ["z"]

@@ -68,25 +68,33 @@ class Catalog:
         Raises:
             Unavailable: the broker can't tell.
         """
-        owners = tuple(whose)
-        counts = await _count_by_session(self._bus, owners)
-        keys = [key for key in counts if self._is_wanted(key, wish.archived)]
-        if wish.order == "newest":
-            at: dict[str, datetime] = {}
-            for one in owners:
-                at |= await self._recency.of(one)
-            keys.sort(key=lambda key: (-at[key].timestamp() if key in at else 0.0, key))
-            start = keys.index(wish.after) + 1 if wish.after in counts and wish.after in keys else 0
-            keys = keys[start:]
-        else:
-            keys = sorted(key for key in keys if key > wish.after)
+        keys = await self._keys(tuple(whose), wish)
         if wish.words:
             keys = await self._search(keys, wish.words, wish.limit + 1)
         page = keys[: wish.limit]
-        found = await asyncio.gather(*(self._summary(key, counts[key]) for key in page))
+        found = await asyncio.gather(*map(self._summary, page))
         return SessionList(
-            sessions=tuple(found), next_after=page[-1] if len(keys) > wish.limit else None
+            sessions=tuple(one for one in found if one is not None),
+            next_after=page[-1] if len(keys) > wish.limit else None,
         )
+
+    async def _keys(self, owners: tuple[Scope, ...], wish: ListWish) -> list[str]:
+        """Return those that are wanted, in their order, after the one that is named.
+
+        By the newest they are known without asking for all: of the ten thousand that one may have,
+        the broker lists the subjects each time.
+        """
+        if wish.order == "key":
+            there = await _subjects_of(self._bus, owners)
+            return sorted(
+                key for key in there if key > wish.after and self._is_wanted(key, wish.archived)
+            )
+        at: dict[str, datetime] = {}
+        for one in owners:
+            at |= await self._recency.of(one)
+        keys = [key for key in at if self._is_wanted(key, wish.archived)]
+        keys.sort(key=lambda key: (-at[key].timestamp(), key))
+        return keys[keys.index(wish.after) + 1 :] if wish.after in keys else keys
 
     def _is_wanted(self, key: str, archived: bool | None) -> bool:
         if archived is None:
@@ -129,21 +137,25 @@ class Catalog:
             first = await self._bus.get_next(session.stream, session.in_user, first.seq)
         return title_in(None if first is None else first.data), fork_of
 
-    async def _summary(self, key: str, count: int) -> SessionSummary:
+    async def _summary(self, key: str) -> SessionSummary | None:
+        """Return a conversation as it is in the list; None: it was deleted."""
         session, label = SessionKey.parse(key), self._labels.get(key)
         async with self._gate:
-            newest, said, (first_words, fork_of) = await asyncio.gather(
+            counts, newest, said, (first_words, fork_of) = await asyncio.gather(
+                self._bus.subjects(session.stream, session.in_user),
                 self._bus.get_last(session.stream, session.in_user),
                 self._bus.get_last(session.stream, session.out_all),
                 self._first(session),
             )
-            is_unread = said is not None and (newest is None or said.seq > newest.seq)
+            if newest is None:
+                return None
+            is_unread = said is not None and said.seq > newest.seq
             if said is not None and is_unread:
                 is_unread = said.seq > await self._marks.of(self._reader, session)
         event = _person_said(newest)
         return SessionSummary(
             session_key=key,
-            messages=count,
+            messages=sum(counts.values()),
             last_at=None if event is None else event.created_at,
             fork_of=fork_of,
             title=(label.title if label is not None else "") or first_words,
@@ -153,12 +165,12 @@ class Catalog:
         )
 
 
-async def _count_by_session(bus: Bus, whose: Iterable[Scope]) -> dict[str, int]:
-    """Ask the stream which sessions have user messages, by key, and how many."""
-    found: dict[str, int] = {}
+async def _subjects_of(bus: Bus, whose: Iterable[Scope]) -> list[str]:
+    """Ask the stream which sessions have user messages; return their keys."""
+    found: set[str] = set()
     for one in whose:
-        found |= await bus.subjects("SESSIONS", said_in(one))
-    return {key_of(subject): number for subject, number in found.items()}
+        found.update(await bus.subjects("SESSIONS", said_in(one)))
+    return [key_of(subject) for subject in found]
 
 
 def _person_said(message: Message | None) -> UserMessage | None:

@@ -85,7 +85,7 @@ async def _lines(visit: Visit, home: str, rows: tuple[RowView, ...]) -> list[jou
             api.get(Transcript, f"/api/sessions/{home}", limit=TALK_MAX),
             api.get(SessionList, "/api/sessions", order="newest", archived=False, limit=TALKS_MAX),
             api.get(ActionListing, "/api/actions", limit=READ_MAX),
-            api.get(SlotListing, "/api/slots", limit=2 * READ_MAX),
+            api.get(SlotListing, "/api/slots", limit=READ_MAX),
         ),
         asyncio.gather(
             api.get(TaskListing, "/api/tasks", status="done", limit=READ_MAX),

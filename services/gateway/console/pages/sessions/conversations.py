@@ -14,7 +14,7 @@ from ...shapes.talk.shelf import ShelfRow, shelf_of
 from ...visit import Visit
 
 SHOWN_MAX: Final = 40
-BESIDE_MAX: Final = 30
+BESIDE_MAX: Final = 25
 """Of those beside a conversation."""
 
 
