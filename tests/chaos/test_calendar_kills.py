@@ -28,7 +28,8 @@ pytestmark = [
 KILLS: Final = repeats(40, fast=4)
 EVENTS: Final = KILLS
 WITHIN_S: Final = 240.0
-PLAN: Final = {"executor": ("calendar.seen", "calendar.write.before", "calendar.write.after")}
+POINTS: Final = ("calendar.seen", "calendar.write.before", "calendar.write.after")
+PLAN: Final = {"executor": POINTS}
 DAY: Final = datetime.now(UTC).date() + timedelta(days=30)
 
 

@@ -13,8 +13,10 @@ import pytest
 
 from tests.chaos import (
     test_budget_kills,
+    test_calendar_kills,
     test_channel_kills,
     test_mail_kills,
+    test_mailbox_kills,
     test_reflecting_kills,
     test_slot_kills,
     test_task_kills,
@@ -96,7 +98,7 @@ def test_every_point_is_covered() -> None:
     covered = [p for part in (FIRST, SECOND) for points in part.values() for p in points]
     # Those of a message on a channel, and of a requeue, need a receiver and a wish.
     covered += test_channel_kills.POINTS
-    covered += test_mail_kills.POINTS
+    covered += (*test_mail_kills.POINTS, *test_mailbox_kills.POINTS, *test_calendar_kills.POINTS)
     covered += test_budget_kills.POINTS
     covered += test_reflecting_kills.POINTS
     covered += test_slot_kills.POINTS

@@ -74,8 +74,8 @@ async def test_a_model_finds_what_it_needs_and_keeps_it(
         assert later == [found, found]
         asked = world.agent.requests
         assert asked[1].tools[: len(first)] == asked[0].tools
-        (row,) = await KeptBoard(world.admin, ROWS).all(ann.talk.key.scope)
-        assert row.entity.name == "weather"
+        rows = await KeptBoard(world.admin, ROWS).all(ann.talk.key.scope)
+        assert "weather" in [row.entity.name for row in rows]
 
 
 @pytest.mark.parametrize("kind", KINDS)
