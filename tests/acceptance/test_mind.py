@@ -471,6 +471,21 @@ async def until_known(person: Person, name: str, text: str) -> None:
             await asyncio.sleep(0.02)
 
 
+async def test_a_mind_looks_on_after_a_restart_of_the_scheduler(world: World) -> None:
+    """What has the system's other rows as they are to be leaves the mind's alone."""
+    mia = await world.person("mia:vigil:main", has_socket=False)
+    looks = Looks(world, "mia")
+    goal = {"description": "Ship it", "check_interval_secs": 3600}
+    assert (await mia.http.post("/api/goals", json=goal)).status_code == 201
+    await looks.until(1)
+    await mia.exchange("hello")  # who has talked has rows of the system
+    await world.stack.stop("scheduler")
+    await world.stack.start("scheduler")
+    await world.at_rest()
+    move(world, 3600)
+    await looks.until(2)
+
+
 async def test_a_goal_is_told_by_facts(world: World) -> None:
     """F-9: its person names them; a look of the mind, a conversation and a loop that outside
     content sways tell them, and in none of these an outsider's word."""

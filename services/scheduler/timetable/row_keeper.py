@@ -107,10 +107,12 @@ class RowKeeper:
         await self._end_others(whose, {row.id for row in wanted}, now)
 
     async def _end_others(self, whose: Scope, wanted: set[str], now: datetime) -> None:
-        """Turn off what the configuration no longer has, such as a mailbox that was removed."""
+        """Turn off what the configuration no longer has, such as a mailbox that was removed. Others
+        have rows of the system, too: when a mind looks is its loop's to say."""
         for found in await self._board.all(whose):
             row = found.entity
-            if row.is_of_system and row.is_enabled and row.id not in wanted:
+            is_ours = row.is_of_system and kinds.kind_of(row.work).rows is not None
+            if is_ours and row.is_enabled and row.id not in wanted:
                 await self._bring_up_row(whose, replace(row, is_enabled=False), now)
 
     async def _bring_up_row(self, whose: Scope, wanted: TimetableRow, now: datetime) -> None:
