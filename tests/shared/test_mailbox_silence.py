@@ -71,6 +71,60 @@ async def test_a_server_that_is_always_about_to_answer_is_left(
         await box.close()
 
 
+async def test_what_a_server_tells_as_one_begins_to_wait_is_heard() -> None:
+    """D-2: in one piece with its leave to wait, where the library doesn't look for it."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"* OK ready\r\n")
+        idling = b""
+        while line := await reader.readline():
+            tag, word = line.split()[0], line.split()[-1]
+            if word == b"CAPABILITY":
+                writer.write(b"* CAPABILITY IMAP4rev1 IDLE\r\n")
+            elif line.split()[1:2] == [b"EXAMINE"]:
+                writer.write(b"* 1 EXISTS\r\n* OK [UIDVALIDITY 1] ok\r\n* OK [UIDNEXT 2] ok\r\n")
+            elif word == b"IDLE":
+                idling = tag
+                writer.write(b"+ idling\r\n* 2 EXISTS\r\n")
+                continue
+            writer.write(b"%s OK done\r\n" % (idling if word == b"DONE" else tag))
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        box = Mailbox()
+        await opening(box, server.sockets[0].getsockname()[1], "none")
+        async with asyncio.timeout(20):
+            await box.wait(600.0)
+        await box.close()
+
+
+async def test_what_a_server_tells_while_it_is_asked_is_asked_for() -> None:
+    """D-2: of a mail that comes during a search the server tells once, behind the answer that
+    doesn't have it; who then waits for news of it (IDLE) waits until it's time to look again."""
+    searches: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"* OK ready\r\n")
+        while line := await reader.readline():
+            tag, word = line.split()[:2]
+            if word == b"CAPABILITY":
+                writer.write(b"* CAPABILITY IMAP4rev1 IDLE\r\n")
+            elif word == b"EXAMINE":
+                writer.write(b"* 1 EXISTS\r\n* OK [UIDVALIDITY 1] ok\r\n* OK [UIDNEXT 2] ok\r\n")
+            elif line.split()[1:3] == [b"UID", b"SEARCH"]:
+                searches.append(line)
+                is_first = len(searches) == 1
+                writer.write(b"* SEARCH\r\n* 2 EXISTS\r\n" if is_first else b"* SEARCH 2\r\n")
+            writer.write(b"%s OK done\r\n" % tag)
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        box = Mailbox()
+        await opening(box, server.sockets[0].getsockname()[1], "none")
+        assert await box.newer(1) == [2]
+        assert len(searches) == 2
+        assert await box.newer(2) == []
+        await box.close()
+
+
 @pytest.mark.parametrize("is_token", [True, False])
 @pytest.mark.parametrize(
     ("answer", "kind"),
