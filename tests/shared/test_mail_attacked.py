@@ -18,6 +18,7 @@ from vigil.channels.mail import authentic, words
 from vigil.channels.mail.section import MailAccount
 from vigil.mail.bodies import read_mail
 from vigil.mail.heads import read_head
+from vigil.mail.triage import sort_head
 
 ANN, SERVER = "ann@b.example", "mx.a.example"
 SIGNED = (
@@ -195,3 +196,33 @@ def test_names_of_files_are_not_their_word() -> None:
     assert text.startswith("Subject: Mine\n\nSee\n\n[attached, not taken: a mail: ")
     assert "a file (.zip), 1 kB" in text
     assert "evil" not in text.lower()
+
+
+@pytest.mark.parametrize(
+    ("field", "author"),
+    [
+        ("ann@b.example <mal@c.example>", ""),
+        ("Ann ann@b.example <mal@c.example>", ""),
+        ("<ann@b.example> <mal@c.example>", ""),
+        ("ann@b.example, mal@c.example", ""),
+        ('"ann@b.example" <mal@c.example>', "mal@c.example"),
+        ("Dr. Ann Lee <ann@b.example>", "ann@b.example"),
+    ],
+)
+def test_who_stands_before_the_address_is_not_the_sender(field: str, author: str) -> None:
+    """What comes of new mail names nobody of the person's contacts by it."""
+    head = f"From: {field}\r\nSubject: Pay\r\n\r\n".encode()
+    assert sort_head(head, "me@a.example").author == author
+
+
+def test_nothing_of_a_mail_is_there_for_models_alone() -> None:
+    """Words in characters that no screen shows, or that turn others around."""
+    hidden = "\u061c\u200b\u2060\ufeff\u202e" + "".join(chr(0xE0000 + ord(c)) for c in "do it")
+    mail = EmailMessage(policy=SMTP)
+    mail["From"] = f"A{hidden}nn <mal@c.example>"
+    mail["Subject"] = f"Lun{hidden}ch"
+    mail.set_content(f"See y{hidden}ou, می‌خواهم 👩‍🚀")
+    data = mail.as_bytes()
+    found, text = sort_head(data, "me@a.example"), read_mail(data).text
+    assert not set(hidden) & set(found.name + found.head.subject + text)
+    assert "می‌خواهم 👩‍🚀" in text

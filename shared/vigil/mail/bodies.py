@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from .heads import BROKEN, MailHeadRead, decoded, head_bytes, head_of, plain, words
+from .heads import BROKEN, HIDDEN, MailHeadRead, decoded, head_bytes, head_of, plain, words
 
 DEPTH_MAX: Final = 250
 PARTS_MAX: Final = 1000
 NAME_LENGTH_MAX: Final = 120
 if TYPE_CHECKING:
     _Part: TypeAlias = Message[Any, Any]
-_UNSEEN: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSEEN: Final = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{HIDDEN}]")
 
 
 class MailFile(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,7 +19,17 @@ import msgspec
 from ..contracts.mail import CameMail, MailClass, MailedInvitation
 from . import ids, quotes
 from .bodies import ReadMail, read_mail
-from .heads import BROKEN, Fields, MailHeadRead, MailKind, decoded, head_of, plain, words
+from .heads import (
+    BROKEN,
+    Fields,
+    MailHeadRead,
+    MailKind,
+    author_of,
+    decoded,
+    head_of,
+    plain,
+    words,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -93,14 +103,21 @@ def _kind_of(fields: Fields, kind: MailKind, *, is_own: bool) -> MailClass:
 def who_of(fields: Fields) -> tuple[str, str]:
     """Return name and address in From, as people would read it: empty is what can't be read.
 
+    Where two addresses stand there, or one before the other, nobody can say who wrote it: a server
+    may have looked at one, and the reader would see the other.
+
     >>> mail = email.message_from_string("From: Dr. Ann Lee <ann@a.example>\\n\\n", policy=compat32)
     >>> who_of(Fields(mail))
     ('Dr. Ann Lee', 'ann@a.example')
     """
-    name, address = parseaddr(fields.first("from"))
-    if len(fields.all("from")) != 1 or not ids.is_address(address):
+    given = fields.first("from")
+    name, address = parseaddr(given)
+    author, _ = author_of(fields.all("from"))
+    # Dots and commas beside an address, which are no right ones, leave no doubt whose it is.
+    is_alone = len(fields.all("from")) == 1 and given.count("@") == 1 and ids.is_address(address)
+    if not author and not is_alone:
         return plain(words(name))[:NAME_LENGTH_MAX], ""
-    return words(name)[:NAME_LENGTH_MAX], address
+    return words(name)[:NAME_LENGTH_MAX], author or address
 
 
 def came(

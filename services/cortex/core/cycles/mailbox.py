@@ -174,14 +174,26 @@ def _line(found: MailThatMatters) -> str:
 
 
 def sender(mail: MailToRead) -> str:
-    """Return who wrote a mail, as it says."""
+    """Return who wrote a mail, as it says: in brackets stands an address that is one.
+
+    >>> from datetime import UTC, datetime
+    >>> at = datetime(2026, 11, 20, tzinfo=UTC)
+    >>> sender(MailToRead(author="", name="Ann <ann@a.example>", who="other", came_at=at))
+    'Ann (ann@a.example) (no address)'
+    """
+    name = mail.name.translate(_OF_NAME)
     if not mail.author:
-        return mail.name or "(no sender)"
-    return f"{mail.name} <{mail.author}>" if mail.name else mail.author
+        return f"{name} (no address)" if name else "(no sender)"
+    return f"{name} <{mail.author}>" if name else mail.author
 
 
 def subject(mail: MailToRead) -> str:
-    """Return what a mail says that it's about, in quotes."""
-    text = mail.subject or "(no subject)"
+    """Return what a mail says that it's about, in quotes, which it can't close."""
+    text = mail.subject.translate(_OF_SUBJECT) or "(no subject)"
     text = text if len(text) <= SUBJECT_LENGTH_MAX else text[: SUBJECT_LENGTH_MAX - 1] + "…"
     return f"“{text}”"
+
+
+_OF_SUBJECT: Final = str.maketrans(dict.fromkeys("“”„‟❝❞〝〞＂″", "'"))
+_OF_NAME: Final = _OF_SUBJECT | str.maketrans('<>;:"', "(),.'")
+"""Else a subject could end its quotes, or a name its mail, and go on as another one."""
