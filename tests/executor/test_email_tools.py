@@ -106,6 +106,28 @@ async def test_it_finds_and_reads_and_marks_nothing(tmp_path: Path, servers: Mai
             await hands.call("email_read", user=user, id=id_)
 
 
+async def test_an_id_without_a_mailbox_reads_only_ones_own(
+    tmp_path: Path, servers: MailServers
+) -> None:
+    """Two people with a mailbox each: whose line was opened first by no name isn't the other's."""
+    hands = MailHands(tmp_path, servers)
+    hands.own.put(mail("Secret", "Ann alone reads this."))
+    number = servers.account()
+    bobs = section(servers, number) | {"user": "bob"}
+    OwnMailbox(servers, number).put(mail("Hello", "Bob alone reads this."))
+    raw = {"mailboxes": {NAME: section(servers, int(hands.own.box[3:])), "bobs": bobs}}
+    hands.settings = Settings(config=config.read(raw), home=tmp_path)
+    hands.source = Builtin(hands.settings, SystemClock(), NO_SANDBOX, cast(Bus, None))
+    texts = {"ann": "Ann alone reads this.", "bob": "Bob alone reads this."}
+    of_each = {}
+    for user in texts:
+        (id_,) = ids_in((await hands.call("email_search", user=user)).content)
+        of_each[user] = ":" + id_.partition(":")[2]
+    for user, text in texts.items():
+        read = await hands.call("email_read", user=user, id=of_each[user])
+        assert read.content.endswith(text)
+
+
 async def test_a_draft_lies_there_once_and_isnt_sent(tmp_path: Path, servers: MailServers) -> None:
     """A try that comes again after a crash finds the draft of the one before."""
     hands = MailHands(tmp_path, servers, name="Ann")

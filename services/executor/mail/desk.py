@@ -122,9 +122,11 @@ class MailDesk:
         more = len(uids) - FOUND_MAX if len(uids) > FOUND_MAX else 0
         return found, len(kept) + more
 
-    async def read(self, section: MailboxSection, mail: MailId) -> bytes:
-        """Return a mail, or its beginning. Raises: InvalidInput, Unavailable."""
-        async with self.open(mail.mailbox, section, mail.folder) as (box, opened):
+    async def read(self, key: SessionKey, mail: MailId) -> bytes:
+        """Return a mail of whoever calls, or its beginning. Raises: InvalidInput, Unavailable."""
+        # Lines are kept by name: only one that `named` returned is surely of this section.
+        name, section = self.named(key, mail.mailbox)
+        async with self.open(name, section, mail.folder) as (box, opened):
             if opened.validity != mail.validity:
                 raise InvalidInput("id", "the server counts its mails anew; search again")
             data = await box.whole(mail.uid, MAIL_BYTES_MAX)

@@ -244,8 +244,7 @@ def _line(text: str) -> str:
 async def email_read(given: EmailRead, call: Call, means: Means) -> ToolOutput:
     """Read one mail."""
     desk, id_ = _desk(means), MailId.parse(given.id)
-    _, section = desk.named(call.key, id_.mailbox)
-    data = await desk.read(section, id_)
+    data = await desk.read(call.key, id_)
     mail, page = await asyncio.to_thread(read_mail, data), await page_of(data)
     text = mail.text or quotes.with_bars(page)
     text = text if given.with_quotes else quotes.folded(text)
@@ -319,8 +318,7 @@ def message_id_of(call_id: str, address: str) -> str:
 
 async def _answered(reply_to: str, call: Call, means: Means) -> MailHeadRead:
     desk, id_ = _desk(means), MailId.parse(reply_to)
-    _, section = desk.named(call.key, id_.mailbox)
-    return read_head(await desk.read(section, id_))
+    return read_head(await desk.read(call.key, id_))
 
 
 @tool(
