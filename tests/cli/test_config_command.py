@@ -58,6 +58,50 @@ def test_a_setting_is_changed_and_all_else_stays(tmp_path: Path, file: Path) -> 
     assert cli("config", "get", "cortex.cron_max_turns").stdout == "30\n"
 
 
+def test_nothing_that_is_listed_or_set_shows_a_secret(tmp_path: Path, file: Path) -> None:
+    """Also where it is an address, a header, a variable, an argument or one of several."""
+    secret = "whsec_" + "A" * 32
+    hidden = "hidden-4711"
+    file.write_text(
+        FILE
+        + f"""
+[hooks.ci]
+user = "me"
+thread = "ci"
+secrets = ["{secret}"]
+[calendars.work]
+kind = "ics"
+user = "me"
+url = "https://calendar.example/{hidden}/basic.ics"
+[channels.chat]
+url = "https://me:{hidden}@hooks.example/services/{hidden}"
+secret = "{secret}"
+[mcp.files]
+url = "https://mcp.example/sse?key={hidden}"
+headers = {{Authorization = "Bearer {hidden}"}}
+[mcp.here]
+command = "files"
+args = ["--key", "{hidden}"]
+env = {{KEY = "{hidden}"}}
+[watch.news]
+source = "feed:https://news.example/feed?key={hidden}"
+user = "me"
+"""
+    )
+    cli = Cli(tmp_path)
+    for listed in (cli("config").stdout, str(cli.json("config", "list", "--all"))):
+        assert hidden not in listed
+        assert secret not in listed
+    told = {one["name"]: one["value"] for one in cli.json("config")["settings"]}
+    assert told["calendars.work.url"] == "https://calendar.example/…"
+    assert told["watch.news.source"] == "feed:https://news.example/…"
+    assert (
+        hidden
+        not in cli("config", "set", "channels.chat.url", f"https://b.example/{hidden}").stdout
+    )
+    assert cli("config", "get", "channels.chat.url").stdout == f"https://b.example/{hidden}\n"
+
+
 def test_what_is_set_is_listed_with_where(tmp_path: Path, file: Path) -> None:
     file.write_text(FILE + '\n[channels.hook]\nurl = "https://example.org/h"\nsecret = "whsec_' +
                     "A" * 32 + '"\n')  # fmt: skip

@@ -1,4 +1,4 @@
-"""What is told of mails that matter holds as many as there are, whatever a sender writes (ADR 51)."""
+"""What is told of mails that matter holds as many as there are, whatever a sender writes."""
 
 from __future__ import annotations
 

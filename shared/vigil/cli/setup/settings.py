@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -32,7 +33,18 @@ _FOLLOWED: Final = ("mcp.", "model.", "models.", "agent.model")
 """What a running Vigil takes in by itself."""
 HIDDEN: Final = "…"
 """In place of a secret, where many settings are shown at once."""
-_SECRET_WORDS: Final = ("secret", "password", "token", "api_key")
+_SECRET_WORDS: Final = (
+    "secret",
+    "secrets",
+    "password",
+    "token",
+    "api_key",
+    "headers",
+    "env",
+    "args",
+)
+_PLACE_WORDS: Final = ("url", "urls", "source")
+"""What may be an address: of a calendar, a webhook or a feed it is often the secret itself."""
 _HERE: Final = "vigil.toml"
 _DEFAULT: Final = "default"
 
@@ -60,7 +72,7 @@ COLUMNS: Final = (
 def list_settings(
     everything: Annotated[bool, typer.Option("--all", help="Also what is at its default.")] = False,
 ) -> Result:
-    """List what is set, each with where it comes from. Secrets aren't shown."""
+    """List what is set, each with where it comes from. Secrets aren't shown, of addresses the host."""
     settings = config.load()
     found = _found(settings)
     shown = [one for one in found if everything or one["from"] != _DEFAULT]
@@ -93,8 +105,9 @@ def set_(
         except ConfigError as error:
             refused = refused or error
             continue
-        facts = {"name": key, "value": given, "file": str(settings.file)}
-        said = f"{key} = {json.dumps(given, ensure_ascii=False, default=str)}"
+        shown = _closed(key, given)
+        facts = {"name": key, "value": shown, "file": str(settings.file)}
+        said = f"{key} = {json.dumps(shown, ensure_ascii=False, default=str)}"
         return tables.done(f"{said}{_when(settings, key)}", facts)
     raise refused or ConfigError(_unknown(key))
 
@@ -188,11 +201,42 @@ def _found(settings: Settings, *, is_open: bool = False) -> list[dict[str, Any]]
     for name, value in _values(settings.config):
         is_written = name in written or any(key.startswith(f"{name}.") for key in written)
         source = of_shell.get(name, _HERE if is_written else _DEFAULT)
-        is_hidden = not is_open and value and name.endswith(_SECRET_WORDS)
-        shown = HIDDEN if is_hidden else value
-        facts = {"name": name, "value": shown, "from": source, "default": defaults.get(name)}
+        default = defaults.get(name)
+        shown = value if is_open or value == default else _closed(name, value)
+        facts = {"name": name, "value": shown, "from": source, "default": default}
         found.append(facts)
     return found
+
+
+def _closed(name: str, value: Any) -> Any:
+    """Return a value without what is a secret in it.
+
+    >>> _closed("hooks.ci.secrets", ["x"]), _closed("calendars.a.url", "https://h.example/private-1")
+    ('…', 'https://h.example/…')
+    >>> _closed("nats.url", "nats://me:pass@127.0.0.1:4222"), _closed("grants", [{"tool": "shell"}])
+    ('nats://…@127.0.0.1:4222', [{'tool': 'shell'}])
+    """
+    key = name.rpartition(".")[2]
+    if value and key.endswith(_SECRET_WORDS):
+        return HIDDEN
+    if key.endswith(_PLACE_WORDS):
+        return _places(value)
+    return value
+
+
+def _places(value: Any) -> Any:
+    """Return addresses as far as they tell which server is meant."""
+    if isinstance(value, list):
+        return [_places(one) for one in value]
+    return _ADDRESS.sub(_place, value) if isinstance(value, str) else value
+
+
+_ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)([^\s/?#]*@)?([^\s/?#]*)([/?#]\S+)?")
+
+
+def _place(found: re.Match[str]) -> str:
+    scheme, login, host, rest = found.groups()
+    return f"{scheme}{HIDDEN + '@' if login else ''}{host}{'/' + HIDDEN if rest else ''}"
 
 
 def _plain(value: Any) -> str:
