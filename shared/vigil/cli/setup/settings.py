@@ -72,7 +72,7 @@ COLUMNS: Final = (
 def list_settings(
     everything: Annotated[bool, typer.Option("--all", help="Also what is at its default.")] = False,
 ) -> Result:
-    """List what is set, each with where it comes from. Secrets aren't shown, of addresses the host."""
+    """List what is set, each with where it comes from. No secret is shown; of URLs the host."""
     settings = config.load()
     found = _found(settings)
     shown = [one for one in found if everything or one["from"] != _DEFAULT]
