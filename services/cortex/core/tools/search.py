@@ -57,7 +57,8 @@ def search(query: str, described: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names of the tools that are meant, the best first.
 
     A tool's score depends on nothing but it, so of those that were found alone the same are found
-    again: a turn that is decided anew knows no others.
+    again: a turn that is decided anew knows no others. Whatever words an MCP server gives its
+    tools, that of ours is among them whose name has a word most.
 
     >>> texts = {"cron": "Work that recurs.", "goal_list": "List goals.", "goal_split": "Parts."}
     >>> search("goal_split, cron", texts)
@@ -71,8 +72,12 @@ def search(query: str, described: Mapping[str, str]) -> tuple[str, ...]:
     wanted = _words(query) - _EMPTY
     scores = {name: _score(wanted, name, text) for name, text in described.items()}
     least = max(1.0, max(scores.values(), default=0) * BEST_SHARE)
-    found = sorted((-score, name) for name, score in scores.items() if score >= least)
-    return tuple(name for _, name in found[:AT_ONCE_MAX])
+    ranked = [name for _, name in sorted((-score, name) for name, score in scores.items())]
+    found = [name for name in ranked if scores[name] >= least][:AT_ONCE_MAX]
+    ours = next((name for name in ranked if FOREIGN not in name), "")
+    if ours and ours not in found and scores[ours] >= OF_NAME:
+        found = [*found[: AT_ONCE_MAX - 1], ours]
+    return tuple(found)
 
 
 def kept(found: Iterable[str], more: Iterable[str]) -> tuple[str, ...]:
