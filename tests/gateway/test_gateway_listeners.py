@@ -10,11 +10,13 @@ from typing import Any, Final
 
 import pytest
 
+from services.gateway.events import listeners
 from services.gateway.events.listeners import Listening
+from services.gateway.http.problem import Problem
 from tests.support.stack import Stack
 from vigil.bus import lease
 from vigil.bus.lease import Leases
-from vigil.channels.contract import Ear
+from vigil.channels.contract import Ear, Inbound
 from vigil.subjects import token_of
 
 WAIT_S: Final = 20.0
@@ -77,6 +79,54 @@ async def test_whatever_a_listener_raises_it_listens_again(
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
     assert not await Leases(await bare.bus("admin"), "test").is_live(KEY), "it is given back"
+
+
+class Heard(Scripted):
+    """A listener that hears three messages, one after the other."""
+
+    async def listen(self, ear: Ear) -> None:
+        self.begun += 1
+        ear.show("listening", "", {"outside": 7})
+        for number in range(3):
+            await ear.hear(Inbound(id=f"m{number}", user="ann", thread="t1", text="hello"))
+        self.is_listening.set()
+        await asyncio.Event().wait()
+
+
+async def test_what_can_not_be_stored_now_waits_and_the_other_side_is_not_asked_anew(
+    bare: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D-2: with 200 unanswered messages in a conversation a mail server was logged in to every three
+    seconds, and it was said that nobody listens."""
+    taken: list[str] = []
+    has_room = asyncio.Event()
+
+    async def take(_edge: object, _name: str, heard: Inbound, _proof: object) -> None:
+        if heard.id == "m1" and not has_room.is_set():
+            raise Problem(429, "the session has too many unanswered messages; wait for them")
+        taken.append(heard.id)
+
+    monkeypatch.setattr(listeners, "BUSY_S", 0.01)
+    monkeypatch.setattr(listeners.channels, "take", take)
+    heard = Heard()
+    listening = await listening_on(bare, "one", heard)
+    facts: Any = listening._edge.context.facts
+    running = asyncio.create_task(listening.run())
+    try:
+        async with asyncio.timeout(WAIT_S):
+            while facts.get("hears", {}).get("post", {}).get("state") != "waiting":
+                await asyncio.sleep(0.01)
+        told = facts["hears"]["post"]
+        assert ("too many unanswered" in told["problem"], told["outside"]) == (True, 7)
+        assert taken == ["m0"]
+        has_room.set()
+        async with asyncio.timeout(WAIT_S):
+            await heard.is_listening.wait()
+        assert taken == ["m0", "m1", "m2"]
+        assert (heard.begun, facts["hears"]["post"]["state"]) == (1, "listening")
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
 
 async def test_who_gets_no_answer_stops_before_the_lease_may_be_anothers(

@@ -7,7 +7,8 @@ was read is compared when it's stored.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -80,8 +81,34 @@ class _Facts:
     def __init__(self, context: Context, name: str) -> None:
         self._context = context
         self._name = name
+        self._shown: tuple[str, str, Mapping[str, int]] | None = None
+        """What the listener showed last."""
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[None]:
+        """Tell at the end what the listener showed last, if it was told that it waits."""
+        shown = self._shown
+        try:
+            yield
+        finally:
+            if shown is not None and self._is_waiting:
+                self.set(*shown)
+
+    def wait(self, reason: str) -> None:
+        """Tell that what was heard can't be stored now."""
+        *_, counts = self._shown or ("", "", {})
+        self._tell("waiting", reason, counts)
+
+    @property
+    def _is_waiting(self) -> bool:
+        told = self._context.facts.get("hears", {}).get(self._name, {})
+        return bool(told.get("state") == "waiting")
 
     def set(self, state: str, problem: str, counts: Mapping[str, int]) -> None:
+        self._shown = state, problem, counts
+        self._tell(state, problem, counts)
+
+    def _tell(self, state: str, problem: str, counts: Mapping[str, int]) -> None:
         told: dict[str, Any] = {"state": state, "problem": problem, **counts}
         self._context.facts.setdefault("hears", {})[self._name] = told
         about = f"channel {self._name}"
@@ -91,6 +118,7 @@ class _Facts:
             self._context.warnings.pop(about, None)
 
     def clear(self) -> None:
+        self._shown = None
         self._context.facts.get("hears", {}).pop(self._name, None)
         self._context.warnings.pop(f"channel {self._name}", None)
 
@@ -105,6 +133,15 @@ class _GatewayEar:
         self.text_bytes_max = edge.config.text_bytes_max - TEXT_ROOM
 
     async def hear(self, heard: Inbound) -> None:
+        """Store it. What can't be stored now waits here, and all behind it: who listens anew asks
+        the other side again and again."""
+        with self._facts.kept():
+            while (reason := await self._taken(heard)) is not None:
+                self._facts.wait(reason)
+                await asyncio.sleep(BUSY_S)
+
+    async def _taken(self, heard: Inbound) -> str | None:
+        """Take it in; return why it has to wait, or None. Raises: InvalidInput, Unavailable."""
         try:
             await channels.take(self._edge, self._name, heard, None)
         except InvalidInput as error:
@@ -112,9 +149,9 @@ class _GatewayEar:
                 raise
         except Problem as error:
             if error.status in LATER:
-                await asyncio.sleep(BUSY_S)
-                raise Unavailable(error.detail) from error
+                return error.detail
             raise InvalidInput("session", error.detail) from error
+        return None
 
     async def settle(
         self, user: str, agent: str, thread: str, effect_id: str, told: DeliveryTold

@@ -50,7 +50,8 @@ class MailAccountView(Answer, frozen=True, kw_only=True, omit_defaults=False):
     """Whether anything tells a forged mail from another; else nobody is heard."""
     state: str
     """`listening`, `polling`: it's read; `away`, `refused`: its server can't be reached, or lets it
-    not in; `not_running`: no gateway reads it; `only_writes`."""
+    not in; `waiting`: what was heard can't be stored now; `not_running`: no gateway reads it;
+    `only_writes`."""
     problem: str
     outside: int
     """Mails of others, who got nothing of them."""
