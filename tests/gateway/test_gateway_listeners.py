@@ -96,7 +96,7 @@ class Heard(Scripted):
 async def test_what_can_not_be_stored_now_waits_and_the_other_side_is_not_asked_anew(
     bare: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """D-2: with 200 unanswered messages in a conversation a mail server was logged in to every three
+    """D-2: with 200 unanswered messages in a conversation a server was logged in to every three
     seconds, and it was said that nobody listens."""
     taken: list[str] = []
     has_room = asyncio.Event()
