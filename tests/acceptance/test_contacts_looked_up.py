@@ -77,7 +77,7 @@ async def test_an_agent_looks_up_whom_its_person_knows(
             assert "can't be read: No such file" in others["sources"][0]["problem"]
             assert others["contacts"] == []
             shown = (await bob.http.get("/api/status")).text
-            assert "contacts: 1 of 3 lists fail" in shown
+            assert "lists of contacts fail: 1 of 3" in shown
             assert not [word for word in ("Ray", "gone", "own.vcf", server.url) if word in shown]
 
             await kept.forget(world.admin, "ann")

@@ -82,10 +82,7 @@ async def test_what_changes_there_is_seen_and_what_was_seen_outlives_the_service
         radicale.kill()
         failing = await told(stack, "work", state="failing")
         assert (failing["problem"], failing["events"]) == ("its server can't be reached", 2)
-        assert (
-            "calendar work: its server can't be reached"
-            in stack.contexts["executor"].health().warnings
-        )
+        assert "calendars fail: 1 of 1" in stack.contexts["executor"].health().warnings
         known = mirror.load(path, mirror.source_of(stack.settings.config.calendars["work"]))
         assert known is not None
         assert known.marks["sync-token"]

@@ -144,3 +144,17 @@ async def test_rules_sort_what_comes(
         assert came[4].text == "Your parcel is here.\n\n[1 quoted line]"
         assert came[3].text == "Look."
         assert not came[9].author
+
+
+async def test_whose_mailbox_fails_and_why_is_told_to_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, servers: MailServers
+) -> None:
+    """Who may ask whether Vigil is ready needs no token, and what it is may be read by all."""
+    async with running_mailbox_world(
+        tmp_path, monkeypatch, servers, changes={"imap_port": 9}, state="away"
+    ) as (world, _):
+        bob = await world.person("bob:vigil:t1", has_socket=False)
+        for path in ("/readyz", "/api/status"):
+            shown = (await bob.http.get(path)).text
+            assert "mailboxes fail: 1 of 1" in shown
+            assert not [word for word in ("mailbox work", "onnect", "away") if word in shown]

@@ -30,6 +30,7 @@ from vigil.calendars.places import PasswordRefused
 from vigil.calendars.section import CalendarSection
 from vigil.calendars.state import FACT, CalendarState, CalendarStatus
 from vigil.errors import Unavailable, VigilError
+from vigil.observe.failing import count_failing
 from vigil.runtime import Context
 from vigil.subjects import token_of
 
@@ -258,12 +259,12 @@ class _Shown:
             events=events,
         )
         self._context.facts.setdefault(FACT, {})[self._name] = msgspec.to_builtins(told)
-        about = f"calendar {self._name}"
-        if problem:
-            self._context.warnings[about] = f"{about}: {problem}"
-        else:
-            self._context.warnings.pop(about, None)
+        self._count_failing()
 
     def clear(self) -> None:
         self._context.facts.get(FACT, {}).pop(self._name, None)
-        self._context.warnings.pop(f"calendar {self._name}", None)
+        self._count_failing()
+
+    def _count_failing(self) -> None:
+        config = self._context.settings.config
+        count_failing(self._context, FACT, "calendars", config.calendars)

@@ -7,23 +7,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any
 
 import structlog
 
 from vigil.bus.lease import Lease, Leases
 from vigil.errors import Unavailable, VigilError
 from vigil.mail.servers import missing_libraries
+from vigil.observe.failing import count_failing
 from vigil.runtime import Context
-from vigil.settings.mailboxes import MailboxSection
+from vigil.settings.mailboxes import FACT, MailboxSection
 from vigil.subjects import token_of
 
 from .log import MailLog
 from .told import MailboxFacts
 
 log = structlog.get_logger("vigil.executor")
-
-SHOWN: Final = "mailboxes"
 
 
 class MailboxHolder:
@@ -106,13 +105,12 @@ class MailboxHolder:
 
     def _show(self, name: str, state: str, problem: str) -> None:
         told: Mapping[str, Any] = {"state": state, "problem": problem}
-        self._context.facts.setdefault(SHOWN, {})[name] = told
-        about = f"mailbox {name}"
-        if problem:
-            self._context.warnings[about] = f"{about}: {problem}"
-        else:
-            self._context.warnings.pop(about, None)
+        self._context.facts.setdefault(FACT, {})[name] = told
+        self._count_failing()
 
     def _clear(self, name: str) -> None:
-        self._context.facts.get(SHOWN, {}).pop(name, None)
-        self._context.warnings.pop(f"mailbox {name}", None)
+        self._context.facts.get(FACT, {}).pop(name, None)
+        self._count_failing()
+
+    def _count_failing(self) -> None:
+        count_failing(self._context, FACT, "mailboxes", self._sections)

@@ -19,6 +19,7 @@ from vigil.contacts.source import ContactReader, ContactsUnread
 from vigil.contacts.state import FACT, OPEN, ListState
 from vigil.contracts import Instant
 from vigil.errors import VigilError
+from vigil.observe.failing import count_failing
 
 from ..state.edge import Edge
 
@@ -99,11 +100,7 @@ class ContactRefresher:
         context = self._edge.context
         shown = context.facts.setdefault(FACT, {})
         shown[name] = msgspec.to_builtins(state)
-        # Which, and why, is for its person: a warning is read by everybody.
-        if count := sum(bool(one["problem"]) for one in shown.values()):
-            context.warnings[FACT] = f"contacts: {count} of {len(self._sources)} lists fail"
-        else:
-            context.warnings.pop(FACT, None)
+        count_failing(context, FACT, "lists of contacts", self._sources)
 
 
 def _state_of(found: ContactList, source: ContactSource, at: Instant) -> ListState:

@@ -11,7 +11,7 @@ from vigil.calendars import state as calendars
 from vigil.contacts import state as contacts
 from vigil.observe import metrics, warmth
 from vigil.observe.health import Alive, Health
-from vigil.settings import switches
+from vigil.settings import mailboxes, switches
 from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
 from vigil.teams import TEAM, reach_of
@@ -43,8 +43,8 @@ def shown_to(caller: Principal, replica: Health) -> Health:
     """Return what a caller may know of a replica: some facts name sessions, which are people's."""
     if caller.is_admin:
         return replica
-    # Names of both are people's, too: `/api/calendars` and `/api/contacts` have one's own.
-    theirs = (calendars.FACT, contacts.FACT)
+    # Names of these are people's, too: `/api/calendars` and `/api/contacts` have one's own.
+    theirs = (calendars.FACT, contacts.FACT, mailboxes.FACT)
     others = {name: fact for name, fact in replica.facts.items() if name not in theirs}
     own = {name: own_of(caller, replica, name) for name in OF_SESSIONS if name in replica.facts}
     return msgspec.structs.replace(replica, facts=others | own)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 
@@ -17,6 +17,8 @@ from ..subjects import Scope
 from ..teams import TEAM, Teams
 
 NAME_LENGTH_MAX = 32
+FACT: Final = "mailboxes"
+"""What holds how each is, in the health of who follows them."""
 
 
 class MailboxSection(Section, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ from vigil.mail.servers import missing_libraries
 from vigil.observe.health import HEALTH, Health
 from vigil.settings import config, mailboxes
 from vigil.settings.config import Settings
-from vigil.settings.mailboxes import MailboxSection
+from vigil.settings.mailboxes import FACT, MailboxSection
 from vigil.subjects import check_part
 from vigil.teams import check_user
 
@@ -90,7 +90,7 @@ async def states_of(bus: Bus) -> dict[str, dict[str, Any]]:
     """Return how each mailbox is, by the replica that follows it."""
     states: dict[str, dict[str, Any]] = {}
     for data in await bus.ask_all(HEALTH, b"", count=REPLICAS_MAX, timeout=HEALTH_WAIT_S):
-        states |= msgspec.json.decode(data, type=Health).facts.get("mailboxes", {})
+        states |= msgspec.json.decode(data, type=Health).facts.get(FACT, {})
     return states
 
 
