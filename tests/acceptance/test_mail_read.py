@@ -120,8 +120,8 @@ async def test_a_flood_is_read_in_parts_and_what_rules_know_costs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, servers: MailServers
 ) -> None:
     """Forty at a time, each once; a mailbox of newsletters asks no model."""
-    async with running_mailbox_world(tmp_path, monkeypatch, servers) as (world, own):
-        _, writer = await begin(world, "ann", "mail")
+    async with running_mailbox_world(tmp_path, monkeypatch, servers, person=PERSON) as (world, own):
+        person, writer = await begin(world, "ann", "mail")
         own.put(*(mail(f"News {n}", List_Id="<n.c.example>") for n in range(9)))
         await own.stored(world.admin, 9)
         world.clock.move(FIRST_S)
@@ -157,3 +157,12 @@ async def test_a_flood_is_read_in_parts_and_what_rules_know_costs_nothing(
         shown = Agent.text_of(writer.asked[-1])
         assert re.findall(r"Subject: (.*)", shown) == ["Last"]
         assert len(writer.asked) == 4
+
+        # Who floods it in the name of somebody known may keep that one's mail from being read.
+        own.put(*(mail(f"Forged {n}") for n in range(21)))
+        await own.stored(world.admin, 9 + MAILS_MAX + 2 + 62 + 21)
+        writer.texts = [matter()]
+        await writer.slot(EVERY_S, 2)
+        left = "too many came at once: mails that say they're from Ben Miller (1)."
+        await person.talk.until(lambda: any(left in one.text for one in person.talk.said))
+        assert not any("Mal" in one.text for one in person.talk.said)

@@ -279,6 +279,9 @@ class Start(Record, frozen=True, kw_only=True):
     """Of a session that writes them anew, one after the other."""
     mails: tuple[MailToRead, ...] = ()
     """Of a session that reads what came to a mailbox."""
+    mails_left: dict[str, int] = msgspec.field(default_factory=dict)
+    """How many more mails it isn't shown, as their senders wrote too many at once; by as whom facts
+    name these."""
 
 
 class Fork(Record, frozen=True, kw_only=True):

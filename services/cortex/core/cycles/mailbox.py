@@ -8,6 +8,7 @@ marked; only facts aren't, which hold a count, a day and a name out of the perso
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -124,8 +125,11 @@ def conclude(draft: Draft, answer: ModelAnswer) -> None:
     for one in found:
         _keep(draft, one)
     note(draft, read_facts(shapes_of(draft.state), facts_of(found), draft.moment.now))
-    draft.note("mail_read", f"{things(len(mails))}, of which {len(found)} matter")
-    loops.end(draft, conclusion.said_last(draft, told(found)))
+    left = {} if draft.state.start is None else draft.state.start.mails_left
+    unread = f"; {sum(left.values())} more of the same senders weren't read" if left else ""
+    draft.note("mail_read", f"{things(len(mails))}, of which {len(found)} matter{unread}")
+    text = " ".join(filter(None, (told(found), told_left(left))))
+    loops.end(draft, conclusion.said_last(draft, text))
 
 
 def _keep(draft: Draft, found: MailThatMatters) -> None:
@@ -166,6 +170,18 @@ def told(found: tuple[MailThatMatters, ...]) -> str:
     named = "; ".join(map(_line, ordered[:TOLD_MAX]))
     more = f"; and {len(found) - TOLD_MAX} more" if len(found) > TOLD_MAX else ""
     return f"{count}: {named}{more}."
+
+
+def told_left(left: Mapping[str, int]) -> str:
+    """Return what is told of mails that weren't read: those that say that they're from somebody who
+    is known, as a flood of forged ones would keep theirs from being read. Of others it's no news.
+
+    >>> told_left({"Ben Miller": 41, "other": 900})
+    "Not read, as too many came at once: mails that say they're from Ben Miller (41)."
+    """
+    named = [f"{who} ({count})" for who, count in left.items() if who != mailed.OTHER]
+    mails = f"mails that say they're from {', '.join(named)}"
+    return f"Not read, as too many came at once: {mails}." if named else ""
 
 
 def _line(found: MailThatMatters) -> str:

@@ -7,8 +7,9 @@ nothing came but newsletters costs no model. Of what a run failed to read, the n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -45,6 +46,9 @@ GONE: Final = "there is no such mailbox any more"
 FAILING: Final = "reading failed, again and again; it is tried at {at:%H:%M} UTC"
 
 
+NONE_LEFT: Final[Mapping[str, int]] = MappingProxyType({})
+
+
 class NewMail(NamedTuple):
     """What came since a place of the log."""
 
@@ -52,6 +56,8 @@ class NewMail(NamedTuple):
     """All up to there was looked at."""
     mails: tuple[MailEntry, ...] = ()
     """Those that are to be read, the oldest first."""
+    left: Mapping[str, int] = NONE_LEFT
+    """How many more of a sender aren't, by address."""
 
 
 def rows_of(config: Config, whose: Scope, zone: str, now: datetime) -> tuple[TimetableRow, ...]:
@@ -101,7 +107,8 @@ async def new_mail(bus: Bus, whose: Scope, mailbox: str, since: int, through: in
             if senders[sender] <= OF_SENDER_MAX:
                 found.append(entry)
         reached = message.seq
-    return NewMail(reached, tuple(found))
+    left = {who: n - OF_SENDER_MAX for who, n in senders.items() if n > OF_SENDER_MAX}
+    return NewMail(reached, tuple(found), left)
 
 
 def _work(known: KnownRow) -> MailWork:
@@ -148,10 +155,19 @@ def start_of(row: TimetableRow, run: OpenRun, new: NewMail, config: Config) -> S
     return Start(
         prompt=PROMPT.format(count=len(mails)),
         mails=mails,
+        mails_left=left_of(new.left, contacts),
         source=f"{mailed.KIND}:{work.mailbox}",
         is_tainted=True,
         slot=replace(slot_of(row, run), told_seq=new.through if run.is_by_hand else 0),
     )
+
+
+def left_of(left: Mapping[str, int], contacts: tuple[mailed.MailContact, ...]) -> dict[str, int]:
+    """Return how many mails aren't read, by as whom facts name their senders."""
+    found: Counter[str] = Counter()
+    for address, count in left.items():
+        found[mailed.sender_of(contacts, address)] += count
+    return dict(found)
 
 
 def shown(
