@@ -16,6 +16,8 @@ from tests.support.calendars import LOGIN, PASSWORD, Radicale, calendar, event, 
 from tests.support.stack import Stack, running_stack
 from vigil.board.kept import FACTS, KeptBoard
 from vigil.calendars import mirror
+from vigil.calendars.places import CalendarProblem, CalendarServer
+from vigil.calendars.section import CalendarSection
 from vigil.calendars.state import FACT
 from vigil.marks import erasure
 from vigil.subjects import Scope
@@ -180,3 +182,28 @@ async def test_what_cant_be_kept_is_said(
         assert state["problem"] == "it can't be kept: No space left on device"
         asked = radicale.log.count("PROPFIND request for '/ann/work/'")
         assert asked == 2, "the one look: what changed, and what is there"
+
+
+@pytest.mark.parametrize("path", ["//127.0.0.1:{port}/x", "http://127.0.0.1:{port}/x"])
+async def test_a_path_that_names_another_server_is_asked_nowhere(tmp_path: Path, path: str) -> None:
+    """An event may stand anywhere, as its server says; the password and what is written go nowhere
+    else."""
+    asked: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        url = f"http://localhost:{port}/ann/"
+        one = CalendarSection(kind="caldav", url=url, login=LOGIN, password=PASSWORD)
+        server = CalendarServer(one, tmp_path)
+        try:
+            with pytest.raises(CalendarProblem, match="at another one"):
+                await server.ask("PUT", path.format(port=port), content=b"mine")
+            assert not asked
+            assert (await server.ask("GET", "/ann/a.ics")).status == 200
+        finally:
+            await server.close()

@@ -109,6 +109,8 @@ class CalendarServer:
             CalendarProblem: there is no whole answer; a write may have been done.
         """
         url, secret = urljoin(self.url, path) if path else self.url, self.secret()
+        if not _is_same_origin(self.url, url):  # as by a path that begins with two slashes
+            raise CalendarProblem("its server names an event that would be at another one")
         auth = httpx2.BasicAuth(self._section.login.encode(), secret.encode()) if secret else None
         try:
             for _ in range(REDIRECTS_MAX + 1):
