@@ -19,6 +19,7 @@ from vigil.channels.mail.section import MailAccount
 from vigil.mail.bodies import read_mail
 from vigil.mail.heads import read_head
 from vigil.mail.triage import sort_head
+from vigil.texts.glyphs import hidden_in, without_hidden
 
 ANN, SERVER = "ann@b.example", "mx.a.example"
 SIGNED = (
@@ -226,3 +227,10 @@ def test_nothing_of_a_mail_is_there_for_models_alone() -> None:
     found, text = sort_head(data, "me@a.example"), read_mail(data).text
     assert not set(hidden) & set(found.name + found.head.subject + text)
     assert "می‌خواهم 👩‍🚀" in text
+
+
+@up_to(300)
+@given(st.text(st.sampled_from("aé\n \u200b\u200c\u200d\ufe0e\ufe0f\u202e\u3164\U000e0041\u26a0")))
+def test_what_is_left_of_a_text_hides_nothing(text: str) -> None:
+    assert hidden_in(without_hidden(text)) == ""
+    assert hidden_in(text) or without_hidden(text) == text

@@ -7,7 +7,6 @@ the sender's word, so it's listed and not read.
 from __future__ import annotations
 
 import email
-import re
 from collections.abc import Iterator
 from email.message import Message
 from email.policy import compat32
@@ -15,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from .heads import BROKEN, HIDDEN, MailHeadRead, decoded, head_bytes, head_of, plain, words
+from ..texts.glyphs import without_hidden
+from .heads import BROKEN, MailHeadRead, decoded, head_bytes, head_of, plain, words
 
 DEPTH_MAX: Final = 250
 PARTS_MAX: Final = 1000
 NAME_LENGTH_MAX: Final = 120
 if TYPE_CHECKING:
     _Part: TypeAlias = Message[Any, Any]
-_UNSEEN: Final = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{HIDDEN}]")
 
 
 class MailFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,7 +149,7 @@ def _text_of(part: _Part, data: bytes) -> str:
     except BROKEN:
         charset, flowed, deleted = "utf-8", False, False
     text = decoded(data, charset).replace("\r\n", "\n").replace("\r", "\n")
-    text = _UNSEEN.sub("", text)
+    text = without_hidden(text)
     return unflowed(text, is_deleted=deleted) if flowed else text
 
 

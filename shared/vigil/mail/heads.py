@@ -21,6 +21,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ..subjects import token_of
+from ..texts.glyphs import without_hidden
 from . import ids
 from .soundness import fault_of, fault_of_envelope, fault_of_signatures
 
@@ -38,13 +39,6 @@ BROKEN: Final = (
 """What reading a broken mail may raise."""
 FIELD_LENGTH_MAX: Final = 20_000
 """Characters of a field that are looked at."""
-HIDDEN: Final = (
-    "\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e0fff"
-)
-"""What has no width or turns the direction, and tags, in which models read words: nobody sees what
-it says. Joiners stay: letters and pictures are made with them. For a class of a pattern."""
-_HIDDEN: Final = re.compile(f"[{HIDDEN}]")
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 MailKind = Literal["personal", "automatic", "list", "report"]
 """`report`: a mail server tells what became of a mail."""
@@ -164,7 +158,7 @@ def decoded(data: bytes, charset: str) -> str:
 
 def plain(text: str) -> str:
     """Return a text in one line, without what nobody sees."""
-    return " ".join(_CONTROL.sub(" ", _HIDDEN.sub("", text)).split())
+    return " ".join(without_hidden(_CONTROL.sub(" ", text)).split())
 
 
 def author_of(fields: Iterable[str]) -> tuple[str, str]:

@@ -7,6 +7,7 @@ list of characters that could hide something from them, for all places that show
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -77,3 +78,18 @@ def hidden_in(text: str) -> str:
             return char
         before = char
     return ""
+
+
+_SEEN: Final = Spelling(lambda char: char if char in _PROSE or not is_unseen(char) else "")
+_CODES: Final = re.compile(
+    "(?<![^\x00-\x7f])[\u200c\u200d]+|(?<=[\u200c\u200d])[\u200c\u200d]+|(?<=[\ufe0e\ufe0f])[\ufe0e\ufe0f]+"
+)
+
+
+def without_hidden(text: str) -> str:
+    r"""Leave out what a text that strangers wrote could say and nobody sees: for models read it.
+
+    >>> without_hidden("Lun\u200bch\U000e0041\u202e?"), without_hidden("\u26a0\ufe0f").isascii()
+    ('Lunch?', False)
+    """
+    return text if text.isascii() and text.isprintable() else _CODES.sub("", text.translate(_SEEN))

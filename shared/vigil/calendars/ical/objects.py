@@ -28,6 +28,7 @@ import msgspec
 import recurring_ical_events
 from icalendar.timezone import tzp
 
+from ...texts.glyphs import without_hidden
 from ..entries import (
     DAY_S,
     NOTES_LENGTH_MAX,
@@ -361,7 +362,7 @@ def _plain(event: Any, name: str) -> str:
     value = event.get(name)
     first = value[0] if isinstance(value, list) and value else value
     text = "" if first is None else str(first)
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return without_hidden(text.encode("utf-8", "replace").decode("utf-8"))
 
 
 def _line(event: Any, name: str, length_max: int) -> str:
