@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -75,6 +76,24 @@ def test_two_events_a_minute_apart_are_both_followed() -> None:
     second = next_times(first, agenda_of(*events), BERLIN, late)
     assert second.at == late + timedelta(seconds=1)
     assert next_times(second, agenda_of(*events), BERLIN, late + timedelta(seconds=5)).at is None
+
+
+def test_a_flood_of_events_has_a_row_run_once_a_minute() -> None:
+    """Each of them has an instant soon after its own, though many share one."""
+    many = [NOW + timedelta(minutes=10, seconds=3 * n) for n in range(300)]
+    agenda = agenda_of(*(event(f"e{n}", f":{at:%Y%m%dT%H%M%SZ}") for n, at in enumerate(many)))
+    row, instants = EACH, list[datetime]()
+    now = NOW - timedelta(hours=1)
+    while (row := next_times(row, agenda, BERLIN, now)).at is not None:
+        instants.append(row.at)
+        seen_again = max(now, row.at - timedelta(seconds=20))
+        assert next_times(row, agenda, BERLIN, seen_again).at == row.at
+        now = row.at + timedelta(seconds=5)
+    gaps = {(b - a).total_seconds() for a, b in itertools.pairwise(instants)}
+    assert min(gaps) >= 60
+    for at in many:
+        due_at = at - timedelta(minutes=10)
+        assert any(timedelta(0) <= one - due_at <= timedelta(minutes=1) for one in instants)
 
 
 async def test_a_row_moves_with_its_event_and_ends_with_it(tmp_path: Path) -> None:

@@ -17,6 +17,9 @@ SPANS: Final = tuple(timedelta(days=days) for days in (2, 14, 90, 800))
 LATE_MAX: Final = timedelta(hours=1)
 SOON: Final = timedelta(seconds=1)
 """After which is due what has come so near that its time is over."""
+APART: Final = timedelta(minutes=1)
+"""Between two instants of a row: what is due sooner shares the later one. Whoever may invite the
+person would else have a row run for each of a thousand events a second apart."""
 
 
 def next_times(
@@ -25,13 +28,15 @@ def next_times(
     """Return a schedule with when it is due next, as its events are now.
 
     What was to come and has been moved so near that its time is over is due at once. When nothing
-    is ahead, it's due never; until an event is there again.
+    is ahead, it's due never; until an event is there again. It's due once in `APART` at most.
 
     Args:
         now: aware UTC; what was due until then is decided.
     """
     before, was = timedelta(seconds=schedule.before_s), schedule.at
-    since = max(was, now - LATE_MAX) if was is not None and was <= now else now
+    since, soonest = now, now + SOON
+    if was is not None and was <= now:
+        since, soonest = max(was, now - LATE_MAX), max(soonest, was + APART)
     for span in SPANS:
         found = None
         for entry in _ahead(schedule, agenda, zone, now, span):
@@ -40,7 +45,10 @@ def next_times(
             if (due > since or is_near) and (found is None or due < found[0]):
                 found = due, of
         if found is not None:
-            return replace(schedule, at=max(found[0], now + SOON), of=found[1])
+            if was is not None and found[1] == schedule.of and found[0] <= was:
+                # It may be as late as it is so as to be apart from the one before.
+                soonest = was if timedelta(0) < was - now <= APART else soonest
+            return replace(schedule, at=max(found[0], soonest), of=found[1])
     return replace(schedule, at=None, of="")
 
 
