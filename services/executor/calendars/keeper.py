@@ -30,7 +30,7 @@ from vigil.calendars.places import PasswordRefused
 from vigil.calendars.section import CalendarSection
 from vigil.calendars.state import FACT, CalendarState, CalendarStatus
 from vigil.errors import Unavailable, VigilError
-from vigil.observe.failing import count_failing
+from vigil.observe.failures import count_failing
 from vigil.runtime import Context
 from vigil.subjects import token_of
 

@@ -14,7 +14,7 @@ import structlog
 from vigil.bus.lease import Lease, Leases
 from vigil.errors import Unavailable, VigilError
 from vigil.mail.servers import missing_libraries
-from vigil.observe.failing import count_failing
+from vigil.observe.failures import count_failing
 from vigil.runtime import Context
 from vigil.settings.mailboxes import FACT, MailboxSection
 from vigil.subjects import token_of

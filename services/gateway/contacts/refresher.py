@@ -19,7 +19,7 @@ from vigil.contacts.source import ContactReader, ContactsUnread
 from vigil.contacts.state import FACT, OPEN, ListState
 from vigil.contracts import Instant
 from vigil.errors import VigilError
-from vigil.observe.failing import count_failing
+from vigil.observe.failures import count_failing
 
 from ..state.edge import Edge
 

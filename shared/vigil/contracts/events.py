@@ -280,8 +280,7 @@ class Start(Record, frozen=True, kw_only=True):
     mails: tuple[MailToRead, ...] = ()
     """Of a session that reads what came to a mailbox."""
     mails_left: dict[str, int] = msgspec.field(default_factory=dict)
-    """How many more mails it isn't shown, as their senders wrote too many at once; by as whom facts
-    name these."""
+    """How many more mails it isn't shown, for their number; by as whom facts name the senders."""
 
 
 class Fork(Record, frozen=True, kw_only=True):
