@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,10 +15,12 @@ import structlog
 from tests.support.memories import until
 from tests.support.messages_api import MessagesApi, Reply, messages_api, says
 from tests.support.stack import Stack, running_stack
-from tests.support.talk import Talk
+from tests.support.talk import PATIENCE_S, Talk
 from vigil.cli import toml_sections
 from vigil.fields.secrets import file_of_provider
-from vigil.settings import credentials, followed
+from vigil.settings import config, credentials, followed
+from vigil.settings.config import Settings
+from vigil.settings.followed import FollowedSettings
 
 
 @pytest.fixture(autouse=True)
@@ -109,3 +112,16 @@ async def test_a_key_that_is_kept_is_taken_in(tmp_path: Path) -> None:
         assert main_of(stack) == "rehearsal"
         credentials.write_private(file_of_provider(tmp_path, "anthropic"), b"sk-ant-1\n")
         await until(lambda: _is(stack, "claude-sonnet-5-5"), "the key was taken in")
+
+
+async def test_a_key_is_taken_in_by_a_home_without_a_file(tmp_path: Path) -> None:
+    """`vigil models key anthropic` is all that some do."""
+    read: asyncio.Queue[Settings] = asyncio.Queue()
+    following = FollowedSettings(config.load({}, home=tmp_path), read.put).follow()
+    async with asyncio.timeout(PATIENCE_S):
+        task = asyncio.create_task(following)
+        credentials.write_private(file_of_provider(tmp_path, "anthropic"), b"sk-test\n")
+        found = await read.get()
+        task.cancel()
+    assert found.anthropic_api_key == "sk-test"
+    assert "sk-test" not in repr(found)

@@ -44,8 +44,9 @@ class FollowedSettings:
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
             stamps = self._stamped()
-            if stamps == self._stamps or stamps[0] is None:
-                continue  # a file that isn't there just now is being written
+            is_being_written = stamps[0] is None and self._stamps[0] is not None
+            if stamps == self._stamps or is_being_written:
+                continue
             self._stamps = stamps
             await self._reread()
 
