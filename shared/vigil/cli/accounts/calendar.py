@@ -23,11 +23,11 @@ from vigil.zones.database import zone_named
 from .. import completion, exits, options, output, tables, toml_sections
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
+from ..toml_sections import RESTART
 
 if TYPE_CHECKING:
     from vigil.calendars.mirror import Mirror
 
-RESTART: Final = "It holds from the next start on: `vigil down`, `vigil up`."
 SHOWN: Final = timedelta(days=7)
 SHOWN_MAX: Final = 10
 TABLE: Final = "calendars"

@@ -21,8 +21,8 @@ from vigil.teams import check_user
 from .. import completion, exits, options, output, tables, toml_sections
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
+from ..toml_sections import RESTART
 
-RESTART: Final = "It holds from the next start on: `vigil down`, `vigil up`."
 NOT_THEIRS: Final = (
     "Whom it has can be looked up, and doesn't count as known to you. If nobody but you writes to "
     "it, and no program puts senders of mail in, say --mine-alone."

@@ -10,7 +10,6 @@ import contextlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
@@ -18,8 +17,6 @@ import typer
 
 from vigil.channels.mail.section import MailAccount
 from vigil.errors import InvalidInput, VigilError
-from vigil.net.endpoint import read_endpoint
-from vigil.observe.health import HEALTH, Health
 from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.subjects import check_part
@@ -29,14 +26,15 @@ from .. import completion, exits, options, output, tables, toml_sections
 from ..admin import operator
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
+from ..toml_sections import RESTART
+from .servers import PasswordFile, StartTls, TokenCommand, login_of, server_of
 
 if TYPE_CHECKING:
     from vigil.bus.bus import Bus
     from vigil.channels.mail.pairs import MailPerson
 
-HEALTH_WAIT_S: Final = 1.0
-REPLICAS_MAX: Final = 64
-RESTART: Final = "It holds from the next start on: `vigil down`, `vigil up`."
+HEARS: Final = "hears"
+"""Under which name channels that look for messages stand among the facts of a replica."""
 
 app = CommandLine(
     cls=ListedGroup, help="E-mail accounts: list, add, test, pair, unpair, remove. Default: list."
@@ -111,15 +109,9 @@ async def _looked(
 ) -> tuple[dict[str, list[MailPerson]], dict[str, dict[str, Any]]]:
     from vigil.channels.mail import pairs
 
-    return {name: await pairs.people_of(bus, name) for name in names}, await states_of(bus)
-
-
-async def states_of(bus: Bus) -> dict[str, dict[str, Any]]:
-    """Return how each channel is that looks for messages itself, by the replica that does."""
-    states: dict[str, dict[str, Any]] = {}
-    for data in await bus.ask_all(HEALTH, b"", count=REPLICAS_MAX, timeout=HEALTH_WAIT_S):
-        states |= msgspec.json.decode(data, type=Health).facts.get("hears", {})
-    return states
+    return {name: await pairs.people_of(bus, name) for name in names}, await operator.facts_of(
+        bus, HEARS
+    )
 
 
 @app.command()
@@ -129,7 +121,7 @@ def test(name: Name) -> Result:
     tried = options.client().try_channel(name)
     state: dict[str, Any] = {}
     with contextlib.suppress(VigilError):
-        state = operator.run(config.load(), states_of).get(name, {})
+        state = operator.asked_once(config.load(), HEARS)().get(name, {})
     words = f"out: {tried['outcome'].replace('_', ' ')}: {tried['reason']}"
     if account.imap_host:
         problem = f": {state['problem']}" if state.get("problem") else ""
@@ -186,16 +178,9 @@ def add(
         str, typer.Option(metavar="HOST[:PORT]", help="Where it reads. Without, it only writes.")
     ] = "",
     user: Annotated[str, typer.Option(help="To log in with. Default: the address.")] = "",
-    password_file: Annotated[
-        Path | None, typer.Option(help="A file with the password; read at each log-in.")
-    ] = None,
-    token_command: Annotated[
-        list[str] | None,
-        typer.Option(metavar="WORD", help="A program that prints a token; once for each word."),
-    ] = None,
-    starttls: Annotated[
-        bool, typer.Option("--starttls", help="Encrypt by STARTTLS, instead of from the start.")
-    ] = False,
+    password_file: PasswordFile = None,
+    token_command: TokenCommand = None,
+    starttls: StartTls = False,
     authserv_id: Annotated[
         str, typer.Option(help="The server whose Authentication-Results are believed.")
     ] = "",
@@ -207,15 +192,13 @@ def add(
     """Add an account to vigil.toml."""
     settings = config.load()
     check_part("name", name)
-    security = "starttls" if starttls else ""
     wanted: dict[str, Any] = {
         "kind": "mail",
         "address": address,
         "user": user,
-        **_server("smtp", smtp, security),
-        **(_server("imap", imap, security) if imap else {}),
-        "password_file": str(password_file.expanduser().absolute()) if password_file else "",
-        "token_command": token_command or [],
+        **server_of("smtp", smtp, starttls=starttls),
+        **(server_of("imap", imap, starttls=starttls) if imap else {}),
+        **login_of(password_file, token_command),
         "authserv_id": authserv_id,
         "rejects_forgeries": rejects_forgeries,
         "console_url": console_url,
@@ -232,14 +215,6 @@ def add(
     advice = f"\n{found.found}: {found.advice}" if found.advice else ""
     text = f"[channels.{name}] is in {settings.file}. {RESTART}{output.printable(advice)}"
     return Result({"name": name, "file": str(settings.file)}, partial(output.data, text))
-
-
-def _server(what: str, where: str, security: str) -> dict[str, Any]:
-    try:
-        host, port = read_endpoint(where)
-    except InvalidInput as error:
-        raise typer.BadParameter(f"--{what}: {error.reason}") from error
-    return {f"{what}_host": host, f"{what}_port": port, f"{what}_security": security}
 
 
 @app.command()

@@ -18,7 +18,6 @@ import typer
 from vigil.clock import SystemClock
 from vigil.errors import InvalidInput, VigilError
 from vigil.mail.servers import missing_libraries
-from vigil.observe.health import HEALTH, Health
 from vigil.settings import config, mailboxes
 from vigil.settings.config import Settings
 from vigil.settings.mailboxes import FACT, MailboxSection
@@ -29,10 +28,11 @@ from .. import completion, exits, options, output, tables, toml_sections
 from ..admin import operator
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
-from .mail import HEALTH_WAIT_S, REPLICAS_MAX, RESTART, _server
+from ..toml_sections import RESTART
+from .servers import PasswordFile, StartTls, TokenCommand, login_of, server_of
 
 if TYPE_CHECKING:
-    from vigil.bus.bus import Bus
+    pass
 
 app = CommandLine(
     cls=ListedGroup, help="Your own mailboxes: list, add, test, remove. Default: list."
@@ -53,7 +53,7 @@ def list_() -> Result:
     settings = config.load()
     states: dict[str, dict[str, Any]] = {}
     with contextlib.suppress(exits.NotReady):  # nothing runs: what is configured is shown
-        states = operator.run(settings, states_of)
+        states = operator.asked_once(settings, FACT)()
     told = [
         _told(name, section, states.get(name, {}))
         for name, section in sorted(settings.config.mailboxes.items())
@@ -84,14 +84,6 @@ def _told(name: str, section: MailboxSection, state: dict[str, Any]) -> dict[str
         "row": f"mail-{name}" if section.reader and section.is_enabled else "",
         "can_send": bool(section.smtp_host),
     }
-
-
-async def states_of(bus: Bus) -> dict[str, dict[str, Any]]:
-    """Return how each mailbox is, by the replica that follows it."""
-    states: dict[str, dict[str, Any]] = {}
-    for data in await bus.ask_all(HEALTH, b"", count=REPLICAS_MAX, timeout=HEALTH_WAIT_S):
-        states |= msgspec.json.decode(data, type=Health).facts.get(FACT, {})
-    return states
 
 
 # ---------------------------------------------------------------- trying
@@ -145,32 +137,23 @@ def add(
         str, typer.Option(metavar="HOST[:PORT]", help="Where it sends. Without, nothing is sent.")
     ] = "",
     login: Annotated[str, typer.Option(help="To log in with. Default: the address.")] = "",
-    password_file: Annotated[
-        Path | None, typer.Option(help="A file with the password; read at each log-in.")
-    ] = None,
-    token_command: Annotated[
-        list[str] | None,
-        typer.Option(metavar="WORD", help="A program that prints a token; once for each word."),
-    ] = None,
-    starttls: Annotated[
-        bool, typer.Option("--starttls", help="Encrypt by STARTTLS, instead of from the start.")
-    ] = False,
+    password_file: PasswordFile = None,
+    token_command: TokenCommand = None,
+    starttls: StartTls = False,
     user: Annotated[str | None, typer.Option(help="Whose it is. Default: the token's.")] = None,
     agent: Annotated[str, typer.Option(help="Who looks at it.")] = "vigil",
 ) -> Result:
     """Add a mailbox to vigil.toml."""
     settings = config.load()
     check_part("name", name)
-    security = "starttls" if starttls else ""
     wanted: dict[str, Any] = {
         "user": check_user(user or options.client().me()["user"]),
         "agent": agent if agent != "vigil" else "",
         "address": address,
-        **_server("imap", imap, security),
-        **(_server("smtp", smtp, security) if smtp else {}),
+        **server_of("imap", imap, starttls=starttls),
+        **(server_of("smtp", smtp, starttls=starttls) if smtp else {}),
         "login": login,
-        "password_file": str(password_file.expanduser().absolute()) if password_file else "",
-        "token_command": token_command or [],
+        **login_of(password_file, token_command),
     }
     values = {key: value for key, value in wanted.items() if value}
     section = msgspec.convert(values, MailboxSection)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
 
 from vigil.local import runfile
 from vigil.settings.config import Settings
@@ -15,6 +18,11 @@ if TYPE_CHECKING:
     from vigil.bus.bus import Bus
 
 T = TypeVar("T")
+States = Callable[[], dict[str, dict[str, Any]]]
+"""Gives how each thing of a kind is, by its name."""
+HEALTH_WAIT_S: Final = 1.0
+REPLICAS_MAX: Final = 64
+"""More of them than anybody runs: all that answer in time are heard."""
 
 
 def url_of(settings: Settings) -> str:
@@ -55,6 +63,22 @@ def run_as_admin(settings: Settings, task: Callable[[Bus], Awaitable[T]]) -> T:
             await admin.close()
 
     return asyncio.run(main())
+
+
+async def facts_of(bus: Bus, name: str) -> dict[str, dict[str, Any]]:
+    """Return what the replicas tell of something with their health, by its name: of each channel
+    who listens to it, of each mailbox who follows it."""
+    from vigil.observe.health import HEALTH, Health
+
+    found: dict[str, dict[str, Any]] = {}
+    for data in await bus.ask_all(HEALTH, b"", count=REPLICAS_MAX, timeout=HEALTH_WAIT_S):
+        found |= msgspec.json.decode(data, type=Health).facts.get(name, {})
+    return found
+
+
+def asked_once(settings: Settings, name: str) -> States:
+    """Return what gives `facts_of`, and asks for them once. Raises: NotReady, ConfigError."""
+    return functools.cache(lambda: run(settings, lambda bus: facts_of(bus, name)))
 
 
 async def entries(bus: Bus, bucket: str) -> dict[str, bytes]:

@@ -11,22 +11,24 @@ from vigil.settings.config import Settings
 
 from ..accounts import mail
 from ..admin import operator
+from ..admin.operator import States
 from .channels import Look
 
 
 def checks(settings: Settings) -> dict[str, Look]:
     """Return a check for each account that hears, by name."""
     hearing = [name for name, one in mail.accounts_of(settings).items() if one.imap_host]
-    return {f"mailbox {name}": partial(_mailbox, name) for name in hearing}
+    states = operator.asked_once(settings, mail.HEARS)
+    return {f"mailbox {name}": partial(_mailbox, name, states) for name in hearing}
 
 
-def _mailbox(name: str, settings: Settings) -> Check | None:
+def _mailbox(name: str, states: States, _: Settings) -> Check | None:
     """How a mailbox is; None: nothing runs that could tell."""
     try:
-        states = operator.run(settings, mail.states_of)
+        state = states().get(name)
     except VigilError:
         return None
-    return check_of(states.get(name))
+    return check_of(state)
 
 
 def check_of(state: dict[str, Any] | None) -> Check:

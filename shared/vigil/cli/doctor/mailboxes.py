@@ -9,20 +9,22 @@ from typing import Any
 from vigil.checks import Check, fail, ok, others_can_read, warn
 from vigil.errors import VigilError
 from vigil.settings.config import Settings
-from vigil.settings.mailboxes import MailboxSection
+from vigil.settings.mailboxes import FACT, MailboxSection
 
 from ..accounts import mailbox
 from ..admin import operator
+from ..admin.operator import States
 from .channels import Look
 
 
 def checks(settings: Settings) -> dict[str, Look]:
     """Return a check for each, by name."""
     found = settings.config.mailboxes.items()
-    return {f"own mailbox {name}": partial(_mailbox, name, one) for name, one in found}
+    states = operator.asked_once(settings, FACT)
+    return {f"own mailbox {name}": partial(_mailbox, name, one, states) for name, one in found}
 
 
-def _mailbox(name: str, section: MailboxSection, settings: Settings) -> Check:
+def _mailbox(name: str, section: MailboxSection, states: States, settings: Settings) -> Check:
     if why := mailbox.invalid(section, settings.home):
         return fail(why, "see docs/mail.md")
     path = settings.home / Path(section.password_file).expanduser()
@@ -31,10 +33,10 @@ def _mailbox(name: str, section: MailboxSection, settings: Settings) -> Check:
     if not section.is_enabled:
         return ok(f"{section.address}: off")
     try:
-        states = operator.run(settings, mailbox.states_of)
+        state = states().get(name)
     except VigilError:
         return ok(f"{section.address}: nothing runs that would follow it")
-    return check_of(section.address, states.get(name))
+    return check_of(section.address, state)
 
 
 def check_of(address: str, state: dict[str, Any] | None) -> Check:
