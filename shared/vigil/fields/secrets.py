@@ -15,6 +15,8 @@ from typing import Final
 from ..errors import ConfigError, InvalidInput
 
 PREFIX: Final = "whsec_"
+PROVIDERS: Final = ("anthropic", "openai")
+"""Of models, those that ask for a key."""
 BYTES_MIN, BYTES_MAX = 24, 64
 """What the specification of Standard Webhooks asks for."""
 
@@ -75,6 +77,15 @@ def of_environment(environ: Mapping[str, str], name: str) -> Secret | None:
         return of_file(f"{name}_FILE", file, Path()) or None
     except InvalidInput as error:
         raise ConfigError(str(error)) from error
+
+
+def is_key(text: str) -> bool:
+    """Whether a text can be a key of a provider of models: nothing else is in it.
+
+    >>> is_key("sk-ant-1"), is_key("sk ant"), is_key("")
+    (True, False, False)
+    """
+    return bool(text) and text.isascii() and text.isprintable() and " " not in text
 
 
 def file_of_provider(home: Path, provider: str) -> Path:

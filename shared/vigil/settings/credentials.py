@@ -16,6 +16,7 @@ import nkeys
 
 from ..bus.programs import Outside
 from ..errors import ConfigError, InvalidInput
+from ..fields.secrets import file_of_provider
 from ..topology import ADMIN, ROLES
 
 CREDENTIALS: Final = (ADMIN, *ROLES)
@@ -115,6 +116,11 @@ def load(folder: Path, role: str) -> bytes:
             f"no credential for {role}: {path} can't be read ({error.strerror}); "
             "`vigil up` or `vigil provision` makes it"
         ) from error
+
+
+def keep_key(home: Path, provider: str, key: str) -> None:
+    """Keep the key of a provider of models in the home."""
+    write_private(file_of_provider(home, provider), f"{key}\n".encode())
 
 
 def write_private(path: Path, data: bytes) -> None:

@@ -15,14 +15,13 @@ from typing import Final
 import structlog
 
 from ..errors import ConfigError
-from ..fields.secrets import file_of_provider
+from ..fields.secrets import PROVIDERS, file_of_provider
 from . import config
 from .config import Settings
 
 log = structlog.get_logger("vigil.config")
 
 LOOK_EVERY_S: Final = 1.0
-PROVIDERS: Final = ("anthropic", "openai")
 Stamp = tuple[int, int, int]
 """By which a changed file is known: time, size, inode."""
 

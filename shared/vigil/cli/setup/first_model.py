@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from vigil.errors import ConfigError, VigilError
-from vigil.fields.secrets import file_of_provider
+from vigil.fields.secrets import PROVIDERS, file_of_provider
 from vigil.local import model_servers
 from vigil.settings import credentials
 from vigil.settings.config import Settings
@@ -20,7 +20,6 @@ from vigil.settings.models.trial import FILE, IN_PROSE, TOOLS, TriedModel
 from .. import output, toml_sections
 from ..doctor.models import tried
 
-PROVIDERS: Final = ("anthropic", "openai")
 LOCAL: Final = "local"
 """What a model of this machine is called, unless a person says otherwise."""
 _BEFORE: Final = "model"
@@ -41,7 +40,7 @@ def ask_for_model(settings: Settings) -> None:
         if key and not there.exists():
             text = f"Keep the key of {provider} in {there}, so that it's known from any shell?"
             if typer.confirm(text, default=True, err=True):
-                credentials.write_private(there, f"{key}\n".encode())
+                credentials.keep_key(settings.home, provider, key)
     if settings.anthropic_api_key or settings.anthropic_base_url:
         return
     if not _took_local(settings):
@@ -67,7 +66,7 @@ def _ask_for_key(settings: Settings) -> None:
     text = "Key of Anthropic (empty: a stand-in without AI; `vigil models` for others, later)"
     key = typer.prompt(text, default="", hide_input=True, show_default=False, err=True).strip()
     if key:
-        credentials.write_private(file_of_provider(settings.home, "anthropic"), f"{key}\n".encode())
+        credentials.keep_key(settings.home, "anthropic", key)
 
 
 def hint(command: str) -> str:

@@ -18,7 +18,7 @@ import msgspec
 import typer
 
 from vigil.errors import InvalidInput
-from vigil.fields.secrets import file_of_provider
+from vigil.fields.secrets import file_of_provider, is_key
 from vigil.local import model_servers
 from vigil.settings import config, credentials
 from vigil.settings.config import Settings
@@ -192,7 +192,7 @@ def key(
         there.unlink()
         return tables.done("Forgotten.", facts)
     text = _asked_for(provider, file)
-    credentials.write_private(there, text.encode() + b"\n")
+    credentials.keep_key(settings.home, provider, text)
     return tables.done(f"Kept in {there}.{_next_of(provider, settings)}", facts)
 
 
@@ -245,7 +245,7 @@ def _asked_for(provider: str, file: str) -> str:
     else:
         raise InvalidInput("--file", "is needed without a terminal: a file, or - for stdin")
     text = text.strip()
-    if not (text and text.isascii() and text.isprintable() and " " not in text):
+    if not is_key(text):
         raise InvalidInput("key", "is empty, or has characters that no key has")
     return str(text)
 

@@ -139,7 +139,7 @@ def _key(settings: Settings, name: str, row: ModelRow) -> Secret | None:
         key = settings.openai_api_key
     else:
         key = settings.anthropic_api_key
-    if key and not (key.isascii() and key.isprintable() and " " not in key):
+    if key and not secrets.is_key(key):
         raise InvalidInput(setting, "has characters that no key has; was it pasted whole?")
     return key
 
