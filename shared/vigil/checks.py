@@ -36,6 +36,23 @@ def others_can_read(path: Path) -> bool:
     return bool(path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
 
 
+def of_secret(home: Path, file: str) -> Check | None:
+    """Return what is wrong with a file that has a secret: it isn't there, or others can read it.
+    None: nothing, or none is named.
+
+    Args:
+        file: as a section names it: from the home on, or absolute.
+    """
+    path = home / Path(file).expanduser()
+    if not file:
+        return None
+    if not path.exists():
+        return fail(f"{path} isn't there", "write the secret into it, for you alone to read")
+    if others_can_read(path):
+        return warn(f"others can read {path}", f"chmod 600 {path}")
+    return None
+
+
 def nearest(path: Path) -> Path:
     """Return a path, or the first above it that is there."""
     return next(one for one in (path, *path.parents) if one.exists())

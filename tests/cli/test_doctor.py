@@ -331,3 +331,25 @@ def test_a_search_endpoint_is_asked(tmp_path: Path) -> None:
     finally:
         server.shutdown()
         server.server_close()
+
+
+def test_a_secret_that_is_not_there_or_not_kept_is_told_of_whatever_names_it(
+    tmp_path: Path,
+) -> None:
+    """A calendar or a list of contacts whose file was missing ended the whole look."""
+    place = 'url = "https://dav.example.org/a/"\nuser = "me"\nlogin = "ann"\n'
+    sections = {"calendars.work": 'kind = "caldav"\n', "contacts.mine": ""}
+    text = "".join(
+        f'[{name}]\n{kind}{place}password_file = "dav.secret"\n' for name, kind in sections.items()
+    )
+    (tmp_path / "vigil.toml").write_text(text)
+    secret = tmp_path / "dav.secret"
+    for mode, said in ((None, "isn't there"), (0o644, "others can read")):
+        if mode is not None:
+            secret.write_text("x")
+            secret.chmod(mode)
+        found = Cli(tmp_path).json("doctor", code=None)["checks"]
+        told = {one["name"]: one["found"] for one in found}
+        for name in ("calendar work", "contacts mine"):
+            assert said in told[name], told[name]
+            assert str(secret) in told[name]

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from ..checks import Check, fail, ok, others_can_read, warn
+from ..checks import Check, fail, of_secret, ok, warn
 from ..errors import InvalidInput
 from ..fields import secrets
 from ..fields.secrets import Secret
@@ -59,10 +59,9 @@ class Webhook(Channel, frozen=True, kw_only=True, tag="webhook"):
             secret_of(self, home)
         except InvalidInput as error:
             return fail(str(error), _ADVICE)
-        path = home / Path(self.secret_file).expanduser()
         where = f"{target.scheme}://{shown_endpoint(target.host, target.port)}"
-        if self.secret_file and others_can_read(path):
-            return warn(f"others can read {path}", f"chmod 600 {path}")
+        if (found := of_secret(home, self.secret_file)) is not None:
+            return found
         if target.scheme == "http" and not self.allow_private:
             return warn(f"{where} is not encrypted", "use https: messages are people's own")
         return ok(where)

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from ...checks import Check, fail, ok, others_can_read, warn
+from ...checks import Check, fail, of_secret, ok, warn
 from ...errors import InvalidInput
 from ...fields.section import PositiveS
 from ...mail import ids
@@ -161,9 +161,8 @@ class MailAccount(Channel, frozen=True, kw_only=True, tag="mail"):
             self._check_fields(home)
         except InvalidInput as error:
             return fail(str(error), _ADVICE)
-        path = home / Path(self.password_file).expanduser()
-        if self.password_file and others_can_read(path):
-            return warn(f"others can read {path}", f"chmod 600 {path}")
+        if (found := of_secret(home, self.password_file)) is not None:
+            return found
         where = f"{self.address}: out by {self.smtp_host}"
         if not self.imap_host:
             return ok(f"{where}; it hears nothing")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 from vigil import distribution
 from vigil.calendars.section import CalendarSection
-from vigil.checks import Check, fail, ok, others_can_read, warn
+from vigil.checks import Check, fail, of_secret, ok, warn
 from vigil.errors import VigilError
 from vigil.settings.config import Settings
 
@@ -32,11 +31,8 @@ def _calendar(name: str, section: CalendarSection, settings: Settings) -> Check:
     missing = [one for one in LIBRARIES if importlib.util.find_spec(one) is None]
     if missing:
         return fail(f"not installed: {', '.join(missing)}", distribution.command_for("calendar"))
-    path = settings.home / Path(section.password_file).expanduser()
-    if section.password_file and others_can_read(path):
-        return warn(f"others can read {path}", f"chmod 600 {path}")
-    if section.password_file and not path.exists():
-        return fail(f"password_file: {path} isn't there", ADVICE)
+    if (found := of_secret(settings.home, section.password_file)) is not None:
+        return found
     try:
         told = {one["name"]: one for one in options.client().calendars()}
     except (VigilError, KeyError):

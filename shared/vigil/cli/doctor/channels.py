@@ -10,10 +10,9 @@ import socket
 from collections.abc import Callable
 from functools import partial
 from ipaddress import ip_address
-from pathlib import Path
 
 from vigil.channels.contract import Channel
-from vigil.checks import Check, fail, ok, others_can_read, warn
+from vigil.checks import Check, fail, of_secret, ok, warn
 from vigil.errors import InvalidInput
 from vigil.fields import secrets
 from vigil.net.endpoint import shown_endpoint
@@ -49,9 +48,8 @@ def _hook(hook: Hook, settings: Settings) -> Check:
         secrets.of_section("secrets", "\n".join(hook.secrets), hook.secrets_file, home)
     except InvalidInput as error:
         return fail(str(error), "set secrets, or secrets_file with one on each line")
-    path = home / Path(hook.secrets_file).expanduser()
-    if hook.secrets_file and others_can_read(path):
-        return warn(f"others can read {path}", f"chmod 600 {path}")
+    if (found := of_secret(home, hook.secrets_file)) is not None:
+        return found
     return ok(f"into {hook.user}:{hook.agent}:{hook.thread}, {hook.scheme} signatures")
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
-from vigil.checks import Check, fail, ok, others_can_read, warn
+from vigil.checks import Check, fail, of_secret, ok, warn
 from vigil.contacts.section import ContactSource
 from vigil.contacts.source import missing
 from vigil.contacts.state import FACT
@@ -32,9 +31,8 @@ def checks(settings: Settings) -> dict[str, Look]:
 def _list(name: str, source: ContactSource, states: States, settings: Settings) -> Check:
     if not source.people and (needed := missing()):
         return fail(needed, _ADVICE)
-    path = settings.home / Path(source.password_file).expanduser()
-    if source.password_file and others_can_read(path):
-        return warn(f"others can read {path}", f"chmod 600 {path}")
+    if (found := of_secret(settings.home, source.password_file)) is not None:
+        return found
     try:
         return check_of(source, states().get(name))
     except VigilError:  # nothing runs: what is configured is told

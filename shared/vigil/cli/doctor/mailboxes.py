@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from vigil.checks import Check, fail, ok, others_can_read, warn
+from vigil.checks import Check, fail, of_secret, ok, warn
 from vigil.errors import VigilError
 from vigil.settings.config import Settings
 from vigil.settings.mailboxes import FACT, MailboxSection
@@ -27,9 +26,8 @@ def checks(settings: Settings) -> dict[str, Look]:
 def _mailbox(name: str, section: MailboxSection, states: States, settings: Settings) -> Check:
     if why := mailbox.invalid(section, settings.home):
         return fail(why, "see docs/mail.md")
-    path = settings.home / Path(section.password_file).expanduser()
-    if section.password_file and others_can_read(path):
-        return warn(f"others can read {path}", f"chmod 600 {path}")
+    if (found := of_secret(settings.home, section.password_file)) is not None:
+        return found
     if not section.is_enabled:
         return ok(f"{section.address}: off")
     try:
