@@ -16,6 +16,7 @@ from typing import Any, Final
 import pytest
 
 from tests.support.mail_servers import PASSWORD, MailServers
+from tests.support.mailing import until_told
 from tests.support.talk import PATIENCE_S
 from tests.support.world import World, running_world
 from vigil.bus.bus import Bus
@@ -125,9 +126,4 @@ async def running_mailbox_world(
 
 async def until_followed(world: World, state: str = "listening") -> dict[str, Any]:
     """Wait until the mailbox is followed; returns what the executor's health tells of it."""
-
-    def is_so() -> dict[str, Any]:
-        facts = world.stack.contexts["executor"].facts.get("mailboxes", {}).get(NAME, {})
-        return facts if facts.get("state") == state else {}
-
-    return await world.until(is_so)
+    return await until_told(world, "executor", "mailboxes", NAME, state)

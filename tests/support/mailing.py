@@ -145,9 +145,16 @@ async def running_mail_world(
 
 async def until_heard(world: World, state: str = "listening") -> dict[str, Any]:
     """Wait until the mailbox is read; returns what the gateway's health tells of it."""
+    return await until_told(world, "gateway", "hears", CHANNEL, state)
+
+
+async def until_told(
+    world: World, service: str, what: str, name: str, state: str
+) -> dict[str, Any]:
+    """Wait until a service's health tells of a thing that it's in a state; returns all it tells."""
 
     def is_so() -> dict[str, Any]:
-        facts = world.stack.contexts["gateway"].facts.get("hears", {}).get(CHANNEL, {})
+        facts = world.stack.contexts[service].facts.get(what, {}).get(name, {})
         return facts if facts.get("state") == state else {}
 
     return await world.until(is_so)

@@ -19,7 +19,8 @@ from vigil.contracts import Shelf, Tool, decode_shelf
 from vigil.errors import InvalidInput
 
 from ..core.profile import Profile
-from ..core.tools.search import FOREIGN, arguments
+from ..core.tools.arguments import FOREIGN
+from ..core.tools.search import arguments
 from .tools import Offered, offered_to
 
 log = structlog.get_logger("vigil.cortex")

@@ -14,7 +14,8 @@ from vigil.contracts.arguments import brief, description_of, schema_of
 
 from ..core.policy import REPORT_FACTS
 from ..core.profile import Profile, offers
-from ..core.tools.search import FIND_TOOLS, FOREIGN, arguments, is_first
+from ..core.tools.arguments import FOREIGN
+from ..core.tools.search import FIND_TOOLS, arguments, is_first
 from ..model import ToolSpec
 from ..own_tools.facts import offered
 

@@ -9,6 +9,7 @@ left as it is.
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from functools import partial
 from typing import Annotated, Final, NamedTuple
 
 import msgspec
@@ -108,14 +109,18 @@ def _timeout_s(config: Config) -> float:
     return max((one.timeout_s for one in config.calendars.values()), default=0.0) + MARGIN_S
 
 
-@tool(
+_changing: Final = partial(
+    tool,
     risk="external",
     timeout_s=_timeout_s,
     profiles=PROFILES,
     is_idempotent=True,
     is_offered=_is_writable,
-    aims={name: aim for name, aim in AIMS.items() if name not in ("event", "whole_series")},
 )
+"""Declares a tool that changes a calendar: what all of them have."""
+
+
+@_changing(aims={name: aim for name, aim in AIMS.items() if name not in ("event", "whole_series")})
 async def calendar_create(given: CalendarCreate, call: Call, means: Means) -> ToolOutput:
     """Make an event. Raises: InvalidInput, Unavailable."""
     name = given.calendar or _only(means, call)
@@ -147,14 +152,7 @@ def _only(means: Means, call: Call) -> str:
     return writable[0]
 
 
-@tool(
-    risk="external",
-    timeout_s=_timeout_s,
-    profiles=PROFILES,
-    is_idempotent=True,
-    is_offered=_is_writable,
-    aims={name: aim for name, aim in AIMS.items() if name not in ("calendar", "repeats")},
-)
+@_changing(aims={name: aim for name, aim in AIMS.items() if name not in ("calendar", "repeats")})
 async def calendar_change(given: CalendarChange, call: Call, means: Means) -> ToolOutput:
     """Change an event. Raises: InvalidInput, Unavailable."""
     if given.ends is not None and given.begins is None:
@@ -184,14 +182,7 @@ async def calendar_change(given: CalendarChange, call: Call, means: Means) -> To
     return await _told("Changed", found.id.calendar, done, call, means, edit.recurrence)
 
 
-@tool(
-    risk="external",
-    timeout_s=_timeout_s,
-    profiles=PROFILES,
-    is_idempotent=True,
-    is_offered=_is_writable,
-    aims={"event": "which", "whole_series": "which"},
-)
+@_changing(aims={"event": "which", "whole_series": "which"})
 async def calendar_cancel(given: CalendarCancel, call: Call, means: Means) -> ToolOutput:
     """Take an event out. Raises: InvalidInput, Unavailable."""
     found = await _found(given.event, call, means, is_whole=given.whole_series)

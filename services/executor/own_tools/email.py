@@ -125,7 +125,7 @@ class EmailDraft(Arguments, frozen=True, kw_only=True):
     """From which one, if there are several."""
 
 
-class EmailSend(Arguments, frozen=True, kw_only=True):
+class EmailSend(EmailDraft, frozen=True, kw_only=True):
     """Send a mail from the person's own address, in their name.
 
     Only if they want it sent; else use email_draft.
@@ -133,15 +133,6 @@ class EmailSend(Arguments, frozen=True, kw_only=True):
 
     to: Everybody
     """Addresses."""
-    cc: People = ()
-    bcc: People = ()
-    subject: Short
-    text: Letter
-    """Plain text."""
-    reply_to: Annotated[str, msgspec.Meta(max_length=400)] = ""
-    """The id of the mail that it answers, so that it stands in its thread."""
-    mailbox: Name = ""
-    """From which one, if there are several."""
 
 
 def _desk(means: Means) -> MailDesk:
@@ -281,7 +272,7 @@ async def _calendar(data: bytes, call: Call, means: Means) -> str:
 
 
 async def _letter(
-    given: EmailDraft | EmailSend, call: Call, means: Means, section: MailboxSection
+    given: EmailDraft, call: Call, means: Means, section: MailboxSection
 ) -> OwnLetter:
     """Return what is to be written. Raises: InvalidInput, Unavailable."""
     for field in ("to", "cc", "bcc"):

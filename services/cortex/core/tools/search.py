@@ -17,11 +17,10 @@ from vigil.memory.operation import tools as memory_tools
 
 from ..kinds import starters
 from ..profile import Profile
+from .arguments import FOREIGN
 from .declaration import declared
 
 FIND_TOOLS: Final = "find_tools"
-FOREIGN: Final = "__"
-"""Stands in the names of the tools of MCP servers."""
 AT_ONCE_MAX: Final = 4
 """Tools that one search puts among those that are shown."""
 FOUND_MAX: Final = 16
