@@ -112,7 +112,9 @@ async def _carry_out(
     folders = erasure.Folders(roots, busy, switches)
     turns = ExecutorTurns(calls, Carrying(context, limits, calls.withdraw), limits)
     _tell(context, registry, calls)
-    mailboxes = MailboxHolder(context, switches.is_erasing)
+    settings = context.settings
+    book = CalendarBook(settings.config.calendars, settings.home) if own is None else own.calendars
+    mailboxes = MailboxHolder(context, switches.is_erasing, book)
     await bus.listen(EXECUTOR_CANCEL, _Withdrawals(calls).take)
     worker = Worker(
         context, turns, limits.turns, switches.is_gone,

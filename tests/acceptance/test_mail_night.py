@@ -128,6 +128,10 @@ async def test_two_of_400_mails_are_told_in_the_morning(
         assert 5_000 < tokens < 10_000
         assert 5_000 < micro_usd < 15_000, "a cent for the night"
 
+        costs = (await ann.http.get("/api/cost", params={"by": "cause"})).json()["lines"]
+        (of_mail,) = [one for one in costs if one["cause_name"] == f"mail-{NAME}"]
+        assert (of_mail["calls"], of_mail["micro_usd"]) == (WAVES, micro_usd), "by account"
+
         # Nobody was woken; what was found stands in a digest, and in facts.
         assert len(ann.talk.said) == 1
         await world.advance(4 * 3600)

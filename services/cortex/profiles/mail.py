@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ..core.cycles import mailbox
+from ..core.cycles.mail_words import written_by
 from ..core.draft import Draft
 from ..core.profile import Desk, Inquiry, ModelQuestion, Profile, TemplateRow
 from ..core.tools import formed_answer
@@ -16,7 +17,7 @@ async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
         return None
     mails = [
         {
-            "sender": mailbox.sender(one),
+            "sender": written_by(one),
             "subject": one.subject,
             "at": f"{one.came_at:%Y-%m-%d %H:%M}",
             "files": ", ".join(one.files),

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 from vigil.calendars import mirror
 from vigil.calendars.agenda import AgendaEntry, CalendarAgenda, handle_of, order_of
 from vigil.calendars.apart import invitation_apart
+from vigil.calendars.edits import is_of
 from vigil.calendars.entries import CalendarObject, CalendarWindow
 from vigil.calendars.invitations import Proposal, proposal_of
 from vigil.calendars.mirror import Mirror
@@ -64,6 +65,10 @@ class CalendarBook:
             raise InvalidInput("calendar", f"there is no {name[:40]!r}; there is: {there}")
         return theirs[name]
 
+    async def agendas(self, whose: Scope) -> dict[str, CalendarAgenda]:
+        """Return what is known of somebody's calendars, by name."""
+        return {name: (await self.known(name)).agenda for name in sorted(self.of(whose))}
+
     async def known(self, name: str) -> KnownCalendar:
         """Return what is known of a calendar."""
         path = mirror.path_of(self.home, name, self._calendars[name])
@@ -85,6 +90,18 @@ class CalendarBook:
         return KnownCalendar(
             name, section, found, CalendarAgenda(() if found is None else found.objects, name)
         )
+
+    async def with_uid(self, whose: Scope, uid: str, *, but_of: str) -> str:
+        """Return in which of somebody's calendars an event is; empty: in none.
+
+        Args:
+            but_of: the call whose own event is none of them.
+        """
+        for name in sorted(self.of(whose)):
+            for one in (await self.known(name)).agenda.objects:
+                if one.uid == uid and not is_of(one.data, but_of):
+                    return name
+        return ""
 
     async def between(
         self, names: list[str], since: datetime, until: datetime, zone: ZoneInfo
@@ -114,8 +131,7 @@ async def proposal_for(
         Unavailable: it can't be read now.
     """
     invitation = await invitation_apart(data, CalendarWindow.around(now))
-    agendas = {name: (await book.known(name)).agenda for name in sorted(book.of(whose))}
-    return proposal_of(invitation, agendas, zone, now, sender=sender)
+    return proposal_of(invitation, await book.agendas(whose), zone, now, sender=sender)
 
 
 def zone_of(section: CalendarSection, owners: ZoneInfo) -> ZoneInfo:

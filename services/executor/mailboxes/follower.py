@@ -13,9 +13,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
+from msgspec.structs import replace
 
 from vigil.clock import Clock
-from vigil.contracts.mail import CameMail
+from vigil.contracts.mail import CameMail, MailedInvitation, MailedOffer
 from vigil.mail.line import wait_for_news
 from vigil.mail.mailbox import Mailbox, MailSeen, Opened
 from vigil.mail.triage import SortedHead, came, sort_head
@@ -40,6 +41,7 @@ class MailFollower:
         clock: Clock,
         show: Callable[[str], None],
         caught_up: Callable[[Mailbox], Awaitable[bool]],
+        offer: Callable[[MailedInvitation], Awaitable[MailedOffer | None]],
     ) -> None:
         self.box = Mailbox()
         self.was_open = False
@@ -48,6 +50,7 @@ class MailFollower:
         self._clock = clock
         self._show = show
         self._caught_up = caught_up
+        self._offer = offer
         self._again_until = 0
         """Up to that UID a mail may have been dealt with under another one."""
 
@@ -117,6 +120,9 @@ class MailFollower:
             if data is None:
                 return None
         page = await page_of(data) if data is not None else ""
-        return await asyncio.to_thread(
+        mail = await asyncio.to_thread(
             came, found, data, page, came_at=seen.came_at, size=seen.size
         )
+        if mail.invitation is None:
+            return mail
+        return replace(mail, offer=await self._offer(mail.invitation))

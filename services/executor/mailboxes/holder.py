@@ -19,6 +19,8 @@ from vigil.runtime import Context
 from vigil.settings.mailboxes import FACT, MailboxSection
 from vigil.subjects import token_of
 
+from ..calendars.book import CalendarBook
+from ..calendars.mailed import InvitationReader
 from .log import MailLog
 from .told import MailboxFacts
 
@@ -30,11 +32,15 @@ class MailboxHolder:
 
     Args:
         is_erasing: whether a person is being erased: of them nothing is stored.
+        calendars: what invitations are compared with.
     """
 
-    def __init__(self, context: Context, is_erasing: Callable[[str], bool]) -> None:
+    def __init__(
+        self, context: Context, is_erasing: Callable[[str], bool], calendars: CalendarBook
+    ) -> None:
         self._context = context
         self._is_erasing = is_erasing
+        self._calendars = calendars
         config = context.settings.config
         self._leases = Leases(context.bus, context.instance, replicas=config.nats.replicas)
         self._sections = {name: one for name, one in config.mailboxes.items() if one.is_enabled}
@@ -80,6 +86,7 @@ class MailboxHolder:
         server = imap_of(section.imap(), section, section.folder)
         line = MailboxLine(server, section.access(home), home, context.clock, name)
         facts = MailboxFacts(context, name, section)
+        offers = InvitationReader(context, self._calendars, section.scope)
 
         def begin() -> MailFollower:
             if self._is_erasing(section.user):
@@ -97,6 +104,7 @@ class MailboxHolder:
                 context.clock,
                 lambda state: self._show(name, state, ""),
                 lambda box: facts.tell(box, log_),
+                offers.of,
             )
 
         await line.follow(begin, lambda _, state, why: self._show(name, state, why))

@@ -30,6 +30,7 @@ from vigil.settings.config import Config
 
 from ..calendars import text
 from ..calendars.book import zone_of
+from ..calendars.offers import UID_LENGTH_MAX
 from ..calendars.writer import CalendarWrite, CalendarWriter, UnclearChange, uid_of
 from ..tools.declaration import Means, tool
 from ..tools.source import Call, ToolOutput
@@ -47,6 +48,7 @@ AIMS: Final[dict[str, Aim]] = {
     "begins": "detail",
     "ends": "detail",
     "repeats": "detail",
+    "uid": "which",
 }
 PEOPLE: Final = (
     "has people invited: its server may write to them, so the person changes it by themselves"
@@ -77,6 +79,8 @@ class CalendarCreate(Arguments, frozen=True, kw_only=True):
     notes: Notes = ""
     repeats: Annotated[str, msgspec.Meta(max_length=200)] = ""
     """An RRULE, as FREQ=WEEKLY;BYDAY=MO;COUNT=10; empty: it's due once."""
+    uid: Annotated[str, msgspec.Meta(max_length=UID_LENGTH_MAX)] = ""
+    """Of the invitation that it's made from, so that later mails are known to be about it."""
 
 
 class CalendarChange(Arguments, frozen=True, kw_only=True):
@@ -127,8 +131,10 @@ async def calendar_create(given: CalendarCreate, call: Call, means: Means) -> To
     book, _ = book_of(means, call, name)
     section, owners = book.named(call.key.scope, name), await zone_for(means, call)
     writer = CalendarWriter(book, name, section, call.id, ports_never=means.bus.broker_ports)
+    if given.uid and (there := await book.with_uid(call.key.scope, given.uid, but_of=call.id)):
+        return _failed(f"Not made: the event with that UID is in {there} already.")
     edit = NewEvent(
-        uid=uid_of(call.id),
+        uid=given.uid or uid_of(call.id),
         title=given.title,
         when=When(begins=given.begins, ends=given.ends or "", zone=zone_of(section, owners).key),
         place=given.place,
@@ -152,7 +158,9 @@ def _only(means: Means, call: Call) -> str:
     return writable[0]
 
 
-@_changing(aims={name: aim for name, aim in AIMS.items() if name not in ("calendar", "repeats")})
+@_changing(
+    aims={name: aim for name, aim in AIMS.items() if name not in ("calendar", "repeats", "uid")}
+)
 async def calendar_change(given: CalendarChange, call: Call, means: Means) -> ToolOutput:
     """Change an event. Raises: InvalidInput, Unavailable."""
     if given.ends is not None and given.begins is None:

@@ -8,6 +8,7 @@ from whom the event is of: its organizer's address is compared with the one that
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 from typing import Final, Literal
 from zoneinfo import ZoneInfo
@@ -31,6 +32,8 @@ REASONS: Final[dict[ProposalKind, str]] = {
     "same": "it changes nothing of what is known",
     "stale": "it's over, or a newer one was taken already",
 }
+_BESIDE_RULE: Final = re.compile(r"(?im)^(?:EXDATE|RDATE|EXRULE)[;:]")
+"""What of a series its rule doesn't tell."""
 INVITATION: Final = "--invitation"
 """Has the process read an invitation, instead of a calendar."""
 
@@ -71,8 +74,11 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     """Its handle, as lists have it."""
     overlaps: int = 0
     """With how many events that take time, `OVERLAPS_MAX` at most."""
+    recurrence: str = ""
+    """Which instance of a known series it's about; empty: all of it, or it's none."""
     edit: NewEvent | None = None
-    """What puts a new one into a calendar, without the people invited."""
+    """What puts a new one into a calendar, without the people invited; of a change, how it's to
+    be. None: the person does it by themselves."""
 
 
 def proposal_of(
@@ -103,7 +109,7 @@ def proposal_of(
     if not is_proven:
         shown = msgspec.structs.replace(shown, reason=UNPROVEN)
     kind = _kind(invitation, shown, event, there, is_proven=is_proven)
-    edit = _edit(event, shown, zone) if kind == "new" else None
+    edit = _edit(event, shown, zone) if kind in ("new", "changed") else None
     return msgspec.structs.replace(
         shown, kind=kind, edit=edit, reason=REASONS.get(kind, shown.reason)
     )
@@ -166,6 +172,7 @@ def _shown(
         is_series=bool(event.rule) and not invitation.recurrence,
         calendar="" if there is None else there[0],
         event=handle_of(event.uid),
+        recurrence=invitation.recurrence,
         overlaps=0 if entry is None else _overlaps(entry, agendas, zone),
     )
 
@@ -197,8 +204,11 @@ def _overlaps(entry: AgendaEntry, agendas: dict[str, CalendarAgenda], zone: Zone
 
 
 def _edit(event: CalendarObject, shown: Proposal, zone: ZoneInfo) -> NewEvent | None:
-    """Return what makes the event; None: it's a series, which the person makes by themselves."""
-    if shown.begins_at is None or shown.ends_at is None or event.rule:
+    """Return what makes the event; None: it's a series that these clocks and a rule alone don't
+    tell, which the person makes by themselves."""
+    if shown.begins_at is None or shown.ends_at is None:
+        return None
+    if shown.is_series and not _is_plain(event, shown, zone):
         return None
     begins, ends = (at.astimezone(zone) for at in (shown.begins_at, shown.ends_at))
     text = event.texts[0]
@@ -206,7 +216,19 @@ def _edit(event: CalendarObject, shown: Proposal, zone: ZoneInfo) -> NewEvent | 
     if shown.is_all_day:
         last = ends - timedelta(days=1)
         when = When(begins=f"{begins:%Y-%m-%d}", ends=f"{last:%Y-%m-%d}", zone=zone.key)
-    return NewEvent(uid=event.uid, title=text.title, when=when, place=text.place, notes=text.notes)
+    rule = event.rule if shown.is_series else ""
+    return NewEvent(
+        uid=event.uid, title=text.title, when=when, place=text.place, notes=text.notes, rule=rule
+    )
+
+
+def _is_plain(event: CalendarObject, shown: Proposal, zone: ZoneInfo) -> bool:
+    """Whether a series is its rule and nothing else, from its first time on, on those clocks."""
+    if len(event.texts) != 1 or " + " in event.rule or _BESIDE_RULE.search(event.data):
+        return False
+    first = min((one.span(zone)[0] for one in event.instances), default=None)
+    is_on_clocks = shown.is_all_day or event.texts[0].zone in ("", zone.key)
+    return first == shown.begins_at and is_on_clocks
 
 
 def words_of(proposal: Proposal, zone: ZoneInfo) -> str:

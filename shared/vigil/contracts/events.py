@@ -10,7 +10,7 @@ import msgspec
 from .base import VERSION_1, EventType, Instant, Record
 from .board import BulletinBasis, Job, KnownFact, MergedSummary, SlotRun, Verdict
 from .costs import RaiseOffer
-from .mail import MailToRead
+from .mail import MailedOffers, MailToRead
 from .tools import Risk
 
 
@@ -240,8 +240,7 @@ class Start(Record, frozen=True, kw_only=True):
     root_id: str = ""
     """The id of the event that all of it descends from."""
     root: str = ""
-    """The thread of the session that all of it descends from, whose budget it has a part in; empty:
-    it is the first."""
+    """The thread of the session it descends from, whose budget it shares; empty: the first."""
     depth: int = 0
     allowance: int = 0
     """How many sessions it may start, theirs included."""
@@ -271,8 +270,7 @@ class Start(Record, frozen=True, kw_only=True):
     limits: SessionLimits | None = None
     """None: as configured for its kind."""
     order: str = ""
-    """What of the prompt is the person's order, where other material stands in it, too; empty: all,
-    unless it is tainted."""
+    """What of the prompt is the person's order; empty: all of it, unless it is tainted."""
     bulletin: BulletinBasis | None = None
     """Of a session that makes the text of one: of what."""
     summaries: tuple[MergedSummary, ...] = ()
@@ -281,6 +279,8 @@ class Start(Record, frozen=True, kw_only=True):
     """Of a session that reads what came to a mailbox."""
     mails_left: dict[str, int] = msgspec.field(default_factory=dict)
     """How many more mails it isn't shown, for their number; by as whom facts name the senders."""
+    offers: MailedOffers | None = None
+    """Invitations among what came, about which the person is to be asked."""
 
 
 class Fork(Record, frozen=True, kw_only=True):

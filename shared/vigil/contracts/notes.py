@@ -33,19 +33,13 @@ NOTES: Final[dict[str, NoteWords]] = {
         "{about} was withdrawn: {text}.",
     ),
     "blocked_cap": NoteWords(
-        "too many autonomous messages in a row without an answer",
-        _REFUSED,
-        "blocked",
-        signal=_BLOCKED,
+        "too many autonomous messages without an answer", _REFUSED, "blocked", signal=_BLOCKED
     ),
     "blocked_cooldown": NoteWords(
         "too soon after the last autonomous message", _REFUSED, "blocked", signal=_BLOCKED
     ),
     "blocked_disabled": NoteWords(
-        "autonomy is off, and the person didn't ask for this one",
-        _REFUSED,
-        "blocked",
-        signal=_BLOCKED,
+        "autonomy is off, and nobody asked for this one", _REFUSED, "blocked", signal=_BLOCKED
     ),
     "blocked_locked": NoteWords(
         "the state was unreadable; nothing autonomous until the person writes",
@@ -280,6 +274,10 @@ NOTES: Final[dict[str, NoteWords]] = {
         "`stop` while no loop was open, or `cancel` after the end",
         "There was nothing to stop: {text}.",
         "ignored",
+    ),
+    "offer_dropped": NoteWords(
+        "the person isn't asked about an invitation that came by mail",
+        "They weren't asked about an invitation: {text}.",
     ),
     "pause_put_off": NoteWords(
         "the conversation has not paused yet, and why",

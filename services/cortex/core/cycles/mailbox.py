@@ -25,12 +25,13 @@ from ..draft import Draft
 from ..tools import formed_answer, json_answer
 from ..tools.formed_answer import Unusable
 from ..work import children
+from . import invited
+from .mail_words import quoted, written_by
 from .run_facts import note, shapes_of
 
 PURPOSE: Final = "mail"
 """What its loops are marked with."""
 GIST_LENGTH_MAX: Final = 240
-SUBJECT_LENGTH_MAX: Final = 120
 TOLD_MAX: Final = 5
 """Mails that are named where it's told; of the others how many there are."""
 DUE_WITHIN: Final = timedelta(days=731)
@@ -68,8 +69,10 @@ class MailThatMatters(NamedTuple):
 
 
 def begin(draft: Draft, cause: Cause, event: Control) -> None:
-    """Begin, if there is anything to read."""
+    """Ask about invitations, and begin, if there is anything to read."""
     children.begin(draft, cause, event)
+    if draft.state.loop is not None and draft.is_first:
+        invited.ask(draft)
     if draft.state.loop is not None and not mails_of(draft):
         loops.end(draft, "silent")
 
@@ -136,8 +139,9 @@ def _keep(draft: Draft, found: MailThatMatters) -> None:
     mail = found.mail
     due = f" Due: {found.due.isoformat()}." if found.due else ""
     gist = f" {found.gist}" if found.gist else ""
+    which = f"Mail of {mail.came_at:%Y-%m-%d} from {written_by(mail)}: {quoted(mail.subject)}"
     payload = SaveMemoryPayload(
-        content=f"Mail of {mail.came_at:%Y-%m-%d} from {sender(mail)}: {subject(mail)}.{gist}{due}",
+        content=f"{which}.{gist}{due}",
         type="observation",
         importance=IMPORTANCE,
         stability="volatile",
@@ -186,30 +190,4 @@ def told_left(left: Mapping[str, int]) -> str:
 
 def _line(found: MailThatMatters) -> str:
     due = f", due {found.due.isoformat()}" if found.due else ""
-    return f"{sender(found.mail)}: {subject(found.mail)}{due}"
-
-
-def sender(mail: MailToRead) -> str:
-    """Return who wrote a mail, as it says: in brackets stands an address that is one.
-
-    >>> from datetime import UTC, datetime
-    >>> at = datetime(2026, 11, 20, tzinfo=UTC)
-    >>> sender(MailToRead(author="", name="Ann <ann@a.example>", who="other", came_at=at))
-    'Ann (ann@a.example) (no address)'
-    """
-    name = mail.name.translate(_OF_NAME)
-    if not mail.author:
-        return f"{name} (no address)" if name else "(no sender)"
-    return f"{name} <{mail.author}>" if name else mail.author
-
-
-def subject(mail: MailToRead) -> str:
-    """Return what a mail says that it's about, in quotes, which it can't close."""
-    text = mail.subject.translate(_OF_SUBJECT) or "(no subject)"
-    text = text if len(text) <= SUBJECT_LENGTH_MAX else text[: SUBJECT_LENGTH_MAX - 1] + "…"
-    return f"“{text}”"
-
-
-_OF_SUBJECT: Final = str.maketrans(dict.fromkeys("“”„‟❝❞〝〞＂″", "'"))
-_OF_NAME: Final = _OF_SUBJECT | str.maketrans('<>;:"', "(),.'")
-"""Else a subject could end its quotes, or a name its mail, and go on as another one."""
+    return f"{written_by(found.mail)}: {quoted(found.mail.subject)}{due}"

@@ -13,6 +13,7 @@ goes on at once, and the person is asked at home (`errands`).
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final
 
@@ -44,6 +45,7 @@ from ..draft import Draft
 from ..kinds import starters
 from ..queue import stored_size
 from ..sway import Sway
+from ..told import REQUEST
 from ..tools import calls
 from ..tools.calls import INPUT_BYTES_MAX
 from ..tools.declaration import Answer, OwnCall, declared
@@ -89,6 +91,19 @@ def ask(draft: Draft, use: ToolUseBlock, risk: Risk, reason: str) -> Answer:
     if request_text.is_whole(approval) and speech.is_said_now(draft, is_asked=loop.is_direct):
         requests.note_shown(draft, approval.id)
     return ASKED.format(reason=reason, id=approval.id), False
+
+
+def propose(
+    draft: Draft, use: ToolUseBlock, risk: Risk, reason: str, write: Callable[[Approval], str]
+) -> str | None:
+    """Ask at home about a call that no model made, in given words; return why that can't be."""
+    approval = _request(draft, use, risk, reason)
+    refusal = calls.obstacle(draft, use.name, use.input, risk) or _refusal(draft, approval)
+    if refusal is None:
+        _open(draft, approval)
+        text = write(approval)
+        draft.tell_home(REQUEST, text, title=use.name, is_ordered=False, sway=draft.sway)
+    return refusal
 
 
 def question(draft: Draft, use: ToolUseBlock) -> Answer:

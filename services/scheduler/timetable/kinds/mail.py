@@ -18,7 +18,7 @@ from vigil.bus.bus import Bus
 from vigil.contracts import SlotEntry, Start, TimetableRow
 from vigil.contracts.board import CycleLedger, EverySchedule, MailWork, OpenRun
 from vigil.contracts.codec import decode_mail
-from vigil.contracts.mail import MailEntry, MailToRead, is_read_by_model
+from vigil.contracts.mail import MailedOffers, MailEntry, MailToRead, OfferedMail, is_read_by_model
 from vigil.facts import mailed
 from vigil.settings.config import Config
 from vigil.subjects import Scope
@@ -38,6 +38,9 @@ MAILS_MAX: Final = 40
 OF_SENDER_MAX: Final = 20
 """Of these by one sender: who writes a thousand at once holds nobody else's up, and no more of them
 is read."""
+OFFERS_MAX: Final = 5
+"""Invitations that one run asks about: of more of them it's only said how many there are, as who
+sends them may be anybody."""
 LOOKED_MAX: Final = 2_000
 """That one look goes through: most need no reader."""
 PROMPT: Final = "Say which of {count} new mails matter."
@@ -58,6 +61,8 @@ class NewMail(NamedTuple):
     """Those that are to be read, the oldest first."""
     left: Mapping[str, int] = NONE_LEFT
     """How many more of a sender aren't, by address."""
+    offers: MailedOffers | None = None
+    """Invitations about which the person is to be asked."""
 
 
 def rows_of(config: Config, whose: Scope, zone: str, now: datetime) -> tuple[TimetableRow, ...]:
@@ -93,6 +98,7 @@ async def new_mail(bus: Bus, whose: Scope, mailbox: str, since: int, through: in
     """
     found: list[MailEntry] = []
     senders: Counter[str] = Counter()
+    offers: list[OfferedMail] = []
     reached = since
     messages = await bus.read(STREAM, [whose.mail(mailbox)], since + 1, limit=LOOKED_MAX)
     for message in messages:
@@ -106,9 +112,12 @@ async def new_mail(bus: Bus, whose: Scope, mailbox: str, since: int, through: in
             senders[sender] += 1
             if senders[sender] <= OF_SENDER_MAX:
                 found.append(entry)
+        elif (came := entry.mail) is not None and came.offer is not None:
+            offers.append(OfferedMail(author=came.author, name=came.name, offer=came.offer))
         reached = message.seq
     left = {who: n - OF_SENDER_MAX for who, n in senders.items() if n > OF_SENDER_MAX}
-    return NewMail(reached, tuple(found), left)
+    some = MailedOffers(mails=tuple(offers[:OFFERS_MAX]), left=len(offers[OFFERS_MAX:]))
+    return NewMail(reached, tuple(found), left, some if offers else None)
 
 
 def _work(known: KnownRow) -> MailWork:
@@ -120,7 +129,7 @@ def _work(known: KnownRow) -> MailWork:
 async def _look(means: LookMeans, known: KnownRow, _begun: SlotEntry, _now: datetime) -> NewMail:
     mailbox = _work(known).mailbox
     found = await new_mail(means.bus, known.scope, mailbox, known.read_seq)
-    if not found.mails:
+    if not (found.mails or found.offers):
         known.looked_seq = found.through
     return found
 
@@ -130,7 +139,7 @@ def _decide(known: KnownRow, begun: SlotEntry, seen: object, now: datetime) -> L
         return None
     cycles, interval = known.ledger.cycles or CycleLedger(), system_rows.interval_of(known.row)
     until = paused_until(cycles, known.ledger.failures, interval)
-    if not seen.mails:
+    if not (seen.mails or seen.offers):
         return LookOutcome(skipped(begun, NOTHING_NEW))
     if until is not None and now < until:
         return LookOutcome(skipped(begun, FAILING.format(at=until)))
@@ -156,6 +165,7 @@ def start_of(row: TimetableRow, run: OpenRun, new: NewMail, config: Config) -> S
         prompt=PROMPT.format(count=len(mails)),
         mails=mails,
         mails_left=left_of(new.left, contacts),
+        offers=new.offers,
         source=f"{mailed.KIND}:{work.mailbox}",
         is_tainted=True,
         slot=replace(slot_of(row, run), told_seq=new.through if run.is_by_hand else 0),

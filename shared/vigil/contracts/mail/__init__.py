@@ -7,8 +7,11 @@ from .came import (
     CameMail,
     MailClass,
     MailedInvitation,
+    MailedOffer,
+    MailedOffers,
     MailEntry,
     MailToRead,
+    OfferedMail,
     is_read_by_model,
 )
 
@@ -19,5 +22,8 @@ __all__ = [
     "MailEntry",
     "MailToRead",
     "MailedInvitation",
+    "MailedOffer",
+    "MailedOffers",
+    "OfferedMail",
     "is_read_by_model",
 ]

@@ -6,7 +6,9 @@ how far the mailbox was read are one step: nothing is lost between them, and not
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Any, Final, Literal
+
+import msgspec
 
 from ..base import VERSION_1, Instant, Record
 
@@ -36,6 +38,19 @@ class MailedInvitation(Record, frozen=True, kw_only=True):
     """The iCalendar text; empty: too long to be kept."""
 
 
+class MailedOffer(Record, frozen=True, kw_only=True):
+    """What an invitation would change of its reader's calendars, and the call that does it."""
+
+    what: str
+    """In words that none of its sender's are among."""
+    title: str = ""
+    """The sender's words."""
+    tool: str = ""
+    """Empty: no call does it, the person does."""
+    input: dict[str, Any] = msgspec.field(default_factory=dict)
+    """Arguments of the call; its texts are the sender's words."""
+
+
 class CameMail(Record, frozen=True, kw_only=True):
     """A mail, as far as it's kept: its writer's claims, but for `came_at` and `size`."""
 
@@ -57,6 +72,25 @@ class CameMail(Record, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()
     """Names of what is attached."""
     invitation: MailedInvitation | None = None
+    offer: MailedOffer | None = None
+    """What the invitation would change, when it came; None: nothing."""
+
+
+class OfferedMail(Record, frozen=True, kw_only=True):
+    """An invitation that a person is to be asked about."""
+
+    author: str
+    name: str = ""
+    """Beside the address."""
+    offer: MailedOffer
+
+
+class MailedOffers(Record, frozen=True, kw_only=True):
+    """Invitations that came to a mailbox since it was looked at."""
+
+    mails: tuple[OfferedMail, ...]
+    left: int = 0
+    """How many more came, about which nobody is asked, for their number."""
 
 
 class MailToRead(Record, frozen=True, kw_only=True):
