@@ -379,7 +379,8 @@ class _Work:
         if passed is None:
             return
         circuits = self._carrier._circuits
-        if isinstance(answer, Taken) or (isinstance(answer, NotTaken) and answer.is_final):
+        is_final = isinstance(answer, NotTaken) and answer.is_final
+        if isinstance(answer, Taken) or is_final or answer.is_apart:
             await circuits.succeeded(passed)
         else:
             wait_s = answer.wait_s if isinstance(answer, NotTaken) else 0.0

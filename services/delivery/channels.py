@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from vigil.backoff import Backoff
+from vigil.board.mirror import open_approvals
 from vigil.bus.bus import Bus
 from vigil.channels import contract
 from vigil.channels.contract import ChannelContext, Sender
 from vigil.clock import Clock
-from vigil.contracts import SOCKET
+from vigil.contracts import SOCKET, Approval
 from vigil.errors import ConfigError, InvalidInput
+from vigil.subjects import SessionKey
 
 from .config import DeliveryLimits
 from .dispatch import Terms
@@ -54,7 +57,12 @@ def build(
             problems.append(f"channels.{name}: this name is taken: it is the transcript itself")
             continue
         context = ChannelContext(
-            name=name, home=home, clock=clock, ports_never=ports_never, bus=bus
+            name=name,
+            home=home,
+            clock=clock,
+            ports_never=ports_never,
+            bus=bus,
+            request_of=None if bus is None else partial(_request_of, bus),
         )
         try:
             built[name] = OpenChannel(
@@ -65,6 +73,12 @@ def build(
     if problems:
         raise ConfigError("\n".join(problems))
     return built
+
+
+async def _request_of(bus: Bus, key: SessionKey, name: str) -> Approval | None:
+    """Return the one open request of that short name. Raises: Unavailable."""
+    found = await open_approvals(bus, (key.scope,), name)
+    return found[0] if len(found) == 1 else None
 
 
 def _terms(one: contract.Channel, limits: DeliveryLimits) -> Terms:

@@ -313,8 +313,8 @@ ROLES: Final[dict[str, Role]] = {
             "session.*.*.*.out.said.*", "session.*.*.*.receipt.*", "session.*.*.*.send.*",
             "session.*.*.*.attempt.*", "dead.delivery.*.*.*", "system.*.*._mind.in.told.*",
             "board._._.circuit.*",
-        ), subscribes=("rpc.channel.*",), follows=("SESSIONS",),
-        pulls=(DELIVERY_TURNS, DELIVERY_SENDS),
+        ), subscribes=("rpc.channel.*",), follows=("SESSIONS", "BOARD"),
+        pulls=(DELIVERY_TURNS, DELIVERY_SENDS), raw=("$KV.CONFIG.push.browser.>",),
         reads=("SESSIONS", "BOARD"), buckets_r=("CONFIG",),
     ),
     # The command line: makes tokens, looks at the broker. Never a service.

@@ -28,6 +28,8 @@ from vigil import crash
 from vigil.backup import reach
 from vigil.bus.bus import Bus
 from vigil.channels.mail import pairs
+from vigil.channels.push import subscriptions
+from vigil.channels.push.subscriptions import Subscription
 from vigil.cli.admin import erase as erasing
 from vigil.cli.admin import operator
 from vigil.clock import SystemClock
@@ -94,6 +96,9 @@ def with_a_past(cli: Cli) -> None:
     settings, now = config.load({}, home=cli.home), datetime.now(UTC)
     address = "CANARYmail@b.example"
     operator.run(settings, lambda bus: pairs.ask_for(bus, "post", USER, address, "ABCDE", now))
+    browser = Subscription(user=USER, endpoint="https://push.example/CANARY", p256dh="", auth="",
+                           name="CANARYbrowser", at=now)  # fmt: skip
+    operator.run(settings, lambda bus: subscriptions.store(bus, browser))
     with httpx2.Client(base_url=cli.run_state.url) as http:
         http.headers["authorization"] = f"Bearer {token}"
         key = f"{USER}:vigil:t1"

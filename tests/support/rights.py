@@ -28,7 +28,7 @@ _FOLLOWERS: Final[dict[str, set[str]]] = {
     "SESSIONS": _OF_LOG,
     PARTITION: _OF_LOG,
     "SYSTEM": {"gateway", "cortex", "scheduler"},
-    "BOARD": {"gateway", "cortex", "executor", "scheduler"},
+    "BOARD": {"gateway", "cortex", "executor", "scheduler", "delivery"},
     "SLOTS": {"scheduler", "cortex"},
     "MAILS": {"gateway", "scheduler", "executor"},
     "MEMORIES": {"gateway", "cortex", "memory"},
@@ -63,8 +63,8 @@ _SPECIAL: Final[dict[str, set[str]]] = {
     "STREAM.MSG.GET.SESSIONS": _OF_LOG | {"memory", "executor"},
     f"STREAM.MSG.GET.{PARTITION}": _OF_LOG | {"memory", "executor"},
     "STREAM.MSG.GET.SYSTEM": _FOLLOWERS["SYSTEM"] | {"memory", "executor"},
-    # Memory and delivery look at the circuits of what they ask.
-    "STREAM.MSG.GET.BOARD": _FOLLOWERS["BOARD"] | {"memory", "delivery"},
+    # Memory looks at the circuits of what it asks.
+    "STREAM.MSG.GET.BOARD": _FOLLOWERS["BOARD"] | {"memory"},
     "STREAM.MSG.GET.SLOTS": {"gateway", "executor", "cortex", "scheduler"},
     "STREAM.INFO.UPLOADS": {"gateway", "executor"},
     "STREAM.INFO.FILES": {"gateway", "executor"},
@@ -201,6 +201,8 @@ EVERY_SUBJECT: Final[dict[str, set[str]]] = {
     "$KV.CONFIG.raised.instance.all": {"gateway", "operator"},
     "$KV.CONFIG.trust.person.vigil.source": {"gateway", "operator"},  # FLOW F-15: no model's
     "$KV.CONFIG.label.person.thread": {"gateway", "operator"},
+    # Delivery hears first that a browser is no more.
+    "$KV.CONFIG.push.browser.person.id": {"gateway", "operator", "delivery"},
     "$KV.CONFIG.rearm": {"gateway", "operator", "scheduler"},
     "$KV.TOOLS.a": {"executor"},
     "$KV.PINS.a": {"executor", "gateway", "operator"},

@@ -59,7 +59,7 @@ from .snapshots import Snapshot, StreamState
 
 STREAM_PREFIX: Final = "streams/"
 HOME_PREFIX: Final = "home/"
-FILES: Final = ("vigil.toml", "token", "nkeys", "agents", "skills")
+FILES: Final = ("vigil.toml", "token", "nkeys", "push.pem", "agents", "skills")
 """What of a home is kept, beside the streams and the workspaces."""
 _OF_A_START: Final = frozenset({"run", "logs", "memory", "reserve", RESTORING})
 """What a home may hold and still be empty; memory services make theirs of the log, and executors

@@ -24,6 +24,8 @@ class NotTaken(msgspec.Struct, frozen=True, kw_only=True):
     """Trying again changes nothing."""
     wait_s: float = 0.0
     """The receiver asked for a pause of so many seconds."""
+    is_apart: bool = False
+    """It says nothing of the channel: others are reached over it."""
 
 
 class Unclear(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +33,8 @@ class Unclear(msgspec.Struct, frozen=True, kw_only=True):
 
     reason: str
     status: int | None = None
+    is_apart: bool = False
+    """As above."""
 
 
 Answer = Taken | NotTaken | Unclear
@@ -53,8 +57,9 @@ def answer_of(
     """Translate a complete HTTP answer.
 
     >>> now = datetime(2026, 3, 1, tzinfo=UTC)
-    >>> answer_of(503, "Service Unavailable", retry_after="7", location_host=None, now=now)
-    NotTaken(reason='503 Service Unavailable', status=503, is_final=False, wait_s=7.0)
+    >>> busy = answer_of(503, "Unavailable", retry_after="7", location_host=None, now=now)
+    >>> busy.reason, busy.is_final, busy.wait_s
+    ('503 Unavailable', False, 7.0)
     >>> answer_of(302, "Found", retry_after=None, location_host="10.0.0.1", now=now).reason
     '302 Found: redirects are not followed (to 10.0.0.1)'
     """

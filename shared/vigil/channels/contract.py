@@ -13,7 +13,7 @@ that has to look for itself has a `Listener` instead, which one replica of the g
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
@@ -22,14 +22,19 @@ import msgspec
 
 from ..checks import Check
 from ..clock import Clock
-from ..contracts import Said
+from ..contracts import Approval, Said
 from ..contracts.events import Attachment, MailHead
 from ..errors import VigilError
 from ..fields.section import PositiveS, Section
+from ..subjects import SessionKey
 from .answers import Answer
 
 if TYPE_CHECKING:
     from ..bus.bus import Bus
+
+
+FindRequest = Callable[[SessionKey, str], Awaitable[Approval | None]]
+"""(a session of whom is asked, short name) -> the request; None: there is none, or several."""
 
 
 class ChannelContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +49,8 @@ class ChannelContext(msgspec.Struct, frozen=True, kw_only=True):
     """The broker's: nothing may be sent there."""
     bus: Bus | None = None
     """Of the service, with its rights; None: it is looked at alone."""
+    request_of: FindRequest | None = None
+    """Finds the one open request of a short name; None: this service doesn't look on the board."""
 
 
 class Sender(Protocol):

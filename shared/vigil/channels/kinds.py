@@ -16,10 +16,15 @@ import msgspec
 from ..errors import ConfigError
 from .contract import Channel
 from .mail.section import MailAccount
+from .push.section import PushChannel
 from .webhook import Webhook
 
 GROUP: Final = "vigil.channels"
-BUILT_IN: Final[Mapping[str, type[Channel]]] = {"mail": MailAccount, "webhook": Webhook}
+BUILT_IN: Final[Mapping[str, type[Channel]]] = {
+    "mail": MailAccount,
+    "push": PushChannel,
+    "webhook": Webhook,
+}
 DEFAULT: Final = "webhook"
 """Of a section that names no kind."""
 

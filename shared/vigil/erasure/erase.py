@@ -25,6 +25,7 @@ from .. import crash
 from ..backup import projections
 from ..bus.bus import Bus, Message
 from ..channels.mail import pairs
+from ..channels.push import subscriptions
 from ..clock import Clock
 from ..contacts import kept as contacts
 from ..contracts import (
@@ -77,6 +78,7 @@ class Eraser(Sweeper):
         await forget_raise(self._bus, self._user)
         await trusted.forget(self._bus, self._user)
         await pairs.forget(self._bus, self._user)
+        await subscriptions.forget(self._bus, self._user)
         await contacts.forget(self._bus, self._user)
         for stream in SCRUBBED:
             await scrub(self._bus, stream, self._report)

@@ -183,6 +183,7 @@ INFOS: Final = {
     "gateway.cron": "a person made, changed or ran a row of the timetable",
     "gateway.dead": "a person ended a dead letter",
     "gateway.event_waits": "the session of an event has a backlog",
+    "delivery.push_gone": "a push service knows a browser no more: it is removed",
     "delivery.report": "the broker didn't answer; a server's report is told again",
     "contacts.changed": "a list of contacts changed, and was stored",
     "contacts.unread": "a list of contacts can't be read now; it's tried again",

@@ -14,6 +14,7 @@ from typing import Any, Final
 from vigil.contracts import AcceptedCall, Approval, Control, Event, Risk
 from vigil.contracts.board.approval import QUESTION
 from vigil.texts import rough
+from vigil.texts.exact import arguments
 from vigil.texts.glyphs import visible
 
 from ..draft import INSTANT
@@ -36,20 +37,6 @@ MEANING: Final[dict[Risk, str]] = {
     "external": "acts upon the world outside",
     "destructive": "can't be undone",
 }
-
-
-def arguments(given: dict[str, Any]) -> str:
-    """Write the arguments down exactly, one on a line.
-
-    >>> print(arguments({"command": 'echo "a\\nb"', "n": 1}))
-    | command: "echo \\"a\\nb\\""
-    | n: 1
-    """
-    lines = [
-        f"| {visible(name)}: {visible(json.dumps(value, ensure_ascii=False))}"
-        for name, value in given.items()
-    ]
-    return "\n".join(lines) or "| (none)"
 
 
 def request(approval: Approval) -> str:

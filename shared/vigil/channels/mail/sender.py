@@ -5,18 +5,16 @@ Every try is the same bytes, with the same Message-ID; what came of it says `vig
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
-from ...contracts import Said, UserMessage, decode_event, decode_turn
+from ...contracts import Said, UserMessage
 from ...contracts.events import MailHead
-from ...errors import InvalidInput, VigilError
+from ...errors import VigilError
 from ...mail.access import Access
 from ...mail.smtp import Handed, MailEnvelope, SmtpWay, smtp_of
-from ...subjects import SessionKey
-from ...teams import TEAM
 from ..answers import Answer, NotTaken, Taken, Unclear
 from ..contract import ChannelContext
+from ..whom import event_of, user_of
 from . import pairs
 from .composition import Letterhead, composed
 
@@ -41,7 +39,8 @@ class MailSender:
     async def send(self, said: Said, seq: int) -> Answer:
         """Try once; never raises but when cancelled."""
         try:
-            asked = await self._asked_by(said)
+            event = await event_of(self._context.bus, said)
+            asked = event if isinstance(event, UserMessage) else None
             to = await self._address_of(said, asked)
         except VigilError as error:
             return NotTaken(reason=f"whom it is for can't be looked up: {error}")
@@ -59,27 +58,8 @@ class MailSender:
     async def close(self) -> None:
         """Nothing: each try has a connection of its own."""
 
-    # ------------------------------------------------------------ whom, and what it answers
-
-    async def _asked_by(self, said: Said) -> UserMessage | None:
-        """Return the message that it answers, if it answers one: the same in each try."""
-        bus, key = self._context.bus, SessionKey.parse(said.session_key)
-        if bus is None or not said.turn_seq:
-            return None
-        with contextlib.suppress(InvalidInput):  # of a form that a later version wrote
-            stored = await bus.get_of(key, said.turn_seq)
-            cause = None if stored is None else decode_turn(stored.data).event
-            if cause is None or cause.type != "user_message":
-                return None
-            stored = await bus.get_of(key, cause.seq)
-            event = None if stored is None else decode_event(stored.data)
-            return event if isinstance(event, UserMessage) else None
-        return None
-
     async def _address_of(self, said: Said, asked: UserMessage | None) -> str | None:
-        bus, user = self._context.bus, SessionKey.parse(said.session_key).user
-        if user == TEAM:  # whoever of it asked
-            user = asked.payload.by if asked is not None else ""
+        bus, user = self._context.bus, user_of(said, asked)
         if bus is None or not user:
             return None
         person = await pairs.find(bus, self._context.name, user)
