@@ -208,14 +208,25 @@ async def test_the_timetable_runs_and_pauses_rows(gate: Gate) -> None:
 
 
 async def test_rows_are_made_edited_and_removed_by_forms(gate: Gate) -> None:
-    """Of three ways to say when, one; what a form leaves alone stays. Five instants are told."""
+    """Days are ticked with a time, or one of three ways to say when is written; what a form leaves
+    alone stays. Five instants are told."""
     abe = await person(gate, "abe")
     form = form_of(await abe.reader.page("/timetable"), do="make")
     form |= {"name": "Plants", "prompt": "Water them", "zone": "Europe/Vienna"}
     form["misfire"] = "latest"
-    for wrong in ({}, {"cron": "0 9 * * *", "interval_s": "60"}, {"at": "soon"},
+    for wrong in ({"time": ""}, {"cron": "0 9 * * *", "interval_s": "60"}, {"at": "soon"},
                   {"interval_s": "x"}):  # fmt: skip
         assert (await abe.reader.send("/timetable", **form | wrong)).status_code == 422, wrong
+    ticked = await abe.reader.did("/timetable", **form | {"name": "", "time": "08:30"})
+    below = ticked.removeprefix("/console")
+    row = (await abe.api.get(f"/api/cron{below[10:]}")).json()
+    assert (row["name"], row["schedule"]["expression"]) == ("Water them", "30 8 * * 1-5")
+    form_there = form_of(await abe.reader.page(below), do="change")
+    assert {f"day_{day}" for day in range(1, 6)} <= form_there.keys()
+    del form_there["day_3"]
+    await abe.reader.did(below, **form_there | {"prompt": "Water them", "misfire": "latest"})
+    row = (await abe.api.get(f"/api/cron{below[10:]}")).json()
+    assert row["schedule"]["expression"] == "30 8 * * 1,2,4,5"
     where = await abe.reader.did("/timetable", **form | {"cron": "0 9 * * *"})
     below = where.removeprefix("/console")
     page = await abe.reader.page(below)

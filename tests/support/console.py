@@ -48,7 +48,10 @@ class Shown(html.parser.HTMLParser):
         if tag == "form":
             self.forms.append({"action": found.get("action") or ""})
         is_field = tag in ("input", "textarea", "button", "select") and found.get("name")
-        if is_field and not found.get("form"):  # that of another form, which it names
+        is_off = found.get("type") == "checkbox" and "checked" not in found
+        if (
+            is_field and not is_off and not found.get("form")
+        ):  # that of another form, which it names
             self.forms[-1][str(found["name"])] = found.get("value") or ""
 
     def strange(self) -> list[str]:

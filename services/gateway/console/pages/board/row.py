@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any, Final
 
 from vigil.contracts.board.row import CronSchedule, EverySchedule, OnceSchedule, Schedule
 from vigil.teams import TEAM
 from vigil.trust.sources import named
 
+from ....http.problem import Problem
+from ....shelf.titles import title_of
 from ....timetable.rows import RowDetail
 from ....timetable.slots import SlotListing
 from ....trust.endpoint import PATH as TRUST
 from ....trust.endpoint import TrustList
 from ...second_thoughts import Confirmation
+from ...shapes.days import DAYS, ClickedDays, clicked_of, cron_of
 from ...shapes.runs import latest
 from ...visit import Visit
 
@@ -39,6 +41,8 @@ async def show(visit: Visit) -> dict[str, Any]:
         "row": row,
         "slots": latest(slots.slots),
         "schedule": written(row.schedule),
+        "clicked": clicked(row.schedule),
+        "days": DAYS,
         "source": source,
         "is_trusted": any(one.source == source for one in trusted.sources),
     }
@@ -64,12 +68,12 @@ async def act(visit: Visit) -> str:
         await visit.api.send("DELETE", path, revision=revision)
         return "/timetable"
     row = await visit.api.get(RowDetail, path)
-    given = {name: visit.wanted(name).strip() for name in FIELDS}
+    given = given_by(visit)
     shown = {name: getattr(row, name) for name in FIELDS}
     shown["zone"] = "" if row.has_owners_zone else row.zone
     change: dict[str, Any] = {
         name: one for name, one in given.items() if one != shown[name]
-    } | schedule_of(visit, written(row.schedule))
+    } | schedule_of(visit, row.schedule)
     if change:
         await visit.api.send("PATCH", path, change, revision=revision)
     return f"/timetable/{visit.named('id')}"
@@ -94,14 +98,40 @@ def written(schedule: Schedule | None) -> dict[str, str]:
     return shown
 
 
-def schedule_of(visit: Visit, shown: Mapping[str, str]) -> dict[str, Any]:
+def clicked(schedule: Schedule | None) -> ClickedDays:
+    """Return the days and the time that are ticked; for what means something else, none."""
+    expression = schedule.expression if isinstance(schedule, CronSchedule) else ""
+    return clicked_of(expression)
+
+
+def given_by(visit: Visit) -> dict[str, str]:
+    """Return what a form says besides when; a row that nobody names has the first words of what it
+    does for a name."""
+    given = {name: visit.wanted(name).strip() for name in FIELDS}
+    return given | {"name": given["name"] or title_of(given["prompt"])}
+
+
+def schedule_of(visit: Visit, shown: Schedule | None) -> dict[str, Any]:
     """Return when a row is to be due, if a form says something else than was shown.
 
+    What is written goes before days that are ticked.
+
     Raises:
-        Problem: 422, seconds must be a whole number.
+        Problem: 422, seconds must be a whole number; or days are ticked without a time.
     """
+    fields = written(shown)
     given = {name: visit.wanted(name).strip() for name in SCHEDULES}
-    new: dict[str, Any] = {name: one for name, one in given.items() if one not in ("", shown[name])}
+    new: dict[str, Any] = {
+        name: one for name, one in given.items() if one not in ("", fields[name])
+    }
     if "interval_s" in new:
         new["interval_s"] = visit.number("interval_s")
-    return new
+    days = frozenset(day for day in range(1, 8) if f"day_{day}" in visit.form)
+    time = visit.form.get("time", "").strip()
+    was = clicked(shown)
+    if new or (days, time) == (was.days, was.time) or not (days or time):
+        return new
+    cron = cron_of(days, time)
+    if not cron:
+        raise Problem(422, "days and a time belong together, as Mon and 08:30", field="time")
+    return {"cron": cron}

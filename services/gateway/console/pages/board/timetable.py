@@ -14,15 +14,18 @@ from ....timetable.rows import RowListing
 from ....timetable.slots import SlotListing
 from ...second_thoughts import Confirmation, with_undo
 from ...shapes.calendar import monday_of, week_of
+from ...shapes.days import DAYS, WORKDAYS, ClickedDays
 from ...shapes.runs import latest
 from ...visit import Visit, segment_of
-from .row import FIELDS, schedule_of, written
+from .row import given_by, schedule_of, written
 
 SLOTS_MAX: Final = 80
 """Each is an exchange with the broker."""
 ROWS_MAX: Final = 100
 LINKS_SHOWN_MAX: Final = 100
 LINKS: Final = "/api/calendar-links"
+USUAL: Final = "08:00"
+"""When a new row is due unless another time is chosen."""
 WEEK: Final = timedelta(days=7)
 
 
@@ -45,6 +48,9 @@ async def show(visit: Visit) -> dict[str, Any]:
         "before": (first - WEEK).isoformat(),
         "after": (first + WEEK).isoformat(),
         "own_zone": visit.person.timezone,
+        "nothing": written(None),
+        "days": DAYS,
+        "usual": ClickedDays(days=WORKDAYS, time=USUAL),
         "links": links.links[:LINKS_SHOWN_MAX],
         "link": None,
     }
@@ -89,8 +95,7 @@ async def act(visit: Visit) -> str | dict[str, Any]:
         await visit.api.send("DELETE", f"{LINKS}/{segment_of(visit.wanted('link'))}")
         return "/timetable"
     if visit.wanted("do") == "make":
-        fields = {name: visit.wanted(name).strip() for name in FIELDS}
-        row = fields | schedule_of(visit, written(None))
+        row = given_by(visit) | schedule_of(visit, None)
         made = await visit.api.send("POST", "/api/cron", row)
         return f"/timetable/{made['id']}"
     id_, undo = segment_of(visit.wanted("id")), ""
