@@ -23,6 +23,7 @@ from bench import (
     caching,
     calendars,
     console,
+    errands,
     grants,
     groupings,
     homes,
@@ -149,6 +150,7 @@ PARTS: dict[str, Callable[[Path], Awaitable[None]]] = {
     "month": month.measure,
     "mind": mind.measure,
     "console": console.measure,
+    "errands": errands.measure,
     "quiet": quiet.measure,
     "calendars": calendars.measure,
 }
@@ -166,7 +168,7 @@ IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
     "sockets_2000_mb": sockets.measure,
 }
 """Parts that compare, and how often is to be chosen."""
-ON_REQUEST = {"peers", "growth", "partitions_cluster", "month", "upkeep"}
+ON_REQUEST = {"peers", "growth", "partitions_cluster", "month", "upkeep", "errands"}
 """Parts that only run when they are named: they need more, or take long."""
 
 

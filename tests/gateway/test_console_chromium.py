@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from services.cortex.model import ModelAnswer, ModelError, ModelRequest
 from services.gateway.console.shapes.bodies import CLIP
-from tests.support import approvals, chromium, console_stage, hostile_markdown
+from tests.support import approvals, chromium, console_stage, errands, hostile_markdown
 from tests.support.agent import ask, follow_up
 from tests.support.channels import channel_of
 from tests.support.chromium import Tab
@@ -203,6 +203,15 @@ async def test_each_page_fits_and_is_for_everybody(stage: Stage, tab: Tab) -> No
         wrong += [(path, "needs a script", one) for one in await tab.run(NEEDS_SCRIPT)]
     await tab.look()
     assert not wrong
+    assert tab.complaints == []
+
+
+async def test_each_errand_takes_two_clicks_at_most(stage: Stage, tab: Tab) -> None:
+    """At a desk and with a phone; and first words are seen before the answer is whole."""
+    done = [one for width in errands.WIDTHS for one in await errands.run_all(tab, stage, width)]
+    assert [one for one in done if one.failed or one.clicks > errands.CLICKS_MAX] == []
+    await tab.look()
+    assert len(await errands.first_words_ms(tab, stage, 1)) == 1
     assert tab.complaints == []
 
 
@@ -421,7 +430,7 @@ async def test_today_alone_tells_what_why_how_much_and_how_to_stop(stage: Stage,
     today = await tab.text()
     for told in ("May it use shell?", "It freezes tonight", "Seven days", "Pause my agents"):
         assert told in today
-    await tab.press(".journal a[href*=why]")
+    await tab.press(".journal a[href*=why][href*=main]")
     assert "frost" in await tab.text()
     await tab.press("header button[value=on]")
     await shows(tab, "Your agents say and begin nothing unasked")
@@ -523,8 +532,8 @@ async def test_contacts_are_found_and_calendars_say_how_they_are(stage: Stage, t
     await shows(tab, "counts as known")
     await shows(tab, "Ben Ray")
     await shows(tab, "can't be read: No such file")
-    await fill(tab, "input[type=search]", "nobody")
-    await tab.press("form[role=search] button")
+    await fill(tab, "main input[type=search]", "nobody")
+    await tab.press("main form[role=search] button")
     await shows(tab, "Nobody of that name.")
     await tab.go(url(stage, "/calendars"))
     await shows(tab, "for the agent vigil")

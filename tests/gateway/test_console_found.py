@@ -85,21 +85,28 @@ async def test_today_tells_in_words_and_in_order_what_happened(gate: Gate) -> No
 
 
 async def test_all_is_found_by_its_words_from_one_field(gate: Gate) -> None:
-    """Pages, conversations, tasks and memories of one's own, each a link; nothing of others'."""
+    """Pages, conversations, tasks, preferences and memories of one's own, each a link; nothing of
+    others'. A memory is forgotten from there."""
     ida, stranger = await signed_in(gate, "ida"), await signed_in(gate, "stan")
     api = await gate.person("ida")
     await api.post("/api/sessions/ida:vigil:t1/messages", json={"text": "Basil: which soil?"})
     task = await ida.did("/tasks", do="make", title="Buy basil", description="", priority="high")
     memory = await save(api, "The basil stands at the window", source="notes")
+    liked = {"category": "workflow", "key": "basil_soil", "value": "without peat"}
+    preference = (await api.post("/api/preferences", json=liked)).json()["id"]
     found = await ida.page("/find", q="basil")
-    assert {"/console/conversations/ida:vigil:t1", task, f"/console/memories/{memory}"} <= set(
-        found.links
-    )
+    below = (f"/memories/{memory}?agentId=vigil", f"/preferences?about={preference}")
+    talk = "/console/conversations/ida:vigil:t1"
+    assert {talk, task, *(f"/console{one}" for one in below)} <= set(found.links)
     assert "/console/trust" in (await ida.page("/find", q="trust")).depths
     nothing = await stranger.page("/find", q="basil")
     assert "Nothing has these words." in nothing.text
     asked = await ida.page("/memories", q="basil")
     assert "because it" in asked.text
+    (form,) = [one for one in found.forms if one["action"] == f"/console/memories/{memory}"]
+    fields = {"agentId": form["agentId"], "back": form["back"]}
+    assert (await ida.did(f"/memories/{memory}", **fields)) == "/console/find?q=basil"
+    assert memory not in "".join((await ida.page("/find", q="basil")).links)
 
 
 async def test_a_preference_is_confirmed_corrected_refused_and_forgotten(gate: Gate) -> None:

@@ -84,16 +84,21 @@ class Stage:
         news = "It freezes tonight: bring Bruno in from the balcony."
         await home.exchange(ask(follow_up("frost", 1, news, keep=True)))
         await self.world.until(lambda: home.followed_up)
-        mails = self.world.talk(str(MAILS))
-        await mails.ended(await mails.outside(ask(("shell", {"command": "df -h /var"}))))
-        await self.world.at_rest()
-        await until(self._is_asked, "it asks for leave")
+        self.ids["request"] = await self.asks("df -h /var")
 
-    async def _is_asked(self) -> bool:
-        found = (await self.api.get("/api/approvals")).json()["approvals"]
-        if found:
-            self.ids["request"] = found[0]["id"]
-        return bool(found)
+    async def asks(self, command: str) -> str:
+        """Have the agent want to run a command that needs leave; return the id of its request."""
+        mails, found = self.world.talk(str(MAILS)), list[str]()
+        await mails.ended(await mails.outside(ask(("shell", {"command": command}))))
+        await self.world.at_rest()
+
+        async def is_asked() -> bool:
+            open_ones = (await self.api.get("/api/approvals")).json()["approvals"]
+            found.extend(one["id"] for one in open_ones if one["input"] == {"command": command})
+            return bool(found)
+
+        await until(is_asked, "it asks for leave")
+        return found[0]
 
     async def _plan(self) -> None:
         await self._made("task", "/api/tasks", title="Repot Bruno", description="Bigger pot, soil")

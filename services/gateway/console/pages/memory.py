@@ -35,4 +35,4 @@ async def act(visit: Visit) -> str:
     """Forget it, for good. Raises: Problem."""
     agent = visit.wanted("agentId")
     await visit.api.send("DELETE", f"/api/memories/{visit.named('id')}", query={"agentId": agent})
-    return "/memories"
+    return visit.back or "/memories"

@@ -19,6 +19,7 @@ from ...timetable.slots import FindingListing, SlotListing
 from ...work.cost import CostLine, Costs
 from ...work.health import HealthView
 from ...work.jobs import JobList
+from ...work.letters import DeadLetterPage
 from ..shapes import journal
 from ..shapes.runs import latest
 from ..visit import Visit
@@ -80,12 +81,16 @@ async def show(visit: Visit) -> dict[str, Any]:
 async def _lines(visit: Visit, home: str, rows: tuple[RowView, ...]) -> list[journal.JournalLine]:
     """Return what happened lately, of each kind the newest, in no order."""
     api = visit.api
-    (talk, talks, actions, slots), (done, failed, jobs, cycles, learnt) = await asyncio.gather(
+    (
+        (talk, talks, actions, slots, dead),
+        (done, failed, jobs, cycles, learnt),
+    ) = await asyncio.gather(
         asyncio.gather(
             api.get(Transcript, f"/api/sessions/{home}", limit=TALK_MAX),
             api.get(SessionList, "/api/sessions", order="newest", archived=False, limit=TALKS_MAX),
             api.get(ActionListing, "/api/actions", limit=READ_MAX),
             api.get(SlotListing, "/api/slots", limit=READ_MAX),
+            api.get(DeadLetterPage, "/api/dead", open=True, limit=READ_MAX),
         ),
         asyncio.gather(
             api.get(TaskListing, "/api/tasks", status="done", limit=READ_MAX),
@@ -104,6 +109,7 @@ async def _lines(visit: Visit, home: str, rows: tuple[RowView, ...]) -> list[jou
         *journal.of_slots(latest(slots.slots), names),
         *journal.of_tasks((*done.tasks, *failed.tasks)),
         *journal.of_jobs(jobs.jobs),
+        *journal.of_letters(dead.letters),
         *journal.of_cycles(mine),
         *journal.of_preferences(learnt.preferences),
     ]

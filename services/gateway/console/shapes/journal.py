@@ -18,6 +18,7 @@ from ...http.wire import SessionSummary, TranscriptMessage
 from ...timetable.autonomy import CycleView
 from ...timetable.slots import SlotView
 from ...work.jobs import JobSummary
+from ...work.letters import DeadLetterView
 
 What = Literal["said", "done", "found", "failed"]
 _OUTCOMES: Final[dict[str, tuple[What, str]]] = {
@@ -128,6 +129,19 @@ def of_jobs(jobs: Iterable[JobSummary]) -> Iterator[JournalLine]:
             what="failed" if one.status == "failed" else "done",
             text=f"Job {JOBS[one.status].step}: {one.goal or one.skill}{failed}{error}",
             page="/why?" + urlencode({"id": one.id}),
+        )
+
+
+def of_letters(letters: Iterable[DeadLetterView]) -> Iterator[JournalLine]:
+    """Yield what was given up, and waits to be tried again or laid aside."""
+    for one in letters:
+        what = "Not sent" if one.service == "delivery" else f"Given up by {one.service}"
+        yield JournalLine(
+            at=one.at,
+            what="failed",
+            text=f"{what}: {one.cause}",
+            page="/deliveries",
+            why=urlencode({"id": one.id}),
         )
 
 

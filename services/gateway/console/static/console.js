@@ -42,7 +42,7 @@
     } else if (event.key === "g") {
       isGoing = true;
     } else if (event.key === "/") {
-      const field = document.querySelector("main [role=search] input, main [role=search] select");
+      const field = document.querySelector("main [role=search] input, main [role=search] select") ?? document.querySelector("header .anything input");
       if (field !== null) { event.preventDefault(); field.focus(); }
     } else if (event.key === "?") {
       help.showModal();
@@ -316,6 +316,7 @@
     }
     document.querySelectorAll("#tokens").forEach(follow);
     document.querySelectorAll("#say").forEach(say);
+    document.querySelector("[autofocus]")?.focus(); // also where the address names a place on the page
     document.querySelectorAll("#say").forEach(carry);
     document.querySelectorAll("table[data-curve]").forEach(draw);
     const box = document.getElementById("keys-on");

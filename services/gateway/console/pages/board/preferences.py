@@ -25,11 +25,12 @@ async def show(visit: Visit) -> dict[str, Any]:
     return {
         "groups": {name: held for name, held in groups.items() if held},
         "categories": CATEGORIES,
-        "written": _written,
+        "about": visit.query.get("about", ""),
+        "written": written,
     }
 
 
-def _written(value: Any) -> str:
+def written(value: Any) -> str:
     """Return a value as it's shown, and written anew."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
@@ -41,7 +42,7 @@ async def ask(visit: Visit) -> Confirmation | None:
     found = await _found(visit)
     return Confirmation(
         title="Forget this preference?",
-        text=f"{found.key}: {_written(found.value)}. The agent keeps to it no more, and may learn "
+        text=f"{found.key}: {written(found.value)}. The agent keeps to it no more, and may learn "
         "it anew.",
         yes="Forget it",
     )
