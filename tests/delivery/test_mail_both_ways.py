@@ -25,7 +25,7 @@ from tests.support.mailing import (
 from tests.support.talk import Talk
 from tests.support.world import World
 from vigil.backoff import Backoff
-from vigil.channels.mail import pairs
+from vigil.channels import pairs
 from vigil.clock import SystemClock
 from vigil.contracts import UserMessage, decode_event
 from vigil.mail import access, line

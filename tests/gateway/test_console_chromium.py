@@ -25,7 +25,7 @@ from tests.support.gateway import until
 from tests.support.mailing import CHANNEL
 from tests.support.receiver import running_receiver, status
 from tests.support.world import running_world
-from vigil.channels.mail import pairs
+from vigil.channels import pairs
 from vigil.clock import SystemClock
 from vigil.subjects import SessionKey
 

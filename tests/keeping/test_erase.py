@@ -27,7 +27,7 @@ from tests.support.world import World, running_world
 from vigil import crash
 from vigil.backup import reach
 from vigil.bus.bus import Bus
-from vigil.channels.mail import pairs
+from vigil.channels import pairs
 from vigil.channels.push import subscriptions
 from vigil.channels.push.subscriptions import Subscription
 from vigil.cli.admin import erase as erasing

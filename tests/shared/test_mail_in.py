@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.examples import up_to
-from vigil.channels.mail import authentic, pairs, words
-from vigil.channels.mail.pairs import MailPerson, PairCode, PairedAddress
+from vigil.channels import pairs
+from vigil.channels.mail import authentic, words
+from vigil.channels.pairs import ChannelPerson, PairCode, PairedAddress
 from vigil.mail import place
 from vigil.mail.bodies import MailFile, head_bytes, read_mail
 from vigil.mail.heads import author_of, read_head
@@ -264,7 +265,7 @@ def test_a_machines_mail_is_told_from_a_persons(more: bytes, kind: str) -> None:
 # ---------------------------------------------------------------- pairs and places
 
 CODE = "ABCDE-23456"
-ANN = MailPerson(
+ANN = ChannelPerson(
     user="ann",
     channel="work",
     code=PairCode(
@@ -284,7 +285,7 @@ def test_a_code_makes_one_address_a_persons_once() -> None:
     assert pairs.paired_by([ANN], "ann@b.example", CODE, NOW + timedelta(hours=2)) is None
     assert pairs.user_of([ANN], "ann@b.example") is None
     assert pairs.address_for(ANN) is None
-    two = MailPerson(
+    two = ChannelPerson(
         user="ann",
         channel="work",
         addresses=tuple(

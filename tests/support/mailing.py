@@ -19,8 +19,8 @@ from tests.support.mail_servers import HOST, PASSWORD, MailServers, token_for
 from tests.support.talk import PATIENCE_S
 from tests.support.world import World, running_world
 from vigil.bus.bus import Bus
-from vigil.channels.mail import pairs
-from vigil.channels.mail.pairs import MailPerson, PairedAddress
+from vigil.channels import pairs
+from vigil.channels.pairs import ChannelPerson, PairedAddress
 from vigil.clock import Clock
 
 CHANNEL: Final = "post"
@@ -49,7 +49,7 @@ def section(servers: MailServers, number: int, **changes: Any) -> dict[str, Any]
 async def pair(bus: Bus, user: str, address: str) -> None:
     """Pair an address as its owner's code would."""
     new = PairedAddress(address=address, at=datetime.now(UTC))
-    await pairs.store_paired(bus, MailPerson(user=user, channel=CHANNEL, addresses=(new,)))
+    await pairs.store_paired(bus, ChannelPerson(user=user, channel=CHANNEL, addresses=(new,)))
 
 
 class Correspondent:

@@ -13,9 +13,9 @@ from typing import Annotated, Any, Final
 import structlog
 from fastapi import Depends, Path, Query, Response
 
-from vigil.channels.mail import pairs
-from vigil.channels.mail.pairs import MailPerson
+from vigil.channels import pairs
 from vigil.channels.mail.section import MailAccount
+from vigil.channels.pairs import ChannelPerson
 from vigil.contracts import Instant
 from vigil.errors import InvalidInput
 from vigil.observe.health import Health
@@ -111,7 +111,7 @@ def _view(
     name: str,
     account: MailAccount,
     state: Mapping[str, Any] | None,
-    people: list[MailPerson],
+    people: list[ChannelPerson],
     caller: Principal,
     edge: Edge,
 ) -> MailAccountView:

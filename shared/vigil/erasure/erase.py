@@ -24,7 +24,7 @@ import msgspec
 from .. import crash
 from ..backup import projections
 from ..bus.bus import Bus, Message
-from ..channels.mail import pairs
+from ..channels import pairs
 from ..channels.push import subscriptions
 from ..clock import Clock
 from ..contacts import kept as contacts

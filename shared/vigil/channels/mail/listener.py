@@ -31,9 +31,10 @@ from ...mail.place import ReadPlace
 from ...mail.quotes import marked
 from ...net.page_text import text_of_page
 from ...subjects import token_of
+from .. import pairs
 from ..contract import ChannelContext, DeliveryTold, Ear, Inbound
-from . import authentic, pairs, words
-from .pairs import MailPerson
+from ..pairs import ChannelPerson
+from . import authentic, words
 
 if TYPE_CHECKING:
     from ...bus.bus import Bus
@@ -175,7 +176,9 @@ class _OpenMailbox:
         self._show()
         crash.point("mail.place")
 
-    async def _take(self, seen: MailSeen, head: MailHeadRead, people: Sequence[MailPerson]) -> bool:
+    async def _take(
+        self, seen: MailSeen, head: MailHeadRead, people: Sequence[ChannelPerson]
+    ) -> bool:
         """Take one mail in, if it's for us; whether anything was stored."""
         if head.kind == "report":
             return await self._report(seen, people)
@@ -192,7 +195,7 @@ class _OpenMailbox:
         self._place = replace(self._place, outside=outside, unproven=unproven)
         return False
 
-    async def _report(self, seen: MailSeen, people: Sequence[MailPerson]) -> bool:
+    async def _report(self, seen: MailSeen, people: Sequence[ChannelPerson]) -> bool:
         """Take in what a mail server tells of a mail of ours. Its id, which only those know who had
         the mail in their hands, is what it's believed by."""
         mail = await self._whole(seen, REPORT_BYTES_MAX)
@@ -218,7 +221,7 @@ class _OpenMailbox:
             return authentic.is_passed(head.results, self._account.authserv_id, head.author)
         return self._account.rejects_forgeries
 
-    async def _pair(self, seen: MailSeen, author: str, people: Sequence[MailPerson]) -> bool:
+    async def _pair(self, seen: MailSeen, author: str, people: Sequence[ChannelPerson]) -> bool:
         mail = await self._whole(seen)
         if mail is not None:
             text = f"{mail.head.subject}\n{mail.text}\n{mail.html}"

@@ -12,10 +12,10 @@ from ...contracts.events import MailHead
 from ...errors import VigilError
 from ...mail.access import Access
 from ...mail.smtp import Handed, MailEnvelope, SmtpWay, smtp_of
+from .. import pairs
 from ..answers import Answer, NotTaken, Taken, Unclear
 from ..contract import ChannelContext
 from ..whom import event_of, user_of
-from . import pairs
 from .composition import Letterhead, composed
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from .servers import PasswordFile, StartTls, TokenCommand, login_of, server_of
 
 if TYPE_CHECKING:
     from vigil.bus.bus import Bus
-    from vigil.channels.mail.pairs import MailPerson
+    from vigil.channels.pairs import ChannelPerson
 
 HEARS: Final = "hears"
 """Under which name channels that look for messages stand among the facts of a replica."""
@@ -57,7 +57,7 @@ def list_() -> Result:
     """List the accounts, how they are, and whose addresses are heard."""
     settings = config.load()
     accounts = accounts_of(settings)
-    people: dict[str, list[MailPerson]] = {}
+    people: dict[str, list[ChannelPerson]] = {}
     states: dict[str, dict[str, Any]] = {}
     with contextlib.suppress(exits.NotReady):  # nothing runs: what is configured is shown
         people, states = operator.run(settings, partial(_looked, tuple(accounts)))
@@ -86,7 +86,7 @@ def accounts_of(settings: Settings) -> dict[str, MailAccount]:
 
 
 def _told(
-    name: str, account: MailAccount, people: list[MailPerson], state: Mapping[str, Any]
+    name: str, account: MailAccount, people: list[ChannelPerson], state: Mapping[str, Any]
 ) -> dict[str, Any]:
     return {
         "name": name,
@@ -106,8 +106,8 @@ def _told(
 
 async def _looked(
     names: tuple[str, ...], bus: Bus
-) -> tuple[dict[str, list[MailPerson]], dict[str, dict[str, Any]]]:
-    from vigil.channels.mail import pairs
+) -> tuple[dict[str, list[ChannelPerson]], dict[str, dict[str, Any]]]:
+    from vigil.channels import pairs
 
     return {name: await pairs.people_of(bus, name) for name in names}, await operator.facts_of(
         bus, HEARS
@@ -138,7 +138,7 @@ def test(name: Name) -> Result:
 @app.command()
 def pair(name: Name, address: Address, user: Whose = None) -> Result:
     """Make a code: a mail with it from that address makes the address the person's."""
-    from vigil.channels.mail import pairs
+    from vigil.channels import pairs
 
     settings = config.load()
     account = _account(settings, name)
@@ -157,7 +157,7 @@ def pair(name: Name, address: Address, user: Whose = None) -> Result:
 @app.command()
 def unpair(name: Name, address: Address, user: Whose = None) -> Result:
     """Take an address back: it's no longer heard, nor written to."""
-    from vigil.channels.mail import pairs
+    from vigil.channels import pairs
 
     settings = config.load()
     whose = check_user(user or options.client().me()["user"])
@@ -232,7 +232,7 @@ def remove(name: Name) -> Result:
 
 
 async def _forget(bus: Bus, name: str) -> None:
-    from vigil.channels.mail import pairs
+    from vigil.channels import pairs
 
     await pairs.forget_channel(bus, name)
 

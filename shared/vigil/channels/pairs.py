@@ -1,8 +1,10 @@
 """Which addresses are whose: a person's own, which they proved by a code; all others are outside.
 
-Entries of the bucket CONFIG, by channel and person. A code is kept as its hash, holds for one
-address and once, and for an hour. Who may write the bucket decides who is paired: the operator
-makes codes and takes addresses back, the gateway takes the mail that brings a code.
+An address is what a channel's network proves of whom something is: that of a mail, the id of a
+user of Matrix; never a name that somebody chose to be shown by. Entries of the bucket CONFIG, by
+channel and person. A code is kept as its hash, holds for one address and once, and for an hour.
+Who may write the bucket decides who is paired: the operator makes codes and takes addresses back,
+the gateway takes the message that brings a code.
 """
 
 from __future__ import annotations
@@ -10,25 +12,26 @@ from __future__ import annotations
 import hmac
 import re
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec.structs import replace
 
-from ...bus.kv import KeyValue
-from ...contracts import Instant
-from ...errors import InvalidInput, Unavailable, WrongLastSequence
-from ...subjects import token_of
+from ..bus.kv import KeyValue
+from ..contracts import Instant
+from ..errors import InvalidInput, Unavailable, WrongLastSequence
+from ..subjects import token_of
 
 if TYPE_CHECKING:
-    from ...bus.bus import Bus
+    from ..bus.bus import Bus
 
 BUCKET: Final = "CONFIG"
 PREFIX: Final = "mail.person."
+"""Of all channels: it was once mail alone, and what is stored stays where it is."""
 PLACE_PREFIX: Final = "mail.place."
-"""Begins the keys of how far mailboxes were read."""
+"""Begins the keys of how far channels were read: of all, likewise."""
 CODE_HOLDS: Final = timedelta(hours=1)
 ADDRESSES_MAX: Final = 10
 ALPHABET: Final = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
@@ -40,22 +43,25 @@ READ_S: Final = 5.0
 _CODE: Final = re.compile(rf"\b([{ALPHABET}]{{5}})-([{ALPHABET}]{{5}})\b", re.IGNORECASE)
 
 
-class PairedAddress(msgspec.Struct, frozen=True, kw_only=True):
+class PairedAddress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An address that is a person's."""
 
     address: str
     at: Instant
+    room: str = ""
+    """Of a network with rooms, the one that is theirs and the agent's alone."""
 
 
 class PairCode(msgspec.Struct, frozen=True, kw_only=True):
     """A code that makes an address a person's."""
 
     address: str
+    """Empty: of whichever address brings it, where nobody knows theirs by heart."""
     hash: str
     until: Instant
 
 
-class MailPerson(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ChannelPerson(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is known of a person in a channel."""
 
     user: str
@@ -69,15 +75,16 @@ class MailPerson(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether two addresses are one: servers may tell the case of names apart, none does.
+    """Whether two addresses are one: servers of mail may tell the case of names apart, none does;
+    Matrix, whose ids begin with @, does.
 
-    >>> is_same("Ann@A.example", "ann@a.EXAMPLE")
-    True
+    >>> is_same("Ann@A.example", "ann@a.EXAMPLE"), is_same("@Ann:a.example", "@ann:a.example")
+    (True, False)
     """
-    return one.lower() == other.lower()
+    return one == other or (not one.startswith("@") and one.lower() == other.lower())
 
 
-def user_of(people: Iterable[MailPerson], address: str) -> str | None:
+def user_of(people: Iterable[ChannelPerson], address: str) -> str | None:
     """Return whose address it is; None: nobody's."""
     for person in people:
         if any(is_same(one.address, address) for one in person.addresses):
@@ -85,12 +92,18 @@ def user_of(people: Iterable[MailPerson], address: str) -> str | None:
     return None
 
 
-def address_for(person: MailPerson | None, wrote_from: str = "") -> str | None:
-    """Return where a person gets mail: at what they wrote from, else what they paired last."""
+def paired_with(person: ChannelPerson | None, wrote_from: str = "") -> PairedAddress | None:
+    """Return where a person is reached: at what they wrote from, else what they paired last."""
     if person is None or not person.addresses:
         return None
-    same = (one.address for one in person.addresses if is_same(one.address, wrote_from))
-    return next(same, person.addresses[-1].address)
+    same = (one for one in person.addresses if is_same(one.address, wrote_from))
+    return next(same, person.addresses[-1])
+
+
+def address_for(person: ChannelPerson | None, wrote_from: str = "") -> str | None:
+    """Return the address of it."""
+    found = paired_with(person, wrote_from)
+    return None if found is None else found.address
 
 
 def codes_in(text: str) -> set[str]:
@@ -102,28 +115,32 @@ def codes_in(text: str) -> set[str]:
     return {f"{found[1]}-{found[2]}".upper() for found in _CODE.finditer(text)}
 
 
-def has_open_code(people: Iterable[MailPerson], address: str, now: datetime) -> bool:
+def has_open_code(people: Iterable[ChannelPerson], address: str, now: datetime) -> bool:
     """Whether somebody waits for a code from an address."""
     return any(_waits(one, address, now) for one in people)
 
 
-def _waits(person: MailPerson, address: str, now: datetime) -> bool:
+def _waits(person: ChannelPerson, address: str, now: datetime) -> bool:
     code = person.code
-    return code is not None and now < code.until and is_same(code.address, address)
+    if code is None or now >= code.until:
+        return False
+    return not code.address or is_same(code.address, address)
 
 
 def paired_by(
-    people: Iterable[MailPerson], address: str, text: str, now: datetime
-) -> MailPerson | None:
+    people: Sequence[ChannelPerson], address: str, text: str, now: datetime, room: str = ""
+) -> ChannelPerson | None:
     """Return a person as they are with an address that brought their code; None: it didn't."""
     hashes = [hash_of(one) for one in codes_in(text)]
     for person in people:
         code = person.code
         if code is None or not _waits(person, address, now):
             continue
+        if user_of(people, address) not in (None, person.user):
+            continue
         if any(hmac.compare_digest(code.hash, one) for one in hashes):
             kept = [one for one in person.addresses if not is_same(one.address, address)]
-            new = PairedAddress(address=address, at=now)
+            new = PairedAddress(address=address, at=now, room=room)
             return replace(person, addresses=(*kept, new)[-ADDRESSES_MAX:], code=None)
     return None
 
@@ -146,14 +163,14 @@ def key_of(channel: str, user: str) -> str:
 # ---------------------------------------------------------------- the bucket
 
 
-async def people_of(bus: Bus, channel: str) -> list[MailPerson]:
+async def people_of(bus: Bus, channel: str) -> list[ChannelPerson]:
     """Return who is paired, or waits for a code, in a channel. Raises: Unavailable, BusError."""
     filters = [f"$KV.{BUCKET}.{PREFIX}{token_of('channel', channel)}.*"]
     return [one for one in await _read(bus, filters) if one.channel == channel]
 
 
-async def _read(bus: Bus, filters: list[str]) -> list[MailPerson]:
-    found: dict[str, MailPerson] = {}
+async def _read(bus: Bus, filters: list[str]) -> list[ChannelPerson]:
+    found: dict[str, ChannelPerson] = {}
     for message in await bus.read(f"KV_{BUCKET}", filters, timeout=READ_S):
         person = _decoded(message.data)
         key = message.subject.removeprefix(f"$KV.{BUCKET}.")
@@ -165,14 +182,14 @@ async def _read(bus: Bus, filters: list[str]) -> list[MailPerson]:
     return list(found.values())
 
 
-def _decoded(data: bytes | None) -> MailPerson | None:
+def _decoded(data: bytes | None) -> ChannelPerson | None:
     try:
-        return msgspec.json.decode(data, type=MailPerson) if data else None
+        return msgspec.json.decode(data, type=ChannelPerson) if data else None
     except msgspec.MsgspecError:
         return None
 
 
-async def find(bus: Bus, channel: str, user: str) -> MailPerson | None:
+async def find(bus: Bus, channel: str, user: str) -> ChannelPerson | None:
     """Return what is known of a person in a channel. Raises: Unavailable."""
     entry = await KeyValue(bus, BUCKET).get(key_of(channel, user))
     return None if entry is None else _decoded(entry.value)
@@ -192,11 +209,24 @@ async def ask_for(bus: Bus, channel: str, user: str, address: str, code: str, at
     await _change(bus, channel, user, lambda person: replace(person, code=wanted))
 
 
-async def store_paired(bus: Bus, wanted: MailPerson) -> None:
+async def store_room(bus: Bus, person: ChannelPerson, address: str, room: str) -> None:
+    """Store in which room a person is reached at an address of theirs. Raises: Unavailable."""
+
+    def moved(found: ChannelPerson) -> ChannelPerson:
+        known = (
+            replace(one, room=room) if is_same(one.address, address) else one
+            for one in found.addresses
+        )
+        return replace(found, addresses=tuple(known))
+
+    await _change(bus, person.channel, person.user, moved)
+
+
+async def store_paired(bus: Bus, wanted: ChannelPerson) -> None:
     """Store that an address is a person's. Raises: Unavailable, as above."""
     new = wanted.addresses[-1]
 
-    def add(person: MailPerson) -> MailPerson:
+    def add(person: ChannelPerson) -> ChannelPerson:
         kept = [one for one in person.addresses if not is_same(one.address, new.address)]
         return replace(person, addresses=(*kept, new)[-ADDRESSES_MAX:], code=None)
 
@@ -209,7 +239,7 @@ async def take_back(bus: Bus, channel: str, user: str, address: str) -> bool:
     if before is None:
         return False
 
-    def without(person: MailPerson) -> MailPerson:
+    def without(person: ChannelPerson) -> ChannelPerson:
         kept = tuple(one for one in person.addresses if not is_same(one.address, address))
         code = person.code
         is_asked = code is not None and is_same(code.address, address)
@@ -220,12 +250,12 @@ async def take_back(bus: Bus, channel: str, user: str, address: str) -> bool:
 
 
 async def _change(
-    bus: Bus, channel: str, user: str, change: Callable[[MailPerson], MailPerson]
+    bus: Bus, channel: str, user: str, change: Callable[[ChannelPerson], ChannelPerson]
 ) -> None:
     bucket, key = KeyValue(bus, BUCKET), key_of(channel, user)
     for _ in range(RACES_MAX):
         value, revision = await bucket.last(key)
-        person = _decoded(value) or MailPerson(user=user, channel=channel)
+        person = _decoded(value) or ChannelPerson(user=user, channel=channel)
         try:
             await bucket.put(key, msgspec.json.encode(change(person)), expect=revision)
         except WrongLastSequence:
