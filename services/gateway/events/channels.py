@@ -88,7 +88,7 @@ async def take(edge: Edge, channel: str, heard: Inbound, parent: str | None) -> 
             channel=channel,
             attachments=files,
             reply_to=reply_to,
-            mail=heard.mail,
+            head=heard.mail or heard.chat,
             parent=parent,
         )
 
@@ -129,7 +129,8 @@ def _session_of(edge: Edge, heard: Inbound) -> SessionKey:
     """
     agent = check_part("agentId", heard.agent)
     owner = owner_of(heard.user, agent, edge.teams)
-    session = plain_session(SessionKey.of(owner, agent, heard.thread))
+    home = edge.context.settings.config.person_of(heard.user).home_thread
+    session = plain_session(SessionKey.of(owner, agent, heard.thread or home))
     if not may_act(heard.user, owner, agent, edge.teams):
         raise not_of_team(agent)
     return session

@@ -24,7 +24,8 @@ from vigil.contracts import (
     UserMessagePayload,
     encode,
 )
-from vigil.contracts.events import Attachment, MailHead, Replaced
+from vigil.contracts.events import Attachment, Replaced
+from vigil.contracts.heads import ChatHead, MailHead, head_of
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.observe import metrics, spans, trace
 from vigil.runtime import Context
@@ -68,7 +69,7 @@ class Intake:
         attachments: tuple[Attachment, ...] = (),
         replaces: Replaced | None = None,
         reply_to: str | None = None,
-        mail: MailHead | None = None,
+        head: MailHead | ChatHead | None = None,
         parent: str | None = None,
     ) -> Accepted:
         """Store what `user` said, over a channel or in a message's place, if that's named;
@@ -87,7 +88,7 @@ class Intake:
                 attachments=attachments,
                 replaces=replaces,
                 reply_to=await replies.find(self._bus, session, reply_to),
-                mail=mail,
+                **head_of(head),
             )
             check_text(field, text, bytes_max=self._config.text_bytes_max)
             if key is not None:

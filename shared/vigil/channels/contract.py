@@ -23,8 +23,9 @@ import msgspec
 from ..checks import Check
 from ..clock import Clock
 from ..contracts import Approval, Said
-from ..contracts.events import Attachment, MailHead
-from ..errors import VigilError
+from ..contracts.events import Attachment
+from ..contracts.heads import ChatHead, MailHead
+from ..errors import InvalidInput, VigilError
 from ..fields.section import PositiveS, Section
 from ..subjects import SessionKey
 from .answers import Answer
@@ -96,7 +97,8 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     """The sender's own, at most 200 characters: what comes again under it is stored once."""
     user: str
-    thread: str
+    thread: str = ""
+    """Empty: the person's home."""
     agent: str = "vigil"
     text: str
     is_event: bool = False
@@ -111,6 +113,8 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
     as none."""
     mail: MailHead | None = None
     """Of a message that came as a mail."""
+    chat: ChatHead | None = None
+    """Of a message that came through a chat network."""
 
 
 class Receiver(Protocol):
@@ -228,6 +232,26 @@ class Channel(Section, frozen=True, kw_only=True, tag_field="kind"):
             home: where the path of a file begins, unless it's absolute.
         """
         return None
+
+    @property
+    def paired_at(self) -> str:
+        """Return the address of its own where a code is sent to pair one; empty: nobody is paired
+        with it."""
+        return ""
+
+    @property
+    def agent_id(self) -> str:
+        """Return which agent is talked to through it."""
+        return "vigil"
+
+    @property
+    def is_code_for_anybody(self) -> bool:
+        """Whether a code may be for whichever address brings it, since nobody knows theirs."""
+        return False
+
+    def check_may_pair(self, address: str) -> None:
+        """Check that an address can become somebody's. Raises: InvalidInput."""
+        raise InvalidInput("kind", "is one with which nobody is paired")
 
     def __repr__(self) -> str:
         # Addresses and secrets may let somebody in.

@@ -40,6 +40,12 @@ async def event_of(bus: Bus | None, said: Said) -> Event | None:
     return None
 
 
+async def asked_by(bus: Bus | None, said: Said) -> UserMessage | None:
+    """Return the message of a person that it answers, likewise. Raises: as above."""
+    event = await event_of(bus, said)
+    return event if isinstance(event, UserMessage) else None
+
+
 def user_of(said: Said, event: Event | None) -> str:
     """Return whom a message is for: of a team's, who asked; empty: nobody in particular."""
     user = SessionKey.parse(said.session_key).user

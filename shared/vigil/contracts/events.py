@@ -10,6 +10,7 @@ import msgspec
 from .base import VERSION_1, EventType, Instant, Record
 from .board import BulletinBasis, Job, KnownFact, MergedSummary, SlotRun, Verdict
 from .costs import RaiseOffer
+from .heads import ChatHead, MailHead
 from .mail import MailedOffers, MailToRead
 from .tools import Risk
 
@@ -100,18 +101,6 @@ class RepliedTo(Record, frozen=True, kw_only=True):
     """Its beginning; empty: outside content had a part in it, and it is opened as a letter."""
 
 
-class MailHead(Record, frozen=True, kw_only=True):
-    """Of a message that came as a mail: what its answer needs to be one."""
-
-    address: str
-    """Of whom wrote it, as it stands in From."""
-    message_id: str = ""
-    """Empty: it had none that can be referred to."""
-    references: tuple[str, ...] = ()
-    """Ids of the mails before it, the oldest first."""
-    subject: str = ""
-
-
 class UserMessagePayload(Record, frozen=True, kw_only=True):
     text: str
     is_keyed: bool = False
@@ -128,6 +117,8 @@ class UserMessagePayload(Record, frozen=True, kw_only=True):
     """What it replies to, if the person pointed at something."""
     mail: MailHead | None = None
     """Of one that came as a mail."""
+    chat: ChatHead | None = None
+    """Of one that came through a chat network."""
 
 
 class UserMessage(Envelope, frozen=True, kw_only=True, tag="user_message"):

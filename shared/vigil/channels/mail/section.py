@@ -116,6 +116,14 @@ class MailAccount(Channel, frozen=True, kw_only=True, tag="mail"):
         return bool(self.imap_host)
 
     @property
+    def paired_at(self) -> str:
+        return self.address if self.imap_host else ""
+
+    @property
+    def agent_id(self) -> str:
+        return self.agent
+
+    @property
     def has_proof(self) -> bool:
         """Whether anything tells a forged mail from another."""
         return bool(self.authserv_id) or self.rejects_forgeries

@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...contracts import Said, UserMessage
-from ...contracts.events import MailHead
+from ...contracts.heads import MailHead
 from ...errors import VigilError
 from ...mail.access import Access
 from ...mail.smtp import Handed, MailEnvelope, SmtpWay, smtp_of
 from .. import pairs
 from ..answers import Answer, NotTaken, Taken, Unclear
 from ..contract import ChannelContext
-from ..whom import event_of, user_of
+from ..whom import asked_by, user_of
 from .composition import Letterhead, composed
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ class MailSender:
     async def send(self, said: Said, seq: int) -> Answer:
         """Try once; never raises but when cancelled."""
         try:
-            event = await event_of(self._context.bus, said)
-            asked = event if isinstance(event, UserMessage) else None
+            asked = await asked_by(self._context.bus, said)
             to = await self._address_of(said, asked)
         except VigilError as error:
             return NotTaken(reason=f"whom it is for can't be looked up: {error}")

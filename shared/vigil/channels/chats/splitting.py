@@ -1,0 +1,130 @@
+r"""A long text in parts that a network takes, cut where it hurts least. Pure.
+
+First between paragraphs and at the borders of blocks of code, then between lines, then between
+words. A block that is cut is closed at the end of a part and opened anew at the start of the next,
+so that each part is whole in itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import msgspec
+
+FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$")
+Measure = Callable[[str], int]
+
+
+class _Block(msgspec.Struct, frozen=True):
+    """What is cut at last: a paragraph, or the lines of a block of code."""
+
+    lines: tuple[str, ...]
+    opening: str = ""
+    """The line that opens a block of code; empty: it's none."""
+    closing: str = ""
+
+    @property
+    def text(self) -> str:
+        whole = (self.opening, *self.lines, self.closing) if self.opening else self.lines
+        return "\n".join(whole)
+
+
+def split(text: str, room: int, measure: Measure = len) -> list[str]:
+    r"""Return a text in parts, each of at most so much by `measure`; none is empty.
+
+    Args:
+        room: at least 200.
+        measure: of a text; that of a longer one isn't less.
+
+    >>> split("a\n\nb", 3000)
+    ['a\n\nb']
+    >>> [len(one) for one in split("\n\n".join(["x" * 150] * 3), 320)]
+    [302, 150]
+    """
+    parts: list[str] = []
+    open_part = ""
+    for block in _blocks(text):
+        for piece in _pieces(block, room, measure):
+            joined = f"{open_part}\n\n{piece}" if open_part else piece
+            if measure(joined) <= room:
+                open_part = joined
+                continue
+            if open_part:
+                parts.append(open_part)
+            open_part = piece
+    if open_part:
+        parts.append(open_part)
+    return parts
+
+
+def _blocks(text: str) -> Iterator[_Block]:
+    held: list[str] = []
+    opening, mark = "", ""
+    for line in text.replace("\r\n", "\n").split("\n"):
+        fence = FENCE.match(line)
+        if mark:
+            is_end = fence is not None and not fence[2].strip() and fence[1].startswith(mark)
+            if not is_end:
+                held.append(line)
+                continue
+            yield _Block(tuple(held), opening, line)
+            held, mark = [], ""
+        elif fence is not None:
+            yield from _paragraph(held)
+            held, opening, mark = [], line, fence[1]
+        elif not line.strip():
+            yield from _paragraph(held)
+            held = []
+        else:
+            held.append(line)
+    if mark:
+        yield _Block(tuple(held), opening, mark)
+    else:
+        yield from _paragraph(held)
+
+
+def _paragraph(lines: list[str]) -> Iterator[_Block]:
+    if lines:
+        yield _Block(tuple(lines))
+
+
+def _pieces(block: _Block, room: int, measure: Measure) -> Iterator[str]:
+    """Cut a block between lines, and a line that is too long between words."""
+    if measure(block.text) <= room:
+        yield block.text
+        return
+    # A block whose own marks leave no room is text like any other.
+    if block.opening and measure(f"{block.opening}\n\n{block.closing}") > room // 2:
+        block = _Block((block.opening, *block.lines, block.closing))
+
+    def whole(lines: list[str]) -> str:
+        return _Block(tuple(lines), block.opening, block.closing).text
+
+    held: list[str] = []
+    for line in block.lines:
+        for piece in _cut(line, room, lambda one: measure(whole([one]))):
+            if held and measure(whole([*held, piece])) > room:
+                yield whole(held)
+                held = []
+            held.append(piece)
+    if held:
+        yield whole(held)
+
+
+def _cut(line: str, room: int, measure: Measure) -> Iterator[str]:
+    while measure(line) > room:
+        # The longest beginning that fits: a measure never falls with more text.
+        low, high = 1, len(line)
+        while low < high:
+            middle = (low + high + 1) // 2
+            if measure(line[:middle]) <= room:
+                low = middle
+            else:
+                high = middle - 1
+        space = line.rfind(" ", max(low // 2, 1), low + 1)
+        at = space if space > 0 else low
+        yield line[:at]
+        line = line[at:].removeprefix(" ")
+    yield line

@@ -1,0 +1,77 @@
+"""What channels to chat networks decide: parts of a text, and who is told that nobody hears."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.examples import up_to
+from vigil.channels.chats import place
+from vigil.channels.chats.place import ChatPlace
+from vigil.channels.chats.splitting import split
+
+NOW: Final = datetime(2026, 11, 28, 12, tzinfo=UTC)
+LINES: Final = st.lists(
+    st.one_of(
+        st.sampled_from(["", "```", "```python", "~~~", "# a", "- b"]),
+        st.text(st.sampled_from("ab é🙂`"), max_size=400),
+    ),
+    max_size=12,
+)
+
+
+def words_of(text: str) -> str:
+    """Return what a text says, without blanks and the lines that open or close code."""
+    kept = (one for one in text.split("\n") if not one.lstrip(" ").startswith(("```", "~~~")))
+    return "".join("".join(kept).split())
+
+
+@up_to(300)
+@given(lines=LINES, room=st.integers(200, 600))
+def test_no_part_is_too_long_and_no_word_is_lost(lines: list[str], room: int) -> None:
+    text = "\n".join(lines)
+    parts = split(text, room, lambda one: len(one.encode()))
+    assert all(0 < len(one.encode()) <= room for one in parts)
+    assert words_of("\n".join(parts)) == words_of(text)
+
+
+def test_code_that_is_cut_is_closed_and_opened_anew() -> None:
+    lines = [f"line {number}" for number in range(60)]
+    text = "\n".join(["Look:", "```python", *lines, "```", "", "That's it."])
+    parts = split(text, 300)
+    assert parts[0] == "Look:"
+    assert parts[-1].endswith("```\n\nThat's it.")
+    for part in parts[1:]:
+        assert part.startswith("```python\nline ")
+        assert part.count("```") == 2
+    held = [one for part in parts for one in part.split("\n") if one.startswith("line ")]
+    assert held == lines
+
+
+def test_paragraphs_stay_whole_where_they_fit() -> None:
+    first, second = "a " * 90, "b " * 90
+    assert split(f"{first}\n\n{second}", 300) == [first, second]
+
+
+def test_a_stranger_is_told_once_an_hour_and_many_strangers_not_without_end() -> None:
+    now, is_told = place.refusing(ChatPlace(), "@mal:c.example", NOW)
+    assert is_told
+    again, is_told = place.refusing(now, "@mal:c.example", NOW + timedelta(minutes=59))
+    assert (is_told, again.outside) == (False, 2)
+    assert place.refusing(again, "@mal:c.example", NOW + timedelta(minutes=61))[1]
+    found, told = ChatPlace(), 0
+    for number in range(1_000):
+        found, is_told = place.refusing(found, f"@{number}:c.example", NOW)
+        told += is_told
+    assert (told, found.outside, len(found.told)) == (200, 1_000, 200)
+
+
+def test_what_was_dealt_with_is_known_for_a_while() -> None:
+    found = ChatPlace()
+    for number in range(600):
+        found = place.heard(found, f"${number}")
+    assert place.is_heard(found, "$599")
+    assert not place.is_heard(found, "$0")
