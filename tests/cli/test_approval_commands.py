@@ -14,9 +14,9 @@ import pytest
 from tests.support.approvals import ANN, DIGEST, ID, ask, list_on_board, request
 from tests.support.cli import Cli
 from tests.support.gateway import Gate, running_gateway
-from vigil.cli.exact import exact
 from vigil.contracts import Control, Decision, decode_event
 from vigil.sdk.client import ApiError, Client
+from vigil.texts.exact import exact
 
 OTHER: Final = "ab" + "0" * 30
 HIDDEN: Final = "rm \x1b[2Jx\u202e\x9b1m\u200b é \U000e0041"

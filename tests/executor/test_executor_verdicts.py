@@ -11,7 +11,8 @@ from tests.support.executing import session_of
 from tests.support.goal_records import ANN, action_of
 from tests.support.memories import KEY
 from tests.support.stack import Stack
-from vigil.board.kept import PREFERENCES, KeptBoard
+from vigil.board.kept import KeptBoard
+from vigil.board.kinds.preference import PREFERENCES
 from vigil.bus.bus import Bus
 from vigil.contracts import Approval, BoardChange, BoardChangePayload, ToldEvent, decode_event
 from vigil.preferences.check import id_of

@@ -10,7 +10,8 @@ import pytest
 from tests.support.goal_records import AT, lesson_of
 from tests.support.stack import Stack
 from vigil.board.followed import FollowedBoard
-from vigil.board.kept import PREFERENCES, KeptBoard
+from vigil.board.kept import KeptBoard
+from vigil.board.kinds.preference import PREFERENCES
 from vigil.bus.bus import Bus
 from vigil.contracts import Change
 from vigil.errors import Unavailable, WrongLastSequence

@@ -16,9 +16,10 @@ from msgspec.structs import replace
 
 from vigil import crash
 from vigil.actions import log as actions
-from vigil.board import goals, preferences
+from vigil.board import goals
 from vigil.board.bounds import goals_of
 from vigil.board.kept import ACTIONS, TASKS, KeptBoard, KeptKind, Revision
+from vigil.board.kinds.preference import preferences_of
 from vigil.contracts import BoardChange, BoardChangePayload, BoardTask, Change, encode
 from vigil.contracts.board import AskedEntity, BoardAction, BoardGoal, BoardPreference, FactFill
 from vigil.errors import InvalidInput, WrongLastSequence
@@ -109,7 +110,8 @@ class BoardDesk:
                 task = await self._stored(TASKS, key, entity, payload.expect, change, now)
                 return told_of_task(task.entity)
             case BoardPreference():
-                known = await preferences.learn(self._bus, entity, change, now, self._period)
+                board = KeptBoard(self._bus, preferences_of(self._period))
+                known = await board.add(entity, change, now)
                 return told_of_preference(known.entity, now, self._period)
             case BoardGoal() if payload.facts:
                 return await self._take_facts(key, effect, entity)

@@ -15,8 +15,8 @@ from typing import Final
 import structlog
 
 from vigil.actions import log as actions
-from vigil.board import preferences
 from vigil.board.kept import ACTIONS, KeptBoard
+from vigil.board.kinds.preference import preferences_of
 from vigil.board.mirror import Board
 from vigil.contracts import Approval, Change, ToldPayload, encode
 from vigil.contracts.board import BoardAction
@@ -63,12 +63,11 @@ class VerdictDesk:
             Unavailable: try again later.
         """
         now = self._clock.now()
+        known = KeptBoard(self._bus, preferences_of(self._config.preferences.period))
         for lesson in lessons_of(approval, key.scope, await self._alike(key, approval)):
             change = Change(by=key.agent, why=lesson.learned_from[0].text, cause=effect_id)
             try:
-                await preferences.learn(
-                    self._bus, lesson, change, now, self._config.preferences.period
-                )
+                await known.add(lesson, change, now)
             except InvalidInput as error:  # there are as many as there may be
                 log.info("not learned", action="executor.verdict", error=str(error))
         if is_mind(key):

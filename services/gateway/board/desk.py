@@ -11,34 +11,25 @@ from typing import Final, Generic
 
 import structlog
 
-from vigil.board.kept import E, KeptBoard, KeptKind, Revision
-from vigil.contracts import Change, Instant
+from vigil.board.kept import KeptBoard
+from vigil.board.kind import E, KeptKind, Revision
+from vigil.board.outside import RevisionView
+from vigil.contracts import Change
 from vigil.errors import WrongLastSequence
 from vigil.settings.config import Config
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope
 from vigil.tasks.check import check_text
-from vigil.teams import holding, may_act
+from vigil.teams import may_act
 
 from .. import preconditions
 from ..access import check_reach, listed
 from ..http.problem import Problem, erasing
-from ..http.wire import Answer
 from ..state.edge import Edge
 
 log = structlog.get_logger("vigil.gateway")
 
 WHY_LENGTH_MAX: Final = 500
-
-
-class RevisionView(Answer, frozen=True, kw_only=True):
-    """One state that something on the board was in, and who made it so."""
-
-    revision: int
-    at: Instant
-    by: str
-    why: str
-    cause: str
 
 
 class KeptDesk(Generic[E]):
@@ -79,11 +70,10 @@ class KeptDesk(Generic[E]):
         return found
 
     async def create(self, edge: Edge, caller: Principal, entity: E, why: str) -> Revision[E]:
-        """Store something new. Raises: BoundReached, InvalidInput, Unavailable."""
-        whose, change = holding(entity.owner, entity.agent), change_by(caller, why)
-        now = edge.clock.now()
-        made = await self._board(edge).create(lambda _: entity, whose, change, now)
-        self.tell("made", made, caller)
+        """Store something new, or learned. Raises: BoundReached, InvalidInput, Unavailable."""
+        change, now = change_by(caller, why), edge.clock.now()
+        made = await self._board(edge).add(entity, change, now)
+        self.tell("made" if self._kind.merge is None else "learned", made, caller)
         return made
 
     async def store(
@@ -105,6 +95,10 @@ class KeptDesk(Generic[E]):
         kind, id_ = self._kind.name, made.entity.id
         log.info("changed", action="gateway.board", how=done, kind=kind, id=id_, by=caller.user)
 
+    async def revisions(self, edge: Edge, found: Revision[E]) -> list[Revision[E]]:
+        """Return the revisions that are kept, the oldest first: at most 64."""
+        return await self._board(edge).history(found)
+
     async def history(self, edge: Edge, found: Revision[E]) -> list[tuple[E, RevisionView]]:
         """Return the revisions that are kept, the oldest first: at most 64."""
         return [
@@ -118,7 +112,7 @@ class KeptDesk(Generic[E]):
                     cause=one.change.cause,
                 ),
             )
-            for one in await self._board(edge).history(found)
+            for one in await self.revisions(edge, found)
         ]
 
     def check_leave(

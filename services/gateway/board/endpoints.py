@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..endpoint import Endpoint
-from . import actions, bulletins, goals, preferences, tasks
+from . import actions, bulletins, goals, kinds, tasks
 
 _LIST: Final = (403, 422, 503)
 _READ: Final = (404, 422, 503)
@@ -13,7 +13,6 @@ _MAKE: Final = (403, 413, 422, 503)
 _CHANGE: Final = (403, 404, 409, 412, 413, 422, 503)
 _END: Final = (404, 409, 412, 422, 503)
 _G: Final = "/api/goals"
-_P: Final = "/api/preferences"
 _A: Final = "/api/actions"
 _T: Final = "/api/tasks"
 ENDPOINTS: Final = (
@@ -52,37 +51,6 @@ ENDPOINTS: Final = (
         _CHANGE,
         goals.GoalSplit,
     ),
-    Endpoint("GET", _P, preferences.list_preferences, {200: preferences.PreferenceListing}, _LIST),
-    Endpoint(
-        "POST",
-        _P,
-        preferences.make_preference,
-        {201: preferences.PreferenceDetail, 200: preferences.PreferenceDetail},
-        (412, *_MAKE),
-        preferences.PreferenceBody,
-    ),
-    Endpoint(
-        "GET",
-        f"{_P}/{{id}}",
-        preferences.get_preference,
-        {200: preferences.PreferenceDetail},
-        _READ,
-    ),
-    Endpoint(
-        "PATCH",
-        f"{_P}/{{id}}",
-        preferences.change_preference,
-        {200: preferences.PreferenceDetail},
-        _CHANGE,
-        preferences.PreferenceChange,
-    ),
-    Endpoint(
-        "DELETE",
-        f"{_P}/{{id}}",
-        preferences.remove_preference,
-        {200: preferences.PreferenceDetail},
-        _END,
-    ),
     Endpoint("GET", _A, actions.list_actions, {200: actions.ActionListing}, _LIST),
     Endpoint("GET", f"{_A}/{{id}}", actions.get_action, {200: actions.ActionView}, _READ),
     Endpoint(
@@ -93,4 +61,5 @@ ENDPOINTS: Final = (
         _CHANGE,
         actions.FeedbackBody,
     ),
+    *kinds.ENDPOINTS,
 )

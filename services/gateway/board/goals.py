@@ -12,6 +12,7 @@ from fastapi import Depends, Query, Response
 from vigil.board.bounds import goals_of
 from vigil.board.goals import split
 from vigil.board.kept import GOALS, Revision
+from vigil.board.outside import RevisionView
 from vigil.contracts import Instant
 from vigil.contracts.board import BoardGoal
 from vigil.contracts.board.goal import GoalKind, GoalOrigin
@@ -32,7 +33,7 @@ from ..http.wire import Answer, RequestBody
 from ..insight.facts import FactsBody
 from ..preconditions import Expected
 from ..state.edge import Edge
-from .desk import KeptDesk, RevisionView, change_by, owner_for
+from .desk import KeptDesk, change_by, owner_for
 
 DESK: Final = KeptDesk(GOALS, goals_of)
 Id = Annotated[str, Depends(id_of("a goal"))]

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from vigil.board import goals
 from vigil.board.kept import TASKS, Revision
+from vigil.board.outside import RevisionView
 from vigil.contracts import (
     BoardTask,
     Instant,
@@ -33,7 +34,7 @@ from ..http.json import Json
 from ..http.wire import Answer, RequestBody
 from ..preconditions import Expected
 from ..state.edge import Edge
-from .desk import KeptDesk, RevisionView, owner_for
+from .desk import KeptDesk, owner_for
 
 DESK: Final = KeptDesk(TASKS)
 _MADE_AS: Final[tuple[TaskStatus, ...]] = ("ready", "backlog")

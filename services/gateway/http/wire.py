@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from vigil.contracts import Attachment, Instant
+from vigil.fields import bodies
 from vigil.observe.health import Health
 from vigil.observe.warmth import Lacked, Warmth
 from vigil.settings.switches import Paused
@@ -41,15 +42,9 @@ Attached = Annotated[
 OwnThread = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^{_OWN}$"})]
 OwnKey = Annotated[str, msgspec.Meta(extra_json_schema=OWN_KEY_SCHEMA)]
 """A session that a person may say something in."""
+RequestBody = bodies.RequestBody
+Answer = bodies.Answer
 CursorValue = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-
-
-class RequestBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of what comes in."""
-
-
-class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Base of what goes out."""
 
 
 # ---------------------------------------------------------------- HTTP

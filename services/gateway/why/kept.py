@@ -11,12 +11,12 @@ from vigil.board.kept import (
     ACTIONS,
     GOALS,
     GRANTS,
-    PREFERENCES,
     TASKS,
     USES,
     KeptBoard,
     Revision,
 )
+from vigil.board.kinds.preference import PREFERENCES
 from vigil.bus.bus import Bus, Message
 from vigil.contracts import (
     Approval,

@@ -12,7 +12,8 @@ from ..goals.lifecycle import ReadGoal
 from ..preferences import habits
 from ..subjects import Scope
 from ..tasks.lifecycle import OPEN, ReadTask, rank
-from .kept import GOALS, PREFERENCES, TASKS, KeptBoard
+from .kept import GOALS, TASKS, KeptBoard
+from .kinds.preference import PREFERENCES
 
 ENDED_MAX: Final = 20
 """Of each kind, shown besides what is open: what ended last."""

@@ -1,10 +1,9 @@
 """What the board is the truth of: entities that change by compare-and-set (LOOPS L-15, L-16).
 
-A kind is a row of data: its record, where it stands (`board.{agent}.{owner}.{kind}.{id}`), how
-many of an owner's may be open, and what one must be among the others. Each revision tells who made
-it, why, and what led to it; the newest 64 of an entity are kept, without a limit of age. Whoever
-changes one says which revision they read, and is refused if there is a newer one. Nothing is
-deleted: an end is a revision, too. Only of a log the newest take the places of the oldest.
+One stands at `board.{agent}.{owner}.{kind}.{id}`. Each revision tells who made it, why, and what
+led to it; the newest 64 of an entity are kept, without a limit of age. Whoever changes one says
+which revision they read, and is refused if there is a newer one. Nothing is deleted: an end is a
+revision, too. Only of a log the newest take the places of the oldest.
 """
 
 from __future__ import annotations
@@ -12,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from datetime import datetime
-from typing import Final, Generic, TypeVar
-
-import msgspec
+from typing import Final, Generic, cast
 
 from ..actions import log as actions
 from ..bus.bus import Bus, Message
@@ -33,7 +30,7 @@ from ..contracts.board import (
     BoardAction,
     BoardBulletin,
     BoardGoal,
-    BoardPreference,
+    KeptEntity,
     SourceFacts,
 )
 from ..errors import InvalidInput, Unavailable, WrongLastSequence
@@ -44,45 +41,26 @@ from ..tasks.lifecycle import is_open
 from ..teams import holding
 from ..timetable import chain
 from .entries import STREAM, last_of, newest
+from .kind import BoundReached, E, KeptKind, Revision
 
-E = TypeVar(
+__all__ = [
+    "ACTIONS",
+    "BULLETINS",
+    "CIRCUITS",
+    "FACTS",
+    "GOALS",
+    "GRANTS",
+    "ROWS",
+    "TASKS",
+    "USES",
+    "BoundReached",
     "E",
-    Grant,
-    GrantUse,
-    BoardTask,
-    TimetableRow,
-    BoardGoal,
-    BoardPreference,
-    BoardAction,
-    Circuit,
-    BoardBulletin,
-    SourceFacts,
-)
+    "KeptBoard",
+    "KeptKind",
+    "Revision",
+]
 TRIES_MAX: Final = 20
-"""Others of an owner's that may be made between a look and a write."""
-
-
-class BoundReached(InvalidInput):
-    """There are as many open ones of that kind as an owner may have."""
-
-
-class KeptKind(msgspec.Struct, Generic[E], frozen=True):
-    """One kind of entity that is kept on the board."""
-
-    record: type[E]
-    open_max: int
-    """Of an owner's."""
-    is_open: Callable[[E, datetime], bool]
-    """Whether one counts."""
-    fit: Callable[[E, list[E]], E] | None = None
-    """Makes one fit among all of the owner's, ended ones and itself, too. Raises: InvalidInput."""
-    place: Callable[[E], str] | None = None
-    """Of a log: where one stands, in the place of an older one."""
-
-    @property
-    def name(self) -> str:
-        return str(self.record.__struct_config__.tag)
-
+"""Others of an owner's that may be made between a look and a write, and lessons of others."""
 
 GRANTS: Final = KeptKind(
     Grant,
@@ -102,23 +80,11 @@ CIRCUITS: Final = KeptKind(Circuit, 10_000, lambda one, _now: one.state != "clos
 TASKS: Final = KeptKind(BoardTask, 200, lambda one, _now: is_open(one))
 GOALS: Final = KeptKind(BoardGoal, 50, lambda one, _now: is_active(one), fitted)
 """Whoever stores one asks `bounds.goals_of`, as the bound is a setting."""
-PREFERENCES: Final = KeptKind(BoardPreference, 500, lambda one, _now: not one.is_removed)
-"""Whoever stores one asks `bounds.preferences_of`: what is forgotten by now doesn't count."""
 BULLETINS: Final = KeptKind(BoardBulletin, 1, lambda _one, _now: False)
 FACTS: Final = KeptKind(SourceFacts, 200, lambda _one, _now: False)
 ACTIONS: Final = KeptKind(
     BoardAction, 0, lambda _one, _now: False, actions.numbered, actions.place_of
 )
-
-
-class Revision(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
-    """An entity as one revision has it."""
-
-    entity: E
-    number: int
-    """The place of its entry; a change names it."""
-    at: datetime
-    change: Change
 
 
 class KeptBoard(Generic[E]):
@@ -210,6 +176,43 @@ class KeptBoard(Generic[E]):
                 continue
         raise self._too_busy(whose)
 
+    async def add(self, lesson: E, change: Change, now: datetime) -> Revision[E]:
+        """Store a new entity, as `create` does; where entities are learned, add a lesson to what is
+        known of what it is about, and return what that is then.
+
+        A repeat of one that led to a revision is found by the cause of the change, and by what the
+        kind's `merge` makes of it: neither teaches twice.
+
+        Raises:
+            BoundReached: as many are known as an owner may have, and this is none of them.
+            InvalidInput: it can't be kept.
+            Unavailable: the broker is away, or others write there all the time.
+        """
+        merge, among = self._kind.merge, holding(lesson.owner, lesson.agent)
+        if merge is None:
+            return await self.create(lambda _: lesson, among, change, now)
+        alone, whose = merge(None, lesson), Scope(lesson.agent, lesson.owner)
+        for _ in range(TRIES_MAX):
+            found = await self.find([whose], lesson.id)
+            if found is None:
+                made = await self.create(lambda _: alone, among, change, now)
+                if made.entity == alone:
+                    return made
+                continue  # somebody else made it meanwhile
+            if change.cause:
+                history = await self.history(found)
+                before = next((one for one in history if one.change.cause == change.cause), None)
+                if before is not None:
+                    return before
+            entity = merge(found.entity, lesson)
+            if entity == found.entity:
+                return found
+            try:
+                return await self.change(found, entity, change, now)
+            except WrongLastSequence:
+                continue
+        raise self._too_busy(whose)
+
     async def change(
         self, found: Revision[E], entity: E, change: Change, now: datetime
     ) -> Revision[E]:
@@ -275,7 +278,7 @@ class KeptBoard(Generic[E]):
         self, entity: E, change: Change, now: datetime, expect: int, among: str | None
     ) -> Revision[E]:
         subject = self._place(entity)
-        entry = BoardEntry(entity=entity, turn_seq=0, at=now, change=change)
+        entry = BoardEntry(entity=cast(KeptEntity, entity), turn_seq=0, at=now, change=change)
         ack = await self._bus.publish(subject, encode(entry), expect=expect, expect_subject=among)
         return Revision(entity=entity, number=ack.seq, at=now, change=change)
 

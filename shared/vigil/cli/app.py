@@ -24,7 +24,7 @@ from .admin import (
     skills,
     token,
 )
-from .board import actions, bulletin, goals, preferences, tasks, trust
+from .board import actions, bulletin, goals, kinds, tasks, trust
 from .chat import commands as talking
 from .chat import delete, shelf
 from .commands import (
@@ -115,7 +115,7 @@ app.add_typer(status.tail, name="tail", rich_help_panel=_LOOK)
 app.command(rich_help_panel=_LOOK)(status.version)
 app.add_typer(memory.app, name="memory", rich_help_panel=_REMEMBER)
 app.command(rich_help_panel=_REMEMBER)(bulletin.bulletin)
-app.add_typer(preferences.app, name="preferences", rich_help_panel=_REMEMBER)
+app.add_typer(kinds.GROUPS["preferences"], name="preferences", rich_help_panel=_REMEMBER)
 app.add_typer(mcp.app, name="mcp", rich_help_panel=_REMEMBER)
 app.add_typer(skills.app, name="skills", rich_help_panel=_REMEMBER)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=_WORK)

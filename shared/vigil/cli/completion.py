@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import typer
 
+from vigil.sdk.calls.kind import KindCalls
 from vigil.sdk.client import connect
 from vigil.settings import config
 from vigil.settings.config import Settings
@@ -67,13 +68,17 @@ agents: Final = _offering(lambda s: sorted(one.name for one in s.agents.iterdir(
 goal_ids: Final = _offering(lambda s: _begun(connect(s).goals(), "description"))
 task_ids: Final = _offering(lambda s: _begun(connect(s).tasks(), "title"))
 action_ids: Final = _offering(lambda s: _begun(connect(s).actions(), "description"))
-preference_ids: Final = _offering(lambda s: _begun(connect(s).preferences(), "key"))
 grant_names: Final = _offering(
     lambda s: ((one["name"], one["tool"]) for one in connect(s).grants())
 )
 row_names: Final = _offering(
     lambda s: ((_word_of(one), one["when"]) for one in connect(s).cron_rows())
 )
+
+
+def of_kind(plural: str, words: str) -> Complete:
+    """Offer the ids of a kind of the board, with the field `words` of each."""
+    return _offering(lambda s: _begun(KindCalls(connect(s), plural).list(), words))
 
 
 def timer_ids(context: typer.Context, incomplete: str) -> list[Offer]:

@@ -29,7 +29,7 @@ Key = Annotated[
 ]
 
 
-def id_of(thing: str, command: str, offer: Callable[..., list[str]] | None = None) -> Any:
+def id_of(thing: str, command: str, offer: Callable[..., Any] | None = None) -> Any:
     """Return the argument that is an id, or the beginning of one; `command` lists them."""
     text = f"Of {thing}, as `{command}` lists; its beginning is enough."
     return typer.Argument(metavar="ID", help=text, autocompletion=offer)

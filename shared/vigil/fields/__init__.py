@@ -1,1 +1,1 @@
-"""What settings are made of: sections, numbers in their ranges, secrets, variables."""
+"""What settings and requests are made of: sections, bodies, ranges, secrets, variables."""

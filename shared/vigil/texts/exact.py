@@ -1,4 +1,5 @@
-"""The arguments of a call as a person reads them before they decide (SPEC X-2). Pure."""
+"""Values shown to a person who decides about them (SPEC X-2): as JSON in which nothing hides. Pure.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +9,22 @@ from typing import Any
 from .glyphs import visible
 
 
+def exact(value: Any, *, indent: int | None = None) -> str:
+    r"""Return a value as JSON in which nothing can hide.
+
+    >>> print(exact({"command": "rm -rf \x1b[2Kx \u202e é"}))
+    {"command": "rm -rf \u001b[2Kx \u202e é"}
+    """
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    return "\n".join(visible(line) for line in text.split("\n"))
+
+
 def arguments(given: dict[str, Any]) -> str:
-    """Write the arguments down exactly, one on a line.
+    """Write the arguments of a call down exactly, one on a line.
 
     >>> print(arguments({"command": 'echo "a\\nb"', "n": 1}))
     | command: "echo \\"a\\nb\\""
     | n: 1
     """
-    lines = [
-        f"| {visible(name)}: {visible(json.dumps(value, ensure_ascii=False))}"
-        for name, value in given.items()
-    ]
+    lines = [f"| {visible(name)}: {exact(value)}" for name, value in given.items()]
     return "\n".join(lines) or "| (none)"

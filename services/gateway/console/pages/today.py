@@ -7,10 +7,10 @@ import asyncio
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from vigil.board.kinds.preference import PreferenceListing
 from vigil.subjects import SessionKey
 
 from ...board.actions import ActionListing
-from ...board.preferences import PreferenceListing
 from ...board.tasks import TaskListing
 from ...http.wire import Readiness, SessionList, TimerList, Transcript
 from ...timetable.autonomy import AutonomyView

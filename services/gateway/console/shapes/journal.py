@@ -9,10 +9,10 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from vigil.board.kinds.preference import PreferenceView
 from vigil.contracts.vocabulary import JOBS
 
 from ...board.actions import ActionView
-from ...board.preferences import PreferenceView
 from ...board.tasks import TaskView
 from ...http.wire import SessionSummary, TranscriptMessage
 from ...timetable.autonomy import CycleView

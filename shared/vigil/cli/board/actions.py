@@ -10,9 +10,9 @@ import typer
 
 from vigil.contracts.board.action import ActionOutcome
 from vigil.sdk.client import Client
+from vigil.texts.exact import exact
 
 from .. import completion, options, output, prefixes, tables
-from ..exact import exact
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
 

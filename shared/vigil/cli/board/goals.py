@@ -10,10 +10,10 @@ import typer
 
 from vigil.contracts.board.vocabulary import GOALS, GoalStatus
 from vigil.sdk.client import Client
+from vigil.texts.exact import exact
 
 from .. import completion, options, output, prefixes, tables
 from ..cron.arguments import facts_of
-from ..exact import exact
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
 

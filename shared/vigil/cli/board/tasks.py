@@ -11,9 +11,9 @@ import typer
 from vigil.contracts import TaskPriority, TaskStatus
 from vigil.contracts.board.vocabulary import TASKS
 from vigil.sdk.client import Client
+from vigil.texts.exact import exact
 
 from .. import completion, exits, options, output, prefixes, tables
-from ..exact import exact
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
 from . import goals

@@ -21,10 +21,10 @@ from vigil.errors import InvalidInput
 from vigil.grants.proposal import constraints_of
 from vigil.sdk.client import Client
 from vigil.subjects import SessionKey
+from vigil.texts.exact import exact
 
 from .. import completion, exits, options, output, prefixes, tables
 from ..board import goals
-from ..exact import exact
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
 from . import grants

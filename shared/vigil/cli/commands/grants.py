@@ -20,10 +20,10 @@ from vigil.contracts.board.grant import AnyConstraint, Empty, More
 from vigil.errors import InvalidInput
 from vigil.grants import address
 from vigil.sdk.client import Client
+from vigil.texts.exact import exact
 
 from .. import completion, options, output, prefixes, tables
 from ..board import goals
-from ..exact import exact
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
 from ..times import until

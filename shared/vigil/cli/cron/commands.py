@@ -14,10 +14,10 @@ from vigil.contracts.board import (
     SlotState,
 )
 from vigil.sdk.client import Client
+from vigil.texts.exact import exact
 from vigil.zones.database import zone_named
 
 from .. import exits, options, output, prefixes, tables
-from ..exact import exact
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
 from . import links

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from .method_group import MethodGroup, query, segment
+from .method_group import MethodGroup, match, query, segment
 
 PATH: Final = "/api/cron"
 AUTONOMY: Final = "/api/autonomy"
@@ -55,11 +55,11 @@ class CronCalls(MethodGroup):
             revision: as it was read. None: whatever is there.
             fields: of PATCH /api/cron/ID.
         """
-        return self._object("PATCH", f"{PATH}/{segment(id_)}", fields, headers=_match(revision))
+        return self._object("PATCH", f"{PATH}/{segment(id_)}", fields, headers=match(revision))
 
     def remove_cron_row(self, id_: str, *, revision: int | None = None) -> dict[str, Any]:
         """Remove a row; return it. Raises: ApiError with status 412, as `change_cron_row`."""
-        return self._object("DELETE", f"{PATH}/{segment(id_)}", headers=_match(revision))
+        return self._object("DELETE", f"{PATH}/{segment(id_)}", headers=match(revision))
 
     def run_cron_row(self, id_: str) -> dict[str, Any]:
         """Run a row at once, without using up a slot. Raises: ApiError with status 409: it runs."""
@@ -121,7 +121,7 @@ class CronCalls(MethodGroup):
             values: settings of `[cortex]` that begin with `autonomy_`; None: as configured again.
             revision: as it was read. None: whatever is there.
         """
-        return self._object("PATCH", AUTONOMY, dict(values), headers=_match(revision))
+        return self._object("PATCH", AUTONOMY, dict(values), headers=match(revision))
 
     def cron_calendar(self, *, days: int = 30, user: str | None = None) -> str:
         """Return when rows are due as iCalendar (RFC 5545).
@@ -147,7 +147,3 @@ class CronCalls(MethodGroup):
     def end_calendar_link(self, id_: str) -> dict[str, Any]:
         """End a link at once. Raises: ApiError with status 404: there is none."""
         return self._object("DELETE", f"{LINKS}/{segment(id_)}")
-
-
-def _match(revision: int | None) -> dict[str, str]:
-    return {} if revision is None else {"If-Match": f'"{revision}"'}

@@ -6,15 +6,11 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final
 
-from .method_group import MethodGroup, given, query, segment
+from .kind import KindCalls
+from .method_group import MethodGroup, given, match, query, segment
 
 GOALS: Final = "/api/goals"
-PREFERENCES: Final = "/api/preferences"
 ACTIONS: Final = "/api/actions"
-
-
-def _match(revision: int | None) -> dict[str, str]:
-    return {} if revision is None else {"If-Match": f'"{revision}"'}
 
 
 class GoalCalls(MethodGroup):
@@ -74,7 +70,7 @@ class GoalCalls(MethodGroup):
             changes: `status`, `why`, and what `make_goal` takes.
         """
         path = f"{GOALS}/{segment(id_)}"
-        return self._object("PATCH", path, given(**changes), headers=_match(revision))
+        return self._object("PATCH", path, given(**changes), headers=match(revision))
 
     def split_goal(
         self, id_: str, parts: Iterable[str], *, why: str = "", revision: int | None = None
@@ -82,7 +78,7 @@ class GoalCalls(MethodGroup):
         """Split a goal into parts, by their descriptions; return them. Raises: as `make_goal`."""
         body = {"parts": [{"description": part} for part in parts], "why": why}
         path = f"{GOALS}/{segment(id_)}/parts"
-        made: list[dict[str, Any]] = self._object("POST", path, body, headers=_match(revision))[
+        made: list[dict[str, Any]] = self._object("POST", path, body, headers=match(revision))[
             "goals"
         ]
         return made
@@ -90,7 +86,7 @@ class GoalCalls(MethodGroup):
     def archive_goal(self, id_: str, *, revision: int | None = None) -> dict[str, Any]:
         """Put a goal away; return it as it is kept. Raises: as `change_goal`."""
         path = f"{GOALS}/{segment(id_)}"
-        return self._object("DELETE", path, headers=_match(revision))
+        return self._object("DELETE", path, headers=match(revision))
 
 
 class PreferenceCalls(MethodGroup):
@@ -100,13 +96,11 @@ class PreferenceCalls(MethodGroup):
         self, *, category: str | None = None, user: str | None = None, limit: int = 200
     ) -> list[dict[str, Any]]:
         """Return preferences, the surer first. `limit`: 1..500."""
-        wanted = query({"category": category, "limit": limit, "user": user})
-        found: list[dict[str, Any]] = self._object("GET", PREFERENCES + wanted)["preferences"]
-        return found
+        return KindCalls(self, "preferences").list(category=category, user=user, limit=limit)
 
     def preference(self, id_: str) -> dict[str, Any]:
         """Return a preference with its `history` and its `revision`."""
-        return self._object("GET", f"{PREFERENCES}/{segment(id_)}")
+        return KindCalls(self, "preferences").get(id_)
 
     def make_preference(
         self,
@@ -126,26 +120,24 @@ class PreferenceCalls(MethodGroup):
             value: JSON.
             is_negative: the value is what one doesn't want.
         """
-        body = given(
+        return KindCalls(self, "preferences").make(
             category=category,
             key=key,
             value=value,
             is_negative=is_negative,
             learned_from=learned_from,
-            agentId=agent,
+            agent=agent,
             why=why,
         )
-        return self._object("POST", PREFERENCES, body)
 
     def confirm_preference(self, id_: str, *, revision: int | None = None) -> dict[str, Any]:
         """Say that a preference holds; return it. Raises: ApiError with status 412."""
-        path = f"{PREFERENCES}/{segment(id_)}"
-        return self._object("PATCH", path, {"is_confirmed": True}, headers=_match(revision))
+        calls = KindCalls(self, "preferences")
+        return calls.change(id_, is_confirmed=True, revision=revision)
 
     def remove_preference(self, id_: str, *, revision: int | None = None) -> dict[str, Any]:
         """Remove a preference; return it as it is kept. Raises: ApiError with status 412."""
-        path = f"{PREFERENCES}/{segment(id_)}"
-        return self._object("DELETE", path, headers=_match(revision))
+        return KindCalls(self, "preferences").end(id_, revision=revision)
 
 
 class ActionCalls(MethodGroup):
@@ -168,4 +160,4 @@ class ActionCalls(MethodGroup):
     ) -> dict[str, Any]:
         """Say what one thinks of an action; return it. Raises: ApiError with status 412."""
         path, body = f"{ACTIONS}/{segment(id_)}", {"is_good": is_good, "text": text}
-        return self._object("PATCH", path, body, headers=_match(revision))
+        return self._object("PATCH", path, body, headers=match(revision))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from .method_group import MethodGroup, given, query, segment
+from .method_group import MethodGroup, given, match, query, segment
 
 TRUST: Final = "/api/trust"
 PATH: Final = "/api/grants"
@@ -87,7 +87,7 @@ class GrantingCalls(MethodGroup):
         Args:
             revision: as it was read. None: whatever is there.
         """
-        headers = {} if revision is None else {"If-Match": f'"{revision}"'}
+        headers = match(revision)
         return self._object("DELETE", f"{PATH}/{segment(id_)}", headers=headers)
 
     def trusted(self, *, agent: str = "vigil") -> list[dict[str, Any]]:

@@ -47,6 +47,15 @@ def given(**values: Any) -> dict[str, Any]:
     return {name: plain(value) for name, value in values.items() if value is not None}
 
 
+def match(revision: int | None) -> dict[str, str]:
+    """Return the header that names the revision that was read. None: whatever is there.
+
+    >>> match(41), match(None)
+    ({'If-Match': '"41"'}, {})
+    """
+    return {} if revision is None else {"If-Match": f'"{revision}"'}
+
+
 def plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
 

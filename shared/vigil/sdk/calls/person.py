@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from .method_group import MethodGroup, segment
+from .method_group import MethodGroup, match, segment
 
 PATH: Final = "/api/person"
 COST: Final = "/api/cost"
@@ -104,5 +104,5 @@ class PersonCalls(MethodGroup):
                 as configured again.
             revision: as it was read. None: whatever is there.
         """
-        headers = {} if revision is None else {"If-Match": f'"{revision}"'}
+        headers = match(revision)
         return self._object("PATCH", PATH, dict(values), headers=headers)

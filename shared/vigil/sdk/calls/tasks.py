@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from .method_group import MethodGroup, given, query, segment
+from .method_group import MethodGroup, given, match, query, segment
 
 PATH: Final = "/api/tasks"
 
@@ -79,7 +79,7 @@ class TaskCalls(MethodGroup):
         Args:
             revision: as it was read. None: whatever is there.
         """
-        headers = {} if revision is None else {"If-Match": f'"{revision}"'}
+        headers = match(revision)
         body = given(
             status=status, title=title, description=description, priority=priority, why=why
         )
@@ -90,5 +90,5 @@ class TaskCalls(MethodGroup):
 
         Raises: ApiError with status 412, if it isn't `revision` now; 422: a worker has it, or may.
         """
-        headers = {} if revision is None else {"If-Match": f'"{revision}"'}
+        headers = match(revision)
         return self._object("DELETE", f"{PATH}/{segment(id_)}", headers=headers)

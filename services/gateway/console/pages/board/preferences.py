@@ -7,9 +7,9 @@ from typing import Any, Final, get_args
 
 import msgspec
 
+from vigil.board.kinds.preference import PreferenceListing, PreferenceView
 from vigil.contracts.board.preference import PreferenceCategory
 
-from ....board.preferences import PreferenceListing, PreferenceView
 from ....http.problem import Problem
 from ...second_thoughts import Confirmation
 from ...visit import Visit, segment_of

@@ -1,0 +1,191 @@
+"""What a kind of the board is to those outside: what is asked of it, and answered. Pure.
+
+A kind is one module of `kinds`, whose `KIND` is a `BoardKind`: the structs that come in and go out,
+and pure functions that make a record of what is asked. HTTP and the command line are views of it:
+`services.gateway.board.kinds` serves whatever is declared, `vigil.cli.board.kinds` has its
+commands.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Generic
+
+import msgspec
+
+from ..contracts import Instant
+from ..fields.bodies import Answer, RequestBody
+from ..registry import declared
+from ..settings.config import Config
+from ..subjects import Scope
+from . import kinds as _folder
+from .commands import CommandGroup
+from .kind import E, KeptKind, Revision
+
+
+class RevisionView(Answer, frozen=True, kw_only=True):
+    """One state that something on the board was in, and who made it so."""
+
+    revision: int
+    at: Instant
+    by: str
+    why: str
+    cause: str
+
+
+class Occasion(msgspec.Struct, frozen=True, kw_only=True):
+    """When something is asked or shown, by whom, and as what is configured."""
+
+    now: datetime
+    """Aware, UTC."""
+    by: str
+    config: Config
+
+
+class ListOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
+    """A list of what an owner has."""
+
+    name: str
+    """`operationId` of the OpenAPI document, as of every operation."""
+    text: str
+    """What that document says of it, as of every operation."""
+    answer: type[Answer]
+    """It has the views under the kind's plural."""
+    by: str
+    """The parameter that chooses among them."""
+    choices: Any
+    """The type of that one."""
+    unchosen: str = ""
+    """What is listed where nothing is chosen, if that isn't simply all."""
+    shows: Callable[[E, Any, Occasion], bool]
+    """Whether one is listed, by what was chosen; None: nothing was."""
+    rank: Callable[[Revision[E], Occasion], Any]
+    is_newest_first: bool = False
+    """The highest rank comes first."""
+    limit: int = 200
+    """Unless more is asked for."""
+
+
+class ReadOperation(msgspec.Struct, frozen=True, kw_only=True):
+    """Showing one, and what it has been."""
+
+    name: str
+    text: str
+    answer: type[Answer]
+    state: type[RevisionView] | None = None
+    """What is shown of each revision, as the answer's `history`; None: it has none."""
+
+
+class MakeOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
+    """Making one. It's its owner's who asks."""
+
+    name: str
+    text: str
+    body: type[RequestBody]
+    make: Callable[[Any, Scope, str, Occasion], E]
+    """Gets the body, whose it will be, and a new id. Raises: InvalidInput."""
+    is_new: Callable[[E], bool] | None = None
+    """Of what is learned: whether nothing was known before. None: what is made is new."""
+    goal: str = ""
+    """The field that names a goal of the same owner, if it names any."""
+    errors: tuple[int, ...] = ()
+    """But for 403, 413, 422 and 503."""
+
+
+class ChangeOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
+    """Changing one, as its owner wants it."""
+
+    name: str
+    text: str
+    body: type[RequestBody]
+    change: Callable[[E, Any, Occasion], E]
+    """Raises: InvalidInput."""
+    is_end: Callable[[Any], bool] = lambda _: False
+    """Whether a body only ends it, which an admin may, too."""
+    field: str | None = None
+    """That a refusal names."""
+
+
+class EndOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
+    """Ending one, which an admin may, too: its history stays."""
+
+    name: str
+    text: str
+    end: Callable[[E, Occasion], E]
+    """Raises: InvalidInput."""
+    why: str
+    """What its history says."""
+
+
+class BoardKind(msgspec.Struct, Generic[E], frozen=True, kw_only=True, eq=False):
+    """A kind of what stands on the board, as its owners have it."""
+
+    kept: KeptKind[E]
+    bounded: Callable[[Config], KeptKind[E]] | None = None
+    """How it's kept by what is configured; None: nothing is."""
+    called: str
+    """One of it, in a sentence."""
+    plural: str
+    """In its path: ``/api/{plural}``."""
+    view: type[Answer]
+    """What is shown of one."""
+    facts: Callable[[Revision[E], Occasion], dict[str, Any]] = lambda _found, _occasion: {}
+    """What the view has that the record hasn't, or has otherwise."""
+    state: Callable[[E], dict[str, Any]] = lambda _: {}
+    """The same of a revision of its history."""
+    lists: ListOperation[E]
+    reads: ReadOperation
+    makes: MakeOperation[E] | None = None
+    changes: ChangeOperation[E]
+    ends: EndOperation[E] | None = None
+    commands: CommandGroup
+
+    @property
+    def path(self) -> str:
+        return f"/api/{self.plural}"
+
+    def kept_by(self, config: Config) -> KeptKind[E]:
+        """Return how it's kept as things are configured."""
+        return self.kept if self.bounded is None else self.bounded(config)
+
+    def shown(self, found: Revision[E], occasion: Occasion) -> dict[str, Any]:
+        """Return the fields of its view."""
+        own = {"agent_id": found.entity.agent, "revision": found.number}
+        own |= self.facts(found, occasion)
+        return fields_of(self.view, found.entity, own)
+
+    def listed(
+        self, there: list[Revision[E]], chosen: Any, limit: int, occasion: Occasion
+    ) -> Answer:
+        """Return what a list of them answers."""
+        wanted, rank = self.lists, self.lists.rank
+        found = [one for one in there if wanted.shows(one.entity, chosen, occasion)]
+        found.sort(key=lambda one: rank(one, occasion), reverse=wanted.is_newest_first)
+        views = tuple(self.view(**self.shown(one, occasion)) for one in found[:limit])
+        return wanted.answer(**{self.plural: views})
+
+    def told(self, found: Revision[E], history: list[Revision[E]], occasion: Occasion) -> Answer:
+        """Return what a question for one answers. `history`: of its revisions, the oldest first."""
+        if self.reads.state is None:
+            return self.reads.answer(**self.shown(found, occasion))
+        states = tuple(self._state(self.reads.state, one) for one in history)
+        return self.reads.answer(**self.shown(found, occasion), history=states)
+
+    def _state(self, kind: type[RevisionView], one: Revision[E]) -> RevisionView:
+        change = msgspec.structs.asdict(one.change)
+        own = {"revision": one.number, "at": one.at} | change | self.state(one.entity)
+        return kind(**fields_of(kind, one.entity, own))
+
+
+def fields_of(kind: type[msgspec.Struct], record: Any, own: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a view: `own`, and for all others those of the record."""
+    names = kind.__struct_fields__
+    return {name: own[name] if name in own else getattr(record, name) for name in names}
+
+
+@functools.cache
+def kinds() -> dict[str, BoardKind[Any]]:
+    """Return every kind that is declared, by its plural."""
+    return {one.plural: one for one in declared(_folder.__name__, BoardKind)}

@@ -1,0 +1,42 @@
+"""What `vigil.Client` can do with any kind of the board; its methods with names are made of it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from .method_group import MethodGroup, given, match, query, segment
+
+
+class KindCalls:
+    """One kind of the board, as HTTP has it: ``KindCalls(client, "goals").list(user="ann")``."""
+
+    def __init__(self, client: MethodGroup, plural: str) -> None:
+        self._client: Final = client
+        self._plural: Final = plural
+        self._path: Final = f"/api/{plural}"
+
+    def list(self, **wanted: Any) -> list[dict[str, Any]]:
+        """Return those that are there; `wanted` is what chooses among them, `user` and `limit`."""
+        answer = self._client._object("GET", self._path + query(wanted))
+        found: list[dict[str, Any]] = answer[self._plural]
+        return found
+
+    def get(self, id_: str) -> dict[str, Any]:
+        """Return one with its `revision`, and its `history` if it has one."""
+        return self._client._object("GET", self._of(id_))
+
+    def make(self, *, agent: str = "vigil", **fields: Any) -> dict[str, Any]:
+        """Make one; return it. What is None is left out."""
+        return self._client._object("POST", self._path, given(agentId=agent, **fields))
+
+    def change(self, id_: str, *, revision: int | None = None, **changes: Any) -> dict[str, Any]:
+        """Change one; return it. Raises: ApiError with status 412, if it isn't `revision` now."""
+        headers = match(revision)
+        return self._client._object("PATCH", self._of(id_), given(**changes), headers=headers)
+
+    def end(self, id_: str, *, revision: int | None = None) -> dict[str, Any]:
+        """End one; return it as it is kept. Raises: as `change`."""
+        return self._client._object("DELETE", self._of(id_), headers=match(revision))
+
+    def _of(self, id_: str) -> str:
+        return f"{self._path}/{segment(id_)}"
