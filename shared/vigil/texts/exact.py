@@ -1,5 +1,4 @@
-"""Values shown to a person who decides about them (SPEC X-2): as JSON in which nothing hides. Pure.
-"""
+"""Values shown to a person who decides about them (SPEC X-2): JSON that hides nothing. Pure."""
 
 from __future__ import annotations
 

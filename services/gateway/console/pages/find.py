@@ -6,9 +6,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+from vigil.board.kinds.preference import PreferenceListing
 from vigil.memory.wire import MemoryPage
 
-from ...board.preferences import PreferenceListing
 from ...board.tasks import TaskListing
 from ...http.problem import Problem
 from ...http.wire import SessionList
