@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.support.examples import up_to
 from vigil.channels.chats import place
+from vigil.channels.chats.pieces import split
 from vigil.channels.chats.place import ChatPlace
-from vigil.channels.chats.splitting import split
 
 NOW: Final = datetime(2026, 11, 28, 12, tzinfo=UTC)
 LINES: Final = st.lists(

@@ -9,8 +9,8 @@ import msgspec
 
 from .base import VERSION_1, EventType, Instant, Record
 from .board import BulletinBasis, Job, KnownFact, MergedSummary, SlotRun, Verdict
+from .channels.heads import ChatHead, MailHead
 from .costs import RaiseOffer
-from .heads import ChatHead, MailHead
 from .mail import MailedOffers, MailToRead
 from .tools import Risk
 

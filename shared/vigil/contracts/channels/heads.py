@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from .base import Record
+from ..base import Record
 
 
 class MailHead(Record, frozen=True, kw_only=True):

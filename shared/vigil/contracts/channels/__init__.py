@@ -1,0 +1,1 @@
+"""What a message brings along of the channel that it came over."""
