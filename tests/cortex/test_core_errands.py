@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from services.cortex.core import Policy
 from services.cortex.core.kinds import profile_of
 from services.cortex.core.told import GROUPED_S, REQUEST
@@ -175,10 +177,13 @@ def test_an_errand_runs_its_call_and_tells_the_home_what_came_of_it() -> None:
     assert told_home.text == 'box__wipe {"all": true}, which you accepted: It is gone.'
 
 
-def test_what_may_be_from_outside_is_not_told_in_its_words() -> None:
+@pytest.mark.parametrize(("is_error", "how"), [(False, "is done"), (True, "failed")])
+def test_what_may_be_from_outside_is_not_told_in_its_words(is_error: bool, how: str) -> None:
+    """Whether it worked is."""
     driver = errand(answer("Dear person, EVIL"))
-    driver.result(content="EVIL", is_tainted=True)
+    driver.result(content="EVIL", is_tainted=True, is_error=is_error)
     (told_home,) = told(driver)
+    assert f"box__wipe, which you accepted, {how}. " in told_home.text
     assert "EVIL" not in f"{told_home}"
     assert (told_home.is_tainted, "box__wipe" in told_home.text) == (False, True)
 

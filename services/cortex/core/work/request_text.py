@@ -132,17 +132,26 @@ def expired(approval: Approval, *, is_quotable: bool) -> str:
     return f"Nobody decided in time on {called}, so it was not run."
 
 
-def errand(call: AcceptedCall, content: str, session_key: str, *, is_quotable: bool) -> str:
+def errand(
+    call: AcceptedCall,
+    content: str,
+    session_key: str,
+    *,
+    is_quotable: bool,
+    is_error: bool | None = None,
+) -> str:
     """Return what a person is told of a call that they accepted and that was run apart.
 
     Args:
         is_quotable: whether nothing of it is from outside.
+        is_error: what its result says of itself; None: nobody knows.
     """
     verb = "answered" if call.tool == QUESTION else "accepted"
     if is_quotable:
         return f"{title(call.tool, call.input)}, which you {verb}: {content}"
+    how = {None: "is over", False: "is done", True: "failed"}[is_error]
     return (
-        f"{visible(call.tool)}, which you {verb}, is over. What came of it may be from outside: "
+        f"{visible(call.tool)}, which you {verb}, {how}. What was said of it may be from outside: "
         f"vigil tail session {session_key}"
     )
 

@@ -28,6 +28,7 @@ from vigil.contracts import (
     Task,
     TellParent,
     TellParentPayload,
+    ToolResultBlock,
 )
 from vigil.contracts.board import BoardAction
 from vigil.minds import mind_of
@@ -215,7 +216,13 @@ def tell_end(
         return
     if start.call is not None:
         is_quotable = draft.is_for_one and not sway.is_outside
-        text = request_text.errand(start.call, content, draft.key, is_quotable=is_quotable)
+        text = request_text.errand(
+            start.call,
+            content,
+            draft.key,
+            is_quotable=is_quotable,
+            is_error=_has_failed(draft, start.call),
+        )
         draft.tell_home("errand", text, title=start.call.tool)
         _note_end(draft, start, start.call, is_done=state == "done")
     payload = TellParentPayload(
@@ -234,6 +241,19 @@ def tell_end(
         bulletin=draft.bulletin,
     )
     tell_parent(draft, payload, sway)
+
+
+def _has_failed(draft: Draft, call: AcceptedCall) -> bool | None:
+    """Return what the result of an errand's call says of itself, if the turn holds it."""
+    results = (block for row in draft.rows for block in row.blocks)
+    return next(
+        (
+            block.is_error
+            for block in results
+            if isinstance(block, ToolResultBlock) and block.tool_use_id == call.approval_id
+        ),
+        None,
+    )
 
 
 def _note_end(draft: Draft, start: Start, call: AcceptedCall, *, is_done: bool) -> None:
