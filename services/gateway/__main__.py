@@ -24,6 +24,7 @@ from .contacts.refresher import ContactRefresher
 from .events.from_bus import OutsideEvents
 from .events.listeners import Listening
 from .http.server import listen, raise_file_limit, server_for
+from .push.ends import EndedTokens
 from .state.edge import Edge
 
 log = structlog.get_logger("vigil.gateway")
@@ -71,10 +72,11 @@ async def _serve_http(
     slowing = asyncio.create_task(edge.throttle.follow(), name="gateway-throttle")
     hearing = asyncio.create_task(Listening(edge).run(), name="gateway-hearing")
     knowing = asyncio.create_task(ContactRefresher(edge).run(), name="gateway-contacts")
+    ending = asyncio.create_task(EndedTokens(edge).run(), name="gateway-push")
     try:
         # None of them ends by itself: whichever does brings its error out.
         done, _ = await asyncio.wait(
-            {serving, writing, taking, keeping, slowing, hearing, knowing},
+            {serving, writing, taking, keeping, slowing, hearing, knowing, ending},
             return_when=asyncio.FIRST_COMPLETED,
         )
         for task in done:
@@ -84,7 +86,7 @@ async def _serve_http(
         server.stop()
         with contextlib.suppress(asyncio.CancelledError):
             await serving
-        beside = (writing, taking, keeping, slowing, hearing, knowing)
+        beside = (writing, taking, keeping, slowing, hearing, knowing, ending)
         for task in beside:
             task.cancel()
         await asyncio.gather(*beside, return_exceptions=True)

@@ -50,6 +50,7 @@ from .http.wire import (
 )
 from .insight import budget, calendars, calls, doctor, facts, now, people, status, streams, tokens
 from .memory import mcp, memories
+from .push import endpoint as push
 from .sessions import forks, labels, routes
 from .sessions.messages import Messages
 from .sessions.sockets import Sockets
@@ -191,7 +192,7 @@ def endpoints() -> tuple[Endpoint, ...]:
     parts = (health, streams, doctor, console, forks, versions, budget, calls, now, people, tokens)
     more = (
         *(tools, deliveries, mail_accounts, calendars, contacts, feed, pauses),
-        *(deletion, letters, trust, labels),
+        *(deletion, letters, trust, labels, push),
     )
     added = (one for part in (*parts, *more) for one in part.ENDPOINTS)
     return tuple(map(_closed, (*_of_memory(), *added, *_OWN, *on_board.ENDPOINTS)))

@@ -58,6 +58,7 @@ async def worker(_: Request) -> Response:
     source = look.source_of("worker.js")
     version = hashlib.sha256(source + look.source_of("console.css")).hexdigest()[:16]
     made = source.replace(b"HASH", version.encode())
+    made = made.replace(b"ADDRESS_OF_ICON", look.address_of("icon-192.png").encode())
     headers = _FRESH | {"service-worker-allowed": PATH}
     return Response(made, headers=headers, media_type="text/javascript")
 

@@ -16,6 +16,7 @@ from ..http.browser import PATH
 from ..http.json import Json
 from ..http.problem import Problem
 from ..http.wire import Answer
+from ..push.ends import sign_out
 from ..state.browsers import Browser
 from ..state.edge import Edge
 
@@ -67,7 +68,7 @@ async def end_browser(edge: Shared, caller: Caller, id_: Id) -> Response:
     found = (await _own(edge, caller)).get(id_)
     if found is None:
         raise Problem(404, "there is no such browser")
-    await edge.browsers.end(id_)
+    await sign_out(edge, id_)
     log.info("signed out", action="gateway.signed_out", by=caller.user, browser=id_)
     return Json(_view(id_, found))
 

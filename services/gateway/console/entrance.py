@@ -11,6 +11,7 @@ from vigil.settings.tokens import Principal
 from ..door import sign_in
 from ..http.browser import PATH, SECRET, browser_of, cookie_of, is_secure, secret_of
 from ..http.problem import erasing, too_many
+from ..push.ends import sign_out
 from ..state.browsers import LIFE, id_of
 from ..state.edge import Edge
 from .look import html
@@ -72,7 +73,7 @@ async def enter(edge: Edge, request: Request, code: str) -> Response:
 
 async def leave(edge: Edge, request: Request, browser: str) -> Response:
     """Sign this browser out."""
-    await edge.browsers.end(browser)
+    await sign_out(edge, browser)
     log.info("signed out", action="gateway.signed_out", browser=browser)
     return _with_cookie(request, "")
 

@@ -20,7 +20,7 @@ from ..http.browser import HEADERS, PATH, is_of_console, is_own_form, policy_of
 from ..http.errors import EXPECTED
 from ..http.problem import Problem, of_error
 from ..state.edge import Edge
-from . import app, entrance, look
+from . import app, decision, entrance, look
 from .changes import ChangeStream, InnerStream
 from .forms import read_form
 from .pages import (
@@ -41,7 +41,7 @@ from .pages import (
     why,
 )
 from .pages.about import agents, models
-from .pages.accounts import calendars, contacts, mail
+from .pages.accounts import calendars, contacts, mail, notifications
 from .pages.board import autonomy, goal, goals, grants, preferences, row, task, tasks, timetable
 from .pages.sessions import (
     conversation,
@@ -95,6 +95,7 @@ BELOW: Final = (
 BESIDE: Final = (
     ConsolePage("/contacts", "Accounts", contacts),
     ConsolePage("/calendars", "Accounts", calendars),
+    ConsolePage("/notifications", "Accounts", notifications),
 )
 """Pages beside one of the navigation, which leads to them."""
 
@@ -153,6 +154,7 @@ class Console:
             _route(f"{PATH}/enter", self._enter, True),
             _route(f"{PATH}/leave", self._leave, True),
             _route(f"{PATH}/pause", self._switch, True),
+            _route(f"{PATH}/decide", self._decide, True),
             _route(f"{PATH}/live", self._live, False),
             _route(f"{PATH}/live/{{key}}", self._tokens, False),
             _route(f"{PATH}/files/{{hash}}", self._file, False),
@@ -243,6 +245,12 @@ class Console:
         if visit is None:
             return entrance.signed_out()
         return await visit.api.download(f"/api/attachments/{visit.named('hash')}")
+
+    async def _decide(self, request: Request) -> Response:
+        visit = await self._visit(request)
+        if visit is None or request.method != "POST":
+            return decision.nobody() if visit is None else _go("/inbox")
+        return await decision.decide(visit)
 
     async def _switch(self, request: Request) -> Response:
         visit = await self._visit(request)

@@ -13,7 +13,7 @@ from vigil import __version__
 from vigil.errors import VigilError
 
 from . import exits, output
-from .accounts import calendar, contacts, mail, mailbox
+from .accounts import calendar, contacts, mail, mailbox, push
 from .admin import (
     backup,
     console,
@@ -100,6 +100,7 @@ app.command(rich_help_panel=_TALK)(talking.chat)
 app.command(rich_help_panel=_TALK)(talking.send)
 app.add_typer(mail.app, name="mail", rich_help_panel=_TALK)
 app.add_typer(calendar.app, name="calendar", rich_help_panel=_TALK)
+app.add_typer(push.app, name="push", rich_help_panel=_TALK)
 app.add_typer(mailbox.app, name="mailbox", rich_help_panel=_TALK)
 app.add_typer(contacts.app, name="contacts", rich_help_panel=_REMEMBER)
 app.command(rich_help_panel=_LOOK)(shelf.sessions)

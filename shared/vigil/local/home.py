@@ -15,6 +15,7 @@ import structlog
 
 from ..bus.bus import Bus
 from ..bus.kv import KeyValue
+from ..channels.push.section import missing_libraries
 from ..errors import ConfigError, Unavailable
 from ..settings import credentials, tokens
 from ..settings.config import Settings
@@ -51,6 +52,12 @@ timezone = "{timezone}"
 language = "{language}"
 # quiet_hours = "22:00-07:00"
 """
+WITH_PUSH: Final = """
+[channels.push]
+# Notifications in browsers, with every page closed: who wants them presses a button in the console.
+kind = "push"
+"""
+"""Where what it needs is installed."""
 
 
 def ensure_home(settings: Settings, person: Callable[[], Person] = Person) -> bool:
@@ -64,6 +71,8 @@ def ensure_home(settings: Settings, person: Callable[[], Person] = Person) -> bo
         return False
     one = person()
     text = FIRST_FILE.format(timezone=one.timezone, language=one.language)
+    if not missing_libraries():
+        text += WITH_PUSH
     settings.file.touch(mode=0o600)  # secrets of hooks and channels may come into it
     settings.file.write_text(text, "utf-8")
     return True

@@ -12,6 +12,7 @@
   // Whether an update of the part that follows what happens would take away what somebody writes, chose or opened.
   const isBusy = () => {
     const part = document.querySelector("[data-follows]");
+    if (part === null) return true; // what it shows is shown once
     return (isField(document.activeElement) && part.contains(document.activeElement))
       || (part.dataset.keepsOpen === undefined && part.querySelector("details[open]") !== null)
       || [...part.querySelectorAll("input, textarea")].some(isWritten);
@@ -303,8 +304,38 @@
     navigator.serviceWorker.register(made?.createScriptURL(place) ?? place, { scope: home }).catch(() => {});
   };
 
+  // "Notify me in this browser": asks the browser, and sends what it gives as the form that it's in.
+  const bytesOf = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (one) => one.charCodeAt(0));
+  const subscribed = async (key) => {
+    if (await Notification.requestPermission() !== "granted") throw new Error("This browser doesn't allow it: look at its settings for this page.");
+    const manager = (await navigator.serviceWorker.ready).pushManager, before = await manager.getSubscription();
+    const known = before?.options.applicationServerKey;
+    if (known && String(new Uint8Array(known)) !== String(bytesOf(key))) await before.unsubscribe();
+    return (await manager.subscribe({ userVisibleOnly: true, applicationServerKey: bytesOf(key) })).toJSON();
+  };
+  const notify = (form) => {
+    if (!("serviceWorker" in navigator && "PushManager" in window && "Notification" in window)) return;
+    const reveal = () => { form.hidden = false; };
+    reveal();
+    document.addEventListener("htmx:after:settle", reveal);
+    const note = form.querySelector("[role=status]");
+    form.addEventListener("submit", async (event) => {
+      if (form.elements.namedItem("endpoint").value !== "") return;
+      event.preventDefault();
+      try {
+        const { endpoint, keys } = await subscribed(form.dataset.push);
+        Object.entries({ endpoint, ...keys }).forEach(([name, value]) => { form.elements.namedItem(name).value = value; });
+        form.requestSubmit(form.querySelector("button"));
+      } catch (error) {
+        note.textContent = `It wasn't set: ${error.message}`;
+        note.hidden = false;
+      }
+    });
+  };
+
   document.addEventListener("DOMContentLoaded", () => {
     install();
+    document.querySelectorAll("form[data-push]").forEach(notify);
     document.querySelectorAll("[data-newest]").forEach(talk);
     wonder();
     document.addEventListener("htmx:after:settle", wonder);

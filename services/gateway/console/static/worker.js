@@ -1,5 +1,6 @@
-// The service worker: keeps files that never change, and a page that says that Vigil can't be reached.
-// Nothing of a person is kept: pages, pictures and streams come from the gateway alone.
+// The service worker: keeps files that never change, and a page that says that Vigil can't be reached;
+// and shows notifications, if the person pressed the button for that. Of a person nothing is kept but the
+// ids of those: pages, pictures and streams come from the gateway alone.
 "use strict";
 
 const KEPT = "vigil-HASH", HOME = "/console", AWAY = `${HOME}/away`, FILES = `${HOME}/static/`;
@@ -40,4 +41,74 @@ addEventListener("fetch", (event) => {
   if (event.request.method !== "GET" || url.origin !== location.origin) return;
   if (url.pathname.startsWith(FILES)) event.respondWith(file(event.request));
   else if (event.request.mode === "navigate" && (url.pathname === HOME || url.pathname.startsWith(`${HOME}/`))) event.respondWith(page(event.request));
+});
+
+// Notifications. What comes twice under an id is shown once: its tag takes its own place, and one that
+// was put away goes again at once.
+const ICON = "ADDRESS_OF_ICON", SHOWN = "notifications-shown", SHOWN_MAX = 100;
+
+const placeOf = (id) => new Request(`${HOME}/shown/${id}`);
+
+const remember = async (id) => {
+  const shown = await caches.open(SHOWN);
+  await shown.put(placeOf(id), new Response(""));
+  const all = await shown.keys();
+  await Promise.all(all.slice(0, Math.max(0, all.length - SHOWN_MAX)).map((one) => shown.delete(one)));
+};
+
+const isKnown = async (id) => await (await caches.open(SHOWN)).match(placeOf(id)) !== undefined;
+
+const isThere = async (tag) => (await registration.getNotifications({ tag })).length > 0;
+
+const show = async (told) => {
+  const wasThere = await isThere(told.id), again = await isKnown(told.id);
+  const actions = told.request ? [{ action: "accept", title: "Accept" }, { action: "reject", title: "Reject" }] : [];
+  await registration.showNotification(told.title, {
+    body: told.body, tag: told.id, data: told, silent: told.is_silent || again, actions,
+    requireInteraction: Boolean(told.request), icon: ICON, badge: ICON,
+  });
+  await remember(told.id);
+  if (again && !wasThere) (await registration.getNotifications({ tag: told.id })).forEach((one) => one.close());
+};
+
+const lead = async (path) => {
+  const url = new URL(path, location.origin);
+  if (url.origin !== location.origin || !url.pathname.startsWith(`${HOME}/`)) return;
+  const open = await clients.matchAll({ type: "window" });
+  const there = open.find((one) => new URL(one.url).pathname === url.pathname);
+  await (there === undefined ? clients.openWindow(url.href) : there.focus());
+};
+
+// A verdict on exactly what was shown, as whoever is signed in; why it doesn't count is shown.
+const decide = async (told, verdict) => {
+  let text = "Vigil can't be reached, so nothing was decided.";
+  try {
+    const body = new URLSearchParams({ id: told.request.id, digest: told.request.digest, verdict });
+    const answer = await (await fetch(`${HOME}/decide`, { method: "POST", body, redirect: "error" })).json();
+    if (answer.is_done) return;
+    text = answer.text;
+  } catch { /* the gateway is away, or answers something else */ }
+  await registration.showNotification(told.title, { body: text, tag: `${told.id}-decided`, silent: true, data: { path: told.path } });
+};
+
+const clicked = async (notification, action) => {
+  notification.close();
+  const told = notification.data;
+  await (told.request && action !== "" ? decide(told, action) : lead(told.path));
+};
+
+addEventListener("push", (event) => {
+  if (event.data !== null) event.waitUntil(show(event.data.json()));
+});
+
+addEventListener("notificationclick", (event) => event.waitUntil(clicked(event.notification, event.action)));
+
+// A browser may exchange its address by itself: then the new one takes the old one's place.
+addEventListener("pushsubscriptionchange", (event) => {
+  const renewed = async () => {
+    const made = event.newSubscription ?? await registration.pushManager.subscribe(event.oldSubscription.options);
+    const { endpoint, keys } = made.toJSON();
+    await fetch(`${HOME}/notifications`, { method: "POST", body: new URLSearchParams({ do: "subscribe", endpoint, ...keys }), redirect: "manual" });
+  };
+  event.waitUntil(renewed());
 });

@@ -53,9 +53,8 @@ class PushChannel(Channel, frozen=True, kw_only=True, tag="push"):
 
     def _check(self) -> None:
         """Raises: InvalidInput."""
-        if missing := [name for name in _LIBRARIES if find_spec(name) is None]:
-            reason = f"needs {', '.join(missing)}: install vigil-agents[push]"
-            raise InvalidInput("kind", reason)
+        if missing := missing_libraries():
+            raise InvalidInput("kind", missing)
         if self.contact and not self.contact.startswith(("mailto:", "https://")):
             raise InvalidInput("contact", "must begin with mailto: or https://")
 
@@ -70,6 +69,12 @@ class PushChannel(Channel, frozen=True, kw_only=True, tag="push"):
         if others_can_read(file := file_of(home)):
             return warn(f"others can read {file}", f"chmod 600 {file}")
         return ok("browsers that subscribed")
+
+
+def missing_libraries() -> str:
+    """Return what to say if what it needs isn't installed here; empty: it is."""
+    missing = [name for name in _LIBRARIES if find_spec(name) is None]
+    return f"needs {', '.join(missing)}: install vigil-agents[push]" if missing else ""
 
 
 def push_of(channels: Mapping[str, Channel]) -> tuple[str, PushChannel] | None:

@@ -1,0 +1,1 @@
+"""Browsers that are notified: who subscribes with which, and when that ends."""
