@@ -48,7 +48,19 @@ from .http.wire import (
     TimerList,
     Transcript,
 )
-from .insight import budget, calendars, calls, doctor, facts, now, people, status, streams, tokens
+from .insight import (
+    agent_files,
+    budget,
+    calendars,
+    calls,
+    doctor,
+    facts,
+    now,
+    people,
+    status,
+    streams,
+    tokens,
+)
 from .memory import mcp, memories
 from .push import endpoint as push
 from .sessions import forks, labels, routes
@@ -63,7 +75,7 @@ from .versions import deletion
 from .versions import endpoint as versions
 from .why import endpoint as explain
 from .why.answer import WhyAnswer
-from .work import approvals, cost, dead, deliveries, grants, health, jobs, person, tools
+from .work import approvals, cost, dead, deliveries, grants, health, jobs, person, servers, tools
 from .work.letters import DeadLetterDetail, DeadLetterPage
 from .work.verdicts import ApprovalList, ApprovalView, Decide
 
@@ -191,8 +203,8 @@ def endpoints() -> tuple[Endpoint, ...]:
     """Return everything that is served here but what comes before the routes."""
     parts = (health, streams, doctor, console, forks, versions, budget, calls, now, people, tokens)
     more = (
-        *(tools, deliveries, mail_accounts, calendars, contacts, feed, pauses),
-        *(deletion, letters, trust, labels, push),
+        *(agent_files, tools, servers, deliveries, mail_accounts, calendars, contacts, feed),
+        *(pauses, deletion, letters, trust, labels, push),
     )
     added = (one for part in (*parts, *more) for one in part.ENDPOINTS)
     return tuple(map(_closed, (*_of_memory(), *added, *_OWN, *on_board.ENDPOINTS)))

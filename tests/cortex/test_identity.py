@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from services.cortex.thought import identity
-from services.cortex.thought.identity import CUT, FILE_BYTES_MAX, FILES, TEMPLATES, Identities
+from services.cortex.thought.identity import TEMPLATES, Identities
 from vigil.errors import InvalidInput
+from vigil.local.identity_files import CUT, FILE_BYTES_MAX, FILES
 
 
 class HandClock:

@@ -85,7 +85,7 @@ PICTURES: Final = os.environ.get("VIGIL_PICTURES", "")
 RULES: Final = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
 BARE: Final = ("/enter?code=x", f"/tasks/{'f' * 32}")
 """Pages that have nothing around them: of somebody who isn't signed in, and of what isn't there."""
-OF_ADMINS: Final = ("/health", "/settings", "/tools", "/autonomy", "")
+OF_ADMINS: Final = ("/health", "/settings", "/tools", "/autonomy", "/servers", "/agents/vigil", "")
 """Pages on which an admin sees more."""
 UNFOLD: Final = "document.querySelectorAll('details').forEach(one => one.open = true)"
 FOLD: Final = "document.querySelectorAll('details').forEach(one => one.open = false)"

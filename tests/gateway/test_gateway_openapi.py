@@ -63,7 +63,10 @@ def body_schema(operation: dict[str, Any]) -> dict[str, Any]:
 
 
 def filled(path: str) -> str:
-    return path.replace("{key}", examples_http.SESSION).replace("{id}", ID).replace("{name}", "ci")
+    there = {"key": examples_http.SESSION, "id": ID, "name": "ci", "agentId": "vigil"}
+    for name, value in there.items():
+        path = path.replace(f"{{{name}}}", value)
+    return path
 
 
 async def test_everything_has_a_place_and_every_body_an_example(gate: Gate) -> None:

@@ -13,7 +13,6 @@ its content and never the conversation.
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 from typing import Final
 
@@ -22,18 +21,16 @@ import structlog
 
 from vigil.clock import Clock, SystemClock
 from vigil.files import create
+from vigil.local.identity_files import FILES, read_text
 from vigil.subjects import check_part
 from vigil.teams import DEFAULT_AGENT, TEAM
 
 log = structlog.get_logger("vigil.identity")
 
 TEMPLATES: Final = Path(__file__).resolve().parents[3] / "prompts" / "en" / "identity"
-FILES: Final = ("SOUL.md", "IDENTITY.md", "ROLE.md", "USER.md")
-FILE_BYTES_MAX: Final = 32 * 1024
 CHECK_EVERY_S: Final = 2.0
 AGENTS_MAX: Final = 1000
 """Agents held in memory; the one loaded longest ago goes first."""
-CUT: Final = "\n\n[cut here: the file is larger than 32 kB]"
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,22 +150,3 @@ def _stamp(path: Path) -> Stamp | None:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino
-
-
-def read_text(path: Path) -> str:
-    """Read at most 32 kB of text; what is not UTF-8 is replaced, what is too long is cut.
-
-    Raises:
-        OSError: it can't be read, or is not a file.
-    """
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise OSError("not a regular file")  # a pipe would block the loop for good
-    with path.open("rb") as file:
-        data = file.read(FILE_BYTES_MAX + 1)
-    if len(data) <= FILE_BYTES_MAX:
-        return data.decode("utf-8-sig", "replace").strip()
-    # A character that the limit cuts in two is dropped, not replaced.
-    end = FILE_BYTES_MAX
-    while end > FILE_BYTES_MAX - 3 and data[end] & 0xC0 == 0x80:
-        end -= 1
-    return data[:end].decode("utf-8-sig", "replace").strip() + CUT

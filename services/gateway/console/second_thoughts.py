@@ -20,6 +20,7 @@ UNDO: Final = "undo"
 _MOVE: Final = re.compile(r"(task|goal)s/([0-9a-f]{32})/([a-z_]{1,20})/(\d{1,16})", re.ASCII)
 _ROW: Final = re.compile(r"row/([0-9a-f]{32})/(pause|resume)/(\d{1,16})", re.ASCII)
 _PUT_AWAY: Final = re.compile(r"archive/((?:[A-Za-z0-9_-]{1,64}:){2}[A-Za-z0-9_-]{1,64})", re.ASCII)
+_SERVER: Final = re.compile(r"server/([A-Za-z0-9_-]{1,64})/(on|off)", re.ASCII)
 _PAUSE: Final = re.compile(r"pause/(on|off)", re.ASCII)
 
 
@@ -52,6 +53,8 @@ def undo_of(named: str) -> OfferedUndo | None:
     'Moved.'
     >>> undo_of("archive/ann:vigil:t1").action
     '/conversations/ann:vigil:t1'
+    >>> undo_of("server/notes/on").fields
+    {'do': 'on', 'name': 'notes'}
     >>> undo_of("pause/off/x"), undo_of("tasks/../x/1"), undo_of("archive/a/b"), undo_of("")
     (None, None, None, None)
     """
@@ -67,6 +70,10 @@ def undo_of(named: str) -> OfferedUndo | None:
     if found := _PUT_AWAY.fullmatch(named):
         fields = {"do": "unarchive"}
         return OfferedUndo(told="Put away.", action=f"/conversations/{found[1]}", fields=fields)
+    if found := _SERVER.fullmatch(named):
+        told = "It is off." if found[2] == "on" else "It is on again."
+        fields = {"do": found[2], "name": found[1]}
+        return OfferedUndo(told=told, action="/servers", fields=fields)
     if found := _PAUSE.fullmatch(named):
         told = "Your agents are paused." if found[1] == "off" else "Your agents go on."
         return OfferedUndo(told=told, action="/pause", fields={"whose": "mine", "to": found[1]})

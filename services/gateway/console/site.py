@@ -40,7 +40,7 @@ from .pages import (
     trust,
     why,
 )
-from .pages.about import agents, models
+from .pages.about import agent, agents, models, servers
 from .pages.accounts import calendars, contacts, mail, notifications
 from .pages.board import autonomy, goal, goals, grants, preferences, row, task, tasks, timetable
 from .pages.sessions import (
@@ -71,6 +71,7 @@ PAGES: Final = (
     ConsolePage("/mail", "Accounts", mail, begins=True),
     ConsolePage("/agents", "Agents", agents, begins=True),
     ConsolePage("/models", "Models", models),
+    ConsolePage("/servers", "MCP servers", servers),
     ConsolePage("/deliveries", "Deliveries", deliveries),
     ConsolePage("/cost", "Cost", cost),
     ConsolePage("/health", "Health", health),
@@ -89,6 +90,7 @@ BELOW: Final = (
     ConsolePage("/timetable/{id}", "Timetable", row),
     ConsolePage("/memories/graph", "Memory", graph),
     ConsolePage("/memories/{id}", "Memory", memory),
+    ConsolePage("/agents/{agent}", "Agents", agent),
     ConsolePage("/prompts/{key}/{seq}", "Prompts", prompt),
 )
 """Pages of one thing, which others lead to."""

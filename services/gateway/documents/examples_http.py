@@ -55,6 +55,12 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "RaiseBody": {"as much again today": {"times": 1}, "as configured": {"times": 0}},
     "TokenBody": {"for a laptop": {"user": "ann", "name": "laptop", "expires_days": 90}},
     "ToolApproval": {"one tool": {"tools": {"files__read": "4f2a"}}},
+    "ServerWanted": {
+        "a program": {"name": "memory", "command": ["npx", "-y", "server-memory"], "network": True},
+        "a service": {"name": "wiki", "url": "https://mcp.example.org/mcp", "token": "wiki-1"},
+    },
+    "ServerChange": {"off": {"is_enabled": False}},
+    "AgentFileChange": {"what it does": {"text": "You look after plants.", "digest": "4f2a"}},
     "CircuitReset": {"a model": {"name": "model:main"}},
     "AutonomyChange": {
         "an hour apart": {"autonomy_interval_secs": 3600, "autonomy_max_turns": 10},

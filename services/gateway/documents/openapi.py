@@ -48,7 +48,7 @@ TAGS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     ),
     "tools": (
         "What agents may do, and what a person allows",
-        ("/api/tools", "/api/approvals", "/api/grants", "/api/trust"),
+        ("/api/tools", "/api/servers", "/api/approvals", "/api/grants", "/api/trust"),
     ),
     "jobs": (
         "Work that runs by itself",

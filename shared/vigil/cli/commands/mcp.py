@@ -24,7 +24,7 @@ import typer
 from vigil import distribution
 from vigil.contracts import HeldTool, Pin, Pins, Shelf, Tool, decode_pins, decode_shelf
 from vigil.errors import ConfigError, VigilError
-from vigil.local import command_lines, system
+from vigil.local import command_lines, mcp_servers, system
 from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.settings.sections import McpServer
@@ -40,12 +40,6 @@ from ..tables import Column, Result
 
 if TYPE_CHECKING:
     from vigil.bus.bus import Bus
-
-OWN: Final = "builtin"
-"""The shelf of Vigil's own tools, which is none of a server."""
-
-FETCHING: Final = ("npx", "uvx", "bunx", "pipx", "pnpx")
-"""Programs that run others, which they fetch if they aren't there."""
 
 app = CommandLine(
     help="A memory as an MCP server; and the servers whose tools agents use.",
@@ -106,7 +100,7 @@ def servers() -> Result:
     """List the servers that agents use: how they are, their tools, and what is held back."""
     settings = config.load()
     shelves, pins = operator.run(settings, _stored)
-    names = sorted({*settings.config.mcp, *shelves} - {OWN})
+    names = sorted({*settings.config.mcp, *shelves} - {mcp_servers.OWN})
     told = [_told(name, settings.config.mcp.get(name), shelves, pins) for name in names]
     empty = "No servers. `vigil mcp add` adds one."
     listed = tables.listing("servers", told, COLUMNS, empty=empty)
@@ -140,7 +134,7 @@ def _told(
     known = pins.get(name, Pins(server=name)).tools
     return {
         "name": name,
-        "state": _state(server, shelf),
+        "state": mcp_servers.state_of(server, shelf),
         "transport": "http" if server is not None and server.url else "stdio",
         "problem": "" if shelf is None else shelf.problem,
         "facts": {} if shelf is None else shelf.facts,
@@ -151,14 +145,6 @@ def _told(
         ],
         "held": [_held(held, known) for held in (() if shelf is None else shelf.held)],
     }  # fmt: skip
-
-
-def _state(server: McpServer | None, shelf: Shelf | None) -> str:
-    if server is None:
-        return "not configured"
-    if not server.is_enabled:
-        return "off"
-    return "not started" if shelf is None else shelf.facts.get("state", "unknown")
 
 
 def _held(held: HeldTool, known: dict[str, Pin]) -> dict[str, Any]:
@@ -297,25 +283,24 @@ def add(
     """Add a server to vigil.toml. A running Vigil takes it up by itself."""
     settings = config.load()
     line = command_lines.resolved(command) if command else []
-    wanted: dict[str, Any] = {
-        "command": line[0] if line else "",
-        "args": line[1:],
-        "url": url,
-        "env": dict(map(_pair, env or ())),
-        "env_file": _file("--env-file", env_file),
-        "folders": folder or [],
-        "network": network,
-        "headers_file": _file("--headers-file", headers_file),
-        "allow_private": allow_private,
-        "risk": risk,
-    }
-    values = {key: value for key, value in wanted.items() if value}
+    values = mcp_servers.section_of(
+        command=line[0] if line else "",
+        args=line[1:],
+        url=url,
+        env=dict(map(_pair, env or ())),
+        env_file=_file("--env-file", env_file),
+        folders=folder or [],
+        network=network,
+        headers_file=_file("--headers-file", headers_file),
+        allow_private=allow_private,
+        risk=risk,
+    )
     from vigil.local.home import ensure_home
 
     ensure_home(settings, partial(system.person_of, os.environ))
     toml_sections.add(settings.file, "mcp", name, values)
     text = _words_of(settings, name, line)
-    if command and not network and Path(command[0]).name in FETCHING:
+    if command and mcp_servers.needs_network(command[0], network=network):
         text += f"\n{command[0]} fetches the program that it runs; that needs --network"
     return _changed(settings, name, text)
 

@@ -1,0 +1,125 @@
+"""MCP servers: how each is, what it sees and what it offers; added, tried, switched, removed."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from typing import Any, Final, get_args
+
+from markupsafe import escape
+
+from vigil.local.mcp_servers import needs_network
+
+from ....http.problem import Problem
+from ....work.servers import Risk, ServerList, ServerView
+from ....work.tools import ToolList
+from ...second_thoughts import Confirmation, with_undo
+from ...text import clip, visible
+from ...visit import Visit, segment_of
+
+PATH: Final = "/api/servers"
+RISKS: Final[tuple[str, ...]] = get_args(Risk)
+TRIED_S: Final = 12.0
+"""For how long what was started is waited for."""
+LOOK_EVERY_S: Final = 0.25
+_BEGINNING: Final = "not connected yet"
+"""What is said of one that is only just started."""
+
+
+async def show(visit: Visit) -> dict[str, Any]:
+    if not visit.reader.is_admin:
+        return {"servers": None, "tried": "", "risks": RISKS, "risk_of": {}}
+    found, tools = await asyncio.gather(
+        visit.api.get(ServerList, PATH), visit.api.get(ToolList, "/api/tools")
+    )
+    return {
+        "servers": found.servers,
+        "tried": visit.query.get("tried", ""),
+        "risks": RISKS,
+        "risk_of": {tool.name: tool.risk for one in tools.sources for tool in one.tools},
+    }
+
+
+async def ask(visit: Visit) -> Confirmation | None:
+    """Ask before something is started, or taken out with what was approved of it."""
+    match visit.wanted("do"):
+        case "add":
+            body = _wanted(visit)
+            what = shlex.join(body["command"]) if body["command"] else body["url"]
+            sees = [f"folders {', '.join(body['folders'])}"] if body["folders"] else []
+            sees += ["the network"] if body["network"] or body["url"] else []
+            also = f", and {' and '.join(sees)}" if sees else ", and nothing else"
+            fetches = body["command"] and needs_network(body["command"][0], network=body["network"])
+            hint = (
+                " It fetches the program that it runs, which needs the network." if fetches else ""
+            )
+            return Confirmation(
+                title=f"Start the server {body['name']}?",
+                text="Its tools are offered to agents at once. It sees the arguments of their "
+                f"calls{also}.{hint}",
+                yes="Start it",
+                exact=(escape(visible(clip(what))),),
+            )
+        case "remove":
+            return Confirmation(
+                title=f"Remove the server {visit.wanted('name')}?",
+                text="Its tools go, and what was approved of them is forgotten. Switching it off "
+                "can be undone.",
+                yes="Remove it",
+            )
+    return None
+
+
+async def act(visit: Visit) -> str:
+    """Add a server and wait until it's known whether it works; try it anew, switch or remove it."""
+    do, name = visit.wanted("do"), visit.wanted("name").strip()
+    path = f"{PATH}/{segment_of(name)}"
+    match do:
+        case "add":
+            await visit.api.send("POST", PATH, _wanted(visit))
+            await _until(visit, name, _is_settled)
+            return f"/servers?tried={name}"
+        case "try":
+            await visit.api.send("PATCH", path, {"is_enabled": False})
+            await _until(visit, name, lambda one: not one.tools and not one.problem)
+            await visit.api.send("PATCH", path, {"is_enabled": True})
+            await _until(visit, name, _is_settled)
+            return f"/servers?tried={name}"
+        case "on" | "off":
+            await visit.api.send("PATCH", path, {"is_enabled": do == "on"})
+            return with_undo("/servers", f"server/{name}/{'off' if do == 'on' else 'on'}")
+        case "remove":
+            await visit.api.send("DELETE", path)
+            return "/servers"
+    raise Problem(422, "nothing here does that", field="do")
+
+
+def _wanted(visit: Visit) -> dict[str, Any]:
+    """Return what a form says of a new server. Raises: Problem, 422."""
+    given = {
+        name: visit.wanted(name).strip()
+        for name in ("name", "command", "url", "token", "folders", "risk")
+    }
+    try:
+        command, folders = shlex.split(given["command"]), shlex.split(given["folders"])
+    except ValueError as error:
+        raise Problem(422, f"a quotation mark is left open: {error}", field="command") from error
+    return given | {
+        "command": command,
+        "folders": folders,
+        "network": "network" in visit.form,
+        "allow_private": "allow_private" in visit.form,
+    }
+
+
+def _is_settled(one: ServerView) -> bool:
+    return one.state == "connected" or (one.problem not in ("", _BEGINNING))
+
+
+async def _until(visit: Visit, name: str, holds: Any) -> None:
+    """Wait until that holds of a server, but not for long: the page says how it is."""
+    for _ in range(int(TRIED_S / LOOK_EVERY_S)):
+        found = {one.name: one for one in (await visit.api.get(ServerList, PATH)).servers}
+        if name in found and holds(found[name]):
+            return
+        await asyncio.sleep(LOOK_EVERY_S)

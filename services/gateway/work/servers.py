@@ -1,0 +1,276 @@
+"""/api/servers: the MCP servers of this home's vigil.toml, for admins: how each is and what it gets
+to see; added, switched and removed while everything runs, by what `vigil mcp` does it with.
+
+The executor follows the file. What it runs is told without what may be secret: of a command line
+the program's name, of a URL the host, of variables their names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path as File
+from typing import Annotated, Final, Literal
+
+import msgspec
+import structlog
+from fastapi import Depends, Path, Response
+
+from vigil.bus.kv import KeyValue
+from vigil.contracts import Shelf
+from vigil.errors import ConfigError
+from vigil.fields.secrets import is_key
+from vigil.local import command_lines, mcp_servers
+from vigil.settings import config, credentials
+from vigil.settings.config import Settings
+from vigil.settings.sections import McpServer
+from vigil.subjects import check_part
+from vigil.trust import pins
+
+from ..callers import Admin, Shared, body_of
+from ..endpoint import Endpoint
+from ..http.json import Json
+from ..http.problem import Problem
+from ..http.wire import PART_SCHEMA, Answer, RequestBody
+from ..state.edge import Edge
+from .tools import shelves
+
+log = structlog.get_logger("vigil.gateway")
+
+Risk = Literal["read", "write", "external", "destructive"]
+ServerName = Annotated[
+    str, msgspec.Meta(max_length=32, pattern=r"^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$")
+]
+_WRITING: Final = asyncio.Lock()
+"""One change of the file after the other."""
+_TABLE: Final = "mcp"
+
+
+class ServerView(Answer, frozen=True, kw_only=True):
+    """An MCP server, what it gets to see, and what it offers."""
+
+    name: str
+    state: str
+    """`connected`, `not connected`, `not started`, `off`, or `not configured`."""
+    problem: str
+    """What is wrong with it; empty: nothing."""
+    runs: str
+    """The name of its program, or the host that it's asked at."""
+    is_program: bool
+    network: bool
+    """Whether the program may reach the network."""
+    folders: tuple[str, ...]
+    """That the program may read and write."""
+    folders_read: tuple[str, ...]
+    """That it may only read."""
+    variables: tuple[str, ...]
+    """The names of variables that it's given."""
+    has_secrets: bool
+    """Whether it's given headers or variables of a file."""
+    risk: str
+    tools: tuple[str, ...]
+    held: int
+    """Tools that aren't offered before an admin approves them."""
+
+
+class ServerList(Answer, frozen=True, kw_only=True):
+    """The MCP servers there are, by name."""
+
+    servers: tuple[ServerView, ...]
+
+
+class ServerWanted(RequestBody, frozen=True, kw_only=True):
+    """A server to be added: a program, or a URL."""
+
+    name: ServerName
+    """Its tools become NAME__tool."""
+    command: tuple[str, ...] = ()
+    """A program that speaks MCP over stdio, with its arguments; it runs in the sandbox."""
+    url: str = ""
+    """A server over streamable HTTP, instead."""
+    token: str = ""
+    """Sent to the URL as `Authorization: Bearer`; kept in a file of its own."""
+    env: dict[str, str] = msgspec.field(default_factory=dict)
+    """Variables for the program; not for secrets."""
+    folders: tuple[str, ...] = ()
+    """Folders that the program may read and write."""
+    folders_read: tuple[str, ...] = ()
+    """Folders that it may only read."""
+    network: bool = False
+    """Whether the program may reach the network."""
+    allow_private: bool = False
+    """Whether the URL may lead to this machine or its network."""
+    risk: Risk = "external"
+    """Of its tools."""
+
+
+class ServerChange(RequestBody, frozen=True, kw_only=True):
+    """Switch a server on or off."""
+
+    is_enabled: bool
+
+
+async def list_servers(edge: Shared, _: Admin) -> Response:
+    """List the MCP servers: how each is, what it gets to see, and what it offers. Needs an admin
+    token."""
+    found = await _views(edge)
+    return Json(ServerList(servers=tuple(found[name] for name in sorted(found))))
+
+
+async def add_server(
+    edge: Shared, caller: Admin, wanted: Annotated[ServerWanted, Depends(body_of(ServerWanted))]
+) -> Response:
+    """Add a server to vigil.toml; the executor starts it within a second or two. Needs an admin
+    token."""
+    name = check_part("name", wanted.name)
+    async with _WRITING:
+        settings = await _read(edge)
+        if name in settings.config.mcp:
+            raise Problem(409, f"there is a server {name} already", field="name")
+        await _changed(settings, lambda: _add(settings, wanted))
+    log.info("server added", action="gateway.servers", by=caller.user, server=name)
+    return Json((await _views(edge))[name], 201)
+
+
+async def change_server(
+    edge: Shared,
+    caller: Admin,
+    name: Annotated[str, Path(description="NAME of [mcp.NAME]", json_schema_extra=PART_SCHEMA)],
+    wanted: Annotated[ServerChange, Depends(body_of(ServerChange))],
+) -> Response:
+    """Switch a server on or off in vigil.toml; its tools go, or come. Needs an admin token."""
+    async with _WRITING:
+        settings = await _read(edge)
+        known = _known(settings, name)
+        if known.is_enabled != wanted.is_enabled:
+            await _changed(settings, lambda: _switch(settings, name, to=wanted.is_enabled))
+    on = wanted.is_enabled
+    log.info("server switched", action="gateway.servers", by=caller.user, server=name, on=on)
+    return Json((await _views(edge))[name])
+
+
+async def remove_server(
+    edge: Shared,
+    caller: Admin,
+    name: Annotated[str, Path(description="NAME of [mcp.NAME]", json_schema_extra=PART_SCHEMA)],
+) -> Response:
+    """Take a server out of vigil.toml, and forget what was approved of it. Needs an admin token."""
+    async with _WRITING:
+        settings = await _read(edge)
+        known, kept = _known(settings, name), _token_file(settings.home, name)
+        await _changed(settings, lambda: _remove(settings, name))
+        if known.headers_file == str(kept):
+            kept.unlink(missing_ok=True)
+        await KeyValue(edge.bus, pins.BUCKET).delete(name)
+    log.info("server removed", action="gateway.servers", by=caller.user, server=name)
+    return Response(status_code=204)
+
+
+async def _views(edge: Edge) -> dict[str, ServerView]:
+    settings = await _read(edge)
+    there = {one.source: one for one in await shelves(edge.bus) if one.source != mcp_servers.OWN}
+    sections = settings.config.mcp
+    return {name: _view(name, sections.get(name), there.get(name)) for name in {*sections, *there}}
+
+
+def _view(name: str, known: McpServer | None, shelf: Shelf | None) -> ServerView:
+    section = known or McpServer()
+    return ServerView(
+        name=name,
+        state=mcp_servers.state_of(known, shelf),
+        problem="" if shelf is None else shelf.problem,
+        runs=mcp_servers.runs(section),
+        is_program=not section.url,
+        network=section.network,
+        folders=section.folders,
+        folders_read=section.folders_read,
+        variables=tuple(section.env),
+        has_secrets=bool(section.env_file or section.headers_file or section.headers),
+        risk=section.risk,
+        tools=() if shelf is None else tuple(one.name for one in shelf.tools),
+        held=0 if shelf is None else len(shelf.held),
+    )
+
+
+async def _read(edge: Edge) -> Settings:
+    """Return the configuration as it is now. Raises: Problem, 503: it can't be used."""
+    home = edge.context.settings.home
+    try:
+        return await asyncio.to_thread(config.load, os.environ, home=home)
+    except (ConfigError, OSError) as error:
+        raise Problem(503, f"vigil.toml can't be used: {error}") from error
+
+
+def _known(settings: Settings, name: str) -> McpServer:
+    if name not in settings.config.mcp:
+        raise Problem(404, f"there is no server {name[:64]}", field="name")
+    return settings.config.mcp[name]
+
+
+async def _changed(settings: Settings, change: Callable[[], None]) -> None:
+    """Change the file. Raises: Problem, 422: it would be no configuration; 503: it can't be
+    written."""
+    try:
+        await asyncio.to_thread(change)
+    except ConfigError as error:
+        raise Problem(422, str(error).replace(f"{settings.file}: ", "")) from error
+    except OSError as error:
+        raise Problem(503, f"{settings.file.name} can't be written: {error.strerror}") from error
+
+
+def _token_file(home: File, name: str) -> File:
+    """Return where a home keeps what is sent to a server to be let in."""
+    return home / "keys" / f"mcp-{name}"
+
+
+def _add(settings: Settings, wanted: ServerWanted) -> None:
+    from vigil.cli import toml_sections  # as `vigil mcp add` does it
+
+    line = command_lines.resolved(wanted.command) if wanted.command else []
+    kept = _token_file(settings.home, wanted.name) if wanted.token else None
+    if kept is not None:
+        if not is_key(wanted.token) or not wanted.url:
+            raise ConfigError("token: must be one word, and belongs to a URL")
+        credentials.write_private(kept, f"Authorization: Bearer {wanted.token}\n".encode())
+    values = mcp_servers.section_of(
+        command=line[0] if line else "",
+        args=line[1:],
+        url=wanted.url,
+        env=wanted.env,
+        folders=wanted.folders,
+        folders_read=wanted.folders_read,
+        network=wanted.network,
+        headers_file="" if kept is None else str(kept),
+        allow_private=wanted.allow_private,
+        risk="" if wanted.risk == McpServer().risk else wanted.risk,
+    )
+    try:
+        toml_sections.add(settings.file, _TABLE, wanted.name, values)
+    except BaseException:
+        if kept is not None:
+            kept.unlink(missing_ok=True)
+        raise
+
+
+def _switch(settings: Settings, name: str, *, to: bool) -> None:
+    from vigil.cli import toml_sections
+
+    toml_sections.set_value(settings.file, (_TABLE, name, "is_enabled"), to)
+
+
+def _remove(settings: Settings, name: str) -> None:
+    from vigil.cli import toml_sections
+
+    toml_sections.remove(settings.file, _TABLE, name)
+
+
+_PATH: Final = "/api/servers"
+_ONE: Final = f"{_PATH}/{{name}}"
+_REFUSED: Final = (403, 404, 413, 422, 503)
+ENDPOINTS: Final = (
+    Endpoint("GET", _PATH, list_servers, {200: ServerList}, (403, 503)),
+    Endpoint("POST", _PATH, add_server, {201: ServerView}, (403, 409, 413, 422, 503), ServerWanted),
+    Endpoint("PATCH", _ONE, change_server, {200: ServerView}, _REFUSED, ServerChange),
+    Endpoint("DELETE", _ONE, remove_server, {204: None}, (403, 404, 422, 503)),
+)

@@ -1,0 +1,53 @@
+"""The files that say who an agent is (SPEC P-4), as a home keeps them: found, read, written."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from pathlib import Path
+from typing import Final
+
+from ..settings.credentials import write_private
+
+FILES: Final = ("SOUL.md", "IDENTITY.md", "ROLE.md", "USER.md")
+MEANINGS: Final = {
+    "SOUL.md": "what it cares about, how it speaks",
+    "IDENTITY.md": "who it is",
+    "ROLE.md": "what it does",
+    "USER.md": "what it should know about the person; not for a team",
+}
+FILE_BYTES_MAX: Final = 32 * 1024
+CUT: Final = "\n\n[cut here: the file is larger than 32 kB]"
+
+
+def digest_of(text: str) -> str:
+    """Return what tells one text of a file from another.
+
+    >>> digest_of("")[:8]
+    'e3b0c442'
+    """
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def read_text(path: Path) -> str:
+    """Read at most 32 kB of text; what is not UTF-8 is replaced, what is too long is cut.
+
+    Raises:
+        OSError: it can't be read, or is not a file.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError("not a regular file")  # a pipe would block the loop for good
+    with path.open("rb") as file:
+        data = file.read(FILE_BYTES_MAX + 1)
+    if len(data) <= FILE_BYTES_MAX:
+        return data.decode("utf-8-sig", "replace").strip()
+    # A character that the limit cuts in two is dropped, not replaced.
+    end = FILE_BYTES_MAX
+    while end > FILE_BYTES_MAX - 3 and data[end] & 0xC0 == 0x80:
+        end -= 1
+    return data[:end].decode("utf-8-sig", "replace").strip() + CUT
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file, whole or not at all; where a link leads elsewhere, there. Raises: OSError."""
+    write_private(path.resolve(), f"{text.strip()}\n".encode())

@@ -1,0 +1,134 @@
+"""MCP servers in the console: added, tried, switched and removed while an executor runs; and the
+files that say who an agent is."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from services.cortex.thought.identity import Identities
+from tests.support.console import signed_in
+from tests.support.gateway import Gate
+from tests.support.mcp_client import NASTY, sandbox
+from tests.support.world import running_world
+from vigil.clock import SystemClock
+from vigil.local.identity_files import FILE_BYTES_MAX, FILES, digest_of
+from vigil.settings import config, followed
+
+GIVEN = {"do": "add", "url": "", "token": "", "folders": "", "risk": "read"}
+
+
+async def test_a_server_is_added_tried_switched_and_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it is shown of before it starts, in the file as by `vigil mcp`, at once; admins alone;
+    nothing that may be secret is told."""
+    await sandbox()
+    monkeypatch.setattr(followed, "LOOK_EVERY_S", 0.02)
+    async with running_world(tmp_path, monkeypatch, SystemClock(), has_hands=True) as world:
+        admin = await signed_in(world.gate, "root", is_admin=True)
+        ann = await signed_in(world.gate, "ann")
+        api = await world.gate.person("ann")
+        line = shlex.join([sys.executable, str(NASTY)])
+        form = GIVEN | {"name": "notes", "command": line}
+        refused = await ann.send("/servers", **form)
+        assert refused.status_code == 403
+        assert "An admin sees and changes them" in (await ann.page("/servers")).text
+        assert (await api.get("/api/servers")).status_code == 403
+
+        first = await admin.client.post(
+            "/console/servers", data=form, headers={"sec-fetch-site": "same-origin"}
+        )
+        assert "Start the server notes?" in first.text
+        assert str(NASTY) in first.text
+        assert await admin.did("/servers", **form) == "/console/servers?tried=notes"
+        page = await admin.page("/servers", tried="notes")
+        assert "It works: " in page.text
+        assert "notes__add" in page.text
+        assert "no network, and nothing else of this machine" in page.text
+        assert str(NASTY) not in page.text  # of a command line, the program's name
+        assert (await admin.send("/servers", **form)).status_code == 409
+        section = config.load({}, home=tmp_path).config.mcp["notes"]
+        assert (section.args, section.risk) == ((str(NASTY),), "read")
+
+        where = await admin.did("/servers", do="off", name="notes")
+        assert "server/notes/on" in where
+        assert not config.load({}, home=tmp_path).config.mcp["notes"].is_enabled
+        (undo,) = [
+            one for one in (await admin.page(where.removeprefix("/console"))).forms if "sure" in one
+        ]
+        await admin.did("/servers", do=undo["do"], name=undo["name"], sure="yes")
+        await admin.did("/servers", do="try", name="notes")
+        assert "It works: " in (await admin.page("/servers", tried="notes")).text
+
+        await admin.did("/servers", do="remove", name="notes")
+        assert config.load({}, home=tmp_path).config.mcp == {}
+        assert (await admin.send("/servers", do="off", name="notes")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": "a__b", "command": "true"},
+        {"name": "../x", "command": "true"},
+        {"name": "both", "command": "true", "url": "https://a.example/mcp"},
+        {"name": "none", "command": ""},
+        {"name": "words", "command": "", "url": "https://a.example/mcp", "token": "two words"},
+        {"name": "open", "command": "say 'a"},
+    ],
+)
+async def test_what_is_no_server_changes_nothing(
+    gate: Gate, tmp_path: Path, wrong: dict[str, str]
+) -> None:
+    admin = await signed_in(gate, "root", is_admin=True)
+    answer = await admin.send("/servers", **GIVEN | wrong)
+    assert answer.status_code in (404, 422), answer.text
+    home = tmp_path
+    assert not list((home / "keys").glob("mcp-*"))
+    assert config.load({}, home=home).config.mcp == {}
+
+
+async def test_a_token_is_kept_apart_and_goes_with_its_server(gate: Gate, tmp_path: Path) -> None:
+    admin, home = await signed_in(gate, "root", is_admin=True), tmp_path
+    api = await gate.person("root", is_admin=True)
+    wanted = {"name": "far", "url": "https://a.example/mcp", "token": "s3cret"}
+    assert (await api.post("/api/servers", json=wanted)).status_code == 201
+    (kept,) = (home / "keys").glob("mcp-*")
+    assert kept.read_text() == "Authorization: Bearer s3cret\n"
+    assert kept.stat().st_mode & 0o077 == 0
+    assert "s3cret" not in (home / "vigil.toml").read_text()
+    page = await admin.page("/servers")
+    assert "a.example" in page.text
+    assert "s3cret" not in page.text
+    assert (await api.delete("/api/servers/far")).status_code == 204
+    assert not kept.exists()
+
+
+async def test_who_an_agent_is_can_be_written(gate: Gate, tmp_path: Path) -> None:
+    """As it was shown, by admins alone; what a cortex reads next."""
+    admin, ann = await signed_in(gate, "root", is_admin=True), await signed_in(gate, "ann")
+    folder = tmp_path / "agents" / "vigil"
+    identities = Identities(tmp_path / "agents")
+    identities.ensure("vigil")
+    page = await admin.page("/agents/vigil")
+    form = next(one for one in page.forms if one.get("file") == "ROLE.md")
+    wanted = {
+        "file": "ROLE.md",
+        "digest": form["digest"],
+        "text": "You water plants.</textarea><b>",
+    }
+    assert (await ann.send("/agents/vigil", **wanted)).status_code == 403
+    assert "an admin sees and changes" in (await ann.page("/agents/vigil")).text
+    assert await admin.did("/agents/vigil", **wanted) == "/console/agents/vigil?saved=ROLE.md"
+    assert identities.load("vigil", "ann").role == wanted["text"]
+    assert not (await admin.page("/agents/vigil", saved="ROLE.md")).strange()
+    late = await admin.send("/agents/vigil", **wanted | {"text": "mine"})
+    assert late.status_code == 409
+    large = wanted | {"digest": digest_of(wanted["text"]), "text": "x" * (FILE_BYTES_MAX + 1)}
+    assert (await admin.send("/agents/vigil", **large)).status_code in (413, 422)
+    assert (await admin.send("/agents/vigil", **wanted | {"file": "notes.md"})).status_code == 404
+    assert (await admin.client.get("/console/agents/nobody")).status_code == 404
+    assert sorted(one.name for one in folder.iterdir()) == sorted(FILES)
