@@ -77,7 +77,7 @@ down: ## Stop what `make up` started.
 
 # The checks run beside the tests, and say what they found when those are done: types alone take one of
 # two cores for as long as it takes to compile the tests.
-test: $(VENV)/.installed-node $(VENV)/.installed-mcp $(VENV)/.installed-system $(VENV)/.installed-dev ## All checks and the whole test suite (ARGS="tests/docs -k why": a part of it).
+test: $(VENV)/.installed-node $(VENV)/.installed-mcp $(VENV)/.installed-synapse $(VENV)/.installed-system $(VENV)/.installed-dev ## All checks and the whole test suite (ARGS="tests/docs -k why": a part of it).
 	@{ { $(CHECK); } >$(CHECKED) 2>&1 || \
 		{ echo "make check failed: what it found follows after the tests" >&2; exit 1; }; } & checks=$$!; \
 	{ $(TESTS); } && tests=0 || tests=1; \
@@ -107,6 +107,7 @@ lock: ## Resolve the locks again (UV=path; ARGS=--upgrade for newer versions).
 	$(LOCK) --extra all --extra dev --constraints requirements.lock \
 		--output-file requirements-dev.lock $(ARGS)
 	$(COMPILE) bench/peers/peers.in --output-file bench/peers/peers.lock $(ARGS)
+	$(COMPILE) tests/matrix_servers/synapse.in --output-file tests/matrix_servers/synapse.lock $(ARGS)
 	$(COMPILE) deploy/pip.in --output-file deploy/pip.lock $(ARGS)
 
 clean: ## Remove .venv and caches. What Vigil stored stays.
@@ -161,6 +162,14 @@ $(VENV)/.installed-system: | $(BIN)/python
 		{ apt-get update --quiet=2 && DEBIAN_FRONTEND=noninteractive \
 		apt-get install --quiet=2 --yes --no-install-recommends $$missing; } >&2; then touch $@; \
 	else echo "Not there: $$missing. Their tests will be skipped." >&2; fi
+
+# The server of Matrix that the channel is tried against, apart from what Vigil needs. Where it has no wheel, its
+# tests are skipped, and say so.
+$(VENV)/.installed-synapse: tests/matrix_servers/synapse.lock | $(BIN)/python
+	@$(BIN)/python -m venv --clear $(VENV)/synapse
+	@$(VENV)/synapse/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-compile \
+		--only-binary=:all: --require-hashes --requirement $< && touch $@ || \
+		{ rm -rf $(VENV)/synapse; echo "No Synapse here: the tests of Matrix will be skipped." >&2; }
 
 # For the examples in JavaScript. Without npm their tests are skipped, and say so.
 $(VENV)/.installed-node: examples/node/package-lock.json

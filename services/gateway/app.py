@@ -27,7 +27,7 @@ from .contacts import endpoint as contacts
 from .documents import asyncapi, examples_http, openapi
 from .door import Door, is_open
 from .endpoint import Endpoint
-from .events import channels, hooks, mail_accounts
+from .events import channels, hooks, mail_accounts, networks
 from .events import endpoint as events
 from .http import wire
 from .http.errors import EXPECTED, HANDLERS, on_error, refuse_method
@@ -203,8 +203,8 @@ def endpoints() -> tuple[Endpoint, ...]:
     """Return everything that is served here but what comes before the routes."""
     parts = (health, streams, doctor, console, forks, versions, budget, calls, now, people, tokens)
     more = (
-        *(agent_files, tools, servers, deliveries, mail_accounts, calendars, contacts, feed),
-        *(pauses, deletion, letters, trust, labels, push),
+        *(agent_files, tools, servers, deliveries, mail_accounts, networks, calendars, contacts),
+        *(feed, pauses, deletion, letters, trust, labels, push),
     )
     added = (one for part in (*parts, *more) for one in part.ENDPOINTS)
     return tuple(map(_closed, (*_of_memory(), *added, *_OWN, *on_board.ENDPOINTS)))

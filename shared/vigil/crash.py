@@ -34,6 +34,11 @@ POINTS: Final = {
     ),
     "mailbox.begun": ("where a mailbox is read from is stored", "it is read from there"),
     "mailbox.mail": ("a mail of a mailbox is stored", "reading goes on behind it"),
+    "chat.heard": (
+        "a message of a chat network is stored, its place isn't",
+        "read again, and known by its id",
+    ),
+    "chat.place": ("how far a network was read is stored", "reading goes on behind it"),
     "mail.heard": ("a mail is stored, its place isn't", "read again, and known by its id"),
     "mail.place": ("the place in a mailbox is stored", "reading goes on behind it"),
     "calendar.seen": ("what a calendar holds is stored", "the next look finds the same"),

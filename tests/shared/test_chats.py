@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.examples import up_to
 from vigil.channels.chats import place
-from vigil.channels.chats.pieces import split
+from vigil.channels.chats.parts import split
 from vigil.channels.chats.place import ChatPlace
 
 NOW: Final = datetime(2026, 11, 28, 12, tzinfo=UTC)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support.examples import up_to
 from vigil.channels.mail.composition import Letterhead, composed
 from vigil.contracts import Said
-from vigil.contracts.channels.heads import MailHead
+from vigil.contracts.mail.heads import MailHead
 from vigil.mail import ids
 from vigil.mail.bodies import read_mail
 

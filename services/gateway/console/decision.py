@@ -41,5 +41,7 @@ async def decide(visit: Visit) -> Response:
         path = f"/api/approvals/{segment_of(visit.wanted('id'))}"
         await visit.api.send("PATCH", path, {"verdict": verdict, "digest": digest})
     except Problem as problem:
-        return Json(ButtonPressed(is_done=False, text=f"Not decided: {problem.detail}"), problem.status)
+        return Json(
+            ButtonPressed(is_done=False, text=f"Not decided: {problem.detail}"), problem.status
+        )
     return Json(ButtonPressed(is_done=True))

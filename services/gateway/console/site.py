@@ -41,7 +41,7 @@ from .pages import (
     why,
 )
 from .pages.about import agent, agents, models, servers
-from .pages.accounts import calendars, contacts, mail, notifications
+from .pages.accounts import calendars, contacts, mail, networks, notifications
 from .pages.board import autonomy, goal, goals, grants, preferences, row, task, tasks, timetable
 from .pages.sessions import (
     conversation,
@@ -95,6 +95,7 @@ BELOW: Final = (
 )
 """Pages of one thing, which others lead to."""
 BESIDE: Final = (
+    ConsolePage("/networks", "Accounts", networks),
     ConsolePage("/contacts", "Accounts", contacts),
     ConsolePage("/calendars", "Accounts", calendars),
     ConsolePage("/notifications", "Accounts", notifications),

@@ -6,7 +6,7 @@ address by asking for one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
@@ -17,8 +17,6 @@ from vigil.channels import pairs
 from vigil.channels.mail.section import MailAccount
 from vigil.channels.pairs import ChannelPerson
 from vigil.contracts import Instant
-from vigil.errors import InvalidInput
-from vigil.observe.health import Health
 from vigil.settings.tokens import Principal
 
 from ..callers import Caller, Shared, body_of
@@ -27,16 +25,18 @@ from ..http.json import Json
 from ..http.problem import Problem
 from ..http.wire import Answer, RequestBody
 from ..state.edge import Edge
+from .networks import (
+    CODE_ERRORS,
+    PairCodeView,
+    PairedAddressView,
+    awaited_by,
+    coded,
+    given_up,
+    paired_in,
+)
+from .states import states_in
 
 log = structlog.get_logger("vigil.gateway")
-
-
-class MailAddressView(Answer, frozen=True, kw_only=True):
-    """An address that is heard, and written to."""
-
-    user: str
-    address: str
-    since: Instant
 
 
 class MailAccountView(Answer, frozen=True, kw_only=True, omit_defaults=False):
@@ -61,7 +61,7 @@ class MailAccountView(Answer, frozen=True, kw_only=True, omit_defaults=False):
     """Mails of people that could not be taken in."""
     heard_at: Instant | None
     """When the last mail of a person came."""
-    people: tuple[MailAddressView, ...]
+    people: tuple[PairedAddressView, ...]
     """Your addresses; for an admin everybody's."""
     waiting: tuple[str, ...]
     """Addresses of yours from which a code is awaited."""
@@ -77,23 +77,6 @@ class MailCodeRequest(RequestBody, frozen=True, kw_only=True):
     """Which address is to become yours."""
 
     address: str
-
-
-class MailCodeView(Answer, frozen=True, kw_only=True):
-    """A code, which is shown once: send it from that address."""
-
-    code: str
-    address: str
-    to: str
-    until: Instant
-
-
-def states_in(replicas: Iterable[Health]) -> Mapping[str, Mapping[str, Any]]:
-    """Return how each channel is that a replica listens to."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for replica in replicas:
-        found |= replica.facts.get("hears", {})
-    return found
 
 
 async def list_accounts(edge: Shared, caller: Caller) -> Response:
@@ -116,8 +99,6 @@ def _view(
     edge: Edge,
 ) -> MailAccountView:
     told: Mapping[str, Any] = state or {}
-    shown = [one for one in people if caller.is_admin or one.user == caller.user]
-    own = [one.code for one in people if one.user == caller.user and one.code is not None]
     heard_at = told.get("heard_at", 0)
     return MailAccountView(
         name=name,
@@ -131,12 +112,8 @@ def _view(
         unproven=told.get("unproven", 0),
         refused=told.get("refused", 0),
         heard_at=datetime.fromtimestamp(heard_at, UTC) if heard_at else None,
-        people=tuple(
-            MailAddressView(user=one.user, address=each.address, since=each.at)
-            for one in shown
-            for each in one.addresses
-        ),
-        waiting=tuple(one.address for one in own if edge.clock.now() < one.until),
+        people=paired_in(people, caller),
+        waiting=awaited_by(people, caller.user, edge.clock.now()),
     )
 
 
@@ -149,28 +126,13 @@ Address = Annotated[
 
 async def make_code(edge: Shared, caller: Caller, name: Name, wanted: Wanted) -> Response:
     """Make a code: a mail with it from that address, within an hour, makes the address yours."""
-    account = _account(edge, name)
-    try:
-        account.check_may_pair(wanted.address)
-    except InvalidInput as error:
-        if error.field == "address":
-            raise
-        raise Problem(409, f"{error.field} {error.reason}") from error
-    code, now = pairs.new_code(), edge.clock.now()
-    await pairs.ask_for(edge.bus, name, caller.user, wanted.address, code, now)
-    log.info("code made", action="gateway.mail_code", channel=name, by=caller.user)
-    until = now + pairs.CODE_HOLDS
-    view = MailCodeView(code=code, address=wanted.address, to=account.address, until=until)
-    return Json(view, 201)
+    return Json(await coded(edge, caller, name, _account(edge, name), wanted.address), 201)
 
 
 async def take_back(edge: Shared, caller: Caller, name: Name, address: Address) -> Response:
     """Take an address of yours back: it's no longer heard, nor written to."""
     _account(edge, name)
-    if not await pairs.take_back(edge.bus, name, caller.user, address):
-        raise Problem(404, "that address isn't paired with you")
-    log.info("taken back", action="gateway.mail_unpaired", channel=name, by=caller.user)
-    return Response(status_code=204)
+    return await given_up(edge, caller, name, address)
 
 
 def _account(edge: Edge, name: str) -> MailAccount:
@@ -181,11 +143,10 @@ def _account(edge: Edge, name: str) -> MailAccount:
 
 
 _M: Final = "/api/mail"
-_CODE: Final = (404, 409, 413, 422, 503)
 ENDPOINTS: Final = (
     Endpoint("GET", _M, list_accounts, {200: MailAccountList}, (503,)),
     Endpoint(
-        "POST", f"{_M}/{{name}}/codes", make_code, {201: MailCodeView}, _CODE, MailCodeRequest
+        "POST", f"{_M}/{{name}}/codes", make_code, {201: PairCodeView}, CODE_ERRORS, MailCodeRequest
     ),
     Endpoint("DELETE", f"{_M}/{{name}}/addresses", take_back, {204: None}, (404, 422, 503)),
 )

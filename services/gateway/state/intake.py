@@ -24,8 +24,8 @@ from vigil.contracts import (
     UserMessagePayload,
     encode,
 )
-from vigil.contracts.channels.heads import ChatHead, MailHead, head_of
 from vigil.contracts.events import Attachment, Replaced
+from vigil.contracts.mail.heads import ChatHead, MailHead, head_of
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.observe import metrics, spans, trace
 from vigil.runtime import Context

@@ -81,7 +81,7 @@ class Equipment:
 
 
 class Replica:
-    """One replica's store and vectors. Use what it holds inside of :meth:`reading`."""
+    """One replica's store and vectors. Use what it holds inside of :meth:`posts`."""
 
     def __init__(self, folder: Path, store: Store, parts: Equipment) -> None:
         self._folder = folder

@@ -23,8 +23,8 @@ import msgspec
 from ..checks import Check
 from ..clock import Clock
 from ..contracts import Approval, Said
-from ..contracts.channels.heads import ChatHead, MailHead
 from ..contracts.events import Attachment
+from ..contracts.mail.heads import ChatHead, MailHead
 from ..errors import InvalidInput, VigilError
 from ..fields.section import PositiveS, Section
 from ..subjects import SessionKey

@@ -16,12 +16,14 @@ import msgspec
 from ..errors import ConfigError
 from .contract import Channel
 from .mail.section import MailAccount
+from .matrix.section import MatrixAccount
 from .push.section import PushChannel
 from .webhook import Webhook
 
 GROUP: Final = "vigil.channels"
 BUILT_IN: Final[Mapping[str, type[Channel]]] = {
     "mail": MailAccount,
+    "matrix": MatrixAccount,
     "push": PushChannel,
     "webhook": Webhook,
 }

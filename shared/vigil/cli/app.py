@@ -13,7 +13,7 @@ from vigil import __version__
 from vigil.errors import VigilError
 
 from . import exits, output
-from .accounts import calendar, contacts, mail, mailbox, push
+from .accounts import calendar, channels, contacts, mail, mailbox, push
 from .admin import (
     backup,
     console,
@@ -98,6 +98,7 @@ app.add_typer(models.app, name="models", rich_help_panel=_START)
 app.command(rich_help_panel=_LOOK)(console.console)
 app.command(rich_help_panel=_TALK)(talking.chat)
 app.command(rich_help_panel=_TALK)(talking.send)
+app.add_typer(channels.app, name="channels", rich_help_panel=_TALK)
 app.add_typer(mail.app, name="mail", rich_help_panel=_TALK)
 app.add_typer(calendar.app, name="calendar", rich_help_panel=_TALK)
 app.add_typer(push.app, name="push", rich_help_panel=_TALK)

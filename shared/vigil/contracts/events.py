@@ -9,9 +9,9 @@ import msgspec
 
 from .base import VERSION_1, EventType, Instant, Record
 from .board import BulletinBasis, Job, KnownFact, MergedSummary, SlotRun, Verdict
-from .channels.heads import ChatHead, MailHead
 from .costs import RaiseOffer
 from .mail import MailedOffers, MailToRead
+from .mail.heads import ChatHead, MailHead
 from .tools import Risk
 
 

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from ...contracts import Said
-from ...contracts.channels.heads import MailHead
+from ...contracts.mail.heads import MailHead
 from ...mail import ids
 from ...mail.letter import POLICY, clean, with_ids
 from ...subjects import SessionKey

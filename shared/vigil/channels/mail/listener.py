@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from ... import crash
 from ...bus.kv import KeyValue
-from ...contracts.channels.heads import MailHead
+from ...contracts.mail.heads import MailHead
 from ...errors import InvalidInput, Unavailable, WrongLastSequence
 from ...mail import ids, place
 from ...mail.access import Access

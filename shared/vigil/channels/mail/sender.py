@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...contracts import Said, UserMessage
-from ...contracts.channels.heads import MailHead
+from ...contracts.mail.heads import MailHead
 from ...errors import VigilError
 from ...mail.access import Access
 from ...mail.smtp import Handed, MailEnvelope, SmtpWay, smtp_of

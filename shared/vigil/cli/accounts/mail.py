@@ -27,14 +27,12 @@ from ..admin import operator
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
 from ..toml_sections import RESTART
+from .paired import HEARS, People, States, looked, people_in
 from .servers import PasswordFile, StartTls, TokenCommand, login_of, server_of
 
 if TYPE_CHECKING:
     from vigil.bus.bus import Bus
     from vigil.channels.pairs import ChannelPerson
-
-HEARS: Final = "hears"
-"""Under which name channels that look for messages stand among the facts of a replica."""
 
 app = CommandLine(
     cls=ListedGroup, help="E-mail accounts: list, add, test, pair, unpair, remove. Default: list."
@@ -57,10 +55,10 @@ def list_() -> Result:
     """List the accounts, how they are, and whose addresses are heard."""
     settings = config.load()
     accounts = accounts_of(settings)
-    people: dict[str, list[ChannelPerson]] = {}
-    states: dict[str, dict[str, Any]] = {}
+    people: People = {}
+    states: States = {}
     with contextlib.suppress(exits.NotReady):  # nothing runs: what is configured is shown
-        people, states = operator.run(settings, partial(_looked, tuple(accounts)))
+        people, states = operator.run(settings, partial(looked, tuple(accounts)))
     told = [
         _told(name, account, people.get(name, []), states.get(name, {}))
         for name, account in accounts.items()
@@ -96,22 +94,8 @@ def _told(
         "outside": state.get("outside", 0),
         "unproven": state.get("unproven", 0),
         "refused": state.get("refused", 0),
-        "people": [
-            {"user": person.user, "address": one.address, "since": one.at}
-            for person in people
-            for one in person.addresses
-        ],
+        "people": people_in(people),
     }
-
-
-async def _looked(
-    names: tuple[str, ...], bus: Bus
-) -> tuple[dict[str, list[ChannelPerson]], dict[str, dict[str, Any]]]:
-    from vigil.channels import pairs
-
-    return {name: await pairs.people_of(bus, name) for name in names}, await operator.facts_of(
-        bus, HEARS
-    )
 
 
 @app.command()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlencode
 
 from ....events.mail_accounts import MailAccountList
-from ....http.problem import Problem
 from ....work.deliveries import DeliveryList
 from ...second_thoughts import Confirmation
-from ...visit import Visit, segment_of
+from ...visit import Visit
+from . import paired
 
 
 async def show(visit: Visit) -> dict[str, Any]:
@@ -22,37 +21,15 @@ async def show(visit: Visit) -> dict[str, Any]:
         "accounts": found.accounts,
         "sent": newest,
         "made": None,
-        "tried": {name: visit.query.get(name, "") for name in ("tried", "outcome", "reason")},
+        "tried": paired.tried(visit),
     }
 
 
 async def ask(visit: Visit) -> Confirmation | None:
-    """Ask before an address is given up: to have it again takes a mail from it."""
-    if visit.wanted("do") != "unpair":
-        return None
-    return Confirmation(
-        title="Give this address up?",
-        text=f"The agent no longer hears {visit.wanted('address')}, nor writes there. To have it "
-        "again you send a code from it.",
-        yes="Give it up",
-    )
+    """Ask before an address is given up."""
+    return paired.second_thought(visit)
 
 
 async def act(visit: Visit) -> str | dict[str, Any]:
-    """Make a code, which is shown once; give an address up; send a test. Raises: Problem."""
-    name = segment_of(visit.wanted("name"))
-    match visit.wanted("do"):
-        case "pair":
-            wanted = {"address": visit.wanted("address").strip()}
-            made = await visit.api.send("POST", f"/api/mail/{name}/codes", wanted)
-            return {"made": made}
-        case "unpair":
-            query = {"address": visit.wanted("address")}
-            await visit.api.send("DELETE", f"/api/mail/{name}/addresses", query=query)
-        case "try":
-            went = await visit.api.send("POST", f"/api/channels/{name}/trials")
-            told = {"tried": name, "outcome": went["outcome"], "reason": went["reason"]}
-            return f"/mail?{urlencode(told)}"
-        case _:
-            raise Problem(422, "there is no such button", field="do")
-    return "/mail"
+    """Make a code, give an address up, or send a test. Raises: Problem."""
+    return await paired.done(visit, "/mail")

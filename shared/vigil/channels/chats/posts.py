@@ -1,0 +1,206 @@
+"""What a listener of a chat network does with what it hears: stores it once, pairs, refuses.
+
+How far was read is in the bucket CONFIG, stored after what was read by compare-and-set: whoever is
+ended in between reads it once more, and it's known by then. Whoever isn't paired gets one refusal
+an hour; nothing else comes of what they write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import structlog
+from msgspec.structs import replace
+
+from ... import crash
+from ...bus.kv import KeyValue
+from ...contracts.mail.heads import ChatHead
+from ...errors import InvalidInput, Unavailable, WrongLastSequence
+from ...subjects import token_of
+from .. import pairs
+from ..contract import ChannelContext, Ear, Inbound
+from ..pairs import ChannelPerson
+from . import place
+from .place import ChatPlace
+
+if TYPE_CHECKING:
+    from ...bus.bus import Bus
+
+log = structlog.get_logger("vigil.channels")
+
+REFUSAL: Final = (
+    "I'm somebody's agent, and I only talk with people who have paired with me. "
+    "Ask whoever runs me for a code."
+)
+PAIRED: Final = "It's you: from now on I hear what you write here, and answer here."
+NO_EDITS: Final = "I don't see what was changed in a message: please write it anew."
+UNUSABLE: Final = "I couldn't take that in: {reason}."
+THREAD_LENGTH: Final = 16
+
+Say = Callable[[str], Awaitable[None]]
+"""Says a notice in answer to a post; whether it arrives is nobody's matter."""
+
+
+class Post(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody wrote in a network, as its server vouches for it."""
+
+    id: str
+    """The network's own."""
+    author: str
+    """The network's id of whom wrote it; never a name that they are shown by."""
+    room: str
+    text: str
+    is_direct: bool
+    """Whether nobody but its author and the agent's account is in the room."""
+    is_named: bool = False
+    """Whether the account is spoken to, where others are."""
+    is_edit: bool = False
+    """Whether it only changes what was written before."""
+    reply_to: str | None = None
+    """The effect that said what it replies to."""
+
+
+class ChatReading:
+    """One account's place, and what is done with each post."""
+
+    def __init__(
+        self, context: ChannelContext, bus: Bus, ear: Ear, *, account: str, agent: str
+    ) -> None:
+        self._channel = context.name
+        self._clock = context.clock
+        self._bus = bus
+        self._ear = ear
+        self._agent = agent
+        self._bucket = KeyValue(bus, pairs.BUCKET)
+        of = token_of("channel", context.name), token_of("chat", account)
+        self._key = f"{pairs.PLACE_PREFIX}{of[0]}.{of[1]}"
+        self._revision = 0
+        self._problem = ""
+        self.place = ChatPlace()
+
+    # ------------------------------------------------------------ the place
+
+    async def load(self) -> None:
+        """Read how far was read. Raises: Unavailable, BusError."""
+        value, self._revision = await self._bucket.last(self._key)
+        try:
+            self.place = msgspec.json.decode(value, type=ChatPlace) if value else ChatPlace()
+        except msgspec.MsgspecError as error:
+            raise Unavailable(f"how far the network was read can't be read: {error}") from error
+
+    async def store(self, mark: str | None = None) -> None:
+        """Store how far was read: up to `mark`, or as it is. Raises: Unavailable, BusError."""
+        if mark is not None:
+            self.place = replace(self.place, next=mark)
+        try:
+            self._revision = await self._bucket.put(
+                self._key, msgspec.json.encode(self.place), expect=self._revision
+            )
+        except WrongLastSequence as error:
+            raise Unavailable("another replica reads this account") from error
+        crash.point("chat.place")
+
+    def show(self, state: str, problem: str = "") -> None:
+        """Say how it is."""
+        now = self.place
+        counts = {"outside": now.outside, "refused": now.refused, "heard_at": now.heard_at}
+        self._ear.show(state, problem or self._problem, counts)
+
+    # ------------------------------------------------------------ who is who
+
+    async def people(self) -> list[ChannelPerson]:
+        """Return who is paired, or waits for a code. Raises: Unavailable, BusError."""
+        return await pairs.people_of(self._bus, self._channel)
+
+    async def is_welcome(self, address: str) -> bool:
+        """Whether somebody is paired, or has a code to send."""
+        people = await self.people()
+        is_known = pairs.user_of(people, address) is not None
+        return is_known or pairs.has_open_code(people, address, self._clock.now())
+
+    async def refuse(self, address: str, say: Say) -> None:
+        """Count what a stranger wants, and tell them once an hour that nobody hears them."""
+        self.place, is_told = place.refusing(self.place, address, self._clock.now())
+        if is_told:
+            await self.store()  # first, so that a crash in between tells them nothing twice
+            await say(REFUSAL)
+
+    # ------------------------------------------------------------ posts
+
+    async def take(self, post: Post, say: Say) -> bool:
+        """Take one post in, if it's for us; whether a person's message is stored now.
+
+        Raises:
+            Unavailable, BusError: it can't be stored now.
+        """
+        if place.is_heard(self.place, post.id):
+            return False
+        people = await self.people()
+        person = next((one for one in people if pairs.user_of([one], post.author)), None)
+        is_stored = False
+        if person is None:
+            if post.is_direct or post.is_named:
+                await self._of_stranger(post, people, say)
+        elif post.is_direct or post.is_named:
+            is_stored = await self._hear(post, person, say)
+        self.place = place.heard(self.place, post.id)
+        return is_stored
+
+    async def _of_stranger(self, post: Post, people: list[ChannelPerson], say: Say) -> None:
+        # In front of others a code would be everybody's.
+        if post.is_direct:
+            now = self._clock.now()
+            found = pairs.paired_by(people, post.author, post.text, now, room=post.room)
+            if found is not None:
+                await pairs.store_paired(self._bus, found)
+                about = {"channel": self._channel, "user": found.user}
+                log.info("paired", action="chat.paired", **about)
+                await say(PAIRED)
+                return
+        await self.refuse(post.author, say)
+
+    async def _hear(self, post: Post, person: ChannelPerson, say: Say) -> bool:
+        if post.is_edit:
+            await say(NO_EDITS)
+            return False
+        if post.is_direct:
+            await self._note_room(post, person)
+        elif not post.text:
+            return False
+        try:
+            await self._ear.hear(self._inbound(post, person))
+        except InvalidInput as error:
+            self.place = replace(self.place, refused=self.place.refused + 1)
+            self._problem = f"a message of {person.user} was not taken in: {error}"
+            about = {"channel": self._channel, "user": person.user, "error": str(error)}
+            log.warning("message refused", action="chat.unusable", **about)
+            await say(UNUSABLE.format(reason=f"{error.field} {error.reason}"))
+            return False
+        self._problem = ""
+        self.place = replace(self.place, heard_at=int(self._clock.now().timestamp()))
+        crash.point("chat.heard")
+        return True
+
+    async def _note_room(self, post: Post, person: ChannelPerson) -> None:
+        known = pairs.paired_with(person, post.author)
+        if known is not None and known.room != post.room:
+            await pairs.store_room(self._bus, person, post.author, post.room)
+
+    def _inbound(self, post: Post, person: ChannelPerson) -> Inbound:
+        apart = token_of("room", self._channel, post.room)[:THREAD_LENGTH]
+        return Inbound(
+            id=token_of("post", post.room, post.id),
+            user=person.user,
+            agent=self._agent,
+            thread="" if post.is_direct else f"room-{apart}",
+            text=post.text,
+            reply_to=post.reply_to,
+            chat=ChatHead(
+                address=post.author,
+                room=post.room,
+                message=post.id,
+                is_direct=post.is_direct,
+            ),
+        )

@@ -1,0 +1,117 @@
+"""What a message is as events of a room: the same bytes in each try. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from ...contracts import Said
+from ...subjects import token_of
+from ...words import markdown
+from ..chats.parts import split
+from ..mail.composition import OUTSIDE
+from .happenings import EFFECT, PART
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
+PART_BYTES_MAX: Final = 12_000
+"""Of a part's text: with its HTML, and what else an event has, it stays below the limit."""
+EVENT_BYTES_MAX: Final = 60_000
+"""Of a part with its HTML; servers take 65,536 with what they add."""
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+
+
+class RoomEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """One event to send."""
+
+    transaction: str
+    """By which the server knows it when it's sent once more."""
+    content: dict[str, Any]
+
+    @property
+    def body(self) -> str:
+        return json.dumps(self.content, ensure_ascii=False, separators=(",", ":"))
+
+
+def composed(said: Said, *, reply_to: str = "", to: str = "") -> list[RoomEvent]:
+    """Return a message as it is sent, in order.
+
+    Args:
+        reply_to: the event that it answers, in a room of several; empty: none.
+        to: whom it speaks to there.
+    """
+    text = clean(said.text).strip() or "…"
+    if said.is_tainted:
+        text = f"{text}\n\n({OUTSIDE})"
+    parts = split(text, PART_BYTES_MAX, lambda one: len(one.encode()))
+    return [
+        _event(said, part, number, reply_to=reply_to if number == 1 else "", to=to)
+        for number, part in enumerate(parts, 1)
+    ]
+
+
+def notice(text: str, about: str) -> RoomEvent:
+    """Return what the account says by itself: programs don't answer it.
+
+    Args:
+        about: what it's said once for.
+    """
+    content = {"msgtype": "m.notice", "body": text, "m.mentions": {}}
+    return RoomEvent(transaction=token_of("matrix notice", about), content=content)
+
+
+def _event(said: Said, text: str, number: int, *, reply_to: str, to: str) -> RoomEvent:
+    content: dict[str, Any] = {
+        "msgtype": "m.text",
+        "body": text,
+        # Whatever a text has in it, it calls nobody that isn't named here.
+        "m.mentions": {"user_ids": [to]} if to else {},
+        EFFECT: said.id,
+        PART: number,
+    }
+    if reply_to:
+        content["m.relates_to"] = {"m.in_reply_to": {"event_id": reply_to}}
+    page = html_of(text)
+    if page:
+        formatted = content | {"format": "org.matrix.custom.html", "formatted_body": page}
+        if len(json.dumps(formatted, ensure_ascii=False).encode()) <= EVENT_BYTES_MAX:
+            content = formatted
+    transaction = token_of("matrix", said.id, "message", str(number))
+    return RoomEvent(transaction=transaction, content=content)
+
+
+def clean(text: str) -> str:
+    r"""Return a text without what a server can't store.
+
+    >>> clean("a\r\nb\x00c\ud800")
+    'a\nbc'
+    """
+    return _CONTROL.sub("", text.replace("\r\n", "\n"))
+
+
+def html_of(text: str) -> str:
+    """Return a text in Markdown as HTML that rooms show; empty: it's nothing but text.
+
+    HTML in it is text, and pictures are links: to load one tells its server that it's read.
+
+    >>> html_of("**now** <b>"), html_of("just text")
+    ('<p><strong>now</strong> &lt;b&gt;</p>', '')
+    """
+    tokens = markdown.structure_of(text, _parser)
+    if tokens is None or markdown.is_plain(tokens):
+        return ""
+    parser = _parser(may_have_tables=False)
+    return str(parser.renderer.render(tokens, parser.options, {})).strip()
+
+
+@cache
+def _parser(*, may_have_tables: bool) -> MarkdownIt:
+    made = markdown.made_parser(may_have_tables=may_have_tables)
+    made.options["breaks"] = True
+    made.disable("image")
+    return made

@@ -1,0 +1,230 @@
+"""What a server of Matrix tells of the rooms of an account. Pure.
+
+Everything in it may have been written by anybody: what has another form than it should is left
+out. Names that people are shown by aren't read: who somebody is says the event's sender alone, for
+which their server vouches.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+
+EFFECT: Final = "org.vigil.effect"
+"""In what the account said: the id of the effect that said it."""
+PART: Final = "org.vigil.part"
+"""Which part of it, from 1 on."""
+TYPES: Final = ("m.room.message", "m.room.encrypted", "m.room.member")
+SYNC_LIMIT: Final = 50
+ATTACHED: Final = {
+    "m.image": "an image",
+    "m.file": "a file",
+    "m.audio": "a sound",
+    "m.video": "a film",
+}
+OTHER: Final = "something that isn't text"
+_FALLBACK: Final = re.compile(r"(?:>[^\n]*\n)+\n?")
+"""How programs of old quote what a message replies to: others' words, in front of it."""
+
+
+class MatrixInvitation(msgspec.Struct, frozen=True):
+    """Somebody wants the account in a room."""
+
+    room: str
+    inviter: str
+
+
+class RoomNews(msgspec.Struct, frozen=True, kw_only=True):
+    """What is new in a room that the account is in."""
+
+    room: str
+    events: Sequence[dict[str, Any]]
+    before: str = ""
+    """The mark before which more is new; empty: this is all."""
+    has_joined: bool = False
+    """Whether the account came into the room just now."""
+    has_moved: bool = False
+    """Whether somebody came or went."""
+
+
+class MatrixNews(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer to /sync."""
+
+    next: str
+    invitations: Sequence[MatrixInvitation]
+    rooms: Sequence[RoomNews]
+
+
+class RoomMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """A message in a room."""
+
+    id: str
+    author: str
+    kind: Literal["text", "notice", "encrypted"]
+    at_ms: int
+    text: str = ""
+    replies_to: str = ""
+    """The event that it replies to; empty: none."""
+    is_edit: bool = False
+    mentions: frozenset[str] = frozenset()
+    """Whom it speaks to, by id."""
+
+
+def filter_of() -> dict[str, Any]:
+    """Return what of the rooms is asked for."""
+    nothing: dict[str, Any] = {"types": []}
+    return {
+        "presence": nothing,
+        "account_data": nothing,
+        "room": {
+            "state": nothing,
+            "ephemeral": nothing,
+            "account_data": nothing,
+            "timeline": {"limit": SYNC_LIMIT, "types": list(TYPES)},
+        },
+    }
+
+
+def news_of(data: Any, own: str) -> MatrixNews | None:
+    """Return what an answer to /sync tells; None: it is none.
+
+    Args:
+        own: the account's id.
+    """
+    following = _text(data, "next_batch")
+    if not following:
+        return None
+    return MatrixNews(
+        next=following,
+        invitations=tuple(_invitations(_dict(data, "rooms", "invite"), own)),
+        rooms=tuple(_rooms(_dict(data, "rooms", "join"), own)),
+    )
+
+
+def _invitations(rooms: dict[str, Any], own: str) -> Iterator[MatrixInvitation]:
+    for room, told in rooms.items():
+        for event in events_of(told, "invite_state", "events"):
+            is_mine = _text(event, "type") == "m.room.member" and _text(event, "state_key") == own
+            if is_mine and _text(event, "content", "membership") == "invite":
+                yield MatrixInvitation(room, _text(event, "sender"))
+                break
+
+
+def _rooms(rooms: dict[str, Any], own: str) -> Iterator[RoomNews]:
+    for room, told in rooms.items():
+        events = events_of(told, "timeline", "events")
+        moved = [one for one in events if _text(one, "type") == "m.room.member"]
+        timeline = _dict(told, "timeline")
+        yield RoomNews(
+            room=room,
+            events=events,
+            before=_text(timeline, "prev_batch") if timeline.get("limited") is True else "",
+            has_joined=any(_text(one, "state_key") == own and _is_join(one) for one in moved),
+            has_moved=bool(moved),
+        )
+
+
+def _is_join(event: dict[str, Any]) -> bool:
+    before = _text(event, "unsigned", "prev_content", "membership")
+    return _text(event, "content", "membership") == "join" and before != "join"
+
+
+def message_of(event: dict[str, Any]) -> RoomMessage | None:
+    """Return the message that an event is; None: it's none that anybody waits for."""
+    type_, content = _text(event, "type"), _dict(event, "content")
+    id_, author = _text(event, "event_id"), _text(event, "sender")
+    at_ms = event.get("origin_server_ts")
+    if not id_ or not author or type_ not in TYPES[:2] or not isinstance(at_ms, int):
+        return None
+    if type_ == "m.room.encrypted":
+        return RoomMessage(id=id_, author=author, kind="encrypted", at_ms=at_ms)
+    if not content:
+        return None  # it was taken back
+    relation = _dict(content, "m.relates_to")
+    replies_to = _text(relation, "m.in_reply_to", "event_id")
+    kind, told = _text(content, "msgtype"), content.get("m.mentions")
+    users = told.get("user_ids") if isinstance(told, dict) else None
+    return RoomMessage(
+        id=id_,
+        author=author,
+        kind="notice" if kind == "m.notice" else "text",
+        at_ms=at_ms,
+        text=_words(kind, content, is_reply=bool(replies_to)),
+        replies_to=replies_to,
+        is_edit=_text(relation, "rel_type") == "m.replace",
+        mentions=frozenset(one for one in users if isinstance(one, str))
+        if isinstance(users, list)
+        else frozenset(),
+    )
+
+
+def _words(kind: str, content: dict[str, Any], *, is_reply: bool) -> str:
+    """Return what its author wrote, and that something is attached, without its name, which may be
+    by anybody."""
+    body = _text(content, "body")
+    if kind in ("m.text", "m.emote", "m.notice"):
+        return (_FALLBACK.sub("", body, count=1) if is_reply and body[:1] == ">" else body).strip()
+    remark = f"[attached, not taken: {ATTACHED.get(kind, OTHER)}]"
+    name = _text(content, "filename")
+    caption = body.strip() if kind in ATTACHED and name and name != body else ""
+    return f"{caption}\n\n{remark}" if caption else remark
+
+
+def is_named(message: RoomMessage, own: str, name: str) -> bool:
+    """Whether a message speaks to the account.
+
+    >>> said = RoomMessage(id="$1", author="@a:x", kind="text", at_ms=0, text="vigil: hello")
+    >>> is_named(said, "@vigil:x", "Vigil"), is_named(said, "@desk:x", "Desk")
+    (True, False)
+    """
+    return own in message.mentions or own in message.text or addressed(message.text, own, name) > 0
+
+
+def addressed(text: str, own: str, name: str) -> int:
+    """Return how long the beginning of a text is that only names the account; 0: it doesn't."""
+    names = "|".join(re.escape(one) for one in (own, own[1:].partition(":")[0], name) if one)
+    found = re.match(rf"\s*@?(?:{names})(?:[:,]\s*|\s*$)", text, re.IGNORECASE)
+    if found is None:
+        found = re.match(rf"\s*{re.escape(own)}\s+", text)
+    return 0 if found is None else found.end()
+
+
+def effect_in(event: Any, own: str) -> tuple[str, int] | None:
+    """Return which effect, and which part of it, an event of the account's says; None: it's of
+    somebody else, whatever it claims."""
+    if not isinstance(event, dict) or _text(event, "sender") != own:
+        return None
+    effect, part = _text(event, "content", EFFECT), _dict(event, "content").get(PART)
+    return (effect, part) if effect and isinstance(part, int) else None
+
+
+def members_of(data: Any) -> frozenset[str]:
+    """Return who is in a room."""
+    return frozenset(_dict(data, "joined"))
+
+
+def events_of(data: Any, *path: str) -> list[dict[str, Any]]:
+    """Return the events in an answer, as far as they are some."""
+    *way, last = path
+    found = _dict(data, *way).get(last)
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def _dict(data: Any, *path: str) -> dict[str, Any]:
+    for name in path:
+        data = data.get(name) if isinstance(data, dict) else None
+    return data if isinstance(data, dict) else {}
+
+
+def _text(data: Any, *path: str) -> str:
+    *way, last = path
+    found = _dict(data, *way).get(last)
+    return found if isinstance(found, str) else ""
+
+
+def text_in(data: Any, name: str) -> str:
+    """Return a text of an answer; empty: it isn't there."""
+    return _text(data, name)

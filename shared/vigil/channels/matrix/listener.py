@@ -1,0 +1,306 @@
+"""What follows the rooms of an account: what people who are paired write becomes their messages.
+
+A loop of /sync, of which each answer is dealt with whole before its mark is stored; asked for once
+more, the server tells the same again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import structlog
+from nio import Api
+
+from ...backoff import Backoff
+from ...errors import InvalidInput, Unavailable
+from .. import pairs
+from ..chats.posts import ChatReading, Post
+from ..contract import ChannelContext, Ear
+from ..pairs import ChannelPerson
+from . import happenings
+from .composition import RoomEvent, notice
+from .happenings import MatrixInvitation, MatrixNews, RoomMessage, RoomNews
+from .verdicts import HomeserverReply
+from .wire import Homeserver, NoReply, NotReached, Request
+
+if TYPE_CHECKING:
+    from .section import MatrixAccount
+
+log = structlog.get_logger("vigil.channels")
+
+AGAIN: Final = Backoff(0.5, 60.0)
+REFUSED_S: Final = 60.0
+"""After which a token that was refused is read anew, and tried."""
+ASK_S: Final = 30.0
+GAP_PAGES_MAX: Final = 100
+PAGE: Final = 100
+TYPING_MS: Final = 20_000
+ENCRYPTED: Final = "I can't read here: this room is encrypted. Invite me to one that isn't, please."
+
+
+class _ServerAway(Exception):
+    """The server can't tell now."""
+
+    def __init__(self, reason: str, wait_s: float = 0.0) -> None:
+        super().__init__(reason)
+        self.wait_s = wait_s
+
+
+class _TokenRefused(Exception):
+    """The server lets the account not in."""
+
+
+class MatrixListener:
+    """One account's way in."""
+
+    def __init__(self, account: MatrixAccount, context: ChannelContext) -> None:
+        self._account = account
+        self._context = context
+
+    async def listen(self, ear: Ear) -> None:
+        """Read until cancelled; after a failure again, later and later."""
+        bus = self._context.bus
+        if bus is None:
+            raise Unavailable("there is no bus to tell")
+        account = self._account
+        reading = ChatReading(self._context, bus, ear, account=account.user_id, agent=account.agent)
+        await reading.load()
+        server = Homeserver(account.homeserver, account.ca_file, self._context.home)
+        try:
+            await self._follow(reading, server)
+        finally:
+            await server.close()
+
+    async def _follow(self, reading: ChatReading, server: Homeserver) -> NoReturn:
+        failures = 0
+        while True:
+            rooms = _Rooms(self._account, self._context, reading, server)
+            try:
+                await rooms.run()
+            except (_TokenRefused, InvalidInput) as error:
+                wait_s = REFUSED_S
+                reading.show("refused", f"{error}")
+                about = {"channel": self._context.name, "error": str(error)}
+                log.warning("token refused", action="chat.refused", **about)
+            except (_ServerAway, NotReached, NoReply) as error:
+                failures = 1 if rooms.was_heard else failures + 1
+                wait_s = max(AGAIN.after(failures), getattr(error, "wait_s", 0.0))
+                reading.show("away", f"{error}")
+                log.info(
+                    "network lost",
+                    action="chat.lost",
+                    channel=self._context.name,
+                    error=str(error),
+                    wait_s=wait_s,
+                )
+            await asyncio.sleep(wait_s)
+
+
+class _Rooms:
+    """What is done from one failure to the next."""
+
+    def __init__(
+        self,
+        account: MatrixAccount,
+        context: ChannelContext,
+        reading: ChatReading,
+        server: Homeserver,
+    ) -> None:
+        self.was_heard = False
+        self._account = account
+        self._own = account.user_id
+        self._clock = context.clock
+        self._reading = reading
+        self._server = server
+        self._token = account.token(context.home)
+        self._few: dict[str, frozenset[str]] = {}
+        """Who is in a room, at most three of them; until somebody comes or goes."""
+
+    async def run(self) -> NoReturn:
+        """Follow the rooms.
+
+        Raises:
+            _ServerAway, _TokenRefused, NotReached, NoReply: how the server fails.
+            Unavailable, BusError: the broker is away.
+        """
+        reply = await self._asked(("GET", Api._build_path(["account", "whoami"])))
+        who = happenings.text_in(reply.data, "user_id")
+        if who != self._own:
+            raise _TokenRefused(f"the token is of {who or 'nobody'}, not of {self._own}")
+        while True:
+            since = self._reading.place.next
+            news = await self._news(since)
+            self.was_heard = True
+            await self._take(news, is_first=not since)
+            self._reading.show("listening")
+
+    async def _news(self, since: str) -> MatrixNews:
+        """Ask what is new, and wait for it for a while."""
+        wait_ms = int(self._account.sync_s * 1000) if since else 0
+        asked = Api.sync(
+            "", since=since or None, timeout=wait_ms or None, filter=happenings.filter_of()
+        )
+        reply = await self._told(asked, ASK_S + wait_ms / 1000)
+        if reply.status == 400 and since:
+            # A mark that the server doesn't know: what was dealt with is known by its id.
+            log.warning("mark refused", action="chat.mark_refused", answer=reply.in_words)
+            return await self._news("")
+        _check(reply)
+        news = happenings.news_of(reply.data, self._own)
+        if news is None:
+            raise _ServerAway(f"an answer without a mark: {reply.in_words}")
+        return news
+
+    async def _take(self, news: MatrixNews, *, is_first: bool) -> None:
+        for invitation in news.invitations:
+            await self._answer(invitation)
+        # What lay there before the account was ever read isn't taken in.
+        if not is_first:
+            for room in news.rooms:
+                await self._take_room(room)
+        if news.next != self._reading.place.next:
+            await self._reading.store(news.next)
+
+    # ------------------------------------------------------------ rooms
+
+    async def _answer(self, invitation: MatrixInvitation) -> None:
+        """Go where somebody invites who is paired, or has a code; to nobody else's room."""
+        room, inviter = invitation.room, invitation.inviter
+        if await self._reading.is_welcome(inviter):
+            method, path = Api.join("", room)
+            reply = await self._told((method, path, "{}"), ASK_S)
+            if reply.status >= 500 or reply.status == 429:
+                raise _ServerAway(reply.in_words, reply.wait_s)
+            return
+        reason = ""
+
+        async def say(text: str) -> None:
+            nonlocal reason
+            reason = text
+
+        await self._reading.refuse(inviter, say)
+        method, path = Api.room_leave("", room)
+        await self._told((method, path, json.dumps({"reason": reason} if reason else {})), ASK_S)
+
+    async def _take_room(self, news: RoomNews) -> None:
+        if news.has_moved:
+            self._few.pop(news.room, None)
+        events: Sequence[dict[str, Any]] = news.events
+        if news.before and not news.has_joined:
+            events = [*await self._between(news), *events]
+        people = await self._reading.people()
+        for event in events:
+            message = happenings.message_of(event)
+            if message is None or message.author == self._own or message.kind == "notice":
+                continue
+            if news.has_joined and self._is_old(message):
+                continue
+            if await self._take_message(message, news.room, people):
+                await self._reading.store()
+                people = await self._reading.people()
+
+    def _is_old(self, message: RoomMessage) -> bool:
+        """Whether a message stood in a room before the account was wanted there."""
+        at = datetime.fromtimestamp(message.at_ms / 1000, UTC)
+        return self._clock.now() - at > pairs.CODE_HOLDS
+
+    async def _between(self, news: RoomNews) -> list[dict[str, Any]]:
+        """Return what is new before the newest that the server told, the oldest first."""
+        found: list[dict[str, Any]] = []
+        start = news.before
+        for _ in range(GAP_PAGES_MAX):
+            asked = Api.room_messages(
+                "",
+                news.room,
+                start=start,
+                end=self._reading.place.next,
+                limit=PAGE,
+                message_filter={"types": list(happenings.TYPES)},
+            )
+            reply = await self._asked(asked)
+            found += happenings.events_of(reply.data, "chunk")
+            start = happenings.text_in(reply.data, "end")
+            if not start:
+                break
+        return found[::-1]
+
+    # ------------------------------------------------------------ messages
+
+    async def _take_message(
+        self, message: RoomMessage, room: str, people: Sequence[ChannelPerson]
+    ) -> bool:
+        say = partial(self._say, room, message.id)
+        is_known = pairs.user_of(people, message.author) is not None
+        is_direct = await self._members(room) == {self._own, message.author}
+        if message.kind == "encrypted":
+            if is_known and is_direct:
+                hour = f"{self._clock.now():%Y-%m-%d %H}"
+                await self._say(room, f"{room} {hour}", ENCRYPTED)
+            return False
+        effect = await self._replied(room, message) if is_known else None
+        is_named = happenings.is_named(message, self._own, self._account.name)
+        text = message.text
+        if not is_direct:
+            text = text[happenings.addressed(text, self._own, self._account.name) :]
+        post = Post(
+            id=message.id,
+            author=message.author,
+            room=room,
+            text=text,
+            is_direct=is_direct,
+            is_named=is_named or effect is not None,
+            is_edit=message.is_edit,
+            reply_to=effect,
+        )
+        is_stored = await self._reading.take(post, say)
+        if is_stored:
+            method, path, body = Api.room_typing("", room, self._own, True, TYPING_MS)
+            await self._told((method, path, body), ASK_S)
+        return is_stored
+
+    async def _members(self, room: str) -> frozenset[str]:
+        if room not in self._few:
+            reply = await self._told(Api.joined_members("", room), ASK_S)
+            if reply.status >= 500 or reply.status == 429:
+                raise _ServerAway(reply.in_words, reply.wait_s)
+            self._few[room] = frozenset(sorted(happenings.members_of(reply.data))[:3])
+        return self._few[room]
+
+    async def _replied(self, room: str, message: RoomMessage) -> str | None:
+        """Return the effect that said what a message replies to; None: the account didn't."""
+        if not message.replies_to:
+            return None
+        reply = await self._told(Api.room_get_event("", room, message.replies_to), ASK_S)
+        found = happenings.effect_in(reply.data, self._own) if reply.is_ok else None
+        return None if found is None else found[0]
+
+    async def _say(self, room: str, about: str, text: str) -> None:
+        event: RoomEvent = notice(text, f"{about} {text}")
+        method, path, _ = Api.room_send("", room, "m.room.message", {}, event.transaction)
+        await self._told((method, path, event.body), ASK_S)
+
+    # ------------------------------------------------------------ asking
+
+    async def _asked(self, request: Request) -> HomeserverReply:
+        """Ask for what has to be there. Raises: _ServerAway, _TokenRefused, NotReached, NoReply."""
+        reply = await self._told(request, ASK_S)
+        _check(reply)
+        return reply
+
+    async def _told(self, request: Request, timeout_s: float) -> HomeserverReply:
+        """Ask for what may be refused. Raises: _TokenRefused, NotReached, NoReply."""
+        reply = await self._server.ask(self._token, request, timeout_s=timeout_s)
+        if reply.is_token_refused:
+            raise _TokenRefused(f"the server refuses the access token: {reply.in_words}")
+        return reply
+
+
+def _check(reply: HomeserverReply) -> None:
+    """Raises: _ServerAway."""
+    if not reply.is_ok:
+        raise _ServerAway(reply.in_words, reply.wait_s)

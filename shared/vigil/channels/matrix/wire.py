@@ -1,0 +1,109 @@
+"""One server of Matrix: a request at a time, and whether it surely never got there.
+
+The library builds the requests and holds the connections. What it repeats by itself isn't used: it
+repeats for ever by default, and whoever waits never learns that an outcome is unclear.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from aiohttp import ClientConnectorError, ClientError, StreamReader
+from nio import AsyncClient, AsyncClientConfig
+
+from ...mail.smtp import trust
+from .verdicts import HomeserverReply
+
+BYTES_MAX: Final = 32 * 1024**2
+"""Of an answer."""
+NO_REPEATS: Final = AsyncClientConfig(max_limit_exceeded=0, max_timeouts=0)
+Request = tuple[str, str] | tuple[str, str, str]
+"""Method, path, and a body, as the library builds them."""
+
+
+class NotReached(Exception):
+    """No connection came about: the server has nothing of it."""
+
+
+class NoReply(Exception):
+    """It was on its way, and no whole answer came."""
+
+
+class Homeserver:
+    """The way to one server."""
+
+    def __init__(self, url: str, ca_file: str, home: Path) -> None:
+        self._url = url.rstrip("/")
+        self._ca_file = ca_file
+        self._home = home
+        self._client: AsyncClient | None = None
+
+    async def ask(self, token: str, request: Request, *, timeout_s: float) -> HomeserverReply:
+        """Ask once.
+
+        Raises:
+            NotReached: the server has nothing of it.
+            NoReply: nobody knows what the server has of it.
+        """
+        method, path, *body = request
+        # The library leaves room for a token in the address; a server refuses two.
+        path = path.replace("access_token=&", "").removesuffix("?access_token=")
+        headers = {"Content-Type": "application/json"}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        try:
+            async with asyncio.timeout(timeout_s):
+                client = self._open()
+                answer = await client.send(
+                    method, path, body[0] if body else None, headers, timeout=timeout_s
+                )
+                async with answer:
+                    data = await _whole(answer.content)
+        except ClientConnectorError as error:
+            raise NotReached(f"can't be reached: {_told(error)}") from error
+        except TimeoutError as error:
+            raise NoReply(f"no answer within {timeout_s:g} s") from error
+        except (ClientError, OSError, ValueError) as error:
+            raise NoReply(f"no whole answer: {_told(error)}") from error
+        try:
+            read = msgspec.json.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            read = None
+        return HomeserverReply(
+            status=answer.status,
+            data=read,
+            retry_after_s=_seconds(answer.headers.get("Retry-After")),
+        )
+
+    def _open(self) -> AsyncClient:
+        if self._client is None:
+            tls = trust(self._ca_file, self._home) if self._ca_file else None
+            self._client = AsyncClient(self._url, "", config=NO_REPEATS, ssl=tls)
+        return self._client
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+
+async def _whole(content: StreamReader) -> bytes:
+    found = bytearray()
+    async for chunk in content.iter_any():
+        found += chunk
+        if len(found) > BYTES_MAX:
+            raise ValueError(f"an answer of more than {BYTES_MAX} bytes")
+    return bytes(found)
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:200]
+
+
+def _seconds(header: str | None) -> float:
+    text = (header or "").strip()
+    return float(text[:9]) if text.isascii() and text.isdigit() else 0.0

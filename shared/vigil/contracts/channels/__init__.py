@@ -1,1 +1,0 @@
-"""What a message brings along of the channel that it came over."""

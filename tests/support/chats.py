@@ -1,0 +1,102 @@
+"""A world whose agent has an account with a server of Matrix, and people who write to it there."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import pytest
+
+from tests.support.mailing import until_told
+from tests.support.matrix_server import Correspondent, MatrixServer
+from tests.support.talk import PATIENCE_S
+from tests.support.world import World, running_world
+from vigil.bus.bus import Bus
+from vigil.channels import pairs
+from vigil.channels.pairs import ChannelPerson, PairedAddress
+from vigil.clock import Clock
+
+T = TypeVar("T")
+CHANNEL: Final = "chat"
+
+
+def section(server: MatrixServer, agent: Correspondent, **changes: Any) -> dict[str, Any]:
+    """Return `[channels.chat]` of an account."""
+    return {
+        "kind": "matrix",
+        "homeserver": server.url,
+        "user_id": agent.user,
+        "access_token": agent.token,
+        "sync_s": 5.0,
+        "backoff_base_s": 0.05,
+    } | changes
+
+
+async def pair(bus: Bus, user: str, address: str, room: str = "") -> None:
+    """Pair an id as its owner's code would."""
+    new = PairedAddress(address=address, at=datetime.now(UTC), room=room)
+    await pairs.store_paired(bus, ChannelPerson(user=user, channel=CHANNEL, addresses=(new,)))
+
+
+async def until(look: Callable[[], T]) -> T:
+    """Wait until a look at a server, which takes a while, finds something."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not (found := await asyncio.to_thread(look)):
+            await asyncio.sleep(0.02)
+        return found
+
+
+class Chat:
+    """The account of the agent, and what is said in rooms with it."""
+
+    def __init__(self, world: World, server: MatrixServer, agent: Correspondent) -> None:
+        self.world = world
+        self.server = server
+        self.agent = agent
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the gateway's health tells of the account."""
+        found: dict[str, Any] = self.world.stack.contexts["gateway"].facts["hears"][CHANNEL]
+        return found
+
+    async def room_of(self, who: Correspondent) -> str:
+        """Have somebody make a room with the agent; returns it once the agent is in it."""
+        room = await asyncio.to_thread(who.create, self.agent.user, is_direct=True)
+        await until(lambda: self.agent.user in who.members(room))
+        return room
+
+    async def heard(self, who: Correspondent, room: str, count: int) -> list[dict[str, Any]]:
+        """Wait until the agent has said so much in a room; returns all that it said."""
+
+        def look() -> list[dict[str, Any]]:
+            found = [one for one in who.messages(room) if one["sender"] == self.agent.user]
+            return found if len(found) >= count else []
+
+        return await until(look)
+
+
+@contextlib.asynccontextmanager
+async def running_matrix_world(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    server: MatrixServer,
+    *,
+    prefers: str = "",
+    clock: Clock | None = None,
+    channels: dict[str, Any] | None = None,
+    **changes: Any,
+) -> AsyncIterator[Chat]:
+    """All services with an account."""
+    agent = await asyncio.to_thread(server.account, "vigil")
+    sections = {
+        "channels": {CHANNEL: section(server, agent, **changes)} | (channels or {}),
+        "person": {"channel": prefers},
+    }
+    async with running_world(home, monkeypatch, clock, **sections) as world:
+        await until_told(world, "gateway", "hears", CHANNEL, "listening")
+        yield Chat(world, server, agent)

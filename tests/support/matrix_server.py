@@ -1,0 +1,216 @@
+"""A real Synapse on loopback and a free port, in a folder of its own, ended by id.
+
+It's installed apart, into .venv/synapse (see the Makefile), since it pins what Vigil has newer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import httpx2
+import pytest
+
+from tests.support.ports import _free_port
+
+PYTHON: Final = Path(sys.prefix) / "synapse/bin/python"
+HOST: Final = "a.example"
+START_S: Final = 40.0
+LIMITED: Final = "rc_message: {per_second: 0.5, burst_count: 3}\n"
+UNLIMITED: Final = "rc_message: {per_second: 1000, burst_count: 1000}\n"
+CONFIG: Final = """
+server_name: a.example
+pid_file: {root}/pid
+listeners:
+- port: {port}
+  bind_addresses: ['127.0.0.1']
+  type: http
+  tls: false
+  resources: [{{names: [client]}}]
+database: {{name: sqlite3, args: {{database: {root}/synapse.db}}}}
+signing_key_path: {root}/key
+media_store_path: {root}/media
+macaroon_secret_key: m
+form_secret: f
+report_stats: false
+trusted_key_servers: []
+suppress_key_server_warning: true
+enable_registration: true
+enable_registration_without_verification: true
+presence: {{enabled: false}}
+bcrypt_rounds: 4
+rc_registration: {{per_second: 1000, burst_count: 1000}}
+rc_joins: {{local: {{per_second: 1000, burst_count: 1000}}}}
+rc_login: {{address: {{per_second: 1000, burst_count: 1000}}}}
+rc_invites:
+  per_room: {{per_second: 1000, burst_count: 1000}}
+  per_user: {{per_second: 1000, burst_count: 1000}}
+  per_issuer: {{per_second: 1000, burst_count: 1000}}
+"""
+
+
+def missing() -> str:
+    """Return why it can't be started here; empty: it can."""
+    return "" if PYTHON.exists() else "Synapse isn't installed (make .venv/.installed-synapse)"
+
+
+class MatrixServer:
+    """The server, and requests to it as programs of people make them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.port = _free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._running: subprocess.Popen[bytes] | None = None
+        self._accounts = 0
+
+    def prepare(self) -> None:
+        self.limit(is_limited=False)
+        self._run("--generate-keys").wait()
+
+    def limit(self, *, is_limited: bool) -> None:
+        """Have it bound what is sent, or not, from its next start on."""
+        text = CONFIG.format(root=self.root, port=self.port)
+        (self.root / "synapse.yaml").write_text(text + (LIMITED if is_limited else UNLIMITED))
+
+    def _run(self, *more: str) -> subprocess.Popen[bytes]:
+        with (self.root / "log").open("ab") as log:
+            return subprocess.Popen(
+                [str(PYTHON), "-m", "synapse.app.homeserver", "-c", "synapse.yaml", *more],
+                cwd=self.root,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        self._running = self._run()
+        until = time.monotonic() + START_S
+        while True:
+            with contextlib.suppress(httpx2.HTTPError):
+                self.ask("GET", "/versions", version="/_matrix/client")
+                return
+            if time.monotonic() > until or self._running.poll() is not None:
+                raise AssertionError(f"Synapse doesn't start: {self.log()}")
+            time.sleep(0.02)
+
+    def kill(self) -> None:
+        """End it at once, whatever it is doing."""
+        if self._running is not None:
+            self._running.kill()
+            self._running.wait()
+            self._running = None
+
+    def log(self) -> str:
+        return (self.root / "log").read_text()[-3000:]
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        token: str = "",
+        version: str = "/_matrix/client/v3",
+    ) -> dict[str, Any]:
+        """Ask as a program of a person. Raises: httpx2.HTTPError."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        url = f"{self.url}{version}{path}"
+        answer = httpx2.request(method, url, json=body, headers=headers, timeout=20)
+        answer.raise_for_status()
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def account(self, name: str) -> Correspondent:
+        """Register somebody whom nobody has had yet."""
+        self._accounts += 1
+        local = f"{name}{self._accounts}"
+        made = self.ask(
+            "POST",
+            "/register",
+            {"username": local, "password": "correct-horse", "auth": {"type": "m.login.dummy"}},
+        )
+        return Correspondent(self, made["user_id"], made["access_token"])
+
+
+class Correspondent:
+    """Somebody with an account, and a program for it."""
+
+    def __init__(self, server: MatrixServer, user: str, token: str) -> None:
+        self.server = server
+        self.user = user
+        self.token = token
+        self._sent = 0
+
+    def ask(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        return self.server.ask(method, path, body, token=self.token)
+
+    def rename(self, name: str) -> None:
+        """Be shown by another name."""
+        self.ask("PUT", f"/profile/{quote(self.user)}/displayname", {"displayname": name})
+
+    def create(self, *invited: str, **more: Any) -> str:
+        """Make a room and invite; returns its id."""
+        wanted = {"preset": "private_chat", "invite": list(invited)} | more
+        room: str = self.ask("POST", "/createRoom", wanted)["room_id"]
+        return room
+
+    def invite(self, room: str, user: str) -> None:
+        self.ask("POST", f"/rooms/{quote(room)}/invite", {"user_id": user})
+
+    def join(self, room: str) -> None:
+        self.ask("POST", f"/join/{quote(room)}", {})
+
+    def say(self, room: str, text: str, **more: Any) -> str:
+        """Send a message; returns its event's id."""
+        return self.put(room, "m.room.message", {"msgtype": "m.text", "body": text} | more)
+
+    def put(self, room: str, type_: str, content: dict[str, Any]) -> str:
+        self._sent += 1
+        path = f"/rooms/{quote(room)}/send/{type_}/{quote(self.user)}-{self._sent}"
+        event: str = self.ask("PUT", path, content)["event_id"]
+        return event
+
+    def messages(self, room: str) -> list[dict[str, Any]]:
+        """Return the messages in a room, in order."""
+        found: list[dict[str, Any]] = []
+        start = ""
+        while True:
+            more = f"&from={quote(start)}" if start else ""
+            page = self.ask("GET", f"/rooms/{quote(room)}/messages?dir=f&limit=100{more}")
+            found += [one for one in page["chunk"] if one["type"] == "m.room.message"]
+            if "end" not in page:
+                return found
+            start = page["end"]
+
+    def members(self, room: str) -> set[str]:
+        return set(self.ask("GET", f"/rooms/{quote(room)}/joined_members")["joined"])
+
+    def membership(self, room: str, user: str) -> dict[str, Any]:
+        """Return what the room says of somebody."""
+        return self.ask("GET", f"/rooms/{quote(room)}/state/m.room.member/{quote(user)}")
+
+
+@contextlib.contextmanager
+def running_matrix_server() -> Iterator[MatrixServer]:
+    """Synapse, started; the test is skipped where it can't be."""
+    if why := missing():
+        pytest.skip(why)
+    root = Path(tempfile.mkdtemp(prefix="vigil-synapse-"))
+    server = MatrixServer(root)
+    try:
+        server.prepare()
+        server.start()
+        yield server
+    finally:
+        server.kill()
+        shutil.rmtree(root, ignore_errors=True)
