@@ -53,7 +53,8 @@ async def _deliver(
     bus, clock = context.bus, context.clock
     carrier = Carrier(context, channels, limits, SystemRandom().random)
     speech = Speech(bus, clock, limits, context.tracer, context.metrics, carrier.ensure)
-    outbox = Outbox(bus, clock, carrier, limits)
+    ordered = {name for name, one in context.settings.config.channels.items() if one.is_ordered}
+    outbox = Outbox(bus, clock, carrier, limits, ordered)
     switches = await Switches.watch(bus)
     speech.claims.is_gone = carrier.is_gone = switches.is_gone
     turns = Worker(context, speech, limits.turns, switches.is_gone)

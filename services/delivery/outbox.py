@@ -6,6 +6,7 @@ When an order is to be tried next is in the log; giving it back with a delay is 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Collection
 from typing import Final
 
 import structlog
@@ -24,6 +25,7 @@ from . import decide, orders
 from .carrier import Carrier
 from .config import DeliveryLimits
 from .orders import Order
+from .sequence import held_until
 
 log = structlog.get_logger("vigil.delivery")
 
@@ -31,14 +33,26 @@ DELAY_MIN_S: Final = 0.01
 
 
 class Outbox:
-    """Carries out orders (:class:`vigil.worker.effects.Effects`)."""
+    """Carries out orders (:class:`vigil.worker.effects.Effects`).
+
+    Args:
+        ordered: the channels that keep the order of a conversation.
+    """
 
     service = decide.SERVICE
     name = "delivery.attempt"
     letter = None
     tags = ()
 
-    def __init__(self, bus: Bus, clock: Clock, carrier: Carrier, limits: DeliveryLimits) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        clock: Clock,
+        carrier: Carrier,
+        limits: DeliveryLimits,
+        ordered: Collection[str] = (),
+    ) -> None:
+        self._ordered = ordered
         self._bus = bus
         self._clock = clock
         self._carrier = carrier
@@ -63,7 +77,11 @@ class Outbox:
             BusError: the broker refused.
         """
         try:
-            later = await self._carrier.carry(turn.key, effect, turn.message)
+            later = None
+            if effect.record.channel in self._ordered:
+                later = await held_until(self._bus, turn.key, effect, self._clock.now())
+            if later is None:
+                later = await self._carrier.carry(turn.key, effect, turn.message)
         except InvalidInput as error:
             log.error(
                 "unreadable", action="delivery.unreadable", subject=turn.message.subject,

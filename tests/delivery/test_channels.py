@@ -103,6 +103,27 @@ async def test_a_failure_that_may_pass_is_tried_again(tmp_path: Path) -> None:
         assert await dead_letters(talk.bus) == []
 
 
+@pytest.mark.parametrize(("is_ordered", "wanted"), [(True, [0, 0, 1, 2]), (False, [0, 1, 2, 0])])
+async def test_where_order_is_kept_what_fails_holds_up_what_was_said_after_it(
+    tmp_path: Path, is_ordered: bool, wanted: list[int]
+) -> None:
+    """D-2: what was said later isn't tried while the first waits for its next try; what went over
+    the socket in between holds nothing up. Without `is_ordered` it overtakes the first."""
+    async with running_channel(
+        tmp_path, status(500), OK, is_ordered=is_ordered, backoff_base_s=2.0, backoff_cap_s=2.0
+    ) as (_, receiver, talk):
+        await talk.user()
+        first, unheard, second = (talk.send(channel=one) for one in ("ops", "socket", "ops"))
+        await talk.turn(first)
+        await receiver.arrived(1)
+        await talk.turn(unheard, second)
+        third = talk.send(channel="ops")
+        await talk.turn(third)
+        await receiver.arrived(4)
+        ids = [first.id, second.id, third.id]
+        assert [ids.index(one.id) for one in receiver.requests] == wanted
+
+
 @pytest.mark.parametrize(
     ("code", "tries", "reason"), [(410, 1, "410 Gone; 1 try"), (503, 3, "503 Gone; 3 tries")]
 )

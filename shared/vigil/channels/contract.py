@@ -187,6 +187,9 @@ class Channel(Section, frozen=True, kw_only=True, tag_field="kind"):
     is_idempotent: bool = False
     """The receiver drops repeated ids, so unknown outcomes are retried; false: they end as
     `ambiguous`."""
+    is_ordered: bool = False
+    """Messages of a conversation are handed over in order: one that fails holds up those behind it,
+    until it's taken or given up."""
     timeout_s: PositiveS = 10.0
     """Per attempt, including name resolution."""
     attempts_max: Annotated[int, msgspec.Meta(ge=1, le=100)] = 8

@@ -45,6 +45,7 @@ class MatrixAccount(Channel, frozen=True, kw_only=True, tag="matrix"):
     """How long the server may wait for news before it answers that there are none."""
     is_idempotent: bool = True
     """The server knows what is sent once more for a day, and it's looked for first after that."""
+    is_ordered: bool = True
     timeout_s: PositiveS = 30.0
     """Per attempt to send, with all its parts."""
     backoff_cap_s: PositiveS = 3600.0
