@@ -22,7 +22,9 @@ from tests.support.goal_records import action_of, goal_of
 from tests.support.scripted_model import ScriptedModel, say
 from tests.support.stack import running_stack
 from vigil.actions.log import KEPT_MAX
-from vigil.board.kept import ACTIONS, GOALS, KeptBoard
+from vigil.board.kept import KeptBoard
+from vigil.board.kinds.action import ACTIONS
+from vigil.board.kinds.goal import GOALS
 from vigil.bus.bus import Bus
 from vigil.contracts import (
     Change,

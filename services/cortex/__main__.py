@@ -11,7 +11,8 @@ from functools import partial
 
 from vigil import runtime
 from vigil.board.followed import FollowedBoard
-from vigil.board.kept import BULLETINS, FACTS, GOALS, ROWS
+from vigil.board.kept import BULLETINS, FACTS, ROWS
+from vigil.board.kinds.goal import GOALS
 from vigil.board.kinds.preference import PREFERENCES
 from vigil.bus.lease import Leases
 from vigil.bus.shared import SharedFollower

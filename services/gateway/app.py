@@ -20,7 +20,7 @@ from vigil.memory.questions import Rebuild
 from vigil.observe.health import Alive
 
 from .attachments import endpoint as attachments
-from .board import endpoints as on_board
+from .board import kinds as on_board
 from .console import endpoint as console
 from .console.site import Console
 from .contacts import endpoint as contacts

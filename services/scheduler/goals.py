@@ -10,7 +10,8 @@ from typing import Final
 
 import structlog
 
-from vigil.board.kept import GOALS, KeptBoard, Revision
+from vigil.board.kept import KeptBoard, Revision
+from vigil.board.kinds.goal import GOALS
 from vigil.bus.bus import Message
 from vigil.contracts import Change
 from vigil.contracts.board import BoardGoal

@@ -15,7 +15,8 @@ import structlog
 from msgspec.structs import replace
 
 from vigil.board.entries import STREAM as BOARD
-from vigil.board.kept import GOALS, ROWS, KeptBoard
+from vigil.board.kept import ROWS, KeptBoard
+from vigil.board.kinds.goal import GOALS
 from vigil.bus.bus import Message
 from vigil.contracts import Change, SlotEntry, TimetableRow, decode_slot
 from vigil.contracts.board import BoardGoal, MindWork, OnceSchedule

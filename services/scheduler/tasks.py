@@ -17,7 +17,8 @@ from typing import Final
 import structlog
 
 from vigil import crash
-from vigil.board.kept import TASKS, KeptBoard
+from vigil.board.kept import KeptBoard
+from vigil.board.kinds.task import TASKS
 from vigil.bus.bus import Message
 from vigil.contracts import BoardTask, Change, Control, ControlPayload, Start, encode
 from vigil.errors import VigilError, WrongLastSequence

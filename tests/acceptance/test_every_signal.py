@@ -23,7 +23,8 @@ from tests.support.receiver import OK, raw, running_receiver, status
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
 from vigil.actions.log import ended
-from vigil.board.kept import ACTIONS, ROWS, KeptBoard
+from vigil.board.kept import ROWS, KeptBoard
+from vigil.board.kinds.action import ACTIONS
 from vigil.contracts import Change, Note, Signal, State, Turn, encode
 from vigil.minds import mind_of
 from vigil.signals.kinds import KINDS

@@ -44,7 +44,8 @@ from tests.support.obedient import SECRET, orders_in
 from tests.support.pictures import png
 from vigil.attachments import store
 from vigil.attachments.examine import examined
-from vigil.board.kept import GOALS, ROWS, KeptBoard
+from vigil.board.kept import ROWS, KeptBoard
+from vigil.board.kinds.goal import GOALS
 from vigil.contracts import (
     Approval,
     CallTool,

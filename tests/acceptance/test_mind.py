@@ -21,7 +21,8 @@ from tests.support.pauses import pauses
 from tests.support.progress import going_on
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
-from vigil.board.kept import GOALS, KeptBoard
+from vigil.board.kept import KeptBoard
+from vigil.board.kinds.goal import GOALS
 from vigil.contracts import (
     Change,
     ToldEvent,

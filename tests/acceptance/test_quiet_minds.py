@@ -15,7 +15,8 @@ from services.scheduler.timetable.clock import TimetableClock
 from tests.support.goal_records import goal_of
 from tests.support.pauses import pauses
 from tests.support.world import World, running_world
-from vigil.board.kept import GOALS, ROWS, KeptBoard
+from vigil.board.kept import ROWS, KeptBoard
+from vigil.board.kinds.goal import GOALS
 from vigil.contracts import Change
 from vigil.subjects import ANYBODY
 

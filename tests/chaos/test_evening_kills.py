@@ -25,7 +25,8 @@ from tests.support.evening import Evening, attend, command, running_web, runs
 from tests.support.executing import has_offered
 from tests.support.messages_api import messages_api
 from tests.support.stack import running_broker, settings_of
-from vigil.board.kept import TASKS, KeptBoard
+from vigil.board.kept import KeptBoard
+from vigil.board.kinds.task import TASKS
 from vigil.broker.ports import free_port
 from vigil.broker.process import Broker
 from vigil.bus.bus import Bus

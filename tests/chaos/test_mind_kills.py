@@ -15,7 +15,9 @@ from services.cortex.models.rehearsal.cycles import TOLD
 from tests.chaos.killable import NO_SANDBOX, assert_each_was_killed, killable, steps_of
 from tests.support.examples import repeats
 from tests.support.goal_records import goal_of
-from vigil.board.kept import ACTIONS, GOALS, KeptBoard
+from vigil.board.kept import KeptBoard
+from vigil.board.kinds.action import ACTIONS
+from vigil.board.kinds.goal import GOALS
 from vigil.bus.bus import Bus
 from vigil.contracts import Change, External, ExternalPayload, ToldEvent, decode_event, encode
 from vigil.errors import Unavailable

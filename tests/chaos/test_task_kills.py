@@ -13,7 +13,8 @@ import pytest
 
 from tests.chaos.killable import killable, steps_of
 from tests.support.board_tasks import task_of
-from vigil.board.kept import TASKS, KeptBoard, Revision
+from vigil.board.kept import KeptBoard, Revision
+from vigil.board.kinds.task import TASKS
 from vigil.bus.bus import Bus
 from vigil.contracts import BoardTask, Change, Control, decode_event
 from vigil.errors import Unavailable, WrongLastSequence

@@ -12,7 +12,8 @@ import pytest
 from tests.support.cli import Cli
 from tests.support.gateway import running_gateway
 from tests.support.goal_records import action_of
-from vigil.board.kept import ACTIONS, KeptBoard
+from vigil.board.kept import KeptBoard
+from vigil.board.kinds.action import ACTIONS
 from vigil.cli import exits
 from vigil.contracts import Change
 from vigil.sdk.client import ApiError, Client

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from tests.support.cli import Cli
 from tests.support.gateway import running_gateway
-from vigil.board.kept import TASKS, KeptBoard
+from vigil.board.kept import KeptBoard
+from vigil.board.kinds.task import TASKS
 from vigil.cli import exits
 from vigil.contracts import Change
 from vigil.sdk.client import ApiError, Client

@@ -15,7 +15,8 @@ from tests.support.gateway import Gate, assert_problem
 from tests.support.goal_records import ANN, goal_of, lesson_of
 from tests.support.memories import KEY
 from tests.support.stack import Stack, running_stack
-from vigil.board.kept import GOALS, KeptBoard
+from vigil.board.kept import KeptBoard
+from vigil.board.kinds.goal import GOALS
 from vigil.board.kinds.preference import PREFERENCES
 from vigil.contracts import BoardChange, BoardChangePayload, Change
 from vigil.contracts.board import BoardGoal, BoardPreference

@@ -14,7 +14,8 @@ from tests.support.board_tasks import AT, find, history, keep, task_of
 from tests.support.executing import session_of
 from tests.support.memories import KEY
 from tests.support.stack import Stack
-from vigil.board.kept import TASKS, KeptBoard
+from vigil.board.kept import KeptBoard
+from vigil.board.kinds.task import TASKS
 from vigil.contracts import (
     BoardChange,
     BoardChangePayload,

@@ -21,7 +21,8 @@ from tests.support.gateway import Gate, until
 from tests.support.goal_records import action_of
 from tests.support.hands_records import SHELF
 from tests.support.remembering import running_memories, save
-from vigil.board.kept import ACTIONS, KeptBoard
+from vigil.board.kept import KeptBoard
+from vigil.board.kinds.action import ACTIONS
 from vigil.bus.kv import KeyValue
 from vigil.contracts import (
     Change,

@@ -15,7 +15,9 @@ from tests.support.console import signed_in
 from tests.support.gateway import Gate
 from tests.support.goal_records import action_of
 from tests.support.remembering import running_memories, save
-from vigil.board.kept import ACTIONS, TASKS, KeptBoard
+from vigil.board.kept import KeptBoard
+from vigil.board.kinds.action import ACTIONS
+from vigil.board.kinds.task import TASKS
 from vigil.contracts import BoardTask, Change, SlotEntry
 from vigil.contracts.board import TaskResult
 from vigil.subjects import Scope

@@ -12,7 +12,9 @@ from msgspec.structs import replace
 from tests.support.gateway import Gate, assert_problem
 from tests.support.goal_records import action_of
 from vigil.actions import log
-from vigil.board.kept import ACTIONS, GOALS, KeptBoard
+from vigil.board.kept import KeptBoard
+from vigil.board.kinds.action import ACTIONS
+from vigil.board.kinds.goal import GOALS
 from vigil.board.kinds.preference import PREFERENCES
 from vigil.contracts import Change
 from vigil.subjects import Scope

@@ -28,7 +28,8 @@ from tests.support.gateway import Gate
 from tests.support.goal_records import action_of
 from tests.support.pictures import png
 from tests.support.remembering import running_memories, save
-from vigil.board.kept import ACTIONS, KeptBoard
+from vigil.board.kept import KeptBoard
+from vigil.board.kinds.action import ACTIONS
 from vigil.contracts import BoardEntry, Change, DeadLetter, Job, Said, State, encode
 from vigil.contracts.history import LetterHead
 from vigil.memory.operation import mcp_view, operations

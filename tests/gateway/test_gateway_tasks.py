@@ -10,7 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support.gateway import Gate, assert_problem
-from vigil.board.kept import TASKS, KeptBoard
+from vigil.board.kept import KeptBoard
+from vigil.board.kinds.task import TASKS
 from vigil.contracts import Change
 from vigil.subjects import Scope
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from vigil.board.kept import TASKS, KeptBoard, Revision
+from vigil.board.kept import KeptBoard, Revision
+from vigil.board.kinds.task import TASKS
 from vigil.bus.bus import Bus
 from vigil.contracts import BoardTask, Change, TaskStatus
 from vigil.subjects import Scope

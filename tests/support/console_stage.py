@@ -22,7 +22,8 @@ from tests.support.hands_records import SHELF
 from tests.support.mailing import CHANNEL, pair
 from tests.support.remembering import save
 from tests.support.world import Person, World
-from vigil.board.kept import ACTIONS, KeptBoard
+from vigil.board.kept import KeptBoard
+from vigil.board.kinds.action import ACTIONS
 from vigil.bus.kv import KeyValue
 from vigil.contracts import Change, DeadLetter, encode
 from vigil.contracts.costs import CostRow, DayOfCosts

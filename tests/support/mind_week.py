@@ -32,7 +32,8 @@ from tests.support.pauses import pauses
 from tests.support.sources import ROOT
 from tests.support.stack import running_stack
 from tests.support.world import SERVICES, Person, StoppedClock, World
-from vigil.board.kept import ACTIONS, KeptBoard
+from vigil.board.kept import KeptBoard
+from vigil.board.kinds.action import ACTIONS
 from vigil.contracts import decode_turn
 from vigil.minds import mind_of
 from vigil.subjects import Scope

@@ -10,7 +10,9 @@ from typing import Any, Final
 from vigil import crash
 from vigil.board.asked import read_goals
 from vigil.board.followed import FollowedBoard
-from vigil.board.kept import ACTIONS, BULLETINS, FACTS, GOALS, ROWS, KeptBoard
+from vigil.board.kept import BULLETINS, FACTS, ROWS, KeptBoard
+from vigil.board.kinds.action import ACTIONS
+from vigil.board.kinds.goal import GOALS
 from vigil.board.kinds.preference import PREFERENCES
 from vigil.bus.bus import Bus
 from vigil.clock import Clock

@@ -17,9 +17,11 @@ from msgspec.structs import replace
 from vigil import crash
 from vigil.actions import log as actions
 from vigil.board import goals
-from vigil.board.bounds import goals_of
-from vigil.board.kept import ACTIONS, TASKS, KeptBoard, KeptKind, Revision
+from vigil.board.kept import KeptBoard, KeptKind, Revision
+from vigil.board.kinds.action import ACTIONS
+from vigil.board.kinds.goal import goals_of
 from vigil.board.kinds.preference import preferences_of
+from vigil.board.kinds.task import TASKS
 from vigil.contracts import BoardChange, BoardChangePayload, BoardTask, Change, encode
 from vigil.contracts.board import AskedEntity, BoardAction, BoardGoal, BoardPreference, FactFill
 from vigil.errors import InvalidInput, WrongLastSequence

@@ -9,7 +9,8 @@ import contextlib
 from typing import Final
 
 from vigil import crash
-from vigil.board.kept import TASKS, KeptBoard, Revision
+from vigil.board.kept import KeptBoard, Revision
+from vigil.board.kinds.task import TASKS
 from vigil.contracts import (
     BoardTask,
     Change,

@@ -15,7 +15,8 @@ from typing import Final
 import structlog
 
 from vigil.actions import log as actions
-from vigil.board.kept import ACTIONS, KeptBoard
+from vigil.board.kept import KeptBoard
+from vigil.board.kinds.action import ACTIONS
 from vigil.board.kinds.preference import preferences_of
 from vigil.board.mirror import Board
 from vigil.contracts import Approval, Change, ToldPayload, encode

@@ -13,7 +13,6 @@ import structlog
 
 from vigil.board.kept import KeptBoard
 from vigil.board.kind import E, KeptKind, Revision
-from vigil.board.outside import RevisionView
 from vigil.contracts import Change
 from vigil.errors import WrongLastSequence
 from vigil.settings.config import Config
@@ -98,22 +97,6 @@ class KeptDesk(Generic[E]):
     async def revisions(self, edge: Edge, found: Revision[E]) -> list[Revision[E]]:
         """Return the revisions that are kept, the oldest first: at most 64."""
         return await self._board(edge).history(found)
-
-    async def history(self, edge: Edge, found: Revision[E]) -> list[tuple[E, RevisionView]]:
-        """Return the revisions that are kept, the oldest first: at most 64."""
-        return [
-            (
-                one.entity,
-                RevisionView(
-                    revision=one.number,
-                    at=one.at,
-                    by=one.change.by,
-                    why=one.change.why,
-                    cause=one.change.cause,
-                ),
-            )
-            for one in await self.revisions(edge, found)
-        ]
 
     def check_leave(
         self, caller: Principal, entity: E, *, is_end: bool, field: str | None = None

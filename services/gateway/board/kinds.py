@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query, Response
@@ -19,6 +20,7 @@ from vigil.board.outside import (
     EndOperation,
     MakeOperation,
     Occasion,
+    SplitOperation,
     kinds,
 )
 from vigil.settings.tokens import Principal
@@ -28,9 +30,11 @@ from .. import preconditions
 from ..callers import Caller, Shared, User, body_of, id_of
 from ..endpoint import Endpoint
 from ..http.json import Json
+from ..http.problem import Problem
 from ..preconditions import Expected
 from ..state.edge import Edge
-from .desk import KeptDesk, owner_for
+from . import bulletins
+from .desk import KeptDesk, change_by, owner_for
 
 LIST_ERRORS: Final = (403, 422, 503)
 READ_ERRORS: Final = (404, 422, 503)
@@ -50,8 +54,7 @@ class ServedKind:
     def endpoints(self) -> list[Endpoint]:
         """Return what there is of it, in the order of its life."""
         kind, one = self._kind, f"{self._kind.path}/{{id}}"
-        lists, reads, changes = kind.lists, kind.reads, kind.changes
-        answer = reads.answer
+        lists, changes, answer = kind.lists, kind.changes, kind.detail or kind.view
         found = [
             Endpoint("GET", kind.path, self._list(), {200: lists.answer}, LIST_ERRORS),
             Endpoint("GET", one, self._get(), {200: answer}, READ_ERRORS),
@@ -65,6 +68,9 @@ class ServedKind:
         found.append(Endpoint("PATCH", one, change, {200: answer}, CHANGE_ERRORS, changes.body))
         if kind.ends is not None:
             found.append(Endpoint("DELETE", one, self._end(kind.ends), {200: answer}, END_ERRORS))
+        if (splits := kind.splits) is not None:
+            answers, handler, path = {201: lists.answer}, self._split(splits), f"{one}/parts"
+            found.append(Endpoint("POST", path, handler, answers, CHANGE_ERRORS, splits.body))
         return found
 
     # ------------------------------------------------------------ handlers
@@ -81,7 +87,8 @@ class ServedKind:
 
         text = "Only those" + (lists.unchosen and f"; absent: {lists.unchosen}")
         return _handler(
-            lists,
+            f"list_{self._kind.plural}",
+            lists.text,
             answer,
             edge=(Shared, _NONE),
             caller=(Caller, _NONE),
@@ -94,14 +101,15 @@ class ServedKind:
         async def answer(edge: Edge, caller: Principal, id_: str) -> Response:
             return await self._told(edge, caller, await self._desk.find(edge, caller.reach, id_))
 
-        return self._of_one(self._kind.reads, answer)
+        history = " with its history" if self._kind.state else ""
+        text = f"Show {self._kind.called}{history}; its ETag is its revision."
+        return self._of_one(f"get_{self._kind.noun}", text, answer)
 
     def _make(self, makes: MakeOperation[Any]) -> Callable[..., Any]:
         async def answer(edge: Edge, caller: Principal, wanted: Any) -> Response:
             user = getattr(wanted, "user_id", None)
             whose = Scope(wanted.agent_id, owner_for(edge, caller, wanted.agent_id, user))
-            new_id = edge.context.new_id().replace("-", "")
-            entity = makes.make(wanted, whose, new_id, _occasion(edge, caller))
+            entity = makes.make(wanted, whose, _new_id(edge), _occasion(edge, caller))
             if makes.goal and getattr(entity, makes.goal):
                 await goals.check_there(edge.bus, whose, getattr(entity, makes.goal))
             made = await self._desk.create(edge, caller, entity, wanted.why)
@@ -109,7 +117,8 @@ class ServedKind:
             return await self._told(edge, caller, made, 201 if is_new else 200)
 
         return _handler(
-            makes,
+            f"make_{self._kind.noun}",
+            makes.text,
             answer,
             edge=(Shared, _NONE),
             caller=(Caller, _NONE),
@@ -130,7 +139,11 @@ class ServedKind:
             )
 
         return self._of_one(
-            changes, answer, wanted=(_body(changes.body), _NONE), expected=(Expected, _NONE)
+            changes.name or f"change_{self._kind.noun}",
+            changes.text,
+            answer,
+            wanted=(_body(changes.body), _NONE),
+            expected=(Expected, _NONE),
         )
 
     def _end(self, ends: EndOperation[Any]) -> Callable[..., Any]:
@@ -141,16 +154,36 @@ class ServedKind:
                 edge, caller, await self._desk.store(edge, caller, found, entity, ends.why)
             )
 
-        return self._of_one(ends, answer, expected=(Expected, _NONE))
+        return self._of_one(ends.name, ends.text, answer, expected=(Expected, _NONE))
+
+    def _split(self, splits: SplitOperation[Any]) -> Callable[..., Any]:
+        async def answer(
+            edge: Edge, caller: Principal, id_: str, wanted: Any, expected: int | None
+        ) -> Response:
+            found = await self._desk.changeable(edge, caller, id_, expected)
+            self._desk.check_leave(caller, found.entity, is_end=False, field=splits.field)
+            if reason := splits.closed(found.entity):
+                raise Problem(409, reason)
+            occasion, change = _occasion(edge, caller), change_by(caller, wanted.why)
+            parts = splits.split(found.entity, wanted, partial(_new_id, edge), occasion)
+            kept = self._kind.kept_by(occasion.config)
+            made = await goals.split(edge.bus, kept, found.entity, parts, change, occasion.now)
+            return Json(self._kind.listing(made, occasion), 201)
+
+        body = _body(splits.body)
+        return self._of_one(
+            splits.name, splits.text, answer, wanted=(body, _NONE), expected=(Expected, _NONE)
+        )
 
     # ------------------------------------------------------------ inside
 
     def _of_one(
-        self, operation: Any, work: Callable[..., Awaitable[Response]], **more: Any
+        self, name: str, text: str, work: Callable[..., Awaitable[Response]], **more: Any
     ) -> Callable[..., Any]:
         id_ = Annotated[str, Depends(id_of(self._kind.called))]
         return _handler(
-            operation,
+            name,
+            text,
             work,
             edge=(Shared, _NONE),
             caller=(Caller, _NONE),
@@ -161,9 +194,13 @@ class ServedKind:
     async def _told(
         self, edge: Edge, caller: Principal, found: Revision[Any], status: int = 200
     ) -> Response:
-        history = await self._desk.revisions(edge, found) if self._kind.reads.state else []
+        history = await self._desk.revisions(edge, found) if self._kind.state else []
         answer = self._kind.told(found, history, _occasion(edge, caller))
         return preconditions.tagged(Json(answer, status), found.number)
+
+
+def _new_id(edge: Edge) -> str:
+    return edge.context.new_id().replace("-", "")
 
 
 def _body(kind: Any) -> Any:
@@ -176,23 +213,33 @@ def _occasion(edge: Edge, caller: Principal) -> Occasion:
 
 
 def _handler(
-    operation: Any, work: Callable[..., Awaitable[Response]], **parameters: tuple[Any, Any]
+    name: str, text: str, work: Callable[..., Awaitable[Response]], **parameters: tuple[Any, Any]
 ) -> Callable[..., Any]:
     """Let a function be what an operation is called, and have the parameters that FastAPI reads.
 
     Args:
         parameters: the type of each, and its default.
     """
-    work.__name__, work.__doc__ = operation.name, operation.text
+    work.__name__, work.__doc__ = name, text
     work.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
             inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+                parameter, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
             )
-            for name, (annotation, default) in parameters.items()
+            for parameter, (annotation, default) in parameters.items()
         ]
     )
     return work
 
 
-ENDPOINTS: Final = tuple(one for kind in kinds().values() for one in ServedKind(kind).endpoints())
+ENDPOINTS: Final = (
+    Endpoint(
+        "GET",
+        "/api/bulletin",
+        bulletins.list_bulletins,
+        {200: bulletins.BulletinListing},
+        LIST_ERRORS,
+    ),
+    *(one for kind in kinds().values() for one in ServedKind(kind).endpoints()),
+)
+"""Of all kinds, and of bulletins, which nobody changes by hand."""

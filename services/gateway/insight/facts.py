@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-import msgspec
 from fastapi import Response
 
-from vigil.board.kept import FACTS, GOALS, ROWS, KeptBoard
+from vigil.board.kept import FACTS, ROWS, KeptBoard
+from vigil.board.kinds.goal import GOALS
 from vigil.calendars import facts as calendar_facts
 from vigil.calendars.facts import sources_for
 from vigil.contracts import Instant, TimetableRow
 from vigil.contracts.board import BoardGoal, SourceFacts
 from vigil.facts.hooked import hooks_for, read_hooked, session_of_hook, source_id
-from vigil.facts.shape import FACTS_MAX, NAME, words_of
+from vigil.facts.shape import words_of
 from vigil.facts.shown import called, goals_for, lines, named_of, told, wanted_of, wanted_of_goal
 from vigil.facts.taken import HUNDREDTHS
 from vigil.facts.wanted import WantedFact, shapes_of_wanted
@@ -26,17 +26,6 @@ from ..callers import Caller, Shared, User
 from ..http.json import Json
 from ..http.wire import Answer
 from ..state.edge import Edge
-
-FactsBody = Annotated[
-    dict[str, Annotated[str, msgspec.Meta(extra_json_schema={"format": "fact-shape"})]],
-    msgspec.Meta(
-        extra_json_schema={
-            "propertyNames": {"pattern": f"^{NAME.pattern}$"},
-            "maxProperties": FACTS_MAX,
-        }
-    ),
-]
-"""Name of a fact -> its shape, where a look finds it, and which changes of it are news."""
 
 
 class FactView(Answer, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ from vigil.contracts.board import (
     kind_of,
 )
 from vigil.facts.shown import HOOK, shapes_of, wanted_of
-from vigil.facts.wanted import of_work, read_wanted
+from vigil.facts.wanted import FactsBody, of_work, read_wanted
 from vigil.subjects import PartText, Scope
 from vigil.teams import TEAM
 from vigil.timetable import edit
@@ -36,7 +36,7 @@ from vigil.timetable.log import SlotLog
 from vigil.timetable.schedule import INSTANTS_SHOWN, upcoming, words_of
 
 from ..http.wire import Answer, RequestBody
-from ..insight.facts import FactsBody, FactView, views_of
+from ..insight.facts import FactView, views_of
 from ..state.edge import Edge
 
 

@@ -15,7 +15,8 @@ import msgspec
 from fastapi import Query, Response
 from msgspec.structs import replace
 
-from vigil.board.kept import GOALS, ROWS, KeptBoard
+from vigil.board.kept import ROWS, KeptBoard
+from vigil.board.kinds.goal import GOALS
 from vigil.contracts.costs import COSTS, Account, DayOfCosts
 from vigil.contracts.session_kinds import SESSION_KINDS
 from vigil.errors import InvalidInput

@@ -11,7 +11,9 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from vigil.board.kept import BULLETINS, GOALS, TASKS, KeptBoard, Revision
+from vigil.board.kept import BULLETINS, KeptBoard, Revision
+from vigil.board.kinds.goal import GOALS
+from vigil.board.kinds.task import TASKS
 from vigil.bus.bus import Bus
 from vigil.contracts import Change
 from vigil.contracts.board import BoardBulletin

@@ -12,8 +12,10 @@ from ..goals.lifecycle import ReadGoal
 from ..preferences import habits
 from ..subjects import Scope
 from ..tasks.lifecycle import OPEN, ReadTask, rank
-from .kept import GOALS, TASKS, KeptBoard
+from .kept import KeptBoard
+from .kinds.goal import GOALS
 from .kinds.preference import PREFERENCES
+from .kinds.task import TASKS
 
 ENDED_MAX: Final = 20
 """Of each kind, shown besides what is open: what ended last."""

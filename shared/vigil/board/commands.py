@@ -7,7 +7,7 @@ of the body that it fills.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -15,30 +15,40 @@ from ..texts.columns import Column
 
 Shown = Mapping[str, Any]
 """An answer of HTTP, as JSON has it."""
+SHORT_ID: Final = Column("ID", lambda one: one["id"][:8])
+"""As much of an id as commands take for the whole."""
+WHOSE: Final = (Column("id", "id"), Column("owner", "owner"), Column("agent", "agent_id"))
+MOVED: Final = (
+    Column("made", "created_at", is_instant=True),
+    Column("moved", "moved_at", is_instant=True),
+    Column("revision", "revision"),
+)
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True):
+class Given(msgspec.Struct, frozen=True):
     """An argument or an option of a command: it fills a field of the body."""
 
     field: str
     help: str
     option: str = ""
     """Its flag; empty: it's an argument."""
+    default: Any = None
+    """Of an argument that may be left out. None: it may not."""
     metavar: str | None = None
     kind: Any = None
-    """What is typed, if that isn't what the field holds; None: as the field."""
+    """What is typed, if that isn't what the field holds; None: as the field. Instants are texts."""
     read: Callable[[Any], Any] | None = None
     """MakeOperation the field's value of what is typed."""
     is_goal: bool = False
     """It names a goal, by the beginning of its id."""
 
 
-class Command(msgspec.Struct, frozen=True, kw_only=True):
-    """A command that makes, changes or ends one."""
+class Command(msgspec.Struct, frozen=True):
+    """A command that makes one, or does something to it."""
 
     name: str
     text: str
-    does: Literal["make", "change", "end"]
+    does: Literal["make", "change", "split", "end"]
     gives: tuple[Given, ...] = ()
     always: Mapping[str, Any] = {}
     """What else the body has."""
@@ -54,10 +64,8 @@ class CommandGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     help: str
     list_text: str
-    empty: str
-    """Said where there is none."""
     empty_unchosen: str = ""
-    """Said where there is none and nothing was chosen; empty: the same."""
+    """Said where there is none and nothing was chosen; empty: as where something was."""
     chosen: tuple[Any, ...] = (None,)
     """What lists are asked for to find one by the beginning of its id; None: all that they show."""
     columns: tuple[Column, ...]

@@ -14,7 +14,8 @@ from ..goals.check import check
 from ..goals.lifecycle import part_of
 from ..subjects import Scope
 from ..teams import holding
-from .kept import GOALS, BoundReached, KeptBoard, KeptKind, Revision
+from .kept import BoundReached, KeptBoard, KeptKind, Revision
+from .kinds.goal import GOALS
 
 
 async def check_there(bus: Bus, whose: Scope, id_: str) -> None:

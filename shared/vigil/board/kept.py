@@ -13,11 +13,9 @@ from contextlib import aclosing
 from datetime import datetime
 from typing import Final, Generic, cast
 
-from ..actions import log as actions
 from ..bus.bus import Bus, Message
 from ..contracts import (
     BoardEntry,
-    BoardTask,
     Change,
     Circuit,
     Grant,
@@ -27,31 +25,23 @@ from ..contracts import (
     encode,
 )
 from ..contracts.board import (
-    BoardAction,
     BoardBulletin,
-    BoardGoal,
     KeptEntity,
     SourceFacts,
 )
 from ..errors import InvalidInput, Unavailable, WrongLastSequence
-from ..goals.check import fitted
-from ..goals.lifecycle import is_active
 from ..subjects import Scope, board_of
-from ..tasks.lifecycle import is_open
 from ..teams import holding
 from ..timetable import chain
 from .entries import STREAM, last_of, newest
 from .kind import BoundReached, E, KeptKind, Revision
 
 __all__ = [
-    "ACTIONS",
     "BULLETINS",
     "CIRCUITS",
     "FACTS",
-    "GOALS",
     "GRANTS",
     "ROWS",
-    "TASKS",
     "USES",
     "BoundReached",
     "E",
@@ -77,14 +67,8 @@ ROWS: Final = KeptKind(
     chain.fitted,
 )
 CIRCUITS: Final = KeptKind(Circuit, 10_000, lambda one, _now: one.state != "closed")
-TASKS: Final = KeptKind(BoardTask, 200, lambda one, _now: is_open(one))
-GOALS: Final = KeptKind(BoardGoal, 50, lambda one, _now: is_active(one), fitted)
-"""Whoever stores one asks `bounds.goals_of`, as the bound is a setting."""
 BULLETINS: Final = KeptKind(BoardBulletin, 1, lambda _one, _now: False)
 FACTS: Final = KeptKind(SourceFacts, 200, lambda _one, _now: False)
-ACTIONS: Final = KeptKind(
-    BoardAction, 0, lambda _one, _now: False, actions.numbered, actions.place_of
-)
 
 
 class KeptBoard(Generic[E]):

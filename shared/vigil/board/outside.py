@@ -9,7 +9,7 @@ commands.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, Generic
 
@@ -21,7 +21,7 @@ from ..registry import declared
 from ..settings.config import Config
 from ..subjects import Scope
 from . import kinds as _folder
-from .commands import CommandGroup
+from .commands import Command, CommandGroup
 from .kind import E, KeptKind, Revision
 
 
@@ -47,10 +47,8 @@ class Occasion(msgspec.Struct, frozen=True, kw_only=True):
 class ListOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
     """A list of what an owner has."""
 
-    name: str
-    """`operationId` of the OpenAPI document, as of every operation."""
     text: str
-    """What that document says of it, as of every operation."""
+    """What the OpenAPI document says of it, as of every operation."""
     answer: type[Answer]
     """It has the views under the kind's plural."""
     by: str
@@ -68,20 +66,9 @@ class ListOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
     """Unless more is asked for."""
 
 
-class ReadOperation(msgspec.Struct, frozen=True, kw_only=True):
-    """Showing one, and what it has been."""
-
-    name: str
-    text: str
-    answer: type[Answer]
-    state: type[RevisionView] | None = None
-    """What is shown of each revision, as the answer's `history`; None: it has none."""
-
-
 class MakeOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
     """Making one. It's its owner's who asks."""
 
-    name: str
     text: str
     body: type[RequestBody]
     make: Callable[[Any, Scope, str, Occasion], E]
@@ -97,7 +84,8 @@ class MakeOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
 class ChangeOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
     """Changing one, as its owner wants it."""
 
-    name: str
+    name: str = ""
+    """`operationId` of that document; empty: as of most kinds."""
     text: str
     body: type[RequestBody]
     change: Callable[[E, Any, Occasion], E]
@@ -119,6 +107,20 @@ class EndOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
     """What its history says."""
 
 
+class SplitOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
+    """Splitting one into parts, for all of which there has to be room; it goes on beside them."""
+
+    name: str
+    text: str
+    body: type[RequestBody]
+    closed: Callable[[E], str]
+    """Why it can't be split as it is now; empty: it can."""
+    split: Callable[[E, Any, Callable[[], str], Occasion], list[E]]
+    """Gets what makes new ids. Raises: InvalidInput."""
+    field: str
+    """That a refusal names."""
+
+
 class BoardKind(msgspec.Struct, Generic[E], frozen=True, kw_only=True, eq=False):
     """A kind of what stands on the board, as its owners have it."""
 
@@ -130,17 +132,25 @@ class BoardKind(msgspec.Struct, Generic[E], frozen=True, kw_only=True, eq=False)
     plural: str
     """In its path: ``/api/{plural}``."""
     view: type[Answer]
-    """What is shown of one."""
+    """What a list shows of one."""
+    detail: type[Answer] | None = None
+    """What is shown of one alone, if that is more: its `history`."""
+    state: type[RevisionView] | None = None
+    """What is shown of each revision there."""
     facts: Callable[[Revision[E], Occasion], dict[str, Any]] = lambda _found, _occasion: {}
     """What the view has that the record hasn't, or has otherwise."""
-    state: Callable[[E], dict[str, Any]] = lambda _: {}
+    state_facts: Callable[[E], dict[str, Any]] = lambda _: {}
     """The same of a revision of its history."""
     lists: ListOperation[E]
-    reads: ReadOperation
     makes: MakeOperation[E] | None = None
     changes: ChangeOperation[E]
     ends: EndOperation[E] | None = None
+    splits: SplitOperation[E] | None = None
     commands: CommandGroup
+
+    @property
+    def noun(self) -> str:
+        return self.called.partition(" ")[2]
 
     @property
     def path(self) -> str:
@@ -149,6 +159,12 @@ class BoardKind(msgspec.Struct, Generic[E], frozen=True, kw_only=True, eq=False)
     def kept_by(self, config: Config) -> KeptKind[E]:
         """Return how it's kept as things are configured."""
         return self.kept if self.bounded is None else self.bounded(config)
+
+    def body_of(self, command: Command) -> type[RequestBody]:
+        """Return what a command sends."""
+        operation: Any = {"make": self.makes, "split": self.splits}.get(command.does, self.changes)
+        body: type[RequestBody] = operation.body
+        return body
 
     def shown(self, found: Revision[E], occasion: Occasion) -> dict[str, Any]:
         """Return the fields of its view."""
@@ -163,19 +179,23 @@ class BoardKind(msgspec.Struct, Generic[E], frozen=True, kw_only=True, eq=False)
         wanted, rank = self.lists, self.lists.rank
         found = [one for one in there if wanted.shows(one.entity, chosen, occasion)]
         found.sort(key=lambda one: rank(one, occasion), reverse=wanted.is_newest_first)
-        views = tuple(self.view(**self.shown(one, occasion)) for one in found[:limit])
-        return wanted.answer(**{self.plural: views})
+        return self.listing(found[:limit], occasion)
+
+    def listing(self, found: Iterable[Revision[E]], occasion: Occasion) -> Answer:
+        """Return these, as a list answers them."""
+        views = tuple(self.view(**self.shown(one, occasion)) for one in found)
+        return self.lists.answer(**{self.plural: views})
 
     def told(self, found: Revision[E], history: list[Revision[E]], occasion: Occasion) -> Answer:
         """Return what a question for one answers. `history`: of its revisions, the oldest first."""
-        if self.reads.state is None:
-            return self.reads.answer(**self.shown(found, occasion))
-        states = tuple(self._state(self.reads.state, one) for one in history)
-        return self.reads.answer(**self.shown(found, occasion), history=states)
+        if self.detail is None or self.state is None:
+            return self.view(**self.shown(found, occasion))
+        states = tuple(self._state(self.state, one) for one in history)
+        return self.detail(**self.shown(found, occasion), history=states)
 
     def _state(self, kind: type[RevisionView], one: Revision[E]) -> RevisionView:
         change = msgspec.structs.asdict(one.change)
-        own = {"revision": one.number, "at": one.at} | change | self.state(one.entity)
+        own = {"revision": one.number, "at": one.at} | change | self.state_facts(one.entity)
         return kind(**fields_of(kind, one.entity, own))
 
 

@@ -24,7 +24,7 @@ from .admin import (
     skills,
     token,
 )
-from .board import actions, bulletin, goals, kinds, tasks, trust
+from .board import bulletin, kinds, trust
 from .chat import commands as talking
 from .chat import delete, shelf
 from .commands import (
@@ -121,9 +121,9 @@ app.add_typer(kinds.GROUPS["preferences"], name="preferences", rich_help_panel=_
 app.add_typer(mcp.app, name="mcp", rich_help_panel=_REMEMBER)
 app.add_typer(skills.app, name="skills", rich_help_panel=_REMEMBER)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=_WORK)
-app.add_typer(tasks.app, name="tasks", rich_help_panel=_WORK)
-app.add_typer(goals.app, name="goals", rich_help_panel=_WORK)
-app.add_typer(actions.app, name="actions", rich_help_panel=_WORK)
+app.add_typer(kinds.GROUPS["tasks"], name="tasks", rich_help_panel=_WORK)
+app.add_typer(kinds.GROUPS["goals"], name="goals", rich_help_panel=_WORK)
+app.add_typer(kinds.GROUPS["actions"], name="actions", rich_help_panel=_WORK)
 app.add_typer(recurring.app, name="cron", rich_help_panel=_WORK)
 app.add_typer(autonomy.app, name="autonomy", rich_help_panel=_WORK)
 app.command(rich_help_panel=_STEER)(person.me)

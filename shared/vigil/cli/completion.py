@@ -65,9 +65,6 @@ approval_ids: Final = _offering(
 job_ids: Final = _offering(lambda s: (one["id"] for one in connect(s).jobs()))
 skills: Final = _offering(lambda s: (one["name"] for one in connect(s).skills()["skills"]))
 agents: Final = _offering(lambda s: sorted(one.name for one in s.agents.iterdir() if one.is_dir()))
-goal_ids: Final = _offering(lambda s: _begun(connect(s).goals(), "description"))
-task_ids: Final = _offering(lambda s: _begun(connect(s).tasks(), "title"))
-action_ids: Final = _offering(lambda s: _begun(connect(s).actions(), "description"))
 grant_names: Final = _offering(
     lambda s: ((one["name"], one["tool"]) for one in connect(s).grants())
 )
@@ -78,7 +75,7 @@ row_names: Final = _offering(
 
 def of_kind(plural: str, words: str) -> Complete:
     """Offer the ids of a kind of the board, with the field `words` of each."""
-    return _offering(lambda s: _begun(KindCalls(connect(s), plural).list(), words))
+    return _offering(lambda s: _begun(KindCalls(connect(s), plural).listed(), words))
 
 
 def timer_ids(context: typer.Context, incomplete: str) -> list[Offer]:

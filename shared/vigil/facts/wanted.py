@@ -10,13 +10,17 @@ one_of[success, failure] at /run/conclusion     in JSON: of a hook's events, or 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Final, NamedTuple
+
+import msgspec
 
 from ..contracts.board import FactShape
+from ..errors import InvalidInput
 from .news import checked_rule
-from .shape import check_shapes, read_shape
+from .shape import FACTS_MAX, NAME, check_shapes, named, read_shape
 
+NONE: Final = "none"
 _REST: Final = re.compile(r"(?:\s+at\s+(?P<where>.+?))?(?:\s+news\s+(?P<rule>.+))?\s*", re.DOTALL)
 
 
@@ -28,6 +32,32 @@ class WantedFact(NamedTuple):
     """Where its value is found without a model; empty: a run tells it."""
     rule: str = ""
     """Which changes of it are news, by `news`; empty: as usual for its shape."""
+
+
+FactsBody = Annotated[
+    dict[str, Annotated[str, msgspec.Meta(extra_json_schema={"format": "fact-shape"})]],
+    msgspec.Meta(
+        extra_json_schema={
+            "propertyNames": {"pattern": f"^{NAME.pattern}$"},
+            "maxProperties": FACTS_MAX,
+        }
+    ),
+]
+"""Name of a fact -> its shape, where a look finds it, and which changes of it are news."""
+
+
+def read_typed(given: Iterable[str]) -> dict[str, str]:
+    """Read facts as they are typed, each ``NAME=SHAPE``; ``none`` alone: none of them.
+
+    >>> read_typed(["new=count[0..99]"]), read_typed(["none"])
+    ({'new': 'count[0..99]'}, {})
+
+    Raises:
+        InvalidInput: one can't be a fact.
+    """
+    facts = {} if list(given) == [NONE] else named(given)
+    read_wanted(facts)
+    return facts
 
 
 def read_wanted(given: Mapping[str, str]) -> dict[str, WantedFact]:
@@ -68,6 +98,15 @@ def of_work(facts: Mapping[str, WantedFact]) -> dict[str, Any]:
         "looked": {name: one.where for name, one in facts.items() if one.where},
         "news": {name: one.rule for name, one in facts.items() if one.rule},
     }
+
+
+def of_goal(given: Mapping[str, str]) -> dict[str, Any]:
+    """Return facts as a goal has them, by its fields: runs tell them. Raises: InvalidInput."""
+    facts = read_wanted(given)
+    for name, one in facts.items():
+        if one.where:
+            raise InvalidInput(f"facts.{name[:40]}", "is told by whoever looks: leave out `at`")
+    return {"facts": shapes_of_wanted(facts), "news": rules_of_wanted(facts)}
 
 
 def shapes_of_wanted(facts: Mapping[str, WantedFact]) -> dict[str, FactShape]:

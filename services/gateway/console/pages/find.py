@@ -7,9 +7,9 @@ import asyncio
 from typing import Any, Final
 
 from vigil.board.kinds.preference import PreferenceListing
+from vigil.board.kinds.task import TaskListing
 from vigil.memory.wire import MemoryPage
 
-from ...board.tasks import TaskListing
 from ...http.problem import Problem
 from ...http.wire import SessionList
 from ...shelf.titles import is_found

@@ -7,11 +7,11 @@ import asyncio
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from vigil.board.kinds.action import ActionListing
 from vigil.board.kinds.preference import PreferenceListing
+from vigil.board.kinds.task import TaskListing
 from vigil.subjects import SessionKey
 
-from ...board.actions import ActionListing
-from ...board.tasks import TaskListing
 from ...http.wire import Readiness, SessionList, TimerList, Transcript
 from ...timetable.autonomy import AutonomyView
 from ...timetable.rows import RowListing, RowView

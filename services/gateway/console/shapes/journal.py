@@ -9,11 +9,11 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from vigil.board.kinds.action import ActionView
 from vigil.board.kinds.preference import PreferenceView
+from vigil.board.kinds.task import TaskView
 from vigil.contracts.vocabulary import JOBS
 
-from ...board.actions import ActionView
-from ...board.tasks import TaskView
 from ...http.wire import SessionSummary, TranscriptMessage
 from ...timetable.autonomy import CycleView
 from ...timetable.slots import SlotView

@@ -23,7 +23,7 @@ from ...preferences.confidence import Level
 from ...subjects import PartText, Scope
 from ...texts.columns import Column, history
 from ...texts.exact import exact
-from ..commands import Command, CommandGroup, Given
+from ..commands import SHORT_ID, WHOSE, Command, CommandGroup, Given
 from ..kind import KeptKind, Revision
 from ..outside import (
     BoardKind,
@@ -32,7 +32,6 @@ from ..outside import (
     ListOperation,
     MakeOperation,
     Occasion,
-    ReadOperation,
     RevisionView,
 )
 
@@ -212,17 +211,16 @@ def _read(text: str) -> Any:
 
 
 _SAID: Final = (
-    Given(field="category", help="What it belongs to."),
-    Given(field="key", help="What it is about: answers.length"),
-    Given(field="value", help="JSON, or a text.", kind=str, read=_read),
+    Given("category", "What it belongs to."),
+    Given("key", "What it is about: answers.length"),
+    Given("value", "JSON, or a text.", kind=str, read=_read),
 )
 COMMANDS: Final = CommandGroup(
     help="How you like things, as far as an agent knows: list, show, set, correct, confirm, remove."
     " Default: list.",
     list_text="List preferences, the surer first: your own, or with an admin token everybody's.",
-    empty="No preferences.",
     columns=(
-        Column("ID", lambda one: one["id"][:8]),
+        SHORT_ID,
         Column("CATEGORY", "category"),
         Column("KEY", "key"),
         Column("VALUE", _value, length_max=60),
@@ -235,9 +233,7 @@ COMMANDS: Final = CommandGroup(
         Column("value", _value),
         Column("category", "category"),
         Column("confidence", lambda one: f"{one['confidence']:.2f} ({one['level']})"),
-        Column("id", "id"),
-        Column("owner", "owner"),
-        Column("agent", "agent_id"),
+        *WHOSE,
         Column("confirmed", "last_confirmed_at", is_instant=True),
         Column("made", "created_at", is_instant=True),
         Column("revision", "revision"),
@@ -257,40 +253,38 @@ COMMANDS: Final = CommandGroup(
     is_named=True,
     commands=(
         Command(
-            name="set",
-            text="Say how you like something; what the agent believed of it is replaced.",
-            does="make",
+            "set",
+            "Say how you like something; what the agent believed of it is replaced.",
+            "make",
             gives=_SAID,
             always={"is_negative": False},
             told=lambda one: f"{one['key']}: {_value(one)} ({one['level']}).",
         ),
         Command(
-            name="correct",
-            text="Say how you don't want something; that stands until you say otherwise.",
-            does="make",
+            "correct",
+            "Say how you don't want something; that stands until you say otherwise.",
+            "make",
             gives=_SAID,
             always={"is_negative": True},
             told=lambda one: f"{one['key']}: {_value(one)} ({one['level']}).",
         ),
         Command(
-            name="confirm",
-            text="Say that a preference holds.",
-            does="change",
+            "confirm",
+            "Say that a preference holds.",
+            "change",
             always={"is_confirmed": True},
             has_why=False,
             told=lambda one: f"{one['key']}: {one['confidence']:.2f} ({one['level']}).",
         ),
         Command(
-            name="remove",
-            text="Remove a preference; the agent may learn it anew.",
-            does="end",
+            "remove",
+            "Remove a preference; the agent may learn it anew.",
+            "end",
             has_why=False,
             told=lambda one: f"Removed {one['key']}.",
         ),
     ),
 )
-
-# ---------------------------------------------------------------- all of it
 
 KIND: Final = BoardKind(
     kept=PREFERENCES,
@@ -298,10 +292,11 @@ KIND: Final = BoardKind(
     called="a preference",
     plural="preferences",
     view=PreferenceView,
+    detail=PreferenceDetail,
+    state=PreferenceRevision,
     facts=_facts,
-    state=_state,
+    state_facts=_state,
     lists=ListOperation(
-        name="list_preferences",
         text="List preferences, the surer first; not what was removed or is forgotten.",
         answer=PreferenceListing,
         by="category",
@@ -309,14 +304,7 @@ KIND: Final = BoardKind(
         shows=_shows,
         rank=_rank,
     ),
-    reads=ReadOperation(
-        name="get_preference",
-        text="Show a preference with its history; its ETag is its revision.",
-        answer=PreferenceDetail,
-        state=PreferenceRevision,
-    ),
     makes=MakeOperation(
-        name="make_preference",
         text="Say how you like something: 201, or 200 if the key was known; 422 beyond 500.",
         body=PreferenceBody,
         make=_made,
@@ -324,7 +312,6 @@ KIND: Final = BoardKind(
         errors=(412,),
     ),
     changes=ChangeOperation(
-        name="change_preference",
         text="Confirm a preference, or put it elsewhere; 412 if it was changed since it was read.",
         body=PreferenceChange,
         change=_changed,

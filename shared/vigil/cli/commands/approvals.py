@@ -24,7 +24,7 @@ from vigil.subjects import SessionKey
 from vigil.texts.exact import exact
 
 from .. import completion, exits, options, output, prefixes, tables
-from ..board import goals
+from ..board import kinds
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
 from . import grants
@@ -166,7 +166,7 @@ def _wanted(
         "agent": SessionKey.parse(found["session_key"]).agent,
         "session_key": session,
         "row": grants.row_of(client, row),
-        "goal": goals.id_of(client, goal),
+        "goal": kinds.id_of(client, "goals", goal),
         "expires_at": grants.expiry(client, expires),
         "uses_max": uses,
         "holds_for_outside": outside,

@@ -23,7 +23,7 @@ from vigil.sdk.client import Client
 from vigil.texts.exact import exact
 
 from .. import completion, options, output, prefixes, tables
-from ..board import goals
+from ..board import kinds
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
 from ..times import until
@@ -170,7 +170,7 @@ def add(
         "name": name,
         "session_key": session,
         "row": row_of(client, row),
-        "goal": goals.id_of(client, goal),
+        "goal": kinds.id_of(client, "goals", goal),
         "expires_at": expiry(client, expires),
         "uses_max": uses,
         "holds_for_outside": outside,

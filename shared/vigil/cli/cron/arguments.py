@@ -8,12 +8,9 @@ from typing import Annotated, Any, Final
 import typer
 
 from vigil.contracts.board import ChainOn, Misfire
-from vigil.facts.shape import named
-from vigil.facts.wanted import read_wanted
+from vigil.facts.wanted import read_typed
 
 from .. import completion, times
-
-NONE: Final = "none"
 
 _NAMED: Final = "Of a row, as `vigil cron` lists: its name, or its id or how that begins."
 Id = Annotated[str, typer.Argument(metavar="ID", help=_NAMED, autocompletion=completion.row_names)]
@@ -155,11 +152,7 @@ def of_events(before: str | None, calendar: str | None, event: str | None) -> di
 
 def facts_of(given: list[str] | None) -> dict[str, Any]:
     """Return the facts that its runs tell. Raises: InvalidInput."""
-    if not given:
-        return {}
-    facts = {} if given == [NONE] else named(given)
-    read_wanted(facts)
-    return {"facts": facts}
+    return {"facts": read_typed(given)} if given else {}
 
 
 def pinned(model: str | None, tokens: int | None) -> dict[str, Any]:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from .kind import KindCalls
-from .method_group import MethodGroup, given, match, query, segment
-
-GOALS: Final = "/api/goals"
-ACTIONS: Final = "/api/actions"
+from .method_group import MethodGroup
 
 
 class GoalCalls(MethodGroup):
@@ -25,13 +22,11 @@ class GoalCalls(MethodGroup):
             status: only those. None: all that haven't ended.
             limit: 1..500.
         """
-        wanted = query({"status": status, "limit": limit, "user": user})
-        found: list[dict[str, Any]] = self._object("GET", GOALS + wanted)["goals"]
-        return found
+        return KindCalls(self, "goals").listed(status=status, user=user, limit=limit)
 
     def goal(self, id_: str) -> dict[str, Any]:
         """Return a goal with its `history`, its `moves` and its `revision`."""
-        return self._object("GET", f"{GOALS}/{segment(id_)}")
+        return KindCalls(self, "goals").get(id_)
 
     def make_goal(
         self,
@@ -49,14 +44,13 @@ class GoalCalls(MethodGroup):
             deadline_at: aware; None: it stands until it's put away.
             fields: `priority`, `success_criteria`, `strategy`, `parent`, `why`.
         """
-        body = given(
+        return KindCalls(self, "goals").make(
             description=description,
             check_interval_secs=check_interval_secs,
             deadline_at=deadline_at,
-            agentId=agent,
+            agent=agent,
             **fields,
         )
-        return self._object("POST", GOALS, body)
 
     def change_goal(
         self, id_: str, *, revision: int | None = None, **changes: Any
@@ -69,24 +63,18 @@ class GoalCalls(MethodGroup):
             revision: as it was read. None: whatever is there.
             changes: `status`, `why`, and what `make_goal` takes.
         """
-        path = f"{GOALS}/{segment(id_)}"
-        return self._object("PATCH", path, given(**changes), headers=match(revision))
+        return KindCalls(self, "goals").change(id_, revision=revision, **changes)
 
     def split_goal(
         self, id_: str, parts: Iterable[str], *, why: str = "", revision: int | None = None
     ) -> list[dict[str, Any]]:
         """Split a goal into parts, by their descriptions; return them. Raises: as `make_goal`."""
-        body = {"parts": [{"description": part} for part in parts], "why": why}
-        path = f"{GOALS}/{segment(id_)}/parts"
-        made: list[dict[str, Any]] = self._object("POST", path, body, headers=match(revision))[
-            "goals"
-        ]
-        return made
+        wanted = [{"description": part} for part in parts]
+        return KindCalls(self, "goals").split(id_, parts=wanted, why=why, revision=revision)
 
     def archive_goal(self, id_: str, *, revision: int | None = None) -> dict[str, Any]:
         """Put a goal away; return it as it is kept. Raises: as `change_goal`."""
-        path = f"{GOALS}/{segment(id_)}"
-        return self._object("DELETE", path, headers=match(revision))
+        return KindCalls(self, "goals").end(id_, revision=revision)
 
 
 class PreferenceCalls(MethodGroup):
@@ -96,7 +84,7 @@ class PreferenceCalls(MethodGroup):
         self, *, category: str | None = None, user: str | None = None, limit: int = 200
     ) -> list[dict[str, Any]]:
         """Return preferences, the surer first. `limit`: 1..500."""
-        return KindCalls(self, "preferences").list(category=category, user=user, limit=limit)
+        return KindCalls(self, "preferences").listed(category=category, user=user, limit=limit)
 
     def preference(self, id_: str) -> dict[str, Any]:
         """Return a preference with its `history` and its `revision`."""
@@ -147,17 +135,15 @@ class ActionCalls(MethodGroup):
         self, *, outcome: str | None = None, user: str | None = None, limit: int = 100
     ) -> list[dict[str, Any]]:
         """Return actions, the newest first. `limit`: 1..500."""
-        wanted = query({"outcome": outcome, "limit": limit, "user": user})
-        found: list[dict[str, Any]] = self._object("GET", ACTIONS + wanted)["actions"]
-        return found
+        return KindCalls(self, "actions").listed(outcome=outcome, user=user, limit=limit)
 
     def action(self, id_: str) -> dict[str, Any]:
         """Return an action with its `revision`."""
-        return self._object("GET", f"{ACTIONS}/{segment(id_)}")
+        return KindCalls(self, "actions").get(id_)
 
     def judge_action(
         self, id_: str, *, is_good: bool, text: str = "", revision: int | None = None
     ) -> dict[str, Any]:
         """Say what one thinks of an action; return it. Raises: ApiError with status 412."""
-        path, body = f"{ACTIONS}/{segment(id_)}", {"is_good": is_good, "text": text}
-        return self._object("PATCH", path, body, headers=match(revision))
+        calls = KindCalls(self, "actions")
+        return calls.change(id_, is_good=is_good, text=text, revision=revision)

@@ -8,14 +8,14 @@ from .method_group import MethodGroup, given, match, query, segment
 
 
 class KindCalls:
-    """One kind of the board, as HTTP has it: ``KindCalls(client, "goals").list(user="ann")``."""
+    """One kind of the board, as HTTP has it: ``KindCalls(client, "goals").listed(user="ann")``."""
 
     def __init__(self, client: MethodGroup, plural: str) -> None:
         self._client: Final = client
         self._plural: Final = plural
         self._path: Final = f"/api/{plural}"
 
-    def list(self, **wanted: Any) -> list[dict[str, Any]]:
+    def listed(self, **wanted: Any) -> list[dict[str, Any]]:
         """Return those that are there; `wanted` is what chooses among them, `user` and `limit`."""
         answer = self._client._object("GET", self._path + query(wanted))
         found: list[dict[str, Any]] = answer[self._plural]
@@ -33,6 +33,15 @@ class KindCalls:
         """Change one; return it. Raises: ApiError with status 412, if it isn't `revision` now."""
         headers = match(revision)
         return self._client._object("PATCH", self._of(id_), given(**changes), headers=headers)
+
+    def split(
+        self, id_: str, *, revision: int | None = None, **fields: Any
+    ) -> list[dict[str, Any]]:
+        """Split one into parts; return these. Raises: as `change`."""
+        path, headers = f"{self._of(id_)}/parts", match(revision)
+        answer = self._client._object("POST", path, given(**fields), headers=headers)
+        made: list[dict[str, Any]] = answer[self._plural]
+        return made
 
     def end(self, id_: str, *, revision: int | None = None) -> dict[str, Any]:
         """End one; return it as it is kept. Raises: as `change`."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-from .method_group import MethodGroup, given, match, query, segment
-
-PATH: Final = "/api/tasks"
+from .kind import KindCalls
+from .method_group import MethodGroup
 
 
 class TaskCalls(MethodGroup):
@@ -22,13 +21,11 @@ class TaskCalls(MethodGroup):
             user: whose; an admin may name anybody.
             limit: 1..500.
         """
-        wanted = query({"status": status, "limit": limit, "user": user})
-        found: list[dict[str, Any]] = self._object("GET", PATH + wanted)["tasks"]
-        return found
+        return KindCalls(self, "tasks").listed(status=status, user=user, limit=limit)
 
     def task(self, id_: str) -> dict[str, Any]:
         """Return a task with its `history`, its `moves` and its `revision`."""
-        return self._object("GET", f"{PATH}/{segment(id_)}")
+        return KindCalls(self, "tasks").get(id_)
 
     def make_task(
         self,
@@ -50,16 +47,15 @@ class TaskCalls(MethodGroup):
             status: ``ready``, or ``backlog``.
             goal: id of the goal that it serves, whose budget it has a part in.
         """
-        body = given(
+        return KindCalls(self, "tasks").make(
             title=title,
             description=description,
             priority=priority,
             status=status,
             goal=goal,
-            agentId=agent,
+            agent=agent,
             why=why,
         )
-        return self._object("POST", PATH, body)
 
     def change_task(
         self,
@@ -79,16 +75,19 @@ class TaskCalls(MethodGroup):
         Args:
             revision: as it was read. None: whatever is there.
         """
-        headers = match(revision)
-        body = given(
-            status=status, title=title, description=description, priority=priority, why=why
+        return KindCalls(self, "tasks").change(
+            id_,
+            status=status,
+            title=title,
+            description=description,
+            priority=priority,
+            why=why,
+            revision=revision,
         )
-        return self._object("PATCH", f"{PATH}/{segment(id_)}", body, headers=headers)
 
     def remove_task(self, id_: str, *, revision: int | None = None) -> dict[str, Any]:
         """Remove a task that is neither ready nor worked on; return it as it is kept.
 
         Raises: ApiError with status 412, if it isn't `revision` now; 422: a worker has it, or may.
         """
-        headers = match(revision)
-        return self._object("DELETE", f"{PATH}/{segment(id_)}", headers=headers)
+        return KindCalls(self, "tasks").end(id_, revision=revision)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from vigil.board.kinds.goal import GoalDetail
 from vigil.goals.lifecycle import MOVES
 
-from ....board.goals import GoalDetail
 from ...second_thoughts import Confirmation, with_undo
 from ...visit import Visit
 

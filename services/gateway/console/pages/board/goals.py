@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final, get_args
 
+from vigil.board.kinds.goal import GoalListing
 from vigil.contracts.board.vocabulary import GoalStatus
 from vigil.goals.lifecycle import MOVES, OF_TIMED
 
-from ....board.goals import GoalListing
 from ...second_thoughts import Confirmation, with_undo
 from ...visit import Visit, segment_of
 

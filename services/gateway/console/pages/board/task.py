@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from vigil.board.kinds.task import TaskDetail
 from vigil.tasks.lifecycle import BY_HAND
 
-from ....board.tasks import TaskDetail
 from ...second_thoughts import Confirmation, with_undo
 from ...visit import Visit
 

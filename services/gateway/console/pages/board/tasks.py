@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final, get_args
 
+from vigil.board.kinds.task import TaskListing
 from vigil.contracts import TaskPriority, TaskStatus
 from vigil.tasks.lifecycle import BY_HAND, OPEN
 
-from ....board.tasks import TaskListing
 from ...second_thoughts import Confirmation, with_undo
 from ...visit import Visit, segment_of
 
