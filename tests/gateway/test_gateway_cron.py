@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -171,6 +172,29 @@ async def test_there_are_at_most_100(gate: Gate) -> None:
     first = (await cat.get(PATH)).json()["rows"][0]
     assert (await cat.delete(f"{PATH}/{first['id']}")).status_code == 200
     assert (await cat.post(PATH, json=ROW | {"name": "one more"})).status_code == 201
+
+
+async def test_of_rows_that_want_one_name_at_the_same_moment_one_has_it(gate: Gate) -> None:
+    """Whether the name is free is looked at as it is stored, whoever else writes then."""
+    gus = await gate.person("gus")
+    made = [(await gus.post(PATH, json=ROW | {"name": f"row {n}"})).json() for n in range(5)]
+    renaming = [gus.patch(f"{PATH}/{one['id']}", json={"name": "news"}) for one in made]
+    making = [gus.post(PATH, json=ROW | {"name": "news"}) for _ in range(2)]
+    answers = await asyncio.gather(*renaming, *making)
+    kept = [one for one in answers if one.is_success]
+    assert [one.json()["name"] for one in kept] == ["news"]
+    refused = [one for one in answers if not one.is_success]
+    assert {(one.status_code, "another row" in one.json()["detail"]) for one in refused} == {
+        (422, True)
+    }
+    names = [one["name"] for one in (await gus.get(PATH)).json()["rows"]]
+    assert names.count("news") == 1
+
+    # One that is removed leaves its name, and one that keeps its name needs no leave of others.
+    removed = await gus.delete(f"{PATH}/{kept[0].json()['id']}")
+    again = await gus.post(PATH, json=ROW | {"name": "news"})
+    paused = await gus.patch(f"{PATH}/{again.json()['id']}", json={"is_enabled": False})
+    assert (removed.status_code, again.status_code, paused.status_code) == (200, 201, 200)
 
 
 async def test_by_hand_no_more_run_at_a_time_than_by_the_schedule(gate: Gate) -> None:

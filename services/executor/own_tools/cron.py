@@ -14,6 +14,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from vigil.board.kept import ROWS, BoundReached, KeptBoard, Revision
+from vigil.board.rows import PersonsRows
 from vigil.contracts import Change, TimetableRow
 from vigil.contracts.board import ChosenSchedule, CronWork, only_looks, watch_of
 from vigil.contracts.board.row import OTHER_NAMES
@@ -28,17 +29,11 @@ from vigil.looks.watched import wanted_watch
 from vigil.looks.watched import words_of as words_of_watch
 from vigil.settings import own
 from vigil.subjects import Scope, token_of
-from vigil.teams import TEAM, holding
+from vigil.teams import TEAM
 from vigil.timetable.chain import followed_name
-from vigil.timetable.check import (
-    check,
-    check_known,
-    check_name,
-)
 from vigil.timetable.edit import changed, schedule_of
 from vigil.timetable.ledger import begun, is_busy
 from vigil.timetable.log import Placed, SlotLog
-from vigil.timetable.offers import check_skill, check_watch
 from vigil.timetable.schedule import told_of, words_of
 
 from ..tools.declaration import Means, tool
@@ -121,6 +116,10 @@ async def cron(given: Cron, call: Call, means: Means) -> ToolOutput:
     raise Unavailable("the job is being changed elsewhere")
 
 
+def _rows(means: Means) -> PersonsRows:
+    return PersonsRows(means.bus, means.config, means.skills)
+
+
 async def _there(call: Call, means: Means) -> list[Revision[TimetableRow]]:
     """Return the rows that aren't removed, and the one that this very call changed."""
     rows = await KeptBoard(means.bus, ROWS).all(call.key.scope)
@@ -153,18 +152,8 @@ async def _create(given: Cron, call: Call, means: Means) -> str:
         made_at=now,
         scheduled_at=now,
     )
-    row = check(replace(changed(new, wanted, now, own_zone), scheduled_at=now))
-    check_known(row, None, means.config)
-    await check_watch(means.bus, row, None)
-    await check_skill(means.skills, row, None)
-
-    def make(others: list[TimetableRow]) -> TimetableRow:
-        if all(one.id != row.id for one in others):
-            check_name(row, others)
-        return row
-
-    board, change = KeptBoard(means.bus, ROWS), Change(by=key.agent, cause=call.id)
-    made = await board.create(make, holding(key.user, key.agent), change, now)
+    row = replace(changed(new, wanted, now, own_zone), scheduled_at=now)
+    made = await _rows(means).make(row, Change(by=key.agent, cause=call.id), now)
     return await _said("Made", made.entity, call, means)
 
 
@@ -178,14 +167,10 @@ async def _edit(given: Cron, call: Call, means: Means) -> str:
         return "It was done, and may have been changed since."
     own_zone = await _zone(found.entity.owner, means)
     row = _after(given, await _wanted(given, call, means), found.entity, now, own_zone)
-    check_known(row, found.entity, means.config)
-    await check_watch(means.bus, row, found.entity)
-    await check_skill(means.skills, row, found.entity)
-    if row == found.entity:
+    change = Change(by=call.key.agent, cause=call.id)
+    made = await _rows(means).change(found, row, change, now)
+    if made is found:
         return "It is so already."
-    there = await board.all(holding(row.owner, row.agent))
-    check_name(row, (one.entity for one in there if not one.entity.is_removed))
-    made = await board.change(found, row, Change(by=call.key.agent, cause=call.id), now)
     return await _said("Changed", made.entity, call, means)
 
 
@@ -196,7 +181,7 @@ def _after(
     if given.action == "update":
         if all(value is None for value in wanted.values()):
             raise InvalidInput("arguments", "say what is to be changed")
-        return check(changed(row, wanted, now, own_zone))
+        return changed(row, wanted, now, own_zone)
     if any(value is not None for value in wanted.values()):
         raise InvalidInput("action", f"{given.action} changes nothing else; use update for that")
     if given.action == "remove":

@@ -14,6 +14,7 @@ from fastapi import Depends, Query, Response
 from msgspec.structs import replace
 
 from vigil.board.kept import ROWS, KeptBoard, Revision
+from vigil.board.rows import PersonsRows
 from vigil.contracts import Change, TimetableRow
 from vigil.contracts.board.row import OTHER_NAMES, only_looks
 from vigil.errors import WrongLastSequence
@@ -22,11 +23,9 @@ from vigil.facts.hooked import hooks_for
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope
 from vigil.tasks.check import check_text
-from vigil.teams import holding, may_act
-from vigil.timetable.check import check, check_known, check_name
+from vigil.teams import may_act
 from vigil.timetable.ledger import begun, is_busy
 from vigil.timetable.log import SlotLog
-from vigil.timetable.offers import check_skill, check_watch
 
 from .. import preconditions
 from ..access import listed
@@ -77,17 +76,9 @@ async def make_row(
     now, id_ = edge.clock.now(), edge.context.new_id().replace("-", "")
     zone = wanted.zone or edge.zone_of(caller.user)
     followed = await _followed(edge, wanted.on_fact, Scope(wanted.agent_id, owner))
-    row = check(row_of(wanted, owner, id_, zone, now, followed))
-    check_known(row, None, edge.context.settings.config)
-    await check_watch(edge.bus, row, None)
-    await check_skill(edge.context.settings.skills, row, None)
+    row = row_of(wanted, owner, id_, zone, now, followed)
     change = Change(by=caller.user, why=_why(wanted.why))
-
-    def make(others: list[TimetableRow]) -> TimetableRow:
-        check_name(row, others)
-        return row
-
-    made = await KeptBoard(edge.bus, ROWS).create(make, holding(owner, row.agent), change, now)
+    made = await _rows(edge).make(row, change, now)
     log.info("row made", action="gateway.cron", row=row.id, by=caller.user)
     return await _shown(edge, made, 201)
 
@@ -107,12 +98,7 @@ async def change_row(
     own_zone = edge.zone_of(found.entity.owner)
     whose = Scope(found.entity.agent, found.entity.owner)
     followed = await _followed(edge, wanted.on_fact, whose)
-    row = check(changed(found.entity, wanted, edge.clock.now(), own_zone, followed))
-    check_known(row, found.entity, edge.context.settings.config)
-    await check_watch(edge.bus, row, found.entity)
-    await check_skill(edge.context.settings.skills, row, found.entity)
-    there = await KeptBoard(edge.bus, ROWS).all(holding(row.owner, row.agent))
-    check_name(row, (one.entity for one in there if not one.entity.is_removed))
+    row = changed(found.entity, wanted, edge.clock.now(), own_zone, followed)
     return await _stored(edge, caller, found, row, wanted.why)
 
 
@@ -143,6 +129,11 @@ async def run_row(edge: Shared, caller: Caller, id_: Id) -> Response:
 
 
 # ---------------------------------------------------------------- inside
+
+
+def _rows(edge: Edge) -> PersonsRows:
+    settings = edge.context.settings
+    return PersonsRows(edge.bus, settings.config, settings.skills)
 
 
 async def _followed(edge: Edge, on_fact: str | None, whose: Scope) -> dict[str, str]:
@@ -190,13 +181,13 @@ async def _changeable(
 async def _stored(
     edge: Edge, caller: Principal, found: Revision[TimetableRow], row: TimetableRow, why: str
 ) -> Response:
-    if row == found.entity:
-        return await _shown(edge, found)
     now, change = edge.clock.now(), Change(by=caller.user, why=_why(why))
     try:
-        made = await KeptBoard(edge.bus, ROWS).change(found, row, change, now)
+        made = await _rows(edge).change(found, row, change, now)
     except WrongLastSequence:
         raise preconditions.changed() from None
+    if made is found:
+        return await _shown(edge, found)
     log.info("row changed", action="gateway.cron", row=row.id, by=caller.user)
     return await _shown(edge, made)
 

@@ -32,7 +32,7 @@ from ..contracts.board import (
 from ..errors import InvalidInput, Unavailable, WrongLastSequence
 from ..subjects import Scope, board_of
 from ..teams import holding
-from ..timetable import chain
+from ..timetable.check import fitted
 from .entries import STREAM, last_of, newest
 from .kind import BoundReached, E, KeptKind, Revision
 
@@ -64,7 +64,7 @@ ROWS: Final = KeptKind(
     TimetableRow,
     100,
     lambda one, _now: not (one.is_removed or one.is_of_system),
-    chain.fitted,
+    fitted,
 )
 CIRCUITS: Final = KeptKind(Circuit, 10_000, lambda one, _now: one.state != "closed")
 BULLETINS: Final = KeptKind(BoardBulletin, 1, lambda _one, _now: False)

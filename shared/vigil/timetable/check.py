@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -37,6 +37,7 @@ from ..settings.hours import hours_of
 from ..skills.form import check_name as check_skill_name
 from ..subjects import Scope, SessionKey, check_part
 from ..tasks.check import check_text
+from . import chain
 from .instants.cron import END, check_cron
 from .instants.once import check_zone
 from .schedule import INTERVAL_S_MAX, INTERVAL_S_MIN
@@ -130,11 +131,23 @@ def check_schedule(schedule: Schedule) -> None:
                 raise InvalidInput("at", f"{at.isoformat()} must be of the years {years}")
 
 
-def check_name(row: TimetableRow, others: Iterable[TimetableRow]) -> None:
-    """Raises: InvalidInput: another row of the owner's has that name; the system's don't count."""
-    theirs = (one for one in others if not one.is_of_system)
-    if any(one.name == row.name and one.id != row.id for one in theirs):
-        raise InvalidInput("name", f"{row.name!r} is the name of another row already")
+def fitted(row: TimetableRow, others: Sequence[TimetableRow]) -> TimetableRow:
+    """Return a row that may be among the owner's others: no two have one name, and what it follows
+    is there (`chain.fitted`). The system's names don't count.
+
+    Args:
+        others: ended ones, and it as it was, too.
+
+    Raises:
+        InvalidInput: it newly has the name of another, or newly follows what it can't.
+    """
+    there = {one.id: one for one in others if not one.is_removed}
+    before = there.get(row.id)
+    if not (row.is_of_system or row.is_removed or (before and before.name == row.name)):
+        theirs = {one.name for one in there.values() if not one.is_of_system and one.id != row.id}
+        if row.name in theirs:
+            raise InvalidInput("name", f"{row.name!r} is the name of another row already")
+    return chain.fitted(row, others)
 
 
 def check_known(row: TimetableRow, before: TimetableRow | None, config: Config) -> None:
