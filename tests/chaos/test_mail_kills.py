@@ -7,7 +7,6 @@ mailbox; what is said is in her mailbox once if its receipt says so, and twice n
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import re
 import smtplib
@@ -15,18 +14,18 @@ from collections import Counter
 from collections.abc import Iterator
 from email.message import EmailMessage
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
+from tests.chaos.ended import SETTLED_S, all_settled, records, texts_heard, toml_of
 from tests.chaos.killable import killable, steps_of
 from tests.chaos.processes import Processes
 from tests.support.mail_servers import MailServers, running_mail_servers
 from tests.support.mailing import CHANNEL, pair, section
-from vigil.bus.bus import Bus, Message
+from vigil.bus.bus import Bus
 from vigil.channels.mail.composition import Letterhead, composed
-from vigil.contracts import UserMessage, decode_event, decode_receipt, decode_said, decode_turn
-from vigil.errors import VigilError
+from vigil.contracts import UserMessage, decode_event, decode_said
 from vigil.mail import ids
 from vigil.mail.bodies import read_mail
 from vigil.mail.heads import read_head
@@ -38,7 +37,6 @@ SERVICES: Final = ("gateway", "delivery", "cortex")
 POINTS: Final = ("mail.heard", "mail.place")
 """At which the gateway ends, too, at first."""
 PLAN: Final = {"gateway": POINTS, "delivery": (), "cortex": ()}
-SETTLED_S: Final = 120.0
 OPEN: Final = "ambiguous"
 SETTINGS: Final = {
     "VIGIL_PORT": "0",
@@ -52,11 +50,6 @@ SETTINGS: Final = {
 def servers() -> Iterator[MailServers]:
     with running_mail_servers() as running:
         yield running
-
-
-def toml_of(values: dict[str, Any]) -> str:
-    lines = (f"{key} = {json.dumps(value)}" for key, value in values.items())
-    return "\n".join((f"[channels.{CHANNEL}]", *lines, ""))
 
 
 def text_of(which: int) -> str:
@@ -81,19 +74,6 @@ def write(servers: MailServers, number: int, which: int) -> None:
             continue
 
 
-async def records(bus: Bus, subject: str) -> list[Message]:
-    while True:
-        try:
-            return await bus.read("SESSIONS", [f"session.vigil.ann.*.{subject}"])
-        except VigilError:
-            await asyncio.sleep(0.1)
-
-
-async def texts_heard(bus: Bus) -> list[str]:
-    events = [decode_event(one.data) for one in await records(bus, "in.said.user")]
-    return [event.payload.text for event in events if isinstance(event, UserMessage)]
-
-
 async def all_heard(
     bus: Bus, servers: MailServers, processes: Processes, number: int, wanted: set[str]
 ) -> None:
@@ -111,21 +91,6 @@ async def all_heard(
         raise AssertionError(f"{missing} not heard; there are {lying}; {place}") from None
 
 
-async def all_settled(bus: Bus) -> dict[str, str]:
-    """Wait until each order has its receipt; returns how each ended, by effect."""
-    async with asyncio.timeout(SETTLED_S):
-        while True:
-            turns = [decode_turn(one.data) for one in await records(bus, "*")]
-            said = {decode_said(one.data).id for one in await records(bus, "out.said.*")}
-            ends = [decode_receipt(one.data) for one in await records(bus, "receipt.*")]
-            found = {one.effect_id: one.outcome for one in ends}
-            last = turns[-1].state
-            is_over = said <= set(found) and last.loop is None and not last.queue
-            if is_over:
-                return found
-            await asyncio.sleep(0.1)
-
-
 async def test_each_mail_is_heard_once_and_said_once_whatever_is_killed(
     tmp_path: Path, servers: MailServers, is_long: bool, seed: int
 ) -> None:
@@ -138,7 +103,7 @@ async def test_each_mail_is_heard_once_and_said_once_whatever_is_killed(
         "poll_s": 2.0,
         "timeout_s": 5.0,
     }
-    (tmp_path / "vigil.toml").write_text(toml_of(section(servers, number, **terms)))
+    (tmp_path / "vigil.toml").write_text(toml_of(CHANNEL, section(servers, number, **terms)))
     async with killable(tmp_path, steps_of(PLAN), SETTINGS) as (
         stack,
         processes,

@@ -10,12 +10,15 @@ from typing import Any
 
 import pytest
 
-from tests.support.agent import ask, follow_up
-from tests.support.chats import CHANNEL, running_matrix_world, until
+from tests.support.agent import ask, follow_up, tell
+from tests.support.chats import CHANNEL, pair, running_matrix_world, until
+from tests.support.console import signed_in
 from tests.support.matrix_server import Correspondent, MatrixServer, running_matrix_server
 from vigil.channels import pairs
 from vigil.channels.chats import posts
-from vigil.contracts import UserMessage, decode_event
+from vigil.channels.matrix.wire import Homeserver, NoReply
+from vigil.clock import SystemClock
+from vigil.contracts import UserMessage, decode_attempt, decode_event
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +29,22 @@ def server() -> Iterator[MatrixServer]:
 
 def is_turned_down(who: Correspondent, room: str, user: str) -> bool:
     return bool(who.membership(room, user)["membership"] == "leave")
+
+
+def lose_an_answer(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Have the first answer to a message that is sent be lost on its way; returns whose was."""
+    lost: list[str] = []
+    ask_really = Homeserver.ask
+
+    async def ask_once(self: Homeserver, token: str, request: Any, *, timeout_s: float) -> Any:
+        reply = await ask_really(self, token, request, timeout_s=timeout_s)
+        if "/send/m.room.message/" in request[1] and not lost:
+            lost.append(request[1])
+            raise NoReply("cut")
+        return reply
+
+    monkeypatch.setattr(Homeserver, "ask", ask_once)
+    return lost
 
 
 def bodies(found: list[dict[str, Any]]) -> list[str]:
@@ -142,3 +161,77 @@ async def test_who_brings_the_code_is_heard_at_home_and_nobody_else_anywhere(
         await asyncio.to_thread(ann.say, group, "vigil: and now?")
         await world.until(lambda: chat.facts["outside"] > before)
         assert "re: and now?" not in bodies(ann.messages(group))
+
+
+async def test_what_the_server_refuses_waits_or_is_told_and_a_long_text_comes_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: MatrixServer
+) -> None:
+    """D-2, D-3: a limit is waited for, a lost answer sends nothing twice, a revoked token is told;
+    the API and the console show who is paired, and take it back."""
+    async with running_matrix_world(
+        tmp_path, monkeypatch, server, prefers=CHANNEL, clock=SystemClock()
+    ) as chat:
+        world = chat.world
+        ann = await asyncio.to_thread(server.account, "ann")
+        await pair(world.admin, "ann", ann.user)
+        own = await chat.room_of(ann)
+        hers, his = await world.gate.person("ann"), await world.gate.person("bob")
+
+        text = "\n\n".join(f"{number} {'long ' * 300}end" for number in range(20))
+        await asyncio.to_thread(ann.say, own, text)
+        found = await chat.heard(ann, own, 3)
+        assert "".join("".join(bodies(found)).split()) == "".join(f"re: {text}".split())
+        assert [one["content"]["org.vigil.part"] for one in found] == [1, 2, 3]
+        assert len({one["content"]["org.vigil.effect"] for one in found}) == 1
+
+        # The server has the message, and its answer is lost: there is one all the same.
+        talk, lost = world.talk("ann:vigil:main"), lose_an_answer(monkeypatch)
+        await asyncio.to_thread(ann.say, own, "Once?")
+        await talk.until(lambda: len(talk.receipts) == 2)
+        assert len(lost) == 1
+        assert bodies(await chat.heard(ann, own, 4))[3:] == ["re: Once?"]
+
+        # It comes back with a limit: what is said at once comes later, in order.
+        server.kill()
+        server.limit(is_limited=True)
+        await asyncio.to_thread(server.start)
+        texts = [f"{number}" for number in range(5)]
+        await asyncio.to_thread(ann.say, own, ask(*(tell(one) for one in texts)))
+        assert bodies(await chat.heard(ann, own, 10))[4:] == [*texts, "Done."]
+        await talk.until(lambda: len(talk.receipts) == 8)
+        assert {one.outcome for one in talk.receipts} == {"delivered"}
+        tries = await world.admin.read(talk.key.stream, [talk.key.attempt("*")])
+        refused = [one for one in map(decode_attempt, (m.data for m in tries)) if one.status]
+        assert {(one.status, one.state) for one in refused} == {(429, "refused")}
+
+        (seen,) = (await hers.get("/api/networks")).json()["accounts"]
+        assert (seen["kind"], seen["state"], seen["address"]) == (
+            "matrix", "listening", chat.agent.user,
+        )  # fmt: skip
+        assert [one["address"] for one in seen["people"]] == [ann.user]
+        assert (await his.get("/api/networks")).json()["accounts"][0]["people"] == []
+        codes = f"/api/networks/{CHANNEL}/codes"
+        assert (await his.post(codes, json={"address": ann.user})).status_code == 422
+        assert (await hers.post(codes, json={"address": "ann"})).status_code == 422
+        assert (await hers.post(codes, json={})).status_code == 422
+        assert (await hers.post("/api/networks/x/codes", json={"address": "a"})).status_code == 404
+        made = (await his.post(codes, json={"address": "@bob:a.example"})).json()
+        assert (made["to"], made["address"]) == (chat.agent.user, "@bob:a.example")
+        waiting = (await his.get("/api/networks")).json()["accounts"][0]["waiting"]
+        assert waiting == ["@bob:a.example"]
+        page = await (await signed_in(world.gate, "ann")).page("/networks")
+        assert ann.user in page.text
+        assert "hears at once" in page.text
+        assert not page.strange()
+        where = {"address": ann.user}
+        addresses = f"/api/networks/{CHANNEL}/addresses"
+        assert (await his.delete(addresses, params=where)).status_code == 404
+        assert (await hers.delete(addresses, params=where)).status_code == 204
+        await pair(world.admin, "ann", ann.user, own)
+
+        # The account is logged out everywhere: it's said where people look, and nothing is lost.
+        await asyncio.to_thread(chat.agent.ask, "POST", "/logout/all", {})
+        await world.until(lambda: chat.facts["state"] == "refused")
+        assert "M_UNKNOWN_TOKEN" in chat.facts["problem"]
+        tried = (await hers.post(f"/api/channels/{CHANNEL}/trials")).json()
+        assert (tried["outcome"], "M_UNKNOWN_TOKEN" in tried["reason"]) == ("not_taken", True)

@@ -5,7 +5,9 @@ It's installed apart, into .venv/synapse (see the Makefile), since it pins what 
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import secrets
 import shutil
 import subprocess
 import sys
@@ -24,7 +26,7 @@ from tests.support.ports import _free_port
 PYTHON: Final = Path(sys.prefix) / "synapse/bin/python"
 HOST: Final = "a.example"
 START_S: Final = 40.0
-LIMITED: Final = "rc_message: {per_second: 0.5, burst_count: 3}\n"
+LIMITED: Final = "rc_message: {per_second: 2, burst_count: 2}\n"
 UNLIMITED: Final = "rc_message: {per_second: 1000, burst_count: 1000}\n"
 CONFIG: Final = """
 server_name: a.example
@@ -74,17 +76,19 @@ class MatrixServer:
 
     def prepare(self) -> None:
         self.limit(is_limited=False)
-        self._run("--generate-keys").wait()
+        # As it would be made, by a start of its own.
+        key = base64.b64encode(secrets.token_bytes(32)).rstrip(b"=").decode()
+        (self.root / "key").write_text(f"ed25519 a_test {key}\n")
 
     def limit(self, *, is_limited: bool) -> None:
         """Have it bound what is sent, or not, from its next start on."""
         text = CONFIG.format(root=self.root, port=self.port)
         (self.root / "synapse.yaml").write_text(text + (LIMITED if is_limited else UNLIMITED))
 
-    def _run(self, *more: str) -> subprocess.Popen[bytes]:
+    def _run(self) -> subprocess.Popen[bytes]:
         with (self.root / "log").open("ab") as log:
             return subprocess.Popen(
-                [str(PYTHON), "-m", "synapse.app.homeserver", "-c", "synapse.yaml", *more],
+                [str(PYTHON), "-m", "synapse.app.homeserver", "-c", "synapse.yaml"],
                 cwd=self.root,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -176,7 +180,11 @@ class Correspondent:
 
     def put(self, room: str, type_: str, content: dict[str, Any]) -> str:
         self._sent += 1
-        path = f"/rooms/{quote(room)}/send/{type_}/{quote(self.user)}-{self._sent}"
+        return self.transact(room, type_, content, f"{self._sent}")
+
+    def transact(self, room: str, type_: str, content: dict[str, Any], id_: str) -> str:
+        """Send something that is the same when it's sent once more under its id."""
+        path = f"/rooms/{quote(room)}/send/{type_}/{id_}"
         event: str = self.ask("PUT", path, content)["event_id"]
         return event
 
