@@ -12,7 +12,7 @@ import functools
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
@@ -30,11 +30,26 @@ from .source import Call, ToolOutput
 if TYPE_CHECKING:
     from ..calendars.book import CalendarBook
     from ..mail.desk import MailDesk
-    from ..own_tools.http_get import Fetcher
-    from ..own_tools.shell import Commands
-    from ..own_tools.web_search import Searcher
     from ..workspace.disk import Disk
     from ..workspace.workspace import Workspace
+
+
+class Fetching(Protocol):
+    """Gets pages; `own_tools.http_get` has it."""
+
+    def run(self, given: Any, call: Call, /) -> Awaitable[ToolOutput]: ...
+
+
+class Commanding(Protocol):
+    """Runs commands in a sandbox; `own_tools.shell` has it."""
+
+    def run(self, workspace: Workspace, given: Any, call: Call, /) -> Awaitable[ToolOutput]: ...
+
+
+class Searching(Protocol):
+    """Asks what searches the web; `own_tools.web_search` has it."""
+
+    def run(self, query: str, page: int, /) -> Awaitable[ToolOutput]: ...
 
 
 class Means(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,12 +58,12 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     open_workspace: Callable[[Call], Awaitable[Workspace]]
     """The folder of whoever calls, made if it wasn't there."""
     disk: Disk
-    commands: Commands | None
+    commands: Commanding | None
     """None: no sandbox works here, and no tool that needs one is offered."""
     problem: str
     """Why not; empty: one does."""
-    fetcher: Fetcher
-    searcher: Searcher | None
+    fetcher: Fetching
+    searcher: Searching | None
     """None: there is no endpoint to search with."""
     calendars: CalendarBook | None
     """None: none is configured."""
