@@ -22,9 +22,8 @@ from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.facts.followed import followed_by
 from vigil.facts.hooked import hooks_for
 from vigil.facts.shape import named
-from vigil.facts.shape import words_of as words_of_shape
 from vigil.facts.shown import wanted_of
-from vigil.facts.wanted import of_work, read_wanted, words_of_wanted
+from vigil.facts.wanted import of_work, read_wanted, written
 from vigil.looks.watched import wanted_watch
 from vigil.looks.watched import words_of as words_of_watch
 from vigil.settings import own
@@ -76,11 +75,7 @@ async def _line(row: TimetableRow, rows: list[TimetableRow], means: Means) -> st
 
 
 def _tells(row: TimetableRow) -> str:
-    wanted = wanted_of(row)
-    named = ", ".join(
-        f"{name} {words_of_wanted(words_of_shape(shape), *rest)}"
-        for name, (shape, *rest) in wanted.items()
-    )
+    named = ", ".join(f"{name} {text}" for name, text in written(wanted_of(row)).items())
     return f"; tells {named}" if named else ""
 
 

@@ -162,8 +162,8 @@ class ServedKind:
         ) -> Response:
             found = await self._desk.changeable(edge, caller, id_, expected)
             self._desk.check_leave(caller, found.entity, is_end=False, field=splits.field)
-            if reason := splits.closed(found.entity):
-                raise Problem(409, reason)
+            if (status := found.entity.status) not in splits.statuses:
+                raise Problem(409, f"it is {status}: there is nothing to split")
             occasion, change = _occasion(edge, caller), change_by(caller, wanted.why)
             parts = splits.split(found.entity, wanted, partial(_new_id, edge), occasion)
             kept = self._kind.kept_by(occasion.config)

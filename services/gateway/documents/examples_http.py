@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
+
+from vigil.board.outside import kinds
 
 SESSION: Final = "ann:vigil:t1"
 _ID: Final = "0123456789abcdef0123456789abcdef"
@@ -14,7 +17,8 @@ _EVENT: Final[dict[str, Any]] = {
     "subject": SESSION,
 }
 
-BODIES: Final[dict[str, dict[str, Any]]] = {
+BODIES: Final[dict[str, Mapping[str, Any]]] = {
+    **{body.__name__: one for kind in kinds().values() for body, one in kind.examples.items()},
     "ChatRequest": {
         "a new thread": {"message": "hello", "userId": "ann"},
         "a thread": {"message": "and now?", "userId": "ann", "threadId": "t1"},
@@ -99,45 +103,6 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
         "a goal": {"goal": "Compare three ways to store time zones"},
         "a skill": {"skill": "keep-notes", "input": "Milk, and the invoice of Monday"},
     },
-    "TaskBody": {
-        "one to begin with": {"title": "Compare three backup tools", "priority": "high"},
-        "one for later": {
-            "title": "Tidy up the notes of October",
-            "description": "They are in notes/2026-10; keep what is still open.",
-            "status": "backlog",
-        },
-    },
-    "TaskChange": {
-        "let it begin": {"status": "ready"},
-        "end it": {"status": "backlog", "why": "not now"},
-        "make it urgent": {"priority": "critical"},
-    },
-    "GoalBody": {
-        "a standing one": {
-            "description": "Keep the inbox clean",
-            "check_interval_secs": 3600,
-            "userId": "ann",
-        },
-        "a timed one": {
-            "description": "Ship the release",
-            "deadline_at": "2030-01-01T18:00:00Z",
-            "success_criteria": "The tag is public",
-            "priority": 5,
-        },
-    },
-    "GoalChange": {"pause it": {"status": "paused", "why": "away"}},
-    "GoalSplit": {"two parts": {"parts": [{"description": "Tests"}, {"description": "Notes"}]}},
-    "PreferenceBody": {
-        "how it is to be": {"category": "communication", "key": "answers", "value": "short"},
-        "how it is not to be": {
-            "category": "code",
-            "key": "auto_merge",
-            "value": True,
-            "is_negative": True,
-        },
-    },
-    "PreferenceChange": {"it is so": {"is_confirmed": True}},
-    "FeedbackBody": {"it was wrong": {"is_good": False, "text": "ask me first"}},
     "LinkBody": {"a phone's": {"name": "phone"}},
     "RowBody": {
         "every weekday": {

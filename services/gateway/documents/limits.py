@@ -11,40 +11,35 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 import msgspec
 
-from vigil.actions.log import FEEDBACK_LENGTH_MAX
-from vigil.goals import check as goals
-from vigil.goals.lifecycle import PARTS_MAX
+from vigil.board.outside import kinds
+from vigil.fields.schema import (
+    LINE,
+    MAYBE_ID,
+    MAYBE_SAID,
+    NO_NUL,
+    SAID,
+    SAID_LINE,
+    Schema,
+    length,
+    within,
+)
 from vigil.grants import check as grants
 from vigil.looks.watched import COMMAND_LENGTH_MAX, GLOB_LENGTH_MAX, TOOL_LENGTH_MAX
 from vigil.mail.ids import ADDRESS
 from vigil.net.ssrf import URL_LENGTH_MAX
-from vigil.preferences import check as preferences
 from vigil.settings.cortex import Cortex
 from vigil.skills import form as skills
-from vigil.tasks import check as tasks
 from vigil.texts.pointer import POINTER_LENGTH_MAX
 from vigil.timetable import check as rows
 from vigil.timetable.schedule import INTERVAL_S_MAX, INTERVAL_S_MIN
 
 from ..http.wire import ID_SCHEMA, KEY_SCHEMA, OWN_KEY_SCHEMA
 
-Schema = dict[str, Any]
-
-_CONTROL: Final = r"\u0000-\u001f\u007f-\u009f"
-NO_NUL: Final = {"pattern": r"^[^\u0000]*$"}
-_BLANK: Final = r"\s\u001c-\u001f\u0085"
-"""Of ECMA 262 and of Python: what is blank to one of them."""
-SAID: Final = {"pattern": rf"^[^\u0000]*[^\u0000{_BLANK}][^\u0000]*$"}
-"""Not blank."""
-MAYBE_SAID: Final = {"pattern": f"^$|{SAID['pattern']}"}
-LINE: Final = {"pattern": rf"^[^{_CONTROL}]*$"}
-"""One line, or nothing."""
-SAID_LINE: Final = {"pattern": rf"^[^{_CONTROL}]*[^{_CONTROL}\s][^{_CONTROL}]*$"}
 _TIME: Final = "([01][0-9]|2[0-3]):[0-5][0-9]"
 _HOURS: Final = {"pattern": f"^({_TIME}-{_TIME})?$"}
 _ZONE: Final = {"format": "time-zone", "maxLength": 100}
@@ -58,15 +53,6 @@ _MAYBE_SKILL: Final = _SKILL | {"pattern": f"^$|{_SKILL['pattern']}"}
 _URL: Final = {"format": "uri", "maxLength": URL_LENGTH_MAX}
 _ARGUMENT: Final = {"minLength": 1, "maxLength": 200}
 _POINTER: Final = {"format": "json-pointer", "maxLength": POINTER_LENGTH_MAX}
-_MAYBE_ID: Final = {"pattern": "^([0-9a-f]{32})?$"}
-
-
-def _length(most: int, more: Schema) -> Schema:
-    return {"maxLength": most} | more
-
-
-def _range(least: int, most: int) -> Schema:
-    return {"minimum": least, "maximum": most}
 
 
 def _given(name: str) -> Schema:
@@ -85,35 +71,23 @@ def _keepers() -> Schema:
     }
 
 
-_WHY: Final = {"why": LINE | {"maxLength": 500}}
-_GOAL: Final = {
-    "description": _length(goals.DESCRIPTION_LENGTH_MAX, SAID),
-    "priority": _range(goals.PRIORITY_MIN, goals.PRIORITY_MAX),
-    "check_interval_secs": _range(goals.CHECK_INTERVAL_S_MIN, goals.CHECK_INTERVAL_S_MAX),
-    "success_criteria": _length(goals.CRITERIA_LENGTH_MAX, NO_NUL),
-    "strategy": _length(goals.STRATEGY_LENGTH_MAX, NO_NUL),
-}
-_TASK: Final = {
-    "title": _length(tasks.TITLE_LENGTH_MAX, SAID_LINE),
-    "description": _length(tasks.DESCRIPTION_LENGTH_MAX, NO_NUL),
-}
 _ROW: Final = {
-    "name": _length(rows.NAME_LENGTH_MAX, SAID_LINE),
-    "prompt": _length(rows.PROMPT_LENGTH_MAX, NO_NUL),
+    "name": length(rows.NAME_LENGTH_MAX, SAID_LINE),
+    "prompt": length(rows.PROMPT_LENGTH_MAX, NO_NUL),
     "cron": _CRON,
-    "interval_s": _range(INTERVAL_S_MIN, INTERVAL_S_MAX),
-    "soonest_s": _range(rows.SOONEST_S_MIN, INTERVAL_S_MAX),
-    "latest_s": _range(rows.SOONEST_S_MIN, INTERVAL_S_MAX),
+    "interval_s": within(INTERVAL_S_MIN, INTERVAL_S_MAX),
+    "soonest_s": within(rows.SOONEST_S_MIN, INTERVAL_S_MAX),
+    "latest_s": within(rows.SOONEST_S_MIN, INTERVAL_S_MAX),
     "at": _AT,
     "after": ID_SCHEMA,
     "event": {"pattern": "^([0-9a-f]{8})?$"},
-    "before_s": _range(0, rows.BEFORE_S_MAX),
+    "before_s": within(0, rows.BEFORE_S_MAX),
     "zone": _ZONE,
-    "grace_s": _range(0, rows.GRACE_S_MAX),
+    "grace_s": within(0, rows.GRACE_S_MAX),
     "active_hours": _HOURS,
-    "jitter_s": _range(0, rows.JITTER_S_MAX),
-    "timeout_s": _range(rows.TIMEOUT_S_MIN, rows.TIMEOUT_S_MAX),
-    "daily_tokens": _range(0, rows.TOKENS_MAX),
+    "jitter_s": within(0, rows.JITTER_S_MAX),
+    "timeout_s": within(rows.TIMEOUT_S_MIN, rows.TIMEOUT_S_MAX),
+    "daily_tokens": within(0, rows.TOKENS_MAX),
 }
 _WHEN: Final = {
     "oneOf": [_given(name) for name in ("cron", "interval_s", "at", "after", "on_fact", "calendar")]
@@ -128,7 +102,8 @@ _CHOSEN: Final = {
     }
 }
 
-FIELDS: Final[dict[str, Schema]] = {
+FIELDS: Final[dict[str, Mapping[str, Schema]]] = {
+    **{body.__name__: one for kind in kinds().values() for body, one in kind.limits.items()},
     "AutonomyChange": _keepers(),
     "CloudEvent": {
         "id": LINE,
@@ -141,16 +116,11 @@ FIELDS: Final[dict[str, Schema]] = {
     },
     "Address": {
         "field": _ARGUMENT,
-        "port": _range(1, 65_535),
+        "port": within(1, 65_535),
     },
     "Empty": {"field": _ARGUMENT},
     "Equal": {"field": _ARGUMENT},
-    "FeedbackBody": {"text": _length(FEEDBACK_LENGTH_MAX, NO_NUL)},
     "Folder": {"field": _ARGUMENT},
-    "GoalBody": _GOAL | {"source_channel": _length(goals.CHANNEL_LENGTH_MAX, NO_NUL)},
-    "GoalChange": _GOAL,
-    "GoalPart": {name: _GOAL[name] for name in ("description", "success_criteria")},
-    "GoalSplit": {"parts": {"minItems": 1, "maxItems": PARTS_MAX}},
     "GrantBody": {
         "tool": {
             "pattern": r"^([A-Za-z0-9_-]{1,64}|[A-Za-z0-9_-]*[A-Za-z0-9-]__\*)$",
@@ -159,9 +129,9 @@ FIELDS: Final[dict[str, Schema]] = {
         "session_key": {"pattern": f"^$|{KEY_SCHEMA['pattern']}"},
         "constraints": {"maxItems": grants.CONSTRAINTS_MAX},
         "name": {"pattern": "^[a-z0-9][a-z0-9-]{0,31}$"},
-        "row": _MAYBE_ID,
-        "goal": _MAYBE_ID,
-        "uses_max": _range(0, grants.USES_MAX),
+        "row": MAYBE_ID,
+        "goal": MAYBE_ID,
+        "uses_max": within(0, grants.USES_MAX),
         "why": LINE | {"maxLength": grants.WHY_LENGTH_MAX},
     },
     "JobBody": {"skill": _SKILL, "goal": SAID},
@@ -173,22 +143,15 @@ FIELDS: Final[dict[str, Schema]] = {
         "digest_at": {"pattern": f"^{_TIME}$"},
         "pause": {"format": "pause"},
     },
-    "PreferenceBody": {
-        "key": {"pattern": r"^[a-z0-9][a-z0-9_.-]{0,63}$"},
-        "value": {"type": ["string", "number", "boolean", "array", "object"], "minLength": 1},
-        "learned_from": _length(preferences.LEARNED_FROM_LENGTH_MAX, NO_NUL),
-    },
     "MailCodeRequest": {"address": {"pattern": ADDRESS}},
     "RaiseBody": {"agent": {"pattern": "^([A-Za-z0-9_-]{1,64})?$"}},
     "RowBody": _ROW | {"skill": _MAYBE_SKILL},
     "RowChange": _ROW | {"skill": _MAYBE_SKILL},
     "SaveBody": {"content": SAID, "source": SAID, "threadId": SAID},
-    "TaskBody": _TASK | {"status": {"enum": ["ready", "backlog"]}, "goal": _MAYBE_ID},
-    "TaskChange": _TASK,
     "TokenBody": {"name": LINE},
     "TrustBody": {"source": {"format": "trusted-source", "maxLength": URL_LENGTH_MAX}},
     "UndoBody": {"source": SAID},
-    "WatchedCommand": {"command": _length(COMMAND_LENGTH_MAX, SAID)},
+    "WatchedCommand": {"command": length(COMMAND_LENGTH_MAX, SAID)},
     "WatchedFiles": {"glob": {"format": "workspace-glob", "maxLength": GLOB_LENGTH_MAX}},
     "WatchedFeed": {"url": _URL},
     "WatchedTool": {

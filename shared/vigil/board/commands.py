@@ -55,6 +55,7 @@ class Command(msgspec.Struct, frozen=True):
     only: str = ""
     """The status that it must have; empty: any."""
     has_why: bool = True
+    """Whether a reason may be given, for its history. Of an end none is."""
     told: Callable[[Shown], str] | None = None
     """What a person is told of what came of it; None: its id, for scripts."""
 

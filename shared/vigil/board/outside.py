@@ -9,7 +9,7 @@ commands.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Generic
 
@@ -17,6 +17,7 @@ import msgspec
 
 from ..contracts import Instant
 from ..fields.bodies import Answer, RequestBody
+from ..fields.schema import Schema
 from ..registry import declared
 from ..settings.config import Config
 from ..subjects import Scope
@@ -113,8 +114,8 @@ class SplitOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
     name: str
     text: str
     body: type[RequestBody]
-    closed: Callable[[E], str]
-    """Why it can't be split as it is now; empty: it can."""
+    statuses: tuple[str, ...]
+    """In which it may be split."""
     split: Callable[[E, Any, Callable[[], str], Occasion], list[E]]
     """Gets what makes new ids. Raises: InvalidInput."""
     field: str
@@ -146,6 +147,10 @@ class BoardKind(msgspec.Struct, Generic[E], frozen=True, kw_only=True, eq=False)
     changes: ChangeOperation[E]
     ends: EndOperation[E] | None = None
     splits: SplitOperation[E] | None = None
+    limits: Mapping[type[RequestBody], Mapping[str, Schema]] = {}
+    """What the document says of fields beyond their types, by body."""
+    examples: Mapping[type[RequestBody], Mapping[str, Any]] = {}
+    """Bodies that are taken, by what each does."""
     commands: CommandGroup
 
     @property

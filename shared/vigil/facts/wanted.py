@@ -18,7 +18,7 @@ import msgspec
 from ..contracts.board import FactShape
 from ..errors import InvalidInput
 from .news import checked_rule
-from .shape import FACTS_MAX, NAME, check_shapes, named, read_shape
+from .shape import FACTS_MAX, NAME, check_shapes, named, read_shape, words_of
 
 NONE: Final = "none"
 _REST: Final = re.compile(r"(?:\s+at\s+(?P<where>.+?))?(?:\s+news\s+(?P<rule>.+))?\s*", re.DOTALL)
@@ -89,6 +89,14 @@ def words_of_wanted(shape: str, where: str, rule: str) -> str:
     'count[0..99] at new news +5'
     """
     return f"{shape}{f' at {where}' if where else ''}{f' news {rule}' if rule else ''}"
+
+
+def written(facts: Mapping[str, WantedFact]) -> dict[str, str]:
+    """Write facts as `read_wanted` takes them, by name."""
+    return {
+        name: words_of_wanted(words_of(shape), where, rule)
+        for name, (shape, where, rule) in facts.items()
+    }
 
 
 def of_work(facts: Mapping[str, WantedFact]) -> dict[str, Any]:

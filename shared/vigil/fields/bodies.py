@@ -9,5 +9,11 @@ class RequestBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Base of what comes in: a typing mistake is an error, and not a silence."""
 
 
+class MakingBody(
+    RequestBody, frozen=True, kw_only=True, rename={"agent_id": "agentId", "user_id": "userId"}
+):
+    """Base of what makes something of one's own with an agent: these names are of the contract."""
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Base of what goes out."""

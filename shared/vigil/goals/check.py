@@ -10,6 +10,7 @@ from ..contracts.board import BoardGoal
 from ..errors import InvalidInput
 from ..facts.news import check_rules
 from ..facts.shape import check_shapes
+from ..fields.schema import NO_NUL, SAID, length, within
 from ..subjects import check_part
 from ..tasks.check import check_text
 
@@ -23,6 +24,14 @@ CHECK_INTERVAL_S: Final = 86_400
 """Where nothing else is said."""
 CHECK_INTERVAL_S_MIN: Final = 60
 CHECK_INTERVAL_S_MAX: Final = 366 * 86_400
+FORM: Final = {
+    "description": length(DESCRIPTION_LENGTH_MAX, SAID),
+    "priority": within(PRIORITY_MIN, PRIORITY_MAX),
+    "check_interval_secs": within(CHECK_INTERVAL_S_MIN, CHECK_INTERVAL_S_MAX),
+    "success_criteria": length(CRITERIA_LENGTH_MAX, NO_NUL),
+    "strategy": length(STRATEGY_LENGTH_MAX, NO_NUL),
+}
+"""What requests are told of these, as schemas have it."""
 END: Final = datetime(9990, 1, 1, tzinfo=UTC)
 """No deadline is as late; some sums of days fail soon after."""
 PAUSED_MAX: Final = 200

@@ -7,10 +7,16 @@ from typing import Final
 
 from ..contracts import BoardTask
 from ..errors import InvalidInput
+from ..fields.schema import NO_NUL, SAID_LINE, length
 from ..subjects import check_part
 
 TITLE_LENGTH_MAX: Final = 200
 DESCRIPTION_LENGTH_MAX: Final = 8_000
+FORM: Final = {
+    "title": length(TITLE_LENGTH_MAX, SAID_LINE),
+    "description": length(DESCRIPTION_LENGTH_MAX, NO_NUL),
+}
+"""What requests are told of these, as schemas have it."""
 OUTSIDE_MAX: Final = 100
 """Of an owner's 200 open tasks, those that content from outside had a part in."""
 

@@ -84,13 +84,10 @@ def _carry_out(draft: Draft, one: AnyChoice, number: int) -> None:
         case CallChoice():
             _call(draft, one, number)
         case GoalChoice():
-            fields = ("description", "deadline_at", "success_criteria", "priority")
-            given = _given(one, *fields, "check_interval_secs")
-            _on_board(draft, one, number, "goal_create", given, one.description)
+            _on_board(draft, one, number, "goal_create", _given(one), one.description)
         case PursuitChoice():
-            pursued = ("status", "strategy", "priority", "check_interval_secs", "deadline_at")
-            given = _given(one, *pursued) | {"id": one.goal, "is_checked": True}
-            given["why"] = one.because
+            given = _given(one) | {"id": one.goal, "is_checked": True, "why": one.because}
+            given.pop("facts", None)
             what = f"goal {one.goal[:8]}: {_changes(given)}"
             if facts := one.told():
                 told = {"id": one.goal, "facts": facts}
@@ -102,18 +99,19 @@ def _carry_out(draft: Draft, one: AnyChoice, number: int) -> None:
             given = {"id": one.goal, "parts": parts, "why": one.because}
             _on_board(draft, one, number, "goal_split", given, f"goal {one.goal[:8]}")
         case LearnChoice():
-            given = _given(one, "category", "key", "value") | {"because": one.because}
+            given = _given(one) | {"because": one.because}
             what = f"{one.key}: {one.value}"
             _on_board(draft, one, number, "learn_preference", given, what)
         case TaskChoice():
-            given = _given(one, "title", "description", "priority")
-            _on_board(draft, one, number, "task_create", given, one.title)
+            _on_board(draft, one, number, "task_create", _given(one), one.title)
         case _:
             assert_never(one)
 
 
-def _given(one: LookChoice, *names: str) -> dict[str, Any]:
-    given = {name: getattr(one, name) for name in names}
+def _given(one: LookChoice) -> dict[str, Any]:
+    """Return what a decision says of its own, as the arguments of the tool that carries it out."""
+    own = [name for name in one.__struct_fields__ if name not in LookChoice.__struct_fields__]
+    given = {name: getattr(one, name) for name in own}
     return {name: msgspec.to_builtins(value) for name, value in given.items() if value is not None}
 
 

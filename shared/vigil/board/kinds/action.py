@@ -10,6 +10,7 @@ from ...contracts import Instant
 from ...contracts.board import BoardAction
 from ...contracts.board.action import ActionFeedback, ActionOutcome
 from ...fields.bodies import Answer, RequestBody
+from ...fields.schema import NO_NUL, length
 from ...texts.columns import Column
 from ..commands import SHORT_ID, WHOSE, Command, CommandGroup, Given
 from ..kind import KeptKind
@@ -146,5 +147,7 @@ KIND: Final = BoardKind(
         body=FeedbackBody,
         change=_judged,
     ),
+    limits={FeedbackBody: {"text": length(log.FEEDBACK_LENGTH_MAX, NO_NUL)}},
+    examples={FeedbackBody: {"it was wrong": {"is_good": False, "text": "ask me first"}}},
     commands=COMMANDS,
 )

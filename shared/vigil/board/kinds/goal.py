@@ -15,11 +15,11 @@ from ...contracts.board.vocabulary import GOALS as WORDS
 from ...contracts.board.vocabulary import GoalStatus
 from ...errors import InvalidInput
 from ...facts import wanted as closed
-from ...facts.shape import words_of
 from ...facts.shown import wanted_of_goal
-from ...fields.bodies import Answer, RequestBody
+from ...fields.bodies import Answer, MakingBody, RequestBody
+from ...fields.schema import NO_NUL, length
 from ...goals import lifecycle
-from ...goals.check import CHECK_INTERVAL_S, check, fitted
+from ...goals.check import CHANNEL_LENGTH_MAX, CHECK_INTERVAL_S, FORM, check, fitted
 from ...settings.config import Config
 from ...subjects import PartText, Scope
 from ...texts.columns import Column, history
@@ -48,9 +48,7 @@ def goals_of(config: Config) -> KeptKind[BoardGoal]:
 # ---------------------------------------------------------------- what comes in and goes out
 
 
-class GoalBody(
-    RequestBody, frozen=True, kw_only=True, rename={"agent_id": "agentId", "user_id": "userId"}
-):
+class GoalBody(MakingBody, frozen=True, kw_only=True):
     """A new goal."""
 
     description: str
@@ -166,10 +164,7 @@ def _facts(found: Revision[BoardGoal], _occasion: Occasion) -> dict[str, Any]:
     return {
         "kind": goal.goal_kind,
         "check_interval_secs": goal.check_interval_s,
-        "facts": {
-            name: closed.words_of_wanted(words_of(shape), "", rule)
-            for name, (shape, _, rule) in wanted_of_goal(goal).items()
-        },
+        "facts": closed.written(wanted_of_goal(goal)),
         "next_check_at": lifecycle.next_check_at(goal),
         "moves": lifecycle.moves_of(goal),
     }
@@ -203,29 +198,14 @@ def _changed(goal: BoardGoal, wanted: GoalChange, occasion: Occasion) -> BoardGo
     return check(lifecycle.changed(goal, _given(wanted), wanted.status, occasion.now))
 
 
-def _closed(goal: BoardGoal) -> str:
-    is_held = goal.status in lifecycle.HELD
-    return "" if is_held else f"it is {goal.status}: there is nothing to split"
-
-
 def _split(
     whole: BoardGoal, wanted: GoalSplit, new_id: Callable[[], str], occasion: Occasion
 ) -> list[BoardGoal]:
     if not 1 <= len(wanted.parts) <= lifecycle.PARTS_MAX:
         raise InvalidInput("parts", f"must be 1 to {lifecycle.PARTS_MAX}")
-    return [
-        BoardGoal(
-            id=new_id(),
-            owner=whole.owner,
-            agent=whole.agent,
-            description=part.description,
-            success_criteria=part.success_criteria,
-            check_interval_s=whole.check_interval_s,
-            created_at=occasion.now,
-            moved_at=occasion.now,
-        )
-        for part in wanted.parts
-    ]
+    whose = Scope(whole.agent, whole.owner)
+    bodies = (GoalBody(**msgspec.structs.asdict(part)) for part in wanted.parts)
+    return [_made(body, whose, new_id(), occasion) for body in bodies]
 
 
 # ---------------------------------------------------------------- on the command line
@@ -237,9 +217,8 @@ def _remark(one: Mapping[str, Any]) -> str:
     >>> _remark({"is_tainted": True, "origin": "self"})
     'made from outside content'
     """
-    if one["is_tainted"]:
-        return "made from outside content"
-    return {"self": "the agent's idea", "inferred": "a habit of yours"}.get(one["origin"], "")
+    whose = {"self": "the agent's idea", "inferred": "a habit of yours"}.get(one["origin"], "")
+    return "made from outside content" if one["is_tainted"] else whose
 
 
 def _moved(one: Shown) -> str:
@@ -342,7 +321,6 @@ COMMANDS: Final = CommandGroup(
             "archive",
             "Put a goal away, whatever became of it.",
             "end",
-            has_why=False,
             told=lambda _: "It is put away.",
         ),
     ),
@@ -388,9 +366,32 @@ KIND: Final = BoardKind(
         name="split_goal",
         text="Split a goal into parts, which are goals of their own; it goes on beside them.",
         body=GoalSplit,
-        closed=_closed,
+        statuses=lifecycle.HELD,
         split=_split,
         field="parts",
     ),
+    limits={
+        GoalBody: FORM | {"source_channel": length(CHANNEL_LENGTH_MAX, NO_NUL)},
+        GoalChange: FORM,
+        GoalPart: {name: FORM[name] for name in ("description", "success_criteria")},
+        GoalSplit: {"parts": {"minItems": 1, "maxItems": lifecycle.PARTS_MAX}},
+    },
+    examples={
+        GoalBody: {
+            "a standing one": {
+                "description": "Keep the inbox clean",
+                "check_interval_secs": 3600,
+                "userId": "ann",
+            },
+            "a timed one": {
+                "description": "Ship the release",
+                "deadline_at": "2030-01-01T18:00:00Z",
+                "success_criteria": "The tag is public",
+                "priority": 5,
+            },
+        },
+        GoalChange: {"pause it": {"status": "paused", "why": "away"}},
+        GoalSplit: {"two parts": {"parts": [{"description": "Tests"}, {"description": "Notes"}]}},
+    },
     commands=COMMANDS,
 )

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from ...contracts import Instant
 from ...contracts.board import BoardPreference
 from ...contracts.board.preference import Lesson, LessonKind, PreferenceCategory
-from ...fields.bodies import Answer, RequestBody
+from ...fields.bodies import Answer, MakingBody, RequestBody
+from ...fields.schema import NO_NUL, length
 from ...preferences import check as checks
 from ...preferences import confidence
 from ...preferences.confidence import Level
@@ -63,9 +64,7 @@ PREFERENCES: Final = KeptKind(BoardPreference, OPEN_MAX, lambda one, _now: not o
 # ---------------------------------------------------------------- what comes in and goes out
 
 
-class PreferenceBody(
-    RequestBody, frozen=True, kw_only=True, rename={"agent_id": "agentId", "user_id": "userId"}
-):
+class PreferenceBody(MakingBody, frozen=True, kw_only=True):
     """How you like something, or don't."""
 
     category: PreferenceCategory
@@ -280,7 +279,6 @@ COMMANDS: Final = CommandGroup(
             "remove",
             "Remove a preference; the agent may learn it anew.",
             "end",
-            has_why=False,
             told=lambda one: f"Removed {one['key']}.",
         ),
     ),
@@ -322,5 +320,24 @@ KIND: Final = BoardKind(
         end=lambda one, _occasion: replace(one, is_removed=True),
         why="removed",
     ),
+    limits={
+        PreferenceBody: {
+            "key": {"pattern": r"^[a-z0-9][a-z0-9_.-]{0,63}$"},
+            "value": {"type": ["string", "number", "boolean", "array", "object"], "minLength": 1},
+            "learned_from": length(checks.LEARNED_FROM_LENGTH_MAX, NO_NUL),
+        }
+    },
+    examples={
+        PreferenceBody: {
+            "how it is to be": {"category": "communication", "key": "answers", "value": "short"},
+            "how it is not to be": {
+                "category": "code",
+                "key": "auto_merge",
+                "value": True,
+                "is_negative": True,
+            },
+        },
+        PreferenceChange: {"it is so": {"is_confirmed": True}},
+    },
     commands=COMMANDS,
 )

@@ -20,10 +20,11 @@ from ...contracts import (
 )
 from ...contracts.board.vocabulary import TASKS as WORDS
 from ...errors import InvalidInput
-from ...fields.bodies import Answer, RequestBody
+from ...fields.bodies import Answer, MakingBody, RequestBody
+from ...fields.schema import MAYBE_ID
 from ...subjects import PartText, Scope
 from ...tasks import lifecycle
-from ...tasks.check import check
+from ...tasks.check import FORM, check
 from ...texts.columns import Column, history
 from ..commands import SHORT_ID, WHOSE, Command, CommandGroup, Given, Shown
 from ..kind import KeptKind, Revision
@@ -44,7 +45,7 @@ _MADE_AS: Final[tuple[TaskStatus, ...]] = ("ready", "backlog")
 # ---------------------------------------------------------------- what comes in and goes out
 
 
-class TaskBody(RequestBody, frozen=True, kw_only=True, rename={"agent_id": "agentId"}):
+class TaskBody(MakingBody, frozen=True, kw_only=True):
     """A new task."""
 
     title: str
@@ -284,7 +285,6 @@ COMMANDS: Final = CommandGroup(
             "Remove a task that isn't wanted any more; one that is ready or worked on, "
             "cancel first.",
             "end",
-            has_why=False,
             told=lambda one: f"Removed {one['title']!r}.",
         ),
     ),
@@ -327,5 +327,24 @@ KIND: Final = BoardKind(
         end=lambda task, _occasion: lifecycle.removed(task),
         why="removed",
     ),
+    limits={
+        TaskBody: FORM | {"status": {"enum": list(_MADE_AS)}, "goal": MAYBE_ID},
+        TaskChange: FORM,
+    },
+    examples={
+        TaskBody: {
+            "one to begin with": {"title": "Compare three backup tools", "priority": "high"},
+            "one for later": {
+                "title": "Tidy up the notes of October",
+                "description": "They are in notes/2026-10; keep what is still open.",
+                "status": "backlog",
+            },
+        },
+        TaskChange: {
+            "let it begin": {"status": "ready"},
+            "end it": {"status": "backlog", "why": "not now"},
+            "make it urgent": {"priority": "critical"},
+        },
+    },
     commands=COMMANDS,
 )

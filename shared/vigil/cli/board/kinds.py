@@ -78,7 +78,7 @@ class KindCommands:
         given = [_parameter(one, types[one.field]) for one in command.gives]
         first = [] if is_new else [self._id()]
         agent = [keyword("agent", options.Agent, default="vigil")] if is_new else []
-        why = [keyword("why", Why, default="")] if command.has_why else []
+        why = [keyword("why", Why, default="")] if command.has_why and command.does != "end" else []
         return [*first, *given, *agent, *why]
 
     # ------------------------------------------------------------ work
