@@ -22,6 +22,7 @@ import pytest_asyncio
 from websockets.exceptions import InvalidStatus
 
 from services.gateway.app import MESSAGES_PATH, SOCKET_PATH, endpoints
+from services.gateway.documents.examples_http import BODIES as SHOWN
 from services.gateway.http.wire import ClientFrame
 from tests.support import approvals
 from tests.support.gateway import Gate
@@ -72,12 +73,14 @@ IDS: Final = {
     "/api/memories/": "memory",
     "/api/actions/": "action",
     "/api/preferences/": "preference",
+    "/api/push/": "notified",
     "/api/tasks/": "task",
     "/api/trust/": "trusted",
     "/api/why/": "story",
 }
 """What `id` names, by how the path begins."""
 PLAIN: Final = frozenset({
+    "browser", "endpoint", "keys", "keys.auth", "keys.p256dh", "is_silent",
     "after", "agent", "agentId", "all", "agentid", "as_of", "before", "by", "channel", "days",
     "digest_at",
     "language",
@@ -114,6 +117,8 @@ OF_OPERATIONS: Final = {("make_grant", "goal"): "goal"}
 """Fields that name something in one operation, and nothing in others."""
 ADMINS: Final = frozenset(
     {"rebuild_memories", "change_autonomy", "make_token", "end_token", "approve_tools"}
+    | {"add_server", "change_server", "list_servers", "remove_server"}
+    | {"list_agent_files", "write_agent_file"}
 )
 """For admins alone, who reach it all."""
 SIGNED: Final = frozenset({"post_hook", "post_channel", "get_feed"})
@@ -139,6 +144,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "make_grant": {"tool": "shell", "constraints": [{"kind": "argv", "argv": ["df"]}]},
     "make_preference": {"category": "workflow", "key": "plants", "value": "at noon"},
     "make_link": {},
+    "make_network_code": {"address": "@ann:example.org"},
     "make_row": {"name": "{new}", "prompt": "Water the plants", "cron": "0 9 1 1 *"},
     "make_task": {"title": "Water the plants"},
     "post_event": {
@@ -153,6 +159,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "save_memory": {"content": "Tea"},
     "split_goal": {"parts": [{"description": "Water"}]},
     "start_job": {"goal": "Water the plants"},
+    "subscribe": SHOWN["PushSubscribe"]["a browser"],
     "undo_memories": {"source": "api"},
 }  # fmt: skip
 """By operation, the least that it takes; ``{kind}`` is something of the asker's."""
@@ -169,6 +176,7 @@ REFUSALS: Final = {
         (
             "action",
             "browser",
+            "notified",
             "envelope",
             "file",
             "grant",
@@ -314,6 +322,7 @@ async def things_of(
         "envelope": (envelope.handle,),
         "action": (id_,),
         "browser": (await signed_in(person),),
+        "notified": (await notified(person, f"{user}-{agent}"),),
         "link": (str((await person.post("/api/calendar-links", json={})).json()["id"]),),
         "goal": (goal.json()["id"],),
         "parent": (parent.json()["id"],),
@@ -336,6 +345,14 @@ async def things_of(
     }
 
 
+async def notified(person: httpx2.AsyncClient, name: str) -> str:
+    """Have a browser of theirs notified."""
+    wanted = BODIES["subscribe"] | {"endpoint": f"https://push.example.net/send/{name}"}
+    answer = await person.post("/api/push/browsers", json=wanted)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
 NOWHERE: Final[Things] = {
     "user": ("nobody",),
     "calendar": ("nothing",),
@@ -345,6 +362,7 @@ NOWHERE: Final[Things] = {
     "envelope": ("z9",),
     "action": ("9" * 32,),
     "browser": ("9" * 32,),
+    "notified": ("9" * 32,),
     "link": ("9" * 12,),
     "goal": ("9" * 32,),
     "parent": ("9" * 32,),
@@ -388,7 +406,11 @@ async def people(tmp_path_factory: Any) -> AsyncIterator[People]:
         for user, name in CALENDARS.items()
     }
     async with running_memories(
-        home, gateway={"chat_wait_s": 0.01}, agents=agents, calendars=calendars
+        home,
+        gateway={"chat_wait_s": 0.01},
+        agents=agents,
+        calendars=calendars,
+        channels={"browsers": {"kind": "push"}},
     ) as gate:
         everybody = (OWNER, STRANGER, BYSTANDER, *MEMBERS)
         tokens = {user: await gate.token(user) for user in everybody}
@@ -575,7 +597,8 @@ async def test_a_teams_agent_is_for_its_members(people: People) -> None:
     """L-17: whoever else names it is refused, or is shown nothing of the team's."""
     wrong = []
     named = [one for one in fields_of(people.document) if one.field in ("agent", "agentId")]
-    for one in (one for one in named if one.operation not in SIGNED):
+    files = {"list_agent_files", "write_agent_file"}  # for admins alone
+    for one in (one for one in named if one.operation not in SIGNED | files):
         if one.path.startswith("/api/memories"):  # one of them forgets it
             moment = await save(people.clients[MEMBERS[0]], "a moment", agentId=DESK)
             people.things[TEAM]["memory"] = (moment,)

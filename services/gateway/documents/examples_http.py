@@ -56,6 +56,21 @@ BODIES: Final[dict[str, Mapping[str, Any]]] = {
         "a page": {"source": "url:https://example.org/"},
     },
     "MailCodeRequest": {"an address": {"address": "ann@example.org"}},
+    "PairCodeRequest": {
+        "an id of Matrix": {"address": "@ann:example.org"},
+        "whoever brings it": {},
+    },
+    "PushSubscribe": {
+        "a browser": {
+            "endpoint": "https://push.example.net/send/4f2a",
+            "keys": {
+                "p256dh": "BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKW"
+                "T-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU",
+                "auth": "AAECAwQFBgcICQoLDA0ODw",
+            },
+            "name": "the laptop",
+        }
+    },
     "RaiseBody": {"as much again today": {"times": 1}, "as configured": {"times": 0}},
     "TokenBody": {"for a laptop": {"user": "ann", "name": "laptop", "expires_days": 90}},
     "ToolApproval": {"one tool": {"tools": {"files__read": "4f2a"}}},

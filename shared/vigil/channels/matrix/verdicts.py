@@ -60,8 +60,8 @@ def answer_of(reply: HomeserverReply) -> Answer:
 
     >>> answer_of(HomeserverReply(status=429, data={"retry_after_ms": 1500})).wait_s
     1.5
-    >>> answer_of(HomeserverReply(status=502, data=None))
-    Unclear(reason='502', status=502)
+    >>> answer_of(HomeserverReply(status=502, data=None)).reason
+    '502'
     """
     if reply.is_ok:
         return Taken(reason=f"{reply.status}")
