@@ -72,6 +72,19 @@ async def test_another_model_thinks_from_the_next_call_on(tmp_path: Path) -> Non
             assert await said(await Talk.open(stack, "ann:vigil:t2"), "and elsewhere?") == "two"
 
 
+async def test_a_model_that_is_added_thinks_without_a_restart(tmp_path: Path) -> None:
+    """`vigil models add NAME --main`: one without prices changes no limit."""
+    async with messages_api(lambda _: says("one")) as one, messages_api(says) as two:
+        sections = written(tmp_path, one, two)
+        file = tmp_path / "vigil.toml"
+        toml_sections.remove(file, "models", "two")
+        del sections["models"]["two"]
+        async with running_stack(tmp_path, services=("cortex",), **sections) as stack:
+            toml_sections.add(file, "models", "two", {"base_url": two.url})
+            toml_sections.set_value(file, ("model", "main"), "two")
+            await until(lambda: _is(stack, "two"), "it was taken in")
+
+
 async def _has(found: list[Any]) -> bool:
     return bool(found)
 

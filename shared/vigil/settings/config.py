@@ -117,8 +117,9 @@ class Config(Section, frozen=True, kw_only=True):
 
     @property
     def caps_digest(self) -> str:
-        """What stands for the caps and prices that are configured."""
-        prices = {name: row.prices for name, row in sorted(self.models.items())}
+        """What stands for the caps and prices that are configured; a model without any is as one
+        that there isn't."""
+        prices = {name: row.prices for name, row in sorted(self.models.items()) if row.prices}
         return hashlib.sha256(msgspec.json.encode((self.budget, prices))).hexdigest()[:32]
 
     @property
