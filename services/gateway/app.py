@@ -62,6 +62,7 @@ from .insight import (
     tokens,
 )
 from .memory import mcp, memories
+from .models import endpoint as models
 from .push import endpoint as push
 from .sessions import forks, labels, routes
 from .sessions.messages import Messages
@@ -204,7 +205,7 @@ def endpoints() -> tuple[Endpoint, ...]:
     parts = (health, streams, doctor, console, forks, versions, budget, calls, now, people, tokens)
     more = (
         *(agent_files, tools, servers, deliveries, mail_accounts, networks, calendars, contacts),
-        *(feed, pauses, deletion, letters, trust, labels, push),
+        *(feed, pauses, deletion, letters, trust, labels, push, models),
     )
     added = (one for part in (*parts, *more) for one in part.ENDPOINTS)
     return tuple(map(_closed, (*_of_memory(), *added, *_OWN, *on_board.ENDPOINTS)))

@@ -6,6 +6,7 @@ wire tells it. `Style` has it speak as servers do that know a part of the wire.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import json
@@ -16,13 +17,25 @@ import msgspec
 
 from services.cortex.models.chat import FAILED
 from tests.support.chat_rules import mistakes
-from tests.support.messages_api import Behave, MessagesApi, Reply, Wire, chunks, fails
+from tests.support.messages_api import (
+    Behave,
+    MessagesApi,
+    Reply,
+    Wire,
+    answer_json,
+    chunks,
+    fails,
+)
 from tests.support.messages_replies import SITUATION
 
 _FINISHES: Final = {
     "end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length",
     "refusal": "content_filter",
 }  # fmt: skip
+
+
+LISTED: Final = Reply()
+"""The answer to who asks which models there are."""
 
 
 class Style(msgspec.Struct, kw_only=True):
@@ -44,6 +57,8 @@ class ChatApi(MessagesApi):
 
     def __init__(self, behave: Behave | None = None) -> None:
         self.style = Style()
+        self.models = ("qwen3:8b",)
+        """Ids of what it says that it serves."""
         super().__init__(behave, Wire(self._check, read, self._message, self._events, _error))
 
     @property
@@ -53,6 +68,8 @@ class ChatApi(MessagesApi):
     def _check(
         self, method: str, path: str, headers: dict[str, str], raw: bytes
     ) -> tuple[Reply | None, dict[str, Any]]:
+        if (method, path) == ("GET", "/v1/models"):
+            return LISTED, {}
         if (method, path) != ("POST", "/v1/chat/completions"):
             return fails(404, "not_found_error", error_message=f"no {method} {path}"), {}
         if not headers.get("authorization", "").startswith("Bearer "):
@@ -66,6 +83,13 @@ class ChatApi(MessagesApi):
         if problem is not None:
             return fails(status, "invalid_request_error", error_message=problem), body
         return None, body
+
+    async def _answer_error(self, writer: asyncio.StreamWriter, reply: Reply) -> None:
+        if reply is LISTED:
+            listed = [{"id": one, "object": "model"} for one in self.models]
+            await answer_json(writer, 200, {"object": "list", "data": listed})
+        else:
+            await super()._answer_error(writer, reply)
 
     def _message(self, reply: Reply, body: dict[str, Any]) -> dict[str, Any]:
         raise NotImplementedError("only streams are asked for")

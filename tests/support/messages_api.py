@@ -126,7 +126,7 @@ class MessagesApi:
         if problem is not None:
             await self._answer_error(writer, problem)
         elif path.endswith("/count_tokens"):
-            await _answer_json(writer, 200, {"input_tokens": len(raw) // 4})
+            await answer_json(writer, 200, {"input_tokens": len(raw) // 4})
         else:
             reply = self.replies.popleft() if self.replies else self.behave(self.wire.read(body))
             await self._play(reply, body, reader, writer)
@@ -157,7 +157,7 @@ class MessagesApi:
         elif body.get("stream"):
             await self._stream(reply, body, reader, writer)
         else:
-            await _answer_json(writer, 200, self.wire.message(reply, body), reply.headers)
+            await answer_json(writer, 200, self.wire.message(reply, body), reply.headers)
 
     async def _stream(
         self,
@@ -203,7 +203,7 @@ class MessagesApi:
 
     async def _answer_error(self, writer: asyncio.StreamWriter, reply: Reply) -> None:
         body = self.wire.error(reply) | {"request_id": "req_1"}
-        await _answer_json(writer, reply.status, body, reply.headers)
+        await answer_json(writer, reply.status, body, reply.headers)
 
 
 @contextlib.asynccontextmanager
@@ -339,7 +339,7 @@ def _error(reply: Reply) -> dict[str, Any]:
     return {"type": "error", "error": error}
 
 
-async def _answer_json(
+async def answer_json(
     writer: asyncio.StreamWriter, status: int, body: Any, headers: dict[str, str] | None = None
 ) -> None:
     await _answer(writer, status, json.dumps(body).encode(), "application/json", headers or {})

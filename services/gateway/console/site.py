@@ -40,7 +40,7 @@ from .pages import (
     trust,
     why,
 )
-from .pages.about import agent, agents, models, servers
+from .pages.about import agent, agents, models, servers, welcome
 from .pages.accounts import calendars, contacts, mail, networks, notifications
 from .pages.board import autonomy, goal, goals, grants, preferences, row, task, tasks, timetable
 from .pages.sessions import (
@@ -79,6 +79,7 @@ PAGES: Final = (
     ConsolePage("/why", "Why", why),
     ConsolePage("/settings", "Settings", settings),
     ConsolePage("/browsers", "Browsers", browsers),
+    ConsolePage("/welcome", "First steps", welcome),
 )
 BELOW: Final = (
     ConsolePage("/inbox/{id}", "Inbox", inbox),
@@ -178,6 +179,8 @@ class Console:
                     return _go(outcome)
                 told = outcome
             await visit.begin()
+            if page is PAGES[0] and not visit.is_refreshed and await welcome.is_due(visit):
+                return _go("/welcome")
             seen = await self._edge.feed.newest()  # before anything is read
             visit.pages = PAGES
             found = await page.show(visit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import datetime
 from types import ModuleType
@@ -11,6 +12,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 from fastapi import Request
 
+from vigil.settings.sections import LANGUAGE
 from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
 from vigil.teams import may_act
@@ -54,6 +56,8 @@ class Visit:
         self.is_refreshed = request.headers.get("hx-request") == "true"
         """Whether a page that is open looks again by itself, perhaps while nobody sees it."""
         self.address = f"{self.path}?{request.url.query}" if request.url.query else self.path
+        self.language = language_of(request.headers.get("accept-language", ""))
+        """What the browser likes best, as a tag; empty: it doesn't say."""
         self.origin = f"{request.url.scheme}://{request.url.netloc}"
         """How the reader reaches this gateway: a Host that it is known under."""
         self.api = InnerApi(request.app, request.scope, reader)
@@ -154,6 +158,16 @@ def segment_of(text: str) -> str:
     if "/" in text or not text.isprintable() or text in ("", ".", ".."):
         raise Problem(404, "there is no such page")
     return text
+
+
+def language_of(header: str) -> str:
+    """Return the first language of an `Accept-Language`, if it's a plain tag.
+
+    >>> language_of("de-AT,de;q=0.9,en;q=0.8"), language_of("*"), language_of("<b>")
+    ('de-AT', '', '')
+    """
+    first = header.partition(",")[0].partition(";")[0].strip()
+    return first if re.fullmatch(LANGUAGE, first) else ""
 
 
 class ConsolePage:

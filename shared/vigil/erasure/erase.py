@@ -33,7 +33,7 @@ from ..contracts import (
     encode,
 )
 from ..errors import WrongLastSequence
-from ..marks import agent_pause, conversation_label, erasure, thread_mark
+from ..marks import agent_pause, conversation_label, erasure, first_page, thread_mark
 from ..marks.erasure import Erasure
 from ..settings import own, tokens
 from ..settings.switches import PAUSED, Paused, forget_raise
@@ -79,6 +79,7 @@ class Eraser(Sweeper):
         await trusted.forget(self._bus, self._user)
         await pairs.forget(self._bus, self._user)
         await subscriptions.forget(self._bus, self._user)
+        await first_page.forget(self._bus, self._user)
         await contacts.forget(self._bus, self._user)
         for stream in SCRUBBED:
             await scrub(self._bus, stream, self._report)

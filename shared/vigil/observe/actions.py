@@ -196,6 +196,7 @@ INFOS: Final = {
     "calendar.row": "a row that follows an event is moved as it is; or can't be now",
     "calendar.failed": "a calendar can't be seen now; asked less and less",
     "gateway.hears": "the broker was away; a channel is listened to again",
+    "gateway.model": "an admin chose who thinks",
     "gateway.push": "a browser is notified from now on",
     "gateway.push_again": "the broker didn't answer; ended browsers are removed again",
     "gateway.push_ended": "browsers were removed whose token ended",

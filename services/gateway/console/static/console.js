@@ -336,6 +336,7 @@
   document.addEventListener("DOMContentLoaded", () => {
     install();
     document.querySelectorAll("form[data-push]").forEach(notify);
+    document.querySelectorAll("[data-own-zone]").forEach((field) => { field.value = Intl.DateTimeFormat().resolvedOptions().timeZone || field.value; });
     document.querySelectorAll("[data-newest]").forEach(talk);
     wonder();
     document.addEventListener("htmx:after:settle", wonder);

@@ -34,6 +34,7 @@ from ...shapes.talk.older import folded
 from ...shapes.talk.requests import Entry, children_of, place_of, request_card, with_requests
 from ...text import LENGTH_MAX
 from ...visit import Visit
+from ..about.welcome import errand_of
 from . import conversations
 from .deeds import act
 
@@ -112,7 +113,7 @@ async def show(visit: Visit) -> dict[str, Any]:
         "timers": timers.timers,
         "told": (),
         **_letters(visit, letters, read, entries),
-        "begun": reply_to(visit.query.get("reply", "")),
+        "begun": reply_to(visit.query.get("reply", "")) or errand_of(visit.query.get("errand", "")),
         "state": now,
         "may_speak": not session.is_system and visit.may_decide(key),
         "is_system": session.is_system,

@@ -1,0 +1,1 @@
+"""Who thinks, as an admin chooses it in the console: tried first, then written."""
