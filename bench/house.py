@@ -179,8 +179,7 @@ def figures() -> dict[str, Any]:
     lines = Counter[str]()
     for name, text in texts.items():
         lines[".".join(name.split(".")[:2])] += code_lines(text)
-    fan_out = Counter(importer for importer, _ in found)
-    counts = sorted(fan_out[name] for name in known)
+    counts = sorted(fan_out(known, found).values())
     defined = [
         node
         for text in texts.values()
@@ -188,11 +187,6 @@ def figures() -> dict[str, Any]:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     classes = Counter(node.name for node in defined if isinstance(node, ast.ClassDef))
-    widest = max(
-        (len(node.args.args) + len(node.args.kwonlyargs) - 1)
-        for node in defined
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == "__init__"
-    )
     return {
         "code_lines": sum(lines.values()),
         "code_lines_by_room": dict(sorted(lines.items())),
@@ -208,13 +202,68 @@ def figures() -> dict[str, Any]:
             "max": counts[-1],
         },
         "files_that_import_a_kind": kinds(known, texts),
+        "files_that_name_a_field_of_a_goal": {
+            name: len(lines) for name, lines in of_goals(known, texts).items()
+        },
+        "lines_that_name_a_field_of_a_goal": {
+            name: sum(lines.values()) for name, lines in of_goals(known, texts).items()
+        },
         "classes_twice": sum(count > 1 for count in classes.values()),
-        "widest_constructor": widest,
+        "widest_constructor": max(
+            width(node) for node in defined if isinstance(node, ast.ClassDef)
+        ),
         "fmt_skip": sum(len(re.findall(r"#\s*fmt:\s*(?:skip|off)\b", t)) for t in texts.values()),
         "definitions_by_word": {
             word: sum(bool(re.search(pattern, node.name, re.IGNORECASE)) for node in defined)
             for word, pattern in WORDS.items()
         },
+    }
+
+
+def fan_out(known: Iterable[str], found: Iterable[Arrow]) -> dict[str, int]:
+    """Return how many files of ours each file imports."""
+    counts = Counter(importer for importer, _ in found)
+    return {name: counts[name] for name in known}
+
+
+def width(node: ast.ClassDef) -> int:
+    """Return how many parameters the constructor of a class has that it writes out."""
+    return max(
+        (
+            len(one.args.args) + len(one.args.kwonlyargs) - 1
+            for one in node.body
+            if isinstance(one, ast.FunctionDef) and one.name == "__init__"
+        ),
+        default=0,
+    )
+
+
+def of_goals(known: Mapping[str, Path], texts: Mapping[str, str]) -> dict[str, dict[str, int]]:
+    """Return for the fields that goals alone have, how many lines of which files name each: what
+    such a field costs. By HTTP `_s` is `_secs`."""
+    fields: dict[str, set[str]] = {}
+    for name, path in known.items():
+        if name.startswith("vigil.contracts"):
+            for node in parsed(path).body:
+                if isinstance(node, ast.ClassDef):
+                    fields[node.name] = _fields_of(node)
+    goals = fields.pop("BoardGoal")
+    found = {}
+    for field in sorted(goals - set().union(*fields.values())):
+        pattern = re.compile(rf"\b{field}(?:ecs)?\b")
+        lines = {
+            name: sum(pattern.search(line) is not None for line in text.splitlines())
+            for name, text in texts.items()
+        }
+        found[field] = {name: count for name, count in lines.items() if count}
+    return found
+
+
+def _fields_of(node: ast.ClassDef) -> set[str]:
+    return {
+        one.target.id
+        for one in node.body
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
     }
 
 

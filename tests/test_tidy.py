@@ -10,6 +10,7 @@ import ast
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +33,9 @@ KEPT: Final = {
     "test files of one name that pytest can't tell apart": 0,
     "rooms that lead back to themselves": 18,
     "modules called pure that wait for something": 0,
+    "files that import more than 24 of ours": 17,
+    "constructors of more than 8 parameters": 4,
+    "places that name a field of a goal": 53,
 }
 
 NOUNS: Final = {"routing"}
@@ -101,10 +105,39 @@ def twin_tests() -> list[str]:
     return [str(path) for path in alone if names[path.name] > 1]
 
 
+@cache
+def arrows() -> set[house.Arrow]:
+    """Return who imports whom."""
+    parsed = trees()
+    return house.arrows(house.modules(), lambda path: parsed[path.relative_to(ROOT).as_posix()])
+
+
+def widely_importing() -> list[str]:
+    """Return the files whose reader has to know more than 24 others."""
+    counts = house.fan_out(house.modules(), arrows())
+    return [f"{name} ({count})" for name, count in counts.items() if count > 24]
+
+
+def wide_constructors() -> list[str]:
+    """Return the constructors of more than 8 parameters."""
+    found = [
+        (path, node, house.width(node)) for path, node in nodes() if isinstance(node, ast.ClassDef)
+    ]
+    return [f"{path}: {node.name} ({width})" for path, node, width in found if width > 8]
+
+
+def places_of_goals() -> list[str]:
+    """Return which files name which of the fields that goals alone have: what a field costs."""
+    known = house.modules()
+    named = {path: name for name, path in known.items()}
+    said = {named[ROOT / path]: text for path, text in texts().items()}
+    found = house.of_goals(known, said)
+    return [f"{field}: {name}" for field, files in found.items() for name in files]
+
+
 def circling_rooms() -> list[str]:
     """Return the direct parts of packages that import each other in a circle."""
-    parsed = trees()
-    found = house.arrows(house.modules(), lambda path: parsed[path.relative_to(ROOT).as_posix()])
+    found = arrows()
     return [
         f"{whole}: {room} (with {', '.join(other for other in circle if other != room)})"
         for whole in house.HOUSES
@@ -135,6 +168,9 @@ FIND: Final[dict[str, Callable[[], list[str]]]] = {
     "waits that can lose a cancellation": lambda: lines_with(r"\basyncio\.wait_for\("),
     "test files of one name that pytest can't tell apart": twin_tests,
     "rooms that lead back to themselves": circling_rooms,
+    "files that import more than 24 of ours": widely_importing,
+    "constructors of more than 8 parameters": wide_constructors,
+    "places that name a field of a goal": places_of_goals,
     "modules called pure that wait for something": impatient_modules,
     "notes of work left for later": lambda: lines_with(r"\b(TODO|FIXME|XXX)\b"),
 }
