@@ -118,7 +118,7 @@ OF_OPERATIONS: Final = {("make_grant", "goal"): "goal"}
 ADMINS: Final = frozenset(
     {"rebuild_memories", "change_autonomy", "make_token", "end_token", "approve_tools"}
     | {"add_server", "change_server", "list_servers", "remove_server"}
-    | {"list_agent_files", "write_agent_file"}
+    | {"list_agent_files", "write_agent_file", "get_models", "choose_model"}
 )
 """For admins alone, who reach it all."""
 SIGNED: Final = frozenset({"post_hook", "post_channel", "get_feed"})

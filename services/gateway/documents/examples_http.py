@@ -51,6 +51,14 @@ BODIES: Final[dict[str, Mapping[str, Any]]] = {
         "accept": {"verdict": "accept"},
         "reject": {"verdict": "reject", "text": "not on a Friday"},
     },
+    "ModelWanted": {
+        "Anthropic's usual one": {"provider": "anthropic", "key": "sk-ant-1"},
+        "one on this machine": {
+            "provider": "local",
+            "url": "http://127.0.0.1:11434/v1",
+            "model": "qwen3:8b",
+        },
+    },
     "TrustBody": {
         "a hook": {"source": "hook:ci"},
         "a page": {"source": "url:https://example.org/"},

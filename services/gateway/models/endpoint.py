@@ -84,6 +84,8 @@ async def choose_model(
     async with _ONE_AT_A_TIME:
         try:
             made = await asyncio.to_thread(_chosen, edge.context.settings, chosen)
+        except InvalidInput as error:  # its form is right; it just isn't so here
+            raise Problem(409, f"{error.field} {error.reason}", field=error.field) from error
         except ConfigError as error:
             raise Problem(409, str(error)) from error
         except OSError as error:

@@ -24,8 +24,7 @@ import msgspec
 from .. import crash
 from ..backup import projections
 from ..bus.bus import Bus, Message
-from ..channels import pairs
-from ..channels.push import subscriptions
+from ..channels import known_people
 from ..clock import Clock
 from ..contacts import kept as contacts
 from ..contracts import (
@@ -77,8 +76,7 @@ class Eraser(Sweeper):
         await conversation_label.forget(self._bus, self._user)
         await forget_raise(self._bus, self._user)
         await trusted.forget(self._bus, self._user)
-        await pairs.forget(self._bus, self._user)
-        await subscriptions.forget(self._bus, self._user)
+        await known_people.forget(self._bus, self._user)
         await first_page.forget(self._bus, self._user)
         await contacts.forget(self._bus, self._user)
         for stream in SCRUBBED:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from vigil.board.kinds.preference import PreferenceListing
 from vigil.marks import first_page
 from vigil.settings.models import REHEARSAL
 from vigil.subjects import SessionKey
 
-from ....board.preferences import PreferenceListing
 from ....http.problem import Problem
 from ....http.wire import Status
 from ....models.endpoint import ModelsView
