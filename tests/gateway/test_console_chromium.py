@@ -96,10 +96,11 @@ NEEDS_SCRIPT: Final = """[
         .filter(one => !["get", "post", "dialog"].includes(one.method)),
     ...[...document.querySelectorAll("a")].filter(one => !one.hasAttribute("href")),
     ...[...document.querySelectorAll("main [hidden]")]
-        .filter(one => !["tokens", "unsent"].includes(one.id)),
+        .filter(one => !["tokens", "unsent"].includes(one.id) && !one.closest("[data-push]")),
     ...(document.querySelector("h1") === null ? [document.body] : []),
 ].map(one => one.outerHTML.slice(0, 200))"""
-"""What of a page does nothing, or isn't seen, without a script."""
+"""What of a page does nothing, or isn't seen, without a script; but the button for notifications,
+which browsers give to scripts alone."""
 KEPT: Final = """(async () => {
     const names = await caches.keys();
     const held = await Promise.all(names.map(async (name) => (await caches.open(name)).keys()));
@@ -143,7 +144,7 @@ async def stage(tmp_path_factory: Any) -> AsyncIterator[Stage]:
     with pytest.MonkeyPatch.context() as patch:
         async with running_receiver(status(400, "No")) as receiver:
             options = console_stage.accounts(home)
-            options["channels"] |= {"phone": channel_of(receiver)}
+            options["channels"] |= {"phone": channel_of(receiver), "push": {"kind": "push"}}
             options["autonomy"] = {"cooldown_ms": 0}
             clock = SystemClock()
             async with running_world(home, patch, clock, has_hands=True, **options) as world:

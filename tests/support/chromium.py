@@ -47,6 +47,8 @@ class Tab:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self.complaints: list[str] = []
+        self.registrations: dict[str, str] = {}
+        """Of service workers: id by scope."""
         self._reading = asyncio.create_task(self._read())
 
     async def _read(self) -> None:
@@ -59,6 +61,9 @@ class Tab:
                     entry = told["params"]["entry"]
                     if entry["level"] == "error":
                         self.complaints.append(f"{entry['text']} {entry.get('url', '')}")
+                elif told["method"] == "ServiceWorker.workerRegistrationUpdated":
+                    for one in told["params"]["registrations"]:
+                        self.registrations[one["scopeURL"]] = one["registrationId"]
                 elif told["method"] == "Runtime.exceptionThrown":
                     self.complaints.append(json.dumps(told["params"]["exceptionDetails"]))
 
@@ -163,6 +168,25 @@ class Tab:
         await self.call("Emulation.setEmulatedMedia", features=[scheme])
         await self._resize(width)
         await self.call("Emulation.setScriptExecutionDisabled", value=not script)
+
+
+@contextlib.asynccontextmanager
+async def service_worker(folder: Path) -> AsyncIterator[Tab]:
+    """The worker that runs in a Chromium with that profile, as something to run code in.
+
+    Raises: TimeoutError, none runs.
+    """
+    port = await _port_of(folder / "DevToolsActivePort")
+    async with asyncio.timeout(WAIT_S), httpx2.AsyncClient() as client:
+        pause_s = pauses()
+        while True:
+            there = (await client.get(f"http://127.0.0.1:{port}/json/list")).json()
+            urls = [one["webSocketDebuggerUrl"] for one in there if one["type"] == "service_worker"]
+            if urls:
+                break
+            await asyncio.sleep(next(pause_s))
+    async with websockets.connect(urls[0], max_size=None, proxy=None) as connection:
+        yield Tab(connection)
 
 
 @contextlib.asynccontextmanager

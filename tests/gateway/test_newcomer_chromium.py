@@ -1,0 +1,181 @@
+"""The newcomer's path without a terminal after `up`, in a real Chromium.
+
+The link, the first page, the first answer; a reminder that comes as a notification with every page
+closed; and a request that is accepted in it. There is no push service but the test's own: what
+Vigil sends it is opened with the browser's keys, and handed to the real service worker by the
+developer tools. The press on a notification is a call of the worker's own function for it, since no
+protocol presses one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.support import chromium
+from tests.support.chat_api import chat_api
+from tests.support.chromium import Tab
+from tests.support.console import link_of
+from tests.support.gateway import until
+from tests.support.obedient import obey
+from tests.support.push_browsers import PushedBrowser, channel_of
+from tests.support.receiver import running_receiver, status
+from tests.support.world import World, running_world
+from vigil.clock import SystemClock
+from vigil.local import model_servers
+from vigil.settings import followed
+
+pytestmark = pytest.mark.skipif(chromium.binary() is None, reason="there is no Chromium here")
+SUBSCRIBED: Final = """(() => {{
+    const made = {{ toJSON: () => ({made}), options: {{ applicationServerKey: null }} }};
+    PushManager.prototype.getSubscription = async () => null;
+    PushManager.prototype.subscribe = async (wanted) => {{
+        if (!wanted.userVisibleOnly || wanted.applicationServerKey.length !== 65) throw new Error();
+        return made;
+    }};
+}})()"""
+"""Has a browser subscribe with keys of ours: a real one would ask a service of its maker's."""
+SHOWN: Final = """registration.getNotifications().then((all) => all.map((one) => ({
+    title: one.title, body: one.body, silent: one.silent,
+    actions: one.actions.map((it) => it.action),
+})))"""
+REMIND: Final = (
+    'do: schedule_followup {"delay_seconds": 1, "keep": true, "message": "Time to stretch!", '
+    '"reason": "they asked"}'
+)
+
+
+async def test_from_the_link_to_a_decision_in_a_notification(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(followed, "LOOK_EVERY_S", 0.05)
+    async with running_receiver(status(201, "Created")) as service, chat_api(obey) as thinker:
+        port = int(thinker.url.split(":")[2].partition("/")[0])
+        monkeypatch.setattr(model_servers, "USUAL", {"Ollama": port})
+        sections = {"channels": {"push": channel_of(service)}, "autonomy": {"cooldown_ms": 0}}
+        home, clock = tmp_path / "home", SystemClock()
+        async with running_world(
+            home, monkeypatch, clock, has_agent=False, has_hands=True, **sections
+        ) as world:
+            browser = PushedBrowser(service)
+            async with chromium.opened(tmp_path / "profile") as tab:
+                await arrive(world, tab, browser)
+                await hear(world, tab, browser, tmp_path / "profile")
+                await decide(world, tab, browser, tmp_path / "profile")
+                assert tab.complaints == []
+
+
+async def arrive(world: World, tab: Tab, browser: PushedBrowser) -> None:
+    """By the link to the first page, through it, and to the first answer."""
+    origin = f"http://127.0.0.1:{world.gate.port}"
+    await tab.look()
+    await tab.call("Emulation.setTimezoneOverride", timezoneId="Europe/Vienna")
+    await tab.call("Browser.grantPermissions", origin=origin, permissions=["notifications"])
+    made = json.dumps({"endpoint": browser.endpoint, "keys": browser.keys})
+    source = SUBSCRIBED.format(made=made)
+    await tab.call("Page.addScriptToEvaluateOnNewDocument", source=source)
+    token = await world.gate.token("me", is_admin=True)
+    await tab.go(f"{origin}{await link_of(world.gate, token)}")
+    await tab.press("form button")
+    assert await tab.run("location.pathname") == "/console/welcome"
+    assert await tab.run("document.querySelector('[name=timezone]').value") == "Europe/Vienna"
+    await tab.type("[name=called]", "Mia")
+    await tab.press("form[action$='#you'] button")
+    assert "Set." in await tab.text()
+    assert "qwen3:8b of Ollama on this machine" in await tab.text()
+    await tab.press("form[action$='#model'] button")
+    assert "thinks from now on" in await tab.text()
+    facts = world.stack.contexts["cortex"].facts
+    await world.until(lambda: facts["model"] == "qwen3:8b")
+    await tab.press("button[name=push]")
+    await tab.until("document.body.innerText.includes('Notified: Chrome on Linux')")
+    await tab.press("button[value=finish]")
+    assert await tab.run("location.pathname") == "/console/conversations/me:vigil:main"
+    await tab.until("document.activeElement.name === 'text'")
+    await tab.call("Input.insertText", text=REMIND)
+    await tab.enter()
+    await tab.until("document.querySelector('article.assistant') !== null")
+    await tab.go("about:blank")
+
+
+async def hear(world: World, tab: Tab, browser: PushedBrowser, profile: Path) -> None:
+    """With every page closed; what comes twice is shown once, a press opens its conversation."""
+    await browser.receiver.arrived(1)
+    told = browser.shown[0]
+    for _ in range(2):
+        await deliver(world, tab, told)
+    async with chromium.service_worker(profile) as worker:
+        await shows(worker, lambda found: len(found) == 1)
+        (shown,) = await worker.run(SHOWN)
+        assert shown == {
+            "title": "vigil", "body": "Time to stretch!", "silent": True, "actions": [],
+        }  # fmt: skip
+        opened = await worker.run("""(async () => {
+            const found = [];
+            clients.openWindow = async (url) => { found.push(url); };
+            await clicked((await registration.getNotifications())[0], "");
+            return found;
+        })()""")
+        (led,) = opened
+        assert led.endswith("/console/conversations/me:vigil:main#end")
+        assert await worker.run(SHOWN) == []
+        await deliver(world, tab, told)  # late, once more: it was put away
+        await shows(worker, lambda found: found == [])
+
+
+async def decide(world: World, tab: Tab, browser: PushedBrowser, profile: Path) -> None:
+    """A request shows its exact arguments; one press runs it, and no other counts."""
+    talk = world.talk("me:vigil:main")
+    await talk.outside('do: shell {"command": "echo done"}')
+    await browser.receiver.arrived(2)
+    told = browser.shown[1]
+    assert told["request"] is not None
+    await deliver(world, tab, told)
+    api = await world.gate.person("me", is_admin=True)
+
+    async def is_accepted() -> bool:
+        found = (await api.get(f"/api/approvals/{told['request']['id']}")).json()
+        return bool(found["state"] == "accepted" and found["call_id"])
+
+    async with chromium.service_worker(profile) as worker:
+        await shows(worker, lambda found: len(found) == 1)
+        (shown,) = await worker.run(SHOWN)
+        assert shown["title"] == "vigil asks: shell"
+        assert '| command: "echo done"' in shown["body"]
+        assert shown["actions"] == ["accept", "reject"]
+        press = "registration.getNotifications().then((all) => clicked(all[0], {}))"
+        await worker.run(press.format('"accept"'))
+        await until(is_accepted, "the request is accepted")
+        assert await worker.run(SHOWN) == []
+        await worker.run(f"decide({json.dumps(told)}, 'reject')")
+        (late,) = await worker.run(SHOWN)
+        assert late["body"].startswith("Not decided: it is accepted already")
+
+
+async def deliver(world: World, tab: Tab, told: dict[str, Any]) -> None:
+    """Hand a message to the service worker, as the browser does with what it opened."""
+    origin = f"http://127.0.0.1:{world.gate.port}"
+    await tab.call("ServiceWorker.enable")
+    scope = f"{origin}/console"
+
+    async def is_known() -> bool:
+        return scope in tab.registrations
+
+    await until(is_known, "the worker is registered")
+    await tab.call(
+        "ServiceWorker.deliverPushMessage",
+        origin=origin,
+        registrationId=tab.registrations[scope],
+        data=json.dumps(told),
+    )
+
+
+async def shows(worker: Tab, holds: Callable[[list[Any]], bool]) -> None:
+    async def check() -> bool:
+        return holds(await worker.run(SHOWN))
+
+    await until(check, "the notifications are as they should be")
