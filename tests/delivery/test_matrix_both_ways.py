@@ -14,11 +14,13 @@ from tests.support.agent import ask, follow_up, tell
 from tests.support.chats import CHANNEL, pair, running_matrix_world, until
 from tests.support.console import signed_in
 from tests.support.matrix_server import Correspondent, MatrixServer, running_matrix_server
+from tests.support.talk import PATIENCE_S
 from vigil.channels import pairs
 from vigil.channels.chats import posts
 from vigil.channels.matrix.wire import Homeserver, NoReply
 from vigil.clock import SystemClock
-from vigil.contracts import UserMessage, decode_attempt, decode_event
+from vigil.contracts import ToldEvent, UserMessage, decode_attempt, decode_event
+from vigil.minds import mind_of
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +171,13 @@ async def test_what_the_server_refuses_waits_or_is_told_and_a_long_text_comes_wh
     """D-2, D-3: a limit is waited for, a lost answer sends nothing twice, a revoked token is told;
     the API and the console show who is paired, and take it back."""
     async with running_matrix_world(
-        tmp_path, monkeypatch, server, prefers=CHANNEL, clock=SystemClock()
+        tmp_path,
+        monkeypatch,
+        server,
+        prefers=CHANNEL,
+        spare="spare",
+        has_mind=True,
+        clock=SystemClock(),
     ) as chat:
         world = chat.world
         ann = await asyncio.to_thread(server.account, "ann")
@@ -204,7 +212,7 @@ async def test_what_the_server_refuses_waits_or_is_told_and_a_long_text_comes_wh
         refused = [one for one in map(decode_attempt, (m.data for m in tries)) if one.status]
         assert {(one.status, one.state) for one in refused} == {(429, "refused")}
 
-        (seen,) = (await hers.get("/api/networks")).json()["accounts"]
+        seen, _ = (await hers.get("/api/networks")).json()["accounts"]
         assert (seen["kind"], seen["state"], seen["address"]) == (
             "matrix", "listening", chat.agent.user,
         )  # fmt: skip
@@ -229,9 +237,31 @@ async def test_what_the_server_refuses_waits_or_is_told_and_a_long_text_comes_wh
         assert (await hers.delete(addresses, params=where)).status_code == 204
         await pair(world.admin, "ann", ann.user, own)
 
-        # The account is logged out everywhere: it's said where people look, and nothing is lost.
+        # The account is logged out everywhere: it's said where people look, and what was meant for
+        # it goes where she wrote before; is that away, too, the mind has it, once.
+        assert chat.spare is not None
+        await pair(world.admin, "ann", ann.user, channel="spare")
+        other = await asyncio.to_thread(ann.create, chat.spare.user)
+        await until(lambda: chat.spare.user in ann.members(other))
         await asyncio.to_thread(chat.agent.ask, "POST", "/logout/all", {})
+        await asyncio.to_thread(ann.say, other, ask(follow_up("tea", 1, "tea is ready")))
+        await talk.until(lambda: len(talk.receipts) == 10)
+        there = [one for one in ann.messages(other) if one["sender"] == chat.spare.user]
+        assert bodies(there) == ["Done.", "tea is ready"]
         await world.until(lambda: chat.facts["state"] == "refused")
         assert "M_UNKNOWN_TOKEN" in chat.facts["problem"]
         tried = (await hers.post(f"/api/channels/{CHANNEL}/trials")).json()
         assert (tried["outcome"], "M_UNKNOWN_TOKEN" in tried["reason"]) == ("not_taken", True)
+        await asyncio.to_thread(ann.say, other, ask(follow_up("bus", 3, "the bus leaves")))
+        await talk.until(lambda: len(talk.receipts) == 11)
+        await asyncio.to_thread(chat.spare.ask, "POST", "/logout/all", {})
+        await talk.until(lambda: len(talk.receipts) == 12)
+        assert talk.receipts[-1].outcome == "failed"
+        told_to = mind_of(talk.key.scope).in_event("told.*")
+        async with asyncio.timeout(PATIENCE_S):
+            while not (found := await world.admin.read(talk.key.stream, [told_to])):
+                await asyncio.sleep(0.02)
+        (told,) = [decode_event(one.data) for one in found]
+        assert isinstance(told, ToldEvent)
+        assert told.payload.text.endswith("they open that conversation: the bus leaves")
+        assert talk.said[-1].text == "the bus leaves"

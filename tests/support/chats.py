@@ -36,10 +36,12 @@ def section(server: MatrixServer, agent: Correspondent, **changes: Any) -> dict[
     } | changes
 
 
-async def pair(bus: Bus, user: str, address: str, room: str = "") -> None:
+async def pair(
+    bus: Bus, user: str, address: str, room: str = "", *, channel: str = CHANNEL
+) -> None:
     """Pair an id as its owner's code would."""
     new = PairedAddress(address=address, at=datetime.now(UTC), room=room)
-    await pairs.store_paired(bus, ChannelPerson(user=user, channel=CHANNEL, addresses=(new,)))
+    await pairs.store_paired(bus, ChannelPerson(user=user, channel=channel, addresses=(new,)))
 
 
 async def until(look: Callable[[], T]) -> T:
@@ -53,10 +55,17 @@ async def until(look: Callable[[], T]) -> T:
 class Chat:
     """The account of the agent, and what is said in rooms with it."""
 
-    def __init__(self, world: World, server: MatrixServer, agent: Correspondent) -> None:
+    def __init__(
+        self,
+        world: World,
+        server: MatrixServer,
+        agent: Correspondent,
+        spare: Correspondent | None = None,
+    ) -> None:
         self.world = world
         self.server = server
         self.agent = agent
+        self.spare = spare
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -88,15 +97,22 @@ async def running_matrix_world(
     *,
     prefers: str = "",
     clock: Clock | None = None,
-    channels: dict[str, Any] | None = None,
+    spare: str = "",
+    has_mind: bool = False,
     **changes: Any,
 ) -> AsyncIterator[Chat]:
-    """All services with an account."""
-    agent = await asyncio.to_thread(server.account, "vigil")
+    """All services with an account, and another where `spare` names a channel for it."""
+    names = [CHANNEL, *([spare] if spare else [])]
+    agents = [await asyncio.to_thread(server.account, "vigil") for _ in names]
     sections = {
-        "channels": {CHANNEL: section(server, agent, **changes)} | (channels or {}),
+        "channels": {
+            name: section(server, one, **changes) for name, one in zip(names, agents, strict=True)
+        },
         "person": {"channel": prefers},
+        "autonomy": {"enabled": has_mind},
+        "mind": {"enabled": has_mind},
     }
     async with running_world(home, monkeypatch, clock, **sections) as world:
-        await until_told(world, "gateway", "hears", CHANNEL, "listening")
-        yield Chat(world, server, agent)
+        for name in names:
+            await until_told(world, "gateway", "hears", name, "listening")
+        yield Chat(world, server, *agents)
