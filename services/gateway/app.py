@@ -208,7 +208,7 @@ def endpoints() -> tuple[Endpoint, ...]:
         *(feed, pauses, deletion, letters, trust, labels, push, models),
     )
     added = (one for part in (*parts, *more) for one in part.ENDPOINTS)
-    return tuple(map(_closed, (*_of_memory(), *added, *_OWN, *on_board.ENDPOINTS)))
+    return tuple(map(_closed, (*_of_memory(), *added, *_OWN, *on_board.endpoints())))
 
 
 def _closed(one: Endpoint) -> Endpoint:

@@ -6,7 +6,7 @@ Here is who may do what, and how it's stored; what that makes of a record is sai
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -232,14 +232,9 @@ def _handler(
     return work
 
 
-ENDPOINTS: Final = (
-    Endpoint(
-        "GET",
-        "/api/bulletin",
-        bulletins.list_bulletins,
-        {200: bulletins.BulletinListing},
-        LIST_ERRORS,
-    ),
-    *(one for kind in kinds().values() for one in ServedKind(kind).endpoints()),
-)
-"""Of all kinds, and of bulletins, which nobody changes by hand."""
+def endpoints() -> Iterator[Endpoint]:
+    """Yield what is served of all kinds, and of bulletins, which nobody changes by hand."""
+    listing: dict[int, type | None] = {200: bulletins.BulletinListing}
+    yield Endpoint("GET", "/api/bulletin", bulletins.list_bulletins, listing, LIST_ERRORS)
+    for kind in kinds().values():
+        yield from ServedKind(kind).endpoints()
