@@ -21,6 +21,7 @@ from vigil.observe.health import Alive
 
 from .attachments import endpoint as attachments
 from .board import kinds as on_board
+from .completions import endpoint as completions
 from .console import endpoint as console
 from .console.site import Console
 from .contacts import endpoint as contacts
@@ -205,7 +206,7 @@ def endpoints() -> tuple[Endpoint, ...]:
     parts = (health, streams, doctor, console, forks, versions, budget, calls, now, people, tokens)
     more = (
         *(agent_files, tools, servers, deliveries, mail_accounts, networks, calendars, contacts),
-        *(feed, pauses, deletion, letters, trust, labels, push, models),
+        *(feed, pauses, deletion, letters, trust, labels, push, models, completions),
     )
     added = (one for part in (*parts, *more) for one in part.ENDPOINTS)
     return tuple(map(_closed, (*_of_memory(), *added, *_OWN, *on_board.endpoints())))
@@ -293,7 +294,9 @@ def _add(app: FastAPI, endpoint: Endpoint) -> None:
         extra["parameters"] = openapi.parameters_of(endpoint.query)
     responses = openapi.responses_of(endpoint.answers, tuple(sorted({*errors, 421})))
     if endpoint.events is not None:
-        responses = {200: openapi.event_stream(endpoint.events), **responses}
+        stream = openapi.event_stream(endpoint.events)
+        whole = responses.get(200, stream)  # some answer either way, as they're asked
+        responses = {**responses, 200: {**whole, "content": stream["content"] | whole["content"]}}
     app.add_api_route(
         endpoint.path,
         endpoint.handler,

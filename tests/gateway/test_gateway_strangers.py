@@ -80,6 +80,10 @@ IDS: Final = {
 }
 """What `id` names, by how the path begins."""
 PLAIN: Final = frozenset({
+    "functions", "include_usage", "messages", "messages.content", "messages.content.image_url",
+    "messages.content.image_url.url", "messages.content.text", "messages.content.type",
+    "messages.role", "n", "response_format", "stream", "stream_options",
+    "stream_options.include_usage", "tools",
     "browser", "endpoint", "keys", "keys.auth", "keys.p256dh", "is_silent",
     "after", "agent", "agentId", "all", "agentid", "as_of", "before", "by", "channel", "days",
     "digest_at",
@@ -132,6 +136,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "change_session": {"title": "Plants"},
     "change_task": {"status": "backlog"},
     "change_person": {"language": "en"},
+    "complete": {"model": "vigil", "messages": [{"role": "user", "content": "hi"}]},
     "chat": {"message": "hi", "userId": "{user}", "threadId": "t1"},
     "decide_approval": {"verdict": "accept"},
     "fork_session": {},

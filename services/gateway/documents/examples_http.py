@@ -52,12 +52,21 @@ BODIES: Final[dict[str, Mapping[str, Any]]] = {
         "reject": {"verdict": "reject", "text": "not on a Friday"},
     },
     "ModelWanted": {
-        "Anthropic's usual one": {"provider": "anthropic", "key": "sk-ant-1"},
         "one on this machine": {
             "provider": "local",
             "url": "http://127.0.0.1:11434/v1",
             "model": "qwen3:8b",
         },
+    },
+    "CompletionRequest": {
+        "a conversation": {
+            "model": "vigil",
+            "messages": [
+                {"role": "user", "content": "Hello"},
+                {"role": "assistant", "content": "Hello, Ann."},
+                {"role": "user", "content": "What is up today?"},
+            ],
+        }
     },
     "TrustBody": {
         "a hook": {"source": "hook:ci"},

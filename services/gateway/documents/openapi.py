@@ -36,7 +36,10 @@ Talk to agents that come back by themselves. Every call but the public ones carr
 TAGS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "conversations": (
         "Say something, read what was said and why, over HTTP and a WebSocket",
-        ("/api/chat", "/api/sessions", "/api/ws", "/api/tickets", "/api/why", "/api/attachments"),
+        (
+            *("/api/chat", "/api/sessions", "/api/ws", "/api/tickets", "/api/why"),
+            *("/api/attachments", "/v1/"),
+        ),
     ),
     "events": (
         "What happens elsewhere comes in, what happens here goes out",
@@ -86,7 +89,7 @@ _PHRASES: Final = {
     412: "Changed since it was read",
     413: "Too large", 415: "A form that isn't taken", 421: "Unknown Host",
     422: "Input that can't be used", 426: "A WebSocket",
-    429: "Too many; see Retry-After", 503: "Not now; see Retry-After",
+    429: "Too many; see Retry-After", 503: "Not now; see Retry-After", 504: "Not within the time",
 }  # fmt: skip
 
 

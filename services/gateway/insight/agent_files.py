@@ -23,7 +23,8 @@ from vigil.local.identity_files import (
     read_text,
     write_text,
 )
-from vigil.subjects import check_part
+from vigil.settings.config import Settings
+from vigil.subjects import PART, check_part
 from vigil.teams import DEFAULT_AGENT
 
 from ..callers import Admin, Shared, body_of
@@ -97,10 +98,16 @@ async def write_agent_file(
 def _folder(edge: Edge, agent: str) -> File:
     """Return where the files of an agent are that there is. Raises: Problem, 404."""
     settings = edge.context.settings
-    folder = settings.agents / check_part("agentId", agent)
-    if agent != DEFAULT_AGENT and agent not in settings.config.agents and not folder.is_dir():
+    if check_part("agentId", agent) not in agents_there(settings):
         raise Problem(404, f"there is no agent {agent}", field="agentId")
-    return folder
+    return settings.agents / agent
+
+
+def agents_there(settings: Settings) -> tuple[str, ...]:
+    """Return the names of the agents that there are: configured, or with a folder of their own."""
+    folders = settings.agents.glob("*/") if settings.agents.is_dir() else ()
+    named = {one.name for one in folders if PART.fullmatch(one.name)}
+    return tuple(sorted({DEFAULT_AGENT, *settings.config.agents, *named}))
 
 
 def _all(folder: File) -> tuple[AgentFile, ...]:

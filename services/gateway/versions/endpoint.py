@@ -18,6 +18,7 @@ from vigil.contracts import Turn, UserMessage, decode_event
 from vigil.contracts.events import Replaced
 from vigil.contracts.history import TakenBack
 from vigil.errors import InvalidInput
+from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
 
 from ..backlog.counts import start_of_newest
@@ -30,6 +31,7 @@ from ..http.wire import Accepted, CursorValue, KeyedBy, RequestBody, SaidText
 from ..insight.shown import read_turn
 from ..sessions.marks import taken_back_in
 from ..sessions.messages import parent_of
+from ..state.edge import Edge
 
 PAGE: Final = 50
 
@@ -56,6 +58,17 @@ async def replace_message(
 
     With an `idempotency_key` name the message, too: the newest is another one afterwards.
     """
+    return Json(await replace(edge, caller, session, wanted, parent_of(request.scope)), 202)
+
+
+async def replace(
+    edge: Edge, caller: Principal, session: SessionKey, wanted: VersionRequest, parent: str | None
+) -> Accepted:
+    """Store what stands in the place of a message from now on.
+
+    Raises:
+        Problem: 403, 404, 409: it isn't the caller's, isn't there, or can't be taken back (now).
+    """
     seq, message = await _message_of(edge.bus, session, wanted.message)
     if message.payload.by not in ("", caller.user):
         raise Problem(403, f"{message.payload.by} said that", field="message")
@@ -65,11 +78,11 @@ async def replace_message(
         event_id = keyed_event_id(caller.user, str(session), wanted.idempotency_key)
         _, taker = await _message_of(edge.bus, session, by)
         if taker.id == event_id:
-            return Json(Accepted(event_id=event_id, seq=by), 202)
+            return Accepted(event_id=event_id, seq=by)
     if by:
         raise Problem(409, f"it was taken back already, by message {by}", field="message")
     replaced = await _replaced(edge.bus, session, seq, message, known)
-    accepted = await edge.intake.accept(
+    return await edge.intake.accept(
         caller.user,
         session,
         message.payload.text if wanted.text is None else wanted.text,
@@ -77,9 +90,8 @@ async def replace_message(
         attachments=message.payload.attachments,
         replaces=replaced,
         reply_to=None if message.payload.reply_to is None else message.payload.reply_to.id,
-        parent=parent_of(request.scope),
+        parent=parent,
     )
-    return Json(accepted, 202)
 
 
 async def _message_of(bus: Bus, session: SessionKey, seq: int | None) -> tuple[int, UserMessage]:

@@ -1,0 +1,209 @@
+"""One request: what is new in it is said to the agent, once, and what comes of it is followed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final
+
+import msgspec
+
+from vigil.attachments import store
+from vigil.attachments.examine import examined
+from vigil.bus.bus import Message
+from vigil.contracts import Said, decode_said, decode_turn
+from vigil.contracts.turns import Usage
+from vigil.errors import InvalidInput
+from vigil.settings.tokens import Principal
+from vigil.subjects import Scope, SessionKey, token_of
+
+from ..attachments import keep
+from ..http.decide import Exchange
+from ..http.problem import Problem, erasing
+from ..http.wire import Accepted, TokenFrame
+from ..state.edge import Edge
+from ..versions.endpoint import VersionRequest, replace
+from .past import Past, ThreadPlace
+from .request import NewMessage, after
+from .spoken import StreamedAnswer
+from .wire import CompletionRequest, CompletionUsage
+
+THREAD: Final = "chat-"
+"""Begins the names of conversations that begin here."""
+REPEAT_S: Final = 600.0
+"""Within that time the same request is a repeat, whose answer got lost; that long clients wait."""
+_frame: Final = msgspec.json.Decoder(TokenFrame).decode
+
+
+class CompletionRun:
+    """What is said to an agent over this interface, and its answer as far as it is there."""
+
+    def __init__(
+        self,
+        edge: Edge,
+        caller: Principal,
+        whose: Scope,
+        given: CompletionRequest,
+        asked: NewMessage,
+        parent: str | None,
+    ) -> None:
+        self._edge = edge
+        self._caller = caller
+        self._whose = whose
+        self._given = given
+        self._asked = asked
+        self._parent = parent
+        self._past = Past(edge.bus)
+        self._events: asyncio.Queue[str | Message] = asyncio.Queue()
+        self.spoken = StreamedAnswer()
+        self.usage = CompletionUsage()
+        self.created = int(edge.clock.now().timestamp())
+        self.id = ""
+
+    async def pieces(self) -> AsyncIterator[str]:
+        """Say it, and yield the answer piece by piece, up to its end.
+
+        Raises:
+            InvalidInput: an image can't be used.
+            Problem: it isn't taken (now).
+        """
+        files = [await self._kept(at, data) for at, data in enumerate(self._asked.files)]
+        count = await self._past.answered(self._whose, self._asked.whole)
+        session, accepted = await self._said(files, count)
+        self.id = f"chatcmpl-{accepted.event_id}"
+        follower = await self._edge.bus.follow(
+            session.stream, [session.out_all, session.turns, session.receipts], accepted.seq + 1
+        )
+        exchange = Exchange(accepted.event_id, accepted.seq)
+        await self._edge.live.join(session, self._events.put_nowait)
+        reading = asyncio.create_task(self._read(follower), name="gateway-completion")
+        try:
+            while not exchange.is_over:
+                piece = self._take(exchange, session, await self._events.get())
+                if piece:
+                    yield piece
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+            await follower.close()
+            await self._edge.live.leave(session, self._events.put_nowait)
+            await self._note(session, count, is_over=exchange.is_over)
+
+    # ------------------------------------------------------------ saying
+
+    async def _kept(self, at: int, data: bytes) -> str:
+        """Keep an image as if it had been uploaded; return its hash."""
+        edge, user = self._edge, self._caller.user
+        if edge.switches.is_erasing(user):
+            raise erasing()
+        edge.intake.room.check_disk()
+        about = await asyncio.to_thread(examined, f"image-{at + 1}", data)
+        await edge.quota.check(user, about)
+        await store.upload(edge.bus, user, about, data)
+        return about.hash
+
+    async def _said(self, files: list[str], count: int) -> tuple[SessionKey, Accepted]:
+        """Store what is new; the same request again, until it was answered, stores nothing."""
+        asked = self._asked
+        known = await self._past.place(self._whose, asked.past) if asked.past else None
+        key = f"v1 {asked.whole} {count}"
+        if known is None:
+            name = token_of("completions", self._whose.owner, asked.whole, str(count))
+            session = SessionKey(self._whose.owner, self._whose.agent, f"{THREAD}{name[:16]}")
+            return session, await self._accepted(session, files, key)
+        session = SessionKey(self._whose.owner, self._whose.agent, known.thread)
+        if known.next_seq and not files and await self._is_other(session, known.next_seq, key):
+            accepted = await self._instead(session, known.next_seq, key)
+        else:
+            accepted = await self._accepted(session, files, key)
+        place = ThreadPlace(thread=known.thread, next_seq=accepted.seq)
+        await self._past.note(self._whose, asked.past, place)
+        return session, accepted
+
+    async def _is_other(self, session: SessionKey, seq: int, key: str) -> bool:
+        """Whether what was said next is another request than this one."""
+        from ..http.decide import keyed_event_id
+
+        stored = await self._edge.bus.get_of(session, seq)
+        mine = keyed_event_id(self._caller.user, str(session), key)
+        return stored is not None and mine.encode() not in stored.data
+
+    async def _instead(self, session: SessionKey, seq: int, key: str) -> Accepted:
+        """Say it in the place of what was said there before: it was changed, or is asked anew."""
+        wanted = VersionRequest(message=seq, text=self._asked.text, idempotency_key=key)
+        return await replace(self._edge, self._caller, session, wanted, self._parent)
+
+    async def _accepted(self, session: SessionKey, files: list[str], key: str) -> Accepted:
+        edge, user = self._edge, self._caller.user
+        return await keep.accepted(
+            edge,
+            user,
+            session,
+            files,
+            lambda named: edge.intake.accept(
+                user,
+                session,
+                self._asked.text,
+                field="messages",
+                key=key,
+                attachments=named,
+                parent=self._parent,
+            ),
+        )
+
+    # ------------------------------------------------------------ following
+
+    async def _read(self, follower: AsyncIterator[Message]) -> None:
+        async for message in follower:
+            self._events.put_nowait(message)
+
+    def _take(self, exchange: Exchange, session: SessionKey, event: str | Message) -> str:
+        """Take in a token or a record; return what more of the answer there is."""
+        if isinstance(event, str):
+            frame = _frame(event)
+            return self.spoken.token(frame.turn, frame.attempt, frame.text)
+        try:
+            if session.is_turn(event.subject):
+                turn = decode_turn(event.data)
+                exchange.take_turn(turn)
+                self._count(turn.usage)
+                return ""
+            if event.subject.startswith(session.receipt("")):
+                exchange.take_receipt(event.subject.rpartition(".")[2])
+                return ""
+            said = decode_said(event.data)
+        except InvalidInput:  # of a form that a later version wrote
+            return ""
+        before = len(exchange.said)
+        exchange.take_said(said)
+        return self._new(exchange.said[before:])
+
+    def _new(self, said: tuple[Said, ...]) -> str:
+        return "".join(self.spoken.said(one.text) for one in said)
+
+    def _count(self, usage: tuple[Usage, ...]) -> None:
+        out = sum(one.output_tokens for one in usage)
+        all_ = sum(one.tokens for one in usage)
+        before = self.usage
+        self.usage = CompletionUsage(
+            prompt_tokens=before.prompt_tokens + all_ - out,
+            completion_tokens=before.completion_tokens + out,
+            total_tokens=before.total_tokens + all_,
+        )
+
+    async def _note(self, session: SessionKey, count: int, *, is_over: bool) -> None:
+        """Note where the conversation stands by what its program has of it: also a part of an
+        answer, if it listens no more."""
+        if self.spoken.text:
+            place = ThreadPlace(thread=session.thread)
+            await self._past.note(self._whose, after(self._given, self.spoken.text), place)
+        if is_over:
+            await self._past.note_answered(self._whose, self._asked.whole, count + 1)
+
+
+def scope_of(caller: Principal, agent: str) -> Scope:
+    """Return whose conversations a caller's with an agent are. Raises: Problem."""
+    owner = caller.owner_of(agent)
+    if not caller.may_reach(owner, agent):
+        raise Problem(404, f"there is no agent {agent!r}", field="model")
+    return Scope(agent, owner)

@@ -1,0 +1,62 @@
+"""Which conversation a request goes on: by what was said before, over all replicas.
+
+Two kinds of marks stand in the bucket of cursors, by hashes alone (X-8). Of a conversation as far
+as it was answered: which thread it is, and what was said next. Of a whole request: how often it was
+answered. The same request again is a repeat, and told the same, until it was answered; then it asks
+for another answer. A mark that is lost begins a conversation anew.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+import msgspec
+
+from vigil.bus.bus import Bus
+from vigil.bus.kv import KeyValue
+from vigil.subjects import Scope, token_of
+
+BUCKET: Final = "CURSORS"
+T = TypeVar("T")
+
+
+class ThreadPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a conversation stands."""
+
+    thread: str
+    next_seq: int = 0
+    """Stream sequence of the message that was said next; 0: none was."""
+
+
+class Past:
+    """The marks of everybody. Raises, from each method: Unavailable."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bucket = KeyValue(bus, BUCKET)
+
+    async def place(self, whose: Scope, past: str) -> ThreadPlace | None:
+        """Return where a conversation stands of which that is the digest; None: nobody knows it."""
+        return await self._get(_key(whose, "past", past), ThreadPlace)
+
+    async def note(self, whose: Scope, past: str, place: ThreadPlace) -> None:
+        """Note where it stands."""
+        await self._bucket.put(_key(whose, "past", past), msgspec.json.encode(place))
+
+    async def answered(self, whose: Scope, whole: str) -> int:
+        """Return how often a request was answered."""
+        return await self._get(_key(whose, "asked", whole), int) or 0
+
+    async def note_answered(self, whose: Scope, whole: str, count: int) -> None:
+        """Note that it was answered so often."""
+        await self._bucket.put(_key(whose, "asked", whole), b"%d" % count)
+
+    async def _get(self, key: str, kind: type[T]) -> T | None:
+        entry = await self._bucket.get(key)
+        try:
+            return None if entry is None else msgspec.json.decode(entry.value, type=kind)
+        except msgspec.MsgspecError:
+            return None
+
+
+def _key(whose: Scope, kind: str, digest: str) -> str:
+    return f"{token_of(whose.owner)}.{token_of(whose.agent, digest, kind)}"

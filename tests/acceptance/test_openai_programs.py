@@ -1,0 +1,184 @@
+"""An agent through OpenAI's own SDK, unchanged: what is new is said, and nothing twice."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import openai
+import pytest
+
+from services.cortex.model import ModelRequest
+from tests.support.agent import ask, follow_up
+from tests.support.world import Person, World, running_world
+from vigil.contracts import Row, TextBlock
+
+Turns = list[Any]
+PNG: Final = base64.b64encode(
+    bytes.fromhex(
+        "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
+        "1f15c4890000000d49444154789c63f8cfc0f01f00050001ff56c72f0d0000000049454e44ae426082"
+    )
+).decode()
+
+
+@asynccontextmanager
+async def running(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[tuple[World, Person, openai.AsyncOpenAI]]:
+    async with running_world(home, monkeypatch) as world:
+        ann = await world.person(has_socket=False)
+        base = f"{str(ann.http.base_url).rstrip('/')}/v1"
+        async with openai.AsyncOpenAI(base_url=base, api_key=ann.token, max_retries=2) as client:
+            yield world, ann, client
+
+
+def user(text: Any) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def agent(text: str | None) -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+async def answer(client: openai.AsyncOpenAI, turns: Turns, **more: Any) -> str:
+    done = await client.chat.completions.create(model="vigil", messages=turns, **more)
+    assert done.choices[0].finish_reason == "stop"
+    return str(done.choices[0].message.content)
+
+
+async def threads(ann: Person) -> dict[str, int]:
+    """Return how many messages each conversation has that began there."""
+    found = (await ann.http.get("/api/sessions")).json()["sessions"]
+    return {
+        one["session_key"].rpartition(":")[2]: one["messages"]
+        for one in found
+        if ":chat-" in one["session_key"]
+    }
+
+
+def history(request: ModelRequest) -> list[str]:
+    """Return what the model is shown of the conversation."""
+    texts = (
+        "".join(b.text for b in row.blocks if isinstance(b, TextBlock)) for row in rows(request)
+    )
+    return [text for text in texts if text]
+
+
+def rows(request: ModelRequest) -> list[Row]:
+    return [row for row in request.rows if row.source in ("person", "agent")]
+
+
+async def test_a_program_talks_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model is shown the agent's own history, and each message once."""
+    async with running(tmp_path, monkeypatch) as (world, ann, client):
+        assert [one.id async for one in client.models.list()] == ["vigil"]
+        turns: Turns = [{"role": "system", "content": "You are a pirate"}, user("Hello")]
+        turns.append(agent(await answer(client, turns)))
+        assert turns[-1]["content"] == "re: Hello"
+        turns.append(user([{"type": "text", "text": "And now"}]))
+        turns.append(agent(await answer(client, turns)))
+        assert history(world.agent.requests[-1]) == ["Hello", "re: Hello", "And now"]
+        assert "pirate" not in str(world.agent.requests[-1])
+        assert list((await threads(ann)).values()) == [2]
+        # Asked anew, and asked otherwise: an older version is taken back.
+        assert await answer(client, turns[:-1]) == "re: And now"
+        assert await answer(client, [*turns[:3], user("Or then")]) == "re: Or then"
+        assert history(world.agent.requests[-1]) == ["Hello", "re: Hello", "Or then"]
+        (thread,) = await threads(ann)
+        shown = (await ann.http.get(f"/api/sessions/ann:vigil:{thread}")).json()["messages"]
+        taken = [one["text"] for one in shown if one.get("taken_back_by")]
+        assert taken == ["And now", "re: And now", "And now", "re: And now"]
+        # Another conversation that begins with the same words is another.
+        assert await answer(client, [user("Hello")]) == "re: Hello"
+        assert len(await threads(ann)) == 2
+
+
+async def test_it_streams_with_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running(tmp_path, monkeypatch) as (_, ann, client):
+        stream = await client.chat.completions.create(
+            model="vigil",
+            messages=[user("Hello")],  # type: ignore[list-item]
+            stream=True,
+            stream_options={"include_usage": True},
+        )
+        chunks = [chunk async for chunk in stream]
+        said = "".join(one.choices[0].delta.content or "" for one in chunks if one.choices)
+        assert said == "re: Hello"
+        assert chunks[0].choices[0].delta.role == "assistant"
+        assert [one.choices[0].finish_reason for one in chunks[:-1]][-1] == "stop"
+        assert chunks[-1].usage is not None
+        assert chunks[-1].usage.total_tokens == 2
+        assert len({one.id for one in chunks}) == 1
+        turns = [user("Hello"), agent(said), user("And?")]
+        assert await answer(client, turns) == "re: And?"
+        assert list((await threads(ann)).values()) == [2]
+
+
+async def test_what_was_lost_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The SDK sends a request again whose answer doesn't come: that's the same message."""
+    async with running(tmp_path, monkeypatch) as (world, ann, client):
+        world.agent.held.add("Hello")
+        impatient = client.with_options(timeout=0.7, max_retries=0)
+        with pytest.raises(openai.APITimeoutError):
+            await answer(impatient, [user("Hello")])
+        waiting = asyncio.create_task(answer(client, [user("Hello")]))
+        await world.agent.thinking.wait()
+        world.agent.gate.set()
+        assert await waiting == "re: Hello"
+        assert list((await threads(ann)).values()) == [1]
+
+
+async def test_a_reminder_and_a_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It's the same agent as anywhere: it comes back by itself, and is shown pictures."""
+    async with running(tmp_path, monkeypatch) as (world, ann, client):
+        said = await answer(client, [user(ask(follow_up("tea", 60, "The tea!")))])
+        assert said == "Done."
+        (thread,) = await threads(ann)
+        talk = world.talk(f"ann:vigil:{thread}")
+        await world.advance(61)
+        await talk.until(lambda: talk.said[-1].text == "The tea!")
+        parts = [
+            {"type": "text", "text": "What is it"},
+            {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}},
+        ]
+        assert (await answer(client, [user(parts)])).startswith("re: What is it")
+        (new,) = set(await threads(ann)) - {thread}
+        shown = (await ann.http.get(f"/api/sessions/ann:vigil:{new}")).json()["messages"]
+        assert [one["type"] for one in shown[0]["attachments"]] == ["image/png"]
+
+
+REFUSED: Final[tuple[tuple[dict[str, Any], str, str], ...]] = (
+    ({"tools": [{"type": "function", "function": {"name": "x"}}]}, "tools", "MCP"),
+    ({"n": 2}, "n", "must be 1"),
+    ({"response_format": {"type": "json_object"}}, "response_format", "of type text"),
+    ({"messages": [{"role": "assistant", "content": "hi"}]}, "messages", "must end with"),
+    ({"messages": [{"role": "tool", "content": "x", "tool_call_id": "1"}]},
+     "messages[0].role", "isn't taken"),
+    ({"messages": [user([{"type": "image_url", "image_url": {"url": "https://a.example/b"}}])]},
+     "image_url", "nothing is fetched"),
+    ({"messages": [user([{"type": "input_audio", "input_audio": {}}])]}, "messages", "audio"),
+    ({"messages": [user("")]}, "messages", "empty"),
+    ({"messages": "hi"}, "messages", "array"),
+)  # fmt: skip
+
+
+async def test_what_it_cant_do_is_an_error_that_it_understands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(tmp_path, monkeypatch) as (_, ann, client):
+        given: dict[str, Any] = {"model": "vigil", "messages": [user("hi")]}
+        for change, field, words in REFUSED:
+            for more in ({}, {"stream": True}):
+                with pytest.raises(openai.BadRequestError, match=words) as refused:
+                    await client.chat.completions.create(**(given | change | more))
+                assert refused.value.param == field
+        with pytest.raises(openai.NotFoundError, match="there is: vigil"):
+            await client.chat.completions.create(**(given | {"model": "gpt-x"}))
+        with pytest.raises(openai.AuthenticationError):
+            await client.with_options(api_key="nope").models.list()
+        assert not await threads(ann)
