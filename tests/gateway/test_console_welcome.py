@@ -83,7 +83,7 @@ async def test_what_is_refused_stands_beside_it(world: World) -> None:
     assert "Model: is missing" in text
     assert "sk-secret" not in str(values)
     text, _ = await refused(me, {"do": "model", "who": "server http://127.0.0.1:1/v1 x"})
-    assert "Server: is of no server" in text
+    assert "Server: no server of models answers there" in text
     api = await world.gate.person("strict", is_admin=True)
     assert (await api.get("/api/person")).json()["own"] == []
     assert not file_of_provider(home_of(world), "openai").exists()

@@ -19,8 +19,11 @@ from tests.support.from_schema import Schemas, drawn
 from tests.support.gateway import running_gateway
 
 EXAMPLES: Final = 2
-NOT_MADE: Final = ("post_hook", "post_channel", "post_mcp", "upload_attachment", "needs_upgrade")
-"""Signed, of another protocol, no JSON, or no request."""
+NOT_MADE: Final = (
+    *("post_hook", "post_channel", "post_mcp", "upload_attachment", "needs_upgrade"),
+    "choose_model",
+)
+"""Signed, of another protocol, no JSON, no request; or it would ask a model of a provider's."""
 UNTOLD: Final = re.compile(
     r"there (is|are)\b|is no message|you have no such|used before|already|in the future|is over"
     r"|must be after"

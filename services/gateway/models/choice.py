@@ -51,19 +51,19 @@ class ModelPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_of(
-    chosen: ModelChosen, found: Config, servers: Sequence[ModelServer], kept: Sequence[str]
+    chosen: ModelChosen, found: Config, server: ModelServer | None, kept: Sequence[str]
 ) -> ModelPlan:
     """Return what a choice changes. Pure.
 
     Args:
-        servers: those that answer on this machine.
+        server: of this machine, that is chosen; None: none is.
         kept: the providers whose keys the home has.
 
     Raises:
         InvalidInput: naming the field.
     """
-    if chosen.provider == "local":
-        return _local(chosen, found, servers)
+    if server is not None:
+        return _local(chosen, found, server)
     if chosen.key and not is_key(chosen.key):
         raise InvalidInput("key", "has characters that no key has")
     if not chosen.key and chosen.provider not in kept:
@@ -81,10 +81,7 @@ def plan_of(
     return ModelPlan(name=name, changes=_section(name, wanted), key_of=key_of)
 
 
-def _local(chosen: ModelChosen, found: Config, servers: Sequence[ModelServer]) -> ModelPlan:
-    server = next((one for one in servers if one.url == chosen.url), None)
-    if server is None:
-        raise InvalidInput("url", "is of no server that answers on this machine")
+def _local(chosen: ModelChosen, found: Config, server: ModelServer) -> ModelPlan:
     if chosen.model not in server.models:
         raise InvalidInput("model", f"isn't one of {server.name}'s: {', '.join(server.models)}")
     wanted = {"provider": "openai", "base_url": server.url, "model": chosen.model}

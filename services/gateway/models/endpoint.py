@@ -11,6 +11,7 @@ from fastapi import Depends, Response
 
 from vigil.errors import ConfigError, InvalidInput
 from vigil.local import model_servers
+from vigil.local.model_servers import ModelServer
 from vigil.settings import config
 from vigil.settings.models.trial import IN_PROSE, TOOLS
 
@@ -96,8 +97,8 @@ async def choose_model(
 
 def _chosen(running: config.Settings, chosen: ModelChosen) -> ModelInUse:
     settings = config.load(os.environ, home=running.home)
-    servers = model_servers.found(model_servers.USUAL) if chosen.provider == "local" else ()
-    plan = plan_of(chosen, settings.config, servers, kept_keys(settings.home))
+    server = _server_at(chosen.url) if chosen.provider == "local" else None
+    plan = plan_of(chosen, settings.config, server, kept_keys(settings.home))
     found = tried_in_copy(settings, plan, chosen.key)
     if found.error:
         field = "key" if plan.key_of else "model"
@@ -112,10 +113,24 @@ def _chosen(running: config.Settings, chosen: ModelChosen) -> ModelInUse:
     )
 
 
+def _server_at(url: str) -> ModelServer:
+    """Return the server of this machine that has that URL. Raises: Problem, 404: none that answers
+    has it; an admin's browser leads nobody elsewhere."""
+    for one in model_servers.found(model_servers.USUAL):
+        if one.url == url:
+            return one
+    raise Problem(404, "no server of models answers there on this machine", field="url")
+
+
 _M: Final = "/api/models"
 ENDPOINTS: Final = (
     Endpoint("GET", _M, get_models, {200: ModelsView}, (403,)),
     Endpoint(
-        "PUT", f"{_M}/main", choose_model, {200: ModelInUse}, (403, 409, 413, 422, 503), ModelWanted
+        "PUT",
+        f"{_M}/main",
+        choose_model,
+        {200: ModelInUse},
+        (403, 404, 409, 413, 422, 503),
+        ModelWanted,
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -126,7 +126,7 @@ async def unsubscribe(edge: Shared, caller: Caller, id_: Id) -> Response:
 def _channel(edge: Edge) -> PushChannel:
     found = push_of(edge.context.settings.config.channels)
     if found is None:
-        raise Problem(409, 'no channel has kind = "push": see docs/console.md#notifications')
+        raise Problem(404, 'no channel has kind = "push": see docs/console.md#notifications')
     return found[1]
 
 
@@ -147,7 +147,7 @@ def _view(one: Subscription) -> PushBrowserView:
 
 
 _P: Final = "/api/push"
-_ERRORS: Final[Any] = (403, 409, 413, 422, 503)
+_ERRORS: Final = (403, 404, 413, 422, 503)
 ENDPOINTS: Final = (
     Endpoint("GET", _P, get_push, {200: PushView}, (422, 503)),
     Endpoint("POST", f"{_P}/browsers", subscribe, {201: PushBrowserView}, _ERRORS, PushSubscribe),
