@@ -57,6 +57,8 @@ async def _deliver(
     outbox = Outbox(bus, clock, carrier, limits, ordered)
     switches = await Switches.watch(bus)
     speech.claims.is_gone = carrier.is_gone = switches.is_gone
+    config = context.settings.config
+    carrier.ways.preferred = lambda user: switches.person(user, config.person_of(user)).channel
     turns = Worker(context, speech, limits.turns, switches.is_gone)
     sends = Worker(context, outbox, limits.sends, switches.is_gone)
 

@@ -82,7 +82,7 @@ class Carrier:
         self._tracer = context.tracer
         self._metrics = context.metrics
         self._channels = channels
-        self._answering = frozenset(name for name, one in channels.items() if one.is_answering)
+        self.ways = causes.Ways(channels)
         self._limits = limits
         self._dice = dice
         self._has_mind = partial(has_mind, context.settings.config)
@@ -99,7 +99,7 @@ class Carrier:
         Raises:
             Unavailable: nobody knows if the order is stored.
         """
-        channel = await causes.channel_of(self._bus, key, send, turn, self._answering)
+        channel = await causes.channel_of(self._bus, key, send, turn, self.ways)
         if channel == SOCKET:
             return
         said = await self._bus.get_last(STREAM, key.out_said(send.id))

@@ -29,6 +29,8 @@ class OpenChannel(msgspec.Struct, frozen=True, kw_only=True):
     sender: Sender
     is_answering: bool = False
     """Whether what answers a message that came through it goes back through it."""
+    is_announcing: bool = False
+    """Whether what is asked in a conversation goes over it, too."""
 
 
 def build(
@@ -66,7 +68,10 @@ def build(
         )
         try:
             built[name] = OpenChannel(
-                terms=_terms(one, limits), sender=one.sender(context), is_answering=one.is_answering
+                terms=_terms(one, limits),
+                sender=one.sender(context),
+                is_answering=one.is_answering,
+                is_announcing=one.is_announcing,
             )
         except InvalidInput as error:
             problems.append(f"channels.{name}.{error.field}: {error.reason}")

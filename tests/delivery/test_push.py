@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from tests.chaos.processes import launched
 from tests.support import approvals
 from tests.support.channels import attempts, closed, died, no_orders_left, receipts
-from tests.support.delivery import conversation
+from tests.support.delivery import all_acked, conversation
 from tests.support.examples import up_to
 from tests.support.push_browsers import PushedBrowser, channel_of, plain, point_of, signed_by
 from tests.support.receiver import Behaviour, Request, running_receiver, status
@@ -30,8 +30,9 @@ from vigil.channels.push import seal, subscriptions, vapid
 from vigil.channels.push.notification import LONG, OUTSIDE, notification_of
 from vigil.channels.push.section import PushChannel
 from vigil.channels.push.sender import text_of
-from vigil.contracts import Approval, Said
+from vigil.contracts import Approval, BoardEntry, Said, SendMessage, encode
 from vigil.errors import InvalidInput
+from vigil.settings import own
 
 AT = datetime(2026, 11, 28, 12, tzinfo=UTC)
 SAID = Said(
@@ -180,6 +181,43 @@ async def test_said_to_each_browser_of_the_person(tmp_path: Path) -> None:
             assert left == [laptop.endpoint, phone.endpoint]
             tries = [one.state for one in await attempts(bus, talk.key, send.id)]
             assert tries == ["begun", "refused", "begun"]
+
+
+async def test_what_is_asked_in_the_conversation_is_announced(tmp_path: Path) -> None:
+    """Once somebody has what is unasked come to their browsers: they may have closed the page. With
+    the request as the board has it, until it's decided; no other answer leaves the conversation."""
+    async with running_receiver(status(201, "Created")) as receiver:
+        channels = {"push": channel_of(receiver)}
+        async with running_stack(tmp_path, ("delivery",), channels=channels) as stack:
+            bus, browser = await stack.bus("admin"), PushedBrowser(receiver)
+            talk = conversation(bus)
+            await browser.subscribe(bus)
+            asked = approvals.request(input={"command": "rm old"})
+            entry = BoardEntry(entity=asked, turn_seq=1, at=asked.asked_at)
+            await bus.publish(talk.key.board("approval", asked.id), encode(entry))
+            text = f"To decide, say: accept {asked.name}, or: reject {asked.name}"
+            await talk.user()
+            unheard = _saying(talk.send(), text)
+            await talk.turn(unheard)
+            await talk.settled(unheard)
+            await all_acked(bus)
+            wanted = own.OwnSettings(channel="push", at=AT, by="ann")
+            await own.put(bus, "ann", wanted, expect=0)
+            await stack.stop("delivery")
+            await stack.start("delivery")  # it has seen that
+            plain, announced = talk.send(), _saying(talk.send(), text)
+            await talk.turn(plain, announced)
+            assert (await closed(bus, talk.key, announced.id)).outcome == "delivered"
+            (shown,) = browser.shown
+            assert shown["request"] == {"id": asked.id, "digest": asked.digest}
+            assert shown["body"] == '| command: "rm old"'
+            assert browser.requests[0].headers["urgency"] == "high"
+            assert await talk.said_ids() == [unheard.id, plain.id, announced.id]
+            await no_orders_left(bus)
+
+
+def _saying(send: SendMessage, text: str) -> SendMessage:
+    return replace(send, payload=replace(send.payload, text=text))
 
 
 async def test_nobody_is_notified(tmp_path: Path) -> None:

@@ -228,6 +228,12 @@ class Channel(Section, frozen=True, kw_only=True, tag_field="kind"):
         """Whether what answers a message that came through it goes back through it."""
         return False
 
+    @property
+    def is_announcing(self) -> bool:
+        """Whether what asks for leave in the conversation itself goes over it, too, if its person
+        has unasked messages come this way: they may have gone."""
+        return False
+
     def examine(self, home: Path) -> Check | None:
         """Check for `vigil doctor` what can be told without calling anybody; None: nothing.
 

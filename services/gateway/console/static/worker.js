@@ -60,7 +60,12 @@ const isKnown = async (id) => await (await caches.open(SHOWN)).match(placeOf(id)
 
 const isThere = async (tag) => (await registration.getNotifications({ tag })).length > 0;
 
+// Whether somebody looks at just that conversation.
+const isSeen = async (path) => (await clients.matchAll({ type: "window" })).some((one) => (
+  one.focused && one.visibilityState === "visible" && new URL(one.url).pathname === new URL(path, location.origin).pathname));
+
 const show = async (told) => {
+  if (await isSeen(told.path)) return remember(told.id);
   const wasThere = await isThere(told.id), again = await isKnown(told.id);
   const actions = told.request ? [{ action: "accept", title: "Accept" }, { action: "reject", title: "Reject" }] : [];
   await registration.showNotification(told.title, {

@@ -7,13 +7,12 @@ decided where it is shown whole.
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from typing import Final, Literal
 
 import msgspec
 
-from ...contracts import SHORT_NAME, Approval, Said
+from ...contracts import Approval, Said
 from ...contracts.events import Event, TimerFired, ToldEvent
 from ...subjects import SessionKey
 from ...texts.exact import arguments
@@ -30,7 +29,6 @@ TTL_S: Final = {"low": 4 * 3600, "normal": DAY_S, "high": DAY_S}
 TTL_S_MAX: Final = 28 * DAY_S
 OUTSIDE: Final = "Content from outside had a part in this."
 LONG: Final = "Its arguments are long: open it to see them, and decide."
-_ASKS: Final = re.compile(rf"\baccept ({SHORT_NAME}), or: reject \1\b")
 PushUrgency = Literal["low", "normal", "high"]
 """Of RFC 8030: what wakes a phone that saves its battery."""
 
@@ -63,18 +61,6 @@ class PushedNotification(msgspec.Struct, frozen=True, kw_only=True):
     urgency: PushUrgency
     ttl_s: int
     """How long it's kept for a browser that is away."""
-
-
-def asked_in(text: str) -> str:
-    """Return the short name of the request that a message tells; empty: none, or several.
-
-    >>> asked_in("To decide, say: accept a7k2, or: reject a7k2")
-    'a7k2'
-    >>> asked_in("accept a7k2, or: reject a7k3")
-    ''
-    """
-    found = set(_ASKS.findall(text))
-    return found.pop() if len(found) == 1 else ""
 
 
 def urgency_of(event: Event | None) -> PushUrgency:

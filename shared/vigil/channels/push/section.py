@@ -51,6 +51,10 @@ class PushChannel(Channel, frozen=True, kw_only=True, tag="push"):
         if target.scheme != "https" and not self.allow_private:
             raise InvalidInput("endpoint", "must begin with https://")
 
+    @property
+    def is_announcing(self) -> bool:
+        return True
+
     def _check(self) -> None:
         """Raises: InvalidInput."""
         if missing := missing_libraries():

@@ -19,12 +19,13 @@ from ...contracts import Approval, Said
 from ...errors import InvalidInput, VigilError
 from ...net.ssrf import Rules
 from ...subjects import SessionKey
+from ...words.asked import asked_in
 from ..answers import Answer, NotTaken, Taken, Unclear
 from ..contract import ChannelContext
 from ..post import GuardedPost
 from ..whom import event_of, user_of
 from . import subscriptions, vapid
-from .notification import PushedNotification, asked_in, notification_of
+from .notification import PushedNotification, notification_of
 from .seal import TEXT_BYTES_MAX, sealed
 from .subscriptions import StoredSubscription
 
