@@ -133,6 +133,13 @@ async def test_no_page_may_be_framed_kept_or_run_what_others_wrote(shared_gate: 
     sheet = re.findall(r'href="([^"]+\.css)"', answers[0].text)[0]
     assert (await ann.client.get(sheet)).headers["cache-control"].endswith("immutable")
     assert (await ann.client.get(sheet.replace("/static/", "/static/0"))).status_code == 404
+    packed = await ann.client.get(sheet, headers={"accept-encoding": "gzip"})
+    plain = await ann.client.get(sheet, headers={"accept-encoding": "identity"})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert "content-encoding" not in plain.headers
+    assert packed.content == plain.content
+    page = await ann.client.get("/console", headers={"accept-encoding": "gzip"})
+    assert "content-encoding" not in page.headers
 
 
 async def test_a_cookie_is_no_token_and_a_token_no_cookie(shared_gate: Gate) -> None:

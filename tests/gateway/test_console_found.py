@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
+from tests.support import approvals
 from tests.support.console import signed_in
 from tests.support.gateway import Gate
 from tests.support.goal_records import action_of
@@ -20,7 +21,7 @@ from vigil.board.kinds.action import ACTIONS
 from vigil.board.kinds.task import TASKS
 from vigil.contracts import BoardTask, Change, SlotEntry
 from vigil.contracts.board import TaskResult
-from vigil.subjects import Scope
+from vigil.subjects import Scope, SessionKey
 from vigil.timetable.log import SlotLog
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -84,6 +85,20 @@ async def test_today_tells_in_words_and_in_order_what_happened(gate: Gate) -> No
     for link in ("/conversations/uma:vigil:_c-1", f"/tasks/{task.id}",
                  "/conversations/uma:vigil:talk#end"):  # fmt: skip
         assert f"/console{link}" in page.links
+
+
+async def test_of_many_requests_in_a_talk_the_newest_are_whole(gate: Gate) -> None:
+    """All can be decided there; every other way is on the page of each: forty took 180 kB."""
+    many = await signed_in(gate, "many")
+    key = SessionKey("many", "vigil", "t1")
+    await gate.say(str(key), "I ask for much", effect_id="9" * 32)
+    for number in range(5):
+        asked = approvals.request(key, f"{number:032x}", input={"command": f"ls {number}"})
+        await approvals.list_on_board(gate, asked, 1)
+    page = await many.page(f"/conversations/{key}")
+    assert page.text.count("Accept this call") == 5
+    assert page.text.count("Run it with other arguments") == 3
+    assert page.text.count("With other arguments, a result of yours") == 2
 
 
 async def test_all_is_found_by_its_words_from_one_field(gate: Gate) -> None:

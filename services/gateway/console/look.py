@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from pathlib import Path
 from typing import Any, Final
@@ -62,6 +63,7 @@ class _File:
 
     def __init__(self, path: Path) -> None:
         self.data = path.read_bytes()
+        self.packed = gzip.compress(self.data, mtime=0)
         self.kind = _TYPES[path.suffix]
         self.hash = hashlib.sha256(self.data).hexdigest()[:16]
         self.address = f"{PATH}/static/{self.hash}/{path.name}"
@@ -93,9 +95,15 @@ def html(template: str, context: dict[str, Any], status: int = 200) -> Response:
     return Response(made.encode("utf-8", "replace"), status, headers, "text/html; charset=utf-8")
 
 
-def static(name: str, version: str) -> Response:
-    """Return a file of that name and hash, or 404."""
+def static(name: str, version: str, *, may_pack: bool) -> Response:
+    """Return a file of that name and hash, or 404.
+
+    Pages aren't packed: how well they can be would tell what is in them.
+    """
     found = _FILES.get(name)
     if found is None or found.hash != version:
         return Response(status_code=404)
-    return Response(found.data, 200, {"cache-control": _YEAR}, found.kind)
+    headers = {"cache-control": _YEAR, "vary": "accept-encoding"}
+    if not may_pack or len(found.packed) >= len(found.data):
+        return Response(found.data, 200, headers, found.kind)
+    return Response(found.packed, 200, headers | {"content-encoding": "gzip"}, found.kind)

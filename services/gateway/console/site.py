@@ -298,4 +298,7 @@ async def _home(request: Request) -> Response:
 
 
 async def _static(request: Request) -> Response:
-    return look.static(request.path_params["name"], request.path_params["version"])
+    may_pack = "gzip" in request.headers.get("accept-encoding", "")
+    return look.static(
+        request.path_params["name"], request.path_params["version"], may_pack=may_pack
+    )

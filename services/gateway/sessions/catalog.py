@@ -7,8 +7,10 @@ said something after what they read or wrote last.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import heapq
+from collections.abc import Iterable, Iterator
 from datetime import datetime
+from itertools import dropwhile, islice
 from typing import Final, Literal
 
 import msgspec
@@ -89,12 +91,15 @@ class Catalog:
             return sorted(
                 key for key in there if key > wish.after and self._is_wanted(key, wish.archived)
             )
-        at: dict[str, datetime] = {}
-        for one in owners:
-            at |= await self._recency.of(one)
-        keys = [key for key in at if self._is_wanted(key, wish.archived)]
-        keys.sort(key=lambda key: (-at[key].timestamp(), key))
-        return keys[keys.index(wish.after) + 1 :] if wish.after in keys else keys
+        known = [await self._recency.of(one) for one in owners]
+        newest = heapq.merge(
+            *(reversed(one.items()) for one in known), key=lambda pair: pair[1], reverse=True
+        )
+        keys: Iterator[str] = (key for key, _ in newest if self._is_wanted(key, wish.archived))
+        if any(wish.after in one for one in known) and self._is_wanted(wish.after, wish.archived):
+            keys = islice(dropwhile(lambda key: key != wish.after, keys), 1, None)
+        # No more are looked at than are shown, unless their words have to be.
+        return list(keys if wish.words else islice(keys, wish.limit + 1))
 
     def _is_wanted(self, key: str, archived: bool | None) -> bool:
         if archived is None:

@@ -26,17 +26,21 @@ class Recency:
         self._locks: defaultdict[Scope, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def of(self, whose: Scope) -> dict[str, datetime]:
-        """Return it by the key of the conversation; some may be deleted by now."""
+        """Return it by the key of the conversation, the newest last; some may be deleted by now."""
         where = said_in(whose)
         async with self._locks[whose]:
             at, seen = self._known.pop(whose, ({}, {}))
+            came: list[tuple[datetime, str]] = []
             for stream in (await self._bus.layout()).streams("SESSIONS"):
                 # 0: the last of each subject, as none of that stream is known yet.
                 after = seen.get(stream)
                 start = 0 if after is None else after + 1
                 for message in await self._bus.read(stream, [where], start):
-                    at[key_of(message.subject)] = message.stored_at
+                    came.append((message.stored_at, key_of(message.subject)))
                     seen[stream] = max(seen.get(stream, 0), message.seq)
+            for stored_at, key in sorted(came):
+                at.pop(key, None)
+                at[key] = stored_at
             self._known[whose] = at, seen
             if len(self._known) > OWNERS_MAX:
                 gone, _ = self._known.popitem(last=False)

@@ -29,6 +29,8 @@ NEW_MAX: Final = 40
 """Lines of what happened since the last look."""
 READ_MAX: Final = 40
 """Of each kind that are looked through for them."""
+SLOTS_MAX: Final = 20
+"""Of the ledger: each is an exchange with the broker, one after the other."""
 TALKS_MAX: Final = 12
 """Conversations that are looked through for what is unread."""
 DAYS: Final = 7
@@ -89,7 +91,7 @@ async def _lines(visit: Visit, home: str, rows: tuple[RowView, ...]) -> list[jou
             api.get(Transcript, f"/api/sessions/{home}", limit=TALK_MAX),
             api.get(SessionList, "/api/sessions", order="newest", archived=False, limit=TALKS_MAX),
             api.get(ActionListing, "/api/actions", limit=READ_MAX),
-            api.get(SlotListing, "/api/slots", limit=READ_MAX),
+            api.get(SlotListing, "/api/slots", limit=SLOTS_MAX),
             api.get(DeadLetterPage, "/api/dead", open=True, limit=READ_MAX),
         ),
         asyncio.gather(

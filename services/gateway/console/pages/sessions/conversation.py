@@ -31,7 +31,14 @@ from ...shapes.activity import SLOW, doing_of
 from ...shapes.bodies import SHORT, bodies_of
 from ...shapes.cards import ToolCard, cards_of
 from ...shapes.talk.older import folded
-from ...shapes.talk.requests import Entry, children_of, place_of, request_card, with_requests
+from ...shapes.talk.requests import (
+    Entry,
+    RequestCard,
+    children_of,
+    place_of,
+    request_card,
+    with_requests,
+)
 from ...text import LENGTH_MAX
 from ...visit import Visit
 from ..about.welcome import errand_of
@@ -46,6 +53,8 @@ TURNS_MAX: Final = 200
 """That are looked through for calls of tools."""
 CARDS_MAX: Final = 40
 REQUESTS_MAX: Final = 50
+WHOLE_CARDS_MAX: Final = 3
+"""Requests shown with every way to decide them; those of older ones are on their own pages."""
 LETTERS_MAX: Final = 20
 _HANDLE: Final = re.compile(r"[a-z]\d{1,9}", re.ASCII)
 
@@ -96,6 +105,9 @@ async def show(visit: Visit) -> dict[str, Any]:
         "shelf": shelf,
         "new": conversations.new_key(visit),
         "entries": folded(entries),
+        "whole_cards": [one.request.id for one in entries if isinstance(one, RequestCard)][
+            -WHOLE_CARDS_MAX:
+        ],
         "last_of_mine": _last_of_person(transcript),
         "next_after": transcript.next_after if after is not None else None,
         "is_newest": is_newest,
