@@ -62,7 +62,7 @@ LOCK := $(COMPILE) pyproject.toml deploy/build-requirements.in
 # start hundreds of programs.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help up down test quick check reference coverage bench chaos lock clean
+.PHONY: help up down test quick check reference pictures coverage bench chaos lock clean
 
 help: ## Show this.
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | \
@@ -91,6 +91,9 @@ check: $(VENV)/.installed-dev ## Formatting, linting, types, and who may import 
 
 reference: $(VENV)/.installed-dev ## Write docs/reference, docs/openapi.json and docs/asyncapi.json anew.
 	$(BIN)/python -m tests.docs.reference
+
+pictures: $(VENV)/.installed-dev ## Take the pictures of the console in docs/pictures anew, with a Chromium.
+	$(BIN)/python -m tests.support.console_pictures
 
 coverage: $(VENV)/.installed-dev ## Which lines the tests run; fails below the share that pyproject.toml keeps.
 	$(BIN)/python -m pytest -m "not chaos" --numprocesses $(WORKERS) --dist loadfile \

@@ -144,14 +144,17 @@ class Tab:
         )
         await self.call("Input.dispatchKeyEvent", type="keyUp", modifiers=modifiers, **key)
 
-    async def picture(self, file: Path) -> None:
-        """Keep how the page looks, down to `PICTURE_HEIGHT_MAX`."""
+    async def picture(
+        self, file: Path, *, scale: float = 1, height_max: int = PICTURE_HEIGHT_MAX
+    ) -> None:
+        """Keep how the page looks, from its top; as WebP, if that's the file's ending."""
         size = await self.run("[document.documentElement.scrollHeight, innerWidth]")
-        width, height = size[1], min(size[0], PICTURE_HEIGHT_MAX)
+        width, height = size[1], min(size[0], height_max)
         await self._resize(width, height)  # what stands at the window's end stands there
         await self.run("scrollTo({top: 0, behavior: 'instant'})")
-        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
-        shot = await self.call("Page.captureScreenshot", format="png", clip=clip)
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": scale}
+        kind = {"format": "webp", "quality": 45} if file.suffix == ".webp" else {"format": "png"}
+        shot = await self.call("Page.captureScreenshot", clip=clip, **kind)
         await self._resize(width)
         file.write_bytes(base64.b64decode(shot["data"]))
 

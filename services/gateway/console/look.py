@@ -52,6 +52,7 @@ def _environment() -> jinja2.Environment:
         "remedy": remedy_for,
         "because": because,
         "importance": importance_in_words,
+        "when": jinja2.pass_context(lambda context, at: text.written_moment(at, context["zone"])),
         "at": jinja2.pass_context(lambda context, at: text.moment(at, context["zone"])),
     }
     environment.globals |= {"file": address_of, "console": PATH}

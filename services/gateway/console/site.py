@@ -75,8 +75,7 @@ PAGES: Final = (
     ConsolePage("/deliveries", "Deliveries", deliveries),
     ConsolePage("/cost", "Cost", cost),
     ConsolePage("/health", "Health", health),
-    ConsolePage("/find", "Find", find, begins=True),
-    ConsolePage("/why", "Why", why),
+    ConsolePage("/why", "Why", why, begins=True),
     ConsolePage("/settings", "Settings", settings),
     ConsolePage("/browsers", "Browsers", browsers),
     ConsolePage("/welcome", "First steps", welcome),
@@ -97,11 +96,12 @@ BELOW: Final = (
 """Pages of one thing, which others lead to."""
 BESIDE: Final = (
     ConsolePage("/networks", "Accounts", networks),
+    ConsolePage("/find", "Find", find),
     ConsolePage("/contacts", "Accounts", contacts),
     ConsolePage("/calendars", "Accounts", calendars),
     ConsolePage("/notifications", "Accounts", notifications),
 )
-"""Pages beside one of the navigation, which leads to them."""
+"""Pages that another, or the field at the top, leads to."""
 
 Answering = Callable[[Request], Awaitable[Response]]
 Asking = Callable[[Visit], Awaitable[Confirmation | None]]

@@ -80,6 +80,22 @@ def moment(at: datetime | None, zone: ZoneInfo) -> Markup:
     return template.format(exact, exact, f"{local:%a %d %b %H:%M}")
 
 
+def written_moment(at: str, zone: ZoneInfo) -> Markup:
+    """Return an instant that a record has as text; what is none, as it is written.
+
+    >>> str(written_moment("2026-11-28T19:16:59.5Z", ZoneInfo("Europe/Vienna")))[-29:]
+    'Z">Sat 28 Nov 20:16:59</time>'
+    >>> str(written_moment("soon", ZoneInfo("UTC")))
+    'soon'
+    """
+    try:
+        local = datetime.fromisoformat(at).astimezone(zone)
+    except ValueError:
+        return escape(visible(clip(at, SHORT)))
+    template = Markup('<time datetime="{}" title="{}">{}</time>')
+    return template.format(at, at, f"{local:%a %d %b %H:%M:%S}")
+
+
 def usd(micro: int) -> str:
     """Return an amount.
 

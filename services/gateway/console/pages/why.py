@@ -2,16 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from typing import Any, Final
+from urllib.parse import urlencode
 
+from msgspec.structs import replace
+
+from vigil.subjects import SessionKey
+from vigil.teams import DEFAULT_AGENT
+
+from ...http.wire import Transcript
 from ...why.answer import WhyAnswer
+from ...work.jobs import JobList
+from ...work.letters import DeadLetterPage
+from ..shapes import journal
 from ..visit import Visit
+
+SHOWN_MAX: Final = 12
 
 
 async def show(visit: Visit) -> dict[str, Any]:
     wanted = visit.query.get("id", "").strip()
     if not wanted:
-        return {"wanted": "", "story": None}
+        return {"wanted": "", "story": None, "recent": await _recent(visit)}
     session = visit.query.get("session") or None
     story = await visit.api.get(WhyAnswer, f"/api/why/{wanted}", session=session)
-    return {"wanted": wanted, "story": story}
+    return {"wanted": wanted, "story": story, "recent": ()}
+
+
+async def _recent(visit: Visit) -> list[journal.JournalLine]:
+    """Return what one may ask about: what was said lately at home, and what was given up."""
+    home = str(SessionKey(visit.reader.user, DEFAULT_AGENT, visit.person.home_thread))
+    talk, dead, jobs = await asyncio.gather(
+        visit.api.get(Transcript, f"/api/sessions/{home}", limit=SHOWN_MAX),
+        visit.api.get(DeadLetterPage, "/api/dead", open=True, limit=SHOWN_MAX),
+        visit.api.get(JobList, "/api/jobs", limit=SHOWN_MAX),
+    )
+    said = (
+        journal.JournalLine(
+            at=one.at,
+            what="said",
+            text=one.text,
+            page="",
+            why=urlencode({"id": one.id, "session": home}),
+        )
+        for one in talk.messages
+        if one.role == "assistant"
+    )
+    ended = (replace(one, why=one.page.partition("?")[2]) for one in journal.of_jobs(jobs.jobs))
+    found = [*said, *ended, *journal.of_letters(dead.letters)]
+    return sorted(found, key=lambda one: one.at, reverse=True)[:SHOWN_MAX]
