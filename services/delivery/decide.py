@@ -228,6 +228,7 @@ def said(key: SessionKey, send: SendMessage, *, turn_seq: int, now: datetime) ->
         is_autonomous=payload.is_autonomous,
         channel=payload.channel,
         is_tainted=payload.is_tainted,
+        asks=payload.asks,
     )
 
 

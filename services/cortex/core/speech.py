@@ -35,11 +35,13 @@ def say(
     fence: int | None = None,
     channel: str | None = None,
     is_firm: bool = False,
+    asks: str = "",
 ) -> gates.Blocked | None:
     """Send `text`, unless the gates or the quiet hours say otherwise.
 
     `channel` None: autonomous messages go where the person wants them, others to the socket.
-    `sway`: of the text. `is_firm`: nothing puts it off or voids it; who says it saw the hours.
+    `sway`: of the text. `asks`: the request that it shows whole. `is_firm`: nothing puts it off or
+    voids it; who says it saw the hours.
 
     Returns the refusal, if it was blocked. A message held back by quiet hours or a pause
     becomes a timer with a fixed text, and counts as sent. A session that is no conversation says
@@ -72,18 +74,23 @@ def say(
         channel=(to := _channel(draft, channel, is_autonomous=is_autonomous)),
         otherwise=_otherwise(draft, to) if is_autonomous and channel is None else (),
         is_tainted=sway.is_outside,
+        asks=asks,
     )
-    effect, ordinal = draft.next_id("send_message", payload, payload.channel)
-    draft.effects.append(SendMessage(id=effect, ordinal=ordinal, payload=payload))
-    draft.update(last_send=effect)
-    if is_voidable:
-        draft.update(unheard=(*draft.state.unheard, effect))
+    _send(draft, payload)
     if is_autonomous:
         counters = gates.count(
             draft.state.counters, is_ordered=is_ordered, now_ms=draft.moment.now_ms
         )
         draft.update(counters=counters)
     return None
+
+
+def _send(draft: Draft, payload: SendPayload) -> None:
+    effect, ordinal = draft.next_id("send_message", payload, payload.channel)
+    draft.effects.append(SendMessage(id=effect, ordinal=ordinal, payload=payload))
+    draft.update(last_send=effect)
+    if payload.is_voidable:
+        draft.update(unheard=(*draft.state.unheard, effect))
 
 
 def route_of(policy: Policy, state: State, present: str | None = None) -> str:
@@ -126,7 +133,12 @@ def _channel(draft: Draft, named: str | None, *, is_autonomous: bool) -> str:
 
 
 def say_for_loop(
-    draft: Draft, text: str, *, is_ordered: bool | None = None, channel: str | None = None
+    draft: Draft,
+    text: str,
+    *,
+    is_ordered: bool | None = None,
+    channel: str | None = None,
+    asks: str = "",
 ) -> gates.Blocked | None:
     """Send what the open loop has to say, as `say` does.
 
@@ -143,6 +155,7 @@ def say_for_loop(
         tag=loop.tag,
         fence=loop.fence,
         channel=channel,
+        asks=asks,
     )
 
 

@@ -18,6 +18,7 @@ from .contract import Channel
 from .mail.section import MailAccount
 from .matrix.section import MatrixAccount
 from .push.section import PushChannel
+from .telegram.section import TelegramBot
 from .webhook import Webhook
 
 GROUP: Final = "vigil.channels"
@@ -25,6 +26,7 @@ BUILT_IN: Final[Mapping[str, type[Channel]]] = {
     "mail": MailAccount,
     "matrix": MatrixAccount,
     "push": PushChannel,
+    "telegram": TelegramBot,
     "webhook": Webhook,
 }
 DEFAULT: Final = "webhook"

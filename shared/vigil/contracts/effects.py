@@ -47,6 +47,8 @@ class SendPayload(Record, frozen=True, kw_only=True):
     """The channels that follow, in this order, if that one refuses it for good (SPEC G-6)."""
     is_tainted: bool = False
     """Descends from untrusted content (SPEC X-3): show its links, never follow them."""
+    asks: str = ""
+    """The id of the request that it shows whole, for whoever has buttons; empty: it's none."""
 
 
 class SendMessage(EffectEnvelope, frozen=True, kw_only=True, tag="send_message"):

@@ -22,6 +22,8 @@ class Said(Record, frozen=True, kw_only=True):
     is_autonomous: bool = False
     channel: str = SOCKET
     is_tainted: bool = False
+    asks: str = ""
+    """The id of the request that it shows whole, which its person may decide by a button."""
     v: int = VERSION_1
 
 

@@ -83,12 +83,14 @@ def ask(draft: Draft, use: ToolUseBlock, risk: Risk, reason: str) -> Answer:
     loop = draft.loop
     # A stranger may make it ask for thing after thing: one of them passes like the reminder does.
     is_ordered = draft.is_ordered and not (draft.sway.is_outside and loop.requests)
-    blocked = speech.say_for_loop(draft, request_text.request(approval), is_ordered=is_ordered)
+    text, is_whole = request_text.request(approval), request_text.is_whole(approval)
+    asks = approval.id if is_whole else ""
+    blocked = speech.say_for_loop(draft, text, is_ordered=is_ordered, asks=asks)
     if blocked is not None:
         return f"It was not run, and the person can't be asked now: {blocked.text}.", True
     draft.update_loop(sends=loop.sends + 1, requests=loop.requests + 1)
     _open(draft, approval)
-    if request_text.is_whole(approval) and speech.is_said_now(draft, is_asked=loop.is_direct):
+    if is_whole and speech.is_said_now(draft, is_asked=loop.is_direct):
         requests.note_shown(draft, approval.id)
     return ASKED.format(reason=reason, id=approval.id), False
 

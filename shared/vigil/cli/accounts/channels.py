@@ -65,7 +65,7 @@ def list_() -> Result:
         _told(name, one, people.get(name, []), states.get(name, {}))
         for name, one in channels.items()
     ]
-    empty = "No channels. docs/matrix.md, docs/mail.md and docs/webhooks.md say how to add one."
+    empty = "No channels. docs/matrix.md, telegram.md, mail.md and webhooks.md say how to add one."
     return tables.listing("channels", told, COLUMNS, empty=empty)
 
 

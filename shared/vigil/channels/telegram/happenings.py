@@ -1,0 +1,152 @@
+"""What the Bot API tells of what people write to a bot. Pure.
+
+Everything in it may have been written by anybody: what has another form than it should is left
+out. Names that people are shown by aren't read: who somebody is says their id alone.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+KINDS: Final = ("message", "edited_message", "callback_query")
+ATTACHED: Final = {
+    "photo": "an image",
+    "document": "a file",
+    "audio": "a sound",
+    "voice": "a voice message",
+    "video": "a film",
+    "video_note": "a film",
+    "animation": "a film",
+    "sticker": "a sticker",
+}
+FORWARDED: Final = "[forwarded, not read: it isn't your word]"
+MADE: Final = "[made by another bot, not read: it isn't your word]"
+OTHER: Final = "[something that isn't text]"
+BUTTON: Final = re.compile(r"(accept|reject):([0-9a-f]{32})")
+
+
+class TelegramPost(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody wrote, or which button they pressed."""
+
+    id: str
+    author: str
+    chat: str
+    text: str
+    is_private: bool
+    is_named: bool = False
+    is_edit: bool = False
+    button: str = ""
+    """The press, to be answered; empty: it's a message."""
+    message: int = 0
+    """Its id in the chat; of a press, of what the button hangs on."""
+
+
+def update_id_of(update: Any) -> int:
+    """Return where an update stands; -1: it's none."""
+    found = update.get("update_id") if isinstance(update, dict) else None
+    return found if isinstance(found, int) and not isinstance(found, bool) else -1
+
+
+def post_of(update: Any, bot: str) -> TelegramPost | None:
+    """Return what an update tells; None: nothing that anybody waits for.
+
+    Args:
+        bot: how the bot is called, with @.
+    """
+    if (pressed := _dict(update, "callback_query")) and isinstance(pressed.get("id"), str):
+        return _press(pressed)
+    for kind in KINDS[:2]:
+        if message := _dict(update, kind):
+            return _message(message, bot, is_edit=kind == "edited_message")
+    return None
+
+
+def _press(pressed: dict[str, Any]) -> TelegramPost | None:
+    author, message = _person(pressed), _dict(pressed, "message")
+    chat, number = _id(_dict(message, "chat")), message.get("message_id")
+    found = BUTTON.fullmatch(_text(pressed, "data"))
+    if not (author and chat and found) or not isinstance(number, int):
+        return None
+    return TelegramPost(
+        id=f"press {pressed['id']}",
+        author=author,
+        chat=chat,
+        text=f"{found[1]} {found[2]}",
+        is_private=_is_private(message, author, chat),
+        button=pressed["id"],
+        message=number,
+    )
+
+
+def _message(message: dict[str, Any], bot: str, *, is_edit: bool) -> TelegramPost | None:
+    author, chat = _person(message), _id(_dict(message, "chat"))
+    number = message.get("message_id")
+    if not (author and chat) or not isinstance(number, int) or "sender_chat" in message:
+        return None
+    text = _words(message)
+    named = addressed(text, bot)
+    replied = _dict(message, "reply_to_message", "from")
+    is_reply = f"@{_text(replied, 'username')}".lower() == bot.lower()
+    return TelegramPost(
+        id=f"{chat} {number}{' edited' if is_edit else ''}",
+        author=author,
+        chat=chat,
+        text=text if _is_private(message, author, chat) else text[named:],
+        is_private=_is_private(message, author, chat),
+        is_named=is_reply or _is_in(text, bot),
+        is_edit=is_edit,
+        message=number,
+    )
+
+
+def _person(told: dict[str, Any]) -> str:
+    """Return the id of whom something is from; empty: of a bot, or of nobody."""
+    who = _dict(told, "from")
+    return "" if who.get("is_bot") is not False else _id(who)
+
+
+def _is_private(message: dict[str, Any], author: str, chat: str) -> bool:
+    return _text(_dict(message, "chat"), "type") == "private" and author == chat
+
+
+def _words(message: dict[str, Any]) -> str:
+    """Return what its author wrote; of what others did, that it's there."""
+    if "forward_origin" in message or "forward_date" in message:
+        return FORWARDED
+    if "via_bot" in message:
+        return MADE
+    text = (_text(message, "text") or _text(message, "caption")).strip()
+    kinds = [words for name, words in ATTACHED.items() if name in message]
+    if kinds:
+        remark = f"[attached, not taken: {kinds[0]}]"
+        return f"{text}\n\n{remark}" if text else remark
+    return text or OTHER
+
+
+def _is_in(text: str, bot: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(bot)}(?!\w)", text, re.IGNORECASE) is not None
+
+
+def addressed(text: str, bot: str) -> int:
+    """Return how long the beginning of a text is that only names the bot; 0: it doesn't."""
+    found = re.match(rf"\s*{re.escape(bot)}(?!\w)[:,]?\s*", text, re.IGNORECASE)
+    return 0 if found is None else found.end()
+
+
+def _dict(data: Any, *path: str) -> dict[str, Any]:
+    for name in path:
+        data = data.get(name) if isinstance(data, dict) else None
+    return data if isinstance(data, dict) else {}
+
+
+def _text(data: dict[str, Any], name: str) -> str:
+    found = data.get(name)
+    return found if isinstance(found, str) else ""
+
+
+def _id(data: dict[str, Any]) -> str:
+    found = data.get("id")
+    return str(found) if isinstance(found, int) and not isinstance(found, bool) else ""

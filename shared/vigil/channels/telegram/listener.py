@@ -1,0 +1,168 @@
+"""What follows a bot's updates: what people who are paired write becomes their messages.
+
+An update is dealt with and stored before the server is told to forget it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import structlog
+from aiogram.methods import (
+    AnswerCallbackQuery,
+    EditMessageReplyMarkup,
+    SendChatAction,
+    SendMessage,
+    TelegramMethod,
+)
+
+from ...backoff import Backoff
+from ...errors import InvalidInput, Unavailable
+from ..chats.posts import ChatReading, Post
+from ..contract import ChannelContext, Ear
+from . import happenings
+from .happenings import TelegramPost
+from .wire import BotApi, CallFailed, GetNews
+
+if TYPE_CHECKING:
+    from .section import TelegramBot
+
+log = structlog.get_logger("vigil.channels")
+
+AGAIN: Final = Backoff(0.5, 60.0)
+REFUSED_S: Final = 60.0
+CALL_S: Final = 20.0
+LIMIT: Final = 100
+NOTED: Final = "Noted."
+
+
+class TelegramListener:
+    """One bot's way in."""
+
+    def __init__(self, section: TelegramBot, context: ChannelContext) -> None:
+        self._section = section
+        self._context = context
+
+    async def listen(self, ear: Ear) -> None:
+        """Read until cancelled; after a failure again, later and later."""
+        bus = self._context.bus
+        if bus is None:
+            raise Unavailable("there is no bus to tell")
+        section = self._section
+        reading = ChatReading(
+            self._context, bus, ear, account=section.bot.lower(), agent=section.agent
+        )
+        await reading.load()
+        await self._follow(reading)
+
+    async def _follow(self, reading: ChatReading) -> NoReturn:
+        failures = 0
+        while True:
+            updates: _Updates | None = None
+            try:
+                updates = _Updates(self._section, self._context, reading)
+                await updates.run()
+            except InvalidInput as error:
+                wait_s = REFUSED_S
+                reading.show("refused", str(error))
+            except CallFailed as error:
+                was_heard = updates is not None and updates.was_heard
+                failures = 1 if was_heard else failures + 1
+                wait_s = max(AGAIN.after(failures), error.wait_s)
+                if error.is_token_refused:
+                    wait_s = REFUSED_S
+                reading.show("refused" if error.is_token_refused else "away", str(error))
+                log.info(
+                    "network lost",
+                    action="chat.lost",
+                    channel=self._context.name,
+                    error=str(error),
+                    wait_s=wait_s,
+                )
+            finally:
+                if updates is not None:
+                    await updates.close()
+            await asyncio.sleep(wait_s)
+
+
+class _Updates:
+    """What is done from one failure to the next."""
+
+    def __init__(self, section: TelegramBot, context: ChannelContext, reading: ChatReading) -> None:
+        self.was_heard = False
+        self._section = section
+        self._reading = reading
+        self._api = BotApi(section.secret(context.home), section.api_url)
+
+    async def close(self) -> None:
+        await self._api.close()
+
+    async def run(self) -> NoReturn:
+        """Follow the updates. Raises: CallFailed, Unavailable, BusError."""
+        if not self._reading.place.next:
+            await self._begin()
+        # The server counts anew where nothing came for a week: a mark is shown to it once.
+        mark: int | None = int(self._reading.place.next)
+        while True:
+            found = await self._news(mark)
+            self.was_heard = True
+            self._reading.show("listening")
+            for update in found:
+                await self._take(update)
+            mark = max((happenings.update_id_of(one) for one in found), default=-1) + 1 or None
+            if mark is not None:
+                await self._reading.store(str(mark))
+                self._reading.show("listening")
+
+    async def _begin(self) -> None:
+        """Store where reading begins: behind all that is there."""
+        newest = await self._news(-1, wait_s=0)
+        marks = [happenings.update_id_of(one) + 1 for one in newest]
+        await self._reading.store(str(max(marks, default=0)))
+
+    async def _news(self, mark: int | None, *, wait_s: float | None = None) -> list[Any]:
+        wait = int(self._section.poll_s if wait_s is None else wait_s)
+        asked = GetNews(
+            offset=mark, limit=LIMIT, timeout=wait, allowed_updates=list(happenings.KINDS)
+        )
+        found: list[Any] = await self._api.call(asked, timeout_s=wait + CALL_S)
+        return found
+
+    async def _take(self, update: Any) -> None:
+        found = happenings.post_of(update, self._section.bot)
+        if found is None:
+            return
+        if found.button and not found.is_private:
+            return  # only who is asked may decide
+        post = Post(
+            id=found.id,
+            author=found.author,
+            room=found.chat,
+            text=found.text,
+            is_direct=found.is_private,
+            is_named=found.is_named,
+            is_edit=found.is_edit,
+        )
+        is_stored = await self._reading.take(post, partial(self._say, found))
+        if is_stored:
+            await self._reading.store()
+            await self._show_that_it_came(found)
+
+    async def _show_that_it_came(self, post: TelegramPost) -> None:
+        chat = int(post.chat)
+        if post.button:
+            await self._try(AnswerCallbackQuery(callback_query_id=post.button, text=NOTED))
+            await self._try(EditMessageReplyMarkup(chat_id=chat, message_id=post.message))
+        else:
+            await self._try(SendChatAction(chat_id=chat, action="typing"))
+
+    async def _say(self, post: TelegramPost, text: str) -> None:
+        await self._try(SendMessage(chat_id=int(post.chat), text=text))
+
+    async def _try(self, method: TelegramMethod[Any]) -> None:
+        """Do what may fail: it's nobody's matter."""
+        with contextlib.suppress(CallFailed):
+            await self._api.call(method, timeout_s=CALL_S)

@@ -1,0 +1,107 @@
+"""The Bot API: a call at a time, and whether it surely never got there.
+
+The library builds calls and tells refusals apart. Answers are taken as they are, so that one of a
+form that it doesn't know yet isn't lost. An address has the token in it: nothing of an error that
+may quote one is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from aiogram import Bot
+from aiogram.client.session.aiohttp import AiohttpSession
+from aiogram.client.telegram import TelegramAPIServer
+from aiogram.exceptions import (
+    ClientDecodeError,
+    RestartingTelegram,
+    TelegramAPIError,
+    TelegramConflictError,
+    TelegramNetworkError,
+    TelegramNotFound,
+    TelegramRetryAfter,
+    TelegramServerError,
+    TelegramUnauthorizedError,
+)
+from aiogram.methods import TelegramMethod
+from aiohttp import ClientConnectorError
+
+from ..answers import Answer, NotTaken, Unclear
+
+REASON_LENGTH_MAX: Final = 200
+GRACE_S: Final = 10.0
+
+
+class CallFailed(Exception):
+    """A call has no result: what that means for a try, and whose fault it is."""
+
+    def __init__(self, answer: Answer, *, is_token_refused: bool = False) -> None:
+        super().__init__(answer.reason)
+        self.answer = answer
+        self.is_token_refused = is_token_refused
+
+    @property
+    def wait_s(self) -> float:
+        return self.answer.wait_s if isinstance(self.answer, NotTaken) else 0.0
+
+
+class GetNews(TelegramMethod[list[Any]]):
+    """`getUpdates`, whose result is left as it is."""
+
+    __returning__ = list[Any]
+    __api_method__ = "getUpdates"
+
+    offset: int | None = None
+    limit: int | None = None
+    timeout: int | None = None
+    allowed_updates: list[str] | None = None
+
+
+class BotApi:
+    """The way to one bot."""
+
+    def __init__(self, token: str, api_url: str) -> None:
+        session = AiohttpSession(api=TelegramAPIServer.from_base(api_url))
+        self._bot = Bot(token, session=session)
+
+    async def call(self, method: TelegramMethod[Any], *, timeout_s: float) -> Any:
+        """Make a call. Raises: CallFailed."""
+        try:
+            async with asyncio.timeout(timeout_s + GRACE_S):
+                return await self._bot(method, request_timeout=max(int(timeout_s), 1))
+        except TimeoutError as error:
+            raise CallFailed(Unclear(reason=f"no answer within {timeout_s:g} s")) from error
+        except (TelegramAPIError, ClientDecodeError, OSError, ValueError) as error:
+            raise meant(error) from error
+
+    async def close(self) -> None:
+        await self._bot.session.close()
+
+
+def meant(error: Exception) -> CallFailed:
+    """Return what an error of the library means for a call."""
+    if isinstance(error, TelegramUnauthorizedError | TelegramNotFound):
+        reason = f"the server refuses the bot's token: {_words(error)}"
+        return CallFailed(NotTaken(reason=reason, is_final=True), is_token_refused=True)
+    return CallFailed(_answer(error))
+
+
+def _answer(error: Exception) -> Answer:
+    if isinstance(error, TelegramRetryAfter):
+        wait_s = float(error.retry_after)
+        return NotTaken(reason=f"429: wait {wait_s:g} s", status=429, wait_s=wait_s)
+    if isinstance(error.__cause__, ClientConnectorError):
+        return NotTaken(reason="can't be reached")
+    if isinstance(error, RestartingTelegram | TelegramServerError):
+        return Unclear(reason=_words(error))
+    if isinstance(error, TelegramNetworkError) or not isinstance(error, TelegramAPIError):
+        return Unclear(reason=f"no whole answer: {type(error.__cause__ or error).__name__}")
+    # Another program that reads the bot's updates may end.
+    is_final = not isinstance(error, TelegramConflictError)
+    return NotTaken(reason=_words(error), is_final=is_final)
+
+
+def _words(error: Exception) -> str:
+    said = getattr(error, "message", "")
+    return " ".join(str(said).split())[:REASON_LENGTH_MAX]

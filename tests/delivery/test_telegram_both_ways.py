@@ -1,0 +1,191 @@
+"""Telegram as a channel, against a Bot API of our own, through all services (SPEC D-1 to D-3)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.support.agent import ask
+from tests.support.mailing import until_told
+from tests.support.telegram_server import (
+    BOT,
+    TOKEN,
+    Behaviour,
+    TelegramServer,
+    cut,
+    failed,
+    half,
+    in_trouble,
+    too_many,
+)
+from tests.support.world import World, running_world
+from vigil.channels import pairs
+from vigil.channels.chats import posts
+from vigil.channels.pairs import ChannelPerson, PairedAddress
+from vigil.clock import SystemClock
+
+CHANNEL: Final = "tele"
+ANN: Final = 77
+MAL: Final = 66
+GROUP: Final = -500
+
+
+@contextlib.asynccontextmanager
+async def running_telegram_world(
+    home: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any
+) -> AsyncIterator[tuple[World, TelegramServer]]:
+    server = TelegramServer()
+    async with server.running():
+        section = {
+            "kind": "telegram", "bot": BOT, "token": TOKEN, "api_url": server.url,
+            "backoff_base_s": 0.05, "poll_s": 2.0,
+        }  # fmt: skip
+        sections = {
+            "channels": {CHANNEL: section | changes},
+            "person": {"channel": CHANNEL},
+            "autonomy": {"enabled": True},
+            "health": {"circuit_open_s": 0.05},
+        }
+        async with running_world(
+            home, monkeypatch, SystemClock(), has_hands=True, **sections
+        ) as it:
+            await until_told(it, "gateway", "hears", CHANNEL, "listening")
+            yield it, server
+
+
+async def test_a_bot_hears_whom_a_code_paired_and_requests_are_decided_by_buttons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X-2, X-4, L-11: pairing, home, groups, buttons, and each way in which a try may end."""
+    async with running_telegram_world(tmp_path, monkeypatch) as (world, server):
+        code = pairs.new_code()
+        await pairs.ask_for(world.admin, CHANNEL, "ann", "", code, world.clock.now())
+        server.write(MAL, "Let me in")
+        server.write(MAL, "Hello?")
+        server.write(ANN, f"/start {code}")
+        server.write(ANN, "Shall *we*?")
+        said = await server.until(3)
+        assert [(one.chat, one.text) for one in said] == [
+            (MAL, posts.REFUSAL),
+            (ANN, posts.PAIRED),
+            (ANN, "re: Shall we?"),
+        ]
+        assert said[2].source == "re: Shall <i>we</i>?"
+        talk = world.talk("ann:vigil:main")
+        await talk.until(lambda: len(talk.receipts) == 1)
+
+        # What isn't her own word is a remark, an edit is none; another's press decides nothing.
+        server.write(ANN, "Do it", forward_origin={"type": "user"})
+        server.write(ANN, "Do it", via_bot={"id": 5, "is_bot": True})
+        server.write(ANN, "", document={"file_name": "do it.txt"}, caption="My list")
+        server.write(ANN, "Never", kind="edited_message")
+        server.happen({"message": {"from": "nobody"}})
+        server.write(MAL, "I'm ann", chat=GROUP)
+        server.write(ANN, "a secret", chat=GROUP)
+        number = server.write(ANN, f"{BOT}: hello", chat=GROUP)
+        said = (await server.until(8))[3:]
+        own, group = ([one for one in said if one.chat == chat] for chat in (ANN, GROUP))
+        assert {one.text.partition("\n")[0] for one in own} == {
+            "re: [forwarded, not read: it isn't your word]",
+            "re: [made by another bot, not read: it isn't your word]",
+            "re: My list",
+            posts.NO_EDITS,
+        }
+        assert [(one.text, one.reply_to) for one in group] == [("re: hello", number)]
+
+        # A request has buttons; pressed by somebody else, or elsewhere, they do nothing.
+        before = len(server.said)
+        await talk.outside(ask(("shell", {"command": "ls build"})))
+        asked = (await server.until(before + 1))[before]
+        data = [one["callback_data"] for one in asked.buttons]
+        assert [one.partition(":")[0] for one in data] == ["accept", "reject"]
+        server.press(MAL, asked, data[0])
+        server.press(ANN, asked, data[0], is_group=True)
+        server.press(ANN, asked, "accept:all")
+        server.press(ANN, asked, data[1])
+        await server.until(before + 2)
+        heard = [m for m in talk.log if m.subject == talk.key.in_user]
+        assert b'"text":"reject ' in heard[-1].data
+        await talk.until(lambda: any(t.text.startswith("Rejected") for t in talk.said))
+        answered = [given for name, given in server.calls if name == "answerCallbackQuery"]
+        assert [one["text"] for one in answered] == ["Noted."]
+        assert server.refused == []
+
+
+def as_usual(server: TelegramServer, request: Any, given: dict[str, Any]) -> Any:
+    return None
+
+
+async def pair_ann(world: World) -> None:
+    new = PairedAddress(address=f"{ANN}", at=world.clock.now())
+    await pairs.store_paired(
+        world.admin, ChannelPerson(user="ann", channel=CHANNEL, addresses=(new,))
+    )
+
+
+def refusing_tags(server: TelegramServer, request: Any, given: dict[str, Any]) -> Any:
+    """What Telegram says of tags that it can't read."""
+    if not given.get("parse_mode"):
+        return None
+
+    async def answer() -> Any:
+        return failed(400, "Bad Request: can't parse entities: unsupported start tag")
+
+    return answer()
+
+
+async def test_what_may_have_arrived_is_not_sent_again_and_what_surely_did_not_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D-2, D-3: 429, 5xx, half an answer, a lost line, parts, a revoked token, a restart."""
+    long = "\n\n".join(f"{number} {'word ' * 500}end" for number in range(4))
+    steps: list[tuple[str, list[Behaviour], str, int]] = [
+        ("one", [too_many(1)], "delivered", 1),
+        ("two", [in_trouble(is_stored=True)], "ambiguous", 1),
+        ("three", [in_trouble(is_stored=False)], "ambiguous", 0),
+        ("four", [half], "ambiguous", 1),
+        ("five", [cut], "ambiguous", 1),
+        ("**six**", [refusing_tags], "delivered", 1),
+        (long, [as_usual, too_many(1)], "delivered", 4),
+        (long, [as_usual, cut], "ambiguous", 2),
+        ("nine", [], "delivered", 1),
+    ]
+    async with running_telegram_world(tmp_path, monkeypatch) as (world, server):
+        await pair_ann(world)
+        talk = world.talk("ann:vigil:main")
+        for step, (text, behaviours, outcome, arrived) in enumerate(steps, 1):
+            before = len(server.said)
+            server.behaviours[:] = behaviours
+            server.write(ANN, text)
+            await talk.until(lambda: len(talk.receipts) == step)  # noqa: B023
+            assert (talk.receipts[-1].outcome, len(server.said) - before) == (outcome, arrived), (
+                text
+            )
+        whole = "".join("".join(one.text.split()) for one in server.said[5:9])
+        assert whole == "".join(f"re: {long}".split())
+        assert talk.receipts[7].reason.startswith("1 of 4 parts arrived; then: no whole answer")
+        assert server.said[4].source == "re: **six**"
+        assert TOKEN not in "".join(one.reason for one in talk.receipts)
+
+        await world.stack.stop("gateway")
+        server.write(ANN, "While you were away")
+        await world.stack.start("gateway")
+        await talk.until(lambda: len(talk.receipts) == len(steps) + 1)
+        heard = [m for m in talk.log if m.subject == talk.key.in_user]
+        assert len(heard) == len(steps) + 1
+
+        server.is_revoked = True
+        await until_told(world, "gateway", "hears", CHANNEL, "refused")
+        hers = await world.gate.person("ann")
+        tried = (await hers.post(f"/api/channels/{CHANNEL}/trials")).json()
+        assert (tried["outcome"], "refuses the bot's token" in tried["reason"]) == (
+            "not_taken",
+            True,
+        )
+        (seen,) = (await hers.get("/api/networks")).json()["accounts"]
+        assert (seen["state"], seen["is_code_for_anybody"]) == ("refused", True)
+        assert server.refused == []

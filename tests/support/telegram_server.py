@@ -1,0 +1,303 @@
+"""A Bot API on loopback, which refuses what the published one doesn't take (Bot API 10.1).
+
+Nothing of Telegram's is here: it knows of the methods that the channel calls their fields, types
+and limits, as core.telegram.org/bots/api tells them, and keeps updates as it tells of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import html.parser
+import itertools
+import json
+import re
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final
+
+from aiohttp import web
+
+TOKEN: Final = "4711:AAE-secret_of-the-bot"
+BOT: Final = "@vigil_bot"
+BOT_ID: Final = 4711
+FIELDS: Final[dict[str, dict[str, tuple[str, bool]]]] = {
+    "getUpdates": {
+        "offset": ("int", False),
+        "limit": ("int", False),
+        "timeout": ("int", False),
+        "allowed_updates": ("json", False),
+    },
+    "sendMessage": {
+        "chat_id": ("int", True),
+        "text": ("str", True),
+        "parse_mode": ("str", False),
+        "link_preview_options": ("json", False),
+        "reply_parameters": ("json", False),
+        "reply_markup": ("json", False),
+    },
+    "sendChatAction": {"chat_id": ("int", True), "action": ("str", True)},
+    "answerCallbackQuery": {"callback_query_id": ("str", True), "text": ("str", False)},
+    "editMessageReplyMarkup": {
+        "chat_id": ("int", True),
+        "message_id": ("int", True),
+        "reply_markup": ("json", False),
+    },
+}
+TAGS: Final = frozenset({"b", "i", "u", "s", "code", "pre", "a", "blockquote"})
+ENTITY: Final = re.compile(r"&(?!(?:lt|gt|amp|quot|#\d+|#x[0-9a-f]+);)", re.I)
+
+
+class Refused(Exception):
+    """What the Bot API doesn't take."""
+
+
+class _Shown(html.parser.HTMLParser):
+    """A text with tags, as Telegram reads it: strictly."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.text = ""
+        self._open: list[str] = []
+        if ENTITY.search(source):
+            raise Refused("Bad Request: can't parse entities: bare ampersand")
+        self.feed(source)
+        self.close()
+        if self._open:
+            raise Refused(f"Bad Request: can't parse entities: {self._open[-1]} isn't closed")
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in TAGS:
+            raise Refused(f"Bad Request: can't parse entities: unsupported start tag {tag}")
+        self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self._open or self._open.pop() != tag:
+            raise Refused(f"Bad Request: can't parse entities: unexpected end tag {tag}")
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def shown(source: str) -> str:
+    """Return what people see of a text with tags. Raises: Refused."""
+    return _Shown(source).text
+
+
+class Message:
+    """What the bot said in a chat."""
+
+    def __init__(self, number: int, given: dict[str, Any], text: str) -> None:
+        self.number = number
+        self.chat: int = given["chat_id"]
+        self.text = text
+        """As people see it."""
+        self.source: str = given["text"]
+        self.parse_mode = given.get("parse_mode")
+        self.reply_to = given.get("reply_parameters", {}).get("message_id")
+        self.buttons = [
+            button
+            for row in given.get("reply_markup", {}).get("inline_keyboard", [])
+            for button in row
+        ]
+
+
+Behaviour = Callable[["TelegramServer", web.Request, dict[str, Any]], Any]
+"""Answers one call of `sendMessage` otherwise; returns None: as usual."""
+
+
+class TelegramServer:
+    """The bot's chats, and what people do in them."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.said: list[Message] = []
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.refused: list[str] = []
+        """Of calls that a published schema doesn't know."""
+        self.behaviours: list[Behaviour] = []
+        self.is_revoked = False
+        self._updates: list[dict[str, Any]] = []
+        self._arrived = asyncio.Event()
+        self._numbers = itertools.count(100)
+        self._update_ids = itertools.count(50_000)
+
+    # ------------------------------------------------------------ people
+
+    def write(
+        self, who: int, text: str, *, chat: int | None = None, kind: str = "message", **more: Any
+    ) -> int:
+        """Somebody writes: to the bot alone, or in a group; returns the message's id."""
+        number = next(self._numbers)
+        of = {"id": who, "type": "private"} if chat is None else {"id": chat, "type": "group"}
+        person = {"id": who, "is_bot": False, "first_name": "Ann"}
+        message = {"message_id": number, "from": person, "chat": of, "date": 1, "text": text}
+        self.happen({kind: message | more})
+        return number
+
+    def press(self, who: int, message: Message, data: str, *, is_group: bool = False) -> None:
+        """Somebody presses a button, or sends what looks like it."""
+        chat = {"id": message.chat, "type": "group" if is_group else "private"}
+        person = {"id": who, "is_bot": False, "first_name": "Ann"}
+        on = {"message_id": message.number, "chat": chat, "date": 1}
+        pressed = {"id": f"cb{next(self._numbers)}", "from": person, "message": on}
+        self.happen({"callback_query": pressed | {"chat_instance": "1", "data": data}})
+
+    def happen(self, update: dict[str, Any]) -> None:
+        self._updates.append({"update_id": next(self._update_ids)} | update)
+        self._arrived.set()
+
+    async def until(self, count: int) -> list[Message]:
+        """Wait until the bot said so much; returns all."""
+        async with asyncio.timeout(60):
+            while len(self.said) < count:
+                await asyncio.sleep(0.01)
+        return self.said
+
+    # ------------------------------------------------------------ the API
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        app = web.Application()
+        app.router.add_post("/bot{token}/{method}", self._answer)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        try:
+            yield
+        finally:
+            await runner.cleanup()
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        method = request.match_info["method"]
+        if request.match_info["token"] != TOKEN or self.is_revoked:
+            return failed(401, "Unauthorized")
+        try:
+            given = _checked(method, dict(await request.post()))
+        except Refused as error:
+            self.refused.append(f"{method}: {error}")
+            return failed(400, str(error))
+        self.calls.append((method, given))
+        if method != "sendMessage":
+            return _taken(await self._news(given) if method == "getUpdates" else True)
+        if self.behaviours and (special := self.behaviours.pop(0)(self, request, given)):
+            answer: web.StreamResponse = await special
+            return answer
+        try:
+            return _taken(self.store(given))
+        except Refused as error:
+            return failed(400, str(error))
+
+    def store(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Say something in a chat. Raises: Refused."""
+        text = given["text"]
+        if given.get("parse_mode"):
+            text = shown(text)
+        if not 1 <= len(text.encode("utf-16-le")) // 2 <= 4096:
+            raise Refused("Bad Request: message is too long")
+        number = next(self._numbers)
+        self.said.append(Message(number, given, text))
+        return {
+            "message_id": number,
+            "date": 1,
+            "chat": {"id": given["chat_id"], "type": "private"},
+            "text": text,
+        }
+
+    async def _news(self, given: dict[str, Any]) -> list[dict[str, Any]]:
+        offset = given.get("offset", 0)
+        if offset < 0:
+            self._updates = self._updates[offset:]
+        else:
+            self._updates = [one for one in self._updates if one["update_id"] >= offset]
+        if not self._updates:
+            self._arrived.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(given.get("timeout", 0), 2)):
+                    await self._arrived.wait()
+        return self._updates[: given.get("limit", 100)]
+
+
+def _checked(method: str, form: dict[str, Any]) -> dict[str, Any]:
+    if method not in FIELDS:
+        raise Refused(f"there is no method {method}")
+    fields = FIELDS[method]
+    if unknown := set(form) - set(fields):
+        raise Refused(f"unknown fields {unknown}")
+    if missing := {name for name, (_, is_needed) in fields.items() if is_needed} - set(form):
+        raise Refused(f"missing fields {missing}")
+    given: dict[str, Any] = {}
+    for name, value in form.items():
+        kind = fields[name][0]
+        given[name] = (
+            int(value) if kind == "int" else json.loads(value) if kind == "json" else value
+        )
+    if given.get("parse_mode") not in (None, "HTML", "MarkdownV2"):
+        raise Refused("unsupported parse_mode")
+    if len(given.get("text", "")) > 200 and method == "answerCallbackQuery":
+        raise Refused("text of more than 200 characters")
+    for row in given.get("reply_markup", {}).get("inline_keyboard", []):
+        for button in row:
+            if set(button) != {"text", "callback_data"}:
+                raise Refused(f"a button of {set(button)}")
+            if not 1 <= len(button["callback_data"].encode()) <= 64:
+                raise Refused("callback_data of more than 64 bytes")
+    return given
+
+
+def _taken(result: Any) -> web.Response:
+    return web.json_response({"ok": True, "result": result})
+
+
+def failed(code: int, words: str, **parameters: Any) -> web.Response:
+    body: dict[str, Any] = {"ok": False, "error_code": code, "description": words}
+    if parameters:
+        body["parameters"] = parameters
+    return web.json_response(body, status=code)
+
+
+# ---------------------------------------------------------------- what may go wrong
+
+
+def too_many(retry_after: int) -> Behaviour:
+    """A limit: try again after so many seconds."""
+
+    async def answer() -> web.Response:
+        words = f"Too Many Requests: retry after {retry_after}"
+        return failed(429, words, retry_after=retry_after)
+
+    return lambda *_: answer()
+
+
+def in_trouble(*, is_stored: bool) -> Behaviour:
+    """A server that fails, before or after it has the message."""
+
+    async def answer(server: TelegramServer, given: dict[str, Any]) -> web.Response:
+        if is_stored:
+            server.store(given)
+        return failed(502, "Bad Gateway")
+
+    return lambda server, _, given: answer(server, given)
+
+
+def half(server: TelegramServer, request: web.Request, given: dict[str, Any]) -> Any:
+    """An answer that ends in its middle."""
+
+    async def answer() -> web.Response:
+        server.store(given)
+        return web.Response(text='{"ok": true, "resu', content_type="application/json")
+
+    return answer()
+
+
+def cut(server: TelegramServer, request: web.Request, given: dict[str, Any]) -> Any:
+    """The line is lost once the server has the message."""
+
+    async def answer() -> web.Response:
+        server.store(given)
+        assert request.transport is not None
+        request.transport.abort()
+        return web.Response()
+
+    return answer()
