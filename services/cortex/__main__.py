@@ -27,6 +27,7 @@ from vigil.subjects import SessionKey
 from .followed_models import FollowedModels
 from .policy import context_tokens_of, policy_of
 from .session.engine import Engine
+from .session.means import SessionMeans
 from .session.rounds import HealthRounds, stuck_after
 from .session.session import Session
 from .signals import SignalProjector
@@ -84,30 +85,32 @@ async def serve(context: Context) -> None:
         counts=context.metrics,
     )
     context.facts[warmth.COLD_SESSIONS] = recollector.began_cold
-    careful = asyncio.Lock()
     events = SharedFollower(context.bus, lambda key: key.in_all)
     board = FollowedBoard(context.bus, PREFERENCES, BULLETINS, ROWS, FACTS, GOALS)
+    means = SessionMeans(
+        bus=context.bus,
+        clock=context.clock,
+        new_id=context.new_id,
+        events=events,
+        board=board,
+        thinker=thinker,
+        recollector=recollector,
+        toolbox=toolbox,
+        switches=switches,
+        tracer=context.tracer,
+        counts=context.metrics,
+        careful=asyncio.Lock(),
+        history_rows=config.model.history_rows,
+        idle_release_s=config.sessions.idle_release_s,
+    )
 
     def open_session(key: SessionKey, on_rest: Callable[[], None]) -> Session:
         return Session(
             key,
-            bus=context.bus,
-            events=events,
-            board=board,
-            clock=context.clock,
-            new_id=context.new_id,
-            thinker=thinker,
-            recollector=recollector,
+            means,
             policy=policy_of(models.config, key),
-            switches=switches,
             person=partial(switches.person, key.user, config.person_of(key.user), key.agent),
-            history_rows=config.model.history_rows,
             context_tokens=context_tokens_of(models.config, key),
-            idle_release_s=config.sessions.idle_release_s,
-            careful=careful,
-            tracer=context.tracer,
-            counts=context.metrics,
-            toolbox=toolbox,
             on_rest=on_rest,
         )
 

@@ -9,13 +9,10 @@ from typing import Any, Final
 
 from vigil import crash
 from vigil.board.asked import read_goals
-from vigil.board.followed import FollowedBoard
 from vigil.board.kept import BULLETINS, FACTS, ROWS, KeptBoard
 from vigil.board.kinds.action import ACTIONS
 from vigil.board.kinds.goal import GOALS
 from vigil.board.kinds.preference import PREFERENCES
-from vigil.bus.bus import Bus
-from vigil.clock import Clock
 from vigil.contracts import Loop, Row, State, TextBlock
 from vigil.contracts.board import BoardBulletin
 from vigil.facts.shown import goals_for, lines
@@ -35,10 +32,9 @@ from ..model import CROWDED, TOO_LONG, KnownAtStart, ModelAnswer, ModelError, Op
 from ..notice import Notice
 from ..thought.compactor import Compactor
 from ..thought.recollector import LoopMemory
-from ..thought.thinker import Thinker
-from ..thought.toolbox import Toolbox
 from ..thought.tools import reflection_specs, spec_of, specs
 from . import log as session_log
+from .means import SessionMeans
 from .past.inheritance import inherited
 from .past.old_letters import OldLetters
 
@@ -54,12 +50,8 @@ class SessionDesk:
     def __init__(
         self,
         key: SessionKey,
+        means: SessionMeans,
         *,
-        bus: Bus,
-        board: FollowedBoard,
-        clock: Clock,
-        thinker: Thinker,
-        toolbox: Toolbox,
         memory: LoopMemory,
         policy: Policy,
         person: Callable[[], Person],
@@ -69,21 +61,21 @@ class SessionDesk:
     ) -> None:
         """`loaded`, `parent`: give the session's log, and the context of its turn, as they are."""
         self._key = key
-        self._bus = bus
-        self._clock = clock
-        self._thinker = thinker
-        self._toolbox = toolbox
+        self._bus, self._clock = means.bus, means.clock
+        self._thinker, self._toolbox = means.thinker, means.toolbox
         self._memory = memory
-        self._board = board
-        self._actions = KeptBoard(bus, ACTIONS)
+        self._board = means.board
+        self._actions = KeptBoard(means.bus, ACTIONS)
         self._policy = policy
         self._person = person
         self._context_tokens = context_tokens
         self._loaded = loaded
         self._parent = parent
-        self._old = OldLetters(bus, key)
+        self._old = OldLetters(means.bus, key)
         self._lacks_bulletin = False
-        self._compactor = Compactor(key, clock=clock, thinker=thinker, policy=policy, person=person)
+        self._compactor = Compactor(
+            key, clock=means.clock, thinker=means.thinker, policy=policy, person=person
+        )
 
     async def converse(self, draft: Draft) -> ModelQuestion | None:
         """Ask with the history, after room was made in the window. See `Desk.converse`."""

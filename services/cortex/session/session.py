@@ -13,18 +13,13 @@ import structlog
 
 from vigil import crash
 from vigil.board.asked import read_asked
-from vigil.board.followed import FollowedBoard
 from vigil.board.grants import OwnersGrants
-from vigil.bus.bus import Bus, Message
-from vigil.bus.shared import SharedFollower
-from vigil.clock import Clock
+from vigil.bus.bus import Message
 from vigil.contracts import Event, Queued, State, ToolResultEvent, ToolUseBlock
 from vigil.errors import InvalidInput
 from vigil.grants.rule import Standing
 from vigil.observe import metrics, trace
-from vigil.observe.metrics import Metrics
 from vigil.settings.sections import Person
-from vigil.settings.switches import Switches
 from vigil.subjects import SessionKey
 
 from .. import core
@@ -35,12 +30,11 @@ from ..core.tools.declaration import read_by
 from ..history import History
 from ..model import ModelAnswer, ModelError
 from ..policy import hours_of, routed
-from ..thought.recollector import LoopMemory, Recollector
-from ..thought.thinker import Thinker
-from ..thought.toolbox import Toolbox
+from ..thought.recollector import LoopMemory
 from . import log as session_log
 from .desk import SessionDesk, notices_of
 from .inbox import Inbox
+from .means import SessionMeans
 from .progress import Progress
 from .turn_span import TurnSpan
 from .wakes import Wakes
@@ -58,50 +52,29 @@ class Session:
     def __init__(
         self,
         key: SessionKey,
+        means: SessionMeans,
         *,
-        bus: Bus,
-        events: SharedFollower,
-        board: FollowedBoard,
-        clock: Clock,
-        new_id: Callable[[], str],
-        thinker: Thinker,
-        recollector: Recollector,
         policy: Policy,
-        switches: Switches,
         person: Callable[[], Person],
-        history_rows: int,
         context_tokens: int,
-        idle_release_s: float,
-        careful: asyncio.Lock,
-        tracer: trace.Tracer,
-        counts: Metrics,
-        toolbox: Toolbox,
         on_rest: Callable[[], None] = lambda: None,
     ) -> None:
-        """`events`, `board`, `careful`: of all sessions; `on_rest`: called once no wake is held."""
+        """`on_rest`: called once no wake is held."""
         self.key = key
-        self._bus = bus
-        self._clock = clock
-        self._new_id = new_id
-        self._memory = LoopMemory(recollector, key)
+        self._means = means
+        self._bus, self._clock = means.bus, means.clock
+        self._memory = LoopMemory(means.recollector, key)
         self._configured = policy
-        self._switches = switches
-        self._toolbox = toolbox
+        self._switches = means.switches
         self._person = person
-        self._new_history = functools.partial(History, history_rows, context_tokens)
-        self._idle_release_s = idle_release_s
-        self._careful = careful
-        self._incoming = Inbox(events, key)
+        self._new_history = functools.partial(History, means.history_rows, context_tokens)
+        self._incoming = Inbox(means.events, key)
         self._log = session_log.Loaded(state=State(), turn_seq=0, history=self._new_history())
-        self._counts = counts
-        self._span = TurnSpan(tracer, counts)
+        self._counts = means.counts
+        self._span = TurnSpan(means.tracer, means.counts)
         self._desk = SessionDesk(
             key,
-            bus=bus,
-            board=board,
-            clock=clock,
-            thinker=thinker,
-            toolbox=toolbox,
+            means,
             memory=self._memory,
             policy=policy,
             person=person,
@@ -109,9 +82,9 @@ class Session:
             loaded=lambda: self._log,
             parent=lambda: self._span.header,
         )
-        self._grants = OwnersGrants(bus, key.scope)
-        self._whereabouts = Whereabouts(bus, key.scope)
-        self._wakes = Wakes(bus, key, lambda: self._log.state, on_rest)
+        self._grants = OwnersGrants(means.bus, key.scope)
+        self._whereabouts = Whereabouts(means.bus, key.scope)
+        self._wakes = Wakes(means.bus, key, lambda: self._log.state, on_rest)
         self.is_closing = False
         self.progress = Progress(context_tokens, lambda: self._wakes.held)
 
@@ -167,7 +140,7 @@ class Session:
             return
         # Sessions that were open together die together, whichever of them kills the process.
         # From here on one at a time, so that only that one comes to be given up.
-        async with self._careful:
+        async with self._means.careful:
             if state.attempt + 1 >= self._policy.attempts_max:
                 await self._give_up()
             else:
@@ -216,7 +189,7 @@ class Session:
         return Draft(str(self.key), self._log.state, self._moment(), self._policy)
 
     async def _next_or_idle(self) -> Message | None:
-        while (message := await self._incoming.next_within(self._idle_release_s)) is None:
+        while (message := await self._incoming.next_within(self._means.idle_release_s)) is None:
             # A held wake tells of an event that the follower is still to bring...
             await self._wakes.drop_empty()
             if self._wakes.held is None:
@@ -368,7 +341,7 @@ class Session:
         False: another replica was first; the draft is thrown away and the log read anew.
         """
         history_from = draft.history_from or self._log.first_turn(draft)
-        turn = draft.finish(self._new_id(), history_from=history_from)
+        turn = draft.finish(self._means.new_id(), history_from=history_from)
         turn = msgspec.structs.replace(turn, letters=self._log.history.heads(turn))
         try:
             seq = await session_log.commit(
@@ -393,7 +366,7 @@ class Session:
             hours_of(self._person()),
             hours_at=self._switches.changed_at(self.key.scope),
             is_paused=self._switches.paused is not None,
-            tools=self._toolbox.tools,
+            tools=self._means.toolbox.tools,
             grants=grants,
             is_history_tainted=self._log.history.is_tainted,
             present=self._whereabouts.channel,
