@@ -1,21 +1,30 @@
-"""What all endpoints of one kind of entity on the board have in common (LOOPS L-15).
+"""What a caller may do with one kind of entity on the board (LOOPS L-15).
 
 Each is its owner's: others are answered as if it weren't there, and an admin may look, and end. It
-changes by compare-and-set, on the revision that `If-Match` names.
+changes by compare-and-set, on the revision that `If-Match` names. What that makes of a record is
+said by the kind (`vigil.board.kinds`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final, Generic
+from typing import Any, Final, Generic
 
 import structlog
+from fastapi import Response
 
+from vigil.board import goals
 from vigil.board.kept import KeptBoard
-from vigil.board.kind import E, KeptKind, Revision
+from vigil.board.kind import E, Revision
+from vigil.board.outside import (
+    BoardKind,
+    ChangeOperation,
+    EndOperation,
+    MakeOperation,
+    Occasion,
+    SplitOperation,
+)
 from vigil.contracts import Change
 from vigil.errors import WrongLastSequence
-from vigil.settings.config import Config
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope
 from vigil.tasks.check import check_text
@@ -23,6 +32,7 @@ from vigil.teams import may_act
 
 from .. import preconditions
 from ..access import check_reach, listed
+from ..http.json import Json
 from ..http.problem import Problem, erasing
 from ..state.edge import Edge
 
@@ -31,84 +41,120 @@ log = structlog.get_logger("vigil.gateway")
 WHY_LENGTH_MAX: Final = 500
 
 
-class KeptDesk(Generic[E]):
-    """Serves the entities of one kind."""
+class KindDesk(Generic[E]):
+    """Answers one request about a kind.
 
-    def __init__(
-        self, kind: KeptKind[E], configured: Callable[[Config], KeptKind[E]] | None = None
-    ) -> None:
-        """Args: configured: of a kind whose bound is a setting, the kind with it."""
-        self._kind: KeptKind[E] = kind
-        self._configured: Callable[[Config], KeptKind[E]] = configured or (lambda _: kind)
+    Every method raises Problem; InvalidInput, BoundReached among it; and Unavailable.
+    """
 
-    def _board(self, edge: Edge) -> KeptBoard[E]:
-        return KeptBoard(edge.bus, self._configured(edge.context.settings.config))
+    def __init__(self, kind: BoardKind[E], edge: Edge, caller: Principal) -> None:
+        config = edge.context.settings.config
+        self._kind: BoardKind[E] = kind
+        self._edge = edge
+        self._caller = caller
+        self._kept = kind.kept_by(config)
+        self._board = KeptBoard(edge.bus, self._kept)
+        self._occasion = Occasion(now=edge.clock.now(), by=caller.user, config=config)
 
-    async def all(self, edge: Edge, caller: Principal, user: str | None) -> list[Revision[E]]:
-        """Return what a list may show. Raises: Problem, InvalidInput, Unavailable."""
-        board = self._board(edge)
-        return [one for whose in listed(caller, user) for one in await board.all(whose)]
+    async def list(self, *, user: str | None, limit: int, **chosen: Any) -> Response:
+        """Answer a list; `chosen` is the one parameter that the kind names."""
+        whose = listed(self._caller, user)
+        there = [one for part in whose for one in await self._board.all(part)]
+        wanted = chosen[self._kind.lists.by]
+        return Json(self._kind.listed(there, wanted, limit, self._occasion))
 
-    async def find(self, edge: Edge, whose: Iterable[Scope], id_: str) -> Revision[E]:
-        """Raises: Problem, 404: they have no such thing."""
-        found = await self._board(edge).find(whose, id_)
+    async def get(self, *, id_: str) -> Response:
+        """Show one."""
+        return await self._told(await self._find(id_))
+
+    async def make(self, makes: MakeOperation[E], *, wanted: Any) -> Response:
+        """Make one, or learn something: it's the caller's, or their team's."""
+        user, agent = getattr(wanted, "user_id", None), wanted.agent_id
+        whose = Scope(agent, owner_for(self._edge, self._caller, agent, user))
+        entity = makes.make(wanted, whose, self._new_id(), self._occasion)
+        if makes.goal and (goal := getattr(entity, makes.goal)):
+            await goals.check_there(self._edge.bus, whose, goal)
+        made = await self._board.add(entity, self._change_by(wanted.why), self._occasion.now)
+        self._log("made" if self._kept.merge is None else "learned", made)
+        is_new = makes.is_new is None or makes.is_new(made.entity)
+        return await self._told(made, 201 if is_new else 200)
+
+    async def change(
+        self, changes: ChangeOperation[E], *, id_: str, wanted: Any, expected: int | None
+    ) -> Response:
+        """Change one as it was read."""
+        found = await self._changeable(id_, expected)
+        if not changes.is_end(wanted):
+            self._check_leave(found.entity, changes.field)
+        entity = changes.change(found.entity, wanted, self._occasion)
+        return await self._store(found, entity, getattr(wanted, "why", ""))
+
+    async def end(self, ends: EndOperation[E], *, id_: str, expected: int | None) -> Response:
+        """End one as it was read."""
+        found = await self._changeable(id_, expected)
+        return await self._store(found, ends.end(found.entity, self._occasion), ends.why)
+
+    async def split(
+        self, splits: SplitOperation[E], *, id_: str, wanted: Any, expected: int | None
+    ) -> Response:
+        """Make parts of one as it was read."""
+        found = await self._changeable(id_, expected)
+        whole: Any = found.entity
+        self._check_leave(whole, splits.field)
+        if whole.status not in splits.statuses:
+            raise Problem(409, f"it is {whole.status}: there is nothing to split")
+        parts: Any = splits.split(whole, wanted, self._new_id, self._occasion)
+        change, now = self._change_by(wanted.why), self._occasion.now
+        kept: Any = self._kept
+        made: Any = await goals.split(self._edge.bus, kept, whole, parts, change, now)
+        return Json(self._kind.listing(made, self._occasion), 201)
+
+    # ------------------------------------------------------------ inside
+
+    async def _find(self, id_: str) -> Revision[E]:
+        found = await self._board.find(self._caller.reach, id_)
         if found is None:
-            raise Problem(404, f"there is no such {self._kind.name}")
+            raise Problem(404, f"there is no such {self._kept.name}")
         return found
 
-    async def changeable(
-        self, edge: Edge, caller: Principal, id_: str, expected: int | None
-    ) -> Revision[E]:
-        """Return what may be changed. Raises: Problem."""
-        found = await self.find(edge, caller.reach, id_)
-        if edge.switches.is_erasing(found.entity.owner):
+    async def _changeable(self, id_: str, expected: int | None) -> Revision[E]:
+        found = await self._find(id_)
+        if self._edge.switches.is_erasing(found.entity.owner):
             raise erasing()
         preconditions.check(expected, found.number)
         if getattr(found.entity, "is_removed", False):
             raise Problem(409, "it was removed")
         return found
 
-    async def create(self, edge: Edge, caller: Principal, entity: E, why: str) -> Revision[E]:
-        """Store something new, or learned. Raises: BoundReached, InvalidInput, Unavailable."""
-        change, now = change_by(caller, why), edge.clock.now()
-        made = await self._board(edge).add(entity, change, now)
-        self.tell("made" if self._kind.merge is None else "learned", made, caller)
-        return made
-
-    async def store(
-        self, edge: Edge, caller: Principal, found: Revision[E], entity: E, why: str
-    ) -> Revision[E]:
-        """Store what it is now. Raises: Problem, 412: somebody was faster; as `create`."""
-        if entity == found.entity:
-            return found
-        now, change = edge.clock.now(), change_by(caller, why)
-        try:
-            made = await self._board(edge).change(found, entity, change, now)
-        except WrongLastSequence:
-            raise preconditions.changed() from None
-        self.tell("changed", made, caller)
-        return made
-
-    def tell(self, done: str, made: Revision[E], caller: Principal) -> None:
-        """Log what was done to it."""
-        kind, id_ = self._kind.name, made.entity.id
-        log.info("changed", action="gateway.board", how=done, kind=kind, id=id_, by=caller.user)
-
-    async def revisions(self, edge: Edge, found: Revision[E]) -> list[Revision[E]]:
-        """Return the revisions that are kept, the oldest first: at most 64."""
-        return await self._board(edge).history(found)
-
-    def check_leave(
-        self, caller: Principal, entity: E, *, is_end: bool, field: str | None = None
-    ) -> None:
-        """Raises: Problem, 403: only the owner says what is done; an admin may end it."""
-        if not is_end and not may_act(caller.user, entity.owner, entity.agent, caller.teams):
+    def _check_leave(self, entity: E, field: str | None) -> None:
+        """Refuse whoever isn't its owner: they say what is done; an admin may end it."""
+        if not may_act(self._caller.user, entity.owner, entity.agent, self._caller.teams):
             raise Problem(403, "only its owner may do that; an admin may end it", field=field)
 
+    async def _store(self, found: Revision[E], entity: E, why: str) -> Response:
+        if entity != found.entity:
+            change = self._change_by(why)
+            try:
+                found = await self._board.change(found, entity, change, self._occasion.now)
+            except WrongLastSequence:
+                raise preconditions.changed() from None
+            self._log("changed", found)
+        return await self._told(found)
 
-def change_by(caller: Principal, why: str) -> Change:
-    """Raises: InvalidInput: the reason is too long."""
-    return Change(by=caller.user, why=check_text("why", why, WHY_LENGTH_MAX))
+    async def _told(self, found: Revision[E], status: int = 200) -> Response:
+        history = await self._board.history(found) if self._kind.state else []
+        answer = self._kind.told(found, history, self._occasion)
+        return preconditions.tagged(Json(answer, status), found.number)
+
+    def _change_by(self, why: str) -> Change:
+        return Change(by=self._caller.user, why=check_text("why", why, WHY_LENGTH_MAX))
+
+    def _new_id(self) -> str:
+        return self._edge.context.new_id().replace("-", "")
+
+    def _log(self, done: str, made: Revision[E]) -> None:
+        kind, id_, by = self._kept.name, made.entity.id, self._caller.user
+        log.info("changed", action="gateway.board", how=done, kind=kind, id=id_, by=by)
 
 
 def owner_for(edge: Edge, caller: Principal, agent: str, user: str | None = None) -> str:
