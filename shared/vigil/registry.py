@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any, TypeVar, get_type_hints
 
 T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 def modules_of(package: str) -> tuple[ModuleType, ...]:
@@ -30,6 +32,25 @@ def declared(package: str, kind: type[T]) -> tuple[T, ...]:
         for one in vars(module).values()
         if isinstance(one, kind)
     )
+
+
+def covering(what: str, found: Mapping[K, V], needed: Iterable[K]) -> Mapping[K, V]:
+    """Return a table of something for each of a closed set, which has a row for all of them.
+
+    Said where the table is made, so whoever adds to the set and not to the table is told as the
+    module is imported, and not by the first that comes.
+
+    >>> covering("words", {"cron": 1}, ["cron", "mind"])
+    Traceback (most recent call last):
+    LookupError: words: there is none for mind
+
+    Raises:
+        LookupError: one has no row.
+    """
+    missing = ", ".join(str(one) for one in needed if one not in found)
+    if missing:
+        raise LookupError(f"{what}: there is none for {missing}")
+    return found
 
 
 def arguments_of(function: Callable[..., Any]) -> Any:

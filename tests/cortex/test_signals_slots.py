@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from vigil.contracts import Signal, SlotEntry, encode
+from vigil.contracts import Signal, SlotEntry, board, encode
+from vigil.contracts.base import Record
 from vigil.contracts.board import CycleLedger, CycleReport, Ledger
 from vigil.errors import InvalidInput
+from vigil.signals import slots
 from vigil.signals.kinds import KINDS
 from vigil.signals.slots import CYCLES, RUNS
 from vigil.signals.sources import project
@@ -60,3 +63,18 @@ def test_an_entry_on_another_rows_subject_is_refused() -> None:
     entry = SlotEntry(row=ROW, due_at=AT, state="ran", at=AT)
     with pytest.raises(InvalidInput, match="is not that of"):
         project("SLOTS", 7, f"slot.vigil.ann.{'2e' * 16}", encode(entry))
+
+
+def test_a_kind_of_row_without_words_is_told_as_the_module_is_imported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It gave the signals of a job, silently."""
+
+    class ReviewWork(Record, frozen=True, kw_only=True, tag="review"):
+        """What a row might do some day."""
+
+    with monkeypatch.context() as patched:
+        patched.setattr(board, "Work", board.Work | ReviewWork)
+        with pytest.raises(LookupError, match="there is none for review"):
+            importlib.reload(slots)
+    importlib.reload(slots)

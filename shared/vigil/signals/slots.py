@@ -6,12 +6,14 @@ session to what it did.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, get_args
 
 from ..contracts import SignalSource, SlotEntry, decode_slot
-from ..contracts.board import SlotState
+from ..contracts.board import SlotState, Work
 from ..errors import InvalidInput
 from ..minds import KIND as MIND
+from ..registry import covering
 from ..subjects import Scope
 from ..timetable import cycles
 from .draft import Signals
@@ -30,15 +32,20 @@ CYCLES: Final[dict[SlotState, tuple[str, str]]] = {
     "failed": ("autonomy.finished", "A cycle of the agent's failed"),
     "skipped": ("autonomy.skipped", "There was nothing for a cycle to do"),
 }
-WORDS: Final[dict[str, dict[SlotState, tuple[str, str]]]] = {
-    cycles.KIND: CYCLES,
-    "bulletin": {},
-    "maintenance": {},
-    "mail": {},
-    MIND: {},
-}
-"""Kind of row -> what is told of its slots; of all others as of a job. Bulletins, looks of a
-mind and what maintenance writes give signals of their own."""
+WORDS: Final[Mapping[str, Mapping[SlotState, tuple[str, str]]]] = covering(
+    "signals of a kind of row",
+    {
+        "cron": RUNS,
+        cycles.KIND: CYCLES,
+        "bulletin": {},
+        "maintenance": {},
+        "mail": {},
+        MIND: {},
+    },
+    (str(work.__struct_config__.tag) for work in get_args(Work)),
+)
+"""Kind of row -> what is told of its slots. Bulletins, looks of a mind and what maintenance writes
+give signals of their own."""
 
 
 def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, SlotEntry]:

@@ -7,11 +7,13 @@ This is the registry: a module that is put here is a kind. Its work is a struct 
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from datetime import datetime
+from typing import get_args
 
 from vigil.contracts import TimetableRow
 from vigil.contracts.board import Work
-from vigil.registry import declared
+from vigil.registry import covering, declared
 from vigil.settings.config import Config
 from vigil.subjects import Scope
 
@@ -19,9 +21,10 @@ from ..row_kind import RowKind
 
 
 @functools.cache
-def registered() -> dict[type[Work], RowKind]:
-    """Return every kind by its work."""
-    return {kind.work: kind for kind in declared(__name__, RowKind)}
+def registered() -> Mapping[type[Work], RowKind]:
+    """Return every kind by its work. Raises: LookupError, some work has none."""
+    found: dict[type[Work], RowKind] = {one.work: one for one in declared(__name__, RowKind)}
+    return covering("kinds of rows", found, get_args(Work))
 
 
 def kind_of(work: Work) -> RowKind:
