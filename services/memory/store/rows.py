@@ -15,7 +15,11 @@ _SAVE: Final = """
     INSERT INTO memories (
         num, scope, id, changed_seq, type, importance, source, stability, thread, created_at,
         occurred_at, happened_at, expires_at, valid_from, valid_to, is_tainted, provenance, content
-    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ) VALUES (
+        :num, :scope, :id, :num, :type, :importance, :source, :stability, :thread, :created_at,
+        :occurred_at, :happened_at, :expires_at, :valid_from, :valid_to, :is_tainted, :provenance,
+        :content
+    )
     ON CONFLICT (scope, id) DO NOTHING
 """
 
@@ -25,26 +29,26 @@ def insert(db: sqlite3.Connection, scope: int, num: int, memory: Memory) -> bool
     return bool(db.execute(_SAVE, _row(scope, num, memory)).rowcount)
 
 
-def _row(scope: int, num: int, memory: Memory) -> tuple[object, ...]:
+def _row(scope: int, num: int, memory: Memory) -> dict[str, object]:
+    """Return what is stored of a memory, by the columns' names."""
     created_at = micros(memory.created_at)
     occurred_at = micros_or_none(memory.occurred_at)
-    return (
-        num,
-        scope,
-        memory.id,
-        num,
-        memory.type,
-        memory.importance,
-        memory.source,
-        memory.stability,
-        memory.thread,
-        created_at,
-        occurred_at,
-        created_at if occurred_at is None else occurred_at,
-        micros_or_none(memory.expires_at),
-        micros_or_none(memory.valid_from),
-        micros_or_none(memory.valid_to),
-        int(memory.is_tainted),
-        msgspec.json.encode(memory.provenance).decode(),
-        memory.content,
-    )
+    return {
+        "num": num,
+        "scope": scope,
+        "id": memory.id,
+        "type": memory.type,
+        "importance": memory.importance,
+        "source": memory.source,
+        "stability": memory.stability,
+        "thread": memory.thread,
+        "created_at": created_at,
+        "occurred_at": occurred_at,
+        "happened_at": created_at if occurred_at is None else occurred_at,
+        "expires_at": micros_or_none(memory.expires_at),
+        "valid_from": micros_or_none(memory.valid_from),
+        "valid_to": micros_or_none(memory.valid_to),
+        "is_tainted": int(memory.is_tainted),
+        "provenance": msgspec.json.encode(memory.provenance).decode(),
+        "content": memory.content,
+    }

@@ -9,11 +9,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from vigil.contracts import Edge
+from vigil.contracts import Edge, MemoryType, Stability
 from vigil.errors import NotFound
 from vigil.memory.operations.get import Got
 from vigil.memory.operations.graph import GetGraph, Graph
@@ -24,11 +24,36 @@ from ..rules import decide
 from ..rules.instants import DAY, instant, instant_or_none, micros
 from .places import Place
 
-_STORED: Final = """m.num, m.id, m.type, m.importance, m.source, m.stability, m.thread,
-    m.created_at, m.occurred_at, m.expires_at, m.valid_from, m.valid_to, m.is_tainted,
-    m.accessed_at, m.accesses, m.centrality, m.ended_at, m.ended, m.superseded_by, m.provenance,
-    m.content"""
-WIDTH: Final = _STORED.count(",") + 2
+
+class StoredRow(NamedTuple):
+    """A row of `memories` as it is read: each field is the column of its name, and what is read is
+    made of these names, so no two of them change places."""
+
+    num: int
+    id: str
+    type: MemoryType
+    importance: float
+    source: str
+    stability: Stability
+    thread: str
+    created_at: int
+    occurred_at: int | None
+    expires_at: int | None
+    valid_from: int | None
+    valid_to: int | None
+    is_tainted: int
+    accessed_at: int | None
+    accesses: int
+    centrality: float
+    ended_at: int | None
+    ended: Any
+    superseded_by: str
+    provenance: str
+    content: str
+
+
+_STORED: Final = ", ".join(f"m.{name}" for name in StoredRow._fields)
+WIDTH: Final = len(StoredRow._fields) + 1
 _ALSO_FROM: Final = """(SELECT json_group_array(DISTINCT o.source) FROM replaced r
     JOIN memories o ON o.num = r.older WHERE r.newer = m.num AND (r.is_same OR r.is_wider)
         AND o.ended = 'replaced' AND o.source <> m.source AND o.is_tainted <= m.is_tainted)"""
@@ -134,38 +159,35 @@ def of_kind(filters: Filters) -> Params:
 
 def view(row: Row, now: datetime) -> MemoryView:
     """Return a row that begins with `COLUMNS` as others see it at a moment."""
-    (
-        num, memory_id, kind, importance, source, stability, thread, created_at, occurred_at,
-        expires_at, valid_from, valid_to, is_tainted, accessed_at, accesses, centrality, ended_at,
-        ended, superseded_by, provenance, content, also_from,
-    ) = row[:WIDTH]  # fmt: skip
-    if ended is None and expires_at is not None and expires_at <= micros(now):
+    of, also_from = StoredRow._make(row[: WIDTH - 1]), row[WIDTH - 1]
+    ended, ended_at = of.ended, of.ended_at
+    if ended is None and of.expires_at is not None and of.expires_at <= micros(now):
         # Maintenance hasn't come by yet.
-        ended, ended_at = "expired", expires_at
-    made, accessed = instant(created_at), instant_or_none(accessed_at)
+        ended, ended_at = "expired", of.expires_at
+    made, accessed = instant(of.created_at), instant_or_none(of.accessed_at)
     return MemoryView(
-        id=memory_id,
-        content=content,
+        id=of.id,
+        content=of.content,
         created_at=made,
-        type=kind,
-        importance=importance,
-        source=source,
-        stability=stability,
-        thread=thread,
-        occurred_at=instant_or_none(occurred_at),
-        expires_at=instant_or_none(expires_at),
-        valid_from=instant_or_none(valid_from),
-        valid_to=instant_or_none(valid_to),
-        provenance=_texts(provenance),
-        is_tainted=bool(is_tainted),
-        seq=num,
-        decayed=decide.decayed(importance, kind, made, accessed, now),
+        type=of.type,
+        importance=of.importance,
+        source=of.source,
+        stability=of.stability,
+        thread=of.thread,
+        occurred_at=instant_or_none(of.occurred_at),
+        expires_at=instant_or_none(of.expires_at),
+        valid_from=instant_or_none(of.valid_from),
+        valid_to=instant_or_none(of.valid_to),
+        provenance=_texts(of.provenance),
+        is_tainted=bool(of.is_tainted),
+        seq=of.num,
+        decayed=decide.decayed(of.importance, of.type, made, accessed, now),
         accessed_at=accessed,
-        accesses=accesses,
-        centrality=centrality,
+        accesses=of.accesses,
+        centrality=of.centrality,
         ended_at=instant_or_none(ended_at),
         ended=ended,
-        superseded_by=superseded_by,
+        superseded_by=of.superseded_by,
         also_from=_texts(also_from),
     )
 
