@@ -33,7 +33,7 @@ KEPT: Final = {
     "test files of one name that pytest can't tell apart": 0,
     "rooms that lead back to themselves": 18,
     "modules called pure that wait for something": 0,
-    "files that import more than 24 of ours": 18,
+    "files that import more than 24 of ours": 17,
     "constructors of more than 8 parameters": 2,
     "places that name a field of a goal": 53,
 }

@@ -31,7 +31,8 @@ ANYTHING: Final = st.recursive(
 MARKED: Final = st.lists(
     st.sampled_from(
         ["a", " ", "\n", "\n\n", "*", "**", "~~", "`", "```\n", "- ", "1. ", "> ", "# ", "[x](",
-         ")", "https://a.example/?b=1&c=2", "<b>", "</i>", "&", "&lt;", '"', "|", "---\n", "![", "🙂"]
+         ")", "https://a.example/?b=1&c=2", "<b>", "</i>", "&", "&lt;", '"', "|", "---\n", "![",
+         "🙂"]
     ),
     max_size=40,
 ).map("".join)  # fmt: skip

@@ -72,24 +72,6 @@ BODIES: Final[dict[str, Mapping[str, Any]]] = {
         "a hook": {"source": "hook:ci"},
         "a page": {"source": "url:https://example.org/"},
     },
-    "ModelWanted": {
-        "a server of this machine": {
-            "provider": "local",
-            "url": "http://127.0.0.1:11434/v1",
-            "model": "qwen3:8b",
-        },
-    },
-    "PushSubscribe": {
-        "as a browser gives it": {
-            "endpoint": "https://push.example/send/1f3a",
-            "keys": {
-                "p256dh": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPj"
-                "s7Vd8pZGH6SRpkNtoIAiw4",
-                "auth": "BTBZMqHH6r4Tts7J_aSIgg",
-            },
-            "name": "Firefox on Linux",
-        },
-    },
     "MailCodeRequest": {"an address": {"address": "ann@example.org"}},
     "PairCodeRequest": {
         "an id of Matrix": {"address": "@ann:example.org"},

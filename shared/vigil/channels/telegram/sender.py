@@ -21,7 +21,7 @@ from ...errors import InvalidInput, VigilError
 from .. import pairs
 from ..answers import Answer, NotTaken, Taken, Unclear
 from ..contract import ChannelContext
-from ..origin import asked_by, person_for
+from ..whom import asked_by, user_of
 from .composition import TelegramPart, buttons, composed
 from .wire import BotApi, CallFailed
 
@@ -78,7 +78,7 @@ class TelegramSender:
     ) -> tuple[str, int, bool] | None:
         """Return the chat where it is said, the message that it answers there among others, and
         whether the chat is the person's own; None: there is none."""
-        bus, user, name = self._context.bus, person_for(said, asked), self._context.name
+        bus, user, name = self._context.bus, user_of(said, asked), self._context.name
         if bus is None or not user:
             return None
         person = await pairs.find(bus, name, user)
