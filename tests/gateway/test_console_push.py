@@ -75,6 +75,12 @@ async def test_a_browser_is_its_persons_until_they_sign_out(gate: Gate) -> None:
     assert (await api.delete(f"/api/push/browsers/{shown['id']}")).status_code == 200
     assert await notified(gate, "ann") == []
     await subscribe(ann, two)
+    await ben.did("/notifications", do="here", endpoint=one.endpoint)  # it's theirs already
+    assert await notified(gate, "ann") == [two.endpoint]
+    assert await notified(gate, "ben") == [one.endpoint]
+    await ben.did("/notifications", do="here", endpoint=two.endpoint)  # signed in where ann was
+    assert await notified(gate, "ann") == []
+    await subscribe(ann, two)
     await ben.client.post("/console/leave", headers=HERE)
     assert await notified(gate, "ben") == []
     (there,) = (await api.get("/api/console/browsers")).json()["browsers"]

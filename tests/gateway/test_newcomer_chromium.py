@@ -106,6 +106,7 @@ async def hear(world: World, tab: Tab, browser: PushedBrowser, profile: Path) ->
     """With every page closed; what comes twice is shown once, a press opens its conversation."""
     await browser.receiver.arrived(1)
     told = browser.shown[0]
+    assert browser.requests[0].headers["urgency"] == "high"
     for _ in range(2):
         await deliver(world, tab, told)
     async with chromium.service_worker(profile) as worker:

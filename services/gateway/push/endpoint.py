@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 import structlog
-from fastapi import Depends, Response
+from fastapi import Depends, Query, Response
 
 from vigil.channels.push import subscriptions
 from vigil.channels.push.section import PushChannel, push_of
@@ -123,6 +123,19 @@ async def unsubscribe(edge: Shared, caller: Caller, id_: Id) -> Response:
     raise Problem(404, "there is no such browser")
 
 
+async def take_over(
+    edge: Shared,
+    caller: Caller,
+    endpoint: Annotated[
+        str, Query(description="The address that a browser of yours has", max_length=2048)
+    ],
+) -> Response:
+    """Have nobody else notified in a browser that is yours now, if somebody is."""
+    if count := await subscriptions.take_over(edge.bus, endpoint, caller.user):
+        log.info("taken over", action="gateway.push_taken_over", by=caller.user, count=count)
+    return Response(status_code=204)
+
+
 def _channel(edge: Edge) -> PushChannel:
     found = push_of(edge.context.settings.config.channels)
     if found is None:
@@ -151,6 +164,7 @@ _ERRORS: Final = (403, 404, 413, 422, 503)
 ENDPOINTS: Final = (
     Endpoint("GET", _P, get_push, {200: PushView}, (422, 503)),
     Endpoint("POST", f"{_P}/browsers", subscribe, {201: PushBrowserView}, _ERRORS, PushSubscribe),
+    Endpoint("DELETE", f"{_P}/others", take_over, {204: None}, (422, 503)),
     Endpoint(
         "DELETE", f"{_P}/browsers/{{id}}", unsubscribe, {200: PushBrowserView}, (404, 422, 503)
     ),

@@ -200,6 +200,7 @@ INFOS: Final = {
     "gateway.push": "a browser is notified from now on",
     "gateway.push_again": "the broker didn't answer; ended browsers are removed again",
     "gateway.push_ended": "browsers were removed whose token ended",
+    "gateway.push_taken_over": "somebody else signed in with a browser that was notified",
     "gateway.push_removed": "a person took a browser back",
     "gateway.pair_code": "a code was made that pairs an address with a channel",
     "gateway.unpaired": "a person took an address of a channel back",

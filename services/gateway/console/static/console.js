@@ -333,8 +333,19 @@
     });
   };
 
+  // Whoever is signed in has the browser: what was for somebody before them comes here no more.
+  const settle = async () => {
+    const reader = document.querySelector(".who bdi")?.textContent;
+    if (!("serviceWorker" in navigator) || !reader || sessionStorage.getItem("vigil-here") === reader) return;
+    const made = await (await navigator.serviceWorker.ready).pushManager?.getSubscription();
+    const told = new URLSearchParams({ do: "here", endpoint: made?.endpoint ?? "" });
+    if (made) await fetch(`${home}/notifications`, { method: "POST", body: told, redirect: "manual" });
+    sessionStorage.setItem("vigil-here", reader);
+  };
+
   document.addEventListener("DOMContentLoaded", () => {
     install();
+    settle().catch(() => {});
     document.querySelectorAll("form[data-push]").forEach(notify);
     document.querySelectorAll("[data-own-zone]").forEach((field) => { field.value = Intl.DateTimeFormat().resolvedOptions().timeZone || field.value; });
     document.querySelectorAll("[data-newest]").forEach(talk);

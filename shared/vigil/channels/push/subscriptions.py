@@ -112,14 +112,22 @@ async def store(bus: Bus, one: Subscription) -> None:
         InvalidInput: the person has too many already.
         Unavailable, BusError: nobody knows whether it is stored.
     """
-    there = await _read(bus, f"{PREFIX}*.{one.id}")
     own = await of_person(bus, one.user)
     if len(own) >= BROWSERS_MAX and all(each.subscription.id != one.id for each in own):
         raise InvalidInput("endpoint", f"you have {BROWSERS_MAX} browsers already; remove one")
-    for each in there:
-        if each.subscription.user != one.user:
-            await remove(bus, each)
+    await take_over(bus, one.endpoint, one.user)
     await KeyValue(bus, BUCKET).put(key_of(one), msgspec.json.encode(one))
+
+
+async def take_over(bus: Bus, endpoint: str, user: str) -> int:
+    """Have nobody but that person notified in a browser; return how many were.
+
+    Raises:
+        Unavailable, BusError: nobody knows.
+    """
+    there = await _read(bus, f"{PREFIX}*.{id_of(endpoint)}")
+    others = [each for each in there if each.subscription.user != user]
+    return sum([await remove(bus, each) for each in others])
 
 
 async def remove(bus: Bus, one: StoredSubscription) -> bool:

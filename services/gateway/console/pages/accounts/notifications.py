@@ -29,6 +29,9 @@ async def act(visit: Visit) -> str:
         case "remove":
             id_ = segment_of(visit.wanted("id"))
             await visit.api.send("DELETE", f"/api/push/browsers/{id_}")
+        case "here":
+            query = {"endpoint": visit.wanted("endpoint")}
+            await visit.api.send("DELETE", "/api/push/others", query=query)
         case "try":
             channel = segment_of(visit.wanted("channel"))
             went = await visit.api.send("POST", f"/api/channels/{channel}/trials")
