@@ -8,6 +8,7 @@ import stat
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import http_ece
 import msgspec
@@ -25,12 +26,22 @@ from tests.support.examples import up_to
 from tests.support.push_browsers import PushedBrowser, channel_of, plain, point_of, signed_by
 from tests.support.receiver import Behaviour, Request, running_receiver, status
 from tests.support.stack import running_stack
-from vigil import crash
+from vigil import circuits, crash
 from vigil.channels.push import seal, subscriptions, vapid
 from vigil.channels.push.notification import LONG, OUTSIDE, notification_of
 from vigil.channels.push.section import PushChannel
 from vigil.channels.push.sender import text_of
-from vigil.contracts import Approval, BoardEntry, Said, SendMessage, encode
+from vigil.contracts import (
+    Approval,
+    BoardEntry,
+    Said,
+    SendMessage,
+    TimerFired,
+    TimerPayload,
+    ToldEvent,
+    ToldPayload,
+    encode,
+)
 from vigil.errors import InvalidInput
 from vigil.settings import own
 
@@ -181,6 +192,47 @@ async def test_said_to_each_browser_of_the_person(tmp_path: Path) -> None:
             assert left == [laptop.endpoint, phone.endpoint]
             tries = [one.state for one in await attempts(bus, talk.key, send.id)]
             assert tries == ["begun", "refused", "begun"]
+
+
+def test_urgency_is_that_of_what_it_came_of() -> None:
+    """What can wait doesn't wake a phone, and is dropped sooner; a reminder is for its time."""
+    head: dict[str, Any] = {"id": "e", "session_key": "ann:vigil:t1", "created_at": AT}
+    told = ToldPayload(origin="ann:vigil:_job-1", text="x", urgency="low")
+    fired = TimerPayload(timer_id="a", generation=1, fire_at=AT)
+    for event, expected in (
+        (ToldEvent(payload=told, **head), ("low", 14_400)),
+        (ToldEvent(payload=replace(told, urgency="high"), **head), ("high", 86_400)),
+        (TimerFired(payload=fired, **head), ("high", 86_400)),
+        (None, ("normal", 86_400)),
+    ):
+        made = notification_of(SAID, None, event, AT)
+        assert (made.urgency, made.ttl_s) == expected
+
+
+async def test_one_browser_holds_up_nobody_else(tmp_path: Path) -> None:
+    """A push service that fails again and again is one person's: the channel's circuit stays
+    closed, and another's message goes out at its first try."""
+    async with running_receiver() as receiver:
+        broken, good = PushedBrowser(receiver, "broken"), PushedBrowser(receiver, "good")
+        receiver.choose = lambda request, _: status(503 if request.target == broken.path else 201)
+        channels = {"push": channel_of(receiver, attempts_max=8)}
+        async with running_stack(tmp_path, ("delivery",), channels=channels) as stack:
+            bus = await stack.bus("admin")
+            await broken.subscribe(bus)
+            await good.subscribe(bus, "ben")
+            ann, ben = conversation(bus), conversation(bus, user="ben")
+            for talk, outcome, tries in ((ann, "failed", 8), (ben, "delivered", 1)):
+                await talk.user()
+                send = talk.send(is_autonomous=True, channel="push")
+                await talk.turn(send)
+                assert (await closed(bus, talk.key, send.id)).outcome == outcome
+                found = await attempts(bus, talk.key, send.id)
+                assert sum(one.state == "begun" for one in found) == tries
+            shared = [one async for one in circuits.each(bus, (circuits.SHARED,))]
+            assert [one.state for one in shared if one.component == "channel:push"] in (
+                [],
+                ["closed"],
+            )
 
 
 async def test_what_is_asked_in_the_conversation_is_announced(tmp_path: Path) -> None:

@@ -314,8 +314,8 @@
     return (await manager.subscribe({ userVisibleOnly: true, applicationServerKey: bytesOf(key) })).toJSON();
   };
   const notify = (form) => {
-    if (!("serviceWorker" in navigator && "PushManager" in window && "Notification" in window)) return;
-    const reveal = () => { form.hidden = false; };
+    const can = "serviceWorker" in navigator && "PushManager" in window && "Notification" in window;
+    const reveal = () => { (can ? form : form.parentElement.querySelector("p[data-push]")).hidden = false; };
     reveal();
     document.addEventListener("htmx:after:settle", reveal);
     const note = form.querySelector("[role=status]");
