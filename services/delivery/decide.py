@@ -229,6 +229,7 @@ def said(key: SessionKey, send: SendMessage, *, turn_seq: int, now: datetime) ->
         channel=payload.channel,
         is_tainted=payload.is_tainted,
         asks=payload.asks,
+        is_urgent=payload.is_urgent,
     )
 
 

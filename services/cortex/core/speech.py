@@ -36,12 +36,12 @@ def say(
     channel: str | None = None,
     is_firm: bool = False,
     asks: str = "",
+    is_urgent: bool = False,
 ) -> gates.Blocked | None:
     """Send `text`, unless the gates or the quiet hours say otherwise.
 
     `channel` None: autonomous messages go where the person wants them, others to the socket.
-    `sway`: of the text. `asks`: the request that it shows whole. `is_firm`: nothing puts it off or
-    voids it; who says it saw the hours.
+    `asks`: the request that it shows whole. `is_firm`: nothing puts it off or voids it.
 
     Returns the refusal, if it was blocked. A message held back by quiet hours or a pause
     becomes a timer with a fixed text, and counts as sent. A session that is no conversation says
@@ -75,6 +75,7 @@ def say(
         otherwise=_otherwise(draft, to) if is_autonomous and channel is None else (),
         is_tainted=sway.is_outside,
         asks=asks,
+        is_urgent=is_urgent,
     )
     _send(draft, payload)
     if is_autonomous:

@@ -130,6 +130,7 @@ def _say(draft: Draft, cause: Cause, text: str, sway: Sway, payload: ToldPayload
         is_ordered=is_ordered,
         is_firm=True,
         channel=payload.channel or None if payload is not None else None,
+        is_urgent=payload is not None and payload.urgency == "high",
     )
     if not sway.is_outside:
         draft.row_text("assistant", "agent", text)

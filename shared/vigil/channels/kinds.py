@@ -17,14 +17,18 @@ from ..errors import ConfigError
 from .contract import Channel
 from .mail.section import MailAccount
 from .matrix.section import MatrixAccount
+from .notices.apprise import AppriseWay
+from .notices.ntfy import Ntfy
 from .push.section import PushChannel
 from .telegram.section import TelegramBot
 from .webhook import Webhook
 
 GROUP: Final = "vigil.channels"
 BUILT_IN: Final[Mapping[str, type[Channel]]] = {
+    "apprise": AppriseWay,
     "mail": MailAccount,
     "matrix": MatrixAccount,
+    "ntfy": Ntfy,
     "push": PushChannel,
     "telegram": TelegramBot,
     "webhook": Webhook,

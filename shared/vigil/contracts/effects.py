@@ -49,6 +49,8 @@ class SendPayload(Record, frozen=True, kw_only=True):
     """Descends from untrusted content (SPEC X-3): show its links, never follow them."""
     asks: str = ""
     """The id of the request that it shows whole, for whoever has buttons; empty: it's none."""
+    is_urgent: bool = False
+    """Whether it's said louder, by a channel that can: what was told is of urgency `high`."""
 
 
 class SendMessage(EffectEnvelope, frozen=True, kw_only=True, tag="send_message"):

@@ -24,6 +24,8 @@ class Said(Record, frozen=True, kw_only=True):
     is_tainted: bool = False
     asks: str = ""
     """The id of the request that it shows whole, which its person may decide by a button."""
+    is_urgent: bool = False
+    """Whether it's said louder, by a channel that can."""
     v: int = VERSION_1
 
 
