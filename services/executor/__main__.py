@@ -33,7 +33,7 @@ from vigil.worker.worker import Worker
 from vigil.zones.database import zone_named
 
 from . import sources, work
-from .board.facts import FactDesk
+from .board.facts import FactStore
 from .builtin import Builtin
 from .calendars.book import CalendarBook, zone_of
 from .calls import CallsInHand
@@ -155,7 +155,7 @@ def _keeper_of(context: Context, book: CalendarBook, switches: Switches) -> Cale
         person = switches.person(user, people.person_of(user))
         return zone_of(section, zone_named(person.timezone))
 
-    telling = CalendarFacts(FactDesk(context).take_calendar, zone)
+    telling = CalendarFacts(FactStore(context).take_calendar, zone)
     rows = EventRows(context.bus, zone)
     keeper = CalendarKeeper(context, (telling, rows), switches.is_erasing, beside=rows.run)
     book.wake = rows.wake = keeper.wake

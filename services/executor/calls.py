@@ -32,7 +32,7 @@ from vigil.worker.open_call import is_awaited
 from . import work
 from .answers import Answers
 from .config import ExecutorLimits
-from .grants import GrantDesk
+from .grants import GrantChecks
 from .places import SharedPlaces, part_of
 from .tools.registry import Registry
 from .tools.run import Running
@@ -89,7 +89,7 @@ class CallsInHand:
         self._answers = Answers(context, limits, switches.is_erasing, switches.trusted)
         self.unkept = self._answers.unkept
         self._running = Running(context, limits)
-        self._grants = GrantDesk(context)
+        self._grants = GrantChecks(context)
         config = context.settings.config.executor
         places = config.calls_at_once_max
         self._shares = SharedPlaces(places, part_of(places, config.calls_at_once_per_user))

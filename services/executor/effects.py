@@ -40,10 +40,10 @@ from vigil.settings.models.raises import Raise
 from vigil.subjects import EXECUTOR_CANCEL, SessionKey
 
 from . import work
-from .board.changes import BoardDesk
-from .board.slots import SlotDesk
-from .board.tasks import TaskDesk
-from .board.verdicts import VerdictDesk
+from .board.changes import BoardChanges
+from .board.slots import RunEnds
+from .board.tasks import TaskEnds
+from .board.verdicts import VerdictLessons
 from .config import ExecutorLimits
 
 log = structlog.get_logger("vigil.executor")
@@ -66,10 +66,10 @@ class Carrying:
         self._limits = limits
         self._withdraw = withdraw
         self._teams = context.settings.config.teams
-        self._board = BoardDesk(context)
-        self._tasks = TaskDesk(context)
-        self._verdicts = VerdictDesk(context)
-        self._slots = SlotDesk(context)
+        self._board = BoardChanges(context)
+        self._tasks = TaskEnds(context)
+        self._verdicts = VerdictLessons(context)
+        self._slots = RunEnds(context)
 
     async def carry_out(self, key: SessionKey, effect: work.Quick, turn_seq: int) -> None:
         """Do what an effect asks; may be repeated.

@@ -31,7 +31,7 @@ TRIES_MAX: Final = 20
 CHANGED: Final = "it was changed or revoked meanwhile"
 
 
-class GrantDesk:
+class GrantChecks:
     """Looks at grants, and counts their uses."""
 
     def __init__(self, context: Context) -> None:

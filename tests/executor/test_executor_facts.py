@@ -9,8 +9,8 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
-from services.executor.board.facts import FactDesk
-from services.executor.board.slots import SlotDesk
+from services.executor.board.facts import FactStore
+from services.executor.board.slots import RunEnds
 from tests.support.stack import Stack
 from tests.support.world import StoppedClock
 from vigil.board.kept import FACTS, KeptBoard
@@ -76,9 +76,9 @@ class Runs:
         )
         effect = TellParent(id=f"{self.count:032x}", ordinal=1, payload=payload)
         if is_twice and state == "done":  # and died before anybody was told
-            await FactDesk(self.context).take(key, effect, slot, now)
+            await FactStore(self.context).take(key, effect, slot, now)
         for _ in range(2):
-            await SlotDesk(self.context).end(key, effect, slot)
+            await RunEnds(self.context).end(key, effect, slot)
         newest = [entry async for entry in log.newest(self.whose, ROW)]
         assert len(newest) == 2 * self.count
         return newest[0]

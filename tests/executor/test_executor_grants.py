@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from services.executor.grants import GrantDesk
+from services.executor.grants import GrantChecks
 from services.executor.own_tools.http_get import Fetcher, HttpGet
 from services.executor.sandbox.box import Kind
 from services.executor.sandbox.choice import why_not
@@ -70,7 +70,7 @@ async def test_a_use_is_counted_once_however_many_come_between(stack: Stack) -> 
         await other.turn(*calls)
         for each in calls:
             await other.result(each)
-    desk = GrantDesk(stack.contexts["executor"])
+    desk = GrantChecks(stack.contexts["executor"])
     assert isinstance(await desk.use(session.key, one, tool_of("count")), Grant)
     (found,) = await standing(bus, Scope("*", "ann"))
     assert found.uses == 41

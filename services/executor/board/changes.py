@@ -36,7 +36,7 @@ from vigil.teams import holding
 from vigil.worker import turns
 
 from .fact_news import FactNews
-from .facts import FactDesk, slot_of_goal
+from .facts import FactStore, slot_of_goal
 from .made import made_by
 from .receivers import tells_one
 
@@ -46,7 +46,7 @@ CONFLICT: Final = (
 )
 
 
-class BoardDesk:
+class BoardChanges:
     """Changes what a loop asks for."""
 
     def __init__(self, context: Context) -> None:
@@ -55,7 +55,7 @@ class BoardDesk:
         self._goals = goals_of(context.settings.config)
         self._config = context.settings.config
         self._period = context.settings.config.preferences.period
-        self._facts, self._news = FactDesk(context), FactNews(context)
+        self._facts, self._news = FactStore(context), FactNews(context)
 
     async def change(self, key: SessionKey, effect: BoardChange, entity: AskedEntity) -> None:
         """Make or change an entity, and tell the loop what came of it; may be repeated.

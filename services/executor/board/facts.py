@@ -63,7 +63,7 @@ def slot_of_goal(goal: BoardGoal) -> SlotRun:
     return SlotRun(row=goal.id, name=name, due_at=goal.created_at, timeout_s=0, news=goal.news)
 
 
-class FactDesk:
+class FactStore:
     """Takes them."""
 
     def __init__(self, context: Context) -> None:

@@ -35,7 +35,7 @@ from .. import work
 from .bulletins import BulletinShelf
 from .cost import cost_of_run
 from .fact_news import FactNews
-from .facts import FactDesk
+from .facts import FactStore
 from .receivers import called, channel_of, homes_for, put, tells_one
 
 log = structlog.get_logger("vigil.executor")
@@ -48,7 +48,7 @@ WHAT: Final = "cron"
 """What its result is, where it is told."""
 
 
-class SlotDesk:
+class RunEnds:
     """Ends runs."""
 
     def __init__(self, context: Context) -> None:
@@ -57,7 +57,7 @@ class SlotDesk:
         self._config = context.settings.config
         self._log = SlotLog(context.bus)
         self._bulletins = BulletinShelf(context)
-        self._facts = FactDesk(context)
+        self._facts = FactStore(context)
         self._news = FactNews(context)
 
     async def end(self, key: SessionKey, effect: TellParent, slot: SlotRun) -> None:

@@ -35,7 +35,7 @@ from .made import made_by
 TRIES_MAX: Final = 20
 
 
-class TaskDesk:
+class TaskEnds:
     """Ends tasks."""
 
     def __init__(self, context: Context) -> None:

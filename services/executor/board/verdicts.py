@@ -49,7 +49,7 @@ ARGUMENTS_MAX: Final = 300
 """Characters of a call that a proposal shows."""
 
 
-class VerdictDesk:
+class VerdictLessons:
     """Learns from verdicts."""
 
     def __init__(self, context: Context) -> None:

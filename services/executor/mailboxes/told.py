@@ -16,7 +16,7 @@ from vigil.runtime import Context
 from vigil.settings.mailboxes import MailboxSection
 from vigil.subjects import SessionKey, token_of
 
-from ..board.facts import FactDesk
+from ..board.facts import FactStore
 from .log import MailLog
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class MailboxFacts:
     def __init__(self, context: Context, name: str, section: MailboxSection) -> None:
         config = context.settings.config
         self._clock = context.clock
-        self._desk = FactDesk(context)
+        self._desk = FactStore(context)
         contacts = mailed.contacts_of(config.person_of(section.user).contacts)
         self._facts = mailed.facts_of(contacts)
         self._key = SessionKey(

@@ -50,7 +50,7 @@ from vigil.trust.sources import named
 
 from .. import work
 from ..board.fact_news import FactNews
-from ..board.facts import FactDesk
+from ..board.facts import FactStore
 from ..board.receivers import called, channel_of, homes_for, tells_one
 from ..board.slots import WHAT
 from ..builtin import Builtin
@@ -87,7 +87,7 @@ class Watcher:
         places = self._config.executor.calls_at_once_max
         part = part_of(places, self._config.executor.calls_at_once_per_user)
         self._places = SharedPlaces(places, part)
-        self._facts, self._news = FactDesk(context), FactNews(context)
+        self._facts, self._news = FactStore(context), FactNews(context)
         self._looks: dict[asyncio.Task[tuple[ProbeAnswer, Look]], str] = {}
         """Those at work, with whose they are."""
 

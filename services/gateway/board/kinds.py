@@ -17,7 +17,7 @@ from ..endpoint import Endpoint
 from ..preconditions import Expected
 from ..state.edge import Edge
 from . import bulletins
-from .desk import KindDesk
+from .request import KindRequest
 
 LIST_ERRORS: Final = (403, 422, 503)
 READ_ERRORS: Final = (404, 422, 503)
@@ -52,7 +52,7 @@ def _endpoints_of(kind: BoardKind[Any]) -> Iterator[Endpoint]:
     handler = served(
         f"list_{kind.plural}",
         lists.text,
-        KindDesk.list,
+        KindRequest.list,
         **chosen,
         user=(User, None),
         limit=(limit, lists.limit),
@@ -62,27 +62,29 @@ def _endpoints_of(kind: BoardKind[Any]) -> Iterator[Endpoint]:
         handler = served(
             f"make_{noun}",
             makes.text,
-            partial(KindDesk.make, makes=makes),
+            partial(KindRequest.make, makes=makes),
             wanted=_body(makes.body),
         )
         made = {201: answer[200]} | (answer if makes.is_new else {})
         yield Endpoint("POST", path, handler, made, (*makes.errors, *MAKE_ERRORS), makes.body)
     text = f"Show {kind.called}{' with its history' if kind.state else ''}"
-    handler = served(f"get_{noun}", f"{text}; its ETag is its revision.", KindDesk.get, id_=id_)
+    handler = served(f"get_{noun}", f"{text}; its ETag is its revision.", KindRequest.get, id_=id_)
     yield Endpoint("GET", one, handler, answer, READ_ERRORS)
     changes = kind.changes
     name, body = changes.name or f"change_{noun}", _body(changes.body)
     of_one: dict[str, Any] = {"id_": id_, "wanted": body, "expected": Expected}
-    handler = served(name, changes.text, partial(KindDesk.change, changes=changes), **of_one)
+    handler = served(name, changes.text, partial(KindRequest.change, changes=changes), **of_one)
     yield Endpoint("PATCH", one, handler, answer, CHANGE_ERRORS, changes.body)
     if (ends := kind.ends) is not None:
         handler = served(
-            ends.name, ends.text, partial(KindDesk.end, ends=ends), id_=id_, expected=Expected
+            ends.name, ends.text, partial(KindRequest.end, ends=ends), id_=id_, expected=Expected
         )
         yield Endpoint("DELETE", one, handler, answer, END_ERRORS)
     if (splits := kind.splits) is not None:
         of_one["wanted"] = _body(splits.body)
-        handler = served(splits.name, splits.text, partial(KindDesk.split, splits=splits), **of_one)
+        handler = served(
+            splits.name, splits.text, partial(KindRequest.split, splits=splits), **of_one
+        )
         parts: dict[int, type | None] = {201: lists.answer}
         yield Endpoint("POST", f"{one}/parts", handler, parts, CHANGE_ERRORS, splits.body)
 
@@ -94,14 +96,14 @@ def _body(kind: Any) -> Any:
 def _handler(
     kind: BoardKind[Any], name: str, text: str, work: Handler, parameters: dict[str, Any]
 ) -> Handler:
-    """Return what answers by a method of `KindDesk`, with the parameters that FastAPI reads.
+    """Return what answers by a method of `KindRequest`, with the parameters that FastAPI reads.
 
     Args:
         parameters: the type of each, or that and its default.
     """
 
     async def answer(edge: Edge, caller: Principal, **given: Any) -> Response:
-        return await work(KindDesk(kind, edge, caller), **given)
+        return await work(KindRequest(kind, edge, caller), **given)
 
     shown = []
     for parameter, wanted in {"edge": Shared, "caller": Caller, **parameters}.items():

@@ -29,7 +29,7 @@ from vigil.timetable.log import SlotLog
 
 from .. import preconditions
 from ..access import listed
-from ..board.desk import owner_for
+from ..board.request import owner_for
 from ..callers import Caller, Shared, User, body_of, id_of
 from ..http.json import Json
 from ..http.problem import Problem, erasing

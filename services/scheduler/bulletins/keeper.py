@@ -21,7 +21,7 @@ from vigil.subjects import ANYBODY, Scope, signals_of
 
 from ..promotion import PauseSwitch
 from ..warmth import WarmGate
-from .desk import BulletinDesk
+from .store import BulletinStore
 
 log = structlog.get_logger("vigil.scheduler")
 
@@ -50,7 +50,7 @@ class ForgetfulKeeper:
         self._pause = pause
         self._gate = gate
         self._shown = context.settings.config.bulletin
-        self._desk = BulletinDesk(context.bus)
+        self._desk = BulletinStore(context.bus)
         self._due: dict[Scope, ForgottenBy] = {}
 
     async def run(self) -> None:

@@ -17,7 +17,7 @@ from vigil.looks.named_looks import Aim
 from vigil.settings.config import Config
 from vigil.subjects import Scope
 
-from ...bulletins.desk import BulletinDesk
+from ...bulletins.store import BulletinStore
 from .. import cycle, news, system_rows
 from ..known import KnownRow
 from ..look_outcome import LookOutcome
@@ -96,11 +96,13 @@ def _decide(known: KnownRow, begun: SlotEntry, seen: object, now: datetime) -> L
 async def _prepare(means: LookMeans, known: KnownRow, run: OpenRun) -> CycleLedger:
     """See that there is a bulletin: a cycle is shown one from the first on (SPEC C-3); and return
     what those before it left."""
-    desk = BulletinDesk(means.bus)
-    if await desk.find(known.scope) is None:
+    bulletins = BulletinStore(means.bus)
+    if await bulletins.find(known.scope) is None:
         shown = means.config.bulletin
         with contextlib.suppress(WrongLastSequence):  # its own row's look wrote it
-            await desk.bring_up(known.scope, run.at, shown, keeps_text=True, stands=means.stands)
+            await bulletins.bring_up(
+                known.scope, run.at, shown, keeps_text=True, stands=means.stands
+            )
     return known.ledger.cycles or CycleLedger()
 
 

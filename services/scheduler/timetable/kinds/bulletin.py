@@ -26,7 +26,7 @@ from vigil.settings.config import Config
 from vigil.subjects import Scope
 from vigil.timetable.cycles import FAILURES_MAX
 
-from ...bulletins.desk import BroughtUp, BulletinDesk
+from ...bulletins.store import BroughtUp, BulletinStore
 from .. import news, system_rows
 from ..known import KnownRow
 from ..look_outcome import LookOutcome, skipped
@@ -109,8 +109,8 @@ async def _bring_up(
 ) -> BroughtUp:
     config = means.config
     keeps_text = keeps_text and config.cortex.bulletin_synthesis
-    desk = BulletinDesk(means.bus)
-    return await desk.bring_up(
+    bulletins = BulletinStore(means.bus)
+    return await bulletins.bring_up(
         known.scope, now, config.bulletin, keeps_text=keeps_text, stands=means.stands
     )
 

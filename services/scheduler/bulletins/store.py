@@ -46,7 +46,7 @@ class BroughtUp(NamedTuple):
         return there.made_by == "model" and there.digest == self.said.digest
 
 
-class BulletinDesk:
+class BulletinStore:
     """Brings bulletins up to date."""
 
     def __init__(self, bus: Bus) -> None:

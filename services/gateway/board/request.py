@@ -41,7 +41,7 @@ log = structlog.get_logger("vigil.gateway")
 WHY_LENGTH_MAX: Final = 500
 
 
-class KindDesk(Generic[E]):
+class KindRequest(Generic[E]):
     """Answers one request about a kind.
 
     Every method raises Problem; InvalidInput, BoundReached among it; and Unavailable.
