@@ -51,13 +51,6 @@ BODIES: Final[dict[str, Mapping[str, Any]]] = {
         "accept": {"verdict": "accept"},
         "reject": {"verdict": "reject", "text": "not on a Friday"},
     },
-    "ModelWanted": {
-        "one on this machine": {
-            "provider": "local",
-            "url": "http://127.0.0.1:11434/v1",
-            "model": "qwen3:8b",
-        },
-    },
     "CompletionRequest": {
         "a conversation": {
             "model": "vigil",
