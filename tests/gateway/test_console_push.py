@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from tests.support import approvals
+from tests.support.cli import Cli
 from tests.support.console import HERE, Reader, link_of, signed_in
 from tests.support.gateway import Gate, assert_problem, until
 from tests.support.push_browsers import PushedBrowser
@@ -152,3 +154,21 @@ async def test_a_button_decides_once_on_what_was_shown(gate: Gate) -> None:
     stored = await gate.admin.read(approvals.ANN.stream, [approvals.ANN.in_event("control")])
     given = [event for m in stored if isinstance(event := decode_event(m.data), Control)]
     assert [one.payload.decision and one.payload.decision.verdict for one in given] == ["accept"]
+
+
+async def test_the_command_lists_them_and_takes_one_back(gate: Gate, tmp_path: Path) -> None:
+    """`vigil push`: your own, by the beginning of the id; nobody answers a test where nobody is."""
+    token, one = await gate.token("dan"), browser("dan")
+    cli = Cli(tmp_path, VIGIL_URL=f"http://127.0.0.1:{gate.port}", VIGIL_TOKEN=token)
+    api = await gate.http(token)
+    wanted = {"endpoint": one.endpoint, "keys": one.keys, "name": "a kiosk"}
+    made = (await api.post("/api/push/browsers", json=wanted)).json()
+    listed = await asyncio.to_thread(cli.json, "push")
+    assert [(found["id"], found["name"]) for found in listed["browsers"]] == [
+        (made["id"], "a kiosk")
+    ]
+    gone = await asyncio.to_thread(cli, "push", "remove", made["id"][:6])
+    assert "a kiosk is notified no more" in gone.stderr
+    assert await notified(gate, "dan") == []
+    assert "Notify me in this browser" in (await asyncio.to_thread(cli, "push")).stderr
+    await asyncio.to_thread(cli, "push", "remove", made["id"][:6], code=3)

@@ -158,6 +158,7 @@ async def test_files_come_back_as_they_were(bare: Stack, tmp_path: Path) -> None
     old, home, file = bare.settings.home, tmp_path / "new", tmp_path / "b.tar"
     (old / "skills").mkdir()
     (old / "skills" / "report.md").write_text("# Report")
+    (old / "push.pem").write_text("the key that browsers subscribed for")
     work = old / "workspaces" / "vigil" / "ann"
     (work / "sub" / ("deep" * 40)).mkdir(parents=True)
     (work / "sub" / ("deep" * 40) / "naïve name.txt").write_bytes(os.urandom(300_000))
@@ -184,6 +185,7 @@ async def test_files_come_back_as_they_were(bare: Stack, tmp_path: Path) -> None
     assert stat.S_IMODE((again / "run.sh").stat().st_mode) == 0o700
     assert {path.name for path in again.iterdir()} == {"sub", "run.sh"}
     assert (home / "skills" / "report.md").read_text() == "# Report"
+    assert (home / "push.pem").read_text() == "the key that browsers subscribed for"
 
 
 async def test_a_file_that_vanishes_meanwhile_is_no_error(
