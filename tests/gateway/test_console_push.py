@@ -76,6 +76,7 @@ async def test_a_browser_is_its_persons_until_they_sign_out(gate: Gate) -> None:
     (shown,) = (await api.get("/api/push")).json()["browsers"]
     assert (await api.delete(f"/api/push/browsers/{shown['id']}")).status_code == 200
     assert await notified(gate, "ann") == []
+    assert "there is none" in (await ann.page("/notifications")).text
     await subscribe(ann, two)
     await ben.did("/notifications", do="here", endpoint=one.endpoint)  # it's theirs already
     assert await notified(gate, "ann") == [two.endpoint]
