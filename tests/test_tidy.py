@@ -34,7 +34,7 @@ KEPT: Final = {
     "rooms that lead back to themselves": 18,
     "modules called pure that wait for something": 0,
     "files that import more than 24 of ours": 17,
-    "constructors of more than 8 parameters": 2,
+    "constructors of more than 8 parameters": 0,
     "places that name a field of a goal": 53,
 }
 

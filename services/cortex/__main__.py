@@ -61,15 +61,12 @@ async def serve(context: Context) -> None:
     )
     circuits = Circuits.of(context, patience_s=config.model.timeout_s)
     thinker = Thinker(
-        bus=context.bus,
-        clock=context.clock,
+        context,
         config=config.model,
         catalogue=models.catalogue,
         identities=identities,
         prompts=Prompts(),
         budget=budget,
-        tracer=context.tracer,
-        counts=context.metrics,
         toolbox=toolbox,
         circuits=circuits,
     )

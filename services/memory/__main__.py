@@ -89,7 +89,7 @@ async def _serve(
         config=context.settings.config,
         counts=context.metrics,
         limits=limits,
-        log_=written,
+        log=written,
         index=index,
         embedder=embedder,
         words=await asyncio.to_thread(Words),

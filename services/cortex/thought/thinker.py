@@ -9,9 +9,8 @@ import msgspec
 import structlog
 
 from vigil import crash
-from vigil.bus.bus import Bus, BusError
+from vigil.bus.bus import BusError
 from vigil.circuits import Circuits
-from vigil.clock import Clock
 from vigil.contracts import (
     ExternalBlock,
     Row,
@@ -23,9 +22,9 @@ from vigil.contracts import (
 )
 from vigil.errors import Unavailable
 from vigil.observe import metrics, spans
-from vigil.observe.metrics import Metrics
-from vigil.observe.trace import Span, Tracer
+from vigil.observe.trace import Span
 from vigil.preferences.shown import shown
+from vigil.runtime import Context
 from vigil.settings.sections import Model as ModelConfig
 from vigil.settings.sections import Person
 from vigil.subjects import SessionKey
@@ -59,30 +58,25 @@ class Thinker:
 
     def __init__(
         self,
+        context: Context,
         *,
-        bus: Bus,
-        clock: Clock,
         config: ModelConfig,
         catalogue: Catalogue,
         identities: Identities,
         prompts: Prompts,
         budget: CallBudget,
-        tracer: Tracer,
-        counts: Metrics,
         toolbox: Toolbox,
         circuits: Circuits,
     ) -> None:
-        self._bus = bus
-        self._files = ShownFiles(bus)
-        self._clock = clock
+        self._bus, self._clock = context.bus, context.clock
+        self._files = ShownFiles(context.bus)
         self._config = config
         self.catalogue = catalogue
         """Which models there are: others, once the configuration changes."""
         self._identities = identities
         self._prompts = prompts
         self._budget = budget
-        self._tracer = tracer
-        self._counts = counts
+        self._tracer, self._counts = context.tracer, context.metrics
         self._toolbox = toolbox
         self._circuits, self._silent = circuits, SilentCalls()
 

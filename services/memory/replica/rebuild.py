@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
+import msgspec
 import structlog
 
 from vigil import crash
@@ -51,33 +52,19 @@ BESIDE: Final = "next"
 READERS_WAIT_S: Final = 10.0
 
 
-class Equipment:
+class Equipment(msgspec.Struct, frozen=True, kw_only=True):
     """What a replica is made of and doesn't change: seams, limits, time."""
 
-    def __init__(
-        self,
-        *,
-        bus: Bus,
-        clock: Clock,
-        config: Config,
-        counts: Metrics,
-        limits: Limits,
-        log_: Log,
-        index: VectorIndex,
-        embedder: Embedder,
-        words: Words,
-        bury: Bury,
-    ) -> None:
-        self.bus = bus
-        self.clock = clock
-        self.config = config
-        self.counts = counts
-        self.limits = limits
-        self.log = log_
-        self.index = index
-        self.embedder = embedder
-        self.words = words
-        self.bury = bury
+    bus: Bus
+    clock: Clock
+    config: Config
+    counts: Metrics
+    limits: Limits
+    log: Log
+    index: VectorIndex
+    embedder: Embedder
+    words: Words
+    bury: Bury
 
 
 class Replica:
