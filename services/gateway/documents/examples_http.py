@@ -65,6 +65,13 @@ BODIES: Final[dict[str, Mapping[str, Any]]] = {
         "a hook": {"source": "hook:ci"},
         "a page": {"source": "url:https://example.org/"},
     },
+    "ModelWanted": {
+        "a server of this machine": {
+            "provider": "local",
+            "url": "http://127.0.0.1:11434/v1",
+            "model": "qwen3:8b",
+        },
+    },
     "MailCodeRequest": {"an address": {"address": "ann@example.org"}},
     "PairCodeRequest": {
         "an id of Matrix": {"address": "@ann:example.org"},
