@@ -18,9 +18,17 @@ from ..http.body import ClientGone
 from ..http.errors import EXPECTED
 from ..http.json import Json
 from ..http.problem import Problem, of_error
+from ..http.streams import (
+    HEAD,
+    MEDIA_TYPE,
+    SILENCE_S,
+    send_end,
+    send_more,
+    serve_until_gone,
+    until_gone,
+)
 from ..insight.agent_files import agents_there
 from ..sessions.messages import parent_of
-from ..signals.endpoint import HEAD, MEDIA_TYPE, send_more, until_gone
 from ..state.edge import Edge
 from ..state.feed import HEARTBEAT
 from .exchange import CompletionRun, scope_of
@@ -42,8 +50,6 @@ from .wire import (
 WAITS: Final = 9
 """How many times `gateway.chat_wait_s` (a minute) an answer is waited for that isn't streamed: the
 clients of OpenAI give up after ten minutes."""
-SILENCE_S: Final = 15.0
-"""After which a comment shows that a stream lives."""
 DONE: Final = b"data: [DONE]\n\n"
 _decoder: Final = msgspec.json.Decoder(CompletionRequest)
 _encode: Final = msgspec.json.Encoder().encode
@@ -155,18 +161,8 @@ class _Stream(Response):
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         with self._edge.places.hold(self._caller.user):
-            serving = asyncio.create_task(self._serve(scope, receive, send), name="gateway-v1")
-            gone = asyncio.create_task(until_gone(receive), name="gateway-v1")
-            stopping = asyncio.create_task(self._edge.stopping.wait(), name="gateway-v1")
-            parts = (serving, gone, stopping)
-            try:
-                await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for part in parts:
-                    part.cancel()
-                await asyncio.gather(*parts, return_exceptions=True)
-            if serving.done() and not serving.cancelled():
-                serving.result()
+            serving = self._serve(scope, receive, send)
+            await serve_until_gone(serving, receive, self._edge.stopping, "gateway-completion")
 
     async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
         pieces = aiter(self._pieces)
@@ -186,7 +182,7 @@ class _Stream(Response):
                     await send_more(send, HEARTBEAT)
                     continue
                 piece = waiting.result()
-                if piece is None:
+                if piece is None or not self._is_let_in():
                     break
                 await self._more(send, Delta(content=piece))
                 waiting = asyncio.ensure_future(anext(pieces, None))
@@ -196,6 +192,11 @@ class _Stream(Response):
             await asyncio.gather(waiting, return_exceptions=True)
             await self._pieces.aclose()  # type: ignore[attr-defined]
 
+    def _is_let_in(self) -> bool:
+        """Whether the caller's token counts yet: it may have ended while they waited."""
+        now = self._edge.clock.now()
+        return self._edge.tokens.find_id(self._caller.token_id, now) is not None
+
     async def _more(self, send: Any, delta: Delta) -> None:
         await self._chunk(send, (ChunkChoice(delta=delta),))
 
@@ -204,7 +205,7 @@ class _Stream(Response):
         if self._has_usage:
             await self._chunk(send, (), is_last=True)
         await send_more(send, DONE)
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        await send_end(send)
 
     async def _chunk(
         self, send: Any, choices: tuple[ChunkChoice, ...], *, is_last: bool = False

@@ -17,14 +17,12 @@ from vigil.subjects import SessionKey
 
 from ..callers import Caller, Session, Shared
 from ..endpoint import Endpoint
+from ..http.streams import HEAD, MEDIA_TYPE, SILENCE_S, send_end, send_more, serve_until_gone
 from ..http.wire import TokenFrame
-from ..signals.endpoint import HEAD, MEDIA_TYPE, send_more, until_gone
 from ..state.edge import Edge
 from ..state.feed import HEARTBEAT
 
 QUEUE_MAX: Final = 500
-SILENCE_S: Final = 15.0
-"""After which a comment shows that the stream lives."""
 
 
 async def get_tokens(edge: Shared, caller: Caller, session: Session) -> Response:
@@ -45,16 +43,11 @@ class TokenEvents(Response):
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         with self._edge.places.hold(self._principal.user):
             await self._edge.live.join(self._session, self._take)
-            serving = asyncio.create_task(self._serve(send), name="gateway-token-stream")
-            gone = asyncio.create_task(until_gone(receive), name="gateway-token-stream")
-            stopping = asyncio.create_task(self._edge.stopping.wait(), name="gateway-token-stream")
-            parts = (serving, gone, stopping)
             try:
-                await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+                await serve_until_gone(
+                    self._serve(send), receive, self._edge.stopping, "gateway-token-stream"
+                )
             finally:
-                for part in parts:
-                    part.cancel()
-                await asyncio.gather(*parts, return_exceptions=True)
                 await self._edge.live.leave(self._session, self._take)
 
     def _take(self, frame: str) -> None:
@@ -73,7 +66,7 @@ class TokenEvents(Response):
                 continue
             if self._is_let_in():  # the token may have ended while it waited
                 await send_more(send, f"event: token\ndata: {frame}\n\n".encode())
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        await send_end(send)
 
     def _is_let_in(self) -> bool:
         now = self._edge.clock.now()

@@ -22,6 +22,7 @@ from vigil.subjects import SessionKey
 
 from ..access import listed, readable_session
 from ..callers import Caller, Shared, User
+from ..http.streams import HEAD, MEDIA_TYPE, send_end, send_more, until_gone
 from ..http.wire import KEY_SCHEMA, PART_SCHEMA
 from ..state.edge import Edge
 from ..state.feed import HEARTBEAT, STREAM, SignalReader
@@ -29,18 +30,8 @@ from ..state.selection import SEQ_DIGITS_MAX, Selection, event_of, position_of, 
 
 log = structlog.get_logger("vigil.gateway")
 
-MEDIA_TYPE: Final = "text/event-stream"
 PAGE: Final = 500
 RETRY_MS: Final = 1000
-HEAD: Final = {
-    "type": "http.response.start",
-    "status": 200,
-    "headers": [
-        (b"content-type", MEDIA_TYPE.encode()),
-        (b"cache-control", b"no-store"),
-        (b"x-accel-buffering", b"no"),
-    ],
-}
 
 
 async def _selection(
@@ -155,7 +146,7 @@ class SignalStream(Response):
         except (Unavailable, BusError) as error:
             # The head is sent: all that is left is to end, and the client comes back.
             log.warning("stream ended", action="gateway.unavailable", error=str(error))
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        await send_end(send)
 
     async def _catch_up(self, send: Any, after: int) -> None:
         """Send what is stored after `after`, then join the feed without a gap."""
@@ -194,12 +185,3 @@ def _chunk_of(message: Message) -> bytes:
     except InvalidInput as error:
         log.warning("unreadable", action="gateway.unreadable", seq=message.seq, error=str(error))
         return HEARTBEAT
-
-
-async def send_more(send: Any, body: bytes) -> None:
-    await send({"type": "http.response.body", "body": body, "more_body": True})
-
-
-async def until_gone(receive: Any) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
