@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from vigil.board.outside import kinds
+from vigil.channels.matrix.section import MATRIX_ID
 from vigil.fields.schema import (
     LINE,
     MAYBE_ID,
@@ -144,6 +145,7 @@ FIELDS: Final[dict[str, Mapping[str, Schema]]] = {
         "pause": {"format": "pause"},
     },
     "MailCodeRequest": {"address": {"pattern": ADDRESS}},
+    "PairCodeRequest": {"address": {"pattern": f"^({MATRIX_ID}|[0-9]{{0,20}})$"}},
     "RaiseBody": {"agent": {"pattern": "^([A-Za-z0-9_-]{1,64})?$"}},
     "RowBody": _ROW | {"skill": _MAYBE_SKILL},
     "RowChange": _ROW | {"skill": _MAYBE_SKILL},

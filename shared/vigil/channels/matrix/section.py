@@ -16,7 +16,8 @@ from ...fields.section import PositiveS
 from ..contract import Channel, ChannelContext, Listener, Sender
 
 _ADVICE: Final = "see docs/matrix.md"
-USER_ID: Final = re.compile(r"@[^\s:@]{1,200}:[^\s@/]{1,200}")
+MATRIX_ID: Final = r"@[^\s:@]{1,200}:[^\s@/]{1,200}"
+USER_ID: Final = re.compile(MATRIX_ID)
 LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 
 
