@@ -18,7 +18,9 @@ from ..http.body import ClientGone
 from ..http.errors import EXPECTED
 from ..http.json import Json
 from ..http.problem import Problem, of_error
-from ..http.streams import (
+from ..insight.agent_files import agents_there
+from ..sessions.messages import parent_of
+from ..signals.streams import (
     HEAD,
     MEDIA_TYPE,
     SILENCE_S,
@@ -27,8 +29,6 @@ from ..http.streams import (
     serve_until_gone,
     until_gone,
 )
-from ..insight.agent_files import agents_there
-from ..sessions.messages import parent_of
 from ..state.edge import Edge
 from ..state.feed import HEARTBEAT
 from .exchange import CompletionRun, scope_of

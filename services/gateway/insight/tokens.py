@@ -17,8 +17,8 @@ from vigil.subjects import SessionKey
 
 from ..callers import Caller, Session, Shared
 from ..endpoint import Endpoint
-from ..http.streams import HEAD, MEDIA_TYPE, SILENCE_S, send_end, send_more, serve_until_gone
 from ..http.wire import TokenFrame
+from ..signals.streams import HEAD, MEDIA_TYPE, SILENCE_S, send_end, send_more, serve_until_gone
 from ..state.edge import Edge
 from ..state.feed import HEARTBEAT
 
