@@ -91,6 +91,18 @@ async def test_a_browser_is_its_persons_until_they_sign_out(gate: Gate) -> None:
     assert await notified(gate, "ann") == []
 
 
+async def test_a_browser_that_exchanged_its_address_stays_as_it_was(gate: Gate) -> None:
+    """By itself, as a service worker tells it: one browser, with the sound that was chosen."""
+    fay, old, new = await signed_in(gate, "fay"), browser("old"), browser("new")
+    await subscribe(fay, old, sound="on")
+    for _ in range(2):  # harmless
+        await subscribe(fay, new, replaces=old.endpoint)
+    assert await notified(gate, "fay") == [new.endpoint]
+    await subscribe(fay, new, replaces=new.endpoint)
+    (shown,) = (await (await gate.person("fay")).get("/api/push")).json()["browsers"]
+    assert shown["is_silent"] is False
+
+
 async def test_it_ends_with_the_token(gate: Gate) -> None:
     token = await gate.token("eve")
     client = await gate.http()

@@ -45,6 +45,9 @@ class PushSubscribe(RequestBody, frozen=True, kw_only=True):
     """What to call it."""
     is_silent: bool = True
     """Whether notifications make no sound."""
+    replaces: Annotated[str, msgspec.Meta(max_length=2048)] = ""
+    """The address that the browser exchanged for this one by itself: it goes, and what was chosen
+    for it stays."""
     browser: Annotated[str, msgspec.Meta(max_length=32)] = ""
     """Its id among `GET /api/console/browsers`: it's notified no more once it is signed out."""
 
@@ -94,6 +97,10 @@ async def subscribe(
 
     _channel(edge).check_endpoint(wanted.endpoint, edge.bus.broker_ports)
     seal.check_keys(wanted.keys.p256dh, wanted.keys.auth)
+    own = await subscriptions.of_person(edge.bus, caller.user)
+    # Told again, it's there by its new address already.
+    its = (wanted.replaces, wanted.endpoint) if wanted.replaces else ()
+    old = next((one for one in own if one.subscription.endpoint in its), None)
     made = Subscription(
         user=caller.user,
         endpoint=wanted.endpoint,
@@ -101,10 +108,12 @@ async def subscribe(
         auth=wanted.keys.auth,
         name=wanted.name,
         at=edge.clock.now(),
-        is_silent=wanted.is_silent,
+        is_silent=wanted.is_silent if old is None else old.subscription.is_silent,
         browser_id=wanted.browser,
         token_id=caller.token_id,
     )
+    if old is not None and old.subscription.endpoint != wanted.endpoint:
+        await subscriptions.remove(edge.bus, old)
     await subscriptions.store(edge.bus, made)
     log.info("browser subscribed", action="gateway.push", by=caller.user, browser=made.id)
     return Json(_view(made), 201)

@@ -113,7 +113,7 @@ addEventListener("pushsubscriptionchange", (event) => {
   const renewed = async () => {
     const made = event.newSubscription ?? await registration.pushManager.subscribe(event.oldSubscription.options);
     const { endpoint, keys } = made.toJSON();
-    await fetch(`${HOME}/notifications`, { method: "POST", body: new URLSearchParams({ do: "subscribe", endpoint, ...keys }), redirect: "manual" });
+    await fetch(`${HOME}/notifications`, { method: "POST", body: new URLSearchParams({ do: "subscribe", endpoint, ...keys, replaces: event.oldSubscription?.endpoint ?? "" }), redirect: "manual" });
   };
   event.waitUntil(renewed());
 });

@@ -52,6 +52,7 @@ async def subscribe(visit: Visit) -> None:
         "keys": {key: visit.wanted(key) for key in ("p256dh", "auth")},
         "name": name,
         "is_silent": visit.form.get("sound") != "on",
+        "replaces": visit.form.get("replaces", ""),
         "browser": visit.browser,
     }
     await visit.api.send("POST", "/api/push/browsers", wanted)
