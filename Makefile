@@ -148,13 +148,14 @@ $(VENV)/.installed-peers: bench/peers/peers.lock | $(BIN)/python
 		--only-binary=:all: --require-hashes --requirement $<
 	@touch $@
 
-# Tests of the sandbox want bubblewrap, those of the console a Chromium, those of mail Postfix and Dovecot, which are
-# no Python packages. Only root in a container or on a machine for tests gets them installed; elsewhere, those tests
+# Tests of the sandbox want bubblewrap, those of the console a Chromium, those of the terminal tmux, those of mail
+# Postfix and Dovecot, which are no Python packages. Only root in a container or on a machine for tests gets them installed; elsewhere, those tests
 # are skipped and say so. Landlock, the other sandbox, needs nothing. What is a server isn't started: tests start
 # their own; where nothing forbids it (policy-rc.d), it's forbidden for as long as the packages are set up.
 $(VENV)/.installed-system: | $(BIN)/python
 	@missing=; command -v bwrap >/dev/null || missing=bubblewrap; \
 	command -v chromium >/dev/null || missing="$$missing chromium"; \
+	command -v tmux >/dev/null || missing="$$missing tmux"; \
 	PATH="$$PATH:/usr/sbin"; policy=/usr/sbin/policy-rc.d; \
 	command -v postfix >/dev/null || missing="$$missing postfix"; \
 	command -v dovecot >/dev/null || missing="$$missing dovecot-imapd"; \

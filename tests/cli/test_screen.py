@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.examples import up_to
 from tests.support.terminal import Terminal
+from vigil.cli.chat.conversation import Conversation
 from vigil.cli.chat.prose import drawn
 from vigil.cli.chat.screen import PROMPT, TerminalScreen
 from vigil.cli.output import printable
@@ -230,3 +231,28 @@ def test_colours_can_be_off(monkeypatch: pytest.MonkeyPatch, is_colourless: bool
 def test_no_escape_code_of_a_text_is_written(text: str) -> None:
     made = drawn(printable(text), 30, has_colours=False)
     assert made is None or not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", made)
+
+
+async def test_what_was_said_during_an_answer_is_due_after_it() -> None:
+    """Ctrl-C stops it then, too: it left, as the answer before it was taken for its own."""
+    desk = Desk()
+    conversation = Conversation(cast(Any, None), "ann:vigil:t1", desk.screen)
+    for _ in range(3):
+        await conversation.say("and?")
+    first, second, third = conversation._unconfirmed
+    for number, id_ in enumerate((first, second, third)):
+        accepted = {"type": "accepted", "id": id_, "event_id": f"e{number}", "seq": number}
+        await conversation._hear(accepted)
+
+    async def hears(caused_by: str, **more: Any) -> bool:
+        frame = {"type": "message", "id": f"m{caused_by}", "text": "so", "cursor": 1}
+        await conversation._hear(frame | {"caused_by": caused_by} | more)
+        return conversation.is_answer_due
+
+    assert await hears("timer", tag="Agent follow-up")
+    assert await hears("e0")
+    assert not await hears("e2"), "one answer to both"
+    await conversation.say("and?")
+    (last,) = conversation._unconfirmed
+    await conversation._hear({"type": "error", "id": last, "detail": "no", "status": 422})
+    assert not conversation.is_answer_due

@@ -116,3 +116,15 @@ def test_what_is_left_out_is_told(
     is_narrow = columns == 80
     assert ("Left out for the width: SESSION." in told.err) == is_narrow
     assert ("ann:vigil:" in told.out) != is_narrow
+
+
+def test_a_table_that_just_fits_isnt_wider(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The list of rows of the timetable at 80 columns: each line was folded by the terminal."""
+    monkeypatch.setattr(output, "is_fancy", lambda _: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    row = ["c1629d02", "w " * 30, "on", "At 08:30 on Monday through Friday (UTC)"]
+    titles = ["ID", "NAME", "STATE", "WHEN", "NEXT (UTC)"]
+    output.table(titles, [[*row, "2026-11-28-08:30:00"]])
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80

@@ -99,7 +99,7 @@ def _draw(columns: Sequence[str], cells: list[list[str]], ranks: Sequence[int]) 
         drawn.add_column(columns[i], overflow="fold", no_wrap=least[i][1], min_width=least[i][0])
     for line in cells:
         drawn.add_row(*(Text(line[i]) for i in shown))
-    needed = sum(least[i][0] + GAP for i in shown)
+    needed = sum(least[i][0] + GAP for i in shown) - GAP
     (console if needed <= console.width else Console(width=needed)).print(drawn)
     if left_out := [name for i, name in enumerate(columns) if i not in shown]:
         message(dim(f"Left out for the width: {', '.join(left_out)}.", sys.stderr))

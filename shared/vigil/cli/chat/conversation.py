@@ -46,8 +46,8 @@ class Conversation:
         self._answered: set[str] = set()
         self._changed = asyncio.Event()
         self._is_away = False
-        self.is_answer_due = False
-        """Whether something was said that wasn't answered yet."""
+        self._due: dict[str, str] = {}
+        """What was said and isn't answered yet: the id of its frame, and its event's once known."""
 
     async def run(self) -> None:
         """Keep the socket open until cancelled.
@@ -114,8 +114,11 @@ class Conversation:
                 await self._send({"type": "ack", "cursor": frame["cursor"]})
             case "accepted":
                 self._unconfirmed.pop(frame["id"], None)
+                if frame["id"] in self._due:
+                    self._due[frame["id"]] = frame["event_id"]
                 self._tell_change()
             case "error":
+                self._due.pop(frame.get("id") or "", None)
                 refused = self._unconfirmed.pop(frame.get("id") or "", {})
                 self._screen.notice(_complaint(frame, refused.get("text")))
                 self._tell_change()
@@ -127,9 +130,28 @@ class Conversation:
         self._shown.add(frame["id"])
         self.said.append(frame["id"])
         self._answered.add(frame["caused_by"])
-        self.is_answer_due = self.is_answer_due and bool(frame.get("tag"))
+        self._settle(frame["caused_by"])
         self._screen.message(frame)
         self._tell_change()
+
+    @property
+    def is_answer_due(self) -> bool:
+        """Whether something was said that wasn't answered yet."""
+        return bool(self._due)
+
+    def give_up(self) -> None:
+        """Wait for no answer any more."""
+        self._due.clear()
+
+    def _settle(self, event_id: str | None) -> None:
+        """Take what was said as answered, and what was said before it: one answer may be to both.
+        What was said after it is due still."""
+        if event_id not in self._due.values():
+            return
+        for id_, event in list(self._due.items()):
+            del self._due[id_]
+            if event == event_id:
+                return
 
     def has_answer(self, event_id: str) -> bool:
         """Whether a message that the event caused was shown."""
@@ -143,7 +165,7 @@ class Conversation:
         frame |= {"attachments": list(attachments)} if attachments else {}
         frame |= {"reply_to": reply_to} if reply_to else {}
         self._unconfirmed[frame["id"]] = frame
-        self.is_answer_due = True
+        self._due[frame["id"]] = ""
         await self._send(frame)
 
     async def wait_confirmed(self, timeout_s: float) -> bool:

@@ -52,7 +52,7 @@ class Interrupts:
     def press(self) -> None:
         """Stop the answer that is due; if there is none, leave."""
         if self._conversation.is_answer_due:
-            self._conversation.is_answer_due = False  # so that the next press leaves
+            self._conversation.give_up()  # so that the next press leaves
             self._stopping = asyncio.ensure_future(self._stop())
         elif self._talking is not None:
             self._has_left = True
