@@ -28,6 +28,7 @@ from vigil.contracts import (
 from vigil.contracts.board import (
     CronSchedule,
     CronWork,
+    CycleLedger,
     EverySchedule,
     Ledger,
     OnceSchedule,
@@ -323,6 +324,19 @@ def test_a_row_that_was_made_by_a_clock_ahead_holds_from_now_on() -> None:
     assert (again.scheduled_at, why) == (at(8, 13), "the clock was ahead when it was set")
     assert next(upcoming(again, at(8, 13))) == at(8, 14)
     assert known.wanted("UTC", at(9)) == (hourly, "")
+
+
+def test_what_a_run_was_told_while_it_was_looked_is_no_news_any_more() -> None:
+    """One by hand may end between the look of another and what is decided by it."""
+    known = KnownRow()
+    known.answer = "mails up to 7"
+    assert (known.take_answer(), known.take_answer()) == ("mails up to 7", None)
+    known.answer = "mails up to 7"
+    known.place(Placed(Ledger(cycles=CycleLedger(told_seq=7)), 3))
+    assert known.take_answer() is None
+    known.looked_from = known.told_seq
+    known.answer = "mails up to 9"
+    assert known.take_answer() == "mails up to 9"
 
 
 # ---------------------------------------------------------------- whatever happens

@@ -314,11 +314,10 @@ class TimetableClock:
         """Return the entries of a row. Where something has to be new for a run, it's looked
         first, and nothing is decided meanwhile."""
         begun = next((one for one in made if one.state == "running"), None)
-        answer, known.answer = known.answer, None
         decided = kinds.kind_of(known.row.work).decide
         if begun is None or decided is None or not is_asked_first(known.row.work):
             return [LookOutcome(one) for one in made]
-        outcome = decided(known, begun, answer, now)
+        outcome = decided(known, begun, known.take_answer(), now)
         if outcome is None:
             if not known.is_looking:
                 known.is_looking = True
@@ -333,6 +332,7 @@ class TimetableClock:
         look = kinds.kind_of(known.row.work).look
         if look is None:
             raise AssertionError(f"{begun.row}: nothing has to be new for it")
+        known.looked_from = known.told_seq
         try:
             async with self._probes:
                 known.answer = await look(self._means(known), known, begun, now)

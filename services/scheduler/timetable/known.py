@@ -34,6 +34,8 @@ class KnownRow:
         """What it saw last; None: what the ledger has."""
         self.answer: object = None
         """What came of its look, if nothing is decided by it yet."""
+        self.looked_from = 0
+        """`told_seq` as that look began: what a run was told meanwhile is no news any more."""
         self.looked_seq = 0
         """Of SIGNALS, or what else it looks at: up to there nothing is new for it, beside what the
         ledger knows of."""
@@ -65,10 +67,20 @@ class KnownRow:
         return replace(ledger, seen=self.seen or ledger.seen)
 
     @property
+    def told_seq(self) -> int:
+        """Of SIGNALS, or what else it looks at: up to there its runs were told."""
+        return (self.ledger.cycles or CycleLedger()).told_seq
+
+    @property
     def read_seq(self) -> int:
-        """Of SIGNALS, or what else it looks at: all up to there is no news to it."""
-        cycles = self.ledger.cycles or CycleLedger()
-        return max(cycles.told_seq, self.looked_seq)
+        """Likewise: all up to there is no news to it."""
+        return max(self.told_seq, self.looked_seq)
+
+    def take_answer(self) -> object:
+        """Return what came of its look, once; None: there is nothing, or a run that ended since was
+        told of what it saw."""
+        answer, self.answer = self.answer, None
+        return answer if self.looked_from >= self.told_seq else None
 
     @property
     def row(self) -> TimetableRow:
