@@ -11,6 +11,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
 
@@ -20,6 +21,8 @@ from services.cortex.core.kinds import registered
 from services.cortex.core.profile import Profile
 from services.gateway import app
 from services.gateway.documents import bus as bus_document
+from services.gateway.documents import problems
+from services.gateway.http.problem import name_of
 from tests.docs import commands
 from vigil import __version__, crash, topology
 from vigil.calendars.section import CalendarSection
@@ -336,6 +339,10 @@ def asyncapi() -> str:
 
 FILES: Final[Mapping[Path, Callable[[], str]]] = {
     **{FOLDER / f"{name}.md": text for name, text in PAGES.items()},
+    **{
+        FOLDER / "problems" / f"{name_of(status)}.md": partial(problems.page_of, status)
+        for status in problems.PROBLEMS
+    },
     FOLDER.parent / "openapi.json": openapi,
     FOLDER.parent / "asyncapi.json": asyncapi,
     FOLDER.parents[1] / "deploy" / "vigil.1": commands.manual,
@@ -344,6 +351,7 @@ FILES: Final[Mapping[Path, Callable[[], str]]] = {
 
 def write() -> None:
     for file, text in FILES.items():
+        file.parent.mkdir(exist_ok=True)
         file.write_text(text(), "utf-8")
 
 

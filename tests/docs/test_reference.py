@@ -15,6 +15,7 @@ from typing import Final
 import pytest
 
 from services.gateway import app
+from services.gateway.documents import problems
 from tests.docs import commands, reference
 from tests.support.sources import nodes
 from vigil.observe import actions
@@ -47,7 +48,29 @@ def test_a_document_laid_out_says_the_same() -> None:
 
 
 def test_there_is_no_other_page() -> None:
-    assert {file.stem for file in reference.FOLDER.iterdir()} == set(reference.PAGES)
+    below = {file for file in reference.FOLDER.rglob("*") if file.is_file()}
+    assert below == {file for file in reference.FILES if reference.FOLDER in file.parents}
+
+
+def test_each_problem_that_is_told_has_a_page() -> None:
+    """With its cure: what the document of the API names, and what the code raises."""
+    told = {
+        int(status)
+        for path in json.loads(app.document())["paths"].values()
+        for operation in path.values()
+        for status in operation["responses"]
+        if int(status) >= 400
+    }
+    raised = {
+        node.args[0].value
+        for path, node in nodes()
+        if path.startswith("services/gateway")
+        and isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "Problem"
+        and isinstance(node.args[0], ast.Constant)
+    }
+    assert told | raised <= set(problems.PROBLEMS)
 
 
 # ---------------------------------------------------------------- log actions

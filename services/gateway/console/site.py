@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Awaitable, Callable
-from http import HTTPStatus
 from typing import Any, Final
 
 from fastapi import Request, Response
@@ -18,7 +17,7 @@ from starlette.routing import Route
 
 from ..http.browser import HEADERS, PATH, is_of_console, is_own_form, policy_of
 from ..http.errors import EXPECTED
-from ..http.problem import Problem, of_error
+from ..http.problem import Problem, of_error, title_of
 from ..state.edge import Edge
 from . import app, decision, entrance, look
 from .changes import ChangeStream, InnerStream
@@ -130,7 +129,7 @@ class _Served:
 def _refusal(problem: Problem | None) -> Response:
     if problem is None:  # whoever asked is gone
         return Response(status_code=400)
-    title = HTTPStatus(problem.status).phrase
+    title = title_of(problem.status)
     context = {"title": title, "detail": problem.detail}
     answer = look.html("refused.html", context, problem.status)
     answer.headers.update(problem.headers)

@@ -19,6 +19,35 @@ from .decide import TooLarge
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_LATER_S: Final = 1
+_TITLES: Final = {413: "Request Entity Too Large", 422: "Unprocessable Entity"}
+
+
+def title_of(status: int) -> str:
+    """Return what a status is called, by whatever Python: 3.13 calls some otherwise, and clients
+    know problems by it.
+
+    >>> title_of(404), title_of(422)
+    ('Not Found', 'Unprocessable Entity')
+    """
+    return _TITLES.get(status) or HTTPStatus(status).phrase
+
+
+def name_of(status: int) -> str:
+    """Return the last part of a problem's type.
+
+    >>> name_of(404), name_of(422)
+    ('not-found', 'unprocessable-entity')
+    """
+    return title_of(status).lower().replace(" ", "-")
+
+
+def type_of(status: int) -> str:
+    """Return the type of the problem of a status.
+
+    >>> type_of(404)
+    'urn:vigil:problem:not-found'
+    """
+    return f"urn:vigil:problem:{name_of(status)}"
 
 
 class ProblemBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -50,10 +79,10 @@ class Problem(Exception):
 
     def body(self) -> bytes:
         """Return the problem as JSON."""
-        title = HTTPStatus(self.status).phrase
+        title = title_of(self.status)
         return msgspec.json.encode(
             ProblemBody(
-                type=f"urn:vigil:problem:{title.lower().replace(' ', '-')}",
+                type=type_of(self.status),
                 title=title,
                 status=self.status,
                 detail=self.detail,
