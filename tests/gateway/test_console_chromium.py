@@ -247,6 +247,8 @@ async def test_a_person_talks_and_hears_live(stage: Stage, tab: Tab) -> None:
     fork = (await tab.run("location.pathname")).rpartition("/")[2]
     await tab.run("document.querySelector('#delete').open = true")
     await tab.press("#delete button")
+    await shows(tab, "Delete this conversation?")
+    await tab.press("#sure button")
     assert await tab.run("location.pathname") == "/console/conversations"
     assert fork not in await tab.text()
     assert (await stage.api.get(f"/api/sessions/{fork}")).status_code == 410
@@ -466,6 +468,7 @@ async def test_a_person_decides_moves_and_undoes(stage: Stage, tab: Tab) -> None
     assert '"du"' in await tab.text()
     for _ in range(2):  # this one, and one that was there
         await tab.press("main button.stop")
+        await tab.press("#sure button")
     assert "Nothing is allowed" in await tab.text()
     await tab.go(url(stage, f"/timetable/{stage.ids['row']}"))
     await tab.press("button[value=pause]")

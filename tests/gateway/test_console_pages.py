@@ -297,6 +297,14 @@ async def test_a_conversation_is_read_and_gone_on_with(gate: Gate) -> None:
     assert "All 4000 characters" in page.text
     whole = next(one for one in page.links if "whole" in one)
     assert "x" * 4_000 in (await mo.page(whole.removeprefix("/console"))).text
+    for deed, asked in (
+        ({"do": "cancel", "timer": "tea"}, "is it wet?"),
+        ({"do": "delete"}, "good"),
+    ):
+        question = await mo.client.post(f"/console{path}", data=deed, headers=HERE)
+        assert question.status_code == 200
+        assert 'id="sure"' in question.text
+        assert asked in question.text
     await mo.did(path, do="cancel", timer="tea")
     await mo.did(path, do="stop")
     orders = await gate.admin.read("SESSIONS", [SessionKey.parse(key).in_event("control")])

@@ -43,9 +43,9 @@ from ...text import LENGTH_MAX
 from ...visit import Visit
 from ..about.welcome import errand_of
 from . import conversations
-from .deeds import act
+from .deeds import act, ask
 
-__all__ = ["act", "show"]
+__all__ = ["act", "ask", "show"]
 SHOWN_MAX: Final = 50
 BEGUN_MAX: Final = 6
 """Messages of the other conversation that the page of a fork shows."""

@@ -5,13 +5,43 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
+from markupsafe import escape
+
 from ....http.problem import Problem
-from ...second_thoughts import with_undo
+from ....http.wire import TimerList, Transcript
+from ...second_thoughts import Confirmation, with_undo
+from ...text import clip, visible
 from ...visit import Visit, segment_of
 from . import orders
 
 Led = str | dict[str, Any] | None
 """Where a deed leads on to, or what the page itself shows once; None: to the end of the page."""
+
+
+async def ask(visit: Visit) -> Confirmation | None:
+    """Ask before a reminder is cancelled or the conversation deleted. Raises: Problem, 404."""
+    match visit.wanted("do"):
+        case "cancel":
+            held = (await visit.api.get(TimerList, f"{_path(visit)}/timers")).timers
+            found = [one for one in held if one.timer_id == visit.wanted("timer")]
+            if not found:
+                return None  # the page says so
+            return Confirmation(
+                title="Cancel this?",
+                text="It doesn't come, and can't be brought back but by being asked for anew.",
+                yes="Cancel it",
+                exact=tuple(escape(visible(clip(one.message or one.reason))) for one in found),
+            )
+        case "delete":
+            await visit.api.get(Transcript, _path(visit), limit=1)
+            also = " What was learnt in it is forgotten, too." if "memories" in visit.form else ""
+            return Confirmation(
+                title="Delete this conversation?",
+                text="What was said in it is deleted for good, and its reminders end with it."
+                f"{also} Putting it away can be undone.",
+                yes="Delete it for good",
+            )
+    return None
 
 
 async def act(visit: Visit) -> str | dict[str, Any]:
