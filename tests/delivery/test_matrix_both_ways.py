@@ -212,6 +212,16 @@ async def test_what_the_server_refuses_waits_or_is_told_and_a_long_text_comes_wh
         refused = [one for one in map(decode_attempt, (m.data for m in tries)) if one.status]
         assert {(one.status, one.state) for one in refused} == {(429, "refused")}
 
+        # A request is decided by a sign of hers, in the room that is hers; of others it's nothing.
+        await talk.outside(ask(("shell", {"command": "ls build"})))
+        request = (await chat.heard(ann, own, 11))[10]
+        relation = {"rel_type": "m.annotation", "event_id": request["event_id"], "key": "👎🏽"}
+        await asyncio.to_thread(ann.put, own, "m.reaction", {"m.relates_to": relation})
+        await chat.heard(ann, own, 12)
+        decided = [m.data for m in talk.log if m.subject == talk.key.in_user][-1]
+        assert f'"text":"reject {request["content"]["org.vigil.asks"]}"'.encode() in decided
+        assert any(one.text.startswith("Rejected: shell") for one in talk.said)
+
         seen, _ = (await hers.get("/api/networks")).json()["accounts"]
         assert (seen["kind"], seen["state"], seen["address"]) == (
             "matrix", "listening", chat.agent.user,
@@ -245,18 +255,15 @@ async def test_what_the_server_refuses_waits_or_is_told_and_a_long_text_comes_wh
         await until(lambda: chat.spare.user in ann.members(other))
         await asyncio.to_thread(chat.agent.ask, "POST", "/logout/all", {})
         await asyncio.to_thread(ann.say, other, ask(follow_up("tea", 1, "tea is ready")))
-        await talk.until(lambda: len(talk.receipts) == 10)
-        there = [one for one in ann.messages(other) if one["sender"] == chat.spare.user]
-        assert bodies(there) == ["Done.", "tea is ready"]
+        await until(lambda: "tea is ready" in bodies(ann.messages(other)))
         await world.until(lambda: chat.facts["state"] == "refused")
         assert "M_UNKNOWN_TOKEN" in chat.facts["problem"]
         tried = (await hers.post(f"/api/channels/{CHANNEL}/trials")).json()
         assert (tried["outcome"], "M_UNKNOWN_TOKEN" in tried["reason"]) == ("not_taken", True)
         await asyncio.to_thread(ann.say, other, ask(follow_up("bus", 3, "the bus leaves")))
-        await talk.until(lambda: len(talk.receipts) == 11)
+        await until(lambda: "Done." in bodies(ann.messages(other))[-1])
         await asyncio.to_thread(chat.spare.ask, "POST", "/logout/all", {})
-        await talk.until(lambda: len(talk.receipts) == 12)
-        assert talk.receipts[-1].outcome == "failed"
+        await talk.until(lambda: "failed" in {one.outcome for one in talk.receipts})
         told_to = mind_of(talk.key.scope).in_event("told.*")
         async with asyncio.timeout(PATIENCE_S):
             while not (found := await world.admin.read(talk.key.stream, [told_to])):

@@ -104,15 +104,15 @@ async def running_matrix_world(
     """All services with an account, and another where `spare` names a channel for it."""
     names = [CHANNEL, *([spare] if spare else [])]
     agents = [await asyncio.to_thread(server.account, "vigil") for _ in names]
-    sections = {
+    sections: dict[str, dict[str, Any]] = {
         "channels": {
             name: section(server, one, **changes) for name, one in zip(names, agents, strict=True)
         },
         "person": {"channel": prefers},
-        "autonomy": {"enabled": has_mind},
-        "mind": {"enabled": has_mind},
     }
-    async with running_world(home, monkeypatch, clock, **sections) as world:
+    if has_mind:
+        sections["mind"] = {"enabled": True}
+    async with running_world(home, monkeypatch, clock, has_hands=has_mind, **sections) as world:
         for name in names:
             await until_told(world, "gateway", "hears", name, "listening")
         yield Chat(world, server, *agents)

@@ -14,7 +14,7 @@ from ...subjects import token_of
 from ...words import markdown
 from ..chats.parts import split
 from ..mail.composition import OUTSIDE
-from .happenings import EFFECT, PART
+from .happenings import ASKS, EFFECT, PART
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -50,7 +50,14 @@ def composed(said: Said, *, reply_to: str = "", to: str = "") -> list[RoomEvent]
         text = f"{text}\n\n({OUTSIDE})"
     parts = split(text, PART_BYTES_MAX, lambda one: len(one.encode()))
     return [
-        _event(said, part, number, reply_to=reply_to if number == 1 else "", to=to)
+        _event(
+            said,
+            part,
+            number,
+            reply_to=reply_to if number == 1 else "",
+            to=to,
+            is_last=number == len(parts),
+        )
         for number, part in enumerate(parts, 1)
     ]
 
@@ -65,7 +72,9 @@ def notice(text: str, about: str) -> RoomEvent:
     return RoomEvent(transaction=token_of("matrix notice", about), content=content)
 
 
-def _event(said: Said, text: str, number: int, *, reply_to: str, to: str) -> RoomEvent:
+def _event(
+    said: Said, text: str, number: int, *, reply_to: str, to: str, is_last: bool
+) -> RoomEvent:
     content: dict[str, Any] = {
         "msgtype": "m.text",
         "body": text,
@@ -74,6 +83,8 @@ def _event(said: Said, text: str, number: int, *, reply_to: str, to: str) -> Roo
         EFFECT: said.id,
         PART: number,
     }
+    if said.asks and is_last:
+        content[ASKS] = said.asks
     if reply_to:
         content["m.relates_to"] = {"m.in_reply_to": {"event_id": reply_to}}
     page = html_of(text)

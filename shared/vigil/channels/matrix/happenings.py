@@ -17,7 +17,12 @@ EFFECT: Final = "org.vigil.effect"
 """In what the account said: the id of the effect that said it."""
 PART: Final = "org.vigil.part"
 """Which part of it, from 1 on."""
-TYPES: Final = ("m.room.message", "m.room.encrypted", "m.room.member")
+ASKS: Final = "org.vigil.asks"
+"""The id of the request that it shows whole."""
+TYPES: Final = ("m.room.message", "m.room.encrypted", "m.room.member", "m.reaction")
+VERDICTS: Final = {"✅": "accept", "👍": "accept", "❌": "reject", "👎": "reject"}
+"""What reactions to a request mean."""
+_SHADES: Final = re.compile("[\ufe0f\U0001f3fb-\U0001f3ff]")
 SYNC_LIMIT: Final = 50
 ATTACHED: Final = {
     "m.image": "an image",
@@ -48,6 +53,15 @@ class RoomNews(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the account came into the room just now."""
     has_moved: bool = False
     """Whether somebody came or went."""
+
+
+class RoomReaction(msgspec.Struct, frozen=True, kw_only=True):
+    """A sign that somebody put to a message."""
+
+    id: str
+    author: str
+    to: str
+    verdict: str
 
 
 class MatrixNews(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,6 +173,25 @@ def message_of(event: dict[str, Any]) -> RoomMessage | None:
         if isinstance(users, list)
         else frozenset(),
     )
+
+
+def reaction_of(event: dict[str, Any]) -> RoomReaction | None:
+    """Return the verdict that a reaction may be; None: it's none."""
+    relation = _dict(event, "content", "m.relates_to")
+    verdict = VERDICTS.get(_SHADES.sub("", _text(relation, "key")))
+    id_, author, to = _text(event, "event_id"), _text(event, "sender"), _text(relation, "event_id")
+    is_one = _text(event, "type") == "m.reaction" and _text(relation, "rel_type") == "m.annotation"
+    if not (is_one and verdict and id_ and author and to):
+        return None
+    return RoomReaction(id=id_, author=author, to=to, verdict=verdict)
+
+
+def asked_in(event: Any, own: str) -> str:
+    """Return the request that an event of the account's shows; empty: none."""
+    if not isinstance(event, dict) or _text(event, "sender") != own:
+        return ""
+    found = _text(event, "content", ASKS)
+    return found if re.fullmatch("[0-9a-f]{32}", found) else ""
 
 
 def _words(kind: str, content: dict[str, Any], *, is_reply: bool) -> str:

@@ -24,7 +24,7 @@ from ..contract import ChannelContext, Ear
 from ..pairs import ChannelPerson
 from . import happenings
 from .composition import RoomEvent, notice
-from .happenings import MatrixInvitation, MatrixNews, RoomMessage, RoomNews
+from .happenings import MatrixInvitation, MatrixNews, RoomMessage, RoomNews, RoomReaction
 from .verdicts import HomeserverReply
 from .wire import Homeserver, NoReply, NotReached, Request
 
@@ -195,6 +195,9 @@ class _Rooms:
             events = [*await self._between(news), *events]
         people = await self._reading.people()
         for event in events:
+            reaction = happenings.reaction_of(event)
+            if reaction is not None and await self._take_reaction(reaction, news.room, people):
+                await self._reading.store()
             message = happenings.message_of(event)
             if message is None or message.author == self._own or message.kind == "notice":
                 continue
@@ -262,6 +265,27 @@ class _Rooms:
             method, path, body = Api.room_typing("", room, self._own, True, TYPING_MS)
             await self._told((method, path, body), ASK_S)
         return is_stored
+
+    async def _take_reaction(
+        self, reaction: RoomReaction, room: str, people: Sequence[ChannelPerson]
+    ) -> bool:
+        """Take a sign to a request as the verdict that it is, where nobody else could have put it;
+        whether it is stored now."""
+        is_known = pairs.user_of(people, reaction.author) is not None
+        if not is_known or await self._members(room) != {self._own, reaction.author}:
+            return False
+        reply = await self._told(Api.room_get_event("", room, reaction.to), ASK_S)
+        asked = happenings.asked_in(reply.data, self._own) if reply.is_ok else ""
+        if not asked:
+            return False
+        post = Post(
+            id=reaction.id,
+            author=reaction.author,
+            room=room,
+            text=f"{reaction.verdict} {asked}",
+            is_direct=True,
+        )
+        return await self._reading.take(post, partial(self._say, room, reaction.id))
 
     async def _members(self, room: str) -> frozenset[str]:
         if room not in self._few:
