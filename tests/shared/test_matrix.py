@@ -98,6 +98,26 @@ def test_what_others_wrote_is_no_part_of_what_a_person_says() -> None:
     assert happenings.message_of(event({}) | {"content": {}}) is None, "taken back"
 
 
+def test_a_sign_decides_a_request_of_the_accounts_own_and_nothing_else() -> None:
+    """Which request an event shows is believed of the account's own events alone."""
+    relation = {"rel_type": "m.annotation", "event_id": "$5", "key": "\U0001f44d\U0001f3fd"}
+    put = event({}, type="m.reaction") | {"content": {"m.relates_to": relation}}
+    found = happenings.reaction_of(put)
+    assert found is not None
+    assert (found.verdict, found.to, found.author) == ("accept", "$5", "@ann:b.example")
+    for other in ({"key": "🎉"}, {"rel_type": "m.replace"}, {"event_id": 5}):
+        changed = put | {"content": {"m.relates_to": relation | other}}
+        assert happenings.reaction_of(changed) is None
+    asked = "0a" * 16
+    (shown,) = composed(said("May I?", asks=asked))
+    sent = event(shown.content)
+    assert happenings.asked_in(sent | {"sender": OWN}, OWN) == asked
+    assert happenings.asked_in(sent, OWN) == ""
+    assert happenings.asked_in(event({"org.vigil.asks": "all"}, sender=OWN), OWN) == ""
+    long = composed(said("word " * 4_000, asks=asked))
+    assert ["org.vigil.asks" in one.content for one in long] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("text", "mentions", "is_meant"),
     [
