@@ -33,13 +33,13 @@ PLAN: Final = {"gateway": POINTS, "delivery": (), "cortex": ()}
 SETTINGS: Final = {
     "VIGIL_PORT": "0",
     # A server that is away opens the circuit of its channel; the test need not wait for long.
-    "VIGIL_HEALTH__CIRCUIT_OPEN_S": "1",
-    "VIGIL_HEALTH__CIRCUIT_OPEN_S_MAX": "2",
+    "VIGIL_HEALTH__CIRCUIT_OPEN_S": "0.5",
+    "VIGIL_HEALTH__CIRCUIT_OPEN_S_MAX": "1",
 }
 TERMS: Final = {
     "attempts_max": 100,
-    "backoff_base_s": 1.0,
-    "backoff_cap_s": 2.0,
+    "backoff_base_s": 0.5,
+    "backoff_cap_s": 1.0,
     "sync_s": 2.0,
     "timeout_s": 5.0,
 }

@@ -36,7 +36,7 @@ GROUP: Final = -500
 
 @contextlib.asynccontextmanager
 async def running_telegram_world(
-    home: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any
+    home: Path, monkeypatch: pytest.MonkeyPatch, *, has_hands: bool = False, **changes: Any
 ) -> AsyncIterator[tuple[World, TelegramServer]]:
     server = TelegramServer()
     async with server.running():
@@ -51,7 +51,7 @@ async def running_telegram_world(
             "health": {"circuit_open_s": 0.05},
         }
         async with running_world(
-            home, monkeypatch, SystemClock(), has_hands=True, **sections
+            home, monkeypatch, SystemClock(), has_hands=has_hands, **sections
         ) as it:
             await until_told(it, "gateway", "hears", CHANNEL, "listening")
             yield it, server
@@ -61,7 +61,7 @@ async def test_a_bot_hears_whom_a_code_paired_and_requests_are_decided_by_button
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """X-2, X-4, L-11: pairing, home, groups, buttons, and each way in which a try may end."""
-    async with running_telegram_world(tmp_path, monkeypatch) as (world, server):
+    async with running_telegram_world(tmp_path, monkeypatch, has_hands=True) as (world, server):
         code = pairs.new_code()
         await pairs.ask_for(world.admin, CHANNEL, "ann", "", code, world.clock.now())
         server.write(MAL, "Let me in")
@@ -144,7 +144,7 @@ async def test_what_may_have_arrived_is_not_sent_again_and_what_surely_did_not_i
     """D-2, D-3: 429, 5xx, half an answer, a lost line, parts, a revoked token, a restart."""
     long = "\n\n".join(f"{number} {'word ' * 500}end" for number in range(4))
     steps: list[tuple[str, list[Behaviour], str, int]] = [
-        ("one", [too_many(1)], "delivered", 1),
+        ("one", [], "delivered", 1),
         ("two", [in_trouble(is_stored=True)], "ambiguous", 1),
         ("three", [in_trouble(is_stored=False)], "ambiguous", 0),
         ("four", [half], "ambiguous", 1),
