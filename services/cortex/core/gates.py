@@ -3,15 +3,26 @@ called, because that is cheap, and when the turn is made, because that is what c
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
 from vigil.contracts import Counters
 
-from .policy import Policy
-
 HOUR_MS: Final = 3_600_000
+
+
+class SpeechLimits(Protocol):
+    """What is configured of them; the policy of a session has it."""
+
+    @property
+    def ordered_per_hour(self) -> int: ...
+
+    @property
+    def max_consecutive(self) -> int: ...
+
+    @property
+    def cooldown_ms(self) -> int: ...
 
 
 class Blocked(msgspec.Struct, frozen=True):
@@ -22,13 +33,14 @@ class Blocked(msgspec.Struct, frozen=True):
 
 
 def check(
-    counters: Counters, *, is_ordered: bool, is_locked: bool, now_ms: int, policy: Policy
+    counters: Counters, *, is_ordered: bool, is_locked: bool, now_ms: int, policy: SpeechLimits
 ) -> Blocked | None:
     """Return why an autonomous message may not be sent now, or None if it may.
 
     `is_ordered`: the person ordered it (a kept reminder), which exempts it from cap and
     cooldown. Exactly `cooldown_ms` after the last one passes; a clock that went back blocks.
 
+    >>> from services.cortex.core.policy import Policy
     >>> check(Counters(consecutive=3), is_ordered=False, is_locked=False, now_ms=0,
     ...       policy=Policy()).code
     'cap'

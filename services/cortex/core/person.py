@@ -33,14 +33,13 @@ from .context import replied, sight
 from .context.versions import is_gone, taken_back_by
 from .draft import Draft
 from .mind import stop
-from .queue import QUEUE_MAX, enqueue, fitting, in_its_place, stored_size
+from .queue import COALESCE_TIMER, QUEUE_MAX, enqueue, fitting, in_its_place, stored_size
 from .work import detached, requests, spoken
 
 KEYED_MAX: Final = 32
 """Ids of keyed messages that the state remembers; older repeats are the gateway's to catch."""
 CHANNELS_MAX: Final = 8
 """Channels that the state remembers the person by."""
-COALESCE_TIMER: Final = "_coalesce"
 WINDOWS_MAX: Final = 10
 """For so many windows at most is a message held back because others follow it."""
 

@@ -13,6 +13,8 @@ from vigil.contracts import Cause, Queued, State
 from .draft import Draft
 from .policy import Policy
 
+COALESCE_TIMER: Final = "_coalesce"
+"""When what was gathered of a person's messages is answered."""
 QUEUE_MAX: Final = 10_000
 """Events that wait, user messages included: a quarter of a megabyte of the turn. The gateway
 refuses a person long before; only who publishes on the bus comes here."""

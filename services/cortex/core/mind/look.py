@@ -42,8 +42,7 @@ from ...model import ModelAnswer, ModelError
 from .. import conclusion, external, loops, speech, told
 from .. import sway as sways
 from ..draft import Draft
-from ..person import COALESCE_TIMER
-from ..queue import enqueue, fitting, result_of, stored_size
+from ..queue import COALESCE_TIMER, enqueue, fitting, result_of, stored_size
 from ..sway import Sway
 from ..tools import formed_answer
 from ..tools.declaration import declared
