@@ -13,10 +13,6 @@ import pytest
 
 from bench.numbers import percentile, report
 from tests.support import chromium, console_stage, errands
-from tests.support.channels import channel_of
-from tests.support.receiver import running_receiver, status
-from tests.support.world import running_world
-from vigil.clock import SystemClock
 
 TRIES: Final = 50
 
@@ -24,16 +20,11 @@ TRIES: Final = 50
 async def measure(home: Path) -> None:
     """Each errand at both widths; then the first words of many answers."""
     with pytest.MonkeyPatch.context() as patch:
-        async with running_receiver(status(400, "No")) as receiver:
-            options = console_stage.accounts(home)
-            options["channels"] |= {"phone": channel_of(receiver)}
-            options["autonomy"] = {"cooldown_ms": 0}
-            clock = SystemClock()
-            async with (
-                running_world(home, patch, clock, has_hands=True, **options) as world,
-                chromium.opened(home / "profile") as tab,
-            ):
-                await _measure(await console_stage.set_up(world), tab)
+        async with (
+            console_stage.staged(home, patch) as stage,
+            chromium.opened(home / "profile") as tab,
+        ):
+            await _measure(stage, tab)
 
 
 async def _measure(stage: console_stage.Stage, tab: chromium.Tab) -> None:

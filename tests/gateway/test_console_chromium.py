@@ -17,16 +17,12 @@ from services.cortex.model import ModelAnswer, ModelError, ModelRequest
 from services.gateway.console.shapes.bodies import CLIP
 from tests.support import approvals, chromium, console_stage, errands, hostile_markdown
 from tests.support.agent import ask, follow_up
-from tests.support.channels import channel_of
 from tests.support.chromium import Tab
 from tests.support.console import link_of, pages, signal
 from tests.support.console_stage import KEY, Stage
 from tests.support.gateway import until
 from tests.support.mailing import CHANNEL
-from tests.support.receiver import running_receiver, status
-from tests.support.world import running_world
 from vigil.channels import pairs
-from vigil.clock import SystemClock
 from vigil.subjects import SessionKey
 
 pytestmark = [
@@ -139,16 +135,9 @@ _NAMELESS: Final = re.compile(r"[0-9a-f]{32}|ann:vigil:plants")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def stage(tmp_path_factory: Any) -> AsyncIterator[Stage]:
-    """All services; Ann has something on every page, and her phone doesn't answer."""
-    home: Path = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
-        async with running_receiver(status(400, "No")) as receiver:
-            options = console_stage.accounts(home)
-            options["channels"] |= {"phone": channel_of(receiver), "push": {"kind": "push"}}
-            options["autonomy"] = {"cooldown_ms": 0}
-            clock = SystemClock()
-            async with running_world(home, patch, clock, has_hands=True, **options) as world:
-                yield await console_stage.set_up(world)
+        async with console_stage.staged(tmp_path_factory.mktemp("home"), patch) as stage:
+            yield stage
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

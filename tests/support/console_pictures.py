@@ -15,13 +15,9 @@ from typing import Final
 import pytest
 
 from tests.support import chromium, console_stage
-from tests.support.channels import channel_of
 from tests.support.chromium import Tab
 from tests.support.console import link_of, pages
 from tests.support.console_stage import Stage
-from tests.support.receiver import running_receiver, status
-from tests.support.world import running_world
-from vigil.clock import SystemClock
 from vigil.observe import logs
 
 ROOT: Final = Path(__file__).parents[2]
@@ -82,20 +78,15 @@ async def main() -> None:
     logs.configure(level=40)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         home = Path(folder)
-        async with running_receiver(status(400, "No")) as receiver:
-            options = console_stage.accounts(home)
-            options["channels"] |= {"phone": channel_of(receiver)}
-            options["autonomy"] = {"cooldown_ms": 0}
-            async with (
-                running_world(home, patch, SystemClock(), has_hands=True, **options) as world,
-                chromium.opened(home / "profile") as tab,
-            ):
-                stage = await console_stage.set_up(world)
-                token = await world.gate.token("ann", is_admin=True)
-                link = await link_of(world.gate, token)
-                await tab.go(f"http://127.0.0.1:{world.gate.port}{link}")
-                await tab.press("form button")
-                LIST.write_text(listed(await take(tab, stage)))
+        async with (
+            console_stage.staged(home, patch) as stage,
+            chromium.opened(home / "profile") as tab,
+        ):
+            gate = stage.world.gate
+            link = await link_of(gate, await gate.token("ann", is_admin=True))
+            await tab.go(f"http://127.0.0.1:{gate.port}{link}")
+            await tab.press("form button")
+            LIST.write_text(listed(await take(tab, stage)))
     size = sum(one.stat().st_size for one in FOLDER.glob("*.webp"))
     sys.stdout.write(f"{size // 1000} kB in {FOLDER}\n")
 

@@ -6,25 +6,30 @@ would take days, or a real model's bill, is written as the services would write 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 import httpx2
 import msgspec
+import pytest
 from msgspec.structs import replace
 
 from tests.support.agent import ask, follow_up, tell
+from tests.support.channels import channel_of
 from tests.support.gateway import until
 from tests.support.goal_records import action_of
 from tests.support.hands_records import SHELF
 from tests.support.mailing import CHANNEL, pair
+from tests.support.receiver import running_receiver, status
 from tests.support.remembering import save
-from tests.support.world import Person, World
+from tests.support.world import Person, World, running_world
 from vigil.board.kept import KeptBoard
 from vigil.board.kinds.action import ACTIONS
 from vigil.bus.kv import KeyValue
+from vigil.clock import SystemClock
 from vigil.contracts import Change, DeadLetter, encode
 from vigil.contracts.costs import CostRow, DayOfCosts
 from vigil.subjects import Scope, SessionKey, token_of
@@ -180,3 +185,14 @@ async def set_up(world: World) -> Stage:
 
     await until(is_memory_there, "memories are there")
     return stage
+
+
+@contextlib.asynccontextmanager
+async def staged(home: Path, patch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
+    """All services; Ann has something on every page, and her phone doesn't answer."""
+    async with running_receiver(status(400, "No")) as receiver:
+        options = accounts(home)
+        options["channels"] |= {"phone": channel_of(receiver), "push": {"kind": "push"}}
+        options["autonomy"] = {"cooldown_ms": 0}
+        async with running_world(home, patch, SystemClock(), has_hands=True, **options) as world:
+            yield await set_up(world)
