@@ -135,15 +135,15 @@ class ChatReading:
         Raises:
             Unavailable, BusError: it can't be stored now.
         """
-        if place.is_heard(self.place, post.id):
+        is_for_us = post.is_direct or post.is_named
+        if not is_for_us or place.is_heard(self.place, post.id):
             return False
         people = await self.people()
         person = next((one for one in people if pairs.user_of([one], post.author)), None)
         is_stored = False
         if person is None:
-            if post.is_direct or post.is_named:
-                await self._of_stranger(post, people, say)
-        elif post.is_direct or post.is_named:
+            await self._of_stranger(post, people, say)
+        else:
             is_stored = await self._hear(post, person, say)
         self.place = place.heard(self.place, post.id)
         return is_stored

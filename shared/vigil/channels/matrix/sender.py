@@ -6,6 +6,7 @@ It forgets them after a day, and with the device: what isn't fresh is looked for
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -77,10 +78,14 @@ class MatrixSender:
         if place is None:
             reason = f"no room is known; see `vigil channels pair {self._context.name}`"
             return NotTaken(reason=reason, is_final=True)
+        within_s = self._account.timeout_s
         try:
-            return await self._sent(said, place, token)
+            async with asyncio.timeout(within_s):
+                return await self._sent(said, place, token)
         except _Ended as end:
             return end.answer
+        except TimeoutError:
+            return Unclear(reason=f"not all of it within {within_s:g} s")
 
     async def close(self) -> None:
         await self._server.close()

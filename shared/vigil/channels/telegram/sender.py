@@ -59,7 +59,12 @@ class TelegramSender:
         if place is None:
             reason = f"no chat is known; see `vigil channels pair {self._context.name}`"
             return NotTaken(reason=reason, is_final=True)
-        return await self._sent(api, said, *place)
+        within_s = self._section.timeout_s
+        try:
+            async with asyncio.timeout(within_s):
+                return await self._sent(api, said, *place)
+        except TimeoutError:
+            return Unclear(reason=f"not all of it within {within_s:g} s")
 
     async def close(self) -> None:
         if self._api is not None:
