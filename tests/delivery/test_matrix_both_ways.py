@@ -10,16 +10,21 @@ from typing import Any
 
 import pytest
 
+from tests.chaos.ended import toml_of
 from tests.support.agent import ask, follow_up, tell
-from tests.support.chats import CHANNEL, pair, running_matrix_world, until
+from tests.support.chats import CHANNEL, Chat, pair, running_matrix_world, section, until
+from tests.support.cli import Cli
 from tests.support.console import signed_in
 from tests.support.matrix_server import Correspondent, MatrixServer, running_matrix_server
 from tests.support.talk import PATIENCE_S
 from vigil.channels import pairs
 from vigil.channels.chats import posts
+from vigil.channels.matrix.login import token_for
+from vigil.channels.matrix.section import MatrixAccount
 from vigil.channels.matrix.wire import Homeserver, NoReply
 from vigil.clock import SystemClock
 from vigil.contracts import ToldEvent, UserMessage, decode_attempt, decode_event
+from vigil.errors import InvalidInput
 from vigil.minds import mind_of
 
 
@@ -165,6 +170,36 @@ async def test_who_brings_the_code_is_heard_at_home_and_nobody_else_anywhere(
         assert "re: and now?" not in bodies(ann.messages(group))
 
 
+async def paired_by_command(chat: Chat, home: Path, address: str) -> str:
+    """Log in and make a code, as whoever runs it does; returns the code."""
+    world, agent = chat.world, chat.agent
+    (home / "vigil.toml").write_text(toml_of(CHANNEL, section(chat.server, agent)))
+    cli = Cli(
+        home,
+        NATS_URL=world.stack.broker.url,
+        VIGIL_URL=f"http://127.0.0.1:{world.gate.port}",
+        VIGIL_TOKEN=await world.gate.token("ann"),
+    )
+
+    async def channels(*args: str) -> Any:
+        return await asyncio.to_thread(cli.json, "channels", *args)
+
+    for wrong, why in (((CHANNEL, "ann"), "no id of a user of Matrix"), (("x", address), "'x'")):
+        refused = await asyncio.to_thread(cli, "channels", "pair", *wrong, code=None)
+        assert refused.returncode != 0
+        assert why in refused.stderr
+    made = await channels("pair", CHANNEL, address)
+    assert (made["to"], made["user"]) == (agent.user, "ann")
+    (listed,) = (await channels("list"))["channels"]
+    assert (listed["kind"], listed["state"], listed["people"]) == ("matrix", "listening", [])
+    account = MatrixAccount(homeserver=chat.server.url, user_id=agent.user)
+    assert (await token_for(account, "correct-horse", home)).startswith("syt_")
+    with pytest.raises(InvalidInput, match="password"):
+        await token_for(account, "wrong", home)
+    code: str = made["code"]
+    return code
+
+
 async def test_what_the_server_refuses_waits_or_is_told_and_a_long_text_comes_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: MatrixServer
 ) -> None:
@@ -181,13 +216,15 @@ async def test_what_the_server_refuses_waits_or_is_told_and_a_long_text_comes_wh
     ) as chat:
         world = chat.world
         ann = await asyncio.to_thread(server.account, "ann")
-        await pair(world.admin, "ann", ann.user)
+        code = await paired_by_command(chat, tmp_path, ann.user)
         own = await chat.room_of(ann)
+        await asyncio.to_thread(ann.say, own, code)
+        assert bodies(await chat.heard(ann, own, 1)) == [posts.PAIRED]
         hers, his = await world.gate.person("ann"), await world.gate.person("bob")
 
         text = "\n\n".join(f"{number} {'long ' * 300}end" for number in range(20))
         await asyncio.to_thread(ann.say, own, text)
-        found = await chat.heard(ann, own, 3)
+        found = (await chat.heard(ann, own, 4))[1:]
         assert "".join("".join(bodies(found)).split()) == "".join(f"re: {text}".split())
         assert [one["content"]["org.vigil.part"] for one in found] == [1, 2, 3]
         assert len({one["content"]["org.vigil.effect"] for one in found}) == 1
@@ -197,7 +234,7 @@ async def test_what_the_server_refuses_waits_or_is_told_and_a_long_text_comes_wh
         await asyncio.to_thread(ann.say, own, "Once?")
         await talk.until(lambda: len(talk.receipts) == 2)
         assert len(lost) == 1
-        assert bodies(await chat.heard(ann, own, 4))[3:] == ["re: Once?"]
+        assert bodies(await chat.heard(ann, own, 5))[4:] == ["re: Once?"]
 
         # It comes back with a limit: what is said at once comes later, in order.
         server.kill()
@@ -205,7 +242,7 @@ async def test_what_the_server_refuses_waits_or_is_told_and_a_long_text_comes_wh
         await asyncio.to_thread(server.start)
         texts = [f"{number}" for number in range(5)]
         await asyncio.to_thread(ann.say, own, ask(*(tell(one) for one in texts)))
-        assert bodies(await chat.heard(ann, own, 10))[4:] == [*texts, "Done."]
+        assert bodies(await chat.heard(ann, own, 11))[5:] == [*texts, "Done."]
         await talk.until(lambda: len(talk.receipts) == 8)
         assert {one.outcome for one in talk.receipts} == {"delivered"}
         tries = await world.admin.read(talk.key.stream, [talk.key.attempt("*")])
@@ -214,10 +251,10 @@ async def test_what_the_server_refuses_waits_or_is_told_and_a_long_text_comes_wh
 
         # A request is decided by a sign of hers, in the room that is hers; of others it's nothing.
         await talk.outside(ask(("shell", {"command": "ls build"})))
-        request = (await chat.heard(ann, own, 11))[10]
+        request = (await chat.heard(ann, own, 12))[11]
         relation = {"rel_type": "m.annotation", "event_id": request["event_id"], "key": "👎🏽"}
         await asyncio.to_thread(ann.put, own, "m.reaction", {"m.relates_to": relation})
-        await chat.heard(ann, own, 12)
+        await chat.heard(ann, own, 13)
         decided = [m.data for m in talk.log if m.subject == talk.key.in_user][-1]
         assert f'"text":"reject {request["content"]["org.vigil.asks"]}"'.encode() in decided
         assert any(one.text.startswith("Rejected: shell") for one in talk.said)
