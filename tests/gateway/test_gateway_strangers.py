@@ -84,7 +84,7 @@ PLAIN: Final = frozenset({
     "messages.content.image_url.url", "messages.content.text", "messages.content.type",
     "messages.role", "n", "response_format", "stream", "stream_options",
     "stream_options.include_usage", "tools",
-    "browser", "endpoint", "keys", "keys.auth", "keys.p256dh", "is_silent",
+    "browser", "endpoint", "replaces", "keys", "keys.auth", "keys.p256dh", "is_silent",
     "after", "agent", "agentId", "all", "agentid", "as_of", "before", "by", "channel", "days",
     "digest_at",
     "language",

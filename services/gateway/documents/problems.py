@@ -110,6 +110,11 @@ PROBLEMS: Final[dict[int, ProblemType]] = {
         ),
         may_repeat=True,
     ),
+    504: ProblemType(
+        "An answer over OpenAI's interface wasn't there in time. It comes into the conversation.",
+        ("Ask for a stream, which has no such limit.", "Read the conversation in the console."),
+        may_repeat=True,
+    ),
 }
 """By status."""
 
