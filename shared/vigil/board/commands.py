@@ -38,7 +38,7 @@ class Given(msgspec.Struct, frozen=True):
     kind: Any = None
     """What is typed, if that isn't what the field holds; None: as the field. Instants are texts."""
     read: Callable[[Any], Any] | None = None
-    """MakeOperation the field's value of what is typed."""
+    """Makes the field's value of what is typed."""
     is_goal: bool = False
     """It names a goal, by the beginning of its id."""
 
