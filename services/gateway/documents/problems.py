@@ -111,8 +111,11 @@ PROBLEMS: Final[dict[int, ProblemType]] = {
         may_repeat=True,
     ),
     504: ProblemType(
-        "An answer over OpenAI's interface wasn't there in time. It comes into the conversation.",
-        ("Ask for a stream, which has no such limit.", "Read the conversation in the console."),
+        "The answer isn't there yet; it comes into the conversation all the same.",
+        (
+            "Look into the conversation, or send the same again: it's the same message.",
+            "Ask for it with `stream`, or raise `gateway.chat_wait_s`.",
+        ),
         may_repeat=True,
     ),
 }
