@@ -571,7 +571,7 @@ async def test_what_others_wrote_is_text_on_each_page(gate: Gate) -> None:
     for path in (*pages(), *below):
         page = await gus.reader.page(path)
         assert page.strange() == [], path
-        assert not set(page.text) & {"\x1b", "\u202e"}, path
+        assert not set(page.told) & {"\x1b", "\u202e"}, path
         seen += page.text
         links |= {link for link in page.links if link.startswith("/console")}
     assert seen.count("alert(1)") >= 12

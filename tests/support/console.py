@@ -25,6 +25,8 @@ class Shown(html.parser.HTMLParser):
     def __init__(self, source: str) -> None:
         super().__init__()
         self.text = ""
+        self.told = ""
+        """The text outside of text areas, which hold what is stored, also what nobody sees."""
         self.links: list[str] = []
         self.forms: list[dict[str, str]] = []
         self.tags: list[tuple[str, dict[str, str | None]]] = []
@@ -71,6 +73,8 @@ class Shown(html.parser.HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
+        if "textarea" not in self._open:
+            self.told += data
 
 
 class Reader:

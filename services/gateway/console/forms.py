@@ -44,7 +44,7 @@ async def read_form(request: Request, config: Gateway) -> Form:
         )
     except (ValueError, MultiPartException) as error:
         raise Problem(422, "this isn't a form of the console") from error
-    return Form(fields=dict(pairs))
+    return Form(fields={name: _as_written(value) for name, value in pairs})
 
 
 async def _parts(request: Request, data: bytes, field_bytes_max: int) -> Form:
@@ -63,8 +63,18 @@ async def _parts(request: Request, data: bytes, field_bytes_max: int) -> Form:
     files: list[tuple[str, bytes]] = []
     for name, value in found.multi_items():
         if not isinstance(value, UploadFile):
-            fields[name] = value
+            fields[name] = _as_written(value)
         elif value.filename:
             files.append((value.filename, await value.read()))
     await found.close()
     return Form(fields=fields, files=tuple(files))
+
+
+def _as_written(value: str) -> str:
+    r"""Return a field as it was written: browsers send each end of a line as two characters, also
+    of a text that was stored with one.
+
+    >>> _as_written("a\r\nb")
+    'a\nb'
+    """
+    return value.replace("\r\n", "\n")

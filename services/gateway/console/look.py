@@ -14,6 +14,7 @@ from vigil.timetable.schedule import span_of
 
 from ..http.browser import PATH, policy_of
 from . import text
+from .sent_back import SentBack, as_it_is
 from .shapes.cards import gist_of
 from .shapes.reasons import because, importance_in_words
 from .shapes.talk.trouble import remedy_for
@@ -34,10 +35,12 @@ def _environment() -> jinja2.Environment:
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         finalize=text.shown,
+        extensions=[SentBack],
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters |= {
+        "as_it_is": as_it_is,
         "short": text.short,
         "usd": text.usd,
         "exact": text.as_json,

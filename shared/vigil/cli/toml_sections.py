@@ -39,7 +39,7 @@ def add(file: Path, table: str, name: str, values: Mapping[str, Any]) -> None:
         raise ConfigError(f"{file}: {table}: must be a section")
     if name in sections:
         raise AlreadyExists(f"there is a [{table}.{name}] in {file} already")
-    sections[name] = dict(values)
+    sections[name] = _as_read(values)
     lines = [f"[{table}.{name}]", *(f"{key} = {_value(one)}" for key, one in values.items())]
     end = "\r\n" if "\r\n" in text else "\n"
     between = "" if not text else end if text.endswith("\n") else end + end
@@ -102,7 +102,7 @@ def _put(meant: dict[str, Any], path: Sequence[str], value: Any, file: Path) -> 
         section = section.setdefault(name, {})
         if not isinstance(section, dict):
             raise ConfigError(BY_HAND.format(file=file, name=name))
-    section[path[-1]] = value
+    section[path[-1]] = _as_read(value)
 
 
 def _edited(text: str, change: Callable[[Any], None]) -> str:
@@ -188,6 +188,19 @@ def _value(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_value, value))}]"
     return json.dumps(value)
+
+
+def _as_read(value: Any) -> Any:
+    """Return a value as it comes out of a file again: a sequence is a list there.
+
+    >>> _as_read({"a": (1, (2,))})
+    {'a': [1, [2]]}
+    """
+    if isinstance(value, Mapping):
+        return {key: _as_read(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_read(one) for one in value]
+    return value
 
 
 def _write(file: Path, text: str, meant: dict[str, Any], name: str) -> None:
