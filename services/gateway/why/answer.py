@@ -85,6 +85,9 @@ class WhyAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The trace (W3C) under which the last step that has one was written."""
     cut: str | None = None
     """What is left out, if anything is."""
+    others: tuple[str, ...] = ()
+    """Other sessions, the newest first, that have something of that name: name one of them to be
+    told of that. This is the newest."""
 
 
 def answer_of(story: Story, voice: Voice, *, id_: str, kind: str, session_key: str) -> WhyAnswer:

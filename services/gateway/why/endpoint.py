@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import structlog
 from fastapi import Path, Query, Response
+from msgspec.structs import replace
 
 from vigil.errors import InvalidInput, Unavailable
 from vigil.settings.tokens import Principal
@@ -60,8 +61,8 @@ async def explain(edge: Edge, caller: Principal, id_: str, session: str | None) 
 
     Raises:
         InvalidInput: it can't be an id.
-        Problem: 404, nothing of the caller's is known by it; 422, several sessions have it;
-            410, its conversation was deleted.
+        Problem: 404, nothing of the caller's is known by it; 422, several sessions have a record
+            of that number; 410, its conversation was deleted.
         Unavailable: the broker is away, or it took longer than `STORY_TIMEOUT_S`.
     """
     check_length("id", id_, ID_LENGTH_MAX)
@@ -84,4 +85,5 @@ async def explain(edge: Edge, caller: Principal, id_: str, session: str | None) 
     voice = Voice(place.key.user, caller.user)
     kind = place.kind or story.kind
     session_key = str(place.key) if place.key.thread else ""
-    return answer_of(story, voice, id_=id_, kind=kind, session_key=session_key)
+    answer = answer_of(story, voice, id_=id_, kind=kind, session_key=session_key)
+    return replace(answer, others=tuple(map(str, place.others)))

@@ -13,9 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import aclosing
+from datetime import datetime
 from typing import Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from vigil.board.entries import last_of
 from vigil.bus.bus import Bus, Message
@@ -32,6 +34,7 @@ from vigil.contracts import (
     decode_event,
     decode_turn,
 )
+from vigil.contracts.base import NEVER
 from vigil.contracts.session_kinds import started_kinds
 from vigil.errors import InvalidInput
 from vigil.layout import LogLayout
@@ -101,6 +104,8 @@ class StoryPlace(msgspec.Struct, frozen=True):
     asking: Asking[Story]
     kind: str = ""
     """What the id turned out to be; empty: what the story is about."""
+    others: tuple[SessionKey, ...] = ()
+    """Sessions in which something else has that name, the newest first."""
 
 
 async def find(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace:
@@ -302,6 +307,8 @@ class _Match(msgspec.Struct, frozen=True):
     is_send: bool = False
     is_weak: bool = False
     """It only names the id, as an order to cancel it does."""
+    at: datetime = NEVER
+    """Of a timer: when that was stored."""
 
 
 async def _by_content(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | None:
@@ -324,12 +331,10 @@ async def _by_content(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | No
                 else:
                     # A name like "tea" may well be that of several: they are all looked for.
                     timers.setdefault(match.key, match)
-    if len(timers) > 1:
-        keys = ", ".join(str(key) for key in list(timers)[:5])
-        detail = f"{len(timers)} sessions have a timer of that id; name the session: {keys}"
-        raise Problem(422, detail, field="session")
-    best = next(iter(timers.values()), weak)
-    return None if best is None else await _place(bus, best, id_)
+    named = sorted(timers.values(), key=lambda one: one.at, reverse=True)
+    best = named[0] if named else weak
+    place = None if best is None else await _place(bus, best, id_)
+    return None if place is None else replace(place, others=tuple(one.key for one in named[1:]))
 
 
 def _match(message: Message, id_: str) -> _Match | None:
@@ -342,7 +347,7 @@ def _match(message: Message, id_: str) -> _Match | None:
     except InvalidInput:
         return None
     if isinstance(event, TimerFired) and event.payload.timer_id == id_:
-        return _Match(key, message.seq, (id_, event.payload.generation))
+        return _Match(key, message.seq, (id_, event.payload.generation), at=event.created_at)
     if id_ in (event.id, event.caused_by):
         return _Match(key, message.seq)
     if isinstance(event, Control) and event.payload.timer_id == id_:
@@ -361,7 +366,8 @@ def _in_turn(key: SessionKey, seq: int, turn: Turn, id_: str) -> _Match | None:
             if effect.id == id_:
                 return _Match(key, seq)
         elif id_ in (effect.id, effect.payload.timer_id):
-            return _Match(key, seq, (effect.payload.timer_id, effect.payload.generation))
+            timer = effect.payload.timer_id, effect.payload.generation
+            return _Match(key, seq, timer, at=turn.created_at)
     return None
 
 

@@ -19,6 +19,8 @@ from ..tables import Result
 WIDTH_MAX: Final = 100
 """Longer lines are hard to read, however wide the terminal is."""
 WIDTH_MIN: Final = 40
+OTHERS_MAX: Final = 5
+"""Sessions that are named in which something else has the name that was asked for."""
 _INDENT: Final = " " * 12
 _COLOURS: Final = {"good": "32", "bad": "31", "open": "33"}
 
@@ -67,6 +69,11 @@ def story(answer: Mapping[str, Any], *, width: int, is_fancy: bool = False) -> I
         yield from (_INDENT + line for line in rest)
     if cut := answer.get("cut"):
         yield from _wrapped(f"({cut})", width)
+    if others := answer.get("others"):
+        keys = ", ".join(others[:OTHERS_MAX])
+        more = f" and {len(others) - OTHERS_MAX} more" if len(others) > OTHERS_MAX else ""
+        told = f"(the newest of {len(others) + 1} of that name; --session tells of another: "
+        yield from _wrapped(f"{told}{keys}{more})", width)
     yield ""
     ending = ENDINGS.get(answer["verdict"], ENDINGS["unknown"])
     colour = _COLOURS[ending.mood]
