@@ -48,6 +48,23 @@ def locked(path: Path) -> int | None:
     return descriptor
 
 
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Wait for whoever else reads and rewrites a file of that folder, in this process or another:
+    what they wrote would be lost, or be written over. It's made if it isn't there, and nothing
+    stays behind.
+
+    Raises: OSError.
+    """
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def written(descriptor: int) -> Iterator[tuple[int, int]]:
     """Yield where a file holds bytes, as begin and end: the rest are holes, which read as zeros.
 

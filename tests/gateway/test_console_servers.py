@@ -3,6 +3,7 @@ files that say who an agent is."""
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.support.console import signed_in
 from tests.support.gateway import Gate
 from tests.support.mcp_client import NASTY, sandbox
 from tests.support.world import running_world
+from vigil.cli import toml_sections
 from vigil.clock import SystemClock
 from vigil.local.identity_files import FILE_BYTES_MAX, FILES, digest_of
 from vigil.settings import config, followed
@@ -107,6 +109,40 @@ async def test_a_token_is_kept_apart_and_goes_with_its_server(gate: Gate, tmp_pa
     assert not kept.exists()
 
 
+async def test_admins_who_change_something_at_once_each_have_it(gate: Gate, tmp_path: Path) -> None:
+    """In one file: servers, and who thinks, as a command writes it; no remark is lost. Of two who
+    write the same file of an agent, one is told."""
+    file = tmp_path / "vigil.toml"
+    file.write_text("# Mine.\n" + (file.read_text() if file.exists() else ""))
+    api = await gate.person("root", is_admin=True)
+    names = [f"s{number}" for number in range(4)]
+
+    async def add(name: str) -> int:
+        wanted = {"name": name, "url": "https://a.example/mcp"}
+        return (await api.post("/api/servers", json=wanted)).status_code
+
+    def choose(number: int) -> None:
+        toml_sections.set_value(file, ("models", f"m{number}", "provider"), "anthropic")
+
+    added, _ = await asyncio.gather(
+        asyncio.gather(*map(add, names)),
+        asyncio.gather(*(asyncio.to_thread(choose, number) for number in range(4))),
+    )
+    assert added == [201] * 4
+    found = config.load({}, home=tmp_path).config
+    assert (set(found.mcp), len(found.models)) == (set(names), 4)
+    assert "# Mine.\n" in file.read_text()
+    assert not list(tmp_path.glob(".vigil.toml*"))
+
+    one = (await api.get("/api/agents/vigil/files")).json()["files"][0]
+    path = f"/api/agents/vigil/files/{one['name']}"
+    sent = [
+        api.put(path, json={"text": f"I am {number}.", "digest": one["digest"]})
+        for number in range(4)
+    ]
+    assert sorted([it.status_code for it in await asyncio.gather(*sent)]) == [200, 409, 409, 409]
+
+
 async def test_who_an_agent_is_can_be_written(gate: Gate, tmp_path: Path) -> None:
     """As it was shown, by admins alone; what a cortex reads next."""
     admin, ann = await signed_in(gate, "root", is_admin=True), await signed_in(gate, "ann")
@@ -127,6 +163,17 @@ async def test_who_an_agent_is_can_be_written(gate: Gate, tmp_path: Path) -> Non
     assert not (await admin.page("/agents/vigil", saved="ROLE.md")).strange()
     late = await admin.send("/agents/vigil", **wanted | {"text": "mine"})
     assert late.status_code == 409
+    role = folder / "ROLE.md"
+    for more in (b"x" * FILE_BYTES_MAX + b" the rest", b"na\xefve"):
+        role.write_bytes(more)
+        form = next(
+            one for one in (await admin.page("/agents/vigil")).forms if one.get("file") == role.name
+        )
+        part = await admin.send("/agents/vigil", **wanted | {"digest": form["digest"]})
+        assert part.status_code == 409
+        assert "is shown in part" in part.text
+        assert role.read_bytes() == more
+    role.write_text(wanted["text"])
     large = wanted | {"digest": digest_of(wanted["text"]), "text": "x" * (FILE_BYTES_MAX + 1)}
     assert (await admin.send("/agents/vigil", **large)).status_code in (413, 422)
     assert (await admin.send("/agents/vigil", **wanted | {"file": "notes.md"})).status_code == 404

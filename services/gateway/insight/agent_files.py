@@ -15,11 +15,13 @@ import msgspec
 import structlog
 from fastapi import Depends, Path, Response
 
+from vigil.files import alone
 from vigil.local.identity_files import (
     FILE_BYTES_MAX,
     FILES,
     MEANINGS,
     digest_of,
+    is_whole,
     read_text,
     write_text,
 )
@@ -80,8 +82,8 @@ async def write_agent_file(
     name: FileName,
     wanted: Annotated[AgentFileChange, Depends(body_of(AgentFileChange))],
 ) -> Response:
-    """Write a file that says who an agent is; 409 if it was changed since it was read. Needs an
-    admin token."""
+    """Write a file that says who an agent is; 409 if it was changed since it was read, or holds
+    more than was read. Needs an admin token."""
     folder = _folder(edge, agent)
     if name not in FILES:
         raise Problem(404, f"an agent has no such file; it has {', '.join(FILES)}", field="name")
@@ -129,10 +131,16 @@ def _shown(path: File) -> AgentFile:
 
 
 def _write(path: File, wanted: AgentFileChange) -> AgentFile:
-    if _shown(path).digest != wanted.digest:
-        raise Problem(409, f"{path.name} was changed since it was read; read it again")
-    write_text(path, wanted.text)
-    return _shown(path)
+    with alone(path.parent):  # two who read the same: one of them is told
+        if _shown(path).digest != wanted.digest:
+            raise Problem(409, f"{path.name} was changed since it was read; read it again")
+        if not is_whole(path):
+            reason = (
+                "is shown in part, being larger than 32 kB or not UTF-8: its rest would be lost"
+            )
+            raise Problem(409, f"{path.name} {reason}. Change it where it is: {path}")
+        write_text(path, wanted.text)
+        return _shown(path)
 
 
 _PATH: Final = "/api/agents/{agentId}/files"

@@ -1,20 +1,23 @@
 """Sections and keys of `vigil.toml`, added, changed and removed so that comments and order stay.
 
 What comes out is read again and compared with what was meant; where a section is written in a way
-that isn't understood here, nothing is changed and a person is asked to do it.
+that isn't understood here, nothing is changed and a person is asked to do it. One change is made
+after the other, whoever makes them: commands, or admins in the console.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import tempfile
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Concatenate, Final, ParamSpec
 
 from vigil.errors import ConfigError
+from vigil.files import alone
 from vigil.settings import config, credentials
 
 from .exits import AlreadyExists, NotReady
@@ -25,6 +28,22 @@ RESTART: Final = "It holds from the next start on: `vigil down`, `vigil up`."
 BY_HAND: Final = "{file}: {name} can't be edited safely; do it by hand"
 
 
+_More = ParamSpec("_More")
+_Edit = Callable[Concatenate[Path, _More], None]
+
+
+def _one_at_a_time(edit: _Edit[_More]) -> _Edit[_More]:
+    """Have a change wait for others of the same file: each reads the file, and replaces it."""
+
+    @functools.wraps(edit)
+    def made(file: Path, /, *args: _More.args, **options: _More.kwargs) -> None:
+        with alone(file.resolve().parent):
+            edit(file, *args, **options)
+
+    return made
+
+
+@_one_at_a_time
 def add(file: Path, table: str, name: str, values: Mapping[str, Any]) -> None:
     """Append ``[table.name]`` to a file.
 
@@ -46,6 +65,7 @@ def add(file: Path, table: str, name: str, values: Mapping[str, Any]) -> None:
     _write(file, text + between + end.join(lines) + end, meant, f"[{table}.{name}]")
 
 
+@_one_at_a_time
 def set_value(file: Path, path: Sequence[str], value: Any, *, remark: str = "") -> None:
     """Write a key, in the section that it belongs to, with all else as it is.
 
@@ -62,6 +82,7 @@ def set_value(file: Path, path: Sequence[str], value: Any, *, remark: str = "") 
     _write(file, _edited(text, lambda found: _set(found, path, value, remark)), meant, _name(path))
 
 
+@_one_at_a_time
 def unset(file: Path, path: Sequence[str]) -> None:
     """Take a key out, with all else as it is; its default holds again.
 
@@ -130,6 +151,7 @@ def _set(found: Any, path: Sequence[str], value: Any, remark: str) -> None:
     section[path[-1]] = value
 
 
+@_one_at_a_time
 def remove(file: Path, table: str, name: str) -> None:
     """Take ``[table.name]`` and what is below it out of a file.
 

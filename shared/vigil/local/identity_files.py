@@ -48,6 +48,16 @@ def read_text(path: Path) -> str:
     return data[:end].decode("utf-8-sig", "replace").strip() + CUT
 
 
+def is_whole(path: Path) -> bool:
+    """Return whether `read_text` reads all that a file says, or there is none. Raises: OSError."""
+    try:
+        data = path.read_bytes() if path.exists() else b""
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return len(data) <= FILE_BYTES_MAX
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a file, whole or not at all; where a link leads elsewhere, there. Raises: OSError."""
     write_private(path.resolve(), f"{text.strip()}\n".encode())
