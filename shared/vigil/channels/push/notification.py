@@ -25,7 +25,7 @@ ARGUMENTS_LENGTH_MAX: Final = 240
 LINES_MAX: Final = 4
 """Of such arguments, likewise."""
 DAY_S: Final = 24 * 3600
-TTL_S: Final = {"low": 4 * 3600, "normal": DAY_S, "high": DAY_S}
+KEPT_FOR_S: Final = {"low": 4 * 3600, "normal": DAY_S, "high": DAY_S}
 TTL_S_MAX: Final = 28 * DAY_S
 OUTSIDE: Final = "Content from outside had a part in this."
 LONG: Final = "Its arguments are long: open it to see them, and decide."
@@ -87,7 +87,7 @@ def notification_of(
         body = _joined(_begun(text), is_tainted=said.is_tainted)
         plain = Notification(id=said.id, title=key.agent, body=body, path=path)
         urgency = urgency_of(event)
-        return PushedNotification(notification=plain, urgency=urgency, ttl_s=TTL_S[urgency])
+        return PushedNotification(notification=plain, urgency=urgency, ttl_s=KEPT_FOR_S[urgency])
     if approval.is_question:
         asked = visible(str(approval.input.get("question", "")))
         body = _joined(_begun(asked), is_tainted=approval.is_tainted)
