@@ -17,6 +17,7 @@ from tests.chaos import (
     test_channel_kills,
     test_mail_kills,
     test_mailbox_kills,
+    test_matrix_kills,
     test_reflecting_kills,
     test_slot_kills,
     test_task_kills,
@@ -100,6 +101,7 @@ def test_every_point_is_covered() -> None:
     covered += test_channel_kills.POINTS
     covered += (*test_mail_kills.POINTS, *test_mailbox_kills.POINTS, *test_calendar_kills.POINTS)
     covered += test_budget_kills.POINTS
+    covered += test_matrix_kills.POINTS
     covered += test_reflecting_kills.POINTS
     covered += test_slot_kills.POINTS
     covered += test_task_kills.POINTS
