@@ -7,11 +7,9 @@ address by asking for one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
-import structlog
-from fastapi import Depends, Path, Query, Response
+from fastapi import Depends, Path, Response
 
 from vigil.channels import pairs
 from vigil.channels.mail.section import MailAccount
@@ -27,16 +25,15 @@ from ..http.wire import Answer, RequestBody
 from ..state.edge import Edge
 from .networks import (
     CODE_ERRORS,
+    Address,
     PairCodeView,
     PairedAddressView,
-    awaited_by,
     coded,
     given_up,
-    paired_in,
+    seen_by,
+    told_of,
 )
 from .states import states_in
-
-log = structlog.get_logger("vigil.gateway")
 
 
 class MailAccountView(Answer, frozen=True, kw_only=True, omit_defaults=False):
@@ -98,30 +95,20 @@ def _view(
     caller: Principal,
     edge: Edge,
 ) -> MailAccountView:
-    told: Mapping[str, Any] = state or {}
-    heard_at = told.get("heard_at", 0)
     return MailAccountView(
         name=name,
         address=account.address,
         agent_id=account.agent,
         is_hearing=account.is_answering,
         has_proof=account.has_proof,
-        state=told.get("state", "not_running" if account.imap_host else "only_writes"),
-        problem=told.get("problem", ""),
-        outside=told.get("outside", 0),
-        unproven=told.get("unproven", 0),
-        refused=told.get("refused", 0),
-        heard_at=datetime.fromtimestamp(heard_at, UTC) if heard_at else None,
-        people=paired_in(people, caller),
-        waiting=awaited_by(people, caller.user, edge.clock.now()),
+        unproven=(state or {}).get("unproven", 0),
+        **told_of(state, "not_running" if account.imap_host else "only_writes"),
+        **seen_by(people, caller, edge.clock.now()),
     )
 
 
 Name = Annotated[str, Path(description="Of a channel of the kind `mail`")]
 Wanted = Annotated[MailCodeRequest, Depends(body_of(MailCodeRequest))]
-Address = Annotated[
-    str, Query(description="One that is paired, or waits for its code", max_length=320)
-]
 
 
 async def make_code(edge: Shared, caller: Caller, name: Name, wanted: Wanted) -> Response:

@@ -87,20 +87,36 @@ class PairCodeView(Answer, frozen=True, kw_only=True):
     until: Instant
 
 
-def paired_in(people: list[ChannelPerson], caller: Principal) -> tuple[PairedAddressView, ...]:
-    """Return whose addresses a caller sees: their own, an admin everybody's."""
+def told_of(state: Mapping[str, Any] | None, unread: str) -> dict[str, Any]:
+    """Return the fields of a view that its listener tells.
+
+    Args:
+        unread: the state of an account that nobody listens to.
+    """
+    told: Mapping[str, Any] = state or {}
+    heard_at = told.get("heard_at", 0)
+    return {
+        "state": told.get("state", unread),
+        "problem": told.get("problem", ""),
+        "outside": told.get("outside", 0),
+        "refused": told.get("refused", 0),
+        "heard_at": datetime.fromtimestamp(heard_at, UTC) if heard_at else None,
+    }
+
+
+def seen_by(people: list[ChannelPerson], caller: Principal, now: datetime) -> dict[str, Any]:
+    """Return the fields of a view that depend on who looks: the addresses that they see, their own,
+    an admin everybody's, and from which of theirs a code is awaited."""
     shown = [one for one in people if caller.is_admin or one.user == caller.user]
-    return tuple(
-        PairedAddressView(user=one.user, address=each.address, since=each.at)
-        for one in shown
-        for each in one.addresses
-    )
-
-
-def awaited_by(people: list[ChannelPerson], user: str, now: datetime) -> tuple[str, ...]:
-    """Return from which addresses a code is awaited that somebody asked for."""
-    codes = [one.code for one in people if one.user == user]
-    return tuple(one.address for one in codes if one is not None and now < one.until)
+    codes = [one.code for one in people if one.user == caller.user]
+    return {
+        "people": tuple(
+            PairedAddressView(user=one.user, address=each.address, since=each.at)
+            for one in shown
+            for each in one.addresses
+        ),
+        "waiting": tuple(one.address for one in codes if one is not None and now < one.until),
+    }
 
 
 async def list_networks(edge: Shared, caller: Caller) -> Response:
@@ -130,21 +146,14 @@ def _view(
     caller: Principal,
     edge: Edge,
 ) -> NetworkAccountView:
-    told: Mapping[str, Any] = state or {}
-    heard_at = told.get("heard_at", 0)
     return NetworkAccountView(
         name=name,
         kind=_kind_of(account),
         address=account.paired_at,
         agent_id=account.agent_id,
         is_code_for_anybody=account.is_code_for_anybody,
-        state=told.get("state", "not_running"),
-        problem=told.get("problem", ""),
-        outside=told.get("outside", 0),
-        refused=told.get("refused", 0),
-        heard_at=datetime.fromtimestamp(heard_at, UTC) if heard_at else None,
-        people=paired_in(people, caller),
-        waiting=awaited_by(people, caller.user, edge.clock.now()),
+        **told_of(state, "not_running"),
+        **seen_by(people, caller, edge.clock.now()),
     )
 
 
