@@ -7,11 +7,8 @@ credential, as tokens are: whoever may read that credential's file owns the inst
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Mapping
-from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -20,35 +17,21 @@ from vigil.errors import InvalidInput
 from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.settings.credentials import write_private
-from vigil.teams import check_user
 
-from .. import completion, exits, options, output, tables
-from ..admin import operator
+from .. import exits, options, output, tables
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
-from .paired import People, States, looked, people_in
-
-if TYPE_CHECKING:
-    from vigil.channels.pairs import ChannelPerson
+from .paired import STANDING, Name, Whose, coded, seen, taken_back, told_of
 
 app = CommandLine(
     cls=ListedGroup, help="Ways to people: list, pair, unpair, test, login. Default: list."
 )
-Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME", help="NAME of [channels.NAME].", autocompletion=completion.named("channels")
-    ),
-]
-Whose = Annotated[str | None, typer.Option("--user", help="Whose it is. Default: the token's.")]
+LIST: Final = "vigil channels list"
 COLUMNS: Final = (
     Column("NAME", "name"),
     Column("KIND", "kind"),
     Column("ADDRESS", "address"),
-    Column("STATE", "state"),
-    Column("PEOPLE", lambda one: ", ".join(f"{p['address']} ({p['user']})" for p in one["people"])),
-    Column("OUTSIDE", "outside"),
-    Column("PROBLEM", lambda one: tables.short(one["problem"])),
+    *STANDING,
 )
 
 
@@ -57,31 +40,14 @@ def list_() -> Result:
     """List the channels, how those are that hear, and whose addresses are heard."""
     settings = config.load()
     channels = dict(sorted(settings.config.channels.items()))
-    people: People = {}
-    states: States = {}
-    with contextlib.suppress(exits.NotReady):  # nothing runs: what is configured is shown
-        people, states = operator.run(settings, partial(looked, tuple(channels)))
+    people, states = seen(settings, channels)
     told = [
-        _told(name, one, people.get(name, []), states.get(name, {}))
+        {"name": name, "kind": str(type(one).__struct_config__.tag), "address": one.paired_at}
+        | told_of(one, people.get(name, []), states.get(name, {}))
         for name, one in channels.items()
     ]
     empty = "No channels. docs/matrix.md, telegram.md, mail.md and webhooks.md say how to add one."
     return tables.listing("channels", told, COLUMNS, empty=empty)
-
-
-def _told(
-    name: str, channel: Channel, people: list[ChannelPerson], state: Mapping[str, Any]
-) -> dict[str, Any]:
-    return {
-        "name": name,
-        "kind": str(type(channel).__struct_config__.tag),
-        "address": channel.paired_at,
-        "state": state.get("state", "not running" if channel.paired_at else "only writes"),
-        "problem": state.get("problem", ""),
-        "outside": state.get("outside", 0),
-        "refused": state.get("refused", 0),
-        "people": people_in(people),
-    }
 
 
 @app.command()
@@ -98,22 +64,13 @@ def pair(
     user: Whose = None,
 ) -> Result:
     """Make a code: a message with it from that address makes the address the person's."""
-    from vigil.channels import pairs
-
     settings = config.load()
     channel = _channel(settings, name)
     if address or not channel.is_code_for_anybody:
         channel.check_may_pair(address)
-    whose = check_user(user or options.client().me()["user"])
-    code, now = pairs.new_code(), datetime.now(UTC)
-    operator.run(settings, lambda bus: pairs.ask_for(bus, name, whose, address, code, now))
     of = f" from {address}" if address else ""
-    text = (
-        f"Send this code{of} to {channel.paired_at}, alone with it, within an hour:\n\n"
-        f"    {code}\n\n`vigil channels list` shows when it's there."
-    )
-    facts = {"code": code, "to": channel.paired_at, "address": address, "user": whose}
-    return Result(facts, partial(output.data, text))
+    what = f"Send this code{of} to {channel.paired_at}, alone with it, within an hour:"
+    return coded(settings, name, channel, address, user, what, LIST)
 
 
 @app.command()
@@ -123,13 +80,7 @@ def unpair(
     user: Whose = None,
 ) -> Result:
     """Take an address back: it's no longer heard, nor written to."""
-    from vigil.channels import pairs
-
-    settings = config.load()
-    whose = check_user(user or options.client().me()["user"])
-    if not operator.run(settings, lambda bus: pairs.take_back(bus, name, whose, address)):
-        raise exits.NotReady(f"{address} isn't paired with {whose}; see `vigil channels list`")
-    return tables.done(f"{address} is outside again.", {"address": address, "user": whose})
+    return taken_back(name, address, user, LIST)
 
 
 @app.command()

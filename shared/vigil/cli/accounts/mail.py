@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -20,14 +19,13 @@ from vigil.errors import InvalidInput, VigilError
 from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.subjects import check_part
-from vigil.teams import check_user
 
-from .. import completion, exits, options, output, tables, toml_sections
+from .. import exits, options, output, tables, toml_sections
 from ..admin import operator
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
 from ..toml_sections import RESTART
-from .paired import HEARS, People, States, looked, people_in
+from .paired import HEARS, STANDING, Name, Whose, coded, seen, taken_back, told_of
 from .servers import PasswordFile, StartTls, TokenCommand, login_of, server_of
 
 if TYPE_CHECKING:
@@ -37,14 +35,8 @@ if TYPE_CHECKING:
 app = CommandLine(
     cls=ListedGroup, help="E-mail accounts: list, add, test, pair, unpair, remove. Default: list."
 )
-Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME", help="NAME of [channels.NAME].", autocompletion=completion.named("channels")
-    ),
-]
 Address = Annotated[str, typer.Argument(metavar="ADDRESS", help="An address of the person's own.")]
-Whose = Annotated[str | None, typer.Option("--user", help="Whose it is. Default: the token's.")]
+LIST: Final = "vigil mail list"
 
 
 # ---------------------------------------------------------------- looking
@@ -55,10 +47,7 @@ def list_() -> Result:
     """List the accounts, how they are, and whose addresses are heard."""
     settings = config.load()
     accounts = accounts_of(settings)
-    people: People = {}
-    states: States = {}
-    with contextlib.suppress(exits.NotReady):  # nothing runs: what is configured is shown
-        people, states = operator.run(settings, partial(looked, tuple(accounts)))
+    people, states = seen(settings, accounts)
     told = [
         _told(name, account, people.get(name, []), states.get(name, {}))
         for name, account in accounts.items()
@@ -70,10 +59,7 @@ def list_() -> Result:
 COLUMNS: Final = (
     Column("NAME", "name"),
     Column("ADDRESS", "address"),
-    Column("STATE", "state"),
-    Column("PEOPLE", lambda one: ", ".join(f"{p['address']} ({p['user']})" for p in one["people"])),
-    Column("OUTSIDE", "outside"),
-    Column("PROBLEM", lambda one: tables.short(one["problem"])),
+    *STANDING,
 )
 
 
@@ -89,12 +75,8 @@ def _told(
     return {
         "name": name,
         "address": account.address,
-        "state": state.get("state", "not running" if account.imap_host else "only writes"),
-        "problem": state.get("problem", ""),
-        "outside": state.get("outside", 0),
         "unproven": state.get("unproven", 0),
-        "refused": state.get("refused", 0),
-        "people": people_in(people),
+        **told_of(account, people, state),
     }
 
 
@@ -122,32 +104,17 @@ def test(name: Name) -> Result:
 @app.command()
 def pair(name: Name, address: Address, user: Whose = None) -> Result:
     """Make a code: a mail with it from that address makes the address the person's."""
-    from vigil.channels import pairs
-
     settings = config.load()
     account = _account(settings, name)
     account.check_may_pair(address)
-    whose = check_user(user or options.client().me()["user"])
-    code, now = pairs.new_code(), datetime.now(UTC)
-    operator.run(settings, lambda bus: pairs.ask_for(bus, name, whose, address, code, now))
-    text = (
-        f"Send a mail with this code from {address} to {account.address}, within an hour:\n\n"
-        f"    {code}\n\n`vigil mail list` shows when it's there."
-    )
-    facts = {"code": code, "to": account.address, "address": address, "user": whose}
-    return Result(facts, partial(output.data, text))
+    what = f"Send a mail with this code from {address} to {account.address}, within an hour:"
+    return coded(settings, name, account, address, user, what, LIST)
 
 
 @app.command()
 def unpair(name: Name, address: Address, user: Whose = None) -> Result:
     """Take an address back: it's no longer heard, nor written to."""
-    from vigil.channels import pairs
-
-    settings = config.load()
-    whose = check_user(user or options.client().me()["user"])
-    if not operator.run(settings, lambda bus: pairs.take_back(bus, name, whose, address)):
-        raise exits.NotReady(f"{address} isn't paired with {whose}; see `vigil mail list`")
-    return tables.done(f"{address} is outside again.", {"address": address, "user": whose})
+    return taken_back(name, address, user, LIST)
 
 
 # ---------------------------------------------------------------- configuring
