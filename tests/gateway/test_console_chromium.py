@@ -81,7 +81,16 @@ PICTURES: Final = os.environ.get("VIGIL_PICTURES", "")
 RULES: Final = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
 BARE: Final = ("/enter?code=x", f"/tasks/{'f' * 32}")
 """Pages that have nothing around them: of somebody who isn't signed in, and of what isn't there."""
-OF_ADMINS: Final = ("/health", "/settings", "/tools", "/autonomy", "/servers", "/agents/vigil", "")
+_OF_ADMINS: Final = (
+    "health",
+    "settings",
+    "tools",
+    "autonomy",
+    "servers",
+    "agents/vigil",
+    "welcome",
+)
+OF_ADMINS: Final = ("", *(f"/{name}" for name in _OF_ADMINS))
 """Pages on which an admin sees more."""
 UNFOLD: Final = "document.querySelectorAll('details').forEach(one => one.open = true)"
 FOLD: Final = "document.querySelectorAll('details').forEach(one => one.open = false)"
@@ -627,10 +636,13 @@ async def test_the_keyboard_leads_everywhere(stage: Stage, tab: Tab) -> None:
 
 
 async def looked(stage: Stage, tab: Tab, path: str) -> list[list[str]]:
-    """Open a page, and return what axe-core finds."""
+    """Open a page, and return what axe-core finds, and whether a phone is too narrow for it."""
+    await tab.look(width=390)
     await tab.go(url(stage, path))
     await tab.run(UNFOLD)
-    found = await violations(tab, RULES)
+    is_wide = await tab.run("document.documentElement.scrollWidth > 390")
+    await tab.look()
+    found = [["is wider than the screen"]] * is_wide + await violations(tab, RULES)
     await tab.run(FOLD)
     return found
 
