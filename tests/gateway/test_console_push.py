@@ -91,6 +91,22 @@ async def test_a_browser_is_its_persons_until_they_sign_out(gate: Gate) -> None:
     assert await notified(gate, "ann") == []
 
 
+async def test_it_ends_with_the_sign_in_that_there_is(gate: Gate) -> None:
+    """Who signed in anew, a week later, signs out: the sign-in with which the button was pressed is
+    over, and its token may be, too."""
+    before, now, one = await signed_in(gate, "gil"), await signed_in(gate, "gil"), browser("gil")
+    await subscribe(before, one, sound="on")
+    await now.did("/notifications", do="here", endpoint=one.endpoint)
+    await now.did("/notifications", do="here", endpoint=browser("another").endpoint)
+    assert await notified(gate, "gil") == [one.endpoint]
+    await before.client.post("/console/leave", headers=HERE)
+    assert await notified(gate, "gil") == [one.endpoint]
+    (shown,) = (await (await gate.person("gil")).get("/api/push")).json()["browsers"]
+    assert shown["is_silent"] is False
+    await now.client.post("/console/leave", headers=HERE)
+    assert await notified(gate, "gil") == []
+
+
 async def test_a_browser_that_exchanged_its_address_stays_as_it_was(gate: Gate) -> None:
     """By itself, as a service worker tells it: one browser, with the sound that was chosen."""
     fay, old, new = await signed_in(gate, "fay"), browser("old"), browser("new")

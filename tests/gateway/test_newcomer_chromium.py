@@ -25,16 +25,19 @@ from tests.support.obedient import obey
 from tests.support.push_browsers import PushedBrowser, channel_of
 from tests.support.receiver import running_receiver, status
 from tests.support.world import World, running_world
+from vigil.channels.push import subscriptions
 from vigil.clock import SystemClock
 from vigil.local import model_servers
 from vigil.settings import followed
 
 pytestmark = pytest.mark.skipif(chromium.binary() is None, reason="there is no Chromium here")
 SUBSCRIBED: Final = """(() => {{
-    const made = {{ toJSON: () => ({made}), options: {{ applicationServerKey: null }} }};
-    PushManager.prototype.getSubscription = async () => null;
+    const said = {made};
+    const made = {{ ...said, toJSON: () => said, options: {{ applicationServerKey: null }} }};
+    PushManager.prototype.getSubscription = async () => localStorage.isSubscribed ? made : null;
     PushManager.prototype.subscribe = async (wanted) => {{
         if (!wanted.userVisibleOnly || wanted.applicationServerKey.length !== 65) throw new Error();
+        localStorage.isSubscribed = 1;
         return made;
     }};
 }})()"""
@@ -67,6 +70,7 @@ async def test_from_the_link_to_a_decision_in_a_notification(
                 await hear(world, tab, browser, tmp_path / "profile")
                 await decide(world, tab, browser, tmp_path / "profile")
                 assert tab.complaints == []
+                await leave(world, tab)
 
 
 async def arrive(world: World, tab: Tab, browser: PushedBrowser) -> None:
@@ -160,6 +164,23 @@ async def decide(world: World, tab: Tab, browser: PushedBrowser, profile: Path) 
         await worker.run(f"decide({json.dumps(told)}, 'reject')")
         (late,) = await shown(worker, lambda found: len(found) == 1)
         assert late["body"].startswith("Not decided: it is accepted already")
+
+
+async def leave(world: World, tab: Tab) -> None:
+    """Signed in anew, as after a week: who signs out then is notified no more."""
+    api = await world.gate.person("me", is_admin=True)
+    (before,) = (await api.get("/api/console/browsers")).json()["browsers"]
+    token = await world.gate.token("me", is_admin=True)
+    await tab.go(f"http://127.0.0.1:{world.gate.port}{await link_of(world.gate, token)}")
+    await tab.press("form button")
+
+    async def is_settled() -> bool:
+        found = await subscriptions.everybodys(world.gate.admin)
+        return [one.subscription.browser_id != before["id"] for one in found] == [True]
+
+    await until(is_settled, "the browser goes with this sign-in")
+    await tab.press("form[action$='/leave'] button")
+    assert await subscriptions.everybodys(world.gate.admin) == []
 
 
 async def deliver(world: World, tab: Tab, told: dict[str, Any]) -> None:

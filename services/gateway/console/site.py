@@ -198,6 +198,7 @@ class Console:
             "address": visit.address,
             "nonce": secrets.token_urlsafe(16),
             "reader": visit.reader,
+            "browser": visit.browser,
             "person": visit.person,
             "paused": self._edge.switches.paused,
             "zone": visit.zone,

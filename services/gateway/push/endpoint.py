@@ -138,10 +138,18 @@ async def take_over(
     endpoint: Annotated[
         str, Query(description="The address that a browser of yours has", max_length=2048)
     ],
+    browser: Annotated[
+        str, Query(description="Its id among `GET /api/console/browsers`", max_length=32)
+    ] = "",
 ) -> Response:
-    """Have nobody else notified in a browser that is yours now, if somebody is."""
+    """Have nobody else notified in a browser that is yours now, if somebody is; and if you are,
+    notify it no more once `browser` is signed out."""
     if count := await subscriptions.take_over(edge.bus, endpoint, caller.user):
         log.info("taken over", action="gateway.push_taken_over", by=caller.user, count=count)
+    if browser:
+        await subscriptions.keep_with(
+            edge.bus, endpoint, caller.user, browser_id=browser, token_id=caller.token_id
+        )
     return Response(status_code=204)
 
 

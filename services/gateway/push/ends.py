@@ -27,8 +27,14 @@ async def sign_out(edge: Edge, browser: str) -> None:
     Raises:
         Unavailable, BusError: nobody knows whether it is.
     """
-    await subscriptions.remove_where(edge.bus, lambda one: one.browser_id == browser)
+    # First, so that it can be asked for again; and once more: a page may have subscribed meanwhile.
+    await _forget(edge, browser)
     await edge.browsers.end(browser)
+    await _forget(edge, browser)
+
+
+async def _forget(edge: Edge, browser: str) -> None:
+    await subscriptions.remove_where(edge.bus, lambda one: one.browser_id == browser)
 
 
 class EndedTokens:

@@ -333,14 +333,15 @@
     });
   };
 
-  // Whoever is signed in has the browser: what was for somebody before them comes here no more.
+  // Whoever is signed in has the browser: what was for somebody before them comes here no more, and what is
+  // for them ends as they sign out, also if they pressed the button when they were signed in before.
   const settle = async () => {
-    const reader = document.querySelector(".who bdi")?.textContent;
-    if (!("serviceWorker" in navigator) || !reader || sessionStorage.getItem("vigil-here") === reader) return;
+    const signedIn = document.querySelector(".who")?.dataset.browser;
+    if (!("serviceWorker" in navigator) || !signedIn || sessionStorage.getItem("vigil-here") === signedIn) return;
     const made = await (await navigator.serviceWorker.ready).pushManager?.getSubscription();
     const told = new URLSearchParams({ do: "here", endpoint: made?.endpoint ?? "" });
     if (made) await fetch(`${home}/notifications`, { method: "POST", body: told, redirect: "manual" });
-    sessionStorage.setItem("vigil-here", reader);
+    sessionStorage.setItem("vigil-here", signedIn);
   };
 
   document.addEventListener("DOMContentLoaded", () => {

@@ -7,6 +7,7 @@ that let them in, as the push service says that it's gone, and with its person.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -128,6 +129,20 @@ async def take_over(bus: Bus, endpoint: str, user: str) -> int:
     there = await _read(bus, f"{PREFIX}*.{id_of(endpoint)}")
     others = [each for each in there if each.subscription.user != user]
     return sum([await remove(bus, each) for each in others])
+
+
+async def keep_with(bus: Bus, endpoint: str, user: str, *, browser_id: str, token_id: str) -> None:
+    """Have that person's browser end with this sign-in: the one that it came with may be over.
+
+    Raises:
+        Unavailable, BusError: nobody knows whether it does.
+    """
+    for one in await _read(bus, f"{_start_of(user)}{id_of(endpoint)}"):
+        kept = msgspec.structs.replace(one.subscription, browser_id=browser_id, token_id=token_id)
+        if kept != one.subscription:
+            with contextlib.suppress(WrongLastSequence):  # it subscribed anew, or is gone
+                value = msgspec.json.encode(kept)
+                await KeyValue(bus, BUCKET).put(key_of(kept), value, expect=one.revision)
 
 
 async def remove(bus: Bus, one: StoredSubscription) -> bool:

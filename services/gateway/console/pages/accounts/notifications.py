@@ -30,7 +30,7 @@ async def act(visit: Visit) -> str:
             id_ = segment_of(visit.wanted("id"))
             await visit.api.send("DELETE", f"/api/push/browsers/{id_}")
         case "here":
-            query = {"endpoint": visit.wanted("endpoint")}
+            query = {"endpoint": visit.wanted("endpoint"), "browser": visit.browser}
             await visit.api.send("DELETE", "/api/push/others", query=query)
         case "try":
             channel = segment_of(visit.wanted("channel"))
