@@ -6,9 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 import pytest_asyncio
 
+from services.gateway.console import decision
+from services.gateway.http.problem import Problem
 from tests.support import approvals
 from tests.support.cli import Cli
 from tests.support.console import HERE, Reader, link_of, signed_in
@@ -175,6 +178,8 @@ async def test_a_button_decides_once_on_what_was_shown(gate: Gate) -> None:
     body = {"id": asked.id, "digest": asked.digest, "verdict": "accept"}
     forged = await ann.client.post("/console/decide", data=body, headers=elsewhere)
     assert forged.status_code == 403
+    status, text = await press(ann, more="x" * 2_000_000)  # refused before anybody looks at it
+    assert (status, text[:13]) == (413, "Not decided: ")
     assert await press(ann) == (200, "")
     assert await press(ann) == (200, "")  # the same again is the same
     status, text = await press(ann, "reject")
@@ -183,6 +188,14 @@ async def test_a_button_decides_once_on_what_was_shown(gate: Gate) -> None:
     stored = await gate.admin.read(approvals.ANN.stream, [approvals.ANN.in_event("control")])
     given = [event for m in stored if isinstance(event := decode_event(m.data), Control)]
     assert [one.payload.decision and one.payload.decision.verdict for one in given] == ["accept"]
+
+
+async def test_nothing_is_said_of_a_verdict_that_may_be_stored() -> None:
+    """Where what keeps it was away as it came."""
+    answer = decision.refused(Problem(503, "the broker is away", headers={"retry-after": "1"}))
+    assert answer.headers["retry-after"] == "1"
+    told = msgspec.json.decode(answer.body)
+    assert told["text"] == "It isn't known whether this was decided: the broker is away"
 
 
 async def test_the_command_lists_them_and_takes_one_back(gate: Gate, tmp_path: Path) -> None:

@@ -164,6 +164,19 @@ async def decide(world: World, tab: Tab, browser: PushedBrowser, profile: Path) 
         await worker.run(f"decide({json.dumps(told)}, 'reject')")
         (late,) = await shown(worker, lambda found: len(found) == 1)
         assert late["body"].startswith("Not decided: it is accepted already")
+        assert late["actions"] == []
+        # An answer that is lost says nothing of what was decided: the same may be pressed again.
+        await worker.run(f"""(async () => {{
+            const fetched = fetch;
+            fetch = async (...asked) => {{ await fetched(...asked); throw new TypeError("gone"); }};
+            await decide({json.dumps(told)}, "accept");
+            fetch = fetched;
+        }})()""")
+        (unknown,) = await shown(worker, lambda found: [bool(it["actions"]) for it in found] == [1])
+        assert unknown["body"].startswith("Vigil doesn't answer, so it isn't known")
+        assert '| command: "echo done"' in unknown["body"]
+        await worker.run("registration.getNotifications().then((all) => clicked(all[0], 'accept'))")
+        await shown(worker, lambda found: found == [])
 
 
 async def leave(world: World, tab: Tab) -> None:

@@ -6,6 +6,7 @@ of who is signed in with the browser; nobody is asked again, as the notification
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Final
 
 from fastapi import Response
@@ -41,7 +42,15 @@ async def decide(visit: Visit) -> Response:
         path = f"/api/approvals/{segment_of(visit.wanted('id'))}"
         await visit.api.send("PATCH", path, {"verdict": verdict, "digest": digest})
     except Problem as problem:
-        return Json(
-            ButtonPressed(is_done=False, text=f"Not decided: {problem.detail}"), problem.status
-        )
+        return refused(problem)
     return Json(ButtonPressed(is_done=True))
+
+
+def refused(problem: Problem) -> Response:
+    """Say why not; where a service was away, nobody knows whether the verdict is stored."""
+    is_known = problem.status < HTTPStatus.INTERNAL_SERVER_ERROR
+    begins = "Not decided" if is_known else "It isn't known whether this was decided"
+    told = ButtonPressed(is_done=False, text=f"{begins}: {problem.detail}")
+    answer = Json(told, problem.status)
+    answer.headers.update(problem.headers)
+    return answer

@@ -253,7 +253,12 @@ class Console:
         return await visit.api.download(f"/api/attachments/{visit.named('hash')}")
 
     async def _decide(self, request: Request) -> Response:
-        visit = await self._visit(request)
+        try:
+            visit = await self._visit(request)
+        except EXPECTED as error:  # to a script, which reads no page
+            if problem := of_error(error):
+                return decision.refused(problem)
+            raise
         if visit is None or request.method != "POST":
             return decision.nobody() if visit is None else _go("/inbox")
         return await decision.decide(visit)

@@ -64,10 +64,12 @@ const isThere = async (tag) => (await registration.getNotifications({ tag })).le
 const isSeen = async (path) => (await clients.matchAll({ type: "window" })).some((one) => (
   one.focused && one.visibilityState === "visible" && new URL(one.url).pathname === new URL(path, location.origin).pathname));
 
+const BUTTONS = [{ action: "accept", title: "Accept" }, { action: "reject", title: "Reject" }];
+
 const show = async (told) => {
   if (await isSeen(told.path)) return remember(told.id);
   const wasThere = await isThere(told.id), again = await isKnown(told.id);
-  const actions = told.request ? [{ action: "accept", title: "Accept" }, { action: "reject", title: "Reject" }] : [];
+  const actions = told.request ? BUTTONS : [];
   await registration.showNotification(told.title, {
     body: told.body, tag: told.id, data: told, silent: told.is_silent || again, actions,
     requireInteraction: Boolean(told.request), icon: ICON, badge: ICON,
@@ -84,16 +86,22 @@ const lead = async (path) => {
   await (there === undefined ? clients.openWindow(url.href) : there.focus());
 };
 
-// A verdict on exactly what was shown, as whoever is signed in; why it doesn't count is shown.
+// A verdict on exactly what was shown, as whoever is signed in; why it doesn't count is shown. Where nobody
+// knows whether it does, it's asked again: the same verdict twice is one.
 const decide = async (told, verdict) => {
-  let text = "Vigil can't be reached, so nothing was decided.";
+  const tag = `${told.id}-decided`;
+  let text = "Vigil doesn't answer, so it isn't known whether this was decided. Press again, or look in the inbox.";
   try {
     const body = new URLSearchParams({ id: told.request.id, digest: told.request.digest, verdict });
-    const answer = await (await fetch(`${HOME}/decide`, { method: "POST", body, redirect: "error" })).json();
-    if (answer.is_done) return;
-    text = answer.text;
-  } catch { /* the gateway is away, or answers something else */ }
-  await registration.showNotification(told.title, { body: text, tag: `${told.id}-decided`, silent: true, data: { path: told.path } });
+    const answer = await fetch(`${HOME}/decide`, { method: "POST", body, redirect: "error" }), found = await answer.json();
+    if (found.is_done) return;
+    if (answer.status < 500 && answer.status !== 429) {
+      await registration.showNotification(told.title, { body: found.text, tag, silent: true, data: { path: told.path } });
+      return;
+    }
+    text = found.text;
+  } catch { /* the gateway is away, or went while it answered */ }
+  await registration.showNotification(told.title, { body: `${text}\n${told.body}`, tag, silent: true, data: told, actions: BUTTONS, requireInteraction: true });
 };
 
 const clicked = async (notification, action) => {
