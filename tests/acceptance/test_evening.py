@@ -86,7 +86,7 @@ async def test_an_evening_unattended(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
         # In the morning a person says yes, in words.
         await evening.accept()
-        ran = await evening.said_at_home("which you accepted, is over")
+        ran = await evening.said_at_home("which you accepted, is done")
         await world.at_rest()
         assert (runs(workspaces, "granted"), runs(workspaces, "asked")) == (1, 1)
         assert (await evening.task("wait"))["status"] == "pending_approval"
@@ -161,7 +161,7 @@ async def test_two_people_and_one_agent(tmp_path: Path, monkeypatch: pytest.Monk
         await asyncio.gather(spent(ann), spent(bob))
         assert [runs(workspaces / one, "granted") for one in ("ann", "bob")] == [1, 0]
         await ann.accept()
-        await ann.said_at_home("which you accepted, is over")
+        await ann.said_at_home("which you accepted, is done")
         (file,) = [one for one in (workspaces / "ann").iterdir() if "asked" in one.name]
         file.write_text("the code ofann")
         left = file.name

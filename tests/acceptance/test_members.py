@@ -139,7 +139,7 @@ async def test_one_member_asks_and_the_other_decides(world: World) -> None:
         # Of the job, which went on without leave, and of what ran once there was.
         found = (await world.told(*MEMBERS)).values()
         return all(
-            told in texts and any("which you accepted, is over" in text for text in texts)
+            told in texts and any("which you accepted, is done" in text for text in texts)
             for texts in found
         )
 

@@ -275,7 +275,7 @@ class Evening:
         """Wait until the home was told of so many calls that were accepted."""
         await self.until(
             f"/api/sessions/{self.home}",
-            lambda answer: str(answer["messages"]).count("which you accepted, is over") >= count,
+            lambda answer: str(answer["messages"]).count("which you accepted, ") >= count,
         )
 
 
