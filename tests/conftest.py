@@ -70,6 +70,8 @@ _SLOWEST: Final = {
     name: place for place, name in enumerate((_TESTS / "slowest.txt").read_text().split())
 }
 """Files that took the longest when all were measured; one that is gone does no harm."""
+_WAITING: Final = frozenset(_TESTS / name for name in (_TESTS / "waiting.txt").read_text().split())
+"""Files of which less than a fifth is work for the processor (`--costs`)."""
 
 _WARM: Final = "warm"
 """What a worker is told by this name: where the process is that forks for all workers."""
@@ -90,7 +92,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--costs"):
         config.pluginmanager.register(costs.Costs())
     if count := config.getoption("--forks"):
-        config.pluginmanager.register(forks.Forks(count))
+        config.pluginmanager.register(forks.Forks(count, _WAITING))
     warm.shared_address = getattr(config, "workerinput", {}).get(_WARM, "")
 
 

@@ -12,7 +12,7 @@ CONFTEST = """
 from tests.support.forks import Forks
 
 def pytest_configure(config):
-    config.pluginmanager.register(Forks(2))
+    config.pluginmanager.register(Forks(2, {config.rootpath / "test_waits.py"}))
 """
 TESTS = """
 import os, signal
@@ -25,14 +25,41 @@ def test_fails(tmp_path):
 """
 
 
+HOLD = """
+from pathlib import Path
+import time
+
+HERE = Path(__file__)
+
+def test_all_run_at_once():
+    HERE.with_suffix(".on").touch()
+    while len(list(HERE.parent.glob("*.on"))) < 3:
+        time.sleep(0.01)
+"""
+
+
 def test_who_dies_fails_its_test_and_another_goes_on(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text(CONFTEST)
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    (tmp_path / "test_one.py").write_text(TESTS)
-    (tmp_path / "test_two.py").write_text("def test_other(): pass\n")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:hypothesispytest", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    files = {"test_one.py": TESTS, "test_two.py": "def test_other(): pass\n"}
+    done = _run(tmp_path, files)
     assert done.returncode == 1
     assert "2 failed, 2 passed" in done.stdout
     assert "the process that ran it ended with exit code -9" in done.stdout
     assert "told by forks-" in done.stdout
+
+
+def test_what_waits_is_run_beside_the_others(tmp_path: Path) -> None:
+    """Each of three waits for the two others, and two processes were asked for."""
+    done = _run(tmp_path, dict.fromkeys(("test_one.py", "test_two.py", "test_waits.py"), HOLD))
+    assert "3 passed" in done.stdout
+
+
+def _run(folder: Path, files: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run files of tests in two processes."""
+    (folder / "conftest.py").write_text(CONFTEST)
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:hypothesispytest", str(folder)]
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+    )

@@ -3,6 +3,9 @@
 A worker of xdist imports and collects everything by itself, which is 8 s of CPU for each; here it
 is done once. A process takes the tests of one file after the other. One that dies fails the test
 that it ran, and another goes on with the rest of that file.
+
+Files that mostly wait, for leases and servers that come back, have some more processes, from the
+start: among the others, they'd leave the processor idle as long as several of them run at once.
 """
 
 from __future__ import annotations
@@ -13,8 +16,8 @@ import os
 import random
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Sequence
-from itertools import chain, groupby, pairwise
+from collections.abc import Container, Sequence
+from itertools import groupby
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 from pathlib import Path
@@ -33,24 +36,32 @@ _GONE: Final = "gone"
 _context: Final = multiprocessing.get_context("fork")
 
 
-class _Worker:
-    """One process, as the one that forked it sees it."""
+Files = deque[Sequence[int]]
+"""Files that nobody took yet: the places of the tests of each."""
 
-    def __init__(self, process: ForkProcess) -> None:
+
+class _Worker:
+    """One process, as the one that forked it sees it, and where it takes its files from."""
+
+    def __init__(self, process: ForkProcess, sources: Sequence[Files]) -> None:
         self.process = process
+        self.sources = sources
         self.left: deque[int] = deque()
         """The places of tests that it was told to run and hasn't told of."""
 
 
 class Forks:
-    """Has the collected tests run by `count` processes."""
+    """Has the collected tests run by `count` processes, and half as many more for those that wait.
 
-    def __init__(self, count: int) -> None:
+    Args:
+        waiting: the files that mostly wait.
+    """
+
+    def __init__(self, count: int, waiting: Container[Path] = ()) -> None:
         self._count = count
+        self._waiting = waiting
         self._started = 0
         self._workers: dict[Connection, _Worker] = {}
-        self._files: deque[Sequence[int]] = deque()
-        """For each file the places of its tests."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
@@ -58,11 +69,14 @@ class Forks:
         if option.collectonly or (session.testsfailed and not option.continue_on_collection_errors):
             return None  # pytest says what is to be said
         places = range(len(session.items))
-        grouped = groupby(places, key=lambda place: session.items[place].path)
-        self._files.extend([*group] for _, group in grouped)
+        busy, waiting = Files(), Files()
+        for path, group in groupby(places, key=lambda place: session.items[place].path):
+            (waiting if path in self._waiting else busy).append([*group])
         try:
-            for _ in range(min(self._count, len(self._files))):
-                self._start(session)
+            for _ in range(min(self._count, len(busy) + len(waiting))):
+                self._start(session, (busy, waiting))
+            for _ in range(min(self._count // 2, len(waiting))):
+                self._start(session, (waiting,))
             while self._workers:
                 for pipe in wait(list(self._workers)):
                     assert isinstance(pipe, Connection)
@@ -72,14 +86,14 @@ class Forks:
                 worker.process.kill()
         return True
 
-    def _start(self, session: pytest.Session) -> None:
+    def _start(self, session: pytest.Session, sources: Sequence[Files]) -> None:
         ours, theirs = _context.Pipe()
         name = f"{NAME}-{self._started}"
         self._started += 1
         process = _context.Process(target=_work, args=(session, theirs, name), name=name)
         process.start()
         theirs.close()
-        self._workers[ours] = _Worker(process)
+        self._workers[ours] = _Worker(process, sources)
 
     def _hear(self, session: pytest.Session, pipe: Connection) -> None:
         """Hand out the next file, pass on what is told of a test, or clear up after an end."""
@@ -91,7 +105,8 @@ class Forks:
             del self._workers[pipe]
             self._end(session, worker)
         elif heard == _MORE:
-            file = self._files.popleft() if self._files else ()
+            source = next(filter(None, worker.sources), None)
+            file = source.popleft() if source else ()
             worker.left.extend(file)
             with contextlib.suppress(BrokenPipeError):  # that it's gone is heard next
                 pipe.send(file)
@@ -111,9 +126,9 @@ class Forks:
             item.nodeid, item.location, {}, outcome="failed", longrepr=why, when="call"
         )
         if worker.left:
-            self._files.appendleft(worker.left)
-        if self._files:
-            self._start(session)
+            worker.sources[0].appendleft([*worker.left])
+        if any(worker.sources):
+            self._start(session, worker.sources)
         self._tell(session, place, [report])
 
     def _tell(
@@ -149,28 +164,26 @@ def _work(session: pytest.Session, pipe: Connection, name: str) -> None:
     config, reports = session.config, _Reports()
     _be_alone(config, name)
     config.pluginmanager.register(reports)
-    places: Iterator[int | None] = chain(_places(pipe), [None])
-    for place, following in pairwise(places):
-        assert place is not None
-        config.hook.pytest_runtest_protocol(
-            item=session.items[place],
-            nextitem=None if following is None else session.items[following],
-        )
-        told, reports.told = reports.told, []
-        to_data = config.hook.pytest_report_to_serializable
-        pipe.send([to_data(config=config, report=report) for report in told])
+    while file := _next_file(pipe):
+        # After the last test of a file ends what is of that file, whichever comes next: that isn't
+        # asked for before, as another process may be free earlier.
+        following = [*(session.items[place] for place in file[1:]), session]
+        for place, next_ in zip(file, following, strict=True):
+            config.hook.pytest_runtest_protocol(item=session.items[place], nextitem=next_)
+            told, reports.told = reports.told, []
+            to_data = config.hook.pytest_report_to_serializable
+            pipe.send([to_data(config=config, report=report) for report in told])
+    session._setupstate.teardown_exact(None)
     lent.end()
     pipe.close()
     os._exit(0)  # a test that failed may have left a thread that would be waited for, for ever
 
 
-def _places(pipe: Connection) -> Iterator[int]:
-    while True:
-        pipe.send(_MORE)
-        file: Sequence[int] = pipe.recv()
-        if not file:
-            return
-        yield from file
+def _next_file(pipe: Connection) -> Sequence[int]:
+    """Return the places of its tests; of none: there is no more."""
+    pipe.send(_MORE)
+    file: Sequence[int] = pipe.recv()
+    return file
 
 
 def _be_alone(config: pytest.Config, name: str) -> None:
