@@ -18,7 +18,7 @@ from vigil.settings.tokens import Principal
 from vigil.subjects import Scope, SessionKey, token_of
 
 from ..attachments import keep
-from ..http.decide import Exchange
+from ..http.decide import Exchange, keyed_event_id
 from ..http.problem import Problem, erasing
 from ..http.wire import Accepted, TokenFrame
 from ..state.edge import Edge
@@ -30,8 +30,6 @@ from .wire import CompletionRequest, CompletionUsage
 
 THREAD: Final = "chat-"
 """Begins the names of conversations that begin here."""
-REPEAT_S: Final = 600.0
-"""Within that time the same request is a repeat, whose answer got lost; that long clients wait."""
 _frame: Final = msgspec.json.Decoder(TokenFrame).decode
 
 
@@ -122,8 +120,6 @@ class CompletionRun:
 
     async def _is_other(self, session: SessionKey, seq: int, key: str) -> bool:
         """Whether what was said next is another request than this one."""
-        from ..http.decide import keyed_event_id
-
         stored = await self._edge.bus.get_of(session, seq)
         mine = keyed_event_id(self._caller.user, str(session), key)
         return stored is not None and mine.encode() not in stored.data

@@ -39,18 +39,12 @@ def asked(request: CompletionRequest) -> NewMessage:
         InvalidInput: it asks for what an agent hasn't got, or says nothing.
     """
     _check(request)
-    turns = [one for one in request.messages if one.role in SEEN]
-    last = len(turns)
-    while last and turns[last - 1].role == "user":
-        last -= 1
-    new = turns[last:]
+    before, new = _parted(request)
     if not new:
         raise InvalidInput("messages", "must end with a message of the role user")
-    text = "\n\n".join(filter(None, map(_text, new)))
+    text = _joined(new)
     files = tuple(data for one in new for data in _files(one))
-    past = digest((one.role, _text(one)) for one in turns[:last])
-    whole = digest((*((one.role, _text(one)) for one in turns[:last]), ("user", text)))
-    return NewMessage(text, files, past, whole)
+    return NewMessage(text, files, digest(before), digest((*before, ("user", text))))
 
 
 def _check(request: CompletionRequest) -> None:
@@ -82,12 +76,21 @@ def digest(turns: Iterable[tuple[str, str]]) -> str:
 
 def after(given: CompletionRequest, answer: str) -> str:
     """Return the digest of a conversation with the answer that it got."""
-    turns = [(one.role, _text(one)) for one in given.messages if one.role in SEEN]
+    before, new = _parted(given)
+    return digest((*before, ("user", _joined(new)), ("assistant", answer)))
+
+
+def _parted(request: CompletionRequest) -> tuple[list[tuple[str, str]], list[ChatTurn]]:
+    """Return what was said before, as roles and words, and the messages that are new."""
+    turns = [one for one in request.messages if one.role in SEEN]
     last = len(turns)
-    while last and turns[last - 1][0] == "user":
+    while last and turns[last - 1].role == "user":
         last -= 1
-    new = "\n\n".join(text for _, text in turns[last:] if text)
-    return digest((*turns[:last], ("user", new), ("assistant", answer)))
+    return [(one.role, _text(one)) for one in turns[:last]], turns[last:]
+
+
+def _joined(new: Iterable[ChatTurn]) -> str:
+    return "\n\n".join(filter(None, map(_text, new)))
 
 
 def _text(turn: ChatTurn) -> str:

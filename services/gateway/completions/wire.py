@@ -6,11 +6,9 @@ passed over: sampling, limits and system prompts are the agent's own.
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import msgspec
-
-AGENT_LENGTH_MAX: Final = 64
 
 
 class ImageUrl(msgspec.Struct, frozen=True, kw_only=True):
