@@ -2,9 +2,9 @@
 
 An address is what a channel's network proves of whom something is: that of a mail, the id of a
 user of Matrix; never a name that somebody chose to be shown by. Entries of the bucket CONFIG, by
-channel and person. A code is kept as its hash, holds for one address and once, and for an hour.
-Who may write the bucket decides who is paired: the operator makes codes and takes addresses back,
-the gateway takes the message that brings a code.
+channel and person. A code is kept as its hash, and holds once, for an hour, and for one address or
+for whichever brings it. Who may write the bucket decides who is paired: the operator makes codes
+and takes addresses back, the gateway does as well, and takes the message that brings a code.
 """
 
 from __future__ import annotations

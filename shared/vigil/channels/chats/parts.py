@@ -13,7 +13,11 @@ from typing import Final
 
 import msgspec
 
+from ...contracts import Said
+from ..mail.composition import OUTSIDE
+
 FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 Measure = Callable[[str], int]
 
 
@@ -29,6 +33,23 @@ class _Block(msgspec.Struct, frozen=True):
     def text(self) -> str:
         whole = (self.opening, *self.lines, self.closing) if self.opening else self.lines
         return "\n".join(whole)
+
+
+def parts_of(said: Said, room: int, measure: Measure = len) -> list[str]:
+    """Return a message in parts, and that others had a hand in it at its end. As `split`."""
+    text = clean(said.text).strip() or "…"
+    if said.is_tainted:
+        text = f"{text}\n\n({OUTSIDE})"
+    return split(text, room, measure)
+
+
+def clean(text: str) -> str:
+    r"""Return a text without what a server can't store.
+
+    >>> clean("a\r\nb\x00c\ud800")
+    'a\nbc'
+    """
+    return _CONTROL.sub("", text.replace("\r\n", "\n"))
 
 
 def split(text: str, room: int, measure: Measure = len) -> list[str]:

@@ -15,6 +15,7 @@ import structlog
 from msgspec.structs import replace
 
 from ... import crash
+from ...backoff import Backoff
 from ...bus.kv import KeyValue
 from ...contracts.mail.heads import ChatHead
 from ...errors import InvalidInput, Unavailable, WrongLastSequence
@@ -38,6 +39,10 @@ PAIRED: Final = "It's you: from now on I hear what you write here, and answer he
 NO_EDITS: Final = "I don't see what was changed in a message: please write it anew."
 UNUSABLE: Final = "I couldn't take that in: {reason}."
 THREAD_LENGTH: Final = 16
+AGAIN: Final = Backoff(0.5, 60.0)
+"""How long a server is left alone that was lost."""
+REFUSED_S: Final = 60.0
+"""After which a token that was refused is read anew, and tried."""
 
 Say = Callable[[str], Awaitable[None]]
 """Says a notice in answer to a post; whether it arrives is nobody's matter."""
@@ -82,8 +87,18 @@ class ChatReading:
 
     # ------------------------------------------------------------ the place
 
-    async def load(self) -> None:
-        """Read how far was read. Raises: Unavailable, BusError."""
+    @classmethod
+    async def opened(
+        cls, context: ChannelContext, ear: Ear, *, account: str, agent: str
+    ) -> ChatReading:
+        """Return the reading of an account, from where it was left. Raises: as `store`."""
+        if context.bus is None:
+            raise Unavailable("there is no bus to tell")
+        reading = cls(context, context.bus, ear, account=account, agent=agent)
+        await reading._load()
+        return reading
+
+    async def _load(self) -> None:
         value, self._revision = await self._bucket.last(self._key)
         try:
             self.place = msgspec.json.decode(value, type=ChatPlace) if value else ChatPlace()
@@ -107,6 +122,12 @@ class ChatReading:
         now = self.place
         counts = {"outside": now.outside, "refused": now.refused, "heard_at": now.heard_at}
         self._ear.show(state, problem or self._problem, counts)
+
+    def lost(self, state: str, error: Exception, wait_s: float) -> None:
+        """Say that the network's server was lost, and for how long it's left alone."""
+        self.show(state, str(error))
+        about = {"channel": self._channel, "error": str(error), "wait_s": wait_s}
+        log.info("network lost", action="chat.lost", **about)
 
     # ------------------------------------------------------------ who is who
 

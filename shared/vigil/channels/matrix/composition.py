@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,8 +11,7 @@ import msgspec
 from ...contracts import Said
 from ...subjects import token_of
 from ...words import markdown
-from ..chats.parts import split
-from ..mail.composition import OUTSIDE
+from ..chats.parts import parts_of
 from .happenings import ASKS, EFFECT, PART
 
 if TYPE_CHECKING:
@@ -23,7 +21,6 @@ PART_BYTES_MAX: Final = 12_000
 """Of a part's text: with its HTML, and what else an event has, it stays below the limit."""
 EVENT_BYTES_MAX: Final = 60_000
 """Of a part with its HTML; servers take 65,536 with what they add."""
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
 class RoomEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,10 +42,7 @@ def composed(said: Said, *, reply_to: str = "", to: str = "") -> list[RoomEvent]
         reply_to: the event that it answers, in a room of several; empty: none.
         to: whom it speaks to there.
     """
-    text = clean(said.text).strip() or "…"
-    if said.is_tainted:
-        text = f"{text}\n\n({OUTSIDE})"
-    parts = split(text, PART_BYTES_MAX, lambda one: len(one.encode()))
+    parts = parts_of(said, PART_BYTES_MAX, lambda one: len(one.encode()))
     return [
         _event(
             said,
@@ -94,15 +88,6 @@ def _event(
             content = formatted
     transaction = token_of("matrix", said.id, "message", str(number))
     return RoomEvent(transaction=transaction, content=content)
-
-
-def clean(text: str) -> str:
-    r"""Return a text without what a server can't store.
-
-    >>> clean("a\r\nb\x00c\ud800")
-    'a\nbc'
-    """
-    return _CONTROL.sub("", text.replace("\r\n", "\n"))
 
 
 def html_of(text: str) -> str:

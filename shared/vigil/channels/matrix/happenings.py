@@ -13,6 +13,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from ..chats.fields import dict_in, text_in
+
 EFFECT: Final = "org.vigil.effect"
 """In what the account said: the id of the effect that said it."""
 PART: Final = "org.vigil.part"
@@ -108,48 +110,50 @@ def news_of(data: Any, own: str) -> MatrixNews | None:
     Args:
         own: the account's id.
     """
-    following = _text(data, "next_batch")
+    following = text_in(data, "next_batch")
     if not following:
         return None
     return MatrixNews(
         next=following,
-        invitations=tuple(_invitations(_dict(data, "rooms", "invite"), own)),
-        rooms=tuple(_rooms(_dict(data, "rooms", "join"), own)),
+        invitations=tuple(_invitations(dict_in(data, "rooms", "invite"), own)),
+        rooms=tuple(_rooms(dict_in(data, "rooms", "join"), own)),
     )
 
 
 def _invitations(rooms: dict[str, Any], own: str) -> Iterator[MatrixInvitation]:
     for room, told in rooms.items():
         for event in events_of(told, "invite_state", "events"):
-            is_mine = _text(event, "type") == "m.room.member" and _text(event, "state_key") == own
-            if is_mine and _text(event, "content", "membership") == "invite":
-                yield MatrixInvitation(room, _text(event, "sender"))
+            is_mine = (
+                text_in(event, "type") == "m.room.member" and text_in(event, "state_key") == own
+            )
+            if is_mine and text_in(event, "content", "membership") == "invite":
+                yield MatrixInvitation(room, text_in(event, "sender"))
                 break
 
 
 def _rooms(rooms: dict[str, Any], own: str) -> Iterator[RoomNews]:
     for room, told in rooms.items():
         events = events_of(told, "timeline", "events")
-        moved = [one for one in events if _text(one, "type") == "m.room.member"]
-        timeline = _dict(told, "timeline")
+        moved = [one for one in events if text_in(one, "type") == "m.room.member"]
+        timeline = dict_in(told, "timeline")
         yield RoomNews(
             room=room,
             events=events,
-            before=_text(timeline, "prev_batch") if timeline.get("limited") is True else "",
-            has_joined=any(_text(one, "state_key") == own and _is_join(one) for one in moved),
+            before=text_in(timeline, "prev_batch") if timeline.get("limited") is True else "",
+            has_joined=any(text_in(one, "state_key") == own and _is_join(one) for one in moved),
             has_moved=bool(moved),
         )
 
 
 def _is_join(event: dict[str, Any]) -> bool:
-    before = _text(event, "unsigned", "prev_content", "membership")
-    return _text(event, "content", "membership") == "join" and before != "join"
+    before = text_in(event, "unsigned", "prev_content", "membership")
+    return text_in(event, "content", "membership") == "join" and before != "join"
 
 
 def message_of(event: dict[str, Any]) -> RoomMessage | None:
     """Return the message that an event is; None: it's none that anybody waits for."""
-    type_, content = _text(event, "type"), _dict(event, "content")
-    id_, author = _text(event, "event_id"), _text(event, "sender")
+    type_, content = text_in(event, "type"), dict_in(event, "content")
+    id_, author = text_in(event, "event_id"), text_in(event, "sender")
     at_ms = event.get("origin_server_ts")
     if not id_ or not author or type_ not in TYPES[:2] or not isinstance(at_ms, int):
         return None
@@ -157,9 +161,9 @@ def message_of(event: dict[str, Any]) -> RoomMessage | None:
         return RoomMessage(id=id_, author=author, kind="encrypted", at_ms=at_ms)
     if not content:
         return None  # it was taken back
-    relation = _dict(content, "m.relates_to")
-    replies_to = _text(relation, "m.in_reply_to", "event_id")
-    kind, told = _text(content, "msgtype"), content.get("m.mentions")
+    relation = dict_in(content, "m.relates_to")
+    replies_to = text_in(relation, "m.in_reply_to", "event_id")
+    kind, told = text_in(content, "msgtype"), content.get("m.mentions")
     users = told.get("user_ids") if isinstance(told, dict) else None
     return RoomMessage(
         id=id_,
@@ -168,7 +172,7 @@ def message_of(event: dict[str, Any]) -> RoomMessage | None:
         at_ms=at_ms,
         text=_words(kind, content, is_reply=bool(replies_to)),
         replies_to=replies_to,
-        is_edit=_text(relation, "rel_type") == "m.replace",
+        is_edit=text_in(relation, "rel_type") == "m.replace",
         mentions=frozenset(one for one in users if isinstance(one, str))
         if isinstance(users, list)
         else frozenset(),
@@ -177,10 +181,16 @@ def message_of(event: dict[str, Any]) -> RoomMessage | None:
 
 def reaction_of(event: dict[str, Any]) -> RoomReaction | None:
     """Return the verdict that a reaction may be; None: it's none."""
-    relation = _dict(event, "content", "m.relates_to")
-    verdict = VERDICTS.get(_SHADES.sub("", _text(relation, "key")))
-    id_, author, to = _text(event, "event_id"), _text(event, "sender"), _text(relation, "event_id")
-    is_one = _text(event, "type") == "m.reaction" and _text(relation, "rel_type") == "m.annotation"
+    relation = dict_in(event, "content", "m.relates_to")
+    verdict = VERDICTS.get(_SHADES.sub("", text_in(relation, "key")))
+    id_, author, to = (
+        text_in(event, "event_id"),
+        text_in(event, "sender"),
+        text_in(relation, "event_id"),
+    )
+    is_one = (
+        text_in(event, "type") == "m.reaction" and text_in(relation, "rel_type") == "m.annotation"
+    )
     if not (is_one and verdict and id_ and author and to):
         return None
     return RoomReaction(id=id_, author=author, to=to, verdict=verdict)
@@ -188,20 +198,20 @@ def reaction_of(event: dict[str, Any]) -> RoomReaction | None:
 
 def asked_in(event: Any, own: str) -> str:
     """Return the request that an event of the account's shows; empty: none."""
-    if not isinstance(event, dict) or _text(event, "sender") != own:
+    if not isinstance(event, dict) or text_in(event, "sender") != own:
         return ""
-    found = _text(event, "content", ASKS)
+    found = text_in(event, "content", ASKS)
     return found if re.fullmatch("[0-9a-f]{32}", found) else ""
 
 
 def _words(kind: str, content: dict[str, Any], *, is_reply: bool) -> str:
     """Return what its author wrote, and that something is attached, without its name, which may be
     by anybody."""
-    body = _text(content, "body")
+    body = text_in(content, "body")
     if kind in ("m.text", "m.emote", "m.notice"):
         return (_FALLBACK.sub("", body, count=1) if is_reply and body[:1] == ">" else body).strip()
     remark = f"[attached, not taken: {ATTACHED.get(kind, OTHER)}]"
-    name = _text(content, "filename")
+    name = text_in(content, "filename")
     caption = body.strip() if kind in ATTACHED and name and name != body else ""
     return f"{caption}\n\n{remark}" if caption else remark
 
@@ -228,36 +238,19 @@ def addressed(text: str, own: str, name: str) -> int:
 def effect_in(event: Any, own: str) -> tuple[str, int] | None:
     """Return which effect, and which part of it, an event of the account's says; None: it's of
     somebody else, whatever it claims."""
-    if not isinstance(event, dict) or _text(event, "sender") != own:
+    if not isinstance(event, dict) or text_in(event, "sender") != own:
         return None
-    effect, part = _text(event, "content", EFFECT), _dict(event, "content").get(PART)
+    effect, part = text_in(event, "content", EFFECT), dict_in(event, "content").get(PART)
     return (effect, part) if effect and isinstance(part, int) else None
 
 
 def members_of(data: Any) -> frozenset[str]:
     """Return who is in a room."""
-    return frozenset(_dict(data, "joined"))
+    return frozenset(dict_in(data, "joined"))
 
 
 def events_of(data: Any, *path: str) -> list[dict[str, Any]]:
     """Return the events in an answer, as far as they are some."""
     *way, last = path
-    found = _dict(data, *way).get(last)
+    found = dict_in(data, *way).get(last)
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-
-
-def _dict(data: Any, *path: str) -> dict[str, Any]:
-    for name in path:
-        data = data.get(name) if isinstance(data, dict) else None
-    return data if isinstance(data, dict) else {}
-
-
-def _text(data: Any, *path: str) -> str:
-    *way, last = path
-    found = _dict(data, *way).get(last)
-    return found if isinstance(found, str) else ""
-
-
-def text_in(data: Any, name: str) -> str:
-    """Return a text of an answer; empty: it isn't there."""
-    return _text(data, name)

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import structlog
 from nio import Api
 
-from ...backoff import Backoff
-from ...errors import InvalidInput, Unavailable
+from ...errors import InvalidInput
 from .. import pairs
-from ..chats.posts import ChatReading, Post
+from ..chats.fields import text_in
+from ..chats.posts import AGAIN, REFUSED_S, ChatReading, Post
 from ..contract import ChannelContext, Ear
 from ..pairs import ChannelPerson
 from . import happenings
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("vigil.channels")
 
-AGAIN: Final = Backoff(0.5, 60.0)
-REFUSED_S: Final = 60.0
-"""After which a token that was refused is read anew, and tried."""
 ASK_S: Final = 30.0
 GAP_PAGES_MAX: Final = 100
 PAGE: Final = 100
@@ -64,12 +61,10 @@ class MatrixListener:
 
     async def listen(self, ear: Ear) -> None:
         """Read until cancelled; after a failure again, later and later."""
-        bus = self._context.bus
-        if bus is None:
-            raise Unavailable("there is no bus to tell")
         account = self._account
-        reading = ChatReading(self._context, bus, ear, account=account.user_id, agent=account.agent)
-        await reading.load()
+        reading = await ChatReading.opened(
+            self._context, ear, account=account.user_id, agent=account.agent
+        )
         server = Homeserver(account.homeserver, account.ca_file, self._context.home)
         try:
             await self._follow(reading, server)
@@ -90,14 +85,7 @@ class MatrixListener:
             except (_ServerAway, NotReached, NoReply) as error:
                 failures = 1 if rooms.was_heard else failures + 1
                 wait_s = max(AGAIN.after(failures), getattr(error, "wait_s", 0.0))
-                reading.show("away", f"{error}")
-                log.info(
-                    "network lost",
-                    action="chat.lost",
-                    channel=self._context.name,
-                    error=str(error),
-                    wait_s=wait_s,
-                )
+                reading.lost("away", error, wait_s)
             await asyncio.sleep(wait_s)
 
 
@@ -129,7 +117,7 @@ class _Rooms:
             Unavailable, BusError: the broker is away.
         """
         reply = await self._asked(("GET", Api._build_path(["account", "whoami"])))
-        who = happenings.text_in(reply.data, "user_id")
+        who = text_in(reply.data, "user_id")
         if who != self._own:
             raise _TokenRefused(f"the token is of {who or 'nobody'}, not of {self._own}")
         while True:
@@ -227,7 +215,7 @@ class _Rooms:
             )
             reply = await self._asked(asked)
             found += happenings.events_of(reply.data, "chunk")
-            start = happenings.text_in(reply.data, "end")
+            start = text_in(reply.data, "end")
             if not start:
                 break
         return found[::-1]

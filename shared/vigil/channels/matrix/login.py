@@ -8,7 +8,7 @@ from typing import Final
 from nio import Api
 
 from ...errors import InvalidInput
-from . import happenings
+from ..chats.fields import text_in
 from .section import MatrixAccount
 from .wire import Homeserver, NoReply, NotReached
 
@@ -30,7 +30,7 @@ async def token_for(account: MatrixAccount, password: str, home: Path) -> str:
         raise InvalidInput("homeserver", str(error)) from error
     finally:
         await server.close()
-    token = happenings.text_in(reply.data, "access_token")
+    token = text_in(reply.data, "access_token")
     if not reply.is_ok or not token:
         raise InvalidInput("password", f"the server refuses the log-in: {reply.in_words}")
     return token

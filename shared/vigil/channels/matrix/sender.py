@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from nio import Api
 
-from ...contracts import Said, UserMessage
-from ...contracts.mail.heads import ChatHead
+from ...contracts import Said
 from ...errors import InvalidInput, VigilError
-from .. import pairs
 from ..answers import Answer, NotTaken, Taken, Unclear
+from ..chats.fields import text_in
+from ..chats.partner import ChatPartner, partner_of
 from ..contract import ChannelContext
-from ..whom import asked_by, user_of
 from . import happenings
 from .composition import RoomEvent, composed
 from .verdicts import HomeserverReply, answer_of
@@ -68,13 +67,13 @@ class MatrixSender:
     async def send(self, said: Said, seq: int) -> Answer:
         """Try once; never raises but when cancelled."""
         try:
-            asked = await asked_by(self._context.bus, said)
-            place = await self._place_of(said, asked)
+            partner = await partner_of(self._context, said)
             token = self._account.token(self._context.home)
         except InvalidInput as error:
             return NotTaken(reason=str(error))
         except VigilError as error:
             return NotTaken(reason=f"whom it is for can't be looked up: {error}")
+        place = None if partner is None else place_of(partner)
         if place is None:
             reason = f"no room is known; see `vigil channels pair {self._context.name}`"
             return NotTaken(reason=reason, is_final=True)
@@ -89,29 +88,6 @@ class MatrixSender:
 
     async def close(self) -> None:
         await self._server.close()
-
-    # ------------------------------------------------------------ where to
-
-    async def _place_of(self, said: Said, asked: UserMessage | None) -> RoomPlace | None:
-        """Return where it is said: in the room where it was asked, else in the person's own."""
-        bus, user, name = self._context.bus, user_of(said, asked), self._context.name
-        if bus is None or not user:
-            return None
-        person = await pairs.find(bus, name, user)
-        head: ChatHead | None = None
-        if asked is not None and asked.payload.channel == name and not said.is_autonomous:
-            head = asked.payload.chat
-        paired = pairs.paired_with(person, "" if head is None else head.address)
-        if paired is None:
-            return None
-        if head is not None and pairs.is_same(paired.address, head.address):
-            reply_to = "" if head.is_direct else head.message
-            return RoomPlace(
-                room=head.room, address=head.address, is_direct=head.is_direct, reply_to=reply_to
-            )
-        if not paired.room:
-            return None
-        return RoomPlace(room=paired.room, address=paired.address, is_direct=True)
 
     # ------------------------------------------------------------ one try
 
@@ -193,11 +169,25 @@ class MatrixSender:
                 effect = happenings.effect_in(event, self._account.user_id)
                 if effect is not None and effect[0] == said.id:
                     found.add(effect[1])
-            start = happenings.text_in(reply.data, "end")
+            start = text_in(reply.data, "end")
             if not start or any(_is_before(event, until_ms) for event in events):
                 return found
         reason = f"whether it is in the room can't be told: {PAGES_MAX * PAGE} events came since"
         raise _Ended(NotTaken(reason=reason, is_final=True))
+
+
+def place_of(partner: ChatPartner) -> RoomPlace | None:
+    """Return where it is said: in the room where it was asked, else in the person's own; None: that
+    isn't known."""
+    head, paired = partner.head, partner.paired
+    if head is not None:
+        reply_to = "" if head.is_direct else head.message
+        return RoomPlace(
+            room=head.room, address=head.address, is_direct=head.is_direct, reply_to=reply_to
+        )
+    if not paired.room:
+        return None
+    return RoomPlace(room=paired.room, address=paired.address, is_direct=True)
 
 
 def _is_before(event: dict[str, Any], until_ms: int) -> bool:

@@ -15,15 +15,13 @@ import msgspec
 
 from ...contracts import Said
 from ...words import markdown
-from ..chats.parts import split
-from ..mail.composition import OUTSIDE
+from ..chats.parts import parts_of
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
 UNITS_MAX: Final = 4_000
 """Of a part's text, in UTF-16; Telegram takes 4,096 of what is shown."""
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _TAGS: Final = {"strong": "b", "em": "i", "s": "s"}
 _WEB: Final = re.compile(r"https?://[^\s\"<>]+")
 
@@ -38,10 +36,7 @@ class TelegramPart(msgspec.Struct, frozen=True, kw_only=True):
 
 def composed(said: Said) -> list[TelegramPart]:
     """Return a message in parts, in order."""
-    text = _CONTROL.sub("", said.text.replace("\r\n", "\n")).strip() or "…"
-    if said.is_tainted:
-        text = f"{text}\n\n({OUTSIDE})"
-    return [TelegramPart(text=one, html=html_of(one)) for one in split(text, UNITS_MAX, units)]
+    return [TelegramPart(text=one, html=html_of(one)) for one in parts_of(said, UNITS_MAX, units)]
 
 
 def units(text: str) -> int:

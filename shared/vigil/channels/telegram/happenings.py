@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
+from ..chats.fields import dict_in, text_in
+
 KINDS: Final = ("message", "edited_message", "callback_query")
 ATTACHED: Final = {
     "photo": "an image",
@@ -56,18 +58,18 @@ def post_of(update: Any, bot: str) -> TelegramPost | None:
     Args:
         bot: how the bot is called, with @.
     """
-    if (pressed := _dict(update, "callback_query")) and isinstance(pressed.get("id"), str):
+    if (pressed := dict_in(update, "callback_query")) and isinstance(pressed.get("id"), str):
         return _press(pressed)
     for kind in KINDS[:2]:
-        if message := _dict(update, kind):
+        if message := dict_in(update, kind):
             return _message(message, bot, is_edit=kind == "edited_message")
     return None
 
 
 def _press(pressed: dict[str, Any]) -> TelegramPost | None:
-    author, message = _person(pressed), _dict(pressed, "message")
-    chat, number = _id(_dict(message, "chat")), message.get("message_id")
-    found = BUTTON.fullmatch(_text(pressed, "data"))
+    author, message = _person(pressed), dict_in(pressed, "message")
+    chat, number = _id(dict_in(message, "chat")), message.get("message_id")
+    found = BUTTON.fullmatch(text_in(pressed, "data"))
     if not (author and chat and found) or not isinstance(number, int):
         return None
     return TelegramPost(
@@ -82,14 +84,14 @@ def _press(pressed: dict[str, Any]) -> TelegramPost | None:
 
 
 def _message(message: dict[str, Any], bot: str, *, is_edit: bool) -> TelegramPost | None:
-    author, chat = _person(message), _id(_dict(message, "chat"))
+    author, chat = _person(message), _id(dict_in(message, "chat"))
     number = message.get("message_id")
     if not (author and chat) or not isinstance(number, int) or "sender_chat" in message:
         return None
     text = _words(message)
     named = addressed(text, bot)
-    replied = _dict(message, "reply_to_message", "from")
-    is_reply = f"@{_text(replied, 'username')}".lower() == bot.lower()
+    replied = dict_in(message, "reply_to_message", "from")
+    is_reply = f"@{text_in(replied, 'username')}".lower() == bot.lower()
     return TelegramPost(
         id=f"{chat} {number}{' edited' if is_edit else ''}",
         author=author,
@@ -104,12 +106,12 @@ def _message(message: dict[str, Any], bot: str, *, is_edit: bool) -> TelegramPos
 
 def _person(told: dict[str, Any]) -> str:
     """Return the id of whom something is from; empty: of a bot, or of nobody."""
-    who = _dict(told, "from")
+    who = dict_in(told, "from")
     return "" if who.get("is_bot") is not False else _id(who)
 
 
 def _is_private(message: dict[str, Any], author: str, chat: str) -> bool:
-    return _text(_dict(message, "chat"), "type") == "private" and author == chat
+    return text_in(dict_in(message, "chat"), "type") == "private" and author == chat
 
 
 def _words(message: dict[str, Any]) -> str:
@@ -118,7 +120,7 @@ def _words(message: dict[str, Any]) -> str:
         return FORWARDED
     if "via_bot" in message:
         return MADE
-    text = (_text(message, "text") or _text(message, "caption")).strip()
+    text = (text_in(message, "text") or text_in(message, "caption")).strip()
     kinds = [words for name, words in ATTACHED.items() if name in message]
     if kinds:
         remark = f"[attached, not taken: {kinds[0]}]"
@@ -134,17 +136,6 @@ def addressed(text: str, bot: str) -> int:
     """Return how long the beginning of a text is that only names the bot; 0: it doesn't."""
     found = re.match(rf"\s*{re.escape(bot)}(?!\w)[:,]?\s*", text, re.IGNORECASE)
     return 0 if found is None else found.end()
-
-
-def _dict(data: Any, *path: str) -> dict[str, Any]:
-    for name in path:
-        data = data.get(name) if isinstance(data, dict) else None
-    return data if isinstance(data, dict) else {}
-
-
-def _text(data: dict[str, Any], name: str) -> str:
-    found = data.get(name)
-    return found if isinstance(found, str) else ""
 
 
 def _id(data: dict[str, Any]) -> str:

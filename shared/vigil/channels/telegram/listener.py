@@ -10,7 +10,6 @@ import contextlib
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-import structlog
 from aiogram.methods import (
     AnswerCallbackQuery,
     EditMessageReplyMarkup,
@@ -19,9 +18,8 @@ from aiogram.methods import (
     TelegramMethod,
 )
 
-from ...backoff import Backoff
-from ...errors import InvalidInput, Unavailable
-from ..chats.posts import ChatReading, Post
+from ...errors import InvalidInput
+from ..chats.posts import AGAIN, REFUSED_S, ChatReading, Post
 from ..contract import ChannelContext, Ear
 from . import happenings
 from .happenings import TelegramPost
@@ -30,10 +28,6 @@ from .wire import BotApi, CallFailed, GetNews
 if TYPE_CHECKING:
     from .section import TelegramBot
 
-log = structlog.get_logger("vigil.channels")
-
-AGAIN: Final = Backoff(0.5, 60.0)
-REFUSED_S: Final = 60.0
 CALL_S: Final = 20.0
 LIMIT: Final = 100
 NOTED: Final = "Noted."
@@ -48,14 +42,10 @@ class TelegramListener:
 
     async def listen(self, ear: Ear) -> None:
         """Read until cancelled; after a failure again, later and later."""
-        bus = self._context.bus
-        if bus is None:
-            raise Unavailable("there is no bus to tell")
         section = self._section
-        reading = ChatReading(
-            self._context, bus, ear, account=section.bot.lower(), agent=section.agent
+        reading = await ChatReading.opened(
+            self._context, ear, account=section.bot.lower(), agent=section.agent
         )
-        await reading.load()
         await self._follow(reading)
 
     async def _follow(self, reading: ChatReading) -> NoReturn:
@@ -74,14 +64,7 @@ class TelegramListener:
                 wait_s = max(AGAIN.after(failures), error.wait_s)
                 if error.is_token_refused:
                     wait_s = REFUSED_S
-                reading.show("refused" if error.is_token_refused else "away", str(error))
-                log.info(
-                    "network lost",
-                    action="chat.lost",
-                    channel=self._context.name,
-                    error=str(error),
-                    wait_s=wait_s,
-                )
+                reading.lost("refused" if error.is_token_refused else "away", error, wait_s)
             finally:
                 if updates is not None:
                     await updates.close()

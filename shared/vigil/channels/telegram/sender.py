@@ -16,12 +16,11 @@ from aiogram.types import (
     ReplyParameters,
 )
 
-from ...contracts import Said, UserMessage
+from ...contracts import Said
 from ...errors import InvalidInput, VigilError
-from .. import pairs
 from ..answers import Answer, NotTaken, Taken, Unclear
+from ..chats.partner import ChatPartner, partner_of
 from ..contract import ChannelContext
-from ..whom import asked_by, user_of
 from .composition import TelegramPart, buttons, composed
 from .wire import BotApi, CallFailed
 
@@ -49,20 +48,19 @@ class TelegramSender:
     async def send(self, said: Said, seq: int) -> Answer:
         """Try once; never raises but when cancelled."""
         try:
-            asked = await asked_by(self._context.bus, said)
-            place = await self._place_of(said, asked)
+            partner = await partner_of(self._context, said)
             api = await self._open()
         except InvalidInput as error:
             return NotTaken(reason=str(error))
         except VigilError as error:
             return NotTaken(reason=f"whom it is for can't be looked up: {error}")
-        if place is None:
+        if partner is None:
             reason = f"no chat is known; see `vigil channels pair {self._context.name}`"
             return NotTaken(reason=reason, is_final=True)
         within_s = self._section.timeout_s
         try:
             async with asyncio.timeout(within_s):
-                return await self._sent(api, said, *place)
+                return await self._sent(api, said, *place_of(partner))
         except TimeoutError:
             return Unclear(reason=f"not all of it within {within_s:g} s")
 
@@ -77,27 +75,6 @@ class TelegramSender:
             await self.close()
             self._api, self._token = BotApi(token, self._section.api_url), token
         return self._api
-
-    async def _place_of(
-        self, said: Said, asked: UserMessage | None
-    ) -> tuple[str, int, bool] | None:
-        """Return the chat where it is said, the message that it answers there among others, and
-        whether the chat is the person's own; None: there is none."""
-        bus, user, name = self._context.bus, user_of(said, asked), self._context.name
-        if bus is None or not user:
-            return None
-        person = await pairs.find(bus, name, user)
-        head = None
-        if asked is not None and asked.payload.channel == name and not said.is_autonomous:
-            head = asked.payload.chat
-        paired = pairs.paired_with(person, "" if head is None else head.address)
-        if paired is None:
-            return None
-        if head is not None and not head.is_direct and paired.address == head.address:
-            number = head.message.rpartition(" ")[2]
-            return head.room, int(number) if number.isdigit() else 0, False
-        # The chat with somebody has their own number, and nobody else is in it.
-        return paired.address, 0, True
 
     async def _sent(self, api: BotApi, said: Said, chat: str, reply: int, is_own: bool) -> Answer:
         parts = composed(said)
@@ -136,6 +113,17 @@ class TelegramSender:
                     continue
                 return failed.answer
             return Taken()
+
+
+def place_of(partner: ChatPartner) -> tuple[str, int, bool]:
+    """Return the chat where it is said, the message that it answers there among others, and whether
+    the chat is the person's own."""
+    head = partner.head
+    if head is not None and not head.is_direct:
+        number = head.message.rpartition(" ")[2]
+        return head.room, int(number) if number.isdigit() else 0, False
+    # The chat with somebody has their own number, and nobody else is in it.
+    return partner.paired.address, 0, True
 
 
 def _call(part: TelegramPart, chat: str, *, reply: int, asks: str) -> SendMessage:

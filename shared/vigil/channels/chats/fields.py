@@ -1,0 +1,28 @@
+"""Fields of what a network tells, which may have any form: what isn't as it should be isn't there.
+Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def dict_in(data: Any, *path: str) -> dict[str, Any]:
+    """Return the object at the end of a path; empty: there is none.
+
+    >>> dict_in({"chat": {"id": 1}}, "chat"), dict_in({"chat": "me"}, "chat", "id")
+    ({'id': 1}, {})
+    """
+    for name in path:
+        data = data.get(name) if isinstance(data, dict) else None
+    return data if isinstance(data, dict) else {}
+
+
+def text_in(data: Any, *path: str) -> str:
+    """Return the text at the end of a path; empty: there is none.
+
+    >>> text_in({"chat": {"type": "private"}}, "chat", "type"), text_in([], "chat")
+    ('private', '')
+    """
+    *way, last = path
+    found = dict_in(data, *way).get(last)
+    return found if isinstance(found, str) else ""
