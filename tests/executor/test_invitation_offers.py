@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -29,12 +28,11 @@ WEEKLY: Final = "RRULE:FREQ=WEEKLY;COUNT=4"
 
 
 def offered(
-    method: str, *events: str, known: str = "", clocks: ZoneInfo | None = BERLIN
+    method: str, *events: str, known: str = "", writable: tuple[str, ...] = ("work",)
 ) -> MailedOffer | None:
     data = calendar(f"METHOD:{method}\r\n", *events).encode()
     found = read_document(calendar(known).encode(), WINDOW, limited).objects if known else ()
     agendas = {"work": CalendarAgenda(found, "work")}
-    writable = {} if clocks is None else {"work": clocks}
     return offer_of(read_invitation(data, WINDOW, limited), agendas, writable, BERLIN, NOW)
 
 
@@ -57,17 +55,6 @@ def test_a_new_one_is_made_on_the_persons_clocks_with_nobody_invited() -> None:
             "notes": "https://m.example",
         },
     )  # fmt: skip
-
-
-def test_times_are_those_of_the_calendars_clocks_and_told_on_the_persons() -> None:
-    """What a calendar has a zone of its own for is read on that one's clocks."""
-    tokyo = zone_named("Asia/Tokyo")
-    made = offered("REQUEST", review(AT_9), clocks=tokyo)
-    assert made is not None
-    assert made.input["begins"] == "2026-12-01T17:00"
-    assert "2026-12-01 09:00" in made.what
-    moved = offered("REQUEST", review(AT_10, "SEQUENCE:1"), known=review(AT_9), clocks=tokyo)
-    assert given(moved)[1]["begins"] == "2026-12-01T18:00"
 
 
 def test_a_series_is_made_if_its_rule_and_these_clocks_tell_all_of_it() -> None:
@@ -132,7 +119,7 @@ def test_nobody_is_asked_what_they_need_not_decide(method: str, part: str, known
 
 
 def test_what_no_call_can_do_is_told() -> None:
-    offer = offered("REQUEST", review(AT_9), clocks=None)
+    offer = offered("REQUEST", review(AT_9), writable=())
     assert given(offer) == ("", {})
     assert offer is not None
     assert offer.what.endswith(NO_CALENDAR)

@@ -20,7 +20,7 @@ from vigil.settings import own
 from vigil.subjects import Scope
 from vigil.zones.database import zone_named
 
-from .book import CalendarBook, proposal_for, zone_of
+from .book import CalendarBook, proposal_for
 from .offers import is_uid, offer_of
 
 NOT_READ: Final = "it can't be read now"
@@ -57,7 +57,6 @@ class InvitationReader:
             read = await invitation_apart(invitation.ics.encode(), CalendarWindow.around(now))
         except Unavailable:
             return MailedOffer(what=f"an invitation: {NOT_READ}")
-        zone = zone_named(person.timezone)
-        writable = {name: zone_of(one, zone) for name, one in sections.items() if one.is_writable}
+        writable = [name for name, one in sections.items() if one.is_writable]
         agendas = await self._book.agendas(self._whose)
-        return offer_of(read, agendas, writable, zone, now)
+        return offer_of(read, agendas, writable, zone_named(person.timezone), now)

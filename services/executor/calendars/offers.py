@@ -6,7 +6,7 @@ there as what somebody says; either is done only if the person allows exactly th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 from msgspec.structs import replace
 
 from vigil.calendars.agenda import CalendarAgenda
+from vigil.calendars.edits import NewEvent
 from vigil.calendars.entries import NOTES_LENGTH_MAX, CalendarObject
 from vigil.calendars.invitations import Invitation, Proposal, proposal_of, words_of
 from vigil.contracts.mail import MailedOffer
@@ -31,7 +32,7 @@ NO_CALENDAR: Final = "no calendar may be written"
 def offer_of(
     invitation: Invitation,
     agendas: Mapping[str, CalendarAgenda],
-    writable: Mapping[str, ZoneInfo],
+    writable: Collection[str],
     zone: ZoneInfo,
     now: datetime,
 ) -> MailedOffer | None:
@@ -39,18 +40,14 @@ def offer_of(
 
     Args:
         agendas: of the person's calendars, by name.
-        writable: those that may be written, and on whose clocks their calls' times are.
-        zone: on whose clocks times are told.
+        writable: names of those that may be written.
     """
     known = dict(agendas)
     shown = proposal_of(invitation, known, zone, now, sender="")
     # What it is, if it's from whom it says: whether it is, the person decides.
     meant = proposal_of(invitation, known, zone, now, sender=invitation.organizer)
     if meant.kind == "new":
-        target = min(writable, default="")
-        clocks = writable.get(target, zone)
-        made = proposal_of(invitation, known, clocks, now, sender="")
-        return _new(words_of(shown, zone), made, target)
+        return _new(shown, meant.edit, sorted(writable), zone)
     if meant.kind not in ("changed", "cancelled"):
         return None
     uid = "" if invitation.event is None else invitation.event.uid
@@ -58,10 +55,7 @@ def offer_of(
     is_theirs = there is not None and not any(one.people for one in there.texts)
     if there is None or not is_theirs or meant.calendar not in writable:
         return None  # its server hears of it by itself
-    clocks = writable[meant.calendar]
-    edit = proposal_of(invitation, known, clocks, now, sender=invitation.organizer).edit
-    what = words_of(replace(meant, reason=shown.reason), zone)
-    return _of_known(what, replace(meant, edit=edit), there)
+    return _of_known(meant, shown, there, zone)
 
 
 def is_uid(text: str) -> bool:
@@ -69,13 +63,15 @@ def is_uid(text: str) -> bool:
     return 0 < len(text) <= UID_LENGTH_MAX and text.isprintable()
 
 
-def _new(what: str, shown: Proposal, target: str) -> MailedOffer:
-    edit = shown.edit
-    if edit is None or not is_uid(edit.uid) or not target:
-        why = SERIES_APART if target else NO_CALENDAR
+def _new(
+    shown: Proposal, edit: NewEvent | None, writable: list[str], zone: ZoneInfo
+) -> MailedOffer:
+    what = words_of(shown, zone)
+    if edit is None or not is_uid(edit.uid) or not writable:
+        why = SERIES_APART if writable else NO_CALENDAR
         return MailedOffer(what=f"{what}; {why}", title=shown.title)
     given = {
-        "calendar": target,
+        "calendar": writable[0],
         "title": edit.title or "(no title)",
         "begins": edit.when.begins,
         "ends": edit.when.ends,
@@ -87,16 +83,19 @@ def _new(what: str, shown: Proposal, target: str) -> MailedOffer:
     return _offer(what, shown, "calendar_create", given)
 
 
-def _of_known(what: str, meant: Proposal, there: CalendarObject) -> MailedOffer | None:
+def _of_known(
+    meant: Proposal, shown: Proposal, there: CalendarObject, zone: ZoneInfo
+) -> MailedOffer | None:
+    what = words_of(replace(meant, reason=shown.reason), zone)
     is_series = bool(there.rule) and not meant.recurrence
     given: dict[str, Any] = {"event": id_of(meant.calendar, there, meant.recurrence)}
     if is_series:
         given["whole_series"] = True
     if meant.kind == "cancelled":
-        return _offer(what, meant, "calendar_cancel", given)
+        return _offer(what, shown, "calendar_cancel", given)
     edit = meant.edit
     if edit is None or is_series:
-        return MailedOffer(what=f"{what}; {SERIES_APART}", title=meant.title)
+        return MailedOffer(what=f"{what}; {SERIES_APART}", title=shown.title)
     if meant.was_at != meant.begins_at:
         given |= {"begins": edit.when.begins, "ends": edit.when.ends}
     text = there.texts[0]
@@ -108,7 +107,7 @@ def _of_known(what: str, meant: Proposal, there: CalendarObject) -> MailedOffer 
         )
         if value and value != is_now
     }
-    return _offer(what, meant, "calendar_change", given) if len(given) > 1 else None
+    return _offer(what, shown, "calendar_change", given) if len(given) > 1 else None
 
 
 def _offer(what: str, shown: Proposal, tool: str, given: Mapping[str, Any]) -> MailedOffer:
