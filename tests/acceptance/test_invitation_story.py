@@ -114,7 +114,7 @@ async def test_an_invitation_is_asked_about_and_taken(
             assert asked["tool"] == "calendar_create"
             assert asked["input"] == {
                 "calendar": "work", "title": TITLE, "uid": "review-1",
-                "begins": f"{nine:%Y-%m-%dT%H:%M}", "ends": f"{nine:%Y-%m-%dT10:%M}",
+                "begins": f"{nine:%Y-%m-%dT%H:%M+00:00}", "ends": f"{nine:%Y-%m-%dT10:%M+00:00}",
             }  # fmt: skip
             assert not world.agent.requests[1:], "no model was asked"
             there = await accepted(ann, radicale, name, "UID:review-1")

@@ -24,8 +24,10 @@ from vigil.calendars.look import Looking
 from vigil.calendars.places import CalendarProblem
 from vigil.clock import SystemClock
 from vigil.errors import InvalidInput
+from vigil.zones.database import zone_named
 
 DAY: Final = datetime.now(UTC).date() + timedelta(days=20)
+BERLIN: Final = zone_named("Europe/Berlin")
 CONFIG: Final[dict[str, Any]] = {
     "person": {"timezone": "Europe/Berlin"},
 }
@@ -65,11 +67,17 @@ class Person:
 
 @pytest.fixture
 async def ann(tmp_path: Path) -> AsyncIterator[Person]:
+    async with running_person(tmp_path) as person:
+        yield person
+
+
+@contextlib.asynccontextmanager
+async def running_person(tmp_path: Path, **work: Any) -> AsyncIterator[Person]:
     async with contextlib.AsyncExitStack() as stack:
         radicale = await stack.enter_async_context(running_radicale(tmp_path / "radicale"))
         known = {"kind": "caldav", "url": radicale.url, "login": LOGIN, "password": PASSWORD}
         sections = {
-            "work": {**known, "user": "ann", "is_writable": True, "timeout_s": 10},
+            "work": {**known, "user": "ann", "is_writable": True, "timeout_s": 10, **work},
             "seen": {**known, "user": "ann"},
             "other": {**known, "user": "bob"},
         }
@@ -117,6 +125,20 @@ async def test_what_is_due_is_listed_and_found_as_outside_text(ann: Person) -> N
             await ann.call("calendar_list", **wrong)
     with pytest.raises(InvalidInput, match="this person has none"):
         await ann.call("calendar_list", user="carl")
+
+
+async def test_times_are_the_persons_whatever_clocks_a_calendar_has(tmp_path: Path) -> None:
+    """A calendar's zone is for what says none; and a time with its offset stays that moment."""
+    async with running_person(tmp_path, zone="America/New_York") as ann:
+        await ann.see()
+        made = await ann.call("calendar_create", title="Lunch", begins=f"{DAY}T12:30")
+        assert made.content.startswith(f"Made in work: {DAY} 12:30-13:30 (clocks of Europe/Berlin)")
+        ids = await ann.ids(DAY)
+        moved = await ann.call("calendar_change", event=ids["Lunch"], begins=f"{DAY}T14:00")
+        assert f"{DAY} 14:00-15:00" in moved.content
+        away = await ann.call("calendar_create", title="Call", begins=f"{DAY}T12:00+00:00")
+        noon = datetime(DAY.year, DAY.month, DAY.day, 12, tzinfo=UTC).astimezone(BERLIN)
+        assert f"{noon:%H:%M}-" in away.content
 
 
 async def test_an_event_is_made_changed_and_cancelled(ann: Person) -> None:

@@ -51,7 +51,7 @@ def test_a_new_one_is_made_on_the_persons_clocks_with_nobody_invited() -> None:
         "calendar_create",
         {
             "calendar": "work", "title": "Review", "place": "Room 1", "uid": "e",
-            "begins": "2026-12-01T09:00", "ends": "2026-12-01T10:00",
+            "begins": "2026-12-01T09:00+01:00", "ends": "2026-12-01T10:00+01:00",
             "notes": "https://m.example",
         },
     )  # fmt: skip
@@ -60,7 +60,7 @@ def test_a_new_one_is_made_on_the_persons_clocks_with_nobody_invited() -> None:
 def test_a_series_is_made_if_its_rule_and_these_clocks_tell_all_of_it() -> None:
     tool, call = given(offered("REQUEST", review(LOCAL_9, WEEKLY)))
     assert (tool, call["repeats"], call["begins"]) == (
-        "calendar_create", "FREQ=WEEKLY;COUNT=4", "2026-12-01T09:00",
+        "calendar_create", "FREQ=WEEKLY;COUNT=4", "2026-12-01T09:00+01:00",
     )  # fmt: skip
     moved = event("e", LOCAL_9, OF_BO, "RECURRENCE-ID;TZID=Europe/Berlin:20261208T090000")
     for lines, more in (
@@ -80,7 +80,9 @@ def test_a_series_is_made_if_its_rule_and_these_clocks_tell_all_of_it() -> None:
 def test_a_change_names_what_is_there_and_what_becomes_otherwise() -> None:
     tool, call = given(offered("REQUEST", review(AT_10, "SEQUENCE:1"), known=review(AT_9)))
     assert (tool, call.pop("event").partition("/")[0]) == ("calendar_change", "work")
-    assert call == {"begins": "2026-12-01T10:00", "ends": "2026-12-01T11:00"}
+    assert call == {
+        "begins": "2026-12-01T10:00+01:00", "ends": "2026-12-01T11:00+01:00",
+    }  # fmt: skip
     renamed = review(AT_9, "SEQUENCE:1", title="Audit")
     _, call = given(offered("REQUEST", renamed, known=review(AT_9)))
     assert call.keys() == {"event", "title"}
@@ -124,3 +126,6 @@ def test_what_no_call_can_do_is_told() -> None:
     assert offer is not None
     assert offer.what.endswith(NO_CALENDAR)
     assert given(offered("REQUEST", event("e" * 300, AT_9, OF_BO)))[0] == ""
+    days = ",".join(map(str, range(1, 101)))
+    long = review(LOCAL_9, f"RRULE:FREQ=YEARLY;BYYEARDAY={days};COUNT=9")
+    assert given(offered("REQUEST", long))[0] == "", "a call's rule isn't as long"

@@ -52,7 +52,7 @@ def test_a_new_one_is_proposed_with_what_it_meets() -> None:
         "an invitation; 2026-12-01 09:00; at the same time as another event"
     )
     assert found.edit is not None
-    assert (found.edit.uid, found.edit.when.begins) == ("e", "2026-12-01T09:00")
+    assert (found.edit.uid, found.edit.when.begins) == ("e", "2026-12-01T09:00+01:00")
     days = proposed(invitation("REQUEST", event("d", ";VALUE=DATE:20261201", OF_BO)))
     assert days.edit is not None
     assert (days.edit.when.begins, days.edit.when.ends) == ("2026-12-01", "2026-12-01")

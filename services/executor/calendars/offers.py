@@ -23,8 +23,10 @@ from .text import id_of
 
 UID_LENGTH_MAX: Final = 255
 """Longer ones are valid, and written by nobody (Outlook's have 112 characters)."""
+RULE_LENGTH_MAX: Final = 200
+"""Of what a call may name; longer ones are valid, too."""
 SERIES_APART: Final = (
-    "it can't be taken over by a call: its rule isn't all of it, or on other clocks"
+    "it can't be taken over by a call: its rule is long, isn't all of it, or on other clocks"
 )
 NO_CALENDAR: Final = "no calendar may be written"
 
@@ -67,7 +69,8 @@ def _new(
     shown: Proposal, edit: NewEvent | None, writable: list[str], zone: ZoneInfo
 ) -> MailedOffer:
     what = words_of(shown, zone)
-    if edit is None or not is_uid(edit.uid) or not writable:
+    is_told_whole = edit is not None and is_uid(edit.uid) and len(edit.rule) <= RULE_LENGTH_MAX
+    if edit is None or not is_told_whole or not writable:
         why = SERIES_APART if writable else NO_CALENDAR
         return MailedOffer(what=f"{what}; {why}", title=shown.title)
     given = {

@@ -22,7 +22,6 @@ from vigil.calendars.entries import (
     TITLE_LENGTH_MAX,
 )
 from vigil.calendars.places import CalendarProblem
-from vigil.calendars.section import CalendarSection
 from vigil.contracts.arguments import Arguments
 from vigil.contracts.tools import Aim
 from vigil.errors import InvalidInput
@@ -30,7 +29,7 @@ from vigil.settings.config import Config
 
 from ..calendars import text
 from ..calendars.book import zone_of
-from ..calendars.offers import UID_LENGTH_MAX
+from ..calendars.offers import RULE_LENGTH_MAX, UID_LENGTH_MAX
 from ..calendars.writer import CalendarWrite, CalendarWriter, UnclearChange, uid_of
 from ..tools.declaration import Means, tool
 from ..tools.source import Call, ToolOutput
@@ -77,7 +76,7 @@ class CalendarCreate(Arguments, frozen=True, kw_only=True):
     """Of whole days the last one; absent: an hour, or the one day."""
     place: Place = ""
     notes: Notes = ""
-    repeats: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    repeats: Annotated[str, msgspec.Meta(max_length=RULE_LENGTH_MAX)] = ""
     """An RRULE, as FREQ=WEEKLY;BYDAY=MO;COUNT=10; empty: it's due once."""
     uid: Annotated[str, msgspec.Meta(max_length=UID_LENGTH_MAX)] = ""
     """Of the invitation that it's made from, so that later mails are known to be about it."""
@@ -136,7 +135,7 @@ async def calendar_create(given: CalendarCreate, call: Call, means: Means) -> To
     edit = NewEvent(
         uid=given.uid or uid_of(call.id),
         title=given.title,
-        when=When(begins=given.begins, ends=given.ends or "", zone=zone_of(section, owners).key),
+        when=When(begins=given.begins, ends=given.ends or "", zone=owners.key),
         place=given.place,
         notes=given.notes,
         rule=given.repeats,
@@ -171,7 +170,8 @@ async def calendar_change(given: CalendarChange, call: Call, means: Means) -> To
     found = await _found(given.event, call, means, is_whole=given.whole_series)
     if not found.href:
         return _failed("Not changed: it isn't there any more.")
-    zone = zone_of(found.section, await zone_for(means, call)).key
+    # Not the calendar's clocks, which are for what says no zone: what is listed is on the person's.
+    zone = (await zone_for(means, call)).key
     edit = ChangedEvent(
         data="",
         recurrence="" if given.whole_series else found.id.recurrence,
@@ -229,7 +229,6 @@ class _FoundEvent(NamedTuple):
     """An event that is to be changed, as it was listed."""
 
     id: text.EventId
-    section: CalendarSection
     href: str
     """Empty: there is none any more."""
     writer: CalendarWriter
@@ -248,7 +247,7 @@ async def _found(event: str, call: Call, means: Means, *, is_whole: bool) -> _Fo
         raise InvalidInput("event", "is a series: name an instance of it, or give whole_series")
     if known is not None and any(one.people for one in known.texts):
         raise InvalidInput("event", PEOPLE)
-    return _FoundEvent(id_, section, "" if known is None else known.href, writer)
+    return _FoundEvent(id_, "" if known is None else known.href, writer)
 
 
 async def _told(

@@ -212,7 +212,12 @@ def _edit(event: CalendarObject, shown: Proposal, zone: ZoneInfo) -> NewEvent | 
         return None
     begins, ends = (at.astimezone(zone) for at in (shown.begins_at, shown.ends_at))
     text = event.texts[0]
-    when = When(begins=f"{begins:%Y-%m-%dT%H:%M}", ends=f"{ends:%Y-%m-%dT%H:%M}", zone=zone.key)
+    # With their offsets: until the person allows it they may have gone to another zone.
+    when = When(
+        begins=begins.isoformat(timespec="minutes"),
+        ends=ends.isoformat(timespec="minutes"),
+        zone=zone.key,
+    )
     if shown.is_all_day:
         last = ends - timedelta(days=1)
         when = When(begins=f"{begins:%Y-%m-%d}", ends=f"{last:%Y-%m-%d}", zone=zone.key)
