@@ -10,7 +10,11 @@ import re
 from typing import Any, Final
 
 from jinja2.ext import Extension
-from markupsafe import Markup, escape
+from markupsafe import escape
+
+from vigil.texts import glyphs
+
+from .text import UNSEEN
 
 _EXPRESSION: Final = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _VALUE: Final = re.compile(r'\bvalue="(?:\{\{.*?\}\}|\{%.*?%\}|[^"{])*"', re.DOTALL)
@@ -41,10 +45,22 @@ def _filtered(part: str) -> str:
     return _EXPRESSION.sub(r"{{ (\1) | as_it_is }}", part)
 
 
-def as_it_is(value: Any) -> Markup:
-    """Return what a field holds for a value.
+def as_it_is(value: Any) -> str:
+    """Return what a field holds for a value. What can't be seen is written by its number, which a
+    browser reads as the character.
 
-    >>> str(as_it_is('"\\u202e')), str(as_it_is(None)), as_it_is(Markup("&lt;"))
-    ('&#34;\\u202e', '', Markup('&lt;'))
+    >>> str(as_it_is('"\u202e<')), str(as_it_is(None)), str(as_it_is(escape("<")))
+    ('&#34;&#x202E;&lt;', '', '&lt;')
     """
-    return Markup() if value is None else escape(value)
+    text = escape("" if value is None else value)
+    return text if text.isascii() and text.isprintable() else text.translate(_NUMBERED)
+
+
+def _numbered(char: str) -> str:
+    if not UNSEEN.match(char):
+        return char
+    is_none = char == "\0" or "\ud800" <= char <= "\udfff"  # a browser has none of them
+    return f"&#x{0xFFFD if is_none else ord(char):X};"
+
+
+_NUMBERED: Final = glyphs.Spelling(_numbered)

@@ -22,11 +22,11 @@ SHORT: Final = 280
 """Of one in a list."""
 # Controls but tab and line feed; what has no width or turns the direction; lone surrogates, tags.
 # Joiners stay: letters and pictures are made with them.
-_UNSEEN: Final = re.compile(
+UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
-_NAMED: Final = glyphs.Spelling(lambda char: f"⟨{ord(char):02X}⟩" if _UNSEEN.match(char) else char)
+_NAMED: Final = glyphs.Spelling(lambda char: f"⟨{ord(char):02X}⟩" if UNSEEN.match(char) else char)
 
 
 def visible(text: str) -> str:
