@@ -20,7 +20,7 @@ class Fields(html.parser.HTMLParser):
 
     def __init__(self, source: str) -> None:
         super().__init__()
-        self.forms: list[dict[str, str]] = []
+        self.forms: list[dict[str, str]] = [{}]  # what is in none, and then each
         self._area: str | None = None
         self.feed(source)
 
@@ -32,8 +32,8 @@ class Fields(html.parser.HTMLParser):
         if tag == "input" and "name" in found and not is_off:
             self.forms[-1][found["name"]] = found.get("value", "")
         if tag == "textarea":
-            self._area = found["name"]
-            self.forms[-1][found["name"]] = ""
+            self._area = found.get("name", "written")
+            self.forms[-1][self._area] = ""
 
     def handle_data(self, data: str) -> None:
         if self._area is not None:
@@ -93,9 +93,28 @@ async def test_what_is_asked_about_is_done_as_it_was_sent(
     wanted = {"do": "add", "name": "notes", "command": "true", "folders": f"'{folder}'",
               "url": "", "token": "", "risk": "read"}  # fmt: skip
     asked = await admin.client.post("/console/servers", data=wanted, headers=HERE)
-    (form,) = Fields(asked.text).forms
+    _, form = Fields(asked.text).forms
     assert form == wanted
     sure = await admin.client.post("/console/servers", data=form | {"sure": "yes"}, headers=HERE)
     assert sure.status_code == 303, sure.text
     section = config.load({}, home=tmp_path).config.mcp["notes"]
     assert section.folders == (str(folder),)
+
+
+async def test_what_is_refused_is_not_lost(gate: Gate) -> None:
+    """What was written in words of one's own stands on the page that says why; no key does."""
+    ann, text = await signed_in(gate, "ann"), f"Water the plants,\n{UNSEEN}"
+    wanted = dict.fromkeys(
+        ("name", "cron", "interval_s", "at", "zone", "active_hours", "target"), ""
+    )
+    wanted |= {"do": "make", "prompt": text, "misfire": "latest", "day_1": "on", "time": ""}
+    for path, form in {
+        "/timetable": wanted,
+        "/tasks": {"do": "make", "title": "", "description": text},
+        "/preferences": {"do": "say", "category": "nothing", "key": "tea", "value": text},
+    }.items():
+        answer = await ann.send(path, **form, token="s3cret")
+        assert answer.status_code == 422, answer.text
+        assert Fields(answer.text).forms[0]["written"].replace("\r\n", "\n") == text
+        assert f'href="/console{path}"' in answer.text
+        assert "s3cret" not in answer.text

@@ -59,6 +59,9 @@ async def test_a_server_is_added_tried_switched_and_removed(
         where = await admin.did("/servers", do="off", name="notes")
         assert "server/notes/on" in where
         assert not config.load({}, home=tmp_path).config.mcp["notes"].is_enabled
+        stale = await admin.send("/servers", do="try", name="notes")
+        assert (stale.status_code, "switched off by now" in stale.text) == (409, True)
+        assert not config.load({}, home=tmp_path).config.mcp["notes"].is_enabled
         (undo,) = [
             one for one in (await admin.page(where.removeprefix("/console"))).forms if "sure" in one
         ]

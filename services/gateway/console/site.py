@@ -126,11 +126,14 @@ class _Served:
         await answer(scope, receive, send)
 
 
-def _refusal(problem: Problem | None) -> Response:
+def _refusal(problem: Problem | None, visit: Visit | None = None) -> Response:
+    """Say why something isn't done. What was written for it isn't lost with the page that it was
+    written on."""
     if problem is None:  # whoever asked is gone
         return Response(status_code=400)
-    title = title_of(problem.status)
-    context = {"title": title, "detail": problem.detail}
+    context: dict[str, Any] = {"title": title_of(problem.status), "detail": problem.detail}
+    if visit is not None:
+        context |= {"written": visit.written, "back": visit.address}
     answer = look.html("refused.html", context, problem.status)
     answer.headers.update(problem.headers)
     return answer
@@ -173,7 +176,10 @@ class Console:
             if request.method == "POST" and page.act is not None:
                 if question := await _question(visit, page.ask):
                     return question
-                outcome = await page.act(visit)
+                try:
+                    outcome = await page.act(visit)
+                except Problem as problem:
+                    return _refusal(problem, visit)
                 if isinstance(outcome, str):
                     return _go(outcome)
                 told = outcome

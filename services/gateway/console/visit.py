@@ -30,6 +30,8 @@ from .second_thoughts import Confirmation
 OPEN_MAX: Final = 500
 """Requests that are counted."""
 DIGITS_MAX: Final = 16
+WRITTEN: Final = ("title", "description", "prompt", "text", "instead", "value", "input")
+"""Fields of forms that hold it; none of them holds a key."""
 Moves = Mapping[Any, Collection[Any]]
 
 
@@ -82,6 +84,11 @@ class Visit:
         not of the console."""
         place = self.form.get("back", "")
         return place.removeprefix(PATH) if is_of_console(place.partition("?")[0]) else ""
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """What somebody wrote into the form in words of their own, and would have to write anew."""
+        return tuple(text for name in WRITTEN if (text := self.form.get(name, "").strip()))
 
     async def open_requests(self) -> tuple[ApprovalView, ...]:
         """Return what waits for a decision, of whatever the reader may see. Raises: Problem."""

@@ -80,9 +80,14 @@ async def act(visit: Visit) -> str:
             await _until(visit, name, _is_settled)
             return f"/servers?tried={name}"
         case "try":
+            there = {one.name: one for one in (await visit.api.get(ServerList, PATH)).servers}
+            if name in there and there[name].state == "off":  # by somebody, since this was shown
+                raise Problem(409, f"{name} is switched off by now; switch it on to try it")
             await visit.api.send("PATCH", path, {"is_enabled": False})
-            await _until(visit, name, lambda one: not one.tools and not one.problem)
-            await visit.api.send("PATCH", path, {"is_enabled": True})
+            try:
+                await _until(visit, name, lambda one: not one.tools and not one.problem)
+            finally:  # whatever becomes of this page
+                await visit.api.send("PATCH", path, {"is_enabled": True})
             await _until(visit, name, _is_settled)
             return f"/servers?tried={name}"
         case "on" | "off":
