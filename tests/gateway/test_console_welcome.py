@@ -89,6 +89,23 @@ async def test_what_is_refused_stands_beside_it(world: World) -> None:
     assert not file_of_provider(home_of(world), "openai").exists()
 
 
+async def test_a_name_that_is_taken_out_is_forgotten(world: World) -> None:
+    """Set anew it's another, set as it stands nothing is learnt anew."""
+    me, api = await owner(world, "named"), await world.gate.person("named", is_admin=True)
+
+    async def names(called: str) -> list[tuple[str, int]]:
+        form = {"do": "you", "called": called, "timezone": "UTC", "language": ""}
+        assert await me.did("/welcome", **form) == "/console/welcome?done=you#you"
+        found = (await api.get("/api/preferences")).json()["preferences"]
+        return [(one["value"], one["revision"]) for one in found]
+
+    (first,) = await names("Ann")
+    assert await names("Ann") == [first]
+    (second,) = await names("Bea")
+    assert (first[0], second[0]) == ("Ann", "Bea")
+    assert await names("") == []
+
+
 async def refused(reader: Reader, form: dict[str, str]) -> tuple[str, set[tuple[str, str]]]:
     """Return what the page says, and what its fields hold."""
     answer = await reader.client.post("/console/welcome", data=form, headers=HERE)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from vigil.board.kinds.preference import PreferenceListing
+from vigil.board.kinds.preference import PreferenceListing, PreferenceView
 from vigil.marks import first_page
 from vigil.settings.models import REHEARSAL
 from vigil.subjects import SessionKey
@@ -55,10 +55,9 @@ async def is_due(visit: Visit) -> bool:
 
 async def show(visit: Visit) -> dict[str, Any]:
     api, person, is_admin = visit.api, visit.person, visit.reader.is_admin
-    known = (await api.get(PreferenceListing, "/api/preferences", limit=200)).preferences
-    names = (one.value for one in known if one.key == NAME and not one.is_negative)
+    called = await _called(visit)
     return {
-        "called": next(names, ""),
+        "called": called.value if called else "",
         "zone_is_own": "timezone" in person.own,
         "language": person.language if "language" in person.own else visit.language,
         "in_use": (await api.get(Status, "/api/status")).model,
@@ -114,11 +113,20 @@ def _home(visit: Visit) -> SessionKey:
 
 
 async def _take_you(visit: Visit) -> None:
-    called = visit.wanted("called").strip()
+    called, known = visit.wanted("called").strip(), await _called(visit)
     await _change(visit, timezone=visit.wanted("timezone"), language=visit.wanted("language"))
-    if called:
+    if known and not called:  # they took it out
+        path = f"/api/preferences/{known.id}"
+        await visit.api.send("DELETE", path, revision=known.revision)
+    elif called and (not known or known.value != called):
         body = {"category": "communication", "key": NAME, "value": called}
         await visit.api.send("POST", "/api/preferences", body)
+
+
+async def _called(visit: Visit) -> PreferenceView | None:
+    """Return what an agent keeps to of what to call the reader."""
+    known = (await visit.api.get(PreferenceListing, "/api/preferences", limit=200)).preferences
+    return next((one for one in known if one.key == NAME and not one.is_negative), None)
 
 
 async def _take_model(visit: Visit) -> dict[str, Any]:
