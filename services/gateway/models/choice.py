@@ -22,13 +22,15 @@ from vigil.settings.config import Config, Settings
 from vigil.settings.models import DEFAULT_MODEL
 from vigil.settings.models.trial import TriedModel
 
+from ..http.wire import RequestBody
+
 ChosenProvider = Literal["anthropic", "openai", "local"]
 Change = tuple[tuple[str, ...], Any]
 """(names of the sections and of the key, value)"""
 NAMES_MAX: Final = 100
 
 
-class ModelChosen(msgspec.Struct, frozen=True, kw_only=True):
+class ModelWanted(RequestBody, frozen=True, kw_only=True):
     """Who is to think."""
 
     provider: ChosenProvider
@@ -37,7 +39,7 @@ class ModelChosen(msgspec.Struct, frozen=True, kw_only=True):
     key: str = ""
     """Of the provider; empty: the one that is kept."""
     url: str = ""
-    """`local`: of a server that was found."""
+    """`local`: of a server that `GET /api/models` found."""
 
 
 class ModelPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +53,7 @@ class ModelPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_of(
-    chosen: ModelChosen, found: Config, server: ModelServer | None, kept: Sequence[str]
+    chosen: ModelWanted, found: Config, server: ModelServer | None, kept: Sequence[str]
 ) -> ModelPlan:
     """Return what a choice changes. Pure.
 
@@ -81,7 +83,7 @@ def plan_of(
     return ModelPlan(name=name, changes=_section(name, wanted), key_of=key_of)
 
 
-def _local(chosen: ModelChosen, found: Config, server: ModelServer) -> ModelPlan:
+def _local(chosen: ModelWanted, found: Config, server: ModelServer) -> ModelPlan:
     if chosen.model not in server.models:
         raise InvalidInput("model", f"isn't one of {server.name}'s: {', '.join(server.models)}")
     wanted = {"provider": "openai", "base_url": server.url, "model": chosen.model}

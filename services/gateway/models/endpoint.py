@@ -19,8 +19,8 @@ from ..callers import Admin, Shared, body_of
 from ..endpoint import Endpoint
 from ..http.json import Json
 from ..http.problem import Problem
-from ..http.wire import Answer, RequestBody
-from .choice import ChosenProvider, ModelChosen, kept_keys, plan_of, tried_in_copy, write
+from ..http.wire import Answer
+from .choice import ModelWanted, kept_keys, plan_of, tried_in_copy, write
 
 log = structlog.get_logger("vigil.gateway")
 
@@ -41,18 +41,6 @@ class ModelsView(Answer, frozen=True, kw_only=True, omit_defaults=False):
     kept: tuple[str, ...]
     """Providers whose keys the home has."""
     servers: tuple[LocalServerView, ...]
-
-
-class ModelWanted(RequestBody, frozen=True, kw_only=True):
-    """Who is to think."""
-
-    provider: ChosenProvider
-    model: str = ""
-    """Its id there; empty: Anthropic's usual one."""
-    key: str = ""
-    """Of the provider; empty: the one that is kept."""
-    url: str = ""
-    """`local`: of a server that `GET /api/models` found."""
 
 
 class ModelInUse(Answer, frozen=True, kw_only=True, omit_defaults=False):
@@ -79,12 +67,9 @@ async def choose_model(
 ) -> Response:
     """Have a model think, if it answers; it's asked for a token first, and nothing is written if it
     doesn't. The key is kept in the home, all else in `vigil.toml`."""
-    chosen = ModelChosen(
-        provider=wanted.provider, model=wanted.model, key=wanted.key, url=wanted.url
-    )
     async with _ONE_AT_A_TIME:
         try:
-            made = await asyncio.to_thread(_chosen, edge.context.settings, chosen)
+            made = await asyncio.to_thread(_chosen, edge.context.settings, wanted)
         except InvalidInput as error:  # its form is right; it just isn't so here
             raise Problem(409, f"{error.field} {error.reason}", field=error.field) from error
         except ConfigError as error:
@@ -95,7 +80,7 @@ async def choose_model(
     return Json(made)
 
 
-def _chosen(running: config.Settings, chosen: ModelChosen) -> ModelInUse:
+def _chosen(running: config.Settings, chosen: ModelWanted) -> ModelInUse:
     settings = config.load(os.environ, home=running.home)
     server = _server_at(chosen.url) if chosen.provider == "local" else None
     plan = plan_of(chosen, settings.config, server, kept_keys(settings.home))
