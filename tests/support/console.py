@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import httpx2
 
-from tests.support.gateway import Gate
+from tests.support.gateway import WAIT_S, Gate
 from vigil.contracts import Signal, SignalSource, encode
 from vigil.subjects import SessionKey
 
@@ -116,7 +116,8 @@ async def link_of(gate: Gate, token: str) -> str:
 @contextlib.asynccontextmanager
 async def browser(gate: Gate) -> AsyncIterator[httpx2.AsyncClient]:
     """A browser that nobody is signed in with."""
-    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{gate.port}", timeout=10) as client:
+    url = f"http://127.0.0.1:{gate.port}"
+    async with httpx2.AsyncClient(base_url=url, timeout=WAIT_S) as client:
         yield client
 
 

@@ -38,7 +38,8 @@ from vigil.subjects import SessionKey
 OPEN_TIMEOUT_S: Final = 60.0
 """For a WebSocket, on a machine that other tests keep busy."""
 
-WAIT_S = 10.0
+WAIT_S: Final = 30.0
+"""How long a test waits for what has to come: only one that fails waits so long."""
 
 
 class Gate:

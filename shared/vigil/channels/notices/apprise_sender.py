@@ -8,7 +8,7 @@ own, which can't be stopped: what takes longer than `timeout_s` is unclear, too.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from apprise import Apprise, NotifyFormat, NotifyType
 
@@ -20,8 +20,8 @@ from .words import not_theirs, shortened
 if TYPE_CHECKING:
     from .apprise import AppriseWay
 
-TITLE = "Vigil"
-BYTES_MAX = 32_000
+TITLE: Final = "Vigil"
+BYTES_MAX: Final = 32_000
 
 
 class AppriseSender:
