@@ -29,7 +29,7 @@ from vigil.calendars.section import CalendarSection
 from vigil.channels import kinds
 from vigil.contacts.section import ContactSource
 from vigil.contracts import TaskStatus
-from vigil.contracts.board.vocabulary import GOALS, SLOTS, TASKS, GoalStatus, GoalWords, TaskWords
+from vigil.contracts.board.vocabulary import GOALS, SLOTS, TASKS, GoalStatus, StatusWords
 from vigil.contracts.notes import NOTES
 from vigil.contracts.session_kinds import SESSION_KINDS
 from vigil.contracts.vocabulary import (
@@ -208,12 +208,12 @@ def limits(profile: Profile) -> str:
     )
 
 
-def task(name: TaskStatus, row: TaskWords) -> str:
+def task(name: TaskStatus, row: StatusWords) -> str:
     moves = ", ".join(f"`{to}`" for to in lifecycle.MOVES[name])
     return f"{with_signal(row.step, row)} → {moves}"
 
 
-def goal(name: GoalStatus, row: GoalWords) -> str:
+def goal(name: GoalStatus, row: StatusWords) -> str:
     moves = ", ".join(f"`{to}`{of_timed(to)}" for to in goal_lifecycle.MOVES[name])
     return with_signal(row.step, row) + (f" → {moves}" if moves else "")
 

@@ -7,20 +7,22 @@ from typing import Final, Literal, NamedTuple
 TaskStatus = Literal["pending_approval", "backlog", "ready", "in_progress", "done", "failed"]
 
 
-class TaskWords(NamedTuple):
+class StatusWords(NamedTuple):
+    """What is said of a status."""
+
     signal: str
     """The kind of the signal that it came to be so."""
     step: str
     """What is said of one that is so."""
 
 
-TASKS: Final[dict[TaskStatus, TaskWords]] = {
-    "pending_approval": TaskWords("task.proposed", "waits for a person to let it begin"),
-    "backlog": TaskWords("task.shelved", "is kept for later"),
-    "ready": TaskWords("task.ready", "waits for its turn"),
-    "in_progress": TaskWords("task.started", "is worked on"),
-    "done": TaskWords("task.completed", "is done"),
-    "failed": TaskWords("task.failed", "failed"),
+TASKS: Final[dict[TaskStatus, StatusWords]] = {
+    "pending_approval": StatusWords("task.proposed", "waits for a person to let it begin"),
+    "backlog": StatusWords("task.shelved", "is kept for later"),
+    "ready": StatusWords("task.ready", "waits for its turn"),
+    "in_progress": StatusWords("task.started", "is worked on"),
+    "done": StatusWords("task.completed", "is done"),
+    "failed": StatusWords("task.failed", "failed"),
 }
 
 SLOTS: Final[dict[str, str]] = {
@@ -40,17 +42,10 @@ row's run, or that a goal was due."""
 GoalStatus = Literal["active", "paused", "completed", "failed", "archived"]
 
 
-class GoalWords(NamedTuple):
-    signal: str
-    """The kind of the signal that it came to be so."""
-    step: str
-    """What is said of one that is so."""
-
-
-GOALS: Final[dict[GoalStatus, GoalWords]] = {
-    "active": GoalWords("goal.active", "is pursued"),
-    "paused": GoalWords("goal.paused", "is paused"),
-    "completed": GoalWords("goal.completed", "is reached"),
-    "failed": GoalWords("goal.failed", "failed"),
-    "archived": GoalWords("goal.archived", "is put away"),
+GOALS: Final[dict[GoalStatus, StatusWords]] = {
+    "active": StatusWords("goal.active", "is pursued"),
+    "paused": StatusWords("goal.paused", "is paused"),
+    "completed": StatusWords("goal.completed", "is reached"),
+    "failed": StatusWords("goal.failed", "failed"),
+    "archived": StatusWords("goal.archived", "is put away"),
 }
