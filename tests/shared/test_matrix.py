@@ -111,9 +111,9 @@ def test_a_sign_decides_a_request_of_the_accounts_own_and_nothing_else() -> None
     asked = "0a" * 16
     (shown,) = composed(said("May I?", asks=asked))
     sent = event(shown.content)
-    assert happenings.asked_in(sent | {"sender": OWN}, OWN) == asked
-    assert happenings.asked_in(sent, OWN) == ""
-    assert happenings.asked_in(event({"org.vigil.asks": "all"}, sender=OWN), OWN) == ""
+    assert happenings.request_in(sent | {"sender": OWN}, OWN) == asked
+    assert happenings.request_in(sent, OWN) == ""
+    assert happenings.request_in(event({"org.vigil.asks": "all"}, sender=OWN), OWN) == ""
     long = composed(said("word " * 4_000, asks=asked))
     assert ["org.vigil.asks" in one.content for one in long] == [False, True]
 

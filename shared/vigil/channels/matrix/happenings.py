@@ -196,7 +196,7 @@ def reaction_of(event: dict[str, Any]) -> RoomReaction | None:
     return RoomReaction(id=id_, author=author, to=to, verdict=verdict)
 
 
-def asked_in(event: Any, own: str) -> str:
+def request_in(event: Any, own: str) -> str:
     """Return the request that an event of the account's shows; empty: none."""
     if not isinstance(event, dict) or text_in(event, "sender") != own:
         return ""

@@ -263,7 +263,7 @@ class _Rooms:
         if not is_known or await self._members(room) != {self._own, reaction.author}:
             return False
         reply = await self._told(Api.room_get_event("", room, reaction.to), ASK_S)
-        asked = happenings.asked_in(reply.data, self._own) if reply.is_ok else ""
+        asked = happenings.request_in(reply.data, self._own) if reply.is_ok else ""
         if not asked:
             return False
         post = Post(
