@@ -12,6 +12,7 @@ from fastapi import Request, Response
 from vigil.settings.tokens import Principal
 
 from ..callers import Caller, Shared
+from ..clients import answered, serve_until_gone
 from ..endpoint import Endpoint
 from ..http import body
 from ..http.body import ClientGone
@@ -26,8 +27,6 @@ from ..signals.streams import (
     SILENCE_S,
     send_end,
     send_more,
-    serve_until_gone,
-    until_gone,
 )
 from ..state.edge import Edge
 from ..state.feed import HEARTBEAT
@@ -104,38 +103,30 @@ async def _begun(
 async def _whole(
     request: Request, edge: Edge, caller: Principal, answering: CompletionRun, model: str
 ) -> Response:
-    async def said() -> None:
+    async def said() -> str:
         async for _ in answering.pieces():
             pass
+        return answering.spoken.text
 
     with edge.places.hold(caller.user):
-        saying = asyncio.create_task(said(), name="gateway-completion")
-        gone = asyncio.create_task(until_gone(request.receive), name="gateway-completion")
-        stopping = asyncio.create_task(edge.stopping.wait(), name="gateway-completion")
-        tasks: tuple[asyncio.Task[Any], ...] = (saying, gone, stopping)
-        try:
-            done, _ = await asyncio.wait(
-                tasks, timeout=WAITS * edge.config.chat_wait_s, return_when=asyncio.FIRST_COMPLETED
-            )
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-    if saying in done:
-        saying.result()
-        turn = AnswerTurn(content=answering.spoken.text)
-        return Json(
-            Completion(
-                id=answering.id,
-                created=answering.created,
-                model=model,
-                choices=(CompletionChoice(message=turn),),
-                usage=answering.usage,
-            )
+        text = await answered(
+            said(),
+            request.receive,
+            edge.stopping,
+            timeout_s=WAITS * edge.config.chat_wait_s,
+            name="gateway-completion",
         )
-    if gone in done:
-        raise ClientGone
-    raise Problem(504, "the agent is at it yet; its answer comes into the conversation")
+    if text is None:
+        raise Problem(504, "the agent is at it yet; its answer comes into the conversation")
+    return Json(
+        Completion(
+            id=answering.id,
+            created=answering.created,
+            model=model,
+            choices=(CompletionChoice(message=AnswerTurn(content=text)),),
+            usage=answering.usage,
+        )
+    )
 
 
 class _Stream(Response):

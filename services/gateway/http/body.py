@@ -20,7 +20,7 @@ PLAIN: Final = (b"", b"identity")
 
 
 class ClientGone(Exception):
-    """The client went away before its request was whole; nobody waits for an answer."""
+    """The client went away: nobody waits for an answer."""
 
 
 async def read(scope: Any, receive: Any, bytes_max: int) -> bytes:

@@ -16,9 +16,10 @@ from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
 
 from ..callers import Caller, Session, Shared
+from ..clients import serve_until_gone
 from ..endpoint import Endpoint
 from ..http.wire import TokenFrame
-from ..signals.streams import HEAD, MEDIA_TYPE, SILENCE_S, send_end, send_more, serve_until_gone
+from ..signals.streams import HEAD, MEDIA_TYPE, SILENCE_S, send_end, send_more
 from ..state.edge import Edge
 from ..state.feed import HEARTBEAT
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -16,7 +15,7 @@ from vigil.subjects import SessionKey
 
 from ..access import check_reach, own_session
 from ..attachments import keep
-from ..http.body import ClientGone
+from ..clients import answered
 from ..http.decide import Exchange
 from ..http.wire import Accepted, ChatAnswer, ChatMessage, ChatPending, ChatRequest
 from ..state.edge import Edge
@@ -90,32 +89,16 @@ async def _answer(
     edge: Edge, session: SessionKey, accepted: Accepted, receive: Callable[[], Awaitable[Any]]
 ) -> tuple[Said, ...] | None:
     """Return what was said, or None if the exchange isn't over in time."""
-    exchange = asyncio.create_task(_exchange(edge.bus, session, accepted), name="gateway-chat")
-    gone = asyncio.create_task(_wait_gone(receive), name="gateway-chat-gone")
-    stopping = asyncio.create_task(edge.stopping.wait(), name="gateway-chat-stopping")
-    tasks: set[asyncio.Task[Any]] = {exchange, gone, stopping}
+    exchange = _exchange(edge.bus, session, accepted)
+    wait_s = edge.config.chat_wait_s
     try:
-        done, _ = await asyncio.wait(
-            tasks, timeout=edge.config.chat_wait_s, return_when=asyncio.FIRST_COMPLETED
+        return await answered(
+            exchange, receive, edge.stopping, timeout_s=wait_s, name="gateway-chat"
         )
-        if exchange in done:
-            return exchange.result()
-        if gone in done:
-            raise ClientGone
-        return None
     except (Unavailable, BusError) as error:
         # The message is stored: an error would make the client say it again.
         log.warning("can't follow", action="gateway.chat", error=str(error))
         return None
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _wait_gone(receive: Callable[[], Awaitable[Any]]) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _exchange(bus: Bus, session: SessionKey, accepted: Accepted) -> tuple[Said, ...]:

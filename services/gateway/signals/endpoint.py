@@ -22,11 +22,12 @@ from vigil.subjects import SessionKey
 
 from ..access import listed, readable_session
 from ..callers import Caller, Shared, User
+from ..clients import until_gone
 from ..http.wire import KEY_SCHEMA, PART_SCHEMA
 from ..state.edge import Edge
 from ..state.feed import HEARTBEAT, STREAM, SignalReader
 from ..state.selection import SEQ_DIGITS_MAX, Selection, event_of, position_of, select
-from .streams import HEAD, MEDIA_TYPE, send_end, send_more, until_gone
+from .streams import HEAD, MEDIA_TYPE, send_end, send_more
 
 log = structlog.get_logger("vigil.gateway")
 

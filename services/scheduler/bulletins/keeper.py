@@ -50,7 +50,7 @@ class ForgetfulKeeper:
         self._pause = pause
         self._gate = gate
         self._shown = context.settings.config.bulletin
-        self._desk = BulletinStore(context.bus)
+        self._store = BulletinStore(context.bus)
         self._due: dict[Scope, ForgottenBy] = {}
 
     async def run(self) -> None:
@@ -77,7 +77,7 @@ class ForgetfulKeeper:
             if signal.data.get("reason") not in REASONS:
                 return
             by = signal.at + AGAIN
-            there = await self._desk.find(whose)
+            there = await self._store.find(whose)
         except VigilError as error:
             log.info("not now", action="scheduler.bulletin", owner=owner, error=str(error))
             self._due[whose] = ForgottenBy(now, by)
@@ -106,10 +106,10 @@ class ForgetfulKeeper:
             return True
         trace.current.set(trace.new())
         try:
-            if await self._desk.find(whose) is None:
+            if await self._store.find(whose) is None:
                 return True  # erased meanwhile
             now = self._clock.now()
-            await self._desk.bring_up(whose, now, self._shown, keeps_text=False, forgotten_at=by)
+            await self._store.bring_up(whose, now, self._shown, keeps_text=False, forgotten_at=by)
         except VigilError as error:
             log.info("not now", action="scheduler.bulletin", owner=whose.owner, error=str(error))
             return False
