@@ -42,8 +42,9 @@ Risk = Literal["read", "write", "external", "destructive"]
 ServerName = Annotated[
     str, msgspec.Meta(max_length=32, pattern=r"^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$")
 ]
+KnownName = Annotated[str, Path(description="NAME of [mcp.NAME]", json_schema_extra=PART_SCHEMA)]
 _WRITING: Final = asyncio.Lock()
-"""One change of the file after the other."""
+"""What a change looks at in the file holds while it is made; others take turns by the file."""
 _TABLE: Final = "mcp"
 
 
@@ -136,7 +137,7 @@ async def add_server(
 async def change_server(
     edge: Shared,
     caller: Admin,
-    name: Annotated[str, Path(description="NAME of [mcp.NAME]", json_schema_extra=PART_SCHEMA)],
+    name: KnownName,
     wanted: Annotated[ServerChange, Depends(body_of(ServerChange))],
 ) -> Response:
     """Switch a server on or off in vigil.toml; its tools go, or come. Needs an admin token."""
@@ -153,7 +154,7 @@ async def change_server(
 async def remove_server(
     edge: Shared,
     caller: Admin,
-    name: Annotated[str, Path(description="NAME of [mcp.NAME]", json_schema_extra=PART_SCHEMA)],
+    name: KnownName,
 ) -> Response:
     """Take a server out of vigil.toml, and forget what was approved of it. Needs an admin token."""
     async with _WRITING:
