@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from aiohttp import web
 
 from tests.support.agent import ask
 from tests.support.mailing import until_told
@@ -138,6 +139,15 @@ def refusing_tags(server: TelegramServer, request: Any, given: dict[str, Any]) -
     return answer()
 
 
+def wordless(server: TelegramServer, request: Any, given: dict[str, Any]) -> Any:
+    """A server in trouble that doesn't say what its trouble is."""
+
+    async def answer() -> Any:
+        return web.json_response({"ok": False, "error_code": 500}, status=500)
+
+    return answer()
+
+
 async def test_what_may_have_arrived_is_not_sent_again_and_what_surely_did_not_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +163,7 @@ async def test_what_may_have_arrived_is_not_sent_again_and_what_surely_did_not_i
         (long, [as_usual, too_many(1)], "delivered", 4),
         (long, [as_usual, cut], "ambiguous", 2),
         ("nine", [], "delivered", 1),
+        ("ten", [wordless], "ambiguous", 0),
     ]
     async with running_telegram_world(tmp_path, monkeypatch) as (world, server):
         await pair_ann(world)

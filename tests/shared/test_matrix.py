@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.examples import up_to
-from vigil.channels.answers import NotTaken, Taken, Unclear
+from vigil.channels.answers import NotTaken, Taken, Unclear, pause_s
 from vigil.channels.matrix import happenings
 from vigil.channels.matrix.composition import composed, html_of
 from vigil.channels.matrix.section import MatrixAccount
@@ -128,12 +128,23 @@ def test_a_sign_decides_a_request_of_the_accounts_own_and_nothing_else() -> None
         ("vigilant: hello", [], False),
         ("I told vigil: hello", [], False),
         ("hello", ["@vigil:evil.example"], False),
+        ("@vigil:evil.example: hello", [], False),
+        (f"I asked {OWN}.evil.example", [], False),
+        (f"I asked {OWN}.", [], True),
     ],
 )
 def test_it_is_named_by_its_own_name_alone(text: str, mentions: list[str], is_meant: bool) -> None:
     message = happenings.message_of(event({"body": text, "m.mentions": {"user_ids": mentions}}))
     assert message is not None
     assert happenings.is_named(message, OWN, "Vigil") is is_meant
+
+
+@pytest.mark.parametrize(
+    "begin", [f"{OWN}: ", f"{OWN}, ", f"{OWN} ", "@vigil: ", "vigil:", "Vigil, "]
+)
+def test_its_name_in_front_is_no_part_of_what_is_said(begin: str) -> None:
+    text = f"{begin}a.example: hello"
+    assert text[happenings.addressed(text, OWN, "Vigil") :] == "a.example: hello"
 
 
 def test_what_is_sent_is_the_same_each_time_and_shows_no_more_than_it_says() -> None:
@@ -154,6 +165,14 @@ def test_what_is_sent_is_the_same_each_time_and_shows_no_more_than_it_says() -> 
     assert "<strong>see</strong> &lt;img src=x&gt;" in page
     (only,) = composed(said("\ud800\x00"))
     assert json.loads(only.body)["body"] == "…"
+
+
+@pytest.mark.parametrize("asked", [-(10**400), -1, 10**400, 1e300, "soon", True, None])
+def test_whatever_pause_is_asked_for_is_one_that_a_clock_goes_to(asked: Any) -> None:
+    reply = HomeserverReply(status=429, data={"retry_after_ms": asked})
+    answer = answer_of(reply)
+    assert isinstance(answer, NotTaken)
+    assert 0 <= pause_s(0.5, answer.wait_s) <= 3600
 
 
 def test_what_an_answer_means() -> None:

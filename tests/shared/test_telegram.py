@@ -7,14 +7,17 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from aiogram.exceptions import TelegramRetryAfter
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.examples import up_to
 from tests.support.telegram_server import shown
+from vigil.channels.answers import pause_s
 from vigil.channels.telegram import happenings
 from vigil.channels.telegram.composition import composed, html_of, units
 from vigil.channels.telegram.section import TelegramBot
+from vigil.channels.telegram.wire import GetNews, meant
 from vigil.contracts import Said
 from vigil.errors import InvalidInput
 
@@ -67,6 +70,17 @@ def test_long_words_are_parts_that_telegram_takes() -> None:
     parts = composed(said)
     assert [units(one.text) <= 4096 for one in parts] == [True] * len(parts) == [True] * 3
     assert parts[-1].text.endswith("look twice before you follow a link.)")
+
+
+def test_half_a_character_is_read_as_none_and_any_pause_can_be_waited_for() -> None:
+    """What can't be stored would be told by the server again and again, and nothing behind it."""
+    told = {"message_id": 5, "chat": {"id": 7, "type": "private"}, "text": "a\ud800b"}
+    found = happenings.post_of({"message": told | {"from": {"id": 7, "is_bot": False}}}, BOT)
+    assert found is not None
+    assert found.text == "a\ufffdb"
+    for asked in (-(10**400), 0, 7, 10**400):
+        refusal = TelegramRetryAfter(GetNews(), "later", retry_after=asked)
+        assert 0 <= pause_s(0.5, meant(refusal).wait_s) <= 3600
 
 
 def test_a_button_is_pressed_by_who_it_is_for_and_says_no_more_than_it_does() -> None:

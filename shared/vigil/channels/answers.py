@@ -94,3 +94,18 @@ def retry_after_s(header: str | None, now: datetime) -> float:
         return 0.0
     aware = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
     return max((aware - now).total_seconds(), 0.0)
+
+
+# ---------------------------------------------------------------- how long to leave a server alone
+
+PAUSE_MAX_S: Final = 3600.0
+"""Longest pause that a server is granted to which we listen."""
+
+
+def pause_s(planned_s: float, asked_s: float) -> float:
+    """Return after how long a server is asked again: as planned, or later if it asks for that.
+
+    >>> pause_s(4.0, 7.0), pause_s(4.0, -7.0), pause_s(4.0, 1e12)
+    (7.0, 4.0, 3600.0)
+    """
+    return max(planned_s, min(asked_s, PAUSE_MAX_S))

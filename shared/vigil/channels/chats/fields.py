@@ -3,7 +3,11 @@ Pure."""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
+
+_HALF: Final = re.compile("[\ud800-\udfff]")
+"""What is no character by itself, and can't be stored."""
 
 
 def dict_in(data: Any, *path: str) -> dict[str, Any]:
@@ -18,11 +22,11 @@ def dict_in(data: Any, *path: str) -> dict[str, Any]:
 
 
 def text_in(data: Any, *path: str) -> str:
-    """Return the text at the end of a path; empty: there is none.
+    """Return the text at the end of a path, in which all can be stored; empty: there is none.
 
     >>> text_in({"chat": {"type": "private"}}, "chat", "type"), text_in([], "chat")
     ('private', '')
     """
     *way, last = path
     found = dict_in(data, *way).get(last)
-    return found if isinstance(found, str) else ""
+    return _HALF.sub("\ufffd", found) if isinstance(found, str) else ""

@@ -223,16 +223,29 @@ def is_named(message: RoomMessage, own: str, name: str) -> bool:
     >>> is_named(said, "@vigil:x", "Vigil"), is_named(said, "@desk:x", "Desk")
     (True, False)
     """
-    return own in message.mentions or own in message.text or addressed(message.text, own, name) > 0
+    # The id alone: it may begin the id of somebody on a server whose name is longer.
+    has_id = re.search(rf"(?<!\w){re.escape(own)}(?![\w-]|\.\w|:\d)", message.text) is not None
+    return has_id or own in message.mentions or addressed(message.text, own, name) > 0
 
 
 def addressed(text: str, own: str, name: str) -> int:
-    """Return how long the beginning of a text is that only names the account; 0: it doesn't."""
-    names = "|".join(re.escape(one) for one in (own, own[1:].partition(":")[0], name) if one)
-    found = re.match(rf"\s*@?(?:{names})(?:[:,]\s*|\s*$)", text, re.IGNORECASE)
-    if found is None:
-        found = re.match(rf"\s*{re.escape(own)}\s+", text)
-    return 0 if found is None else found.end()
+    """Return how long the beginning of a text is that only names the account; 0: it doesn't.
+
+    >>> addressed("@vigil:a.example: hello", "@vigil:a.example", "Vigil")
+    18
+    >>> addressed("@vigil:b.example: hello", "@vigil:a.example", "Vigil")
+    0
+    """
+    names = "|".join(re.escape(one) for one in (own[1:].partition(":")[0], name) if one)
+    for form in (
+        rf"\s*{re.escape(own)}(?:[:,](?!\d)\s*|\s+|$)",
+        # Behind @ and a name may come the server of somebody else's id.
+        rf"\s*@(?:{names})(?:[:,](?:\s+|$)|\s*$)",
+        rf"\s*(?:{names})(?:[:,]\s*|\s*$)",
+    ):
+        if found := re.match(form, text, re.IGNORECASE):
+            return found.end()
+    return 0
 
 
 def effect_in(event: Any, own: str) -> tuple[str, int] | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -18,6 +17,7 @@ from nio import Api
 
 from ...errors import InvalidInput
 from .. import pairs
+from ..answers import pause_s
 from ..chats.fields import text_in
 from ..chats.posts import AGAIN, REFUSED_S, ChatReading, Post
 from ..contract import ChannelContext, Ear
@@ -84,7 +84,7 @@ class MatrixListener:
                 log.warning("token refused", action="chat.refused", **about)
             except (_ServerAway, NotReached, NoReply) as error:
                 failures = 1 if rooms.was_heard else failures + 1
-                wait_s = max(AGAIN.after(failures), getattr(error, "wait_s", 0.0))
+                wait_s = pause_s(AGAIN.after(failures), getattr(error, "wait_s", 0.0))
                 reading.lost("away", error, wait_s)
             await asyncio.sleep(wait_s)
 
@@ -176,7 +176,8 @@ class _Rooms:
         await self._told((method, path, json.dumps({"reason": reason} if reason else {})), ASK_S)
 
     async def _take_room(self, news: RoomNews) -> None:
-        if news.has_moved:
+        # Who came or went may stand in what was left out.
+        if news.has_moved or news.before:
             self._few.pop(news.room, None)
         events: Sequence[dict[str, Any]] = news.events
         if news.before and not news.has_joined:
@@ -197,8 +198,9 @@ class _Rooms:
 
     def _is_old(self, message: RoomMessage) -> bool:
         """Whether a message stood in a room before the account was wanted there."""
-        at = datetime.fromtimestamp(message.at_ms / 1000, UTC)
-        return self._clock.now() - at > pairs.CODE_HOLDS
+        # Reckoned in numbers: who sends it says when, and that need be no moment of any calendar.
+        since = self._clock.now() - pairs.CODE_HOLDS
+        return message.at_ms < since.timestamp() * 1000
 
     async def _between(self, news: RoomNews) -> list[dict[str, Any]]:
         """Return what is new before the newest that the server told, the oldest first."""
@@ -280,6 +282,8 @@ class _Rooms:
             reply = await self._told(Api.joined_members("", room), ASK_S)
             if reply.status >= 500 or reply.status == 429:
                 raise _ServerAway(reply.in_words, reply.wait_s)
+            if not reply.is_ok:
+                return frozenset()  # nobody knows: not kept, so that it's asked again
             self._few[room] = frozenset(sorted(happenings.members_of(reply.data))[:3])
         return self._few[room]
 

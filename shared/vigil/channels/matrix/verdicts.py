@@ -12,6 +12,8 @@ import msgspec
 from ..answers import Answer, NotTaken, Taken, Unclear
 
 TOKEN_ERRORS: Final = ("M_UNKNOWN_TOKEN", "M_MISSING_TOKEN", "M_USER_DEACTIVATED")
+WAIT_MS_MAX: Final = 10**12
+"""Any number may come, also one that no clock goes to."""
 REASON_LENGTH_MAX: Final = 200
 
 
@@ -43,7 +45,7 @@ class HomeserverReply(msgspec.Struct, frozen=True, kw_only=True):
         """Return how long the server wants to be left alone; 0.0: it doesn't say."""
         found = self.data.get("retry_after_ms") if isinstance(self.data, dict) else None
         if isinstance(found, int | float) and not isinstance(found, bool):
-            return max(found / 1000, 0.0)
+            return min(max(found, 0), WAIT_MS_MAX) / 1000
         return self.retry_after_s
 
     @property

@@ -70,7 +70,7 @@ class Homeserver:
             raise NoReply(f"no whole answer: {_told(error)}") from error
         try:
             read = msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             read = None
         return HomeserverReply(
             status=answer.status,

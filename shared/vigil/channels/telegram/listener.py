@@ -19,6 +19,7 @@ from aiogram.methods import (
 )
 
 from ...errors import InvalidInput
+from ..answers import Unclear, pause_s
 from ..chats.posts import AGAIN, REFUSED_S, ChatReading, Post
 from ..contract import ChannelContext, Ear
 from . import happenings
@@ -61,7 +62,7 @@ class TelegramListener:
             except CallFailed as error:
                 was_heard = updates is not None and updates.was_heard
                 failures = 1 if was_heard else failures + 1
-                wait_s = max(AGAIN.after(failures), error.wait_s)
+                wait_s = pause_s(AGAIN.after(failures), error.wait_s)
                 if error.is_token_refused:
                     wait_s = REFUSED_S
                 reading.lost("refused" if error.is_token_refused else "away", error, wait_s)
@@ -99,6 +100,8 @@ class _Updates:
             if mark is not None:
                 await self._reading.store(str(mark))
                 self._reading.show("listening")
+            elif found:
+                raise CallFailed(Unclear(reason="updates without ids"))
 
     async def _begin(self) -> None:
         """Store where reading begins: behind all that is there."""
@@ -111,7 +114,9 @@ class _Updates:
         asked = GetNews(
             offset=mark, limit=LIMIT, timeout=wait, allowed_updates=list(happenings.KINDS)
         )
-        found: list[Any] = await self._api.call(asked, timeout_s=wait + CALL_S)
+        found = await self._api.call(asked, timeout_s=wait + CALL_S)
+        if not isinstance(found, list):
+            raise CallFailed(Unclear(reason="an answer without updates"))
         return found
 
     async def _take(self, update: Any) -> None:

@@ -30,6 +30,8 @@ from aiohttp import ClientConnectorError
 from ..answers import Answer, NotTaken, Unclear
 
 REASON_LENGTH_MAX: Final = 200
+WAIT_S_MAX: Final = 10**9
+"""Any number may come, also one that no clock goes to."""
 GRACE_S: Final = 10.0
 
 
@@ -72,7 +74,8 @@ class BotApi:
                 return await self._bot(method, request_timeout=max(int(timeout_s), 1))
         except TimeoutError as error:
             raise CallFailed(Unclear(reason=f"no answer within {timeout_s:g} s")) from error
-        except (TelegramAPIError, ClientDecodeError, OSError, ValueError) as error:
+        except (TelegramAPIError, ClientDecodeError, OSError, TypeError, ValueError) as error:
+            # A TypeError: the library reads the words of a refusal that has none.
             raise meant(error) from error
 
     async def close(self) -> None:
@@ -89,7 +92,7 @@ def meant(error: Exception) -> CallFailed:
 
 def _answer(error: Exception) -> Answer:
     if isinstance(error, TelegramRetryAfter):
-        wait_s = float(error.retry_after)
+        wait_s = float(min(max(error.retry_after, 0), WAIT_S_MAX))
         return NotTaken(reason=f"429: wait {wait_s:g} s", status=429, wait_s=wait_s)
     if isinstance(error.__cause__, ClientConnectorError):
         return NotTaken(reason="can't be reached")
