@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,9 +14,11 @@ import openai
 import pytest
 
 from services.cortex.model import ModelRequest
+from tests.support import agent as scripted
 from tests.support.agent import ask, follow_up
 from tests.support.world import Person, World, running_world
 from vigil.contracts import Row, TextBlock
+from vigil.settings import tokens
 
 Turns = list[Any]
 PNG: Final = base64.b64encode(
@@ -28,9 +31,9 @@ PNG: Final = base64.b64encode(
 
 @asynccontextmanager
 async def running(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, monkeypatch: pytest.MonkeyPatch, **sections: Any
 ) -> AsyncIterator[tuple[World, Person, openai.AsyncOpenAI]]:
-    async with running_world(home, monkeypatch) as world:
+    async with running_world(home, monkeypatch, **sections) as world:
         ann = await world.person(has_socket=False)
         base = f"{str(ann.http.base_url).rstrip('/')}/v1"
         async with openai.AsyncOpenAI(base_url=base, api_key=ann.token, max_retries=2) as client:
@@ -46,7 +49,7 @@ def agent(text: str | None) -> dict[str, Any]:
 
 
 async def answer(client: openai.AsyncOpenAI, turns: Turns, **more: Any) -> str:
-    done = await client.chat.completions.create(model="vigil", messages=turns, **more)
+    done = await client.chat.completions.create(**({"model": "vigil", "messages": turns} | more))
     assert done.choices[0].finish_reason == "stop"
     return str(done.choices[0].message.content)
 
@@ -150,6 +153,53 @@ async def test_a_reminder_and_a_picture(tmp_path: Path, monkeypatch: pytest.Monk
         (new,) = set(await threads(ann)) - {thread}
         shown = (await ann.http.get(f"/api/sessions/ann:vigil:{new}")).json()["messages"]
         assert [one["type"] for one in shown[0]["attachments"]] == ["image/png"]
+
+
+async def test_members_of_a_team_go_on_with_what_each_began_and_a_revoked_token_hears_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X-4: the same words from two people, at once too, are two conversations; an answer that
+    comes after its token ended goes to nobody, whole or streamed."""
+    team = {"agents": {"desk": {"kind": "team", "members": ["ann", "bob"]}}}
+    async with (
+        running(tmp_path, monkeypatch, **team) as (world, _, ann),
+        contextlib.AsyncExitStack() as stack,
+    ):
+        bob = await stack.enter_async_context(
+            ann.with_options(api_key=await world.gate.token("bob"))
+        )
+        # The agent answers both the same, as those that greet do.
+        words_of = scripted._text_of
+        monkeypatch.setattr(scripted, "_text_of", lambda row: words_of(row).rpartition("] ")[2])
+        begun = [user("Hi")]
+        said = await asyncio.gather(*(answer(one, begun, model="desk") for one in (ann, bob)))
+        assert said == ["re: Hi", "re: Hi"]
+        begun.append(agent("re: Hi"))
+        assert await answer(ann, [*begun, user("mine")], model="desk") == "re: mine"
+        assert await answer(bob, [*begun, user("yours")], model="desk") == "re: yours"
+        assert "[ann]" not in str(history(world.agent.requests[-1]))
+
+        token = await world.gate.token("ann")
+        late = await stack.enter_async_context(ann.with_options(api_key=token, max_retries=0))
+        world.agent.held |= {"whole", "streamed"}
+        whole = asyncio.create_task(answer(late, [user("whole")]))
+        await world.agent.thinking.wait()
+        world.agent.thinking.clear()
+        streamed = await late.chat.completions.create(
+            model="vigil",
+            messages=[user("streamed")],
+            stream=True,  # type: ignore[list-item]
+        )
+        await tokens.revoke(world.gate.operator, token)
+        client = await world.gate.http(token)
+        async with asyncio.timeout(30):
+            while (await client.get("/api/me")).status_code != 401:
+                await asyncio.sleep(0.02)
+        world.agent.gate.set()
+        with pytest.raises(openai.AuthenticationError, match="has ended"):
+            await whole
+        with pytest.raises(openai.APIError, match="has ended"):
+            assert not [one.choices[0].delta.content async for one in streamed]
 
 
 REFUSED: Final[tuple[tuple[dict[str, Any], str, str], ...]] = (

@@ -18,7 +18,7 @@ from ..http import body
 from ..http.body import ClientGone
 from ..http.errors import EXPECTED
 from ..http.json import Json
-from ..http.problem import Problem, of_error
+from ..http.problem import Problem, of_error, unauthorized
 from ..insight.agent_files import agents_there
 from ..sessions.messages import parent_of
 from ..signals.streams import (
@@ -118,6 +118,7 @@ async def _whole(
         )
     if text is None:
         raise Problem(504, "the agent is at it yet; its answer comes into the conversation")
+    _check_let_in(edge, caller)
     return Json(
         Completion(
             id=answering.id,
@@ -169,24 +170,27 @@ class _Stream(Response):
                     await send(HEAD)
                     await self._more(send, Delta(role="assistant"))
                     is_begun = True
+                _check_let_in(self._edge, self._caller)
                 if not done:
                     await send_more(send, HEARTBEAT)
                     continue
                 piece = waiting.result()
-                if piece is None or not self._is_let_in():
+                if piece is None:
                     break
                 await self._more(send, Delta(content=piece))
                 waiting = asyncio.ensure_future(anext(pieces, None))
             await self._end(send)
+        except ClientGone:
+            raise
+        except EXPECTED as error:
+            # The answer's head is gone: such programs take this for what it is, and no end for one.
+            told = b"data: " + bytes(_refused(error).body) + b"\n\n"
+            await send_more(send, told)
+            await send_end(send)
         finally:
             waiting.cancel()
             await asyncio.gather(waiting, return_exceptions=True)
             await self._pieces.aclose()  # type: ignore[attr-defined]
-
-    def _is_let_in(self) -> bool:
-        """Whether the caller's token counts yet: it may have ended while they waited."""
-        now = self._edge.clock.now()
-        return self._edge.tokens.find_id(self._caller.token_id, now) is not None
 
     async def _more(self, send: Any, delta: Delta) -> None:
         await self._chunk(send, (ChunkChoice(delta=delta),))
@@ -209,6 +213,12 @@ class _Stream(Response):
             usage=self._answering.usage if is_last else None,
         )
         await send_more(send, b"data: " + _encode(chunk) + b"\n\n")
+
+
+def _check_let_in(edge: Edge, caller: Principal) -> None:
+    """Check that a caller's token counts yet, as they waited. Raises: Problem, it doesn't."""
+    if edge.tokens.find_id(caller.token_id, edge.clock.now()) is None:
+        raise unauthorized("the token has ended")
 
 
 def _refused(error: BaseException | None) -> Response:

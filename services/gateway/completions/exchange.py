@@ -51,7 +51,7 @@ class CompletionRun:
         self._given = given
         self._asked = asked
         self._parent = parent
-        self._past = Past(edge.bus)
+        self._past = Past(edge.bus, caller.user)
         self._events: asyncio.Queue[str | Message] = asyncio.Queue()
         self.spoken = StreamedAnswer()
         self.usage = CompletionUsage()
@@ -106,7 +106,7 @@ class CompletionRun:
         known = await self._past.place(self._whose, asked.past) if asked.past else None
         key = f"v1 {asked.whole} {count}"
         if known is None:
-            name = token_of("completions", self._whose.owner, asked.whole, str(count))
+            name = token_of("completions", self._caller.user, asked.whole, str(count))
             session = SessionKey(self._whose.owner, self._whose.agent, f"{THREAD}{name[:16]}")
             return session, await self._accepted(session, files, key)
         session = SessionKey(self._whose.owner, self._whose.agent, known.thread)

@@ -29,26 +29,30 @@ class ThreadPlace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Past:
-    """The marks of everybody. Raises, from each method: Unavailable."""
+    """The marks of one person: of a team's agent, too, nobody goes on what another one began.
 
-    def __init__(self, bus: Bus) -> None:
+    Raises, from each method: Unavailable.
+    """
+
+    def __init__(self, bus: Bus, user: str) -> None:
         self._bucket = KeyValue(bus, BUCKET)
+        self._user = user
 
     async def place(self, whose: Scope, past: str) -> ThreadPlace | None:
         """Return where a conversation stands of which that is the digest; None: nobody knows it."""
-        return await self._get(_key(whose, "past", past), ThreadPlace)
+        return await self._get(self._key(whose, "past", past), ThreadPlace)
 
     async def note(self, whose: Scope, past: str, place: ThreadPlace) -> None:
         """Note where it stands."""
-        await self._bucket.put(_key(whose, "past", past), msgspec.json.encode(place))
+        await self._bucket.put(self._key(whose, "past", past), msgspec.json.encode(place))
 
     async def answered(self, whose: Scope, whole: str) -> int:
         """Return how often a request was answered."""
-        return await self._get(_key(whose, "asked", whole), int) or 0
+        return await self._get(self._key(whose, "asked", whole), int) or 0
 
     async def note_answered(self, whose: Scope, whole: str, count: int) -> None:
         """Note that it was answered so often."""
-        await self._bucket.put(_key(whose, "asked", whole), b"%d" % count)
+        await self._bucket.put(self._key(whose, "asked", whole), b"%d" % count)
 
     async def _get(self, key: str, kind: type[T]) -> T | None:
         entry = await self._bucket.get(key)
@@ -57,6 +61,5 @@ class Past:
         except msgspec.MsgspecError:
             return None
 
-
-def _key(whose: Scope, kind: str, digest: str) -> str:
-    return f"{token_of(whose.owner)}.{token_of(whose.agent, digest, kind)}"
+    def _key(self, whose: Scope, kind: str, digest: str) -> str:
+        return f"{token_of(self._user)}.{token_of(whose.agent, digest, kind)}"
