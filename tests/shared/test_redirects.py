@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from aiogram.methods import SendMessage
 
 import services
 import vigil
@@ -23,6 +24,9 @@ from services.memory.embedding.openai import OpenAIEmbedder
 from services.memory.vectors.server import ServerIndex
 from tests.cortex.asked import KEY, fail
 from tests.support.receiver import running_receiver, status
+from vigil.channels.answers import NotTaken
+from vigil.channels.matrix.wire import Homeserver, NotReached
+from vigil.channels.telegram.wire import BotApi, CallFailed
 from vigil.cli.doctor import memory, search
 from vigil.errors import VigilError
 from vigil.observe import otlp, spans
@@ -34,7 +38,7 @@ from vigil.settings.sections import SearchSection
 MAKERS: Final = {
     "AsyncAnthropic", "AsyncClient", "AsyncOpenAI", "AsyncQdrantClient", "ClientSession",
     "HTTPConnection", "HTTPSConnection", "OTLPSpanExporter", "build_opener",
-    "streamable_http_client", "urlopen",
+    "from_base", "streamable_http_client", "urlopen",
 }  # fmt: skip
 """What makes something that sends requests over HTTP."""
 GUARDED: Final = {
@@ -102,11 +106,28 @@ async def _sdk(url: str) -> None:
         await asyncio.to_thread(Client(url, KEY).me)
 
 
+async def _matrix(url: str) -> None:
+    server = Homeserver(url, "", Path())
+    with pytest.raises(NotReached, match="308"):
+        await server.ask(KEY, ("PUT", "/_matrix/client/v3/rooms/x", "{}"), timeout_s=10)
+    await server.close()
+
+
+async def _telegram(url: str) -> None:
+    api = BotApi("4711:secret", url)
+    with pytest.raises(CallFailed, match="308") as failed:
+        await api.call(SendMessage(chat_id=7, text="My locker code is 4711."), timeout_s=10)
+    assert isinstance(failed.value.answer, NotTaken)
+    await api.close()
+
+
 SENDERS: Final[dict[str, Callable[[str], Awaitable[None]]]] = {
     "services/cortex/models/anthropic.py": _anthropic,
     "services/cortex/models/openai.py": _openai,
     "services/memory/embedding/openai.py": _embedder,
     "services/memory/vectors/server.py": _vectors,
+    "shared/vigil/channels/matrix/wire.py": _matrix,
+    "shared/vigil/channels/telegram/wire.py": _telegram,
     "shared/vigil/observe/otlp.py": _collector,
     "shared/vigil/cli/doctor/memory.py": _doctor,
     "shared/vigil/net/direct.py": _doctor_of_search,

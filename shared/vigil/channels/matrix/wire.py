@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from aiohttp import ClientConnectorError, ClientError, StreamReader
+from aiohttp import ClientConnectorError, ClientError, ClientSession, StreamReader
 from nio import AsyncClient, AsyncClientConfig
 
 from ...mail.smtp import trust
+from ..chats.redirects import NO_REDIRECTS, LedElsewhere
 from .verdicts import HomeserverReply
 
 BYTES_MAX: Final = 32 * 1024**2
@@ -25,7 +26,7 @@ Request = tuple[str, str] | tuple[str, str, str]
 
 
 class NotReached(Exception):
-    """No connection came about: the server has nothing of it."""
+    """No connection came about, or it leads elsewhere: the server has nothing of it."""
 
 
 class NoReply(Exception):
@@ -64,6 +65,8 @@ class Homeserver:
                     data = await _whole(answer.content)
         except ClientConnectorError as error:
             raise NotReached(f"can't be reached: {_told(error)}") from error
+        except LedElsewhere as error:
+            raise NotReached(str(error)) from error
         except TimeoutError as error:
             raise NoReply(f"no answer within {timeout_s:g} s") from error
         except (ClientError, OSError, ValueError) as error:
@@ -82,6 +85,8 @@ class Homeserver:
         if self._client is None:
             tls = trust(self._ca_file, self._home) if self._ca_file else None
             self._client = AsyncClient(self._url, "", config=NO_REPEATS, ssl=tls)
+            # Its own would follow redirects.
+            self._client.client_session = ClientSession(trace_configs=[NO_REDIRECTS])
         return self._client
 
     async def close(self) -> None:

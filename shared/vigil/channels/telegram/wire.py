@@ -25,9 +25,10 @@ from aiogram.exceptions import (
     TelegramUnauthorizedError,
 )
 from aiogram.methods import TelegramMethod
-from aiohttp import ClientConnectorError
+from aiohttp import ClientConnectorError, ClientSession
 
 from ..answers import Answer, NotTaken, Unclear
+from ..chats.redirects import NO_REDIRECTS, LedElsewhere
 
 REASON_LENGTH_MAX: Final = 200
 WAIT_S_MAX: Final = 10**9
@@ -60,11 +61,21 @@ class GetNews(TelegramMethod[list[Any]]):
     allowed_updates: list[str] | None = None
 
 
+class _OwnSession(AiohttpSession):
+    """The library's session, which follows no redirects."""
+
+    async def create_session(self) -> ClientSession:
+        session = await super().create_session()
+        if NO_REDIRECTS not in session.trace_configs:
+            session.trace_configs.append(NO_REDIRECTS)
+        return session
+
+
 class BotApi:
     """The way to one bot."""
 
     def __init__(self, token: str, api_url: str) -> None:
-        session = AiohttpSession(api=TelegramAPIServer.from_base(api_url))
+        session = _OwnSession(api=TelegramAPIServer.from_base(api_url))
         self._bot = Bot(token, session=session)
 
     async def call(self, method: TelegramMethod[Any], *, timeout_s: float) -> Any:
@@ -96,6 +107,8 @@ def _answer(error: Exception) -> Answer:
         return NotTaken(reason=f"429: wait {wait_s:g} s", status=429, wait_s=wait_s)
     if isinstance(error.__cause__, ClientConnectorError):
         return NotTaken(reason="can't be reached")
+    if isinstance(error.__cause__, LedElsewhere):
+        return NotTaken(reason=str(error.__cause__))
     if isinstance(error, RestartingTelegram | TelegramServerError):
         return Unclear(reason=_words(error))
     if isinstance(error, TelegramNetworkError) or not isinstance(error, TelegramAPIError):
