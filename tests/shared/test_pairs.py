@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Final
 
+from tests.support.stack import running_stack
 from vigil.channels import pairs
 from vigil.channels.pairs import ChannelPerson, PairCode, PairedAddress
 
@@ -42,6 +44,24 @@ def test_a_code_for_whoever_brings_it_gives_nobody_what_is_anothers_already() ->
         user="bob", channel="net", addresses=(PairedAddress(address="12", at=NOW),)
     )
     assert pairs.paired_by([waiting("ann", ""), of_bob], "12", CODE, NOW) is None
+
+
+async def test_a_code_is_good_once_and_not_after_it_was_taken_back(tmp_path: Path) -> None:
+    """Also to who read of it before: another replica, or a message that came meanwhile."""
+    async with running_stack(tmp_path, services=()) as stack:
+        bus = await stack.bus("admin")
+        await pairs.ask_for(bus, "net", "ann", "", CODE, NOW)
+        seen = await pairs.people_of(bus, "net")
+        assert await pairs.pair(bus, seen, "12", CODE, NOW, "!r") == "ann"
+        assert await pairs.pair(bus, seen, "13", CODE, NOW) is None
+        found = await pairs.find(bus, "net", "ann")
+        assert found is not None
+        assert [(one.address, one.room) for one in found.addresses] == [("12", "!r")]
+        await pairs.ask_for(bus, "net", "ann", "", CODE, NOW)
+        seen = await pairs.people_of(bus, "net")
+        assert await pairs.take_back(bus, "net", "ann", "12")
+        assert await pairs.pair(bus, seen, "12", CODE, NOW) is None, "nor by an open code"
+        assert pairs.user_of(await pairs.people_of(bus, "net"), "12") is None
 
 
 def test_a_person_is_reached_where_they_wrote_from_else_where_they_paired_last() -> None:

@@ -233,6 +233,41 @@ async def store_paired(bus: Bus, wanted: ChannelPerson) -> None:
     await _change(bus, wanted.channel, wanted.user, add)
 
 
+class _CodeGone(Exception):
+    """A code stands no more: it was used, replaced or taken back meanwhile."""
+
+
+async def pair(
+    bus: Bus,
+    people: Sequence[ChannelPerson],
+    address: str,
+    text: str,
+    now: datetime,
+    room: str = "",
+) -> str | None:
+    """Make an address that of whose code it brought; return whose, or None: it brought none.
+
+    A code counts as it stands when that is stored, so it's good once, whoever reads beside us.
+
+    Raises: Unavailable, as above.
+    """
+    found = paired_by(people, address, text, now, room)
+    if found is None:
+        return None
+
+    def paired(person: ChannelPerson) -> ChannelPerson:
+        new = paired_by([person], address, text, now, room)
+        if new is None:
+            raise _CodeGone
+        return new
+
+    try:
+        await _change(bus, found.channel, found.user, paired)
+    except _CodeGone:
+        return None
+    return found.user
+
+
 async def take_back(bus: Bus, channel: str, user: str, address: str) -> bool:
     """Have an address no longer be a person's, nor become it by a code; whether anything was."""
     before = await find(bus, channel, user)
@@ -242,7 +277,8 @@ async def take_back(bus: Bus, channel: str, user: str, address: str) -> bool:
     def without(person: ChannelPerson) -> ChannelPerson:
         kept = tuple(one for one in person.addresses if not is_same(one.address, address))
         code = person.code
-        is_asked = code is not None and is_same(code.address, address)
+        # A code for whoever brings it would be good for that address, too.
+        is_asked = code is not None and (not code.address or is_same(code.address, address))
         return replace(person, addresses=kept, code=None if is_asked else code)
 
     await _change(bus, channel, user, without)

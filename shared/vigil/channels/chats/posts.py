@@ -173,10 +173,9 @@ class ChatReading:
         # In front of others a code would be everybody's.
         if post.is_direct:
             now = self._clock.now()
-            found = pairs.paired_by(people, post.author, post.text, now, room=post.room)
-            if found is not None:
-                await pairs.store_paired(self._bus, found)
-                about = {"channel": self._channel, "user": found.user}
+            user = await pairs.pair(self._bus, people, post.author, post.text, now, room=post.room)
+            if user is not None:
+                about = {"channel": self._channel, "user": user}
                 log.info("paired", action="chat.paired", **about)
                 await say(PAIRED)
                 return

@@ -225,10 +225,9 @@ class _OpenMailbox:
         mail = await self._whole(seen)
         if mail is not None:
             text = f"{mail.head.subject}\n{mail.text}\n{mail.html}"
-            person = pairs.paired_by(people, author, text, self._clock.now())
-            if person is not None:
-                await pairs.store_paired(self._bus, person)
-                log.info("paired", action="mail.paired", channel=self._channel, user=person.user)
+            user = await pairs.pair(self._bus, people, author, text, self._clock.now())
+            if user is not None:
+                log.info("paired", action="mail.paired", channel=self._channel, user=user)
                 return True
         self._place = replace(self._place, outside=self._place.outside + 1)
         return False
