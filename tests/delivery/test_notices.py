@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +18,9 @@ from tests.support.channels import attempts, closed
 from tests.support.delivery import Conversation, conversation
 from tests.support.receiver import OK, Behaviour, Receiver, raw, running_receiver, status
 from tests.support.stack import running_stack
+from vigil.channels.answers import NotTaken, Unclear
 from vigil.channels.notices.apprise import AppriseWay
+from vigil.channels.notices.apprise_sender import HANGING_MAX, AppriseSender
 from vigil.channels.notices.ntfy import Ntfy
 from vigil.channels.notices.ntfy_sender import notice_of
 from vigil.contracts import Said
@@ -130,6 +134,33 @@ async def test_apprise_is_asked_once_and_its_no_is_no_reason_to_ask_again(tmp_pa
             assert told["message"]
             assert "secret" not in "".join(reason for _, reason in found)
             assert await attempts(talk.bus, talk.key, "none") == []
+
+
+async def test_what_hangs_in_apprise_holds_up_nothing_else(tmp_path: Path) -> None:
+    """A service that never answers keeps a thread each time: of ours, a few, and no one else's."""
+    going = asyncio.Event()
+
+    async def hang(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await going.wait()
+        writer.close()
+
+    said = Said(
+        id="e1", session_key="ann:vigil:main", text="hi", caused_by="", turn_seq=1,
+        at=datetime(2026, 11, 28, tzinfo=UTC),
+    )  # fmt: skip
+    with ThreadPoolExecutor(1) as executor:
+        asyncio.get_running_loop().set_default_executor(executor)
+        async with await asyncio.start_server(hang, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            section = AppriseWay(url_file="push.url", user="ann", timeout_s=0.05)
+            sender = AppriseSender(section, f"json://127.0.0.1:{port}/?cto=60&rto=60")
+            try:
+                found = [await sender.send(said, 1) for _ in range(HANGING_MAX + 1)]
+                async with asyncio.timeout(30):
+                    assert await asyncio.to_thread(len, "abc") == 3
+            finally:
+                going.set()
+    assert [type(one) for one in found] == [Unclear] * HANGING_MAX + [NotTaken]
 
 
 @pytest.mark.parametrize(
