@@ -13,6 +13,7 @@ PYTHON ?= python3
 UV ?= uv
 ARGS ?=
 # For two cores: with four, a tenth of them is idle; with six, time-outs come close.
+# Half as many more run what mostly waits (tests/waiting.txt).
 WORKERS ?= 5
 VENV := .venv
 BIN := $(VENV)/bin

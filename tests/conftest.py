@@ -71,7 +71,7 @@ _SLOWEST: Final = {
 }
 """Files that took the longest when all were measured; one that is gone does no harm."""
 _WAITING: Final = frozenset(_TESTS / name for name in (_TESTS / "waiting.txt").read_text().split())
-"""Files of which less than a fifth is work for the processor (`--costs`)."""
+"""Files that mostly wait: of all that they take, a sixth is CPU (`--costs`)."""
 
 _WARM: Final = "warm"
 """What a worker is told by this name: where the process is that forks for all workers."""
