@@ -15,7 +15,7 @@ from aiohttp import ClientConnectorError, ClientError, ClientSession, StreamRead
 from nio import AsyncClient, AsyncClientConfig
 
 from ...mail.smtp import trust
-from ..chats.redirects import NO_REDIRECTS, LedElsewhere
+from ..redirects import NO_REDIRECTS, LedElsewhere
 from .verdicts import HomeserverReply
 
 BYTES_MAX: Final = 32 * 1024**2

@@ -28,7 +28,7 @@ from aiogram.methods import TelegramMethod
 from aiohttp import ClientConnectorError, ClientSession
 
 from ..answers import Answer, NotTaken, Unclear
-from ..chats.redirects import NO_REDIRECTS, LedElsewhere
+from ..redirects import NO_REDIRECTS, LedElsewhere
 
 REASON_LENGTH_MAX: Final = 200
 WAIT_S_MAX: Final = 10**9
