@@ -197,6 +197,10 @@ def _value(one: Mapping[str, Any]) -> str:
     return ("not " if one["is_negative"] else "") + exact(one["value"])
 
 
+def _told(one: Mapping[str, Any]) -> str:
+    return f"{one['key']}: {_value(one)} ({one['level']})."
+
+
 def _read(text: str) -> Any:
     """Return a value as JSON has it; as a text, if it's none.
 
@@ -257,7 +261,7 @@ COMMANDS: Final = CommandGroup(
             "make",
             gives=_SAID,
             always={"is_negative": False},
-            told=lambda one: f"{one['key']}: {_value(one)} ({one['level']}).",
+            told=_told,
         ),
         Command(
             "correct",
@@ -265,7 +269,7 @@ COMMANDS: Final = CommandGroup(
             "make",
             gives=_SAID,
             always={"is_negative": True},
-            told=lambda one: f"{one['key']}: {_value(one)} ({one['level']}).",
+            told=_told,
         ),
         Command(
             "confirm",
