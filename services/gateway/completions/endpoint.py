@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import msgspec
@@ -72,8 +71,7 @@ async def complete(request: Request, edge: Shared, caller: Caller) -> Response:
         answering = await _begun(request, edge, caller, given)
         if given.stream:
             has_usage = given.stream_options is not None and given.stream_options.include_usage
-            first = answering.pieces()
-            return _Stream(edge, caller, answering, given.model, first, has_usage=has_usage)
+            return _Stream(edge, caller, answering, given.model, has_usage=has_usage)
         return await _whole(request, edge, caller, answering, given.model)
     except ClientGone:
         raise
@@ -139,7 +137,6 @@ class _Stream(Response):
         caller: Principal,
         answering: CompletionRun,
         model: str,
-        pieces: AsyncIterator[str],
         *,
         has_usage: bool,
     ) -> None:
@@ -148,7 +145,6 @@ class _Stream(Response):
         self._caller = caller
         self._answering = answering
         self._model = model
-        self._pieces = pieces
         self._has_usage = has_usage
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -157,7 +153,7 @@ class _Stream(Response):
             await serve_until_gone(serving, receive, self._edge.stopping, "gateway-completion")
 
     async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
-        pieces = aiter(self._pieces)
+        pieces = self._answering.pieces()
         waiting = asyncio.ensure_future(anext(pieces, None))
         is_begun = False
         try:
@@ -190,7 +186,7 @@ class _Stream(Response):
         finally:
             waiting.cancel()
             await asyncio.gather(waiting, return_exceptions=True)
-            await self._pieces.aclose()  # type: ignore[attr-defined]
+            await pieces.aclose()
 
     async def _more(self, send: Any, delta: Delta) -> None:
         await self._chunk(send, (ChunkChoice(delta=delta),))
@@ -227,8 +223,8 @@ def _refused(error: BaseException | None) -> Response:
     if problem is None:
         raise AssertionError("it isn't one of those that are expected") from error
     status = 400 if problem.status == 422 else problem.status
-    kinds = {429: "rate_limit_error", 404: "invalid_request_error"}
-    kind = kinds.get(status, "invalid_request_error" if status < 500 else "api_error")
+    kind = "invalid_request_error" if status < 500 else "api_error"
+    kind = "rate_limit_error" if status == 429 else kind
     detail = ErrorDetail(message=problem.detail, type=kind, param=problem.field)
     answer = Json(OpenAIError(error=detail), status)
     answer.headers.update(problem.headers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Final
 
 import msgspec
@@ -11,9 +11,8 @@ import msgspec
 from vigil.attachments import store
 from vigil.attachments.examine import examined
 from vigil.bus.bus import Message
-from vigil.contracts import Said, decode_said, decode_turn
+from vigil.contracts import Turn
 from vigil.contracts.turns import Usage
-from vigil.errors import InvalidInput
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope, SessionKey, token_of
 
@@ -21,6 +20,7 @@ from ..attachments import keep
 from ..http.decide import Exchange, keyed_event_id
 from ..http.problem import Problem, erasing
 from ..http.wire import Accepted, TokenFrame
+from ..sessions.chat import followed, take
 from ..state.edge import Edge
 from ..versions.endpoint import VersionRequest, replace
 from .past import Past, ThreadPlace
@@ -58,7 +58,7 @@ class CompletionRun:
         self.created = int(edge.clock.now().timestamp())
         self.id = ""
 
-    async def pieces(self) -> AsyncIterator[str]:
+    async def pieces(self) -> AsyncGenerator[str]:
         """Say it, and yield the answer piece by piece, up to its end.
 
         Raises:
@@ -69,10 +69,7 @@ class CompletionRun:
         count = await self._past.answered(self._whose, self._asked.whole)
         session, accepted = await self._said(files, count)
         self.id = f"chatcmpl-{accepted.event_id}"
-        follower = await self._edge.bus.follow(
-            session.stream, [session.out_all, session.turns, session.receipts], accepted.seq + 1
-        )
-        exchange = Exchange(accepted.event_id, accepted.seq)
+        follower, exchange = await followed(self._edge.bus, session, accepted)
         await self._edge.live.join(session, self._events.put_nowait)
         reading = asyncio.create_task(self._read(follower), name="gateway-completion")
         try:
@@ -158,24 +155,12 @@ class CompletionRun:
         if isinstance(event, str):
             frame = _frame(event)
             return self.spoken.token(frame.turn, frame.attempt, frame.text)
-        try:
-            if session.is_turn(event.subject):
-                turn = decode_turn(event.data)
-                exchange.take_turn(turn)
-                self._count(turn.usage)
-                return ""
-            if event.subject.startswith(session.receipt("")):
-                exchange.take_receipt(event.subject.rpartition(".")[2])
-                return ""
-            said = decode_said(event.data)
-        except InvalidInput:  # of a form that a later version wrote
-            return ""
         before = len(exchange.said)
-        exchange.take_said(said)
-        return self._new(exchange.said[before:])
-
-    def _new(self, said: tuple[Said, ...]) -> str:
-        return "".join(self.spoken.said(one.text) for one in said)
+        record = take(exchange, session, event)
+        if isinstance(record, Turn):
+            self._count(record.usage)
+            return ""
+        return "".join(self.spoken.said(one.text) for one in exchange.said[before:])
 
     def _count(self, usage: tuple[Usage, ...]) -> None:
         out = sum(one.output_tokens for one in usage)

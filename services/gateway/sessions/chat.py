@@ -7,8 +7,8 @@ from typing import Any
 
 import structlog
 
-from vigil.bus.bus import Bus, BusError, Message
-from vigil.contracts import Said, decode_said, decode_turn
+from vigil.bus.bus import Bus, BusError, Follower, Message
+from vigil.contracts import Said, Turn, decode_said, decode_turn
 from vigil.errors import InvalidInput, Unavailable
 from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
@@ -102,12 +102,10 @@ async def _answer(
 
 
 async def _exchange(bus: Bus, session: SessionKey, accepted: Accepted) -> tuple[Said, ...]:
-    filters = [session.out_all, session.turns, session.receipts]
-    follower = await bus.follow(session.stream, filters, accepted.seq + 1)
-    exchange = Exchange(accepted.event_id, accepted.seq)
+    follower, exchange = await followed(bus, session, accepted)
     try:
         async for message in follower:
-            _take(exchange, session, message)
+            take(exchange, session, message)
             if exchange.is_over:
                 break
         return exchange.said
@@ -115,13 +113,28 @@ async def _exchange(bus: Bus, session: SessionKey, accepted: Accepted) -> tuple[
         await follower.close()
 
 
-def _take(exchange: Exchange, session: SessionKey, message: Message) -> None:
+async def followed(bus: Bus, session: SessionKey, accepted: Accepted) -> tuple[Follower, Exchange]:
+    """Return what tells of all that comes of a message, and what waits for its end. Raises: as
+    `Bus.follow`."""
+    filters = [session.out_all, session.turns, session.receipts]
+    follower = await bus.follow(session.stream, filters, accepted.seq + 1)
+    return follower, Exchange(accepted.event_id, accepted.seq)
+
+
+def take(exchange: Exchange, session: SessionKey, message: Message) -> Turn | Said | None:
+    """Have an exchange take in one record; return it, unless it's a receipt or can't be read."""
     try:
         if session.is_turn(message.subject):
-            exchange.take_turn(decode_turn(message.data))
-        elif message.subject.startswith(session.receipt("")):
+            turn = decode_turn(message.data)
+            exchange.take_turn(turn)
+            return turn
+        if message.subject.startswith(session.receipt("")):
             exchange.take_receipt(message.subject.rpartition(".")[2])
-        else:
-            exchange.take_said(decode_said(message.data))
+            return None
+        said = decode_said(message.data)
+        exchange.take_said(said)
     except InvalidInput as error:
         log.warning("unreadable", action="gateway.unreadable", seq=message.seq, error=str(error))
+        return None
+    else:
+        return said
