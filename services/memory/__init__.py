@@ -1,0 +1,1 @@
+from vigil.imports import lean as lean  # before anything imports structlog

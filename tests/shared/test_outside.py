@@ -21,8 +21,8 @@ from vigil.broker.conf import configuration, users
 from vigil.broker.process import Broker, adopt_streams
 from vigil.broker.provision import provision, provision_outside, remove_outside
 from vigil.broker.reload import reload
-from vigil.bus.programs import Outside, permissions
 from vigil.errors import ConfigError, InvalidInput, Unavailable
+from vigil.outside.programs import Outside, permissions
 from vigil.settings import credentials
 from vigil.settings.sections import Nats
 from vigil.subjects import SessionKey

@@ -22,8 +22,8 @@ import msgspec
 
 from tests.support import provisioned
 from vigil.broker import conf, ports, process
-from vigil.bus import programs
 from vigil.bus.bus import Bus
+from vigil.outside import programs
 from vigil.settings import credentials
 from vigil.settings.sections import Nats, Retention
 from vigil.topology import ADMIN

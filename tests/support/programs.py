@@ -12,7 +12,7 @@ from tests.support.stack import Stack
 from vigil.broker.provision import provision_outside
 from vigil.broker.reload import reload
 from vigil.bus.bus import Bus
-from vigil.bus.programs import DOMAIN, Outside
+from vigil.outside.programs import DOMAIN, Outside
 from vigil.settings import credentials
 
 

@@ -16,7 +16,7 @@ from vigil.broker.process import Broker
 from vigil.broker.provision import provision
 from vigil.bus.buckets import create_bucket
 from vigil.bus.bus import Bus
-from vigil.bus.programs import ACCOUNT
+from vigil.outside.programs import ACCOUNT
 from vigil.settings.sections import Nats, Retention
 
 DATA: Final = Path("nats") / "data" / "jetstream" / ACCOUNT

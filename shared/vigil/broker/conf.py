@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import msgspec
 
-from ..bus import programs
-from ..bus.programs import Outside
 from ..errors import InvalidInput
 from ..net.endpoint import read_endpoint, shown_endpoint
+from ..outside import programs
+from ..outside.programs import Outside
 from ..settings.sections import Nats
 from ..topology import ADMIN, PAYLOAD_BYTES_MAX, ROLES, permissions
 

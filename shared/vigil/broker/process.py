@@ -25,12 +25,12 @@ import structlog
 
 from ..backoff import Backoff
 from ..bus.bus import Bus, BusError
-from ..bus.programs import ACCOUNT
 from ..checks import nearest
 from ..errors import ConfigError, Unavailable, VigilError
 from ..fields import environ
 from ..observe.cpu import CPU_MIN_S, cpu_of
 from ..observe.health import BROKER, HEALTH, Health
+from ..outside.programs import ACCOUNT
 from ..settings import credentials
 from ..settings.sections import Nats, Retention
 from ..topology import ADMIN, PAYLOAD_BYTES_MAX

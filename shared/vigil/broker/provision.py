@@ -16,10 +16,10 @@ import structlog
 from ..backoff import Backoff
 from ..bus.buckets import bucket_config
 from ..bus.bus import Bus, BusError
-from ..bus.programs import Outside
 from ..bus.replies import ERR_STREAM_NOT_FOUND
 from ..errors import VigilError, WrongLastSequence
 from ..layout import LAYOUT_STREAM, LogLayout, filter_in, layout_among, layout_of, metadata_of
+from ..outside.programs import Outside
 from ..settings.sections import Nats, Retention
 from ..topology import (
     BUCKETS,

@@ -25,8 +25,8 @@ from typing import Final
 
 import msgspec
 
-from ..bus.programs import accounts
 from ..errors import ConfigError, Unavailable
+from ..outside.programs import accounts
 from ..settings import credentials
 from . import conf
 

@@ -6,7 +6,7 @@ imported inside the commands that need them, so that `vigil --help` answers at o
 
 from __future__ import annotations
 
-from ..observe import lean
+from ..imports import lean
 from .app import main
 
 __all__ = ["lean", "main"]

@@ -14,9 +14,9 @@ from typing import Final
 import msgspec
 import nkeys
 
-from ..bus.programs import Outside
 from ..errors import ConfigError, InvalidInput
 from ..fields.secrets import file_of_provider
+from ..outside.programs import Outside
 from ..topology import ADMIN, ROLES
 
 CREDENTIALS: Final = (ADMIN, *ROLES)

@@ -1,7 +1,7 @@
 """Credentials of outside programs: what `vigil token` does with ``--bus`` and ``bus:…``.
 
 A program gets an nkey of its own, a durable consumer for signals, and an account on the broker
-that reaches one subject of events (:mod:`vigil.bus.programs`). The embedded broker learns
+that reaches one subject of events (:mod:`vigil.outside.programs`). The embedded broker learns
 of it at once; a broker of one's own reads the configuration that `vigil provision` writes.
 """
 
@@ -10,9 +10,9 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, Final
 
-from vigil.bus.programs import DOMAIN, Outside
 from vigil.errors import VigilError
 from vigil.local import runfile
+from vigil.outside.programs import DOMAIN, Outside
 from vigil.settings import credentials
 from vigil.settings.config import Settings
 

@@ -1,0 +1,27 @@
+"""What a start imports: each process pays for it in time and memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+STARTED = (
+    *(f"services.{one}.__main__" for one in (
+        "gateway", "cortex", "memory", "scheduler", "executor", "delivery",
+    )),
+    "vigil.cli.app",
+    "vigil.backup.backup",
+)  # fmt: skip
+UNNEEDED = (
+    "aiogram", "aiohttp", "anthropic", "apprise", "mcp", "nio", "onnxruntime", "openai",
+    "qdrant_client", "rich",
+)  # fmt: skip
+
+
+def test_what_few_need_is_imported_when_it_is_used() -> None:
+    """P-1: neither a service's start nor a command waits for it."""
+    code = f"import sys, {', '.join(STARTED)}; print(*{set(UNNEEDED)} & sys.modules.keys())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, timeout=60, capture_output=True, text=True
+    )
+    assert not done.stdout.strip()
