@@ -232,3 +232,68 @@ async def test_what_it_cant_do_is_an_error_that_it_understands(
         with pytest.raises(openai.AuthenticationError):
             await client.with_options(api_key="nope").models.list()
         assert not await threads(ann)
+
+
+REFUSED_RESPONSES: Final[tuple[tuple[dict[str, Any], str, str], ...]] = (
+    ({"tools": [{"type": "web_search"}]}, "tools", "MCP"),
+    ({"background": True}, "background", "must be false"),
+    ({"conversation": "conv_1"}, "conversation", "previous_response_id"),
+    ({"prompt": {"id": "p"}}, "prompt", "isn't taken"),
+    ({"text": {"format": {"type": "json_object"}}}, "text.format", "of type text"),
+    ({"input": []}, "input", "must end with"),
+    ({"input": [{"type": "function_call_output", "call_id": "1", "output": "x"}]},
+     "input[0].type", "isn't taken"),
+    ({"input": [user([{"type": "input_file", "file_id": "1"}])]}, "input", "input_file"),
+    ({"previous_response_id": "resp_x"}, "previous_response_id", "no answer of this agent"),
+)  # fmt: skip
+
+
+async def test_responses_go_on_by_their_ids_or_by_what_was_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same agent over OpenAI's newer interface: whole, streamed, asked anew, refused."""
+    async with running(tmp_path, monkeypatch) as (world, ann, client):
+        first = await client.responses.create(
+            model="vigil", input="Hello", instructions="Be a pirate"
+        )
+        assert (first.output_text, first.status) == ("re: Hello", "completed")
+        assert first.usage is not None
+        assert first.usage.total_tokens == 2
+        second = await client.responses.create(
+            model="vigil", input="And now", previous_response_id=first.id
+        )
+        assert second.output_text == "re: And now"
+        assert history(world.agent.requests[-1]) == ["Hello", "re: Hello", "And now"]
+        assert "pirate" not in str(world.agent.requests[-1])
+        # A program that sends all of it, with what came back, goes on with the same conversation.
+        said: list[Any] = [user("Hello"), *(one.model_dump() for one in first.output)]
+        said.append(user([{"type": "input_text", "text": "Or then"}]))
+        async with client.responses.stream(model="vigil", input=said) as stream:
+            kinds = [one.type async for one in stream]
+            last = await stream.get_final_response()
+        assert last.output_text == "re: Or then"
+        assert (kinds[0], kinds[-1]) == ("response.created", "response.completed")
+        assert kinds.count("response.output_text.delta") > 0
+        assert history(world.agent.requests[-1]) == ["Hello", "re: Hello", "Or then"]
+        third = await client.responses.create(
+            model="vigil", input="Then", previous_response_id=last.id
+        )
+        assert third.output_text == "re: Then"
+        assert list((await threads(ann)).values()) == [4]  # with the one that was taken back
+        picture = {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}"}
+        seen = await client.responses.create(
+            model="vigil",
+            input=[user([{"type": "input_text", "text": "What is it"}, picture])],  # type: ignore[list-item]
+        )
+        assert seen.output_text.startswith("re: What is it")
+        assert len(await threads(ann)) == 2
+        bob = client.with_options(api_key=await world.gate.token("bob"))
+        with pytest.raises(openai.BadRequestError, match="has this id"):
+            await bob.responses.create(model="vigil", input="Go on", previous_response_id=first.id)
+        given: dict[str, Any] = {"model": "vigil", "input": "hi"}
+        for change, field, words in REFUSED_RESPONSES:
+            for more in ({}, {"stream": True}):
+                with pytest.raises(openai.BadRequestError, match=words) as refused:
+                    await client.responses.create(**(given | change | more))
+                assert refused.value.param == field
+        assert len(await threads(ann)) == 2

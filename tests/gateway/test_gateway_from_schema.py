@@ -123,7 +123,7 @@ async def made(ann: httpx2.AsyncClient) -> dict[str, str]:
     return found
 
 
-APART: Final = frozenset({"choose_model", "complete"})
+APART: Final = frozenset({"choose_model", "complete", "respond"})
 """One asks a provider on the net, the other tells errors as OpenAI does."""
 
 

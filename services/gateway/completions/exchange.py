@@ -26,10 +26,13 @@ from ..versions.endpoint import VersionRequest, replace
 from .past import Past, ThreadPlace
 from .request import NewMessage, after
 from .spoken import StreamedAnswer
-from .wire import CompletionRequest, CompletionUsage
+from .wire import CompletionUsage
 
 THREAD: Final = "chat-"
 """Begins the names of conversations that begin here."""
+CHAT: Final = "chatcmpl-"
+RESPONSE: Final = "resp_"
+"""Begin the ids of answers. Programs know a conversation by a response's."""
 _frame: Final = msgspec.json.Decoder(TokenFrame).decode
 
 
@@ -41,16 +44,16 @@ class CompletionRun:
         edge: Edge,
         caller: Principal,
         whose: Scope,
-        given: CompletionRequest,
         asked: NewMessage,
         parent: str | None,
+        prefix: str,
     ) -> None:
         self._edge = edge
         self._caller = caller
         self._whose = whose
-        self._given = given
         self._asked = asked
         self._parent = parent
+        self._prefix = prefix
         self._past = Past(edge.bus, caller.user)
         self._events: asyncio.Queue[str | Message] = asyncio.Queue()
         self.spoken = StreamedAnswer()
@@ -68,7 +71,7 @@ class CompletionRun:
         files = [await self._kept(at, data) for at, data in enumerate(self._asked.files)]
         count = await self._past.answered(self._whose, self._asked.whole)
         session, accepted = await self._said(files, count)
-        self.id = f"chatcmpl-{accepted.event_id}"
+        self.id = f"{self._prefix}{accepted.event_id}"
         follower, exchange = await followed(self._edge.bus, session, accepted)
         await self._edge.live.join(session, self._events.put_nowait)
         reading = asyncio.create_task(self._read(follower), name="gateway-completion")
@@ -175,9 +178,12 @@ class CompletionRun:
     async def _note(self, session: SessionKey, count: int, *, is_over: bool) -> None:
         """Note where the conversation stands by what its program has of it: also a part of an
         answer, if it listens no more."""
-        if self.spoken.text:
-            place = ThreadPlace(thread=session.thread)
-            await self._past.note(self._whose, after(self._given, self.spoken.text), place)
+        is_known_by_id = self._prefix == RESPONSE
+        if self.spoken.text or is_known_by_id:
+            so_far = after(self._asked, self.spoken.text)
+            await self._past.note(self._whose, so_far, ThreadPlace(thread=session.thread))
+            if is_known_by_id:
+                await self._past.note_id(self._whose, self.id, so_far)
         if is_over:
             await self._past.note_answered(self._whose, self._asked.whole, count + 1)
 

@@ -1,9 +1,10 @@
 """Which conversation a request goes on: by what was said before, over all replicas.
 
-Two kinds of marks stand in the bucket of cursors, by hashes alone (X-8). Of a conversation as far
-as it was answered: which thread it is, and what was said next. Of a whole request: how often it was
-answered. The same request again is a repeat, and told the same, until it was answered; then it asks
-for another answer. A mark that is lost begins a conversation anew.
+Three kinds of marks stand in the bucket of cursors, by hashes alone (X-8). Of a conversation as far
+as it was answered: which thread it is, and what was said next. Of an answer that programs know by
+its id: which conversation it ends. Of a whole request: how often it was answered. The same request
+again is a repeat, and told the same, until it was answered; then it asks for another answer. A mark
+that is lost begins a conversation anew.
 """
 
 from __future__ import annotations
@@ -45,6 +46,14 @@ class Past:
     async def note(self, whose: Scope, past: str, place: ThreadPlace) -> None:
         """Note where it stands."""
         await self._bucket.put(self._key(whose, "past", past), msgspec.json.encode(place))
+
+    async def of_id(self, whose: Scope, id_: str) -> str | None:
+        """Return the digest of what was said up to an answer; None: nobody knows it."""
+        return await self._get(self._key(whose, "id", id_), str)
+
+    async def note_id(self, whose: Scope, id_: str, past: str) -> None:
+        """Note what was said up to an answer."""
+        await self._bucket.put(self._key(whose, "id", id_), msgspec.json.encode(past))
 
     async def answered(self, whose: Scope, whole: str) -> int:
         """Return how often a request was answered."""

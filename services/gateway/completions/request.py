@@ -15,9 +15,11 @@ from vigil.errors import InvalidInput
 from .wire import ChatTurn, CompletionRequest, ContentPart
 
 TURNS_MAX: Final = 5_000
-SEEN: Final = ("user", "assistant")
+USER: Final = "user"
+SEEN: Final = (USER, "assistant")
 """Roles that are the conversation."""
 PASSED_OVER: Final = ("system", "developer")
+NO_TOOLS: Final = "can't be lent to an agent: it has its own, and MCP servers give it more"
 _DATA: Final = re.compile(r"data:[\w.+/-]+;base64,(.*)", re.DOTALL)
 
 
@@ -39,54 +41,70 @@ def asked(request: CompletionRequest) -> NewMessage:
         InvalidInput: it asks for what an agent hasn't got, or says nothing.
     """
     _check(request)
-    before, new = _parted(request)
+    return new_message(request.messages, field="messages")
+
+
+def new_message(turns: Sequence[ChatTurn], *, field: str, past: str = "") -> NewMessage:
+    """Tell what is new in a conversation from what was said before.
+
+    Args:
+        field: of the request, for the error.
+        past: digest of what was said before that; empty: nothing was.
+
+    Raises:
+        InvalidInput: nothing is new, or there is too much.
+    """
+    if len(turns) > TURNS_MAX:
+        raise InvalidInput(field, f"must be at most {TURNS_MAX}")
+    for at, one in enumerate(turns):
+        if one.role not in (*SEEN, *PASSED_OVER):
+            raise InvalidInput(f"{field}[{at}].role", f"{one.role[:40]!r} isn't taken here")
+    before, new = _parted(turns)
     if not new:
-        raise InvalidInput("messages", "must end with a message of the role user")
+        raise InvalidInput(field, "must end with a message of the role user")
     text = _joined(new)
-    files = tuple(data for one in new for data in _files(one))
-    return NewMessage(text, files, digest(before), digest((*before, ("user", text))))
+    files = tuple(data for one in new for data in _files(one, field))
+    past = digest(before, past)
+    return NewMessage(text, files, past, digest(((USER, text),), past))
 
 
 def _check(request: CompletionRequest) -> None:
     if request.tools or request.functions:
-        field = "tools" if request.tools else "functions"
-        reason = "can't be lent to an agent: it has its own, and MCP servers give it more"
-        raise InvalidInput(field, reason)
+        raise InvalidInput("tools" if request.tools else "functions", NO_TOOLS)
     if request.n not in (None, 1):
         raise InvalidInput("n", "must be 1")
     if (request.response_format or {}).get("type", "text") != "text":
         raise InvalidInput("response_format", "must be of type text")
-    if len(request.messages) > TURNS_MAX:
-        raise InvalidInput("messages", f"must be at most {TURNS_MAX}")
-    for at, one in enumerate(request.messages):
-        if one.role not in (*SEEN, *PASSED_OVER):
-            raise InvalidInput(f"messages[{at}].role", f"{one.role[:40]!r} isn't taken here")
 
 
-def digest(turns: Iterable[tuple[str, str]]) -> str:
+def digest(turns: Iterable[tuple[str, str]], past: str = "") -> str:
     """Return what stands for a conversation; empty: there is none. Programs may change spaces, so
     these don't count.
+
+    Args:
+        past: of what was said before.
 
     >>> digest([("user", "a  b")]) == digest([("user", " a b ")]), digest([])
     (True, '')
     """
-    said = [[role, " ".join(text.split())] for role, text in turns]
-    return hashlib.sha256(canonical(said)).hexdigest()[:32] if said else ""
+    for role, text in turns:
+        said = canonical([past, role, " ".join(text.split())])
+        past = hashlib.sha256(said).hexdigest()[:32]
+    return past
 
 
-def after(given: CompletionRequest, answer: str) -> str:
+def after(asked: NewMessage, answer: str) -> str:
     """Return the digest of a conversation with the answer that it got."""
-    before, new = _parted(given)
-    return digest((*before, ("user", _joined(new)), ("assistant", answer)))
+    return digest((("assistant", answer),), asked.whole)
 
 
-def _parted(request: CompletionRequest) -> tuple[list[tuple[str, str]], list[ChatTurn]]:
+def _parted(turns: Sequence[ChatTurn]) -> tuple[list[tuple[str, str]], list[ChatTurn]]:
     """Return what was said before, as roles and words, and the messages that are new."""
-    turns = [one for one in request.messages if one.role in SEEN]
-    last = len(turns)
-    while last and turns[last - 1].role == "user":
+    said = [one for one in turns if one.role in SEEN]
+    last = len(said)
+    while last and said[last - 1].role == USER:
         last -= 1
-    return [(one.role, _text(one)) for one in turns[:last]], turns[last:]
+    return [(one.role, _text(one)) for one in said[:last]], said[last:]
 
 
 def _joined(new: Iterable[ChatTurn]) -> str:
@@ -99,15 +117,15 @@ def _text(turn: ChatTurn) -> str:
     return "\n\n".join(one.text for one in turn.content if one.type == "text" and one.text)
 
 
-def _files(turn: ChatTurn) -> Sequence[bytes]:
+def _files(turn: ChatTurn, field: str) -> Sequence[bytes]:
     parts = turn.content if isinstance(turn.content, list) else []
-    return [_file(one) for one in parts if one.type != "text"]
+    return [_file(one, field) for one in parts if one.type != "text"]
 
 
-def _file(part: ContentPart) -> bytes:
+def _file(part: ContentPart, field: str) -> bytes:
     """Return the bytes of an image. Raises: InvalidInput: there are none."""
     if part.type != "image_url" or part.image_url is None:
-        raise InvalidInput("messages", f"parts of type {part.type[:40]!r} aren't taken here")
+        raise InvalidInput(field, f"parts of type {part.type[:40]!r} aren't taken here")
     found = _DATA.fullmatch(part.image_url.url)
     if found is None:
         raise InvalidInput("image_url", "must be a data: URL in base64; nothing is fetched")

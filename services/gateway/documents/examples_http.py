@@ -61,6 +61,17 @@ BODIES: Final[dict[str, Mapping[str, Any]]] = {
             ],
         }
     },
+    "ResponseRequest": {
+        "a first message": {"model": "vigil", "input": "Hello"},
+        "a conversation": {
+            "model": "vigil",
+            "input": [
+                {"role": "user", "content": "Hello"},
+                {"role": "assistant", "content": [{"type": "output_text", "text": "Hello, Ann."}]},
+                {"role": "user", "content": "What is up today?"},
+            ],
+        },
+    },
     "TrustBody": {
         "a hook": {"source": "hook:ci"},
         "a page": {"source": "url:https://example.org/"},

@@ -1,0 +1,186 @@
+"""What comes of a request, whole or as a stream, in the form of one of OpenAI's interfaces."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final, Protocol
+
+import msgspec
+from fastapi import Request, Response
+
+from vigil.settings.tokens import Principal
+from vigil.subjects import Scope
+
+from ..clients import answered, serve_until_gone
+from ..http import body
+from ..http.body import ClientGone
+from ..http.errors import EXPECTED
+from ..http.json import Json
+from ..http.problem import Problem, of_error, unauthorized
+from ..insight.agent_files import agents_there
+from ..signals.streams import HEAD, MEDIA_TYPE, SILENCE_S, send_end, send_more
+from ..state.edge import Edge
+from ..state.feed import HEARTBEAT
+from .exchange import CompletionRun, scope_of
+from .wire import ErrorDetail, OpenAIError
+
+WAITS: Final = 9
+"""How many times `gateway.chat_wait_s` (a minute) an answer is waited for that isn't streamed: the
+clients of OpenAI give up after ten minutes."""
+ERRORS: Final = {400: OpenAIError, 404: OpenAIError, 504: OpenAIError}
+
+
+class AnswerForm(Protocol):
+    """How an answer is written. Each text of a stream is one or more events, as bytes."""
+
+    def whole(self) -> msgspec.Struct:
+        """Return the answer, when it is over."""
+
+    def begun(self) -> bytes:
+        """Return how a stream begins."""
+
+    def more(self, piece: str) -> bytes:
+        """Return a piece of the answer."""
+
+    def ended(self) -> bytes:
+        """Return how a stream ends."""
+
+    def failed(self, error: OpenAIError) -> bytes:
+        """Return how a stream that began says that there is no answer."""
+
+
+async def read(request: Request, edge: Edge, decoder: msgspec.json.Decoder[Any]) -> Any:
+    """Return what is asked. Raises: Problem, InvalidInput."""
+    # Programs send all that was said each time, with its images.
+    bytes_max = max(edge.config.body_bytes_max, 2 * edge.config.attachment_bytes_max)
+    data = await body.read(request.scope, request.receive, bytes_max)
+    return body.decode(data, decoder, edge.config.json_depth_max)
+
+
+def scope(edge: Edge, caller: Principal, agent: str) -> Scope:
+    """Return whose conversations with an agent are meant. Raises: Problem, there is no such."""
+    known = agents_there(edge.context.settings)
+    if agent not in known:
+        there = ", ".join(known)
+        reason = f"there is no agent {agent[:60]!r}; there is: {there}"
+        raise Problem(404, reason, field="model")
+    return scope_of(caller, agent)
+
+
+async def whole(
+    request: Request, edge: Edge, caller: Principal, run: CompletionRun, form: AnswerForm
+) -> Response:
+    """Wait for an answer. Raises: Problem, ClientGone."""
+
+    async def said() -> bool:
+        async for _ in run.pieces():
+            pass
+        return True
+
+    with edge.places.hold(caller.user):
+        is_said = await answered(
+            said(),
+            request.receive,
+            edge.stopping,
+            timeout_s=WAITS * edge.config.chat_wait_s,
+            name="gateway-completion",
+        )
+    if is_said is None:
+        raise Problem(504, "the agent is at it yet; its answer comes into the conversation")
+    _check_let_in(edge, caller)
+    return Json(form.whole())
+
+
+class AnswerStream(Response):
+    """An answer as Server-Sent Events."""
+
+    def __init__(self, edge: Edge, caller: Principal, run: CompletionRun, form: AnswerForm) -> None:
+        super().__init__(media_type=MEDIA_TYPE)
+        self._edge = edge
+        self._caller = caller
+        self._run = run
+        self._form = form
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        with self._edge.places.hold(self._caller.user):
+            serving = self._serve(scope, receive, send)
+            await serve_until_gone(serving, receive, self._edge.stopping, "gateway-completion")
+
+    async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
+        pieces = self._run.pieces()
+        waiting = asyncio.ensure_future(anext(pieces, None))
+        is_begun = False
+        try:
+            while True:
+                done, _ = await asyncio.wait((waiting,), timeout=SILENCE_S)
+                if not is_begun:
+                    if done and isinstance(waiting.exception(), EXPECTED):
+                        await refused(waiting.exception())(scope, receive, send)
+                        return
+                    if not self._run.id:
+                        continue  # it isn't said yet, and may be refused
+                    await send(HEAD)
+                    await send_more(send, self._form.begun())
+                    is_begun = True
+                _check_let_in(self._edge, self._caller)
+                if not done:
+                    await send_more(send, HEARTBEAT)
+                    continue
+                piece = waiting.result()
+                if piece is None:
+                    break
+                await send_more(send, self._form.more(piece))
+                waiting = asyncio.ensure_future(anext(pieces, None))
+            await send_more(send, self._form.ended())
+            await send_end(send)
+        except ClientGone:
+            raise
+        except EXPECTED as error:
+            # The answer's head is gone: such programs take this for what it is, and no end for one.
+            await send_more(send, self._form.failed(told(error)))
+            await send_end(send)
+        finally:
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            await pieces.aclose()
+
+
+def event(data: bytes, name: str = "") -> bytes:
+    """Return one Server-Sent Event.
+
+    >>> event(b"{}", "error")
+    b'event: error\\ndata: {}\\n\\n'
+    """
+    return (b"event: %s\n" % name.encode() if name else b"") + b"data: " + data + b"\n\n"
+
+
+def refused(error: BaseException | None) -> Response:
+    """Return a failure as such programs understand it."""
+    problem = _problem(error)
+    answer = Json(_told(problem), 400 if problem.status == 422 else problem.status)
+    answer.headers.update(problem.headers)
+    return answer
+
+
+def told(error: BaseException | None) -> OpenAIError:
+    """Return a failure in the words of such programs."""
+    return _told(_problem(error))
+
+
+def _told(problem: Problem) -> OpenAIError:
+    kind = "invalid_request_error" if problem.status < 500 else "api_error"
+    kind = "rate_limit_error" if problem.status == 429 else kind
+    return OpenAIError(error=ErrorDetail(message=problem.detail, type=kind, param=problem.field))
+
+
+def _problem(error: BaseException | None) -> Problem:
+    problem = of_error(error) if isinstance(error, Exception) else None
+    if problem is None:
+        raise AssertionError("it isn't one of those that are expected") from error
+    return problem
+
+
+def _check_let_in(edge: Edge, caller: Principal) -> None:
+    """Check that a caller's token counts yet, as they waited. Raises: Problem, it doesn't."""
+    if edge.tokens.find_id(caller.token_id, edge.clock.now()) is None:
+        raise unauthorized("the token has ended")
