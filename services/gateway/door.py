@@ -22,7 +22,7 @@ from vigil.observe import metrics
 from vigil.settings.tokens import PREFIX, Principal
 
 from .access import PRINCIPAL
-from .http.browser import is_of_console
+from .http.browser import PATH, is_of_console
 from .http.connections import HttpConnection
 from .http.decide import bearer_of, is_host_allowed, is_origin_allowed
 from .http.problem import Problem, erasing, of_error, send_problem, too_many, unauthorized
@@ -62,6 +62,7 @@ class Door:
         self._edge = edge
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        scope = below(scope, self._edge.public.root)
         # Whoever went is told nothing any more, a refusal as little as an answer.
         with contextlib.suppress(*GONE):
             await self._serve(scope, receive, send)
@@ -72,8 +73,10 @@ class Door:
             if not is_websocket:
                 send = self._counted(scope, send)
             if not await self._admit(scope, is_websocket):
-                # Relative: the gateway may be below a path of somebody's proxy.
-                await RedirectResponse("console", 303)(scope, receive, send)
+                # Relative where nothing says below which path of somebody's proxy the gateway is.
+                root = self._edge.public.root
+                home = f"{root}{PATH}" if root else PATH[1:]
+                await RedirectResponse(home, 303)(scope, receive, send)
                 return
         except Exception as error:
             problem = of_error(error)
@@ -168,6 +171,24 @@ class Door:
         if principal is None:
             raise unauthorized("the ticket is unknown, used, expired or for another session")
         return principal
+
+
+def below(scope: Any, root: str) -> Any:
+    """Return a request as it is without the path that a proxy has the gateway at, whether or not
+    the proxy leaves that out.
+
+    >>> below({"path": "/vigil/console", "raw_path": b"/vigil/console"}, "/vigil")
+    {'path': '/console', 'raw_path': b'/console'}
+    >>> [below({"path": path}, "/vigil")["path"] for path in ("/vigil", "/vigils", "/api/chat")]
+    ['/', '/vigils', '/api/chat']
+    """
+    path = scope.get("path", "")
+    if not root or not (path == root or path.startswith(f"{root}/")):
+        return scope
+    found = {**scope, "path": path.removeprefix(root) or "/"}
+    if raw := scope.get("raw_path"):
+        found["raw_path"] = raw.removeprefix(root.encode()) or b"/"
+    return found
 
 
 def sign_in(scope: Any, user: str) -> None:

@@ -330,7 +330,7 @@ async def test_whatever_somebody_writes_stays_text() -> None:
     for text in texts:
         for template, names in (("refused", ("title", "detail")), ("enter", ("code", "user"))):
             made, plain = (
-                bytes(look.html(f"{template}.html", dict.fromkeys(names, one)).body).decode()
+                bytes(look.html("", f"{template}.html", dict.fromkeys(names, one)).body).decode()
                 for one in (text, "x")
             )
             shown = Shown(made)

@@ -1,10 +1,11 @@
 """The newcomer's path without a terminal after `up`, in a real Chromium.
 
 The link, the first page, the first answer; a reminder that comes as a notification with every page
-closed; and a request that is accepted in it. There is no push service but the test's own: what
-Vigil sends it is opened with the browser's keys, and handed to the real service worker by the
-developer tools. The press on a notification is a call of the worker's own function for it, since no
-protocol presses one.
+closed; and a request that is accepted in it. All of it goes through a proxy that has the gateway
+below a path: nothing may lead beside that. There is no push service but the test's own: what Vigil
+sends it is opened with the browser's keys, and handed to the real service worker by the developer
+tools. The press on a notification is a call of the worker's own function for it, since no protocol
+presses one.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ import pytest
 from tests.support import chromium
 from tests.support.chat_api import chat_api
 from tests.support.chromium import Tab
-from tests.support.console import link_of
 from tests.support.gateway import until
 from tests.support.obedient import obey
+from tests.support.proxy import ROOT, running_proxy
 from tests.support.push_browsers import PushedBrowser, channel_of
 from tests.support.receiver import running_receiver, status
 from tests.support.world import World, running_world
@@ -56,36 +57,46 @@ async def test_from_the_link_to_a_decision_in_a_notification(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(followed, "LOOK_EVERY_S", 0.05)
-    async with running_receiver(status(201, "Created")) as service, chat_api(obey) as thinker:
+    async with (
+        running_receiver(status(201, "Created")) as service,
+        chat_api(obey) as thinker,
+        running_proxy() as proxy,
+    ):
         port = int(thinker.url.split(":")[2].partition("/")[0])
         monkeypatch.setattr(model_servers, "USUAL", {"Ollama": port})
-        sections = {"channels": {"push": channel_of(service)}, "autonomy": {"cooldown_ms": 0}}
+        sections = {
+            "channels": {"push": channel_of(service)},
+            "autonomy": {"cooldown_ms": 0},
+            "gateway": {"public_url": proxy.url},
+        }
         home, clock = tmp_path / "home", SystemClock()
         async with running_world(
             home, monkeypatch, clock, has_agent=False, has_hands=True, **sections
         ) as world:
-            browser = PushedBrowser(service)
+            browser, proxy.gateway = PushedBrowser(service), world.gate.port
             async with chromium.opened(tmp_path / "profile") as tab:
-                await arrive(world, tab, browser)
-                await hear(world, tab, browser, tmp_path / "profile")
-                await decide(world, tab, browser, tmp_path / "profile")
+                await arrive(world, tab, browser, proxy.url)
+                await hear(tab, browser, tmp_path / "profile", proxy.url)
+                await decide(world, tab, browser, tmp_path / "profile", proxy.url)
                 assert tab.complaints == []
                 await leave(world, tab)
+                assert proxy.strays == []
 
 
-async def arrive(world: World, tab: Tab, browser: PushedBrowser) -> None:
+async def arrive(world: World, tab: Tab, browser: PushedBrowser, url: str) -> None:
     """By the link to the first page, through it, and to the first answer."""
-    origin = f"http://127.0.0.1:{world.gate.port}"
+    origin = url.removesuffix(ROOT)
     await tab.look()
     await tab.call("Emulation.setTimezoneOverride", timezoneId="Europe/Vienna")
     await tab.call("Browser.grantPermissions", origin=origin, permissions=["notifications"])
     made = json.dumps({"endpoint": browser.endpoint, "keys": browser.keys})
     source = SUBSCRIBED.format(made=made)
     await tab.call("Page.addScriptToEvaluateOnNewDocument", source=source)
-    token = await world.gate.token("me", is_admin=True)
-    await tab.go(f"{origin}{await link_of(world.gate, token)}")
+    link = await public_link(world)
+    assert link.startswith(f"{url}/console/enter?code=")
+    await tab.go(link)
     await tab.press("form button")
-    assert await tab.run("location.pathname") == "/console/welcome"
+    assert await tab.run("location.pathname") == "/vigil/console/welcome"
     assert await tab.run("document.querySelector('[name=timezone]').value") == "Europe/Vienna"
     await tab.type("[name=called]", "Mia")
     await tab.press("form[action$='#you'] button")
@@ -98,7 +109,7 @@ async def arrive(world: World, tab: Tab, browser: PushedBrowser) -> None:
     await tab.press("button[name=push]")
     await tab.until("document.body.innerText.includes('Notified: Chrome on Linux')")
     await tab.press("button[value=finish]")
-    assert await tab.run("location.pathname") == "/console/conversations/me:vigil:main"
+    assert await tab.run("location.pathname") == "/vigil/console/conversations/me:vigil:main"
     await tab.until("document.activeElement.name === 'text'")
     await tab.call("Input.insertText", text=REMIND)
     await tab.enter()
@@ -106,17 +117,17 @@ async def arrive(world: World, tab: Tab, browser: PushedBrowser) -> None:
     await tab.go("about:blank")
 
 
-async def hear(world: World, tab: Tab, browser: PushedBrowser, profile: Path) -> None:
+async def hear(tab: Tab, browser: PushedBrowser, profile: Path, url: str) -> None:
     """With every page closed; what comes twice is shown once, a press opens its conversation."""
     await browser.receiver.arrived(1)
     told = browser.shown[0]
     assert browser.requests[0].headers["urgency"] == "high"
-    await deliver(world, tab, told)
+    await deliver(url, tab, told)
     async with chromium.service_worker(profile) as worker:
         (first,) = await shown(worker, lambda found: len(found) == 1)
         assert (first["title"], first["body"]) == ("vigil", "Time to stretch!")
         assert (first["silent"], first["actions"]) == (True, [])
-        await deliver(world, tab, told)
+        await deliver(url, tab, told)
         await shown(worker, lambda found: [one["at"] > first["at"] for one in found] == [True])
         led = await worker.run("""(async () => {
             const found = [];
@@ -124,18 +135,16 @@ async def hear(world: World, tab: Tab, browser: PushedBrowser, profile: Path) ->
             await clicked((await registration.getNotifications())[0], "");
             return found;
         })()""")
-        assert [one.rpartition("/console")[2] for one in led] == [
-            "/conversations/me:vigil:main#end"
-        ]
+        assert led == [f"{url}/console/conversations/me:vigil:main#end"]
         await shown(worker, lambda found: found == [])
-        await deliver(world, tab, told)  # late, once more: it was put away
-        await deliver(world, tab, told | {"id": "another"})
+        await deliver(url, tab, told)  # late, once more: it was put away
+        await deliver(url, tab, told | {"id": "another"})
         await shown(worker, lambda found: [one["id"] for one in found] == ["another"])
         await worker.run("registration.getNotifications().then((all) => all[0].close())")
         await shown(worker, lambda found: found == [])
 
 
-async def decide(world: World, tab: Tab, browser: PushedBrowser, profile: Path) -> None:
+async def decide(world: World, tab: Tab, browser: PushedBrowser, profile: Path, url: str) -> None:
     """A request shows its exact arguments; one press runs it, and no other counts."""
     talk = world.talk("me:vigil:main")
     await talk.outside('do: shell {"command": "echo done"}')
@@ -146,7 +155,7 @@ async def decide(world: World, tab: Tab, browser: PushedBrowser, profile: Path) 
         return bool(told)
 
     await until(is_asked, "leave is asked for")
-    await deliver(world, tab, told)
+    await deliver(url, tab, told)
     api = await world.gate.person("me", is_admin=True)
 
     async def is_accepted() -> bool:
@@ -183,8 +192,7 @@ async def leave(world: World, tab: Tab) -> None:
     """Signed in anew, as after a week: who signs out then is notified no more."""
     api = await world.gate.person("me", is_admin=True)
     (before,) = (await api.get("/api/console/browsers")).json()["browsers"]
-    token = await world.gate.token("me", is_admin=True)
-    await tab.go(f"http://127.0.0.1:{world.gate.port}{await link_of(world.gate, token)}")
+    await tab.go(await public_link(world))
     await tab.press("form button")
 
     async def is_settled() -> bool:
@@ -196,11 +204,16 @@ async def leave(world: World, tab: Tab) -> None:
     assert await subscriptions.everybodys(world.gate.admin) == []
 
 
-async def deliver(world: World, tab: Tab, told: dict[str, Any]) -> None:
+async def public_link(world: World) -> str:
+    """Return a new link, as `up` prints it."""
+    api = await world.gate.person("me", is_admin=True)
+    return str((await api.post("/api/console/links")).json()["url"])
+
+
+async def deliver(url: str, tab: Tab, told: dict[str, Any]) -> None:
     """Hand a message to the service worker, as the browser does with what it opened."""
-    origin = f"http://127.0.0.1:{world.gate.port}"
     await tab.call("ServiceWorker.enable")
-    scope = f"{origin}/console"
+    scope = f"{url}/console"
 
     async def is_known() -> bool:
         return scope in tab.registrations
@@ -208,7 +221,7 @@ async def deliver(world: World, tab: Tab, told: dict[str, Any]) -> None:
     await until(is_known, "the worker is registered")
     await tab.call(
         "ServiceWorker.deliverPushMessage",
-        origin=origin,
+        origin=url.removesuffix(ROOT),
         registrationId=tab.registrations[scope],
         data=json.dumps(told),
     )

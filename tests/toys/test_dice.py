@@ -26,7 +26,7 @@ def toys(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(app, "endpoints", lambda: (*there, *route.ENDPOINTS))
     monkeypatch.setattr(site, "PAGES", (*site.PAGES, ConsolePage("/dice", "Dice", page)))
     folders = [Path(look.__file__).parent / "templates", Path(page.__file__).parent]
-    monkeypatch.setattr(look._ENVIRONMENT, "loader", jinja2.FileSystemLoader(folders))
+    monkeypatch.setattr(look._environment("/console"), "loader", jinja2.FileSystemLoader(folders))
     for cached in CACHED:
         cached.cache_clear()
     yield

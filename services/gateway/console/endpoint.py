@@ -30,6 +30,8 @@ class ConsoleLink(Answer, frozen=True, kw_only=True):
 
     path: str
     """Below the address of the gateway."""
+    url: str = ""
+    """The whole link, if `gateway.public_url` says where people reach it."""
     expires_at: Instant
 
 
@@ -52,7 +54,9 @@ class BrowserList(Answer, frozen=True, kw_only=True):
 async def make_console_link(edge: Shared, caller: Caller) -> Response:
     """Make a link that signs a browser in to the console: good once, for two minutes."""
     code, until = await edge.browsers.make_link(caller.token_id, edge.clock.now())
-    return Json(ConsoleLink(path=f"{PATH}/enter?code={code}", expires_at=until), 201)
+    path = f"{PATH}/enter?code={code}"
+    url = f"{edge.public.url}{path}" if edge.public.url else ""
+    return Json(ConsoleLink(path=path, url=url, expires_at=until), 201)
 
 
 async def list_browsers(edge: Shared, caller: Caller) -> Response:

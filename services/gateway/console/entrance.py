@@ -9,7 +9,7 @@ from fastapi.responses import RedirectResponse
 from vigil.settings.tokens import Principal
 
 from ..door import sign_in
-from ..http.browser import PATH, SECRET, browser_of, cookie_of, is_secure, secret_of
+from ..http.browser import SECRET, browser_of, cookie_of, is_secure, secret_of
 from ..http.problem import erasing, too_many
 from ..push.ends import sign_out
 from ..state.browsers import LIFE, id_of
@@ -43,9 +43,9 @@ async def reader_of(edge: Edge, request: Request) -> tuple[str, Principal] | Non
     return id_, reader
 
 
-def signed_out() -> Response:
+def signed_out(edge: Edge) -> Response:
     """Tell somebody who isn't signed in how to."""
-    answer = html("signed_out.html", {"is_refused": False}, 401)
+    answer = html(edge.console, "signed_out.html", {"is_refused": False}, 401)
     answer.headers["www-authenticate"] = 'Bearer realm="vigil"'
     return answer
 
@@ -55,8 +55,8 @@ async def offer(edge: Edge, request: Request) -> Response:
     code = request.query_params.get("code", "")
     user = await _user_of(edge, request, code)
     if user is None:
-        return html("signed_out.html", {"is_refused": True}, 410)
-    return html("enter.html", {"code": code, "user": user})
+        return html(edge.console, "signed_out.html", {"is_refused": True}, 410)
+    return html(edge.console, "enter.html", {"code": code, "user": user})
 
 
 async def enter(edge: Edge, request: Request, code: str) -> Response:
@@ -65,17 +65,17 @@ async def enter(edge: Edge, request: Request, code: str) -> Response:
     name = browser_of(request.headers.get("user-agent", ""))
     entered = user and await edge.browsers.enter(code, name, edge.clock.now())
     if not entered:
-        return html("signed_out.html", {"is_refused": True}, 410)
+        return html(edge.console, "signed_out.html", {"is_refused": True}, 410)
     secret, _ = entered
     log.info("signed in", action="gateway.signed_in", by=user, browser=id_of(secret))
-    return _with_cookie(request, secret)
+    return _with_cookie(edge, request, secret)
 
 
 async def leave(edge: Edge, request: Request, browser: str) -> Response:
     """Sign this browser out."""
     await sign_out(edge, browser)
     log.info("signed out", action="gateway.signed_out", browser=browser)
-    return _with_cookie(request, "")
+    return _with_cookie(edge, request, "")
 
 
 async def _user_of(edge: Edge, request: Request, code: str) -> str | None:
@@ -98,10 +98,10 @@ def _take_try(edge: Edge, request: Request) -> None:
         raise too_many("too many attempts to sign in", wait_s)
 
 
-def _with_cookie(request: Request, secret: str) -> Response:
-    answer = RedirectResponse(PATH, 303)
+def _with_cookie(edge: Edge, request: Request, secret: str) -> Response:
+    answer = RedirectResponse(edge.console, 303)
     is_safe = is_secure(request.url.scheme, request.headers.get("origin", ""))
-    cookie = cookie_of(secret, int(LIFE.total_seconds()), is_secure=is_safe)
+    cookie = cookie_of(secret, int(LIFE.total_seconds()), edge.console, is_secure=is_safe)
     answer.headers["set-cookie"] = cookie
     answer.headers["cache-control"] = "no-store"
     return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import hashlib
 from pathlib import Path
@@ -12,7 +13,7 @@ from fastapi import Response
 
 from vigil.timetable.schedule import span_of
 
-from ..http.browser import PATH, policy_of
+from ..http.browser import policy_of
 from . import text
 from .sent_back import SentBack, as_it_is
 from .shapes.cards import gist_of
@@ -29,7 +30,8 @@ _TYPES: Final = {
 _YEAR: Final = "public, max-age=31536000, immutable"
 
 
-def _environment() -> jinja2.Environment:
+@functools.cache
+def _environment(console: str) -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE / "templates"),
         autoescape=True,
@@ -58,7 +60,7 @@ def _environment() -> jinja2.Environment:
         "when": jinja2.pass_context(lambda context, at: text.written_moment(at, context["zone"])),
         "at": jinja2.pass_context(lambda context, at: text.moment(at, context["zone"])),
     }
-    environment.globals |= {"file": address_of, "console": PATH}
+    environment.globals |= {"file": functools.partial(address_of, console), "console": console}
     return environment
 
 
@@ -70,7 +72,8 @@ class _File:
         self.packed = gzip.compress(self.data, mtime=0)
         self.kind = _TYPES[path.suffix]
         self.hash = hashlib.sha256(self.data).hexdigest()[:16]
-        self.address = f"{PATH}/static/{self.hash}/{path.name}"
+        self.address = f"/static/{self.hash}/{path.name}"
+        """Below the console's path."""
 
 
 _FILES: Final = {
@@ -78,9 +81,9 @@ _FILES: Final = {
 }
 
 
-def address_of(name: str) -> str:
-    """Return where a file is served."""
-    return _FILES[name].address
+def address_of(console: str, name: str) -> str:
+    """Return where a file is served, of the console at that path."""
+    return console + _FILES[name].address
 
 
 def source_of(name: str) -> bytes:
@@ -88,12 +91,13 @@ def source_of(name: str) -> bytes:
     return _FILES[name].data
 
 
-_ENVIRONMENT: Final = _environment()
+def html(console: str, template: str, context: dict[str, Any], status: int = 200) -> Response:
+    """Fill a template; nobody may keep what it shows. Scripts run if there's a `nonce`.
 
-
-def html(template: str, context: dict[str, Any], status: int = 200) -> Response:
-    """Fill a template; nobody may keep what it shows. Scripts run if there's a `nonce`."""
-    made = _ENVIRONMENT.get_template(template).render(context)
+    Args:
+        console: its path, as browsers have it.
+    """
+    made = _environment(console).get_template(template).render(context)
     policy = policy_of(context.get("nonce", ""))
     headers = {"cache-control": "no-store", "content-security-policy": policy}
     return Response(made.encode("utf-8", "replace"), status, headers, "text/html; charset=utf-8")

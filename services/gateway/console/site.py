@@ -15,7 +15,7 @@ from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.routing import Route
 
-from ..http.browser import HEADERS, PATH, is_of_console, is_own_form, policy_of
+from ..http.browser import HEADERS, PATH, is_own_form, policy_of
 from ..http.errors import EXPECTED
 from ..http.problem import Problem, of_error, title_of
 from ..state.edge import Edge
@@ -109,9 +109,10 @@ Asking = Callable[[Visit], Awaitable[Confirmation | None]]
 class _Served:
     """An ASGI application around what answers for one path."""
 
-    def __init__(self, path: str, answer: Answering) -> None:
+    def __init__(self, path: str, answer: Answering, console: str) -> None:
         self.path = path
         self._answer = answer
+        self._console = console
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         request = Request(scope, receive)
@@ -120,13 +121,13 @@ class _Served:
                 raise Problem(403, "this has to come from a page of the console itself")
             answer = await self._answer(request)
         except EXPECTED as error:
-            answer = _refusal(of_error(error))
+            answer = _refusal(self._console, of_error(error))
         answer.headers.update(HEADERS)
         answer.headers.setdefault("content-security-policy", policy_of())
         await answer(scope, receive, send)
 
 
-def _refusal(problem: Problem | None, visit: Visit | None = None) -> Response:
+def _refusal(console: str, problem: Problem | None, visit: Visit | None = None) -> Response:
     """Say why something isn't done. What was written for it isn't lost with the page that it was
     written on."""
     if problem is None:  # whoever asked is gone
@@ -134,7 +135,7 @@ def _refusal(problem: Problem | None, visit: Visit | None = None) -> Response:
     context: dict[str, Any] = {"title": title_of(problem.status), "detail": problem.detail}
     if visit is not None:
         context |= {"written": visit.written, "back": visit.address}
-    answer = look.html("refused.html", context, problem.status)
+    answer = look.html(console, "refused.html", context, problem.status)
     answer.headers.update(problem.headers)
     return answer
 
@@ -144,34 +145,33 @@ class Console:
 
     def __init__(self, edge: Edge) -> None:
         self._edge = edge
+        self._console = edge.console
 
     def routes(self) -> list[Route]:
         """Return what is served."""
         pages = [
-            _route(PATH + one.path, self._of(one), one.act is not None)
+            self._route(one.path, self._of(one), one.act is not None)
             for one in (*PAGES, *BESIDE, *BELOW)
         ]
         return [
             *pages,
-            Route(f"{PATH}/", _home, methods=["GET"]),
-            _route(app.MANIFEST, app.manifest, False),
-            _route(app.WORKER, app.worker, False),
-            _route(app.AWAY, app.away, False),
-            _route(f"{PATH}/enter", self._enter, True),
-            _route(f"{PATH}/leave", self._leave, True),
-            _route(f"{PATH}/pause", self._switch, True),
-            _route(f"{PATH}/decide", self._decide, True),
-            _route(f"{PATH}/live", self._live, False),
-            _route(f"{PATH}/live/{{key}}", self._tokens, False),
-            _route(f"{PATH}/files/{{hash}}", self._file, False),
-            _route(f"{PATH}/static/{{version}}/{{name}}", _static, False),
+            Route(f"{PATH}/", self._home, methods=["GET"]),
+            *(self._route(path, self._always(answer), False) for path, answer in app.FILES),
+            self._route("/enter", self._enter, True),
+            self._route("/leave", self._leave, True),
+            self._route("/pause", self._switch, True),
+            self._route("/decide", self._decide, True),
+            self._route("/live", self._live, False),
+            self._route("/live/{key}", self._tokens, False),
+            self._route("/files/{hash}", self._file, False),
+            self._route("/static/{version}/{name}", _static, False),
         ]
 
     def _of(self, page: ConsolePage) -> Answering:
         async def answer(request: Request) -> Response:
             visit = await self._visit(request)
             if visit is None:
-                return entrance.signed_out()
+                return entrance.signed_out(self._edge)
             told: dict[str, Any] = {}
             if request.method == "POST" and page.act is not None:
                 if question := await _question(visit, page.ask):
@@ -179,18 +179,18 @@ class Console:
                 try:
                     outcome = await page.act(visit)
                 except Problem as problem:
-                    return _refusal(problem, visit)
+                    return _refusal(self._console, problem, visit)
                 if isinstance(outcome, str):
-                    return _go(outcome)
+                    return self._go(outcome)
                 told = outcome
             await visit.begin()
             if page is PAGES[0] and not visit.is_refreshed and await welcome.is_due(visit):
-                return _go("/welcome")
+                return self._go("/welcome")
             seen = await self._edge.feed.newest()  # before anything is read
             visit.pages = PAGES
             found = await page.show(visit)
             frame = await self._frame(visit, page, seen)
-            return look.html(page.template, frame | found | told)
+            return look.html(self._console, page.template, frame | found | told)
 
         return answer
 
@@ -234,13 +234,13 @@ class Console:
     async def _leave(self, request: Request) -> Response:
         visit = await self._visit(request)
         if visit is None or request.method != "POST":
-            return _go("")
+            return self._go("")
         return await entrance.leave(self._edge, request, visit.browser)
 
     async def _live(self, request: Request) -> Response:
         visit = await self._visit(request)
         if visit is None:
-            return entrance.signed_out()
+            return entrance.signed_out(self._edge)
         await self._edge.browsers.follow()
         after = request.headers.get("last-event-id") or visit.query.get("after")
         return ChangeStream(visit, after)
@@ -248,14 +248,14 @@ class Console:
     async def _tokens(self, request: Request) -> Response:
         visit = await self._visit(request)
         if visit is None:
-            return entrance.signed_out()
+            return entrance.signed_out(self._edge)
         await self._edge.browsers.follow()
         return InnerStream(visit, f"/api/sessions/{visit.named('key')}/tokens")
 
     async def _file(self, request: Request) -> Response:
         visit = await self._visit(request)
         if visit is None:
-            return entrance.signed_out()
+            return entrance.signed_out(self._edge)
         return await visit.api.download(f"/api/attachments/{visit.named('hash')}")
 
     async def _decide(self, request: Request) -> Response:
@@ -266,21 +266,37 @@ class Console:
                 return decision.refused(problem)
             raise
         if visit is None or request.method != "POST":
-            return decision.nobody() if visit is None else _go("/inbox")
+            return decision.nobody() if visit is None else self._go("/inbox")
         return await decision.decide(visit)
 
     async def _switch(self, request: Request) -> Response:
         visit = await self._visit(request)
         if visit is None:
-            return entrance.signed_out()
+            return entrance.signed_out(self._edge)
         undo = ""
         if request.method == "POST":
             if question := await _question(visit, switch.ask):
                 return question
             undo = await switch.act(visit)
-        back = visit.form.get("back", PATH)
-        back = back if is_of_console(back.partition("?")[0]) else PATH
-        return RedirectResponse(with_undo(back, undo), 303)
+        return RedirectResponse(with_undo(self._console + visit.back, undo), 303)
+
+    def _route(self, path: str, answer: Answering, takes_forms: bool) -> Route:
+        methods = ["GET", "POST"] if takes_forms else ["GET"]
+        path = PATH + path
+        return Route(path, _Served(path, answer, self._console), methods=methods)
+
+    def _always(self, answer: Callable[[str], Response]) -> Answering:
+        async def answered(_: Request) -> Response:
+            return answer(self._console)
+
+        return answered
+
+    def _go(self, path: str) -> Response:
+        return RedirectResponse(self._console + path, 303, {"cache-control": "no-store"})
+
+    async def _home(self, request: Request) -> Response:
+        """Lead from what is typed by hand."""
+        return self._go("")
 
 
 async def _question(visit: Visit, ask: Asking | None) -> Response | None:
@@ -288,24 +304,11 @@ async def _question(visit: Visit, ask: Asking | None) -> Response | None:
     question = None if ask is None or SURE in visit.form else await ask(visit)
     if question is None:
         return None
-    here = visit.path if visit.path != f"{PATH}/pause" else PATH
-    back = PATH + visit.back if visit.back else here
+    console = visit.edge.console
+    here = visit.path if visit.path != f"{console}/pause" else console
+    back = console + visit.back if visit.back else here
     context = {"question": question, "fields": visit.form, "path": visit.address, "back": back}
-    return look.html("question.html", context)
-
-
-def _route(path: str, answer: Answering, takes_forms: bool) -> Route:
-    methods = ["GET", "POST"] if takes_forms else ["GET"]
-    return Route(path, _Served(path, answer), methods=methods)
-
-
-def _go(path: str) -> Response:
-    return RedirectResponse(PATH + path, 303, {"cache-control": "no-store"})
-
-
-async def _home(request: Request) -> Response:
-    """Lead from what is typed by hand."""
-    return _go("")
+    return look.html(console, "question.html", context)
 
 
 async def _static(request: Request) -> Response:

@@ -54,14 +54,16 @@ class Visit:
         self.form = form.fields
         self.files = form.files
         self.query: Mapping[str, str] = request.query_params
-        self.path: str = request.url.path
+        self.path: str = edge.public.root + request.url.path
+        """As the browser has it."""
         self.is_refreshed = request.headers.get("hx-request") == "true"
         """Whether a page that is open looks again by itself, perhaps while nobody sees it."""
         self.address = f"{self.path}?{request.url.query}" if request.url.query else self.path
         self.language = language_of(request.headers.get("accept-language", ""))
         """What the browser likes best, as a tag; empty: it doesn't say."""
-        self.origin = f"{request.url.scheme}://{request.url.netloc}"
-        """How the reader reaches this gateway: a Host that it is known under."""
+        here = f"{request.url.scheme}://{request.url.netloc}{edge.public.root}"
+        self.gateway = edge.public.url or here
+        """How people reach this gateway: as it's set, or by a Host that it is known under."""
         self.api = InnerApi(request.app, request.scope, reader)
         self.now: datetime = edge.clock.now()
         self.person: PersonView
@@ -82,7 +84,7 @@ class Visit:
     def back(self) -> str:
         """Where a form says that it was: a path below the console's; empty: it doesn't say so, or
         not of the console."""
-        place = self.form.get("back", "")
+        place = self.form.get("back", "").removeprefix(self.edge.public.root)
         return place.removeprefix(PATH) if is_of_console(place.partition("?")[0]) else ""
 
     @property

@@ -13,7 +13,6 @@ from typing import Final
 
 PATH: Final = "/console"
 COOKIE: Final = "vigil_console"
-COOKIE_PATH: Final = f"{PATH}; HttpOnly; SameSite=Strict"
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'{nonce}; style-src 'self'; img-src 'self'; "
     "manifest-src 'self'; worker-src 'self'; "
@@ -116,10 +115,14 @@ def secret_of(cookies: Iterable[str]) -> str | None:
     return found[0] if len(found) == 1 and SECRET.fullmatch(found[0]) else None
 
 
-def cookie_of(secret: str, life_s: int, *, is_secure: bool) -> str:
-    """Return the header that sets our cookie; with an empty `secret`, that removes it."""
-    age_s = life_s if secret else 0
-    return f"{COOKIE}={secret}; Path={COOKIE_PATH}; Max-Age={age_s}" + "; Secure" * is_secure
+def cookie_of(secret: str, life_s: int, home: str, *, is_secure: bool) -> str:
+    """Return the header that sets our cookie; with an empty `secret`, that removes it.
+
+    Args:
+        home: the path of the console, as browsers have it.
+    """
+    about = f"Path={home}; HttpOnly; SameSite=Strict; Max-Age={life_s if secret else 0}"
+    return f"{COOKIE}={secret}; {about}" + "; Secure" * is_secure
 
 
 def is_secure(scheme: str, origin: str) -> bool:

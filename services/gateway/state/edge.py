@@ -12,10 +12,12 @@ from vigil.bus.shared import SharedFollower
 from vigil.memory.client import MemoryClient
 from vigil.observe import metrics
 from vigil.runtime import Context
+from vigil.settings.checks import read_public_url
 from vigil.settings.switches import Switches
 from vigil.settings.tokens import Tokens
 from vigil.subjects import SessionKey
 
+from ..http.browser import PATH
 from ..http.decide import allowed_hosts
 from ..http.limits import Limiter, Places
 from ..http.problem import deleting, erasing
@@ -55,7 +57,12 @@ class Edge:
         self.clock = context.clock
         self.tokens = tokens
         self.switches = switches
-        self.hosts = allowed_hosts(config.allowed_hosts, config.host)
+        self.public = read_public_url(config.public_url)
+        """Where a proxy has the gateway be reached."""
+        self.console = f"{self.public.root}{PATH}"
+        """The path of the console, as browsers have it."""
+        known = (*config.allowed_hosts, *filter(None, (self.public.host,)))
+        self.hosts = allowed_hosts(known, config.host)
         self.limiter = Limiter(rate_per_s=config.rate_per_s, burst=config.rate_burst)
         self.failures = Limiter(rate_per_s=FAILURES_PER_S, burst=FAILURES_BURST)
         self.intake = Intake(context)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, get_args
 
+import msgspec
 from msgspec.inspect import is_struct_type
 
 from ..errors import ConfigError, InvalidInput
@@ -18,7 +19,48 @@ from ..words.nearest import nearest
 from .hours import hours_of
 from .sections import Agent, Hook, McpServer, NamedLook, WatchSection
 
+_PUBLIC: Final = re.compile(
+    r"(https?://([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?)((?:/[A-Za-z0-9_-][A-Za-z0-9._~-]*)*)/?",
+    re.ASCII,
+)
+_OWN_PATHS: Final = frozenset({"api", "calendar", "channels", "console", "hooks", "v1"})
+"""What paths of the gateway begin with."""
 _UNKNOWN: Final = re.compile(r"unknown field `([^`]{1,60})`")
+
+
+class PublicUrl(msgspec.Struct, frozen=True, kw_only=True):
+    """Where people reach the gateway through a proxy; all empty: nobody says."""
+
+    origin: str = ""
+    host: str = ""
+    root: str = ""
+    """The path that it has there: /vigil."""
+
+    @property
+    def url(self) -> str:
+        """Return it whole, without a slash at its end."""
+        return self.origin + self.root
+
+
+def read_public_url(text: str) -> PublicUrl:
+    """Take `gateway.public_url` apart. Raises: InvalidInput.
+
+    >>> read_public_url("https://home.example/vigil/")
+    PublicUrl(origin='https://home.example', host='home.example', root='/vigil')
+    >>> read_public_url("")
+    PublicUrl(origin='', host='', root='')
+    """
+    if not text:
+        return PublicUrl()
+    found = _PUBLIC.fullmatch(text)
+    if found is None:
+        wanted = "must be as https://home.example/vigil, with the host in lower case"
+        raise InvalidInput("public_url", wanted)
+    origin, host, root = found.groups()
+    first = root[1:].partition("/")[0]
+    if first in _OWN_PATHS:
+        raise InvalidInput("public_url", f"the path can't begin with /{first}, as one of Vigil's")
+    return PublicUrl(origin=origin, host=host, root=root)
 
 
 def meant_field(problem: str, kind: Any) -> str:

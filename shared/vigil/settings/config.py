@@ -31,7 +31,7 @@ from ..teams import TEAM, Teams
 from ..topology import DAY_S
 from ..words.nearest import nearest
 from . import mailboxes, models, sites
-from .checks import check_agent, check_hook, check_mcp, check_watch, meant_field
+from .checks import check_agent, check_hook, check_mcp, check_watch, meant_field, read_public_url
 from .cortex import Approvals, BulletinSection, Cortex, Goals, Jobs, Preferences, Tasks
 from .grants import GrantSection
 from .grants import mistakes as grant_mistakes
@@ -369,5 +369,6 @@ def _check_named(config: Config) -> None:
         sites.check(f"sites.{name}", site)
     for name, calendar in config.calendars.items():
         calendars.check(name, calendar)
+    read_public_url(config.gateway.public_url)
     check_contacts(config.contacts)
     check_watch(config.watch)

@@ -19,6 +19,9 @@ class Gateway(Section, frozen=True, kw_only=True):
     """Listen port; 0: chosen by the system."""
     allowed_hosts: tuple[str, ...] = ()
     """Accepted host names besides loopback."""
+    public_url: str = ""
+    """Where people reach it through a proxy, with the path that it has there, if any:
+    https://home.example/vigil. Its host is accepted; pages and links lead there."""
     allow_public: bool = False
     """Allow an address that isn't loopback. Put TLS in front."""
     body_bytes_max: Positive = 256 * 1024

@@ -3,7 +3,9 @@
 // ids of those: pages, pictures and streams come from the gateway alone.
 "use strict";
 
-const KEPT = "vigil-HASH", HOME = "/console", AWAY = `${HOME}/away`, FILES = `${HOME}/static/`;
+// Another Vigil of this origin, below another path, has caches of its own.
+const HOME = "PATH_OF_CONSOLE", OWN = HOME === "/console" ? "vigil-" : `vigil ${HOME} `;
+const KEPT = `${OWN}HASH`, AWAY = `${HOME}/away`, FILES = `${HOME}/static/`;
 
 addEventListener("install", (event) => {
   event.waitUntil(caches.open(KEPT).then((kept) => kept.add(new Request(AWAY, { cache: "reload" }))).then(() => skipWaiting()));
@@ -12,7 +14,7 @@ addEventListener("install", (event) => {
 addEventListener("activate", (event) => {
   const older = async () => {
     const names = await caches.keys();
-    await Promise.all(names.filter((name) => name.startsWith("vigil-") && name !== KEPT).map((name) => caches.delete(name)));
+    await Promise.all(names.filter((name) => name.startsWith(OWN) && name !== KEPT).map((name) => caches.delete(name)));
     await clients.claim();
   };
   event.waitUntil(older());
@@ -60,9 +62,12 @@ const isKnown = async (id) => await (await caches.open(SHOWN)).match(placeOf(id)
 
 const isThere = async (tag) => (await registration.getNotifications({ tag })).length > 0;
 
+// What a message names begins with /console, wherever that is here.
+const urlOf = (path) => new URL(path.replace(/^\/console(?=\/)/, HOME), location.origin);
+
 // Whether somebody looks at just that conversation.
 const isSeen = async (path) => (await clients.matchAll({ type: "window" })).some((one) => (
-  one.focused && one.visibilityState === "visible" && new URL(one.url).pathname === new URL(path, location.origin).pathname));
+  one.focused && one.visibilityState === "visible" && new URL(one.url).pathname === urlOf(path).pathname));
 
 const BUTTONS = [{ action: "accept", title: "Accept" }, { action: "reject", title: "Reject" }];
 
@@ -79,7 +84,7 @@ const show = async (told) => {
 };
 
 const lead = async (path) => {
-  const url = new URL(path, location.origin);
+  const url = urlOf(path);
   if (url.origin !== location.origin || !url.pathname.startsWith(`${HOME}/`)) return;
   const open = await clients.matchAll({ type: "window" });
   const there = open.find((one) => new URL(one.url).pathname === url.pathname);

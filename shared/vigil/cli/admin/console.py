@@ -42,7 +42,7 @@ def console(
         found = client.browsers()
         return tables.listing("browsers", found, COLUMNS, empty="No browser is signed in.")
     made = client.console_link()
-    url = client.url + made["path"]
+    url = made.get("url") or client.url + made["path"]
     show = partial(_open, url, is_opened=sys.stdout.isatty() and not only_print)
     return Result({"url": url, "expires_at": made["expires_at"]}, show)
 

@@ -327,7 +327,8 @@ def sign_in_link(run: RunFile, token: str | None) -> str | None:
     """Return a link that signs a browser in; None: no gateway runs here that would make one."""
     try:
         client = Client(run.url, token, timeout_s=LINK_S)
-        return client.url + str(client.console_link()["path"])
+        made = client.console_link()
+        return str(made.get("url") or client.url + made["path"])
     except VigilError:
         return None
 

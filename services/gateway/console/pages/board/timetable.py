@@ -90,7 +90,7 @@ async def act(visit: Visit) -> str | dict[str, Any]:
     Raises: Problem."""
     if visit.wanted("do") == "link":
         made = await visit.api.send("POST", LINKS, {"name": visit.wanted("name").strip()})
-        return {"link": f"{visit.origin}{made['path']}"}
+        return {"link": f"{visit.gateway}{made['path']}"}
     if visit.wanted("do") == "unlink":
         await visit.api.send("DELETE", f"{LINKS}/{segment_of(visit.wanted('link'))}")
         return "/timetable"
