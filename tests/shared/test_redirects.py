@@ -25,8 +25,9 @@ from services.memory.vectors.server import ServerIndex
 from tests.cortex.asked import KEY, fail
 from tests.support.receiver import running_receiver, status
 from vigil.channels.answers import NotTaken
+from vigil.channels.chats.calls import CallFailed
 from vigil.channels.matrix.wire import Homeserver, NotReached
-from vigil.channels.telegram.wire import BotApi, CallFailed
+from vigil.channels.telegram.wire import BotApi
 from vigil.cli.doctor import memory, search
 from vigil.errors import VigilError
 from vigil.observe import otlp, spans

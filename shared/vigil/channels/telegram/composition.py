@@ -48,11 +48,6 @@ def units(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def buttons(asks: str) -> list[list[tuple[str, str]]]:
-    """Return rows of buttons by which a request is decided, each as label and data."""
-    return [[("Accept", f"accept:{asks}"), ("Reject", f"reject:{asks}")]] if asks else []
-
-
 def html_of(text: str) -> str:
     """Return a text in Markdown as the HTML that Telegram knows; empty: it's nothing but text.
 

@@ -11,7 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
+from ..chats.buttons import verdict_in
 from ..chats.fields import dict_in, text_in
+from ..chats.remarks import FORWARDED, MADE, OTHER, with_attached
 
 KINDS: Final = ("message", "edited_message", "callback_query")
 ATTACHED: Final = {
@@ -24,10 +26,6 @@ ATTACHED: Final = {
     "animation": "a film",
     "sticker": "a sticker",
 }
-FORWARDED: Final = "[forwarded, not read: it isn't your word]"
-MADE: Final = "[made by another bot, not read: it isn't your word]"
-OTHER: Final = "[something that isn't text]"
-BUTTON: Final = re.compile(r"(accept|reject):([0-9a-f]{32})")
 
 
 class TelegramPost(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,14 +67,14 @@ def post_of(update: Any, bot: str) -> TelegramPost | None:
 def _press(pressed: dict[str, Any]) -> TelegramPost | None:
     author, message = _person(pressed), dict_in(pressed, "message")
     chat, number = _id(dict_in(message, "chat")), message.get("message_id")
-    found = BUTTON.fullmatch(text_in(pressed, "data"))
+    found = verdict_in(text_in(pressed, "data"))
     if not (author and chat and found) or not isinstance(number, int):
         return None
     return TelegramPost(
         id=f"press {pressed['id']}",
         author=author,
         chat=chat,
-        text=f"{found[1]} {found[2]}",
+        text=found,
         is_private=_is_private(message, author, chat),
         button=pressed["id"],
         message=number,
@@ -121,11 +119,8 @@ def _words(message: dict[str, Any]) -> str:
     if "via_bot" in message:
         return MADE
     text = (text_in(message, "text") or text_in(message, "caption")).strip()
-    kinds = [words for name, words in ATTACHED.items() if name in message]
-    if kinds:
-        remark = f"[attached, not taken: {kinds[0]}]"
-        return f"{text}\n\n{remark}" if text else remark
-    return text or OTHER
+    kind = next((words for name, words in ATTACHED.items() if name in message), "")
+    return with_attached(text, kind) or OTHER
 
 
 def _is_in(text: str, bot: str) -> bool:

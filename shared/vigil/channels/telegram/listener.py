@@ -5,7 +5,6 @@ An update is dealt with and stored before the server is told to forget it.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -18,20 +17,21 @@ from aiogram.methods import (
     TelegramMethod,
 )
 
-from ...errors import InvalidInput
-from ..answers import Unclear, pause_s
-from ..chats.posts import AGAIN, REFUSED_S, ChatReading, Post
+from ..answers import Unclear
+from ..chats.buttons import NOTED
+from ..chats.calls import CallFailed
+from ..chats.follower import follow
+from ..chats.posts import ChatReading, Post
+from ..chats.sender import CALL_S
 from ..contract import ChannelContext, Ear
 from . import happenings
 from .happenings import TelegramPost
-from .wire import BotApi, CallFailed, GetNews
+from .wire import BotApi, GetNews
 
 if TYPE_CHECKING:
     from .section import TelegramBot
 
-CALL_S: Final = 20.0
 LIMIT: Final = 100
-NOTED: Final = "Noted."
 
 
 class TelegramListener:
@@ -47,29 +47,7 @@ class TelegramListener:
         reading = await ChatReading.opened(
             self._context, ear, account=section.bot.lower(), agent=section.agent
         )
-        await self._follow(reading)
-
-    async def _follow(self, reading: ChatReading) -> NoReturn:
-        failures = 0
-        while True:
-            updates: _Updates | None = None
-            try:
-                updates = _Updates(self._section, self._context, reading)
-                await updates.run()
-            except InvalidInput as error:
-                wait_s = REFUSED_S
-                reading.show("refused", str(error))
-            except CallFailed as error:
-                was_heard = updates is not None and updates.was_heard
-                failures = 1 if was_heard else failures + 1
-                wait_s = pause_s(AGAIN.after(failures), error.wait_s)
-                if error.is_token_refused:
-                    wait_s = REFUSED_S
-                reading.lost("refused" if error.is_token_refused else "away", error, wait_s)
-            finally:
-                if updates is not None:
-                    await updates.close()
-            await asyncio.sleep(wait_s)
+        await follow(reading, lambda: _Updates(section, self._context, reading))
 
 
 class _Updates:

@@ -13,6 +13,7 @@ from ...checks import Check, fail, of_secret, ok
 from ...errors import InvalidInput
 from ...fields import secrets
 from ...fields.section import PositiveS
+from ..chats.addresses import check_api_url
 from ..contract import Channel, ChannelContext, Listener, Sender
 
 _ADVICE: Final = "see docs/telegram.md"
@@ -88,8 +89,7 @@ class TelegramBot(Channel, frozen=True, kw_only=True, tag="telegram"):
 
     def _check(self, context: ChannelContext) -> None:
         self.check_fields()
-        if (urlsplit(self.api_url).port or 0) in context.ports_never:
-            raise InvalidInput("api_url", "is the broker's port")
+        check_api_url(self.api_url, context.ports_never)
         self.secret(context.home)
 
     def check_fields(self) -> None:
@@ -100,13 +100,7 @@ class TelegramBot(Channel, frozen=True, kw_only=True, tag="telegram"):
             raise InvalidInput("is_idempotent", "can't be: Telegram drops no repeats")
         if not BOT.fullmatch(self.bot):
             raise InvalidInput("bot", "must be the bot's name: @vigil_bot")
-        try:
-            parts = urlsplit(self.api_url)
-            _ = parts.port
-        except ValueError as error:
-            raise InvalidInput("api_url", f"is no address: {error}") from error
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
-            raise InvalidInput("api_url", "must begin with https://, and name a host")
+        check_api_url(self.api_url)
 
     def examine(self, home: Path) -> Check:
         try:

@@ -27,26 +27,11 @@ from aiogram.exceptions import (
 from aiogram.methods import TelegramMethod
 from aiohttp import ClientConnectorError, ClientSession
 
-from ..answers import Answer, NotTaken, Unclear
+from ..answers import NotTaken, Unclear
+from ..chats.calls import CallFailed, in_short, token_refused, told_to_wait
 from ..redirects import NO_REDIRECTS, LedElsewhere
 
-REASON_LENGTH_MAX: Final = 200
-WAIT_S_MAX: Final = 10**9
-"""Any number may come, also one that no clock goes to."""
 GRACE_S: Final = 10.0
-
-
-class CallFailed(Exception):
-    """A call has no result: what that means for a try, and whose fault it is."""
-
-    def __init__(self, answer: Answer, *, is_token_refused: bool = False) -> None:
-        super().__init__(answer.reason)
-        self.answer = answer
-        self.is_token_refused = is_token_refused
-
-    @property
-    def wait_s(self) -> float:
-        return self.answer.wait_s if isinstance(self.answer, NotTaken) else 0.0
 
 
 class GetNews(TelegramMethod[list[Any]]):
@@ -96,15 +81,13 @@ class BotApi:
 def meant(error: Exception) -> CallFailed:
     """Return what an error of the library means for a call."""
     if isinstance(error, TelegramUnauthorizedError | TelegramNotFound):
-        reason = f"the server refuses the bot's token: {_words(error)}"
-        return CallFailed(NotTaken(reason=reason, is_final=True), is_token_refused=True)
+        return token_refused(_words(error))
+    if isinstance(error, TelegramRetryAfter):
+        return told_to_wait(error.retry_after)
     return CallFailed(_answer(error))
 
 
-def _answer(error: Exception) -> Answer:
-    if isinstance(error, TelegramRetryAfter):
-        wait_s = float(min(max(error.retry_after, 0), WAIT_S_MAX))
-        return NotTaken(reason=f"429: wait {wait_s:g} s", status=429, wait_s=wait_s)
+def _answer(error: Exception) -> NotTaken | Unclear:
     if isinstance(error.__cause__, ClientConnectorError):
         return NotTaken(reason="can't be reached")
     if isinstance(error.__cause__, LedElsewhere):
@@ -119,5 +102,4 @@ def _answer(error: Exception) -> Answer:
 
 
 def _words(error: Exception) -> str:
-    said = getattr(error, "message", "")
-    return " ".join(str(said).split())[:REASON_LENGTH_MAX]
+    return in_short(getattr(error, "message", ""))
