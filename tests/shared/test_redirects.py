@@ -27,6 +27,7 @@ from tests.support.receiver import running_receiver, status
 from vigil.channels.answers import NotTaken
 from vigil.channels.chats.calls import CallFailed
 from vigil.channels.matrix.wire import Homeserver, NotReached
+from vigil.channels.network_api import NetworkApi
 from vigil.channels.telegram.wire import BotApi
 from vigil.cli.doctor import memory, search
 from vigil.errors import VigilError
@@ -122,12 +123,24 @@ async def _telegram(url: str) -> None:
     await api.close()
 
 
+async def _network(url: str) -> None:
+    api = NetworkApi(url, "vigil/1")
+    body = {"text": "My locker code is 4711."}
+    with pytest.raises(CallFailed, match="308") as failed:
+        await api.call("POST", "/chat", body, authorization=f"Bearer {KEY}", timeout_s=10)
+    assert isinstance(failed.value.answer, NotTaken)
+    with pytest.raises(CallFailed, match="308"):
+        await api.socket(url, timeout_s=10, heartbeat_s=None)
+    await api.close()
+
+
 SENDERS: Final[dict[str, Callable[[str], Awaitable[None]]]] = {
     "services/cortex/models/anthropic.py": _anthropic,
     "services/cortex/models/openai.py": _openai,
     "services/memory/embedding/openai.py": _embedder,
     "services/memory/vectors/server.py": _vectors,
     "shared/vigil/channels/matrix/wire.py": _matrix,
+    "shared/vigil/channels/network_api.py": _network,
     "shared/vigil/channels/telegram/wire.py": _telegram,
     "shared/vigil/observe/otlp.py": _collector,
     "shared/vigil/cli/doctor/memory.py": _doctor,

@@ -20,6 +20,7 @@ from .matrix.section import MatrixAccount
 from .notices.apprise import AppriseWay
 from .notices.ntfy import Ntfy
 from .push.section import PushChannel
+from .slack.section import SlackAccount
 from .telegram.section import TelegramBot
 from .webhook import Webhook
 
@@ -30,6 +31,7 @@ BUILT_IN: Final[Mapping[str, type[Channel]]] = {
     "matrix": MatrixAccount,
     "ntfy": Ntfy,
     "push": PushChannel,
+    "slack": SlackAccount,
     "telegram": TelegramBot,
     "webhook": Webhook,
 }

@@ -46,7 +46,8 @@ def list_() -> Result:
         | told_of(one, people.get(name, []), states.get(name, {}))
         for name, one in channels.items()
     ]
-    empty = "No channels. docs/matrix.md, telegram.md, mail.md and webhooks.md say how to add one."
+    pages = "docs/matrix.md, telegram.md, slack.md, mail.md and webhooks.md"
+    empty = f"No channels. {pages} say how to add one."
     return tables.listing("channels", told, COLUMNS, empty=empty)
 
 

@@ -1,0 +1,182 @@
+"""What Slack tells of what people write to an app. Pure.
+
+Everything in it may have been written by anybody: what has another form than it should is left
+out. Names that people are shown by aren't read: who somebody is says their id alone.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from ..chats.buttons import verdict_in
+from ..chats.fields import dict_in, text_in
+from ..chats.remarks import FORWARDED, MADE, OTHER, with_attached
+from .composition import EFFECT
+
+USER_ID: Final = re.compile(r"[UW][A-Z0-9]{2,30}")
+TS: Final = re.compile(r"[0-9]{1,12}\.[0-9]{6}")
+_OWN_WORDS: Final = ("", "file_share", "thread_broadcast", "me_message")
+"""Subtypes of what a person wrote."""
+_MARK: Final = re.compile(r"<([^<>|]*)(?:\|([^<>]*))?>")
+_CALLS: Final = {"!here": "@here", "!channel": "@channel", "!everyone": "@everyone"}
+
+
+class SlackPost(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody wrote, or which button they pressed."""
+
+    id: str
+    author: str
+    channel: str
+    text: str
+    ts: str
+    """When, by which the channel knows it; of a press, of what the button hangs on."""
+    is_private: bool
+    is_named: bool = False
+    is_edit: bool = False
+    is_press: bool = False
+    thread: str = ""
+    """What it's a reply to, by its `ts`; empty: it begins none."""
+
+
+def post_of(event: Any, own: str) -> SlackPost | None:
+    """Return what an event tells; None: nothing that anybody waits for.
+
+    Args:
+        own: the app's own user.
+    """
+    if text_in(event, "type") not in ("message", "app_mention"):
+        return None
+    channel, kind = text_in(event, "channel"), text_in(event, "channel_type")
+    told, is_edit = event, False
+    if text_in(event, "subtype") == "message_changed":
+        told, is_edit = dict_in(event, "message"), True
+        # A preview that was added to a link changes a message, too.
+        if "edited" not in told or text_in(told, "text") == text_in(
+            event, "previous_message", "text"
+        ):
+            return None
+    return _message(told, channel, kind, own, is_edit=is_edit)
+
+
+def _message(
+    told: dict[str, Any], channel: str, kind: str, own: str, *, is_edit: bool
+) -> SlackPost | None:
+    author, ts = text_in(told, "user"), text_in(told, "ts")
+    if text_in(told, "subtype") not in _OWN_WORDS or author == own or not channel:
+        return None
+    if not (USER_ID.fullmatch(author) and TS.fullmatch(ts)):
+        return None
+    is_private = channel.startswith("D") and kind in ("", "im")
+    thread = text_in(told, "thread_ts")
+    thread = thread if TS.fullmatch(thread) and thread != ts else ""
+    return SlackPost(
+        id=f"{channel} {ts}{f' {thread}' if thread else ''}{' edited' if is_edit else ''}",
+        author=author,
+        channel=channel,
+        text=_words(told, own, is_private=is_private),
+        ts=ts,
+        is_private=is_private,
+        is_named=f"<@{own}>" in text_in(told, "text") or text_in(told, "parent_user_id") == own,
+        is_edit=is_edit,
+        thread=thread,
+    )
+
+
+def place_in(id_: str) -> tuple[str, str]:
+    """Return from a post's id its place in the channel, and of what it's a reply to; empty: none.
+
+    >>> place_in("C1 1.000001 0.000009"), place_in("D1 1.000001"), place_in("press D1 1.1 2.1")
+    (('1.000001', '0.000009'), ('1.000001', ''), ('', ''))
+    """
+    found = re.fullmatch(r"\S+ ([0-9]+\.[0-9]{6})(?: ([0-9]+\.[0-9]{6}))?(?: edited)?", id_)
+    return (found[1], found[2] or "") if found else ("", "")
+
+
+def press_of(payload: Any) -> SlackPost | None:
+    """Return which button was pressed; None: none of ours."""
+    if text_in(payload, "type") != "block_actions":
+        return None
+    author, channel = text_in(payload, "user", "id"), text_in(payload, "container", "channel_id")
+    ts = text_in(payload, "container", "message_ts")
+    actions = payload.get("actions")
+    action = actions[0] if isinstance(actions, list) and len(actions) == 1 else {}
+    verdict, at = verdict_in(text_in(action, "value")), text_in(action, "action_ts")
+    if not (verdict and USER_ID.fullmatch(author) and TS.fullmatch(ts) and TS.fullmatch(at)):
+        return None
+    return SlackPost(
+        id=f"press {channel} {ts} {at}",
+        author=author,
+        channel=channel,
+        text=verdict,
+        ts=ts,
+        is_private=channel.startswith("D"),
+        is_press=True,
+    )
+
+
+def _words(told: dict[str, Any], own: str, *, is_private: bool) -> str:
+    """Return what its author wrote; of what others did, that it's there."""
+    if "bot_id" in told:
+        return MADE
+    raw = text_in(told, "text")
+    if not is_private:
+        raw = re.sub(rf"^\s*<@{re.escape(own)}>[:,]?\s*", "", raw)
+    text = unmarked(raw).strip()
+    attached = told.get("attachments")
+    shared = (
+        [one for one in attached if isinstance(one, dict)] if isinstance(attached, list) else []
+    )
+    if not text and any(one.get("is_share") or one.get("is_msg_unfurl") for one in shared):
+        return FORWARDED
+    return with_attached(text, "a file" if told.get("files") else "") or OTHER
+
+
+def _attached(told: dict[str, Any]) -> list[dict[str, Any]]:
+    found = told.get("attachments")
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def unmarked(text: str) -> str:
+    """Return a text of Slack's as it's read: where a link leads is told, whatever it's called.
+
+    >>> unmarked("see <https://a.example|b.example> &lt;3 <@U1> <#C1|general> <!here>")
+    'see b.example (https://a.example) <3 @U1 #general @here'
+    """
+    out, at = [], 0
+    for found in _MARK.finditer(text):
+        out += [text[at : found.start()], _shown(found[1], found[2] or "")]
+        at = found.end()
+    out.append(text[at:])
+    return "".join(out).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+
+
+def _shown(target: str, label: str) -> str:
+    if target.startswith("#"):
+        return f"#{label or target[1:]}"
+    if target.startswith("!"):
+        return _CALLS.get(target, label or "@group")
+    if target.startswith("@"):
+        return target
+    address = target.removeprefix("mailto:")
+    is_same = label in ("", address) or address in (f"http://{label}", f"https://{label}")
+    return address if is_same else f"{label} ({address})"
+
+
+def effect_in(message: Any, own: str) -> tuple[str, int] | None:
+    """Return which effect, and which part of it, a message says; None: it isn't the app's."""
+    payload = dict_in(message, "metadata", "event_payload")
+    part, effect = payload.get("part"), text_in(payload, "effect")
+    is_own = text_in(message, "user") == own
+    if not is_own or text_in(message, "metadata", "event_type") != EFFECT or not effect:
+        return None
+    return (effect, part) if isinstance(part, int) else None
+
+
+def messages_in(data: Any) -> list[dict[str, Any]]:
+    """Return the messages of a channel's history, the oldest first."""
+    found = data.get("messages") if isinstance(data, dict) else None
+    several = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    return sorted(several, key=lambda one: text_in(one, "ts").rjust(20, "0"))

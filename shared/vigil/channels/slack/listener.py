@@ -1,0 +1,185 @@
+"""What follows an app's events by Socket Mode: what people who are paired write becomes their
+messages.
+
+An event is dealt with and stored before Slack is told that it came: else it's told again, three
+times. What was missed by then stands in the conversations with people who are paired, which are
+read from where they were left each time a socket is opened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from ..answers import NotTaken
+from ..chats.buttons import NOTED
+from ..chats.calls import CallFailed, token_refused
+from ..chats.fields import dict_in, text_in
+from ..chats.follower import follow
+from ..chats.posts import ChatReading, Post
+from ..contract import ChannelContext, Ear
+from ..network_api import NetworkSocket
+from . import happenings
+from .composition import escaped, without_buttons
+from .happenings import SlackPost
+from .wire import CALL_S, SlackApi
+
+if TYPE_CHECKING:
+    from .section import SlackAccount
+
+PAGE: Final = 200
+PAGES_MAX: Final = 50
+"""Of one conversation, read in one go."""
+OVERLAP_S: Final = 600.0
+"""How far before the newest that was stored is read again: Slack tells an event up to five minutes
+later, and each is known by its id."""
+
+
+class SlackListener:
+    """One app's way in."""
+
+    def __init__(self, section: SlackAccount, context: ChannelContext) -> None:
+        self._section = section
+        self._context = context
+
+    async def listen(self, ear: Ear) -> None:
+        """Read until cancelled; after a failure again, later and later."""
+        section = self._section
+        reading = await ChatReading.opened(
+            self._context, ear, account=section.bot.lower(), agent=section.agent
+        )
+        await follow(reading, lambda: _Events(section, self._context, reading))
+
+
+class _Events:
+    """What is done from one failure to the next."""
+
+    def __init__(
+        self, section: SlackAccount, context: ChannelContext, reading: ChatReading
+    ) -> None:
+        self.was_heard = False
+        self._clock = context.clock
+        self._reading = reading
+        self._api = SlackApi(section.bot_secret(context.home), section.api_url)
+        self._app = SlackApi(section.app_secret(context.home), section.api_url)
+        self._socket: NetworkSocket | None = None
+        self._own = ""
+
+    async def close(self) -> None:
+        if self._socket is not None:
+            await self._socket.close()
+        await self._api.close()
+        await self._app.close()
+
+    async def run(self) -> NoReturn:
+        self._own = await self._api.own()
+        if not self._reading.place.next:
+            # What lay there before the app was ever read isn't taken in.
+            await self._reading.store(f"{self._clock.now().timestamp():.6f}")
+        self._socket = await self._app.socket()
+        await self._take_envelope(await self._socket.next(CALL_S))
+        await self._catch_up()
+        self._reading.show("listening")
+        while True:
+            await self._take_envelope(await self._socket.next())
+            self.was_heard = True
+            self._reading.show("listening")
+
+    # ------------------------------------------------------------ what comes
+
+    async def _take_envelope(self, envelope: dict[str, Any]) -> None:
+        kind, payload = text_in(envelope, "type"), dict_in(envelope, "payload")
+        if kind == "disconnect":
+            reason = text_in(envelope, "reason")
+            if reason == "link_disabled":
+                raise token_refused("Socket Mode is off")
+            raise CallFailed(NotTaken(reason=f"Slack asks for a new socket: {reason}"))
+        if kind == "events_api":
+            await self._take(happenings.post_of(payload.get("event"), self._own))
+        elif kind == "interactive":
+            await self._take(happenings.press_of(payload), dict_in(payload, "message"))
+        if self._socket is not None and (told := text_in(envelope, "envelope_id")):
+            await self._socket.send({"envelope_id": told})
+
+    async def _take(self, found: SlackPost | None, on: dict[str, Any] | None = None) -> None:
+        if found is None or (found.is_press and not found.is_private):
+            return  # only who is asked may decide
+        post = Post(
+            id=found.id,
+            author=found.author,
+            room=found.channel,
+            text=found.text,
+            is_direct=found.is_private,
+            is_named=found.is_named,
+            is_edit=found.is_edit,
+            reply_to=await self._replied(found) if found.thread else None,
+        )
+        if not await self._reading.take(post, partial(self._say, found)):
+            return
+        mark = self._reading.place.next
+        if not found.is_press and float(found.ts) > float(mark):
+            mark = found.ts
+        await self._reading.store(mark)
+        if found.is_press:
+            blocks = without_buttons(on or {}, NOTED)
+            where = {"channel": found.channel, "ts": found.ts, "text": text_in(on, "text")}
+            await self._try("chat.update", where | {"blocks": blocks})
+
+    async def _catch_up(self) -> None:
+        """Read what was missed in conversations with people who are paired."""
+        since = max(float(self._reading.place.next) - OVERLAP_S, 0.0)
+        for person in await self._reading.people():
+            for each in person.addresses:
+                if each.room:
+                    at = max(since, each.at.timestamp())
+                    await self._read_back(each.room, f"{at:.6f}")
+
+    async def _read_back(self, channel: str, since: str) -> None:
+        asked = {"channel": channel, "oldest": since, "limit": PAGE}
+        found: list[dict[str, Any]] = []
+        for _ in range(PAGES_MAX):
+            try:
+                data = await self._api.call("conversations.history", asked)
+            except CallFailed as failed:
+                if failed.is_token_refused or not getattr(failed.answer, "is_final", False):
+                    raise
+                return  # a conversation that is no longer there
+            found += happenings.messages_in(data)
+            cursor = text_in(data, "response_metadata", "next_cursor")
+            if not cursor:
+                break
+            asked["cursor"] = cursor
+        for one in happenings.messages_in({"messages": found}):
+            event = one | {"type": "message", "channel": channel, "channel_type": "im"}
+            await self._take(happenings.post_of(event, self._own))
+
+    async def _replied(self, post: SlackPost) -> str | None:
+        """Return the effect that said what a message replies to; None: the app didn't."""
+        asked = {
+            "channel": post.channel,
+            "latest": post.thread,
+            "oldest": post.thread,
+            "inclusive": True,
+            "limit": 1,
+            "include_all_metadata": True,
+        }
+        try:
+            data = await self._api.call("conversations.history", asked)
+        except CallFailed:
+            return None
+        effects = [happenings.effect_in(one, self._own) for one in happenings.messages_in(data)]
+        return next((one[0] for one in effects if one is not None), None)
+
+    # ------------------------------------------------------------ what is said
+
+    async def _say(self, post: SlackPost, text: str) -> None:
+        body = {"channel": post.channel, "text": escaped(text)}
+        if not post.is_private:
+            body["thread_ts"] = post.thread or post.ts
+        await self._try("chat.postMessage", body)
+
+    async def _try(self, method: str, body: dict[str, Any]) -> None:
+        """Do what may fail: it's nobody's matter."""
+        with contextlib.suppress(CallFailed):
+            await self._api.call(method, body)

@@ -1,0 +1,108 @@
+"""What sends a message into a conversation of Slack, with a person whom its receiver paired.
+
+Slack knows no repeats. Which effect a message says stands in its metadata, so what may have arrived
+is looked for once; what isn't found may come yet, and isn't sent again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from ...contracts import Said
+from ..answers import Unclear
+from ..chats.calls import CallFailed
+from ..chats.fields import text_in
+from ..chats.partner import ChatPartner
+from ..chats.sender import ChatSender
+from ..contract import ChannelContext
+from . import happenings
+from .composition import call_of, composed
+from .wire import SlackApi
+
+if TYPE_CHECKING:
+    from .section import SlackAccount
+
+LOOKED_AT: Final = 15
+"""Newest messages among which one is looked for."""
+
+
+class SlackCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A message to send, and what it is looked for by."""
+
+    body: dict[str, Any]
+    effect: str
+    part: int
+
+
+class SlackSender(ChatSender[SlackApi, SlackCall]):
+    """One app's way out."""
+
+    def __init__(self, section: SlackAccount, context: ChannelContext) -> None:
+        super().__init__(context, section.timeout_s)
+        self._section = section
+
+    def __repr__(self) -> str:
+        return f"SlackSender({self._section.bot!r})"
+
+    def token(self) -> str:
+        return self._section.bot_secret(self._context.home)
+
+    def opened_with(self, token: str) -> SlackApi:
+        return SlackApi(token, self._section.api_url)
+
+    async def planned(self, api: SlackApi, said: Said, partner: ChatPartner) -> Sequence[SlackCall]:
+        channel, thread, is_own = await _place_of(api, partner)
+        parts = composed(said)
+        return [
+            SlackCall(
+                body=call_of(
+                    part,
+                    channel=channel,
+                    thread=thread,
+                    effect=said.id,
+                    asks=said.asks if is_own and part is parts[-1] else "",
+                ),
+                effect=said.id,
+                part=part.number,
+            )
+            for part in parts
+        ]
+
+    async def hand_over(self, api: SlackApi, part: SlackCall) -> None:
+        try:
+            await api.call("chat.postMessage", part.body)
+        except CallFailed as failed:
+            if not (isinstance(failed.answer, Unclear) and await _is_there(api, part)):
+                raise
+
+
+async def _is_there(api: SlackApi, part: SlackCall) -> bool:
+    """Whether a message can be seen; False: nobody knows."""
+    asked = {"channel": part.body["channel"], "limit": LOOKED_AT, "include_all_metadata": True}
+    method = "conversations.history"
+    if thread := part.body.get("thread_ts"):
+        method = "conversations.replies"
+        asked |= {"ts": thread, "limit": 1_000}
+    with contextlib.suppress(CallFailed):
+        own = await api.own()
+        found = happenings.messages_in(await api.call(method, asked))
+        return (part.effect, part.part) in {happenings.effect_in(one, own) for one in found}
+    return False
+
+
+async def _place_of(api: SlackApi, partner: ChatPartner) -> tuple[str, str, bool]:
+    """Return the channel where it is said, the thread in it, and whether the channel is the
+    person's own. Raises: CallFailed."""
+    head = partner.head
+    if head is not None:
+        ts, thread = happenings.place_in(head.message)
+        # Among others it's said below what it answers.
+        return head.room, thread if head.is_direct else thread or ts, head.is_direct
+    if partner.paired.room:
+        return partner.paired.room, "", True
+    opened = await api.call("conversations.open", {"users": partner.paired.address})
+    return text_in(opened, "channel", "id"), "", True
