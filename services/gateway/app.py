@@ -68,6 +68,7 @@ from .push import endpoint as push
 from .sessions import forks, labels, routes
 from .sessions.messages import Messages
 from .sessions.sockets import Sockets
+from .sign_ins import endpoint as sign_ins
 from .signals import endpoint as signals
 from .state.edge import Edge
 from .timetable import autonomy, cron, feed, pauses, rows, slots
@@ -206,7 +207,7 @@ def endpoints() -> tuple[Endpoint, ...]:
     parts = (health, streams, doctor, console, forks, versions, budget, calls, now, people, tokens)
     more = (
         *(agent_files, tools, servers, deliveries, mail_accounts, networks, calendars, contacts),
-        *(feed, pauses, deletion, letters, trust, labels, push, models, completions),
+        *(feed, pauses, deletion, letters, trust, labels, push, models, completions, sign_ins),
     )
     added = (one for part in (*parts, *more) for one in part.ENDPOINTS)
     return tuple(map(_closed, (*_of_memory(), *added, *_OWN, *on_board.endpoints())))

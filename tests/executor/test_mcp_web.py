@@ -125,13 +125,13 @@ async def test_headers_are_sent_and_nothing_of_ours(
 async def test_a_server_that_wants_a_token_says_how(
     tmp_path: Path, site: tuple[Site, str], status: int
 ) -> None:
-    """X-1: a person is told what to do, and that OAuth isn't there."""
+    """X-1: a person is told what to do: to sign in, or to bring a token."""
     site[0].instead = answer(status, {"www-authenticate": 'Bearer resource_metadata="https://a"'})
     async with using(tmp_path, site[1]) as found:
         shelf = await found.shelves.until("site", lambda shelf: shelf.problem)
         assert f"HTTP {status}: it wants to know who asks" in shelf.problem
         assert "headers_file" in shelf.problem
-        assert "OAuth is not supported" in shelf.problem
+        assert "vigil mcp sign-in" in shelf.problem
 
 
 @pytest.mark.parametrize("text", ["no colon", ": no name", "\xff"])

@@ -9,15 +9,19 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from services.cortex.thought.identity import Identities
-from tests.support.console import signed_in
+from tests.support.console import Shown, browser, signed_in
 from tests.support.gateway import Gate
 from tests.support.mcp_client import NASTY, sandbox
+from tests.support.oauth_server import guarded
 from tests.support.world import running_world
 from vigil.cli import toml_sections
+from vigil.cli.doctor import sign_ins
 from vigil.clock import SystemClock
 from vigil.local.identity_files import FILE_BYTES_MAX, FILES, digest_of
+from vigil.oauth import kept
 from vigil.settings import config, followed
 
 GIVEN = {"do": "add", "url": "", "token": "", "folders": "", "risk": "read"}
@@ -182,3 +186,51 @@ async def test_who_an_agent_is_can_be_written(gate: Gate, tmp_path: Path) -> Non
     assert (await admin.send("/agents/vigil", **wanted | {"file": "notes.md"})).status_code == 404
     assert (await admin.client.get("/console/agents/nobody")).status_code == 404
     assert sorted(one.name for one in folder.iterdir()) == sorted(FILES)
+
+
+async def test_a_person_signs_in_to_a_server_in_a_browser(gate: Gate, tmp_path: Path) -> None:
+    """By a link on the page, to the server's page, and back without a cookie: only with what began
+    here, once; and out again, there as well. No token is told."""
+    admin, root = await signed_in(gate, "root", is_admin=True), tmp_path
+    api = await gate.person("root", is_admin=True)
+    async with guarded() as there, browser(gate) as back:
+        far = {"name": "far", "url": there.url, "allow_private": True}
+        assert (await api.post("/api/servers", json=far)).status_code == 201
+        page = await admin.send("/servers", do="sign-in", name="far")
+        (link,) = [one for one in Shown(page.text).links if one.startswith(there.issuer.url)]
+        where = await there.follow(link)
+        assert (where.host, where.path) == ("127.0.0.1", "/console/signed-in")
+        forged = await back.get(where.path, params={"code": "x", "state": "x"})
+        assert (forged.status_code, "Nobody waits" in forged.text) == (410, True)
+        done = await back.get(where.path, params=where.params)
+        assert (done.status_code, "Signed in" in done.text) == (200, True)
+        assert (await back.get(where.path, params=where.params)).status_code == 410
+        kept_at = kept.path_of(root, "far")
+        assert kept_at.stat().st_mode & 0o077 == 0
+        (view,) = (await api.get("/api/servers")).json()["servers"]
+        assert view["sign_in"] == "signed in"
+        assert not any(token in str(view) for token in there.issuer.tokens)
+
+        settings = config.load({}, home=root)
+        (check,) = sign_ins.checks(settings).values()
+        assert check(settings).state == "ok"  # type: ignore[union-attr]
+        seen = kept.read(root, "far", there.url)
+        assert seen is not None
+        kept.write(root, "far", replace(seen, refused="it was taken back"))
+        assert "sign in again" in (await admin.page("/servers")).text
+        found = check(settings)
+        assert found is not None
+        assert (found.state, "vigil mcp sign-in far" in found.advice) == ("warn", True)
+
+        there.issuer.says_no = "access_denied"
+        page = await admin.send("/servers", do="sign-in", name="far")
+        (link,) = [one for one in Shown(page.text).links if one.startswith(there.issuer.url)]
+        no = await back.get(where.path, params=(await there.follow(link)).params)
+        assert (no.status_code, "access_denied" in no.text) == (422, True)
+        wrong = {"gateway": "https://evil.example"}
+        assert (await api.post("/api/servers/far/sign-in", json=wrong)).status_code == 422
+
+        await admin.did("/servers", do="sign-out", name="far")
+        assert not kept_at.exists()
+        assert not there.issuer.renewals
+        assert (await api.delete("/api/servers/far/sign-in")).status_code == 404

@@ -115,7 +115,7 @@ PLAIN: Final = frozenset({
     "history", "bulletin_interval_secs", "bulletin_max_words", "bulletin_synthesis",
     "summary_interval_secs", "summary_rewriting", "facts",
     "after_on", "latest_s", "memories", "on_fact", "soonest_s", "order", "archived", "read_to",
-    "address", "before_s", "event", "words",
+    "address", "before_s", "event", "words", "gateway",
 })  # fmt: skip
 """Fields that name nothing that may be somebody else's: a thread or an agent is one's own, a ticket
 is a secret, and a cursor only goes on in a list."""
@@ -123,7 +123,7 @@ OF_OPERATIONS: Final = {("make_grant", "goal"): "goal"}
 """Fields that name something in one operation, and nothing in others."""
 ADMINS: Final = frozenset(
     {"rebuild_memories", "change_autonomy", "make_token", "end_token", "approve_tools"}
-    | {"add_server", "change_server", "list_servers", "remove_server"}
+    | {"add_server", "change_server", "list_servers", "remove_server", "sign_in", "sign_out"}
     | {"list_agent_files", "write_agent_file", "get_models", "choose_model"}
 )
 """For admins alone, who reach it all."""

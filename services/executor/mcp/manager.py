@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -21,6 +22,7 @@ from ..sandbox.choice import Choice
 from ..tools.source import Registrar
 from ..workspace.disk import Disk
 from .pin_bucket import Pinning
+from .sign_ins import SignIns
 
 if TYPE_CHECKING:
     from .server import ServerTools
@@ -42,7 +44,9 @@ class Servers:
         self._servers: dict[str, ServerTools] = {}
         self._pinning = Pinning(context.bus, self._approved)
         self._followed = FollowedSettings(context.settings, self._reread)
-        self._looking: asyncio.Task[None] | None = None
+        self._sign_ins = SignIns(context.settings.home)
+        self._changing = asyncio.Lock()
+        self._looking: list[asyncio.Task[None]] = []
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -55,7 +59,12 @@ class Servers:
         """Start what is configured, and wait a little for it."""
         await self._pinning.start()
         await self.apply(self._context.settings.config.mcp)
-        self._looking = asyncio.create_task(self._followed.follow(), name="mcp-config")
+        self._looking = [
+            asyncio.create_task(self._followed.follow(), name="mcp-config"),
+            asyncio.create_task(
+                self._sign_ins.follow(self._sections, self._signed_in), name="mcp-sign-ins"
+            ),
+        ]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SETTLE_S):
                 for server in list(self._servers.values()):
@@ -63,16 +72,23 @@ class Servers:
 
     async def close(self) -> None:
         """End all."""
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.gather(self._looking, return_exceptions=True)
+        for task in self._looking:
+            task.cancel()
+        await asyncio.gather(*self._looking, return_exceptions=True)
         await asyncio.gather(*(server.close() for server in self._servers.values()))
         await self._pinning.close()
 
     async def apply(self, wanted: dict[str, McpServer]) -> None:
         """Have exactly these servers."""
-        wanted = {name: one for name, one in wanted.items() if one.is_enabled}
-        gone = [name for name, server in self._servers.items() if wanted.get(name) != server.config]
+        async with self._changing:
+            await self._apply({name: one for name, one in wanted.items() if one.is_enabled}, ())
+
+    async def _apply(self, wanted: dict[str, McpServer], anew: Collection[str]) -> None:
+        gone = [
+            name
+            for name, server in self._servers.items()
+            if name in anew or wanted.get(name) != server.config
+        ]
         ended = [self._servers.pop(name) for name in gone]
         for server in ended:
             if server.name not in wanted:
@@ -85,6 +101,13 @@ class Servers:
 
     async def _reread(self, read: Settings) -> None:
         await self.apply(read.config.mcp)
+
+    def _sections(self) -> dict[str, McpServer]:
+        return {name: server.config for name, server in self._servers.items()}
+
+    async def _signed_in(self, names: list[str]) -> None:
+        async with self._changing:
+            await self._apply(self._sections(), names)
 
     def _made(self, name: str, one: McpServer) -> ServerTools:
         from .server import ServerTools  # the SDK takes 20 MiB, and most have no server

@@ -15,6 +15,7 @@ from vigil.circuits import Circuits
 from vigil.contracts import Shelf, Tool
 from vigil.errors import ConfigError, Unavailable
 from vigil.net.ssrf import RequestRefused, Rules, target_of
+from vigil.oauth.bearer import Bearer
 from vigil.runtime import Context
 from vigil.settings.sections import McpServer
 from vigil.trust import sources as trust
@@ -118,7 +119,7 @@ class ServerTools:
     def _open(self, on_end: Callable[[], None]) -> Wire:
         """Make a way to it. Raises: ConfigError, ever again until it is configured otherwise."""
         if self.config.url:
-            return WebWire(self._endpoint(), on_end)
+            return WebWire(self._endpoint(), on_end, bearer=self._bearer())
         sandbox = self._choice.sandbox()
         if sandbox is None:
             raise ConfigError(self._choice.problem)
@@ -134,6 +135,16 @@ class ServerTools:
             raise Unavailable(f"{folder}: {allowance.why_not}")
         memory = MemoryWatch(self._context.settings.config.executor.memory_bytes_max, LOOK_S)
         return Watches(self._room.guard(folder, allowance, self._choice.kind, SERVER_S), memory)
+
+    def _bearer(self) -> Bearer:
+        return Bearer(
+            self._context.settings.home,
+            self.name,
+            self.config.url,
+            allow_private=self.config.allow_private,
+            ports_never=self._context.bus.broker_ports,
+            now_s=lambda: self._context.clock.now().timestamp(),
+        )
 
     def _endpoint(self) -> McpEndpoint:
         url = self.config.url

@@ -23,6 +23,7 @@ from mcp.shared.message import SessionMessage
 from vigil.net.client import guarded_client, why_failed
 from vigil.net.guard import GuardedTransport, Resolve
 from vigil.net.ssrf import RequestRefused, Rules
+from vigil.oauth.bearer import Bearer
 
 from .ended import REFUSAL_BYTES_MAX, SESSION_ENDED, is_session_gone
 from .pace import DEAF, Pace, Unheard
@@ -37,8 +38,8 @@ GONE: Final = -32903
 OURS: Final = secrets.token_hex(16)
 """Comes with an error of our own making: a server may use the same codes, with its own words."""
 SIGN_IN: Final = (
-    "it wants to know who asks; make a token there and put it into headers_file as "
-    "'Authorization: Bearer TOKEN'. Signing in by OAuth is not supported"
+    "it wants to know who asks; sign in by `vigil mcp sign-in`, or on the console's page of "
+    "servers; or make a token there and put it into headers_file as 'Authorization: Bearer TOKEN'"
 )
 CONNECT_S: Final = 10.0
 SILENCE_S: Final = 300.0
@@ -60,18 +61,24 @@ class WebWire:
     Args:
         on_end: is called when it is ended for what the server does.
         resolve: None: the system is asked.
+        bearer: a person's sign-in, by which it is let in if there is one.
     """
 
     def __init__(
-        self, endpoint: McpEndpoint, on_end: Callable[[], None], resolve: Resolve | None = None
+        self,
+        endpoint: McpEndpoint,
+        on_end: Callable[[], None],
+        resolve: Resolve | None = None,
+        bearer: Bearer | None = None,
     ) -> None:
+        self._bearer = bearer
         self._endpoint = endpoint
         self._on_end = on_end
         self._outlet = Outlet(GuardedTransport(endpoint.rules, resolve))
 
     @property
     def problem(self) -> str:
-        return self._outlet.problem
+        return (self._bearer and self._bearer.problem) or self._outlet.problem
 
     @contextlib.asynccontextmanager
     async def connect(self) -> AsyncIterator[Any]:
@@ -82,6 +89,7 @@ class WebWire:
                 timeout=httpx2.Timeout(CONNECT_S, read=endpoint.silence_s),
                 headers=endpoint.headers,
                 keeps_cookies=True,
+                auth=self._bearer,
             ) as client,
             _transport(endpoint.url, client) as (inbound, outbound),
         ):

@@ -18,8 +18,9 @@ from starlette.routing import Route
 from ..http.browser import HEADERS, PATH, is_own_form, policy_of
 from ..http.errors import EXPECTED
 from ..http.problem import Problem, of_error, title_of
+from ..sign_ins.endpoint import BACK
 from ..state.edge import Edge
-from . import app, decision, entrance, look
+from . import app, decision, entrance, look, sign_in
 from .changes import ChangeStream, InnerStream
 from .forms import read_form
 from .pages import (
@@ -159,6 +160,7 @@ class Console:
             *(self._route(path, self._always(answer), False) for path, answer in app.FILES),
             self._route("/enter", self._enter, True),
             self._route("/leave", self._leave, True),
+            self._route(BACK, self._come_back, False),
             self._route("/pause", self._switch, True),
             self._route("/decide", self._decide, True),
             self._route("/live", self._live, False),
@@ -230,6 +232,9 @@ class Console:
             return await entrance.offer(self._edge, request)
         form = await read_form(request, self._edge.config)
         return await entrance.enter(self._edge, request, form.fields.get("code", ""))
+
+    async def _come_back(self, request: Request) -> Response:
+        return await sign_in.come_back(self._edge, request)
 
     async def _leave(self, request: Request) -> Response:
         visit = await self._visit(request)

@@ -41,6 +41,15 @@ class Movable(msgspec.Struct, frozen=True):
     status: str
 
 
+def origin_of(request: Request) -> str:
+    """Return how a reader reaches this gateway: as their browser says it where a proxy with TLS is
+    before us, of the Host that the request is for."""
+    said = request.headers.get("origin", "")
+    if said.partition("://")[2] == request.url.netloc:
+        return said
+    return f"{request.url.scheme}://{request.url.netloc}"
+
+
 class Visit:
     """What a page gets to know. What it shows or changes, it asks of `api`."""
 
@@ -61,8 +70,7 @@ class Visit:
         self.address = f"{self.path}?{request.url.query}" if request.url.query else self.path
         self.language = language_of(request.headers.get("accept-language", ""))
         """What the browser likes best, as a tag; empty: it doesn't say."""
-        here = f"{request.url.scheme}://{request.url.netloc}{edge.public.root}"
-        self.gateway = edge.public.url or here
+        self.gateway = edge.public.url or origin_of(request)
         """How people reach this gateway: as it's set, or by a Host that it is known under."""
         self.api = InnerApi(request.app, request.scope, reader)
         self.now: datetime = edge.clock.now()

@@ -107,6 +107,7 @@ BODIES: Final[dict[str, Mapping[str, Any]]] = {
         "a service": {"name": "wiki", "url": "https://mcp.example.org/mcp", "token": "wiki-1"},
     },
     "ServerChange": {"off": {"is_enabled": False}},
+    "SignInWanted": {"behind a proxy": {"gateway": "https://vigil.example.org"}},
     "AgentFileChange": {"what it does": {"text": "You look after plants.", "digest": "4f2a"}},
     "CircuitReset": {"a model": {"name": "model:main"}},
     "AutonomyChange": {

@@ -32,6 +32,7 @@ from .feed import Feed
 from .intake import Intake
 from .live import Live
 from .mcp_lifetime import McpRunning
+from .server_sign_ins import PendingSignIns
 from .tickets import Tickets
 
 FAILURES_PER_S: Final = 1.0
@@ -83,6 +84,7 @@ class Edge:
         self.readiness = ReplicaHealth(context)
         self.memory = MemoryClient(context.bus)
         self.mcp = McpRunning()
+        self.sign_ins = PendingSignIns()
         self.stories = asyncio.Semaphore(STORIES_AT_ONCE)
         """Held while a story is read: an id that isn't found costs a long look."""
         self.places = Places(places_max=OPEN_MAX, per_user_max=OPEN_OF_USER_MAX)
@@ -108,6 +110,7 @@ class Edge:
     async def close(self) -> None:
         """Write what is noted, end what runs."""
         await self.mcp.close()
+        await self.sign_ins.close()
         await self.browsers.close()
         await self.said.close()
         await self.intake.close()

@@ -22,6 +22,7 @@ from vigil.contracts import Shelf
 from vigil.errors import ConfigError
 from vigil.fields.secrets import is_key
 from vigil.local import command_lines, mcp_servers
+from vigil.oauth import kept as oauth
 from vigil.settings import config, credentials
 from vigil.settings.config import Settings
 from vigil.settings.sections import McpServer
@@ -56,6 +57,10 @@ class ServerView(Answer, frozen=True, kw_only=True):
     """`connected`, `not connected`, `not started`, `off`, or `not configured`."""
     problem: str
     """What is wrong with it; empty: nothing."""
+    sign_in: str = ""
+    """`signed in`, or why a sign-in (OAuth) is good no more; empty: nobody has signed in."""
+    wants_sign_in: bool = False
+    """Whether it lets nobody in who hasn't signed in."""
     runs: str
     """The name of its program, or the host that it's asked at."""
     is_program: bool
@@ -126,7 +131,7 @@ async def add_server(
     token."""
     name = check_part("name", wanted.name)
     async with _WRITING:
-        settings = await _read(edge)
+        settings = await read_settings(edge)
         if name in settings.config.mcp:
             raise Problem(409, f"there is a server {name} already", field="name")
         await _changed(settings, lambda: _add(settings, wanted))
@@ -142,8 +147,8 @@ async def change_server(
 ) -> Response:
     """Switch a server on or off in vigil.toml; its tools go, or come. Needs an admin token."""
     async with _WRITING:
-        settings = await _read(edge)
-        known = _known(settings, name)
+        settings = await read_settings(edge)
+        known = known_server(settings, name)
         if known.is_enabled != wanted.is_enabled:
             await _changed(settings, lambda: _switch(settings, name, to=wanted.is_enabled))
     on = wanted.is_enabled
@@ -158,29 +163,34 @@ async def remove_server(
 ) -> Response:
     """Take a server out of vigil.toml, and forget what was approved of it. Needs an admin token."""
     async with _WRITING:
-        settings = await _read(edge)
-        known, kept = _known(settings, name), _token_file(settings.home, name)
+        settings = await read_settings(edge)
+        known, kept = known_server(settings, name), _token_file(settings.home, name)
         await _changed(settings, lambda: _remove(settings, name))
         if known.headers_file == str(kept):
             kept.unlink(missing_ok=True)
+        oauth.forget(settings.home, name)
         await KeyValue(edge.bus, pins.BUCKET).delete(name)
     log.info("server removed", action="gateway.servers", by=caller.user, server=name)
     return Response(status_code=204)
 
 
 async def _views(edge: Edge) -> dict[str, ServerView]:
-    settings = await _read(edge)
+    settings = await read_settings(edge)
     there = {one.source: one for one in await shelves(edge.bus) if one.source != mcp_servers.OWN}
     sections = settings.config.mcp
-    return {name: _view(name, sections.get(name), there.get(name)) for name in {*sections, *there}}
+    names, home = {*sections, *there}, settings.home
+    return {name: _view(home, name, sections.get(name), there.get(name)) for name in names}
 
 
-def _view(name: str, known: McpServer | None, shelf: Shelf | None) -> ServerView:
+def _view(home: File, name: str, known: McpServer | None, shelf: Shelf | None) -> ServerView:
     section = known or McpServer()
+    sign_in = oauth.state_of(home, name, section.url)
     return ServerView(
         name=name,
         state=mcp_servers.state_of(known, shelf),
         problem="" if shelf is None else shelf.problem,
+        sign_in=sign_in,
+        wants_sign_in=bool(shelf is not None and mcp_servers.SIGN_IN in shelf.problem),
         runs=mcp_servers.runs(section),
         is_program=not section.url,
         network=section.network,
@@ -194,7 +204,7 @@ def _view(name: str, known: McpServer | None, shelf: Shelf | None) -> ServerView
     )
 
 
-async def _read(edge: Edge) -> Settings:
+async def read_settings(edge: Edge) -> Settings:
     """Return the configuration as it is now. Raises: Problem, 503: it can't be used."""
     home = edge.context.settings.home
     try:
@@ -203,7 +213,7 @@ async def _read(edge: Edge) -> Settings:
         raise Problem(503, f"vigil.toml can't be used: {error}") from error
 
 
-def _known(settings: Settings, name: str) -> McpServer:
+def known_server(settings: Settings, name: str) -> McpServer:
     if name not in settings.config.mcp:
         raise Problem(404, f"there is no server {name[:64]}", field="name")
     return settings.config.mcp[name]

@@ -11,6 +11,8 @@ from ..settings.sections import McpServer
 
 OWN: Final = "builtin"
 """The shelf of Vigil's own tools, which is none of a server."""
+SIGN_IN: Final = "`vigil mcp sign-in"
+"""Stands in the problem of a server that lets nobody in who hasn't signed in."""
 FETCHING: Final = ("npx", "uvx", "bunx", "pipx", "pnpx")
 """Programs that run others, which they fetch if they aren't there."""
 

@@ -27,6 +27,7 @@ def guarded_client(
     timeout: float | httpx2.Timeout,
     headers: Mapping[str, str] | None = None,
     keeps_cookies: bool = False,
+    auth: httpx2.Auth | None = None,
 ) -> httpx2.AsyncClient:
     """Make a client that reaches what its guard allows.
 
@@ -35,6 +36,7 @@ def guarded_client(
         timeout: in seconds.
         headers: of each request, beside who we are; no packing is asked for.
         keeps_cookies: False: each request is as if it were the first ever.
+        auth: lets each request in.
     """
     # Below a warning the library logs whole URLs, and what was put into them.
     for name in ("httpx2", "httpcore2"):
@@ -45,6 +47,7 @@ def guarded_client(
         timeout=timeout,
         follow_redirects=False,
         trust_env=False,
+        auth=auth,
         cookies=None if keeps_cookies else CookieJar(DefaultCookiePolicy(allowed_domains=[])),
     )
 

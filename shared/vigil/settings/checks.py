@@ -142,9 +142,11 @@ def check_mcp(name: str, server: McpServer) -> None:
         raise wrong("that is the name of Vigil's own tools")
     if bool(server.command) == bool(server.url):
         raise wrong("set either command or url")
-    for_a_url = server.headers or server.headers_file or server.allow_private
+    for_a_url = server.headers or server.headers_file or server.allow_private or server.client_id
     if server.command and for_a_url:
-        raise wrong("headers, headers_file and allow_private go with url, not with command")
+        raise wrong(
+            "headers, headers_file, client_id and allow_private go with url, not with command"
+        )
     for_a_command = (
         server.args
         or server.env

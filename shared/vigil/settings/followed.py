@@ -50,7 +50,7 @@ class FollowedSettings:
             await self._reread()
 
     def _stamped(self) -> tuple[Stamp | None, ...]:
-        return tuple(map(_stamp_of, self._files))
+        return tuple(map(stamp_of, self._files))
 
     async def _reread(self) -> None:
         try:
@@ -67,7 +67,7 @@ class FollowedSettings:
         await self._take(read)
 
 
-def _stamp_of(file: Path) -> Stamp | None:
+def stamp_of(file: Path) -> Stamp | None:
     """Return what tells a file's versions apart; None: there is none just now."""
     try:
         found = file.stat()

@@ -298,6 +298,10 @@ class McpServer(Section, frozen=True, kw_only=True):
     """Headers to send."""
     headers_file: str = ""
     """The same, one `Name: value` a line."""
+    client_id: str = ""
+    """Signing in: our id there, or the https URL of our metadata document; default: we register."""
+    client_secret_file: str = ""
+    """Its secret, if it has one."""
     allow_private: bool = False
     """`url` may be private."""
     is_enabled: bool = True

@@ -31,7 +31,9 @@ from vigil.settings.sections import McpServer
 from vigil.subjects import check_part
 from vigil.words.aims import proposed
 
-from .. import completion, exits, options, output, tables, toml_sections
+from .. import exits, options, output, tables, toml_sections
+from ..accounts import server_sign_in
+from ..accounts.server_sign_in import Server
 from ..admin import operator
 from ..admin.backup import quiet
 from ..field_options import Agent, User
@@ -45,12 +47,8 @@ app = CommandLine(
     help="A memory as an MCP server; and the servers whose tools agents use.",
     invoke_without_command=True,
 )
-Server = Annotated[
-    str,
-    typer.Argument(
-        metavar="SERVER", help="NAME of [mcp.NAME].", autocompletion=completion.named("mcp")
-    ),
-]
+app.command("sign-in")(server_sign_in.sign_in)
+app.command("sign-out")(server_sign_in.sign_out)
 
 
 @app.callback()
@@ -348,6 +346,9 @@ def remove(name: Server) -> Result:
     """Take a server out of vigil.toml, and forget what was approved of it."""
     settings = config.load()
     toml_sections.remove(settings.file, "mcp", name)
+    from vigil.oauth import kept
+
+    kept.forget(settings.home, name)
     try:
         operator.run(settings, lambda bus: _forget(bus, name))
     except exits.NotReady:

@@ -46,6 +46,7 @@ from . import (
     models,
     sandbox,
     search,
+    sign_ins,
     teams,
     zones,
 )
@@ -105,7 +106,8 @@ def examine() -> Iterator[Check]:
         | contacts.checks(settings)
         | mailboxes.checks(settings)
         | calendars.checks(settings)
-        | teams.checks(settings),
+        | teams.checks(settings)
+        | sign_ins.checks(settings),
     )
 
 

@@ -28,13 +28,14 @@ _BEGINNING: Final = "not connected yet"
 
 async def show(visit: Visit) -> dict[str, Any]:
     if not visit.reader.is_admin:
-        return {"servers": None, "tried": "", "risks": RISKS, "risk_of": {}}
+        return {"servers": None, "tried": "", "risks": RISKS, "risk_of": {}, "sign_in": None}
     found, tools = await asyncio.gather(
         visit.api.get(ServerList, PATH), visit.api.get(ToolList, "/api/tools")
     )
     return {
         "servers": found.servers,
         "tried": visit.query.get("tried", ""),
+        "sign_in": None,
         "risks": RISKS,
         "risk_of": {tool.name: tool.risk for one in tools.sources for tool in one.tools},
     }
@@ -70,7 +71,7 @@ async def ask(visit: Visit) -> Confirmation | None:
     return None
 
 
-async def act(visit: Visit) -> str:
+async def act(visit: Visit) -> str | dict[str, Any]:
     """Add a server and wait until it's known whether it works; try it anew, switch or remove it."""
     do, name = visit.wanted("do"), visit.wanted("name").strip()
     path = f"{PATH}/{segment_of(name)}"
@@ -93,6 +94,13 @@ async def act(visit: Visit) -> str:
         case "on" | "off":
             await visit.api.send("PATCH", path, {"is_enabled": do == "on"})
             return with_undo("/servers", f"server/{name}/{'off' if do == 'on' else 'on'}")
+        case "sign-in":
+            begun = await visit.api.send("POST", f"{path}/sign-in", {"gateway": visit.gateway})
+            # A link and no way that leads there by itself: forms lead to pages of ours alone.
+            return {"sign_in": {"name": name, "link": begun["link"]}}
+        case "sign-out":
+            await visit.api.send("DELETE", f"{path}/sign-in")
+            return "/servers"
         case "remove":
             await visit.api.send("DELETE", path)
             return "/servers"

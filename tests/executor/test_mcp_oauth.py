@@ -1,0 +1,213 @@
+"""Signing in to MCP servers by OAuth 2.1, at the SDK's own OAuth server, which has another address
+than the MCP server: what expires is exchanged; what is taken back, or refused, is told."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from mcp.shared.auth import OAuthClientInformationFull
+from msgspec.structs import replace
+from pydantic import AnyUrl
+
+from tests.support.mcp_client import Hands, hands, sandbox
+from tests.support.oauth_server import Guarded, guarded
+from vigil.cli.accounts import server_sign_in
+from vigil.oauth import kept
+from vigil.oauth.signing_in import NothingToSignIn, SignInFailed, SigningIn, came_back
+from vigil.settings.config import Config, Settings
+from vigil.settings.sections import McpServer
+
+BACK = "http://127.0.0.1:9/back"
+
+
+@pytest.fixture
+async def there() -> AsyncIterator[Guarded]:
+    async with guarded() as found:
+        yield found
+
+
+def section(there: Guarded) -> McpServer:
+    return McpServer(url=there.url, allow_private=True, timeout_s=10.0)
+
+
+async def sign_in(there: Guarded, home: Path) -> None:
+    signing_in = SigningIn(home, "far", section(there), BACK)
+    try:
+        where = await there.follow(await signing_in.begin())
+        assert str(where).startswith(BACK)
+        signing_in.come_back(came_back(where.query.decode()))
+        await signing_in.finish()
+    finally:
+        await signing_in.close()
+
+
+def now(there: Guarded, home: Path) -> kept.KeptSignIn:
+    found = kept.read(home, "far", there.url)
+    assert found is not None
+    return found
+
+
+def expire(there: Guarded, home: Path) -> None:
+    kept.write(home, "far", replace(now(there, home), expires_at=time.time() - 1))
+
+
+async def test_a_sign_in_lasts(
+    there: Guarded,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """One that expires is exchanged where it was given, before it's used, and when it's refused;
+    each refresh token once, however many calls come at once; nothing of it is told anywhere."""
+    await sign_in(there, tmp_path)
+    file = kept.path_of(tmp_path, "far")
+    assert file.stat().st_mode & 0o077 == 0
+    first = now(there, tmp_path)
+    issuer = there.issuer
+    async with hands(tmp_path, await sandbox(is_off=True), far=_raw(there)) as found:
+        assert (await found.call("far__whoami")).content == "ann"
+        assert set(there.seen) == {first.tokens["access_token"]}
+
+        expire(there, tmp_path)
+        answers = await asyncio.gather(*(found.call("far__whoami") for _ in range(4)))
+        assert [one.content for one in answers] == ["ann"] * 4
+        assert issuer.used == [first.tokens["refresh_token"]]
+        second = now(there, tmp_path)
+        assert set(there.seen[1:]) == {second.tokens["access_token"]}
+
+        issuer.tokens.clear()  # the access token alone, whatever was said of its life
+        assert (await found.call("far__whoami")).content == "ann"
+        assert issuer.used == [first.tokens["refresh_token"], second.tokens["refresh_token"]]
+
+        issuer.is_out = True  # for a while: nobody has to sign in anew
+        issuer.tokens.clear()
+        shelf = await _problem_of(found, "renewed just now")
+        assert now(there, tmp_path).refused == ""
+        issuer.is_out = False
+        await found.shelves.until("far", lambda shelf: not shelf.problem)
+
+        issuer.take_back()
+        shelf = await _problem_of(found, "sign in again")
+        assert "vigil mcp sign-in far" in shelf
+        assert "(invalid_grant)" in kept.state_of(tmp_path, "far", there.url)
+        count = len(issuer.used)
+
+        await sign_in(there, tmp_path)
+        await found.shelves.until("far", lambda shelf: not shelf.problem)
+        assert (await found.call("far__whoami")).content == "ann"
+        assert (len(issuer.used), len(issuer.clients)) == (count, 1)
+    told = caplog.text + "".join(capfd.readouterr())
+    for token in (*there.seen, *issuer.used):
+        assert token not in told
+
+
+async def _problem_of(found: Hands, part: str) -> str:
+    """Have it called until its shelf tells that."""
+    with_problem = asyncio.create_task(
+        found.shelves.until("far", lambda shelf: part in shelf.problem)
+    )
+    found.servers["far"]._connection._look()
+    return (await with_problem).problem
+
+
+def _raw(there: Guarded) -> dict[str, object]:
+    return {"url": there.url, "allow_private": True, "timeout_s": 10.0}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"says_no": "access_denied"}, r"it was refused there \(access_denied\)"),
+        ({"says_no": "Go away, and tell nobody"}, "it was refused there"),
+        ({"audience": "https://another.example/mcp"}, "is for another server"),
+    ],
+)
+async def test_a_sign_in_that_fails_says_why_and_keeps_nothing(
+    there: Guarded, tmp_path: Path, wrong: dict[str, str], why: str
+) -> None:
+    for name, value in wrong.items():
+        setattr(there.issuer, name, value)
+    with pytest.raises(SignInFailed, match=why) as caught:
+        await sign_in(there, tmp_path)
+    assert "hunter2" not in str(caught.value)
+    assert not kept.path_of(tmp_path, "far").exists()
+
+
+async def test_what_comes_back_has_to_be_of_this_sign_in(there: Guarded, tmp_path: Path) -> None:
+    signing_in = SigningIn(tmp_path, "far", section(there), BACK)
+    await there.follow(await signing_in.begin())
+    signing_in.come_back(came_back("code=x&state=of-another"))
+    with pytest.raises(SignInFailed, match="isn't of this sign-in"):
+        await signing_in.finish()
+
+
+async def test_where_nobody_signs_in(there: Guarded, tmp_path: Path) -> None:
+    """One that lets anybody in; and without `allow_private` nothing but https, and no address of
+    this machine, wherever the server sends us."""
+    open_ = McpServer(url=f"{there.issuer.url}/.well-known/oauth-authorization-server",
+                      allow_private=True)  # fmt: skip
+    with pytest.raises(NothingToSignIn):
+        await SigningIn(tmp_path, "far", open_, BACK).begin()
+    strict = McpServer(url=there.url)
+    with pytest.raises(SignInFailed, match="https://"):
+        await SigningIn(tmp_path, "far", strict, BACK).begin()
+
+
+async def test_a_sign_in_is_of_one_server(there: Guarded, tmp_path: Path) -> None:
+    """Whose URL changes never gets the tokens that were given for another."""
+    await sign_in(there, tmp_path)
+    assert kept.read(tmp_path, "far", f"{there.url}/other") is None
+    assert kept.state_of(tmp_path, "far", there.url) == "signed in"
+    seen = now(there, tmp_path)
+    await sign_in(there, tmp_path)
+    kept.revise(tmp_path, "far", seen, lambda one: replace(one, refused="late"))
+    assert kept.state_of(tmp_path, "far", there.url) == "signed in"
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+        return port
+
+
+@pytest.mark.parametrize("way", ["loopback", "pasted"])
+async def test_by_the_command(
+    there: Guarded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """The browser comes back to this machine; or, from another one, by its pasted address. Who we
+    are there may have been made by hand."""
+    told: asyncio.Queue[str] = asyncio.Queue()
+    reading, writing = os.pipe()
+    monkeypatch.setattr(server_sign_in.output, "message", told.put_nowait)
+    monkeypatch.setattr(sys, "stdin", os.fdopen(reading))
+    settings = Settings(config=Config(), home=tmp_path)
+    ours = OAuthClientInformationFull(
+        client_id="ours", token_endpoint_auth_method="none", scope="notes",
+        redirect_uris=[AnyUrl(f"http://127.0.0.1:{free_port()}/back")],
+    )  # fmt: skip
+    assert ours.redirect_uris
+    await there.issuer.register_client(ours)
+    port = ours.redirect_uris[0].port
+    assert port is not None
+    wanted = replace(section(there), client_id="ours")
+    signing_in = asyncio.create_task(server_sign_in.sign_in_to(settings, "far", wanted, port))
+    link = next(word for word in (await told.get()).split() if word.startswith("http"))
+    where = await there.follow(link)
+    async with httpx2.AsyncClient(trust_env=False) as browser:
+        assert (await browser.get(f"http://127.0.0.1:{port}/favicon.ico")).status_code == 404
+        if way == "loopback":
+            assert "Vigil has it" in (await browser.get(where)).text
+        else:
+            os.write(writing, f"what?\n{where}\n".encode()[6:])
+    await signing_in
+    os.close(writing)
+    assert kept.state_of(tmp_path, "far", there.url) == "signed in"
+    assert list(there.issuer.clients) == ["ours"]
