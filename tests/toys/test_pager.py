@@ -219,7 +219,7 @@ def test_a_kind_that_cannot_be_used_is_named(
     assert str(refused.value).startswith(f"[channels.beeper]: {complaint}")
     assert KEY not in str(refused.value)
     if str(section).startswith("{'kind': 'pagr"):
-        assert str(refused.value).endswith("other, pager, push, telegram, webhook")
+        assert str(refused.value).endswith("other, pager, push, slack, telegram, webhook")
 
 
 def test_a_kind_is_a_section_like_another(tmp_path: Path, pager: None) -> None:
