@@ -215,10 +215,10 @@ async def deliver(url: str, tab: Tab, told: dict[str, Any]) -> None:
     await tab.call("ServiceWorker.enable")
     scope = f"{url}/console"
 
-    async def is_known() -> bool:
-        return scope in tab.registrations
+    async def is_active() -> bool:
+        return tab.registrations.get(scope) in tab.active
 
-    await until(is_known, "the worker is registered")
+    await until(is_active, "the worker takes what is pushed")
     await tab.call(
         "ServiceWorker.deliverPushMessage",
         origin=url.removesuffix(ROOT),

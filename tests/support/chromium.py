@@ -49,6 +49,8 @@ class Tab:
         self.complaints: list[str] = []
         self.registrations: dict[str, str] = {}
         """Of service workers: id by scope."""
+        self.active: set[str] = set()
+        """Ids of those whose worker takes what is pushed."""
         self._reading = asyncio.create_task(self._read())
 
     async def _read(self) -> None:
@@ -64,6 +66,10 @@ class Tab:
                 elif told["method"] == "ServiceWorker.workerRegistrationUpdated":
                     for one in told["params"]["registrations"]:
                         self.registrations[one["scopeURL"]] = one["registrationId"]
+                elif told["method"] == "ServiceWorker.workerVersionUpdated":
+                    for one in told["params"]["versions"]:
+                        if one["status"] == "activated":
+                            self.active.add(one["registrationId"])
                 elif told["method"] == "Runtime.exceptionThrown":
                     self.complaints.append(json.dumps(told["params"]["exceptionDetails"]))
 
