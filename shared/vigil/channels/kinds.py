@@ -15,6 +15,7 @@ import msgspec
 
 from ..errors import ConfigError
 from .contract import Channel
+from .discord.section import DiscordBot
 from .mail.section import MailAccount
 from .matrix.section import MatrixAccount
 from .notices.apprise import AppriseWay
@@ -27,6 +28,7 @@ from .webhook import Webhook
 GROUP: Final = "vigil.channels"
 BUILT_IN: Final[Mapping[str, type[Channel]]] = {
     "apprise": AppriseWay,
+    "discord": DiscordBot,
     "mail": MailAccount,
     "matrix": MatrixAccount,
     "ntfy": Ntfy,

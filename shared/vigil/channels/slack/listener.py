@@ -65,6 +65,10 @@ class _Events:
         self._app = SlackApi(section.app_secret(context.home), section.api_url)
         self._socket: NetworkSocket | None = None
         self._own = ""
+        self._newest = reading.place.next
+        self._is_caught_up = False
+        """Until then it isn't stored how far was read: what is newer in one conversation says
+        nothing of another."""
 
     async def close(self) -> None:
         if self._socket is not None:
@@ -76,10 +80,13 @@ class _Events:
         self._own = await self._api.own()
         if not self._reading.place.next:
             # What lay there before the app was ever read isn't taken in.
-            await self._reading.store(f"{self._clock.now().timestamp():.6f}")
+            self._newest = f"{self._clock.now().timestamp():.6f}"
+            await self._reading.store(self._newest)
         self._socket = await self._app.socket()
         await self._take_envelope(await self._socket.next(CALL_S))
         await self._catch_up()
+        self._is_caught_up = True
+        await self._reading.store(self._newest)
         self._reading.show("listening")
         while True:
             await self._take_envelope(await self._socket.next())
@@ -117,10 +124,9 @@ class _Events:
         )
         if not await self._reading.take(post, partial(self._say, found)):
             return
-        mark = self._reading.place.next
-        if not found.is_press and float(found.ts) > float(mark):
-            mark = found.ts
-        await self._reading.store(mark)
+        if not found.is_press:
+            self._newest = max(self._newest, found.ts, key=float)
+        await self._reading.store(self._newest if self._is_caught_up else None)
         if found.is_press:
             blocks = without_buttons(on or {}, NOTED)
             where = {"channel": found.channel, "ts": found.ts, "text": text_in(on, "text")}

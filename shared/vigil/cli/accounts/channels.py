@@ -46,7 +46,7 @@ def list_() -> Result:
         | told_of(one, people.get(name, []), states.get(name, {}))
         for name, one in channels.items()
     ]
-    pages = "docs/matrix.md, telegram.md, slack.md, mail.md and webhooks.md"
+    pages = "docs/matrix.md, telegram.md, slack.md, discord.md, mail.md and webhooks.md"
     empty = f"No channels. {pages} say how to add one."
     return tables.listing("channels", told, COLUMNS, empty=empty)
 

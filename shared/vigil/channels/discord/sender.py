@@ -1,0 +1,88 @@
+"""What sends a message into a channel of Discord, with a person whom its receiver paired.
+
+Discord knows a repeat by its nonce, for some minutes: what may have arrived is sent again within
+the same try, which is shorter; after that it isn't.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ...contracts import Said
+from ..answers import Unclear
+from ..chats.calls import CallFailed
+from ..chats.fields import text_in
+from ..chats.partner import ChatPartner
+from ..chats.sender import ChatSender
+from ..contract import ChannelContext
+from .composition import body_of, nonce_of, texts_of
+from .wire import DiscordApi
+
+if TYPE_CHECKING:
+    from .section import DiscordBot
+
+REPEATS: Final = (0.2, 2.0)
+"""After how many seconds what is unclear is sent again."""
+_Part = tuple[str, dict[str, Any]]
+
+
+class DiscordSender(ChatSender[DiscordApi, _Part]):
+    """One bot's way out."""
+
+    def __init__(self, section: DiscordBot, context: ChannelContext) -> None:
+        super().__init__(context, section.timeout_s)
+        self._section = section
+
+    def __repr__(self) -> str:
+        return f"DiscordSender({self._section.bot!r})"
+
+    def token(self) -> str:
+        return self._section.secret(self._context.home)
+
+    def opened_with(self, token: str) -> DiscordApi:
+        return DiscordApi(token, self._section.api_url)
+
+    async def planned(self, api: DiscordApi, said: Said, partner: ChatPartner) -> Sequence[_Part]:
+        channel, reply, is_own = await _place_of(api, partner)
+        texts = texts_of(said)
+        asks = said.asks if is_own else ""
+        return [
+            (
+                f"/channels/{channel}/messages",
+                body_of(
+                    text,
+                    nonce=nonce_of(said.id, at),
+                    reply=reply if at == 1 else "",
+                    asks=asks if at == len(texts) else "",
+                ),
+            )
+            for at, text in enumerate(texts, 1)
+        ]
+
+    async def hand_over(self, api: DiscordApi, part: _Part) -> None:
+        path, body = part
+        for pause_s in REPEATS:
+            try:
+                await api.call("POST", path, body)
+            except CallFailed as failed:
+                if not isinstance(failed.answer, Unclear):
+                    raise
+                await asyncio.sleep(pause_s)
+            else:
+                return
+        await api.call("POST", path, body)
+
+
+async def _place_of(api: DiscordApi, partner: ChatPartner) -> tuple[str, str, bool]:
+    """Return the channel where it is said, the message that it answers there among others, and
+    whether the channel is the person's own. Raises: CallFailed."""
+    head = partner.head
+    if head is not None and not head.is_direct:
+        number = head.message.split(" ")[1]
+        return head.room, number, False
+    if partner.paired.room:
+        return partner.paired.room, "", True
+    opened = await api.call("POST", "/users/@me/channels", {"recipient_id": partner.paired.address})
+    return text_in(opened, "id"), "", True
