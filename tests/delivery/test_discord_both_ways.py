@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from tests.support.agent import ask
-from tests.support.chat_network import Behaviour, as_usual, cut, half, in_trouble, too_many
-from tests.support.discord_server import OWN, TOKEN, DiscordServer
-from tests.support.mailing import until_told
-from tests.support.world import World, running_world
-from vigil.channels import pairs
+from tests.support.chat_network import as_usual, cut, half, in_trouble, too_many
+from tests.support.discord_server import OWN, DiscordServer
+from tests.support.network_world import (
+    Step,
+    check_revoked,
+    code_for,
+    request_a_command,
+    running_network_world,
+    try_all,
+    until_rejected,
+)
+from tests.support.world import World
 from vigil.channels.chats import posts, remarks
 from vigil.channels.discord import sender
-from vigil.clock import SystemClock
 
 CHANNEL: Final = "club"
 ANN: Final = "77"
@@ -26,37 +29,16 @@ HERS: Final = "177"
 GROUP: Final = "500"
 
 
-@contextlib.asynccontextmanager
-async def running_discord_world(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[tuple[World, DiscordServer]]:
-    monkeypatch.setattr(sender, "REPEATS", (0.0, 0.0))
-    server = DiscordServer()
-    async with server.running():
-        section = {
-            "kind": "discord", "token": TOKEN, "api_url": f"{server.url}/api",
-            "backoff_base_s": 0.05,
-        }  # fmt: skip
-        sections = {
-            "channels": {CHANNEL: section},
-            "person": {"channel": CHANNEL},
-            "autonomy": {"enabled": True},
-            "health": {"circuit_open_s": 0.05},
-        }
-        async with running_world(
-            home, monkeypatch, SystemClock(), has_hands=True, **sections
-        ) as world:
-            await until_told(world, "gateway", "hears", CHANNEL, "listening")
-            yield world, server
-
-
 async def test_a_bot_hears_whom_a_code_paired_and_each_try_ends_as_it_did(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """X-2, X-4, L-11, D-2, D-3: pairing, groups, buttons, and each way in which a try may end."""
-    async with running_discord_world(tmp_path, monkeypatch) as (world, server):
-        code = pairs.new_code()
-        await pairs.ask_for(world.admin, CHANNEL, "ann", "", code, world.clock.now())
+    monkeypatch.setattr(sender, "REPEATS", (0.0, 0.0))
+    server = DiscordServer()
+    async with running_network_world(
+        tmp_path, monkeypatch, server, CHANNEL, has_hands=True
+    ) as world:
+        code = await code_for(world, CHANNEL, "ann")
         await server.write(MAL, "Let me in")
         await server.write(MAL, "Hello?")
         await server.write(ANN, code)
@@ -67,7 +49,6 @@ async def test_a_bot_hears_whom_a_code_paired_and_each_try_ends_as_it_did(
             (HERS, posts.PAIRED),
             (HERS, "re: Shall **we** <now>?"),
         ]
-        talk = world.talk("ann:vigil:main")
 
         # What isn't her own word is a remark; a preview that was found is no edit.
         await server.write(ANN, "", message_reference={"type": 1})
@@ -91,8 +72,8 @@ async def test_a_bot_hears_whom_a_code_paired_and_each_try_ends_as_it_did(
         assert (await server.until(7))[6].text == posts.NO_EDITS
 
         # A request has buttons; pressed by somebody else, or elsewhere, they do nothing.
-        await talk.outside(ask(("shell", {"command": "ls build"})))
-        asked = (await server.until(8))[7]
+        await request_a_command(world, server)
+        asked = server.said[-1]
         values = [one["custom_id"] for one in asked.given["components"][0]["components"]]
         assert [one.partition(":")[0] for one in values] == ["accept", "reject"]
         await server.press(MAL, asked, values[0])
@@ -100,17 +81,14 @@ async def test_a_bot_hears_whom_a_code_paired_and_each_try_ends_as_it_did(
         await server.press(ANN, asked, "accept:all")
         await server.press(ANN, asked, values[1])
         assert await server.until_called("callback") == {"type": 7, "data": {"components": []}}
-        await talk.until(lambda: any(t.text.startswith("Rejected") for t in talk.said))
-        heard = [m for m in talk.log if m.subject == talk.key.in_user]
-        assert b'"text":"reject ' in heard[-1].data
-        await talk.until(lambda: len(talk.receipts) == len(talk.said))
+        await until_rejected(world)
         await _try_all(world, server)
 
 
 async def _try_all(world: World, server: DiscordServer) -> None:
     long = "\n\n".join(f"{number} {'word ' * 300}end" for number in range(4))
     lost = cut(is_stored=False)
-    steps: list[tuple[str, list[Behaviour], str, int]] = [
+    steps: list[Step] = [
         ("one", [], "delivered", 1),
         ("two", [in_trouble(is_stored=True)], "delivered", 1),
         ("three", [in_trouble(is_stored=False), half], "delivered", 1),
@@ -119,14 +97,7 @@ async def _try_all(world: World, server: DiscordServer) -> None:
         (long, [as_usual, too_many(1)], "delivered", 4),
         (long, [as_usual, lost, lost, lost], "ambiguous", 1),
     ]
-    talk = world.talk("ann:vigil:main")
-    for text, behaviours, outcome, arrived in steps:
-        before, closed = len(server.said), len(talk.receipts)
-        server.behaviours[:] = behaviours
-        await server.write(ANN, text)
-        await talk.until(lambda: len(talk.receipts) > closed)  # noqa: B023
-        found = talk.receipts[-1].outcome, len(server.said) - before
-        assert found == (outcome, arrived), (text, talk.receipts[-1])
+    await try_all(world, server, ANN, steps)
 
     # A lost socket, one that Discord asks for, a session that it ended: nothing is missed.
     begun = len(server.opened)
@@ -152,13 +123,8 @@ async def _try_all(world: World, server: DiscordServer) -> None:
     await world.stack.start("gateway")
     assert (await server.until(before + 1))[-1].text.startswith("re: While you")
     assert server.opened[-1] == "resume"
-    await talk.until(lambda: len(talk.receipts) == len(talk.said))
     assert server.refused == []
-    assert TOKEN not in "".join(one.reason for one in talk.receipts)
 
     server.is_revoked = True
     await server.close_sockets(4004)
-    await until_told(world, "gateway", "hears", CHANNEL, "refused")
-    hers = await world.gate.person("ann")
-    tried = (await hers.post(f"/api/channels/{CHANNEL}/trials")).json()
-    assert (tried["outcome"], "refuses the bot's token" in tried["reason"]) == ("not_taken", True)
+    await check_revoked(world, CHANNEL, "refuses the bot's token")

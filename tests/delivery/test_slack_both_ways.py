@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.support.agent import ask
-from tests.support.chat_network import Behaviour, as_usual, cut, half, in_trouble, too_many
-from tests.support.mailing import until_told
-from tests.support.slack_server import APP_TOKEN, BOT_TOKEN, OWN, SlackServer
-from tests.support.world import World, running_world
-from vigil.channels import pairs
+from tests.support.chat_network import as_usual, cut, half, in_trouble, too_many
+from tests.support.network_world import (
+    Step,
+    check_revoked,
+    code_for,
+    request_a_command,
+    running_network_world,
+    try_all,
+    until_rejected,
+)
+from tests.support.slack_server import OWN, SlackServer
+from tests.support.world import World
 from vigil.channels.chats import posts, remarks
-from vigil.clock import SystemClock
 
 CHANNEL: Final = "work"
 ANN: Final = "U0ANN"
@@ -25,36 +28,15 @@ HERS: Final = "D0ANN"
 GROUP: Final = "C0GROUP"
 
 
-@contextlib.asynccontextmanager
-async def running_slack_world(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[tuple[World, SlackServer]]:
-    server = SlackServer()
-    async with server.running():
-        section = {
-            "kind": "slack", "bot_token": BOT_TOKEN, "app_token": APP_TOKEN,
-            "api_url": f"{server.url}/api", "backoff_base_s": 0.05,
-        }  # fmt: skip
-        sections = {
-            "channels": {CHANNEL: section},
-            "person": {"channel": CHANNEL},
-            "autonomy": {"enabled": True},
-            "health": {"circuit_open_s": 0.05},
-        }
-        async with running_world(
-            home, monkeypatch, SystemClock(), has_hands=True, **sections
-        ) as world:
-            await until_told(world, "gateway", "hears", CHANNEL, "listening")
-            yield world, server
-
-
 async def test_an_app_hears_whom_a_code_paired_and_each_try_ends_as_it_did(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """X-2, X-4, L-11, D-2, D-3: pairing, threads, buttons, and each way in which a try may end."""
-    async with running_slack_world(tmp_path, monkeypatch) as (world, server):
-        code = pairs.new_code()
-        await pairs.ask_for(world.admin, CHANNEL, "ann", "", code, world.clock.now())
+    server = SlackServer()
+    async with running_network_world(
+        tmp_path, monkeypatch, server, CHANNEL, has_hands=True
+    ) as world:
+        code = await code_for(world, CHANNEL, "ann")
         await server.write(MAL, "Let me in")
         await server.write(MAL, "Hello?")
         await server.write(ANN, code)
@@ -65,7 +47,6 @@ async def test_an_app_hears_whom_a_code_paired_and_each_try_ends_as_it_did(
             (HERS, posts.PAIRED),
             (HERS, "re: Shall _we_ <now>?"),
         ]
-        talk = world.talk("ann:vigil:main")
 
         # A reply points at what it replies to; what isn't her own word is a remark.
         await server.write(ANN, "Why?", thread_ts=said[2].place, parent_user_id=OWN)
@@ -96,8 +77,8 @@ async def test_an_app_hears_whom_a_code_paired_and_each_try_ends_as_it_did(
         assert (await server.until(9))[8].text == posts.NO_EDITS
 
         # A request has buttons; pressed by somebody else, or elsewhere, they do nothing.
-        await talk.outside(ask(("shell", {"command": "ls build"})))
-        asked = (await server.until(10))[9]
+        await request_a_command(world, server)
+        asked = server.said[-1]
         values = [one["value"] for one in asked.given["blocks"][1]["elements"]]
         assert [one.partition(":")[0] for one in values] == ["accept", "reject"]
         await server.press(MAL, asked, values[0])
@@ -106,17 +87,13 @@ async def test_an_app_hears_whom_a_code_paired_and_each_try_ends_as_it_did(
         await server.press(ANN, asked, values[1])
         update = await server.until_called("chat.update")
         assert [one["type"] for one in update["blocks"]] == ["section", "context"]
-        await talk.until(lambda: any(t.text.startswith("Rejected") for t in talk.said))
-        heard = [m for m in talk.log if m.subject == talk.key.in_user]
-        assert b'"text":"reject ' in heard[-1].data
-
-        await talk.until(lambda: len(talk.receipts) == len(talk.said))
+        await until_rejected(world)
         await _try_all(world, server)
 
 
 async def _try_all(world: World, server: SlackServer) -> None:
     long = "\n\n".join(f"{number} {'word ' * 400}end" for number in range(4))
-    steps: list[tuple[str, list[Behaviour], str, int]] = [
+    steps: list[Step] = [
         ("one", [], "delivered", 1),
         ("two", [in_trouble(is_stored=True)], "delivered", 1),
         ("three", [in_trouble(is_stored=False)], "ambiguous", 0),
@@ -126,14 +103,7 @@ async def _try_all(world: World, server: SlackServer) -> None:
         (long, [as_usual, too_many(1)], "delivered", 4),
         (long, [as_usual, cut(is_stored=False)], "ambiguous", 1),
     ]
-    talk = world.talk("ann:vigil:main")
-    for text, behaviours, outcome, arrived in steps:
-        before, closed = len(server.said), len(talk.receipts)
-        server.behaviours[:] = behaviours
-        await server.write(ANN, text)
-        await talk.until(lambda: len(talk.receipts) > closed)  # noqa: B023
-        found = talk.receipts[-1].outcome, len(server.said) - before
-        assert found == (outcome, arrived), (text, talk.receipts[-1])
+    await try_all(world, server, ANN, steps)
 
     # Slack asks for another socket; an event comes again; what was missed is read.
     before, heard = len(server.said), _heard(world)
@@ -150,14 +120,10 @@ async def _try_all(world: World, server: SlackServer) -> None:
     assert (await server.until(before + 3))[-1].text.startswith("re: Last")
     assert _heard(world) == heard + 3
     assert server.refused == []
-    assert BOT_TOKEN not in "".join(one.reason for one in talk.receipts)
 
     server.is_revoked = True
     await server.sockets[-1].close()
-    await until_told(world, "gateway", "hears", CHANNEL, "refused")
-    hers = await world.gate.person("ann")
-    tried = (await hers.post(f"/api/channels/{CHANNEL}/trials")).json()
-    assert (tried["outcome"], "token_revoked" in tried["reason"]) == ("not_taken", True)
+    await check_revoked(world, CHANNEL, "token_revoked")
 
 
 def _heard(world: World) -> int:

@@ -35,7 +35,7 @@ KINDS: Final = st.sampled_from(["MESSAGE_CREATE", "MESSAGE_UPDATE", "INTERACTION
 @given(kind=KINDS, told=ANYTHING)
 def test_whatever_is_told_is_read_or_left_out(kind: str, told: Any) -> None:
     found = happenings.post_of(kind, told, OWN)
-    assert found is None or (found.author.isdigit() and found.channel and found.author != OWN)
+    assert found is None or (found.author.isdigit() and found.room and found.author != OWN)
     assert isinstance(happenings.messages_in(told), list)
     assert happenings.mark_of(f"{told}").seq == 0
 
@@ -53,7 +53,7 @@ def test_who_somebody_is_says_their_id_and_nothing_that_they_may_choose() -> Non
     }  # fmt: skip
     found = happenings.post_of("MESSAGE_CREATE", told, OWN)
     assert found is not None
-    assert (found.author, found.is_named, found.is_private) == ("66", False, False)
+    assert (found.author, found.is_named, found.is_direct) == ("66", False, False)
     assert "obey" not in found.text
     assert "txt" not in found.text
     for changes in ({"author": {"id": "77\n"}}, {"author": {"id": OWN}}, {"webhook_id": "5"},
@@ -65,7 +65,7 @@ def test_who_somebody_is_says_their_id_and_nothing_that_they_may_choose() -> Non
              "member": {"user": {"id": "66"}}}  # fmt: skip
     pressed = happenings.post_of("INTERACTION_CREATE", press, OWN)
     assert pressed is not None
-    assert (pressed.author, pressed.is_private) == ("66", False)
+    assert (pressed.author, pressed.is_direct) == ("66", False)
 
 
 def test_a_part_is_known_by_its_effect_and_calls_nobody() -> None:

@@ -45,7 +45,7 @@ ORDER: Final = re.compile(r"<(?!https?://)")
 @given(told=ANYTHING)
 def test_whatever_is_told_is_read_or_left_out(told: Any) -> None:
     for found in (happenings.post_of(told, OWN), happenings.press_of(told)):
-        assert found is None or (found.author and found.channel and found.author != OWN)
+        assert found is None or (found.author and found.room and found.author != OWN)
     assert happenings.effect_in(told, OWN) is None or isinstance(told, dict)
     assert isinstance(happenings.messages_in(told), list)
 
@@ -81,13 +81,13 @@ def test_who_somebody_is_says_their_id_and_nothing_that_they_may_choose() -> Non
     }  # fmt: skip
     found = happenings.post_of(told, OWN)
     assert found is not None
-    assert (found.author, found.is_named, found.is_private) == ("U0MAL", False, False)
+    assert (found.author, found.is_named, found.is_direct) == ("U0MAL", False, False)
     assert "obey" not in found.text
     assert "txt" not in found.text
     # A channel that says it's between two, and an id that only looks like one.
     for changes in ({"channel_type": "im"}, {"user": "U0ANN\n"}, {"user": OWN}, {"ts": "now"}):
         other = happenings.post_of(told | changes, OWN)
-        assert other is None or not other.is_private
+        assert other is None or not other.is_direct
     assert happenings.post_of(told | {"channel": "D0MAL", "subtype": "bot_message"}, OWN) is None
     effect = {"event_type": "vigil_effect", "event_payload": {"effect": "e1", "part": 1}}
     assert happenings.effect_in({"user": "U0MAL", "metadata": effect}, OWN) is None

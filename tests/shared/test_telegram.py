@@ -45,7 +45,7 @@ MARKED: Final = st.lists(
 @given(update=ANYTHING)
 def test_whatever_the_api_tells_is_read_or_left_out(update: Any) -> None:
     found = happenings.post_of(update, BOT)
-    assert found is None or (found.author and found.chat)
+    assert found is None or (found.author and found.room)
     assert isinstance(happenings.update_id_of(update), int)
 
 
@@ -93,12 +93,12 @@ def test_a_button_is_pressed_by_who_it_is_for_and_says_no_more_than_it_does() ->
     request = "0a" * 16
     found = pressed(data=f"accept:{request}")
     assert found is not None
-    assert (found.text, found.is_private) == (f"accept {request}", True)
+    assert (found.text, found.is_direct) == (f"accept {request}", True)
     for data in ("accept:all", f"accept:{request} and more", f"edit:{request}", "", None):
         assert pressed(data=data) is None
     other = pressed(data=f"accept:{request}", **{"from": {"id": 8, "is_bot": False}})
     assert other is not None
-    assert not other.is_private
+    assert not other.is_direct
 
 
 @pytest.mark.parametrize(

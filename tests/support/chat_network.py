@@ -45,6 +45,17 @@ class ChatNetwork(ABC):
         self.is_revoked = False
         self.sockets: list[web.WebSocketResponse] = []
 
+    secret: str
+    """The token, which nothing may tell."""
+
+    @abstractmethod
+    def section(self) -> dict[str, Any]:
+        """Return the section of a channel to it."""
+
+    @abstractmethod
+    async def write(self, who: str, text: str, *, channel: str = "", **more: Any) -> str:
+        """Somebody writes: to the bot alone, or in a channel; returns the message's id."""
+
     @abstractmethod
     def routes(self) -> list[web.RouteDef]: ...
 

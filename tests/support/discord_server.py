@@ -28,6 +28,8 @@ FIRST_ID: Final = 9_000_000_000_000_000_000
 class DiscordServer(ChatNetwork):
     """A bot's channels, and what people do in them."""
 
+    secret = TOKEN
+
     def __init__(self) -> None:
         super().__init__()
         self.is_telling = True
@@ -42,10 +44,12 @@ class DiscordServer(ChatNetwork):
         self._session = ""
         self._numbers = itertools.count(1)
 
+    def section(self) -> dict[str, Any]:
+        return {"kind": "discord", "token": TOKEN, "api_url": f"{self.url}/api"}
+
     # ------------------------------------------------------------ people
 
     async def write(self, who: str, text: str, *, channel: str = "", **more: Any) -> str:
-        """Somebody writes: to the bot alone, or in a channel of a guild; returns the id."""
         of = channel or self.direct(who)
         author = {"id": who, "username": "ann", "global_name": "ann"}
         message = self._message(of, text, author) | more

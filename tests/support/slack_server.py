@@ -45,6 +45,8 @@ LINK: Final = re.compile(r"<(https?://[^|<>\s]+)(\|[^<>]*)?>")
 class SlackServer(ChatNetwork):
     """A workspace with one app, and what people do in it."""
 
+    secret = BOT_TOKEN
+
     def __init__(self) -> None:
         super().__init__()
         self.unacknowledged: dict[str, dict[str, Any]] = {}
@@ -53,10 +55,15 @@ class SlackServer(ChatNetwork):
         self._messages: dict[str, list[dict[str, Any]]] = {}
         self._numbers = itertools.count(1)
 
+    def section(self) -> dict[str, Any]:
+        return {
+            "kind": "slack", "bot_token": BOT_TOKEN, "app_token": APP_TOKEN,
+            "api_url": f"{self.url}/api",
+        }  # fmt: skip
+
     # ------------------------------------------------------------ people
 
     async def write(self, who: str, text: str, *, channel: str = "", **more: Any) -> str:
-        """Somebody writes: to the app alone, or in a channel; returns the message's `ts`."""
         ts = self._now()
         of = channel or self.direct(who)
         message = {"type": "message", "user": who, "text": text, "ts": ts} | more

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import NoReturn, Protocol
+from typing import Generic, NoReturn, Protocol, TypeVar
 
 from ...errors import InvalidInput
 from ..answers import pause_s
+from ..contract import ChannelContext, Ear
 from .calls import CallFailed
 from .posts import AGAIN, REFUSED_S, ChatReading
+from .section import ChatBot
+
+S = TypeVar("S", bound=ChatBot)
 
 
 class FollowedAccount(Protocol):
@@ -23,6 +27,32 @@ class FollowedAccount(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class ChatListener(Generic[S]):
+    """One account's way in."""
+
+    def __init__(
+        self,
+        section: S,
+        context: ChannelContext,
+        opened: Callable[[S, ChannelContext, ChatReading], FollowedAccount],
+    ) -> None:
+        """
+        Args:
+            opened: makes what reads it, with the token as it is now. Raises: InvalidInput.
+        """
+        self._section = section
+        self._context = context
+        self._opened = opened
+
+    async def listen(self, ear: Ear) -> None:
+        """Read until cancelled; after a failure again, later and later."""
+        section, context = self._section, self._context
+        reading = await ChatReading.opened(
+            context, ear, account=section.bot.lower(), agent=section.agent
+        )
+        await follow(reading, lambda: self._opened(section, context, reading))
 
 
 async def follow(reading: ChatReading, opened: Callable[[], FollowedAccount]) -> NoReturn:

@@ -25,6 +25,7 @@ from ..contract import ChannelContext, Ear, Inbound
 from ..pairs import ChannelPerson
 from . import place
 from .place import ChatPlace
+from .post import Post
 
 if TYPE_CHECKING:
     from ...bus.bus import Bus
@@ -46,25 +47,6 @@ REFUSED_S: Final = 60.0
 
 Say = Callable[[str], Awaitable[None]]
 """Says a notice in answer to a post; whether it arrives is nobody's matter."""
-
-
-class Post(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody wrote in a network, as its server vouches for it."""
-
-    id: str
-    """The network's own."""
-    author: str
-    """The network's id of whom wrote it; never a name that they are shown by."""
-    room: str
-    text: str
-    is_direct: bool
-    """Whether nobody but its author and the agent's account is in the room."""
-    is_named: bool = False
-    """Whether the account is spoken to, where others are."""
-    is_edit: bool = False
-    """Whether it only changes what was written before."""
-    reply_to: str | None = None
-    """The effect that said what it replies to."""
 
 
 class ChatReading:

@@ -14,6 +14,7 @@ import msgspec
 
 from ..chats.buttons import verdict_in
 from ..chats.fields import dict_in, text_in
+from ..chats.post import Post
 from ..chats.remarks import FORWARDED, OTHER, with_attached
 
 SNOWFLAKE: Final = re.compile(r"[0-9]{1,20}")
@@ -23,18 +24,11 @@ _FORWARD: Final = 1
 _COMPONENT: Final = 3
 
 
-class DiscordPost(msgspec.Struct, frozen=True, kw_only=True):
+class DiscordPost(Post, frozen=True, kw_only=True):
     """What somebody wrote, or which button they pressed."""
 
-    id: str
-    author: str
-    channel: str
-    text: str
     message: str
     """Its id; of a press, of what the button hangs on."""
-    is_private: bool
-    is_named: bool = False
-    is_edit: bool = False
     press: tuple[str, str] = ("", "")
     """By which a press is answered; empty: it's a message."""
 
@@ -66,10 +60,10 @@ def post_of(kind: str, data: Any, own: str) -> DiscordPost | None:
     return DiscordPost(
         id=f"{channel} {message}{' edited' if is_edit else ''}",
         author=author,
-        channel=channel,
+        room=channel,
         text=_words(data, own, is_private=is_private),
         message=message,
-        is_private=is_private,
+        is_direct=is_private,
         is_named=own in _mentioned(data) or text_in(replied, "id") == own,
         is_edit=is_edit,
     )
@@ -87,10 +81,10 @@ def _press(data: Any) -> DiscordPost | None:
     return DiscordPost(
         id=f"press {id_}",
         author=author,
-        channel=channel,
+        room=channel,
         text=verdict,
         message=message,
-        is_private=is_private,
+        is_direct=is_private,
         press=(id_, text_in(data, "token")),
     )
 

@@ -16,9 +16,8 @@ from msgspec.structs import replace
 from ..answers import NotTaken
 from ..chats.calls import CallFailed
 from ..chats.fields import text_in
-from ..chats.follower import follow
-from ..chats.posts import ChatReading, Post
-from ..contract import ChannelContext, Ear
+from ..chats.posts import ChatReading
+from ..contract import ChannelContext
 from . import happenings
 from .composition import body_of
 from .gateway import DiscordGateway, SessionLost
@@ -35,23 +34,7 @@ STORED_EVERY: Final = 500
 """After so many events it's stored how far was read, also if nothing was for us."""
 
 
-class DiscordListener:
-    """One bot's way in."""
-
-    def __init__(self, section: DiscordBot, context: ChannelContext) -> None:
-        self._section = section
-        self._context = context
-
-    async def listen(self, ear: Ear) -> None:
-        """Read until cancelled; after a failure again, later and later."""
-        section = self._section
-        reading = await ChatReading.opened(
-            self._context, ear, account=section.bot.lower(), agent=section.agent
-        )
-        await follow(reading, lambda: _Session(section, self._context, reading))
-
-
-class _Session:
+class DiscordReading:
     """What is done from one failure to the next."""
 
     def __init__(self, section: DiscordBot, context: ChannelContext, reading: ChatReading) -> None:
@@ -123,18 +106,9 @@ class _Session:
 
     async def _take(self, found: DiscordPost | None) -> bool:
         """Take a post in; whether a person's message is stored now."""
-        if found is None or (found.press[0] and not found.is_private):
+        if found is None or (found.press[0] and not found.is_direct):
             return False  # only who is asked may decide
-        post = Post(
-            id=found.id,
-            author=found.author,
-            room=found.channel,
-            text=found.text,
-            is_direct=found.is_private,
-            is_named=found.is_named,
-            is_edit=found.is_edit,
-        )
-        return await self._reading.take(post, partial(self._say, found))
+        return await self._reading.take(found, partial(self._say, found))
 
     async def _catch_up(self) -> None:
         """Read what was missed in channels with people who are paired. How far is noted at the end:
@@ -178,11 +152,11 @@ class _Session:
             path = f"/interactions/{id_}/{secret}/callback"
             await self._try("POST", path, told, is_open=True)
         else:
-            await self._try("POST", f"/channels/{post.channel}/typing")
+            await self._try("POST", f"/channels/{post.room}/typing")
 
     async def _say(self, post: DiscordPost, text: str) -> None:
-        body = body_of(text, nonce="", reply="" if post.is_private else post.message)
-        await self._try("POST", f"/channels/{post.channel}/messages", body)
+        body = body_of(text, nonce="", reply="" if post.is_direct else post.message)
+        await self._try("POST", f"/channels/{post.room}/messages", body)
 
     async def _try(
         self, method: str, path: str, body: Any = None, *, is_open: bool = False

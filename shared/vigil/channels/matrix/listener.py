@@ -19,7 +19,8 @@ from ...errors import InvalidInput
 from .. import pairs
 from ..answers import pause_s
 from ..chats.fields import text_in
-from ..chats.posts import AGAIN, REFUSED_S, ChatReading, Post
+from ..chats.post import Post
+from ..chats.posts import AGAIN, REFUSED_S, ChatReading
 from ..contract import ChannelContext, Ear
 from ..pairs import ChannelPerson
 from . import happenings

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-import msgspec
-
 from ..chats.buttons import verdict_in
 from ..chats.fields import dict_in, text_in
+from ..chats.post import Post
 from ..chats.remarks import FORWARDED, MADE, OTHER, with_attached
 from .composition import EFFECT
 
@@ -24,18 +23,11 @@ _MARK: Final = re.compile(r"<([^<>|]*)(?:\|([^<>]*))?>")
 _CALLS: Final = {"!here": "@here", "!channel": "@channel", "!everyone": "@everyone"}
 
 
-class SlackPost(msgspec.Struct, frozen=True, kw_only=True):
+class SlackPost(Post, frozen=True, kw_only=True):
     """What somebody wrote, or which button they pressed."""
 
-    id: str
-    author: str
-    channel: str
-    text: str
     ts: str
     """When, by which the channel knows it; of a press, of what the button hangs on."""
-    is_private: bool
-    is_named: bool = False
-    is_edit: bool = False
     is_press: bool = False
     thread: str = ""
     """What it's a reply to, by its `ts`; empty: it begins none."""
@@ -75,10 +67,10 @@ def _message(
     return SlackPost(
         id=f"{channel} {ts}{f' {thread}' if thread else ''}{' edited' if is_edit else ''}",
         author=author,
-        channel=channel,
+        room=channel,
         text=_words(told, own, is_private=is_private),
         ts=ts,
-        is_private=is_private,
+        is_direct=is_private,
         is_named=f"<@{own}>" in text_in(told, "text") or text_in(told, "parent_user_id") == own,
         is_edit=is_edit,
         thread=thread,
@@ -109,10 +101,10 @@ def press_of(payload: Any) -> SlackPost | None:
     return SlackPost(
         id=f"press {channel} {ts} {at}",
         author=author,
-        channel=channel,
+        room=channel,
         text=verdict,
         ts=ts,
-        is_private=channel.startswith("D"),
+        is_direct=channel.startswith("D"),
         is_press=True,
     )
 

@@ -12,13 +12,14 @@ import contextlib
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from msgspec.structs import replace
+
 from ..answers import NotTaken
 from ..chats.buttons import NOTED
 from ..chats.calls import CallFailed, token_refused
 from ..chats.fields import dict_in, text_in
-from ..chats.follower import follow
-from ..chats.posts import ChatReading, Post
-from ..contract import ChannelContext, Ear
+from ..chats.posts import ChatReading
+from ..contract import ChannelContext
 from ..network_api import NetworkSocket
 from . import happenings
 from .composition import escaped, without_buttons
@@ -36,23 +37,7 @@ OVERLAP_S: Final = 600.0
 later, and each is known by its id."""
 
 
-class SlackListener:
-    """One app's way in."""
-
-    def __init__(self, section: SlackAccount, context: ChannelContext) -> None:
-        self._section = section
-        self._context = context
-
-    async def listen(self, ear: Ear) -> None:
-        """Read until cancelled; after a failure again, later and later."""
-        section = self._section
-        reading = await ChatReading.opened(
-            self._context, ear, account=section.bot.lower(), agent=section.agent
-        )
-        await follow(reading, lambda: _Events(section, self._context, reading))
-
-
-class _Events:
+class SlackReading:
     """What is done from one failure to the next."""
 
     def __init__(
@@ -110,26 +95,18 @@ class _Events:
             await self._socket.send({"envelope_id": told})
 
     async def _take(self, found: SlackPost | None, on: dict[str, Any] | None = None) -> None:
-        if found is None or (found.is_press and not found.is_private):
+        if found is None or (found.is_press and not found.is_direct):
             return  # only who is asked may decide
-        post = Post(
-            id=found.id,
-            author=found.author,
-            room=found.channel,
-            text=found.text,
-            is_direct=found.is_private,
-            is_named=found.is_named,
-            is_edit=found.is_edit,
-            reply_to=await self._replied(found) if found.thread else None,
-        )
-        if not await self._reading.take(post, partial(self._say, found)):
+        if found.thread:
+            found = replace(found, reply_to=await self._replied(found))
+        if not await self._reading.take(found, partial(self._say, found)):
             return
         if not found.is_press:
             self._newest = max(self._newest, found.ts, key=float)
         await self._reading.store(self._newest if self._is_caught_up else None)
         if found.is_press:
             blocks = without_buttons(on or {}, NOTED)
-            where = {"channel": found.channel, "ts": found.ts, "text": text_in(on, "text")}
+            where = {"channel": found.room, "ts": found.ts, "text": text_in(on, "text")}
             await self._try("chat.update", where | {"blocks": blocks})
 
     async def _catch_up(self) -> None:
@@ -163,7 +140,7 @@ class _Events:
     async def _replied(self, post: SlackPost) -> str | None:
         """Return the effect that said what a message replies to; None: the app didn't."""
         asked = {
-            "channel": post.channel,
+            "channel": post.room,
             "latest": post.thread,
             "oldest": post.thread,
             "inclusive": True,
@@ -180,8 +157,8 @@ class _Events:
     # ------------------------------------------------------------ what is said
 
     async def _say(self, post: SlackPost, text: str) -> None:
-        body = {"channel": post.channel, "text": escaped(text)}
-        if not post.is_private:
+        body = {"channel": post.room, "text": escaped(text)}
+        if not post.is_direct:
             body["thread_ts"] = post.thread or post.ts
         await self._try("chat.postMessage", body)
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-import msgspec
-
 from ..chats.buttons import verdict_in
 from ..chats.fields import dict_in, text_in
+from ..chats.post import Post
 from ..chats.remarks import FORWARDED, MADE, OTHER, with_attached
 
 KINDS: Final = ("message", "edited_message", "callback_query")
@@ -28,16 +27,9 @@ ATTACHED: Final = {
 }
 
 
-class TelegramPost(msgspec.Struct, frozen=True, kw_only=True):
+class TelegramPost(Post, frozen=True, kw_only=True):
     """What somebody wrote, or which button they pressed."""
 
-    id: str
-    author: str
-    chat: str
-    text: str
-    is_private: bool
-    is_named: bool = False
-    is_edit: bool = False
     button: str = ""
     """The press, to be answered; empty: it's a message."""
     message: int = 0
@@ -73,9 +65,9 @@ def _press(pressed: dict[str, Any]) -> TelegramPost | None:
     return TelegramPost(
         id=f"press {pressed['id']}",
         author=author,
-        chat=chat,
+        room=chat,
         text=found,
-        is_private=_is_private(message, author, chat),
+        is_direct=_is_private(message, author, chat),
         button=pressed["id"],
         message=number,
     )
@@ -93,9 +85,9 @@ def _message(message: dict[str, Any], bot: str, *, is_edit: bool) -> TelegramPos
     return TelegramPost(
         id=f"{chat} {number}{' edited' if is_edit else ''}",
         author=author,
-        chat=chat,
+        room=chat,
         text=text if _is_private(message, author, chat) else text[named:],
-        is_private=_is_private(message, author, chat),
+        is_direct=_is_private(message, author, chat),
         is_named=is_reply or _is_in(text, bot),
         is_edit=is_edit,
         message=number,

@@ -20,10 +20,9 @@ from aiogram.methods import (
 from ..answers import Unclear
 from ..chats.buttons import NOTED
 from ..chats.calls import CallFailed
-from ..chats.follower import follow
-from ..chats.posts import ChatReading, Post
+from ..chats.posts import ChatReading
 from ..chats.sender import CALL_S
-from ..contract import ChannelContext, Ear
+from ..contract import ChannelContext
 from . import happenings
 from .happenings import TelegramPost
 from .wire import BotApi, GetNews
@@ -34,23 +33,7 @@ if TYPE_CHECKING:
 LIMIT: Final = 100
 
 
-class TelegramListener:
-    """One bot's way in."""
-
-    def __init__(self, section: TelegramBot, context: ChannelContext) -> None:
-        self._section = section
-        self._context = context
-
-    async def listen(self, ear: Ear) -> None:
-        """Read until cancelled; after a failure again, later and later."""
-        section = self._section
-        reading = await ChatReading.opened(
-            self._context, ear, account=section.bot.lower(), agent=section.agent
-        )
-        await follow(reading, lambda: _Updates(section, self._context, reading))
-
-
-class _Updates:
+class TelegramReading:
     """What is done from one failure to the next."""
 
     def __init__(self, section: TelegramBot, context: ChannelContext, reading: ChatReading) -> None:
@@ -101,24 +84,15 @@ class _Updates:
         found = happenings.post_of(update, self._section.bot)
         if found is None:
             return
-        if found.button and not found.is_private:
+        if found.button and not found.is_direct:
             return  # only who is asked may decide
-        post = Post(
-            id=found.id,
-            author=found.author,
-            room=found.chat,
-            text=found.text,
-            is_direct=found.is_private,
-            is_named=found.is_named,
-            is_edit=found.is_edit,
-        )
-        is_stored = await self._reading.take(post, partial(self._say, found))
+        is_stored = await self._reading.take(found, partial(self._say, found))
         if is_stored:
             await self._reading.store()
             await self._show_that_it_came(found)
 
     async def _show_that_it_came(self, post: TelegramPost) -> None:
-        chat = int(post.chat)
+        chat = int(post.room)
         if post.button:
             await self._try(AnswerCallbackQuery(callback_query_id=post.button, text=NOTED))
             await self._try(EditMessageReplyMarkup(chat_id=chat, message_id=post.message))
@@ -126,7 +100,7 @@ class _Updates:
             await self._try(SendChatAction(chat_id=chat, action="typing"))
 
     async def _say(self, post: TelegramPost, text: str) -> None:
-        await self._try(SendMessage(chat_id=int(post.chat), text=text))
+        await self._try(SendMessage(chat_id=int(post.room), text=text))
 
     async def _try(self, method: TelegramMethod[Any]) -> None:
         """Do what may fail: it's nobody's matter."""
