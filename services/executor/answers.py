@@ -78,6 +78,7 @@ class Answers:
             is_tainted=is_outside(told, key.scope, self._trusted),
             attachments=tuple(files),
             fields=told.fields,
+            wanted=told.wanted,
         )
         if not files:
             await results.store(self._bus, key, event)

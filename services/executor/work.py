@@ -146,6 +146,7 @@ def call_of(key: SessionKey, effect: CallTool, tool: Tool, grant: Grant | None =
         is_tainted=payload.is_tainted,
         may_replace=payload.is_named or bool(payload.approval_id) or not payload.is_tainted,
         grant=grant,
+        answered=payload.answered,
     )
 
 

@@ -25,6 +25,7 @@ from tests.support.stack import running_broker, settings_of
 from vigil.backoff import Backoff
 from vigil.circuits import CircuitOpen
 from vigil.contracts import Pin, Pins, decode_pins, encode
+from vigil.contracts.tools import ServerAnswer
 from vigil.errors import ConfigError, Unavailable
 from vigil.settings.sections import McpServer
 
@@ -153,11 +154,17 @@ async def test_names_schemas_and_a_thousand_tools(tmp_path: Path) -> None:
 
 
 async def test_what_a_server_wants_of_us_is_declined(tmp_path: Path) -> None:
-    """S12: neither the model nor the person nor folders are at its service."""
-    async with hands(tmp_path, await sandbox(), nasty=nasty("legacy")) as found:
-        told = await found.call("nasty__ask")
-        assert told.content.count("refused: ") == 3
-        assert "got" not in told.content
+    """S12: neither the model nor folders are at its service; the person answers for themselves."""
+    async with hands(tmp_path, await sandbox(), nasty=nasty("legacy", "elicits")) as found:
+        asked = await found.call("nasty__ask")
+        assert asked.wanted is not None
+        assert (asked.wanted.message, asked.is_tainted) == ("Your password, please", True)
+        no = ServerAnswer(action="decline", state=asked.wanted.state)
+        told = await found.run(found.tool("nasty__ask"), {}, answered=no)
+        assert told.content.count("refused: ") == 2
+        assert told.content.count("got {'action': 'decline'}") == 1
+        late = await found.run(found.tool("nasty__ask"), {}, answered=no)
+        assert late.content.startswith("ambiguous: the connection ended while the person was asked")
 
 
 async def test_a_call_that_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

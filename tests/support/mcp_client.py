@@ -22,6 +22,7 @@ from tests.support.stack import running_broker, settings_of
 from vigil import runtime
 from vigil.bus.kv import KeyValue
 from vigil.contracts import Shelf, Tool
+from vigil.contracts.tools import ServerAnswer
 from vigil.runtime import Context
 from vigil.settings.config import Settings
 from vigil.settings.sections import Executor
@@ -122,10 +123,12 @@ class Hands:
         """Run a tool once, as the executor would."""
         return await self.run(self.tool(name), arguments)
 
-    async def run(self, tool: Tool, arguments: dict[str, Any]) -> ToolOutput:
+    async def run(
+        self, tool: Tool, arguments: dict[str, Any], answered: ServerAnswer | None = None
+    ) -> ToolOutput:
         source = self.shelves.sources[tool.name.partition("__")[0]]
         due = datetime.now(UTC) + timedelta(seconds=60)
-        call = Call(id="f" * 32, key=KEY, tool=tool, input=arguments, due_at=due)
+        call = Call(id="f" * 32, key=KEY, tool=tool, input=arguments, due_at=due, answered=answered)
         return await source.run(call)
 
     def pins(self) -> KeyValue:

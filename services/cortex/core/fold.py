@@ -27,7 +27,7 @@ from .draft import Draft
 from .policy import Moment, Policy
 from .queue import is_void
 from .sway import Sway
-from .tools import calls
+from .tools import calls, elicitation
 from .work import approvals, children, detached, job_record, tasks
 
 VOUCHED_MAX: Final = 50
@@ -108,7 +108,8 @@ def fold(key: str, state: State, seq: int, event: Event, moment: Moment, policy:
         case Control():
             _control(draft, cause, event)
         case ToolResultEvent():
-            if not detached.receive(draft, cause, event):
+            is_taken = elicitation.receive(draft, cause, event)
+            if not is_taken and not detached.receive(draft, cause, event):
                 calls.receive(draft, cause, event)
         case _:
             assert_never(event)

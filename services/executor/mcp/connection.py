@@ -1,9 +1,9 @@
 """A connection to one MCP server that is kept up: made, listed, tended, made anew.
 
 One task holds it, because the SDK's client belongs to the task that entered it; calls come from
-others. A server may not ask anything of us: what it wants of a model, of a person or of our folders
-(sampling, elicitation, roots) is declined, and said before it asks. That its tools have changed is
-only a reason to look.
+others. What a server wants of a model or of our folders (sampling, roots) is declined, and said
+before it asks. What it wants of a person (elicitation) is handed to whoever called; by the protocol
+of 2025 a call is held open for it. That its tools have changed is only a reason to look.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from vigil import __version__
 from vigil.backoff import Backoff
+from vigil.contracts.tools import ServerAnswer
 from vigil.errors import Unavailable, VigilError
 
 from .ended import SESSION_ENDED
-from .tools import shortened
+from .held.calls import HeldCall, HeldCalls
+from .tools import elicited, shortened
 from .web import GONE, LOST, OURS, UNREACHABLE
 
 log = structlog.get_logger("vigil.executor.mcp")
@@ -110,6 +112,7 @@ class McpConnection:
         self._on_listed = on_listed
         self._on_lost = on_lost
         self._client: Client | None = None
+        self._held = HeldCalls()
         self._has_ended = False
         self._is_stopping = False
         self._was_connected = False
@@ -119,10 +122,20 @@ class McpConnection:
 
     # ------------------------------------------------------------ calls
 
-    async def call(self, tool: str, arguments: dict[str, Any], timeout_s: float) -> Any:
-        """Call a tool, once -> its result (`CallToolResult`).
+    async def call(
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        timeout_s: float,
+        answered: ServerAnswer | None = None,
+    ) -> Any:
+        """Call a tool, once -> its result (`CallToolResult`), or what it wants of the person first
+        (`InputRequiredResult`).
 
         If it did not run since the session had ended, it's called in the next one.
+
+        Args:
+            answered: what the person said to that: the call goes on.
 
         Raises:
             Unavailable: it surely did not run.
@@ -131,26 +144,48 @@ class McpConnection:
         """
         loop = asyncio.get_running_loop()
         until_s = loop.time() + timeout_s
+        if answered is not None and self._held.is_of(answered.state):
+            held = self._held.go_on(answered)
+            if held is None:
+                raise McpUnclear("the connection ended while the person was asked")
+            return await self._sent(held, timeout_s)
         try:
-            return await self._call(tool, arguments, timeout_s)
+            return await self._call(tool, arguments, timeout_s, answered)
         except McpSessionEnded:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(until_s):
                     await self._is_tried.wait()
-        return await self._call(tool, arguments, max(0.0, until_s - loop.time()))
+        return await self._call(tool, arguments, max(0.0, until_s - loop.time()), answered)
 
-    async def _call(self, tool: str, arguments: dict[str, Any], timeout_s: float) -> Any:
+    def let_go(self, state: str | None) -> None:
+        """Hold a call no more that waits for a person."""
+        self._held.let_go(state)
+
+    async def _call(
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        timeout_s: float,
+        answered: ServerAnswer | None,
+    ) -> Any:
         client = self._client
         if client is None or self._has_ended:
             raise Unavailable("it is not connected")  # the reason may be in the server's words
-        request = types.CallToolRequest(
-            params=types.CallToolRequestParams(name=tool, arguments=arguments)
+        params = types.CallToolRequestParams(name=tool, arguments=arguments)
+        if answered is not None:
+            params.input_responses = {answered.name: elicited(answered)}
+            params.request_state = answered.state
+        request = types.CallToolRequest(params=params)
+        # Not `Client.call_tool`: it runs the server's own schema of results, patterns and all, over
+        # what the server answers.
+        return await self._sent(
+            self._held.begin(client.session.send_request(request, _ANSWERS)), timeout_s
         )
+
+    async def _sent(self, call: HeldCall, timeout_s: float) -> Any:
         try:
             async with asyncio.timeout(timeout_s):
-                # Not `Client.call_tool`: it runs the server's own schema of results, patterns
-                # and all, over what the server answers.
-                answer = await client.session.send_request(request, _ANSWERS)
+                return await call.next()
         except TimeoutError:
             self._look()
             raise McpUnclear(f"there was no answer within {timeout_s:g} s") from None
@@ -158,9 +193,6 @@ class McpConnection:
             raise self._kind_of(error) from error
         except ValidationError as error:
             raise McpRefusal("what it answered is no result by the protocol") from error
-        if isinstance(answer, types.InputRequiredResult):
-            raise McpRefusal("it asks for something in return, which it does not get")
-        return answer
 
     def _kind_of(self, error: MCPError) -> VigilError:
         """Tell the three kinds of failure apart, and look after the connection.
@@ -241,7 +273,11 @@ class McpConnection:
         async with (
             asyncio.timeout(self._start_s) as patience,
             Client(
-                wire.connect(), cache=None, client_info=INFO, message_handler=self._hear
+                wire.connect(),
+                cache=None,
+                client_info=INFO,
+                message_handler=self._hear,
+                elicitation_callback=self._held.asked,
             ) as client,
         ):
             await self._list(client, self._start_s)
@@ -255,6 +291,7 @@ class McpConnection:
             finally:
                 self._client = None
                 self._is_tried.clear()
+                await self._held.close()
                 await _ended(listening)
 
     async def _tend(self, client: Client) -> None:

@@ -243,7 +243,7 @@ class ServerTools:
         if wire_name is None or self._offered(tool.name) != tool.digest:
             return ToolOutput(content=ANOTHER.format(tool=tool.name), is_error=True)
         try:
-            result = await self._asked(wire_name, call.input, tool.timeout_s)
+            result = await self._asked(wire_name, call, tool.timeout_s)
         except McpRefusal as error:
             return ToolOutput(
                 content=str(error),
@@ -253,6 +253,8 @@ class ServerTools:
             )
         except McpUnclear as error:
             return self._unclear(tool, error)
+        if isinstance(result, types.InputRequiredResult):
+            return self._wanting(call, result)
         bytes_max = self._context.settings.config.gateway.attachment_bytes_max
         content, files = await asyncio.to_thread(tools_of.told_of, result, bytes_max)
         return ToolOutput(
@@ -265,11 +267,23 @@ class ServerTools:
             fields=fields_of(result.structured_content),
         )
 
-    async def _asked(self, tool: str, given: dict[str, Any], timeout_s: float) -> Any:
+    def _wanting(self, call: Call, asked: types.InputRequiredResult) -> ToolOutput:
+        """Return what a server wants of the person, for whoever can ask them."""
+        wanted = tools_of.wanted_of(asked, call.input)
+        if wanted is None:
+            self._connection.let_go(asked.request_state)
+        return ToolOutput(
+            content=tools_of.WANTED_OTHERWISE,
+            is_error=True,
+            is_tainted=wanted is not None and not self.config.is_trusted,
+            wanted=wanted,
+        )
+
+    async def _asked(self, tool: str, call: Call, timeout_s: float) -> Any:
         """Ask the server, unless its circuit is open: a refusal is an answer, silence is none."""
         passed = await self._circuits.enter(self._circuit)
         try:
-            result = await self._connection.call(tool, given, timeout_s)
+            result = await self._connection.call(tool, call.input, timeout_s, call.answered)
         except McpRefusal:
             await self._circuits.succeeded(passed)
             raise

@@ -9,6 +9,7 @@ import msgspec
 
 from vigil.attachments.examine import examined
 from vigil.contracts import Attachment, Grant, Shelf, Tool
+from vigil.contracts.tools import ServerAnswer, ServerQuestion
 from vigil.errors import InvalidInput
 from vigil.subjects import Scope, SessionKey
 from vigil.trust.kept import TrustedSources
@@ -31,6 +32,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it may take the place of what content from outside had no part in."""
     grant: Grant | None = None
     """The standing grant without which it would not run: it mustn't do more than that says."""
+    answered: ServerAnswer | None = None
+    """What the person said to what its server wanted of them: it goes on with that."""
 
 
 class OutputFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +65,8 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     """Images and PDF files that came with it: whoever thinks may be shown them."""
     fields: tuple[str, ...] = ()
     """Tokens of the whole fields of what it answered as data (`vigil.words.rule.fields_of`)."""
+    wanted: ServerQuestion | None = None
+    """What its server wants of the person first."""
 
 
 def is_outside(told: ToolOutput, whose: Scope, trusted: TrustedSources) -> bool:

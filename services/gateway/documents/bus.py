@@ -73,7 +73,7 @@ class Spoken(msgspec.Struct, frozen=True):
 _ORDERED: Final = ("control", "start", "cancel", "status", "approval", "fork")
 _ORDERS: Final = tuple(f"event.{of}" for of in _ORDERED)
 _ROWS: Final = tuple(f"row.{of}" for of in ("after", "chosen", "event", "facts", "mail", "once"))
-_OTHERS: Final = ("bulletin.worded", *_ROWS)
+_OTHERS: Final = ("approval.wanted", "bulletin.worded", *_ROWS)
 _SLOTS: Final = ("slot", "slot.followed", "slot.needless", "slot.set_back")
 _TURNS: Final = ("remembering", "working", "paid", "raised", "fallback", "made", "attached")
 MESSAGES: Final[dict[str, Spoken]] = {
@@ -83,7 +83,9 @@ MESSAGES: Final[dict[str, Spoken]] = {
     "timerFired": Spoken(TimerFired, "A follow-up or a deadline is due", ("event.timer",)),
     "control": Spoken(Control, "An order about the session", _ORDERS),
     "external": Spoken(External, "An event from outside, as it was let in", ("event.external",)),
-    "toolResult": Spoken(ToolResultEvent, "What a tool answered", ("event.tool_result",)),
+    "toolResult": Spoken(
+        ToolResultEvent, "What a tool answered", ("event.tool_result", "event.tool_result.wanted")
+    ),
     "told": Spoken(ToldEvent, "What another session has to say to the person", ("event.told",)),
     "tick": Spoken(Tick, "Goals of a mind are due", ("event.tick",)),
     "turn": Spoken(

@@ -230,8 +230,13 @@ def _name(wanted: str | None, others: list[Grant]) -> str:
 
 
 async def _check_approval(edge: Edge, whose: Scope, id_: str) -> None:
-    if not id_.isalnum() or await Board(edge.bus, Approval).find([whose], id_) is None:
+    found = await Board(edge.bus, Approval).find([whose], id_) if id_.isalnum() else None
+    if found is None:
         raise Problem(422, "approval_id: you have no such request", field="approval_id")
+    if found.fields is not None:
+        raise Problem(
+            422, "approval_id: a server asked that, and it's no call", field="approval_id"
+        )
 
 
 async def _check_row(edge: Edge, whose: Scope, id_: str) -> None:

@@ -67,6 +67,10 @@ class ApprovalView(Answer, frozen=True, kw_only=True):
     text: str = ""
     call_id: str = ""
     """The effect that ran it: `vigil why` takes it."""
+    fields: dict[str, Any] | None = None
+    """It is asked by the tool's server, in the middle of a call: the JSON Schema of each field that
+    `edit` fills in by its `input`; of one field alone `answer` tells the value. `reject`
+    declines."""
 
 
 class ApprovalList(Answer, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from .board import (
 )
 from .events import AcceptedCall, ChildKind, Decision, TimerKind, ToldPayload
 from .memories import MemoryType, Stability
-from .tools import Risk
+from .tools import Risk, ServerAnswer
 
 
 class EffectEnvelope(Record, frozen=True, kw_only=True, tag_field="type"):
@@ -115,6 +115,8 @@ class CallToolPayload(Record, frozen=True, kw_only=True):
     """The row of the timetable that the session came from, if that grant is for one."""
     grant_goal: str = ""
     """The goal that it's done for, if that grant is for one."""
+    answered: ServerAnswer | None = None
+    """What the person said to what its server wanted of them: the call goes on."""
 
 
 class CallTool(EffectEnvelope, frozen=True, kw_only=True, tag="call_tool"):

@@ -12,7 +12,7 @@ from .board import BulletinBasis, Job, KnownFact, MergedSummary, SlotRun, Verdic
 from .costs import RaiseOffer
 from .mail import MailedOffers, MailToRead
 from .mail.heads import ChatHead, MailHead
-from .tools import Risk
+from .tools import Risk, ServerAnswer, ServerQuestion
 
 
 class Envelope(Record, frozen=True, kw_only=True, tag_field="type"):
@@ -152,6 +152,8 @@ class ToolResultPayload(Record, frozen=True, kw_only=True):
     """Tokens of the whole fields of a structured result (`vigil.words.rule.fields_of`)."""
     steps: int = 0
     """Of a session that was lent steps: how many model calls it made."""
+    wanted: ServerQuestion | None = None
+    """What a server wants of the person first: the call hasn't ended."""
 
 
 class ToolResultEvent(Envelope, frozen=True, kw_only=True, tag="tool_result"):
@@ -204,6 +206,8 @@ class AcceptedCall(Record, frozen=True, kw_only=True):
     """The exact arguments."""
     risk: Risk
     """As which they accepted it."""
+    answered: ServerAnswer | None = None
+    """What they said to what its server wanted of them."""
 
 
 class SessionLimits(Record, frozen=True, kw_only=True):

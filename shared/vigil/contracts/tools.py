@@ -50,6 +50,35 @@ class Tool(Record, frozen=True, kw_only=True):
     """Of arguments: a name that is taken, too, and the one of the schema."""
 
 
+class ServerQuestion(Record, frozen=True, kw_only=True):
+    """What an MCP server wants of the person before a call of its tool ends (elicitation)."""
+
+    message: str
+    """What it says to them: a stranger's text."""
+    input: dict[str, Any]
+    """The arguments of the call."""
+    form: dict[str, Any] = msgspec.field(default_factory=dict)
+    """The JSON Schema of what they are to fill in; empty: nothing."""
+    url: str = ""
+    """A page that they are to open; empty: none."""
+    name: str = ""
+    """The server's, for the request."""
+    state: str | None = None
+    """What the server wants to be given back, as it is."""
+
+
+class ServerAnswer(Record, frozen=True, kw_only=True):
+    """What the person said to that."""
+
+    action: Literal["accept", "decline"]
+    name: str = ""
+    """The server's, for the request."""
+    content: dict[str, Any] = msgspec.field(default_factory=dict)
+    """What they filled in."""
+    state: str | None = None
+    """What the server gave to be given back."""
+
+
 class HeldTool(Record, frozen=True, kw_only=True):
     """A tool that isn't offered, because it is no longer what was approved."""
 

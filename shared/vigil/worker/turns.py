@@ -19,6 +19,7 @@ from ..contracts import (
     Turn,
     decode_turn,
 )
+from ..contracts.tools import ServerQuestion
 from ..errors import InvalidInput
 from ..subjects import PART, SessionKey, token_of
 
@@ -101,6 +102,7 @@ def result_of(
     attachments: tuple[Attachment, ...] = (),
     fields: tuple[str, ...] = (),
     steps: int = 0,
+    wanted: ServerQuestion | None = None,
 ) -> ToolResultEvent:
     """Build the answer to a call. Its id is the same for every try.
 
@@ -121,5 +123,6 @@ def result_of(
             attachments=attachments,
             fields=fields,
             steps=steps,
+            wanted=wanted,
         ),
     )

@@ -22,31 +22,30 @@ import msgspec
 from vigil.contracts import (
     Approval,
     ApprovalState,
-    CallToolPayload,
     Cause,
     Control,
     Decision,
     Event,
     OpenCall,
     Risk,
-    Task,
     TimerFired,
     TimerPayload,
     ToolUseBlock,
     Verdict,
     canonical,
 )
+from vigil.contracts.tools import ServerAnswer, ServerQuestion
 from vigil.subjects import SessionKey
 from vigil.teams import may_act
 
-from .. import gates, loops, speech
+from .. import gates, speech
 from .. import sway as sways
 from ..draft import Draft
 from ..kinds import starters
 from ..queue import stored_size
 from ..sway import Sway
 from ..told import REQUEST
-from ..tools import calls
+from ..tools import accepted, calls, elicitation
 from ..tools.calls import INPUT_BYTES_MAX
 from ..tools.declaration import Answer, OwnCall, declared
 from . import children, detached, errands, request_text, requests, tasks
@@ -192,11 +191,25 @@ def decide(draft: Draft, cause: Cause, event: Control) -> None:
     problem = _problem(draft, approval, decision)
     if problem is not None:
         draft.note("verdict_refused", problem, approval.id)
+        if approval.wanted is not None and draft.policy.profile.is_conversation:
+            # Whoever fills in a stranger's form can't know what fits.
+            text = f"{approval.name} still waits for you: {problem}"
+            speech.say(draft, text, sways.of(approval), is_autonomous=False)
         return
     # A verdict is a word of the person's: cap and cooldown start anew.
     draft.update(counters=gates.reset(draft.state.counters))
     draft.note("approval_decided", f"{approval.tool}: {decision.verdict}", approval.id)
     draft.outcome = "decided"
+    if approval.wanted is not None:
+        _go_on(draft, approval, approval.wanted, decision)
+    else:
+        _settle(draft, cause, event, approval, decision)
+
+
+def _settle(
+    draft: Draft, cause: Cause, event: Control, approval: Approval, decision: Decision
+) -> None:
+    """Do what a verdict says."""
     if decision.verdict in ("accept", "edit") and approval.tool in declared():
         _carry_out(draft, cause, event, approval, decision)
     elif decision.verdict in ("accept", "edit") and approval.tool in starters():
@@ -222,6 +235,18 @@ def decide(draft: Draft, cause: Cause, event: Control) -> None:
         _tell(draft, cause, event, approval)
 
 
+def _go_on(draft: Draft, approval: Approval, wanted: ServerQuestion, decision: Decision) -> None:
+    """Have a call go on with what the person said to its server."""
+    answered = elicitation.answer_of(wanted, decision)
+    if not _went_on(draft, approval):
+        _run(draft, approval, decision, answered)
+    elif decision.verdict == "reject":  # nobody waits to hear of it
+        _close(draft, approval, decision, text=request_text.bounded(decision.text))
+    else:
+        call_id = errands.start(draft, approval, wanted.input, answered=answered)
+        _close(draft, approval, decision, edited=decision.input, call_id=call_id)
+
+
 def _went_on(draft: Draft, approval: Approval) -> bool:
     """Whether who asked has gone on without it, and has nobody to tell what comes of it."""
     waiting = calls.find(draft.state.loop, approval.id)
@@ -240,6 +265,8 @@ def _problem(draft: Draft, approval: Approval, decision: Decision) -> str | None
         return f"{decision.by!r} is not the person who was asked"
     if decision.digest != approval.digest:
         return "it is about other arguments"
+    if approval.wanted is not None:
+        return elicitation.obstacle(draft, approval, approval.wanted, decision)
     if decision.verdict in ("accept", "edit"):
         return _obstacle(draft, approval, decision)
     if decision.verdict == "answer" and not decision.text.strip():
@@ -294,49 +321,19 @@ def _carry_out(
     _tell(draft, cause, event, approval)
 
 
-def _run(draft: Draft, approval: Approval, decision: Decision) -> None:
-    """Ask for the call, with exactly the arguments that the person saw or wrote."""
-    tool = draft.moment.tools[approval.tool]
-    due_at = calls.due_at(draft, tool)
+def _run(
+    draft: Draft, approval: Approval, decision: Decision, answered: ServerAnswer | None = None
+) -> None:
+    """Ask for the call, with exactly the arguments that the person saw or wrote; or for one that
+    began to go on, with what they said to its server."""
     given = approval.input if decision.input is None else decision.input
-    call_id = loops.call_tool(
-        draft,
-        CallToolPayload(
-            service="executor",
-            tool=approval.tool,
-            input=given,
-            caused_by=approval.caused_by,
-            due_at=due_at,
-            risk=approval.risk,
-            approval_id=approval.id,
-        ),
-        sways.of(approval),
-    )
-    _close(draft, approval, decision, edited=decision.input, call_id=call_id)
-    waiting = calls.find(draft.state.loop, approval.id)
-    if waiting is not None:
-        running = OpenCall(
-            effect_id=call_id,
-            tool_use_id=waiting.tool_use_id,
-            tool=approval.tool,
-            service="executor",
-        )
-        calls.exchange(draft, waiting, running, due_at)
-    else:
-        task = _task(draft, approval, title=request_text.title(approval.tool, given))
-        detached.open(draft, call_id, msgspec.structs.replace(task, due_at=due_at))
+    if approval.wanted is not None:
+        given = approval.wanted.input
 
+    def close(call_id: str) -> None:
+        _close(draft, approval, decision, edited=decision.input, call_id=call_id)
 
-def _task(draft: Draft, approval: Approval, title: str) -> Task:
-    return Task(
-        tool=approval.tool,
-        title=title,
-        due_at=draft.moment.now,
-        generation=draft.ordinal,
-        is_ordered=approval.is_ordered,
-        is_tainted=sways.of(approval).is_outside,
-        caused_by=approval.caused_by,
-    )
+    accepted.run(draft, approval, given, close, answered)
 
 
 # ---------------------------------------------------------------- other ends
@@ -392,7 +389,7 @@ def _tell(
         return
     title = request_text.title(approval.tool, approval.input)
     draft.ended.remove(cause.id)
-    task = _task(draft, approval, title)
+    task = accepted.task_of(draft, approval, title)
     if is_late:
         # The person gave no word, and outside content orders nothing (SPEC S-7).
         is_ordered = approval.is_ordered and not approval.is_tainted

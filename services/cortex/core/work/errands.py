@@ -24,6 +24,7 @@ from vigil.contracts import (
     ToolResultBlock,
     ToolUseBlock,
 )
+from vigil.contracts.tools import ServerAnswer
 from vigil.texts.glyphs import visible
 
 from .. import loops
@@ -97,6 +98,7 @@ def start(
     *,
     kind: str = KIND,
     prompt: str = "",
+    answered: ServerAnswer | None = None,
 ) -> str:
     """Have an accepted call run apart; return the effect's id, of which the thread is made.
 
@@ -104,6 +106,7 @@ def start(
         given: the arguments that the person saw or wrote.
         kind: of the session that runs it, or that the call starts.
         prompt: its task; empty: why the call was asked for.
+        answered: what the person said to what the call's server wanted of them.
     """
     begun = draft.state.start
     return tasks.spawn_session(
@@ -116,7 +119,11 @@ def start(
             depth=1 if begun is None else begun.depth + 1,
             is_ordered=approval.is_ordered and not approval.is_tainted,
             call=AcceptedCall(
-                approval_id=approval.id, tool=approval.tool, input=given, risk=approval.risk
+                approval_id=approval.id,
+                tool=approval.tool,
+                input=given,
+                risk=approval.risk,
+                answered=answered,
             ),
         ),
         sways.of(approval),
@@ -168,6 +175,7 @@ def _run(draft: Draft, given: Start, call: AcceptedCall) -> None:
             due_at=due_at,
             risk=call.risk,
             approval_id=call.approval_id,
+            answered=call.answered,
         ),
         sways.of(given),
     )

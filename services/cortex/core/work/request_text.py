@@ -71,6 +71,11 @@ def parts(approval: Approval) -> list[str]:
 
 
 def _head(approval: Approval) -> str:
+    if approval.wanted is not None:
+        return (
+            f"{visible(approval.tool)} goes on once you answered its server, which is no part of "
+            f"me. It says, exactly:"
+        )
     risk = f"{approval.risk}: {MEANING[approval.risk]}"
     return (
         f"I need your approval to call {visible(approval.tool)} ({risk}).\n"
@@ -80,6 +85,14 @@ def _head(approval: Approval) -> str:
 
 
 def _how(approval: Approval) -> str:
+    if approval.wanted is not None:
+        fields = len(approval.wanted.form.get("properties", {}))
+        by_word = {0: f"accept {approval.name}", 1: f"answer {approval.name} TEXT"}
+        how = by_word.get(fields, f"vigil approvals edit {approval.id} JSON")
+        return (
+            f"What you say goes to that server. To answer: {how}. Or: reject {approval.name}\n"
+            f"It expires at {approval.expires_at:{INSTANT}}."
+        )
     return (
         f"To decide, say: accept {approval.name}, or: reject {approval.name}\n"
         f"(or: vigil approvals accept {approval.id}; edit changes the arguments). "

@@ -10,6 +10,7 @@ import msgspec
 from markupsafe import escape
 
 from vigil.contracts.vocabulary import ApprovalState
+from vigil.fields.forms import read
 from vigil.grants.proposal import constraints_of
 from vigil.subjects import SessionKey
 
@@ -23,6 +24,8 @@ from ..visit import Visit, segment_of
 STATES: Final = ("open", *(one for one in get_args(ApprovalState) if one != "open"), "all")
 CHOSEN: Final = "chosen-"
 """How the fields of what is decided together begin; an id follows, and the digest is the value."""
+FIELD: Final = "field-"
+"""How the fields of a server's form begin."""
 SHOWN_MAX: Final = 20
 HOURS_MAX: Final = 24 * 366
 
@@ -102,8 +105,27 @@ async def _decide(visit: Visit, id_: str, verdict: str, digest: str) -> None:
     if verdict == "always":
         await _accept_always(visit, path, digest)
         return
+    if verdict == "fill":
+        fields = (await visit.api.get(ApprovalView, path)).fields or {}
+        given = filled(fields, visit.form)
+        body = {"verdict": "edit", "digest": digest, "input": given}
+        await visit.api.send("PATCH", path, body)
+        return
     body = {"verdict": verdict, "digest": digest} | _more(verdict, visit.form)
     await visit.api.send("PATCH", path, body)
+
+
+def filled(fields: Mapping[str, Any], form: Mapping[str, str]) -> dict[str, Any]:
+    """Return what was filled in for a server; what was left empty is left out.
+
+    >>> filled({"n": {"type": "integer"}, "m": {}}, {"field-n": "4", "field-m": ""})
+    {'n': 4}
+    """
+    return {
+        name: read(of, text)
+        for name, of in fields.items()
+        if (text := form.get(FIELD + name, "").strip())
+    }
 
 
 def _more(verdict: str, form: Mapping[str, str]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import hashlib
 from typing import Any, Final, Literal
 
 from ..base import Instant, Record
-from ..tools import Risk
+from ..tools import Risk, ServerQuestion
 from ..vocabulary import ApprovalState
 
 Verdict = Literal["accept", "edit", "answer", "reject"]
@@ -67,11 +67,18 @@ class Approval(Record, frozen=True, kw_only=True, tag_field="kind", tag="approva
     """The person's answer, or why they rejected it."""
     call_id: str = ""
     """The effect that ran it, once it was accepted or edited."""
+    wanted: ServerQuestion | None = None
+    """It is asked by the tool's server, in the middle of a call; `input` tells what for."""
 
     @property
     def is_question(self) -> bool:
         """Whether a session asks for an answer, and not for leave."""
         return self.tool == QUESTION
+
+    @property
+    def fields(self) -> dict[str, Any] | None:
+        """Of what a tool's server asks: the JSON Schema of each; None: it's no such request."""
+        return None if self.wanted is None else self.wanted.form.get("properties", {})
 
     @property
     def name(self) -> str:

@@ -57,7 +57,7 @@ def request_card(one: ApprovalView, *, may_decide: bool, is_alone: bool = False)
     is_question = one.tool == QUESTION
     is_open = one.state == "open" and may_decide
     grant = None
-    if is_open and not is_question:
+    if is_open and not is_question and one.fields is None:
         grant = msgspec.to_builtins(constraints_of(one.tool, one.risk, one.input))
     return RequestCard(
         request=one,

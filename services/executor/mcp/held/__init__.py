@@ -1,0 +1,1 @@
+"""Calls of MCP servers that stay open while a person is asked."""

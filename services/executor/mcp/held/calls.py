@@ -1,0 +1,140 @@
+"""Calls that a server asks something of the person for (elicitation), by either protocol.
+
+By that of 2026 the call ends with what is wanted and is called again with the answer, so a restart
+loses nothing. By that of 2025 the server asks while the call is open: it's held here meanwhile, and
+looks to whoever called as if it were the other protocol. Those that are held end with their
+connection: nobody knows then what became of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import Coroutine
+from typing import Any, Final
+
+import mcp_types as types
+from mcp.client.context import ClientRequestContext
+
+from vigil.contracts.tools import ServerAnswer
+
+from ..tools import elicited
+
+HELD_MAX: Final = 16
+"""Of one server; what more of them ask is cancelled."""
+HELD_S: Final = 24 * 3600.0
+"""As long as requests to a person stay open, by default."""
+NAME: Final = "asked"
+_HELD: Final = "held:"
+
+
+class HeldCall:
+    """One call under way."""
+
+    def __init__(self, all_: HeldCalls, sending: Coroutine[Any, Any, Any]) -> None:
+        self._all = all_
+        self.task = asyncio.create_task(sending)
+        self.asked: asyncio.Future[types.InputRequiredResult] = self._future()
+        self.answer: asyncio.Future[types.ElicitResult] | None = None
+
+    @staticmethod
+    def _future() -> asyncio.Future[Any]:
+        return asyncio.get_running_loop().create_future()
+
+    async def next(self) -> Any:
+        """Wait for its end, or for what is wanted of the person. Whoever stops waiting ends it."""
+        try:
+            await asyncio.wait((self.task, self.asked), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self._all.forget(self)
+            self.task.cancel()
+            await asyncio.gather(self.task, return_exceptions=True)
+            raise
+        if self.asked.done() and not self.task.done():
+            return self.asked.result()
+        self._all.forget(self)
+        return self.task.result()
+
+    def ask(self, request: types.ElicitRequestParams, state: str) -> asyncio.Future[Any]:
+        """Hand on what is wanted; return what is said to it, once it is."""
+        wanted: dict[str, types.InputRequest] = {NAME: types.ElicitRequest(params=request)}
+        self.answer = self._future()
+        self.asked.set_result(
+            types.InputRequiredResult(
+                result_type="input_required", input_requests=wanted, request_state=state
+            )
+        )
+        return self.answer
+
+    def go_on(self, result: types.ElicitResult) -> None:
+        """Give the server its answer."""
+        answer, self.answer, self.asked = self.answer, None, self._future()
+        if answer is not None and not answer.done():
+            answer.set_result(result)
+
+
+class HeldCalls:
+    """Those of one server."""
+
+    def __init__(self) -> None:
+        self._under_way: list[HeldCall] = []
+        self._held: dict[str, HeldCall] = {}
+
+    def begin(self, sending: Coroutine[Any, Any, Any]) -> HeldCall:
+        """Begin a call."""
+        made = HeldCall(self, sending)
+        self._under_way.append(made)
+        return made
+
+    def is_of(self, state: str | None) -> bool:
+        """Whether an answer is for a call that is, or was, held."""
+        return state is not None and state.startswith(_HELD)
+
+    def go_on(self, answered: ServerAnswer) -> HeldCall | None:
+        """Give a call that is held its answer; None: it isn't any more."""
+        call = self._held.pop(answered.state or "", None)
+        if call is not None:
+            call.go_on(elicited(answered))
+        return call
+
+    def let_go(self, state: str | None) -> None:
+        """Tell the server that nobody answers."""
+        if (call := self._held.pop(state or "", None)) is not None:
+            call.go_on(types.ElicitResult(action="cancel"))
+
+    def forget(self, call: HeldCall) -> None:
+        """A call is over."""
+        with contextlib.suppress(ValueError):
+            self._under_way.remove(call)
+        self._held = {state: one for state, one in self._held.items() if one is not call}
+
+    async def asked(
+        self, context: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult:
+        """Answer a server that asks in the middle of a call, once the person did.
+
+        It doesn't say of which call it asks: with several under way nobody can be told what for.
+        """
+        free = [call for call in self._under_way if call.answer is None]
+        if len(self._under_way) != 1 or not free or len(self._held) >= HELD_MAX:
+            return types.ElicitResult(action="cancel")
+        state = f"{_HELD}{secrets.token_hex(16)}"
+        answer = free[0].ask(params, state)
+        self._held[state] = free[0]
+        try:
+            async with asyncio.timeout(HELD_S):
+                return await answer  # type: ignore[no-any-return]
+        except TimeoutError:
+            return types.ElicitResult(action="cancel")
+        finally:
+            self._held.pop(state, None)
+
+    async def close(self) -> None:
+        """End what is held: its connection is no more."""
+        held = [call.task for call in self._held.values()]
+        self._held.clear()
+        for task in held:
+            task.cancel()
+        await asyncio.gather(*held, return_exceptions=True)
+        self._under_way.clear()
