@@ -6,6 +6,7 @@ answer alone: nothing is delivered, and it goes away by itself.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 
 import msgspec
@@ -70,21 +71,27 @@ async def start_of_newest(
 ) -> int:
     """Return a sequence from which on at most `limit` messages match: the newest ones.
 
-    Finds it by halving, in about log2(last sequence) questions; none if all of them fit.
+    Goes back from the end in growing steps, then halves: the newest of a log that is theirs alone
+    are found at once, those of a few among many in about twice log2(last sequence) questions.
 
     Args:
         before: the newest of those with a lower sequence; 0: of all.
     """
     if before:
         limit += await count(bus, stream, filter_subject, before)
-    if await count(bus, stream, filter_subject, 1) <= limit:
+    total, newest = await asyncio.gather(
+        count(bus, stream, filter_subject, 1), bus.get_last(stream, filter_subject)
+    )
+    if total <= limit:
         return 1
-    newest = await bus.get_last(stream, filter_subject)
-    too_many, few = 1, before or (newest.seq if newest else 1) + 1
+    too_many, few, step = 1, before or (newest.seq if newest else 1) + 1, limit
     while few - too_many > 1:
-        middle = (too_many + few) // 2
-        if await count(bus, stream, filter_subject, middle) > limit:
+        middle = max(few - step, (too_many + few) // 2)
+        found = await count(bus, stream, filter_subject, middle)
+        if found == limit:
+            return middle
+        if found > limit:
             too_many = middle
         else:
-            few = middle
+            few, step = middle, 2 * step
     return few

@@ -15,6 +15,8 @@ from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.routing import Route
 
+from vigil.reading.one_look import one_look
+
 from ..http.browser import HEADERS, PATH, is_own_form, policy_of
 from ..http.errors import EXPECTED
 from ..http.problem import Problem, of_error, title_of
@@ -190,8 +192,9 @@ class Console:
                 return self._go("/welcome")
             seen = await self._edge.feed.newest()  # before anything is read
             visit.pages = PAGES
-            found = await page.show(visit)
-            frame = await self._frame(visit, page, seen)
+            async with one_look():
+                found = await page.show(visit)
+                frame = await self._frame(visit, page, seen)
             return look.html(self._console, page.template, frame | found | told)
 
         return answer

@@ -22,6 +22,7 @@ from vigil.marks.conversation_label import ConversationLabel
 from vigil.subjects import Scope, SessionKey
 
 from ..http.wire import Forked, SessionList, SessionSummary
+from ..shelf.known_talks import KnownTalk, KnownTalks
 from ..shelf.read_marks import ReadMarks
 from ..shelf.recency import Recency, key_of, said_in
 from ..shelf.titles import is_found, title_in
@@ -56,12 +57,14 @@ class Catalog:
         marks: ReadMarks,
         reader: str,
         labels: dict[str, ConversationLabel],
+        known: KnownTalks,
     ) -> None:
         self._bus = bus
         self._recency = recency
         self._marks = marks
         self._reader = reader
         self._labels = labels
+        self._known = known
         self._gate = asyncio.Semaphore(READS_AT_ONCE)
 
     async def page(self, whose: Iterable[Scope], wish: ListWish) -> SessionList:
@@ -142,28 +145,37 @@ class Catalog:
             first = await self._bus.get_next(session.stream, session.in_user, first.seq)
         return title_in(None if first is None else first.data), fork_of
 
+    async def _read(self, session: SessionKey, newest: int) -> KnownTalk:
+        """Read what a person's next message changes, and keep it."""
+        counts, (first_words, fork_of) = await asyncio.gather(
+            self._bus.subjects(session.stream, session.in_user), self._first(session)
+        )
+        known = KnownTalk(newest, sum(counts.values()), first_words, fork_of)
+        self._known.keep(str(session), known)
+        return known
+
     async def _summary(self, key: str) -> SessionSummary | None:
         """Return a conversation as it is in the list; None: it was deleted."""
         session, label = SessionKey.parse(key), self._labels.get(key)
         async with self._gate:
-            counts, newest, said, (first_words, fork_of) = await asyncio.gather(
-                self._bus.subjects(session.stream, session.in_user),
+            newest, said = await asyncio.gather(
                 self._bus.get_last(session.stream, session.in_user),
                 self._bus.get_last(session.stream, session.out_all),
-                self._first(session),
             )
             if newest is None:
+                self._known.forget(key)
                 return None
+            known = self._known.find(key, newest.seq) or await self._read(session, newest.seq)
             is_unread = said is not None and said.seq > newest.seq
             if said is not None and is_unread:
                 is_unread = said.seq > await self._marks.of(self._reader, session)
         event = _person_said(newest)
         return SessionSummary(
             session_key=key,
-            messages=sum(counts.values()),
+            messages=known.messages,
             last_at=None if event is None else event.created_at,
-            fork_of=fork_of,
-            title=(label.title if label is not None else "") or first_words,
+            fork_of=known.fork_of,
+            title=(label.title if label is not None else "") or known.first_words,
             is_archived=label is not None and label.archived_at is not None,
             is_unread=is_unread,
             said_at=_said_at(said),

@@ -108,7 +108,9 @@ async def list_sessions(
         found = await inner.sessions(edge.bus, whose, kind, after, limit)
     else:
         labels = await conversation_label.all_of(edge.bus, caller.user)
-        lists = catalog.Catalog(edge.bus, edge.recency, edge.read_marks, caller.user, labels)
+        lists = catalog.Catalog(
+            edge.bus, edge.recency, edge.read_marks, caller.user, labels, edge.talks
+        )
         wish = catalog.ListWish(
             order=order, after=after, limit=limit, archived=archived, words=words
         )

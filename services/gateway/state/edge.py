@@ -23,6 +23,7 @@ from ..http.limits import Limiter, Places
 from ..http.problem import deleting, erasing
 from ..http.readiness import ReplicaHealth
 from ..http.throttle import Throttle
+from ..shelf.known_talks import KnownTalks
 from ..shelf.read_marks import ReadMarks
 from ..shelf.recency import Recency
 from . import hook_sources, receivers
@@ -73,6 +74,7 @@ class Edge:
         self.cursors = Cursors(context.bus)
         self.read_marks = ReadMarks(context.bus)
         self.recency = Recency(context.bus)
+        self.talks = KnownTalks()
         self.live = Live(context.bus)
         self.said = SharedFollower(context.bus, lambda key: key.out_all)
         """What the agents say, for the open sockets."""

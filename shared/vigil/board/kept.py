@@ -30,6 +30,7 @@ from ..contracts.board import (
     SourceFacts,
 )
 from ..errors import InvalidInput, Unavailable, WrongLastSequence
+from ..reading.one_look import once
 from ..subjects import Scope, board_of
 from ..teams import holding
 from ..timetable.check import fitted
@@ -90,6 +91,9 @@ class KeptBoard(Generic[E]):
             Unavailable: the broker is away, or reading took too long.
         """
         where = board_of(whose, self._kind.name)
+        return list(await once(where, lambda: self._all(where)))
+
+    async def _all(self, where: str) -> tuple[Revision[E], ...]:
         found: dict[str, Revision[E]] = {}
         async with aclosing(newest(self._bus, where)) as entries:
             async for message in entries:
@@ -97,7 +101,7 @@ class KeptBoard(Generic[E]):
                 if revision is not None:
                     found.pop(message.subject, None)
                     found[message.subject] = revision
-        return list(found.values())
+        return tuple(found.values())
 
     async def find(self, whose: Iterable[Scope], id_: str) -> Revision[E] | None:
         """Return the newest revision of an entity, if one of them has it.

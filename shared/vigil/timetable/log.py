@@ -7,6 +7,7 @@ is decided once, whoever decides at the same moment.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -20,6 +21,7 @@ from ..contracts import (
 from ..contracts.board import (
     Ledger,
 )
+from ..reading.one_look import once
 from ..subjects import Scope
 from .ledger import after
 
@@ -69,12 +71,14 @@ class SlotLog:
     async def backwards(self, whose: Scope, row: str) -> AsyncIterator[tuple[int, SlotEntry]]:
         """Yield them with their places. Raises: as `newest`."""
         subject = whose.slot(row)
-        message = await self._bus.get_last(STREAM, subject)
+        message = await once(subject, lambda: self._bus.get_last(STREAM, subject))
         while message is not None:
             entry = decode_slot(message.data)
             yield message.seq, entry
             found = None
-            if entry.before:
-                found = await self._bus.get_next(STREAM, subject, entry.before)
+            if before := entry.before:
+                found = await once(
+                    f"{subject} {before}", partial(self._bus.get_next, STREAM, subject, before)
+                )
             # What it points to may be older than what is kept: then the next one is itself.
             message = None if found is None or found.seq >= message.seq else found

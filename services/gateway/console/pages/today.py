@@ -15,7 +15,7 @@ from vigil.subjects import SessionKey
 from ...http.wire import Readiness, SessionList, TimerList, Transcript
 from ...timetable.autonomy import AutonomyView
 from ...timetable.rows import RowListing, RowView
-from ...timetable.slots import FindingListing, SlotListing
+from ...timetable.slots import FindingListing, SlotListing, SlotView
 from ...work.cost import CostLine, Costs
 from ...work.health import HealthView
 from ...work.jobs import JobList
@@ -43,7 +43,11 @@ FIRST: Final = timedelta(days=1)
 async def show(visit: Visit) -> dict[str, Any]:
     api = visit.api
     home = SessionKey(visit.reader.user, "vigil", visit.person.home_thread)
-    (asked, rows, findings, costs), (ready, health, timers) = await asyncio.gather(
+    (
+        (asked, rows, findings, costs),
+        (ready, health, timers),
+        (lines, slots),
+    ) = await asyncio.gather(
         asyncio.gather(
             visit.open_requests(),
             api.get(RowListing, "/api/cron"),
@@ -55,8 +59,10 @@ async def show(visit: Visit) -> dict[str, Any]:
             api.get(HealthView, "/api/health"),
             api.get(TimerList, f"/api/sessions/{home}/timers"),
         ),
+        _lines(visit, str(home)),
     )
-    lines = await _lines(visit, str(home), rows.rows)
+    names = {one.id: one.name for one in rows.rows}
+    lines = [*lines, *journal.of_slots(latest(slots), names)]
     since = await visit.last_here()
     new, more, old = journal.told(lines, since or visit.now - FIRST, NEW_MAX, SHOWN_MAX)
     waiting = [one for one in asked if visit.may_decide(one.session_key)]
@@ -80,8 +86,9 @@ async def show(visit: Visit) -> dict[str, Any]:
     }
 
 
-async def _lines(visit: Visit, home: str, rows: tuple[RowView, ...]) -> list[journal.JournalLine]:
-    """Return what happened lately, of each kind the newest, in no order."""
+async def _lines(visit: Visit, home: str) -> tuple[list[journal.JournalLine], tuple[SlotView, ...]]:
+    """Return what happened lately, of each kind the newest, in no order; and the slots, whose rows
+    have names."""
     api = visit.api
     (
         (talk, talks, actions, slots, dead),
@@ -102,19 +109,18 @@ async def _lines(visit: Visit, home: str, rows: tuple[RowView, ...]) -> list[jou
             api.get(PreferenceListing, "/api/preferences", limit=READ_MAX),
         ),
     )
-    names = {one.id: one.name for one in rows}
     mine = [one for one in cycles.cycles if one.owner == visit.reader.user]
-    return [
+    told = [
         *journal.of_messages(talk.messages, home),
         *journal.of_unread(talks.sessions, home),
         *journal.of_actions(actions.actions),
-        *journal.of_slots(latest(slots.slots), names),
         *journal.of_tasks((*done.tasks, *failed.tasks)),
         *journal.of_jobs(jobs.jobs),
         *journal.of_letters(dead.letters),
         *journal.of_cycles(mine),
         *journal.of_preferences(learnt.preferences),
     ]
+    return told, slots.slots
 
 
 def coming(rows: tuple[RowView, ...]) -> list[tuple[datetime, RowView]]:

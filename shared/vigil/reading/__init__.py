@@ -1,0 +1,1 @@
+"""How what is stored is read by what shows it."""
