@@ -122,7 +122,7 @@ async def test_a_letter_is_replied_to_and_its_source_trusted(gate: Gate) -> None
     hostile = await lea.reader.page(f"/conversations/{key}?reply=obey")
     assert "open obey" not in hostile.text
     assert page.strange() == replying.strange() == []
-    done = f"/console/conversations/{key}#letters"
+    talk = f"/console/conversations/{key}"
     assert not [one for one in page.forms if "letter" in one], (
         "nobody vouches for what they don't see"
     )
@@ -130,7 +130,9 @@ async def test_a_letter_is_replied_to_and_its_source_trusted(gate: Gate) -> None
     assert "red\\u3164" in reading.text, "with what it hides"
     assert reading.strange() == []
     fine = form_of(reading, letter="a1")
-    assert await lea.reader.did(f"/conversations/{key}", **fine) == done
+    assert await lea.reader.did(f"/conversations/{key}", **fine) == (
+        f"{talk}?undo=letter/{key}/a1#letters"
+    )
     order = await gate.admin.get_last("SESSIONS", SessionKey.parse(key).in_event("control"))
     assert order is not None
     name = LetterName(handle="a1", digest=digest_of(told))
@@ -138,11 +140,12 @@ async def test_a_letter_is_replied_to_and_its_source_trusted(gate: Gate) -> None
     state = State(position=2, turns=2, vouched=(name,))
     await gate.turn(key, state, letters=())
     closing = form_of(await lea.reader.page(f"/conversations/{key}?letter=a1"), do="unvouch")
-    assert await lea.reader.did(f"/conversations/{key}", **closing) == done
+    assert await lea.reader.did(f"/conversations/{key}", **closing) == f"{talk}#letters"
     for wrong in ("b1", "z9", "obey"):
         nothing = await lea.reader.page(f"/conversations/{key}?letter={wrong}")
         assert "whole:</p>" not in nothing.text
-    assert await lea.reader.did(f"/conversations/{key}", **form) == done
+    led = await lea.reader.did(f"/conversations/{key}", **form)
+    assert re.fullmatch(rf"{talk}\?undo=trust/[\w-]+/vigil#letters", led)
     assert "trusted by now" in (await lea.reader.page(f"/conversations/{key}")).text
     shown = await lea.reader.page("/trust")
     assert "hook:ci counts as your own from now on" in shown.text
@@ -153,12 +156,12 @@ async def test_a_letter_is_replied_to_and_its_source_trusted(gate: Gate) -> None
     made = (await lea.api.post("/api/cron", json=ROW | {"watch": watch})).json()
     row = await lea.reader.page(f"/timetable/{made['id']}")
     trusting = form_of(row, source="feed:https://news.example.org/feed")
-    assert await lea.reader.did("/trust", **trusting) == "/console/trust"
+    assert (await lea.reader.did("/trust", **trusting)).startswith("/console/trust?undo=trust/")
     row = await lea.reader.page(f"/timetable/{made['id']}")
     assert "content from outside" not in row.text
     assert not [one for one in row.forms if "source" in one]
     added = form_of(await lea.reader.page("/trust"), do="trust") | {"source": "mcp:mail"}
-    assert await lea.reader.did("/trust", **added) == "/console/trust"
+    assert (await lea.reader.did("/trust", **added)).startswith("/console/trust?undo=trust/")
     assert "mcp:mail" in (await lea.reader.page("/trust")).text
 
 
@@ -396,7 +399,7 @@ async def test_cost_health_and_settings(gate: Gate) -> None:
     assert (left["tokens_used"], left["tokens_max"], left["micro_usd_max"]) == (700, 10**7, None)
     assert "700 of 10000000 tokens, 9 more set aside" in (await eli.reader.page("/cost")).text
     form = form_of(await eli.reader.page("/cost"), times="1")
-    assert await eli.reader.did("/cost", **form) == "/console/cost"
+    assert await eli.reader.did("/cost", **form) == "/console/cost?undo=cap/0"
     shown = await eli.reader.page("/cost")
     assert "700 of 20000000 tokens" in shown.text
     assert "may not be raised further today" in shown.text

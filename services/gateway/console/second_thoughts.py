@@ -8,6 +8,7 @@ that it leads to: one of a few kinds, so that no link makes a page say or do any
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -17,11 +18,6 @@ SURE: Final = "sure"
 """The field of a form that says yes."""
 UNDO: Final = "undo"
 """The parameter of an address that names what can be undone."""
-_MOVE: Final = re.compile(r"(task|goal)s/([0-9a-f]{32})/([a-z_]{1,20})/(\d{1,16})", re.ASCII)
-_ROW: Final = re.compile(r"row/([0-9a-f]{32})/(pause|resume)/(\d{1,16})", re.ASCII)
-_PUT_AWAY: Final = re.compile(r"archive/((?:[A-Za-z0-9_-]{1,64}:){2}[A-Za-z0-9_-]{1,64})", re.ASCII)
-_SERVER: Final = re.compile(r"server/([A-Za-z0-9_-]{1,64})/(on|off)", re.ASCII)
-_PAUSE: Final = re.compile(r"pause/(on|off)", re.ASCII)
 
 
 class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,29 +51,77 @@ def undo_of(named: str) -> OfferedUndo | None:
     '/conversations/ann:vigil:t1'
     >>> undo_of("server/notes/on").fields
     {'do': 'on', 'name': 'notes'}
+    >>> undo_of("letter/ann:vigil:t1/a12").fields
+    {'do': 'unvouch', 'letter': 'a12'}
+    >>> undo_of("cap/0").fields, undo_of("trust/1f2e/vigil").action
+    ({'do': 'lower', 'times': '0'}, '/trust')
     >>> undo_of("pause/off/x"), undo_of("tasks/../x/1"), undo_of("archive/a/b"), undo_of("")
     (None, None, None, None)
     """
-    if found := _MOVE.fullmatch(named):
-        kind, id_, status, revision = found.groups()
-        fields = {"do": "move", "id": id_, "status": status, "revision": revision}
-        return OfferedUndo(told="Moved.", action=f"/{kind}s", fields=fields)
-    if found := _ROW.fullmatch(named):
-        id_, do, revision = found.groups()
-        told = "It is paused." if do == "resume" else "It goes on."
-        fields = {"do": do, "id": id_, "revision": revision}
-        return OfferedUndo(told=told, action="/timetable", fields=fields)
-    if found := _PUT_AWAY.fullmatch(named):
-        fields = {"do": "unarchive"}
-        return OfferedUndo(told="Put away.", action=f"/conversations/{found[1]}", fields=fields)
-    if found := _SERVER.fullmatch(named):
-        told = "It is off." if found[2] == "on" else "It is on again."
-        fields = {"do": found[2], "name": found[1]}
-        return OfferedUndo(told=told, action="/servers", fields=fields)
-    if found := _PAUSE.fullmatch(named):
-        told = "Your agents are paused." if found[1] == "off" else "Your agents go on."
-        return OfferedUndo(told=told, action="/pause", fields={"whose": "mine", "to": found[1]})
+    for pattern, offer in _KINDS:
+        if found := pattern.fullmatch(named):
+            return offer(*found.groups())
     return None
+
+
+def _move(kind: str, id_: str, status: str, revision: str) -> OfferedUndo:
+    fields = {"do": "move", "id": id_, "status": status, "revision": revision}
+    return OfferedUndo(told="Moved.", action=f"/{kind}s", fields=fields)
+
+
+def _row(id_: str, do: str, revision: str) -> OfferedUndo:
+    told = "It is paused." if do == "resume" else "It goes on."
+    fields = {"do": do, "id": id_, "revision": revision}
+    return OfferedUndo(told=told, action="/timetable", fields=fields)
+
+
+def _archive(key: str) -> OfferedUndo:
+    fields = {"do": "unarchive"}
+    return OfferedUndo(told="Put away.", action=f"/conversations/{key}", fields=fields)
+
+
+def _server(name: str, do: str) -> OfferedUndo:
+    told = "It is off." if do == "on" else "It is on again."
+    return OfferedUndo(told=told, action="/servers", fields={"do": do, "name": name})
+
+
+def _trust(id_: str, agent: str) -> OfferedUndo:
+    fields = {"do": "end", "id": id_, "agent": agent}
+    return OfferedUndo(told="It is trusted from now on.", action="/trust", fields=fields)
+
+
+def _letter(key: str, handle: str) -> OfferedUndo:
+    fields = {"do": "unvouch", "letter": handle}
+    action = f"/conversations/{key}"
+    return OfferedUndo(told="It counts as your own.", action=action, fields=fields)
+
+
+def _cap(times: str) -> OfferedUndo:
+    fields = {"do": "lower", "times": times}
+    return OfferedUndo(told="Raised for today.", action="/cost", fields=fields)
+
+
+def _pause(to: str) -> OfferedUndo:
+    told = "Your agents are paused." if to == "off" else "Your agents go on."
+    return OfferedUndo(told=told, action="/pause", fields={"whose": "mine", "to": to})
+
+
+_KEY: Final = "((?:[A-Za-z0-9_-]{1,64}:){2}[A-Za-z0-9_-]{1,64})"
+_NAME: Final = "([A-Za-z0-9_-]{1,64})"
+_ID: Final = "([0-9a-f]{32})"
+_KINDS: Final[tuple[tuple[re.Pattern[str], Callable[..., OfferedUndo]], ...]] = tuple(
+    (re.compile(pattern, re.ASCII), offer)
+    for pattern, offer in (
+        (rf"(task|goal)s/{_ID}/([a-z_]{{1,20}})/(\d{{1,16}})", _move),
+        (rf"row/{_ID}/(pause|resume)/(\d{{1,16}})", _row),
+        (f"archive/{_KEY}", _archive),
+        (f"server/{_NAME}/(on|off)", _server),
+        (f"trust/{_NAME}/{_NAME}", _trust),
+        (rf"letter/{_KEY}/([a-z]\d{{1,9}})", _letter),
+        (r"cap/(\d{1,4})", _cap),
+        ("pause/(on|off)", _pause),
+    )
+)
 
 
 def with_undo(address: str, named: str) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final, get_args
 
+from ...http.problem import Problem
 from ...insight.budget import BudgetView
 from ...work.cost import By, Costs
+from ..second_thoughts import with_undo
 from ..visit import Visit
 
 LINES_MAX: Final = 400
@@ -14,9 +16,15 @@ DIVIDED: Final[tuple[str, ...]] = get_args(By)
 
 
 async def act(visit: Visit) -> str:
-    """Raise the reader's own limit of today. Raises: Problem."""
-    await visit.api.send("PUT", "/api/budget/raise", {"times": visit.number("times")})
-    return "/cost"
+    """Raise the reader's own limit of today, or take that back. Raises: Problem, 409: it isn't
+    higher than that."""
+    times = visit.number("times")
+    before = (await visit.api.get(BudgetView, "/api/budget")).times_raised
+    is_undo = visit.form.get("do") == "lower"
+    if is_undo and times >= before:  # a link could name any number
+        raise Problem(409, "that was taken back already", field="times")
+    await visit.api.send("PUT", "/api/budget/raise", {"times": times})
+    return with_undo("/cost", "" if is_undo else f"cap/{before}")
 
 
 async def show(visit: Visit) -> dict[str, Any]:

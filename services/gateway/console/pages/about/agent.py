@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from markupsafe import escape
+
 from ....insight.agent_files import AgentFiles
+from ...second_thoughts import Confirmation
+from ...text import clip, visible
 from ...visit import Visit, segment_of
 
 
@@ -18,6 +22,23 @@ async def show(visit: Visit) -> dict[str, Any]:
         "files": found.files if found else None,
         "saved": visit.query.get("saved", ""),
     }
+
+
+async def ask(visit: Visit) -> Confirmation | None:
+    """Ask before a file is written: what stands there is kept nowhere else."""
+    agent, name = visit.named("agent"), visit.wanted("file")
+    if not visit.reader.is_admin:
+        return None  # it isn't theirs
+    files = (await visit.api.get(AgentFiles, f"/api/agents/{agent}/files")).files
+    found = next((one for one in files if one.name == name), None)
+    if found is None or not found.is_there:
+        return None  # nothing is lost
+    return Confirmation(
+        title=f"Write {name} anew?",
+        text="What stands there now, shown here, is kept nowhere else.",
+        yes="Write it",
+        exact=(escape(visible(clip(found.text))),),
+    )
 
 
 async def act(visit: Visit) -> str:

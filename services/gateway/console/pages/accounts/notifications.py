@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from ....http.problem import Problem
 from ....push.endpoint import PushView
 from ...endpoint import BrowserList
+from ...second_thoughts import Confirmation
 from ...visit import Visit, segment_of
 
 
@@ -19,6 +20,18 @@ async def show(visit: Visit) -> dict[str, Any]:
         "is_route": visit.person.channel == found.channel,
         "tried": {name: visit.query.get(name, "") for name in ("outcome", "reason")},
     }
+
+
+async def ask(visit: Visit) -> Confirmation | None:
+    """Ask before a browser is notified no more: only there can it be again."""
+    if visit.wanted("do") != "remove":
+        return None
+    return Confirmation(
+        title="Notify this browser no more?",
+        text="What agents say and ask comes there no more. Only in that browser can it be switched "
+        "on again.",
+        yes="Notify it no more",
+    )
 
 
 async def act(visit: Visit) -> str:

@@ -64,7 +64,8 @@ async def _replace(visit: Visit) -> Led:
 async def _vouch(visit: Visit) -> Led:
     digest = visit.wanted("digest")
     await visit.api.send("POST", _letter(visit), query={"digest": digest})
-    return _letters(visit)
+    undo = f"letter/{visit.named('key')}/{visit.wanted('letter')}"
+    return with_undo(_letters(visit), undo)
 
 
 async def _unvouch(visit: Visit) -> Led:
@@ -73,8 +74,7 @@ async def _unvouch(visit: Visit) -> Led:
 
 
 async def _trust(visit: Visit) -> Led:
-    await orders.trust(visit, visit.wanted("source"))
-    return _letters(visit)
+    return with_undo(_letters(visit), await orders.trust(visit, visit.wanted("source")))
 
 
 async def _stop(visit: Visit) -> Led:

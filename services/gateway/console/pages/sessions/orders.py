@@ -17,6 +17,7 @@ from ....http.problem import Problem
 from ....http.wire import Transcript, TranscriptMessage
 from ....trust.endpoint import PATH as TRUST
 from ....trust.letters import LetterList
+from ...second_thoughts import with_undo
 from ...visit import Visit
 
 LOOKED_MAX: Final = 50
@@ -44,10 +45,11 @@ async def replace(visit: Visit, message: int, text: str | None) -> None:
     await visit.api.send("POST", f"{_path(visit)}/versions", wanted)
 
 
-async def trust(visit: Visit, source: str) -> None:
-    """Trust where a letter came from."""
+async def trust(visit: Visit, source: str) -> str:
+    """Trust where a letter came from; return what undoes that."""
     agent = SessionKey.parse(visit.named("key")).agent
-    await visit.api.send("POST", TRUST, {"source": source, "agentId": agent})
+    made = await visit.api.send("POST", TRUST, {"source": source, "agentId": agent})
+    return f"trust/{made['id']}/{agent}"
 
 
 async def take(visit: Visit, text: str) -> str | dict[str, Any]:
@@ -150,8 +152,8 @@ async def _trust(visit: Visit, rest: str) -> str:
     source = next((one.source for one in found if one.handle == handle), "")
     if not source:
         raise Problem(422, f"{handle} is from nothing that has a name", field="text")
-    await trust(visit, source)
-    return await _letters(visit, "")
+    undo = await trust(visit, source)
+    return with_undo(await _letters(visit, ""), undo)
 
 
 async def _why(visit: Visit, rest: str) -> str:
