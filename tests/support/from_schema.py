@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC
+from functools import cache
 from typing import Any, Final
 
 import jsonschema
@@ -55,6 +56,13 @@ SHOWN: Final = st.characters(
     codec="utf-8", exclude_categories=("Cn", "Co", "Cf", "Zl", "Zp", "Zs"), include_characters=" "
 )
 """What a font shows, and control characters; no schema tells what is shown from what isn't."""
+_OF_PATTERNS: Final = st.characters(
+    codec="utf-8",
+    max_codepoint=0x17F,
+    exclude_categories=("Cn", "Co", "Cf", "Zl", "Zp", "Zs"),
+    include_characters=" ",
+)
+"""Fewer: each class of a pattern is looked up among all of them."""
 _TEXT: Final = st.text(SHOWN.filter(lambda one: one != "\0"), max_size=12)
 _TIMES: Final = ["2031-06-01T09:00", "2031-06-01T09:00Z", "2031-06-01T09:00:00+02:00"]
 _FORMATS: Final = {
@@ -221,8 +229,14 @@ def _string(schema: dict[str, Any]) -> st.SearchStrategy[str]:
         )
         longest = st.just("x" * most) if most is not None and most <= 5000 else st.nothing()
         return shortest | longest
+    return _matching(pattern, least, most)
+
+
+@cache
+def _matching(pattern: str, least: int, most: int | None) -> st.SearchStrategy[str]:
+    """Return what matches; made once, since it takes long to be looked through."""
     # ECMA 262: `$` is the end, and not before a last newline.
-    return st.from_regex(re.sub(r"\$(?=$|\))", r"\\Z", pattern), alphabet=SHOWN).filter(
+    return st.from_regex(re.sub(r"\$(?=$|\))", r"\\Z", pattern), alphabet=_OF_PATTERNS).filter(
         lambda text: len(text) >= least and (most is None or len(text) <= most)
     )
 
