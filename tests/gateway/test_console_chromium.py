@@ -18,10 +18,11 @@ from services.gateway.console.shapes.bodies import CLIP
 from tests.support import approvals, chromium, console_stage, errands, hostile_markdown
 from tests.support.agent import ask, follow_up
 from tests.support.chromium import Tab
-from tests.support.console import link_of, pages, signal
+from tests.support.console import link_of, pages, signal, signed_in
 from tests.support.console_stage import KEY, Stage
 from tests.support.gateway import until
 from tests.support.mailing import CHANNEL
+from tests.support.page_times import PageTimes
 from vigil.channels import pairs
 from vigil.subjects import SessionKey
 
@@ -203,6 +204,21 @@ async def test_each_page_fits_and_is_for_everybody(stage: Stage, tab: Tab) -> No
     await tab.look()
     assert not wrong
     assert tab.complaints == []
+
+
+async def test_each_instant_is_on_the_clocks_of_who_reads_it(stage: Stage) -> None:
+    """In Tokyo and in UTC: whatever a page calls an instant names it for programs, and shows it in
+    the reader's zone; beside such nothing has a stamp."""
+    ann = await signed_in(stage.world.gate, "ann", is_admin=True)
+    before, counts = (await stage.api.get("/api/person")).json()["timezone"], {}
+    for zone in ("Asia/Tokyo", "UTC"):
+        assert (await stage.api.patch("/api/person", json={"timezone": zone})).is_success
+        for path in (*pages(), *stage.below()):
+            found = PageTimes((await ann.client.get(f"/console{path}")).text, zone)
+            assert found.wrong == [], (path, zone)
+            counts[zone] = counts.get(zone, 0) + found.count
+    assert min(counts.values()) > 100
+    assert (await stage.api.patch("/api/person", json={"timezone": before})).is_success
 
 
 async def test_each_errand_takes_two_clicks_at_most(stage: Stage, tab: Tab) -> None:

@@ -58,6 +58,9 @@ def _environment(console: str) -> jinja2.Environment:
         "because": because,
         "importance": importance_in_words,
         "when": jinja2.pass_context(lambda context, at: text.written_moment(at, context["zone"])),
+        "moments": jinja2.pass_context(
+            lambda context, told: text.with_moments(told, context["zone"])
+        ),
         "at": jinja2.pass_context(lambda context, at: text.moment(at, context["zone"])),
     }
     environment.globals |= {"file": functools.partial(address_of, console), "console": console}

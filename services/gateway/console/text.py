@@ -26,6 +26,9 @@ UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
+_STAMP: Final = re.compile(
+    r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)", re.ASCII
+)
 _NAMED: Final = glyphs.Spelling(lambda char: f"⟨{ord(char):02X}⟩" if UNSEEN.match(char) else char)
 
 
@@ -94,6 +97,20 @@ def written_moment(at: str, zone: ZoneInfo) -> Markup:
         return escape(visible(clip(at, SHORT)))
     template = Markup('<time datetime="{}" title="{}">{}</time>')
     return template.format(at, at, f"{local:%a %d %b %H:%M:%S}")
+
+
+def with_moments(text: str, zone: ZoneInfo) -> Markup:
+    """Return a text whose instants, as programs write them, are in the reader's zone.
+
+    >>> str(with_moments("<b> for 2026-11-28T23:47:43.7+00:00.", ZoneInfo("Asia/Tokyo")))[-29:]
+    '">Sun 29 Nov 08:47:43</time>.'
+    """
+    pieces: list[Markup] = []
+    done = 0
+    for found in _STAMP.finditer(text):
+        pieces += [escape(shown(text[done : found.start()])), written_moment(found[0], zone)]
+        done = found.end()
+    return Markup("").join([*pieces, escape(shown(text[done:]))])
 
 
 def usd(micro: int) -> str:
