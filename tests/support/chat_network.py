@@ -92,6 +92,12 @@ class ChatNetwork(ABC):
             return answer
         return self.taken(self.store(given))
 
+    async def send(self, told: dict[str, Any]) -> None:
+        """Tell the newest socket, if anybody is there."""
+        for socket in self.sockets[-1:]:
+            with contextlib.suppress(ConnectionError):
+                await socket.send_json(told)
+
     async def until(self, count: int) -> list[Said]:
         """Wait until the bot said so much; returns all."""
         async with asyncio.timeout(PATIENCE_S):

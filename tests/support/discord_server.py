@@ -73,11 +73,6 @@ class DiscordServer(ChatNetwork):
         self._events.append({"op": 0, "t": kind, "s": len(self._events) + 1, "d": data})
         await self.send(self._events[-1])
 
-    async def send(self, told: dict[str, Any]) -> None:
-        for socket in self.sockets[-1:]:
-            if not socket.closed:
-                await socket.send_json(told)
-
     async def close_sockets(self, code: int) -> None:
         for socket in self.sockets:
             if not socket.closed:
@@ -220,7 +215,7 @@ class DiscordServer(ChatNetwork):
             self.opened.append("resume")
             self.sockets.append(socket)
             for event in self._events[data["seq"] :]:
-                await socket.send_json(event)
+                await self.send(event)
             await self.tell("RESUMED", {})
 
 

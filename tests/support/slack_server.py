@@ -100,9 +100,7 @@ class SlackServer(ChatNetwork):
     async def tell_again(self) -> None:
         """Tell all that nobody acknowledged."""
         for one in list(self.unacknowledged.values()):
-            for socket in self.sockets[-1:]:
-                if not socket.closed:
-                    await socket.send_json(one)
+            await self.send(one)
 
     def direct(self, who: str) -> str:
         return f"D{who[1:]}"
