@@ -18,6 +18,7 @@ from .admin import (
     backup,
     console,
     erase,
+    export,
     health,
     provision,
     replay,
@@ -139,6 +140,7 @@ app.add_typer(token.app, name="token", rich_help_panel=_STEER)
 app.command(rich_help_panel=_KEEP)(delete.delete)
 app.command(rich_help_panel=_KEEP)(backup.backup)
 app.command(rich_help_panel=_KEEP)(backup.restore)
+app.command(rich_help_panel=_KEEP)(export.export)
 app.command(rich_help_panel=_KEEP)(erase.erase)
 app.command(rich_help_panel=_KEEP)(memory.rebuild)
 app.command(rich_help_panel="For deployments")(running.serve)
