@@ -89,6 +89,7 @@ ACTS: Final[dict[str, dict[str, How]]] = {
         "always": "question",
         "answer": SAID,
         "edit": "question",
+        "fill": SAID,
         "reject": "nothing is run, and it may be asked for again",
     },
     "row": {
@@ -102,6 +103,8 @@ ACTS: Final[dict[str, dict[str, How]]] = {
     "servers": {
         "add": "question",
         "remove": "question",
+        "sign-in": "only leads somewhere",
+        "sign-out": "question",
         "try": AGAIN,
         "on": "undo",
         "off": "undo",

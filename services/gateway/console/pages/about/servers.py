@@ -42,7 +42,7 @@ async def show(visit: Visit) -> dict[str, Any]:
 
 
 async def ask(visit: Visit) -> Confirmation | None:
-    """Ask before something is started, or taken out with what was approved of it."""
+    """Ask before something is started, or taken out with what was approved of it, or signed out."""
     match visit.wanted("do"):
         case "add":
             body = _wanted(visit)
@@ -67,6 +67,12 @@ async def ask(visit: Visit) -> Confirmation | None:
                 text="Its tools go, and what was approved of them is forgotten. Switching it off "
                 "can be undone.",
                 yes="Remove it",
+            )
+        case "sign-out":
+            return Confirmation(
+                title=f"Sign out of {visit.wanted('name')}?",
+                text="Its tokens are taken back, and its tools fail until somebody signs in again.",
+                yes="Sign out",
             )
     return None
 
