@@ -1,5 +1,5 @@
 """The console: how soon each page's first byte comes and how large it is, with nothing stored and
-with much; and how soon an open page hears of a change.
+with much; how soon a Chromium paints it; and how soon an open page hears of a change.
 
 First bytes are of a gateway and a memory service in this process, over HTTP, by a browser's cookie.
 """
@@ -7,6 +7,7 @@ First bytes are of a gateway and a memory service in this process, over HTTP, by
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -14,14 +15,18 @@ from typing import Final, NamedTuple
 import httpx2
 
 from bench.numbers import percentile, report, rounded
-from tests.support.console import pages, signed_in
+from tests.support import chromium
+from tests.support.console import link_of, pages, signed_in
 from tests.support.console_much import KEY, Much, below, fill
+from tests.support.gateway import Gate
 from tests.support.remembering import running_memories
 from vigil.bus.bus import Bus
 from vigil.contracts import Signal, SignalSource, encode
 
 LOOKS: Final = 10
 CHANGES: Final = 100
+PAINTS: Final = 5
+PAINTED: Final = "performance.getEntriesByName('first-contentful-paint')[0]"
 AIM: Final = "<= 150 over the idle one"
 TALK: Final = f"/conversations/{KEY}"
 
@@ -56,6 +61,11 @@ async def measure(home: Path) -> None:
         size = found[largest].size
         report("console_largest_kb", size / 1000, "kB", page=largest or "/", aim="< 200")
         report("console_live_lag_p99_ms", await live_lag_p99_ms(gate.admin, client), "ms")
+        if chromium.binary() is not None:
+            paths = (*pages(), TALK, timeline)
+            painted = await first_paints_ms(gate, home / "profile", paths)
+            for path, paint_ms in painted.items():
+                report("console_first_paint_ms", paint_ms, "ms", page=path or "/")
 
 
 def idle_of(idle: dict[str, Look], path: str) -> float:
@@ -81,6 +91,25 @@ async def look_at(client: httpx2.AsyncClient, path: str) -> Look:
             async for piece in pieces:
                 size += len(piece)
     return Look(percentile(found_ms[1:], 50), size)
+
+
+async def first_paints_ms(gate: Gate, profile: Path, paths: Iterable[str]) -> dict[str, float]:
+    """Return how long after the start of the way to a page a Chromium paints the first of what is
+    on it: the median once it is warm."""
+    origin, found = f"http://127.0.0.1:{gate.port}", {}
+    async with chromium.opened(profile) as tab:
+        await tab.look()
+        link = await link_of(gate, await gate.token(KEY.user))
+        await tab.go(origin + link)
+        await tab.press("form button")
+        for path in paths:
+            painted_ms = []
+            for _ in range(PAINTS + 1):
+                await tab.go(f"{origin}/console{path}")
+                await tab.until(f"{PAINTED} !== undefined")
+                painted_ms.append(float(await tab.run(f"{PAINTED}.startTime")))
+            found[path] = percentile(painted_ms[1:], 50)
+    return found
 
 
 async def live_lag_p99_ms(bus: Bus, client: httpx2.AsyncClient) -> float:

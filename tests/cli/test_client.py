@@ -113,8 +113,15 @@ def test_what_runs_nowhere_is_asked_for_where_it_would_listen(tmp_path: Path) ->
     assert connect(settings, {}).url == "http://127.0.0.1:8777"
     assert connect(settings, {"VIGIL_GATEWAY__PORT": "8888"}).url == "http://127.0.0.1:8888"
     assert connect(settings, {"VIGIL_URL": "http://a.example"}).url == "http://a.example"
-    (tmp_path / "vigil.toml").write_text("[gatway]\n")
-    assert connect(settings, {}).url == "http://127.0.0.1:8420"
+    # Whatever else is wrong in the file, the port that it says, or VIGIL_PORT, is where it listens.
+    (tmp_path / "vigil.toml").write_text("[gatway]\n[gateway]\nport = 8777\n")
+    assert connect(settings, {}).url == "http://127.0.0.1:8777"
+    assert connect(settings, {"VIGIL_PORT": "8999"}).url == "http://127.0.0.1:8999"
+    (tmp_path / "vigil.toml").write_text("[gateway\n")
+    assert connect(settings, {"VIGIL_PORT": "8999"}).url == "http://127.0.0.1:8999"
+    for wrong in ("[gateway\n", "gateway = 1\n", "[gateway]\nport = 'x'\n"):
+        (tmp_path / "vigil.toml").write_text(wrong)
+        assert connect(settings, {}).url == "http://127.0.0.1:8420"
 
 
 def test_the_token_is_never_shown() -> None:

@@ -7,7 +7,6 @@ a session on the WebSocket that `socket_url` and `headers` lead to.
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import json
 import os
@@ -359,9 +358,7 @@ def _decode(raw: bytes) -> Any:
 def _configured_url(settings: Settings, environ: Mapping[str, str]) -> str:
     """Return where it would listen on this machine. Nobody else's Vigil gets the token by chance; a
     mistake in the configuration is told by what starts something."""
-    port = DEFAULT_PORT
-    with contextlib.suppress(ConfigError):
-        port = config.load(environ, home=settings.home).config.gateway.port or port
+    port = config.port_in(environ, settings.home) or DEFAULT_PORT
     return f"http://127.0.0.1:{port}"
 
 

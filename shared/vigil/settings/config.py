@@ -7,6 +7,7 @@ the process refuses to start.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import tomllib
@@ -237,6 +238,20 @@ def load(environ: Mapping[str, str] | None = None, *, home: Path | None = None) 
         embedder_api_key=secrets.of_environment(environ, "EMBEDDER_API_KEY"),
         remarks=tuple(remarks),
     )
+
+
+def port_in(environ: Mapping[str, str], home: Path) -> int | None:
+    """Return the gateway's port as far as it can be read, whatever else is wrong; None: it isn't
+    said, or is no port."""
+    raw: dict[str, Any] = {}
+    with contextlib.suppress(OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        raw = tomllib.loads((home / "vigil.toml").read_text("utf-8"))
+    gateway = raw.get("gateway")
+    found = gateway.get("port") if isinstance(gateway, dict) else None
+    for place, value, _ in variables.overlay(environ, []):
+        found = value if place == ("gateway", "port") else found
+    said = {"gateway": {"port": found}}
+    return None if _mistakes(said) else read(said).gateway.port
 
 
 def read(sections: Mapping[str, Any]) -> Config:
