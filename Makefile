@@ -63,11 +63,11 @@ LOCK := $(COMPILE) pyproject.toml deploy/build-requirements.in
 # start hundreds of programs.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help up down test quick check reference pictures coverage bench chaos lock clean
+.PHONY: help up down test quick check reference pictures coverage bench chaos conformance lock clean
 
 help: ## Show this.
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | \
-		while IFS='|' read -r name what; do printf '  make %-8s %s\n' "$$name" "$$what"; done
+		while IFS='|' read -r name what; do printf '  make %-11s %s\n' "$$name" "$$what"; done
 
 up: $(VENV)/.installed ## Install into .venv, start Vigil in the background, print the link to sign in, URL and token.
 	@if $(BIN)/vigil status >/dev/null 2>&1; then $(BIN)/vigil status; $(BIN)/vigil console --print; \
@@ -105,6 +105,15 @@ bench: $(VENV)/.installed-dev $(if $(filter peers,$(ARGS)),$(VENV)/.installed-pe
 
 chaos: $(VENV)/.installed-dev ## The long form of the tests that kill things.
 	$(BIN)/python -m tests.chaos $(ARGS)
+
+conformance: $(VENV)/.installed-conformance ## MCP's conformance suite, both ways, by its own report (needs npm).
+	$(BIN)/python -m tests.conformance.run $(VENV)/conformance
+
+$(VENV)/.installed-conformance: tests/conformance/package-lock.json | $(VENV)/.installed-dev
+	@mkdir -p $(VENV)/conformance
+	@cp tests/conformance/package.json tests/conformance/package-lock.json tests/conformance/.npmrc $(VENV)/conformance/
+	@npm ci --prefix $(VENV)/conformance --ignore-scripts --no-audit --no-fund --loglevel=error >&2
+	@touch $@
 
 lock: ## Resolve the locks again (UV=path; ARGS=--upgrade for newer versions).
 	$(LOCK) --extra all --output-file requirements.lock $(ARGS)

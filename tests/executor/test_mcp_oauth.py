@@ -183,21 +183,27 @@ async def test_by_the_command(
     there: Guarded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """The browser comes back to this machine; or, from another one, by its pasted address. Who we
-    are there may have been made by hand."""
+    are there may have been made by hand; how it shows its secret is what the server takes."""
     told: asyncio.Queue[str] = asyncio.Queue()
     reading, writing = os.pipe()
     monkeypatch.setattr(server_sign_in.output, "message", told.put_nowait)
     monkeypatch.setattr(sys, "stdin", os.fdopen(reading))
     settings = Settings(config=Config(), home=tmp_path)
+    has_secret = way == "pasted"
+    (tmp_path / "secret").write_text("s3cret")
     ours = OAuthClientInformationFull(
-        client_id="ours", token_endpoint_auth_method="none", scope="notes",
+        client_id="ours",
+        client_secret="s3cret" if has_secret else None,
+        token_endpoint_auth_method="client_secret_basic" if has_secret else "none",
+        scope="notes",
         redirect_uris=[AnyUrl(f"http://127.0.0.1:{free_port()}/back")],
-    )  # fmt: skip
+    )
     assert ours.redirect_uris
     await there.issuer.register_client(ours)
     port = ours.redirect_uris[0].port
     assert port is not None
-    wanted = replace(section(there), client_id="ours")
+    file = "secret" if has_secret else ""
+    wanted = replace(section(there), client_id="ours", client_secret_file=file)
     signing_in = asyncio.create_task(server_sign_in.sign_in_to(settings, "far", wanted, port))
     link = next(word for word in (await told.get()).split() if word.startswith("http"))
     where = await there.follow(link)

@@ -397,3 +397,14 @@ async def test_a_key_without_a_known_place_is_published_again(gate: Gate) -> Non
     await gate.admin.publish(entry.subject, json.dumps(cut).encode())
     assert (await ann.post(MESSAGES, json=keyed)).json() == first
     assert len(await gate.stored(ANN)) == 1
+
+
+async def test_blanks_around_a_header_are_no_part_of_it(gate: Gate) -> None:
+    """RFC 9110, 5.5: a proxy, or a person, may leave them at the end; MCP asks for it by name."""
+    token = await gate.token("ann")
+    for after in ("", " ", " \t "):
+        head = (
+            f"GET /api/me HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization:  Bearer {token}{after}\r\n"
+        )
+        answer = await gate.raw(f"{head}Connection: close\r\n\r\n".encode())
+        assert answer.startswith(b"HTTP/1.1 200"), (after, answer[:80])

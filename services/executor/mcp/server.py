@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -147,20 +147,10 @@ class ServerTools:
         )
 
     def _endpoint(self) -> McpEndpoint:
-        url = self.config.url
-        any_port = Rules(ports=range(1, 65536), allow_private=self.config.allow_private)
-        try:
-            port = target_of(url, any_port).port
-        except RequestRefused as error:
-            raise ConfigError(f"url: {error.reason}") from error
         return McpEndpoint(
-            url=url,
+            url=self.config.url,
             headers=headers_of(self.config, self._context.settings.home),
-            rules=Rules(
-                ports=(port,),
-                ports_never=self._context.bus.broker_ports,
-                allow_private=self.config.allow_private,
-            ),
+            rules=port_rules(self.config, self._context.bus.broker_ports),
             silence_s=max(SILENCE_S, self.config.timeout_s + 10.0),
         )
 
@@ -327,6 +317,16 @@ def _late(name: str, config: McpServer) -> str:
     """Return which settings to look at when a server doesn't answer in time."""
     offline = "; it has no network, see `network`" if config.command and not config.network else ""
     return f" (`start_timeout_s` of [mcp.{name}]{offline})"
+
+
+def port_rules(config: McpServer, ports_never: Collection[int]) -> Rules:
+    """Return where its requests may go: to the port of its URL. Raises: ConfigError."""
+    any_port = Rules(ports=range(1, 65536), allow_private=config.allow_private)
+    try:
+        port = target_of(config.url, any_port).port
+    except RequestRefused as error:
+        raise ConfigError(f"url: {error.reason}") from error
+    return Rules(ports=(port,), ports_never=ports_never, allow_private=config.allow_private)
 
 
 def headers_of(config: McpServer, home: Path) -> dict[str, str]:

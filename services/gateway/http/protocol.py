@@ -110,6 +110,10 @@ class Protocol(HttpToolsProtocol):
             self._connections.work(self._connection)
             self.scope[CONNECTION] = self._connection  # type: ignore[typeddict-unknown-key]
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # httptools leaves blanks at the end, which are no part of a value (RFC 9110, 5.5).
+        super().on_header(name, value.rstrip(b" \t"))
+
     def on_headers_complete(self) -> None:
         self._phase = _BODY
         self._head_bytes = 0

@@ -254,7 +254,7 @@ class SigningIn:
                 client_id=section.client_id,
                 client_secret=secret,
                 redirect_uris=[AnyUrl(redirect)],
-                token_endpoint_auth_method="client_secret_post" if secret else "none",
+                token_endpoint_auth_method=_ANY if secret else "none",
             )
         if before is None or "invalid_client" in before.refused or section.client_id:
             return None  # what is known no more is made anew
@@ -265,6 +265,9 @@ class SigningIn:
             ):
                 return known
         return None
+
+
+_ANY: Final = "any"
 
 
 class _CarefulProvider(OAuthClientProvider):
@@ -278,6 +281,12 @@ class _CarefulProvider(OAuthClientProvider):
             raise SignInFailed("the server that gives tokens doesn't say what it is (RFC 8414)")
         if "S256" not in (found.code_challenge_methods_supported or ()):
             raise SignInFailed("the server that gives tokens knows no PKCE, so it isn't safe")
+        client, offered = self.context.client_info, found.token_endpoint_auth_methods_supported
+        if client is not None and client.token_endpoint_auth_method == _ANY:
+            # Made by hand, so nobody told how it shows its secret (RFC 8414: Basic by default).
+            is_post = offered is not None and "client_secret_basic" not in offered
+            how = "client_secret_post" if is_post else "client_secret_basic"
+            client.token_endpoint_auth_method = how
         wanted = union_scopes(self.context.client_metadata.scope, self.scope_wanted)
         self.context.client_metadata.scope = wanted
         return await super()._perform_authorization_code_grant()

@@ -32,7 +32,7 @@ from vigil.subjects import check_part
 from vigil.words.aims import proposed
 
 from .. import exits, options, output, tables, toml_sections
-from ..accounts import server_sign_in
+from ..accounts import catalogue, server_sign_in
 from ..accounts.server_sign_in import Server
 from ..admin import operator
 from ..admin.backup import quiet
@@ -49,6 +49,7 @@ app = CommandLine(
 )
 app.command("sign-in")(server_sign_in.sign_in)
 app.command("sign-out")(server_sign_in.sign_out)
+app.command("search")(catalogue.search)
 
 
 @app.callback()
@@ -244,6 +245,23 @@ def _inline(of: dict[str, str]) -> str:
 # ---------------------------------------------------------------- configuring
 
 
+Variables = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="A variable for the program; not for secrets."),
+]
+MayBePrivate = Annotated[
+    bool, typer.Option("--allow-private", help="Let the URL lead to this machine or its network.")
+]
+VariablesFile = Annotated[
+    Path | None,
+    typer.Option(help="A file with one NAME=value a line, for secrets; read at each start."),
+]
+HeadersFile = Annotated[
+    Path | None,
+    typer.Option(help="A file with one 'Name: value' a line, sent to the URL: for tokens."),
+]
+
+
 @app.command()
 def add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Its tools become NAME__tool.")],
@@ -252,34 +270,38 @@ def add(
         typer.Argument(metavar="[-- COMMAND ARGS...]", help="A program that speaks MCP."),
     ] = None,
     url: Annotated[str, typer.Option(help="A server over streamable HTTP, instead.")] = "",
-    env: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A variable for the program; not for secrets."),
-    ] = None,
-    env_file: Annotated[
-        Path | None,
-        typer.Option(help="A file with one NAME=value a line, for secrets; read at each start."),
-    ] = None,
+    env: Variables = None,
+    env_file: VariablesFile = None,
     folder: Annotated[
         list[str] | None, typer.Option(help="A folder that the program may read and write.")
     ] = None,
     network: Annotated[
         bool, typer.Option("--network", help="Let the program reach the network.")
     ] = False,
-    headers_file: Annotated[
-        Path | None,
-        typer.Option(help="A file with one 'Name: value' a line, sent to the URL: for tokens."),
-    ] = None,
-    allow_private: Annotated[
-        bool,
-        typer.Option("--allow-private", help="Let the URL lead to this machine or its network."),
-    ] = False,
+    headers_file: HeadersFile = None,
+    allow_private: MayBePrivate = False,
     risk: Annotated[
         str | None, typer.Option(help="Of its tools: read, write, external, destructive.")
     ] = None,
+    from_: Annotated[
+        str, typer.Option("--from", metavar="FOUND", help="What `vigil mcp search` found, instead.")
+    ] = "",
+    registry: catalogue.Registry = catalogue.REGISTRY,
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
 ) -> Result:
-    """Add a server to vigil.toml. A running Vigil takes it up by itself."""
+    """Add a server to vigil.toml. A running Vigil takes it up by itself.
+
+    One of a catalogue (--from) is shown before: what runs, what it sees, and where it reaches.
+    """
     settings = config.load()
+    headers: dict[str, str] = {}
+    if from_:
+        has_secrets = env_file is not None or headers_file is not None
+        given = dict(map(_pair, env or ()))
+        offer = catalogue.chosen(from_, registry, given, has_secrets=has_secrets, is_sure=yes)
+        command, url, headers = list(offer.command), offer.url, offer.headers
+        env = [f"{key}={value}" for key, value in offer.env.items()]
+        network = network or bool(command)
     line = command_lines.resolved(command) if command else []
     values = mcp_servers.section_of(
         command=line[0] if line else "",
@@ -289,18 +311,23 @@ def add(
         env_file=_file("--env-file", env_file),
         folders=folder or [],
         network=network,
+        headers=headers,
         headers_file=_file("--headers-file", headers_file),
         allow_private=allow_private,
         risk=risk,
     )
-    from vigil.local.home import ensure_home
-
-    ensure_home(settings, partial(system.person_of, os.environ))
-    toml_sections.add(settings.file, "mcp", name, values)
+    _write(settings, name, values)
     text = _words_of(settings, name, line)
     if command and mcp_servers.needs_network(command[0], network=network):
         text += f"\n{command[0]} fetches the program that it runs; that needs --network"
     return _changed(settings, name, text)
+
+
+def _write(settings: Settings, name: str, values: dict[str, Any]) -> None:
+    from vigil.local.home import ensure_home
+
+    ensure_home(settings, partial(system.person_of, os.environ))
+    toml_sections.add(settings.file, "mcp", name, values)
 
 
 def _words_of(settings: Settings, name: str, line: Sequence[str]) -> str:

@@ -1,0 +1,1 @@
+"""The conformance suite of MCP, run on Vigil both ways (`make conformance`)."""
