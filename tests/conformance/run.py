@@ -80,7 +80,7 @@ class Suite:
 
 async def _clients(suite: Suite, out: str) -> dict[str, str]:
     command = f"{sys.executable} -m tests.conformance.client"
-    found = {}
+    found: dict[str, str] = {}
     for name, revision in await suite.scenarios("client"):
         code, told = await suite(
             "client",
@@ -93,12 +93,12 @@ async def _clients(suite: Suite, out: str) -> dict[str, str]:
             "-o",
             out,
         )
-        found[f"client {name}@{revision}"] = _outcome(code, told)
+        _note(found, f"client {name}@{revision}", _outcome(code, told))
     return found
 
 
 async def _servers(suite: Suite, out: str, home: Path) -> dict[str, str]:
-    found = {}
+    found: dict[str, str] = {}
     async with running_stack(home, ("gateway", "memory")) as stack:
         gate = Gate(stack, await stack.bus("admin"), await stack.bus("operator"))
         token = await gate.token("ann")
@@ -112,7 +112,7 @@ async def _servers(suite: Suite, out: str, home: Path) -> dict[str, str]:
             code, told = await suite(
                 "server", "--url", url, "--scenario", name, "--spec-version", revision, "-o", out
             )
-            found[f"server {name}@{revision}"] = _outcome(code, told)
+            _note(found, f"server {name}@{revision}", _outcome(code, told))
         web.should_exit = True
         await serving
         await gate.close()
@@ -138,6 +138,11 @@ def _let_in(gateway: str, token: str) -> Starlette:
     return Starlette(routes=[Route("/{path:path}", passed, methods=["GET", "POST", "DELETE"])])
 
 
+def _note(found: dict[str, str], name: str, outcome: str) -> None:
+    found[name] = outcome
+    print(f"{name}: {outcome}{f' (known: {KNOWN[name]})' if name in KNOWN else ''}", flush=True)
+
+
 def _outcome(code: int, told: str) -> str:
     """Return `passed N`, or what failed."""
     passed = re.search(r"^Passed: (\d+)/(\d+)", told, re.MULTILINE)
@@ -151,8 +156,6 @@ async def main(folder: Path) -> int:
     suite = Suite(folder)
     with tempfile.TemporaryDirectory() as out, tempfile.TemporaryDirectory() as home:
         found = await _clients(suite, out) | await _servers(suite, out, Path(home))
-    for name, outcome in found.items():
-        print(f"{name}: {outcome}{f' (known: {KNOWN[name]})' if name in KNOWN else ''}")
     wrong = [name for name, told in found.items() if told.startswith("FAILED") != (name in KNOWN)]
     print(
         f"{len(found)} scenarios, {len(found) - len(KNOWN)} pass"
