@@ -20,6 +20,7 @@ from .admin import (
     erase,
     export,
     health,
+    import_,
     provision,
     replay,
     skills,
@@ -141,6 +142,7 @@ app.command(rich_help_panel=_KEEP)(delete.delete)
 app.command(rich_help_panel=_KEEP)(backup.backup)
 app.command(rich_help_panel=_KEEP)(backup.restore)
 app.command(rich_help_panel=_KEEP)(export.export)
+app.command("import", rich_help_panel=_KEEP)(import_.import_)
 app.command(rich_help_panel=_KEEP)(erase.erase)
 app.command(rich_help_panel=_KEEP)(memory.rebuild)
 app.command(rich_help_panel="For deployments")(running.serve)

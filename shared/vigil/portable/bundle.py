@@ -30,7 +30,7 @@ class ExportedPart(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     count: int
-    """Records, or lines of a conversation; 1 for a file."""
+    """Records, or paragraphs of a page; 1 for a file, 0: there is nothing."""
     bytes: int
     sha256: str
 
@@ -67,7 +67,9 @@ class BundlePart:
 
     def done(self, name: str) -> ExportedPart:
         digest = self._digest.hexdigest()
-        return ExportedPart(name=name, count=self.count or 1, bytes=self.size, sha256=digest)
+        return ExportedPart(
+            name=name, count=self.count or int(self.size > 0), bytes=self.size, sha256=digest
+        )
 
 
 class BundleWriter:

@@ -1,0 +1,211 @@
+"""Taking an export in: into another home, or for another person. A repeat adds nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from ..attachments import store
+from ..board.kept import ROWS, KeptBoard, KeptKind
+from ..board.kinds.goal import GOALS
+from ..board.kinds.preference import PREFERENCES
+from ..board.kinds.task import TASKS
+from ..bus.bus import Bus
+from ..contracts import Change, decode_board, decode_memory, encode
+from ..contracts.board import TimetableRow
+from ..contracts.events import Attachment
+from ..errors import InvalidInput, WrongLastSequence
+from ..settings import own
+from ..settings.config import Config
+from ..subjects import Scope, check_part
+from ..teams import holding
+from ..timetable.check import check_known
+from . import adopt
+from .bundle import Bundle
+from .export import ExportedRecord
+
+T = TypeVar("T")
+KINDS: Final[dict[str, KeptKind[Any]]] = {
+    "task": TASKS,
+    "goal": GOALS,
+    "preference": PREFERENCES,
+    "row": ROWS,
+}
+
+
+class RefusedLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A line that wasn't taken."""
+
+    part: str
+    line: int
+    reason: str
+    is_by_rule: bool = False
+    """There is nothing wrong with it, but that it isn't for another home."""
+
+
+class ImportReport(msgspec.Struct, kw_only=True):
+    """What came of it, by what it is."""
+
+    taken: dict[str, int] = {}
+    there: dict[str, int] = {}
+    """What was there before."""
+    refused: list[RefusedLine] = []
+    left: dict[str, str] = {}
+    """Parts that stay in the export, and why."""
+
+    def count(self, what: str, *, is_new: bool) -> None:
+        counts = self.taken if is_new else self.there
+        counts[what] = counts.get(what, 0) + 1
+
+
+class Importer:
+    """Takes one bundle in, for one person.
+
+    Raises, from each method:
+        Unavailable, BusError: the broker is away, or refused; call again.
+    """
+
+    def __init__(
+        self, bus: Bus, config: Config, bundle: Bundle, to: str, now: datetime, *, is_trusted: bool
+    ) -> None:
+        self._bus, self._config, self._bundle = bus, config, bundle
+        self._user, self._to, self._now = bundle.manifest.user, to, now
+        self._is_trusted = is_trusted
+        self.report = ImportReport()
+
+    async def run(self) -> ImportReport:
+        """Take in what can be; tell of each line that can't. Raises: BundleError, too."""
+        self._bundle.check()
+        await self._memories()
+        await self._board()
+        await self._files()
+        await self._settings()
+        names = {part.name for part in self._bundle.manifest.parts if part.bytes}
+        left = {f"records/{name}.jsonl": why for name, why in adopt.NOT_TAKEN.items()}
+        self.report.left = {name: why for name, why in left.items() if name in names}
+        if any(name.startswith("workspaces/") for name in names):
+            self.report.left["workspaces"] = "copy what you need into the folder of the agent"
+        return self.report
+
+    def _lines(self, name: str, kind: type[T]) -> Iterator[tuple[int, T]]:
+        for number, line in enumerate(self._bundle.lines(f"records/{name}.jsonl"), 1):
+            try:
+                yield number, msgspec.json.decode(line, type=kind)
+            except (msgspec.MsgspecError, ValueError) as error:
+                self._refuse(name, number, error)
+
+    def _records(self, name: str) -> Iterator[tuple[int, str, Any]]:
+        for number, line in self._lines(name, ExportedRecord):
+            record = msgspec.json.decode(line.record)
+            yield number, line.subject, adopt.renamed(record, self._user, self._to)
+
+    def _refuse(self, name: str, number: int, error: Exception) -> None:
+        reason = error.reason if isinstance(error, InvalidInput) else str(error)
+        refused = RefusedLine(
+            part=f"records/{name}.jsonl",
+            line=number,
+            reason=reason,
+            is_by_rule=isinstance(error, adopt.StaysBehind),
+        )
+        self.report.refused.append(refused)
+
+    async def _memories(self) -> None:
+        mine = await self._bus.read("MEMORIES", [Scope("*", self._to).everything])
+        there = {(one.subject, decode_memory(one.data).id) for one in mine}
+        found = list(self._records("MEMORIES"))
+        ids = {
+            one["memory"]["id"]
+            for _, _, one in found
+            if isinstance(one, dict) and isinstance(one.get("memory"), dict)
+        }
+        space = f"outside:{self._to}" if not self._is_trusted else ""
+        space = space or (self._to if self._user != self._to else "")
+        for number, _, value in found:
+            try:
+                if not self._is_trusted and adopt.strange_ids(value, ids):
+                    raise adopt.StaysBehind("memory_ids", "names memories that aren't with it")
+                ours = adopt.with_new_ids(value, ids, space) if space else value
+                record = decode_memory(msgspec.json.encode(ours))
+                whose = Scope.of(record.agent, self._to)
+                record = adopt.memory(record, whose, is_trusted=self._is_trusted)
+            except InvalidInput as error:
+                self._refuse("MEMORIES", number, error)
+                continue
+            op = str(record.__struct_config__.tag)
+            place = whose.record(op), record.id
+            is_new = place not in there
+            if is_new:
+                there.add(place)
+                await self._bus.publish(place[0], encode(record))
+            self.report.count(f"memory ({op})", is_new=is_new)
+
+    async def _board(self) -> None:
+        waiting = list(self._records("BOARD"))
+        while waiting:
+            # A row may follow one that stands below it.
+            again: list[tuple[int, str, Any]] = []
+            refusals: list[tuple[int, InvalidInput]] = []
+            for one in waiting:
+                try:
+                    await self._entity(one[2])
+                except InvalidInput as error:
+                    again.append(one)
+                    refusals.append((one[0], error))
+            if len(again) == len(waiting):
+                for number, refusal in refusals:
+                    self._refuse("BOARD", number, refusal)
+                return
+            waiting = again
+
+    async def _entity(self, value: Any) -> None:
+        entry = decode_board(msgspec.json.encode(value))
+        taken = adopt.entity(entry.entity, self._now, is_trusted=self._is_trusted)
+        if taken.owner != self._to:
+            raise InvalidInput("owner", "is somebody else's")
+        check_part("id", taken.id)  # it becomes a part of a subject
+        name = str(taken.__struct_config__.tag)
+        board = KeptBoard(self._bus, KINDS[name])
+        whose = Scope.of(taken.agent, taken.owner)
+        is_new = await board.find([whose], taken.id) is None
+        if is_new:
+            if isinstance(taken, TimetableRow):
+                check_known(taken, None, self._config)
+            change = Change(by=self._to, why="imported", cause="import")
+            among = holding(taken.owner, taken.agent)
+            await board.create(lambda _: taken, among, change, self._now)
+        self.report.count(name, is_new=is_new)
+
+    async def _files(self) -> None:
+        for number, about in self._lines("FILES", Attachment):
+            try:
+                data = self._bundle.read(f"files/{about.hash}")
+                if hashlib.sha256(data).hexdigest() != about.hash or about.size != len(data):
+                    raise InvalidInput("hash", "isn't that of the file")
+                is_new = not await store.is_kept(self._bus, self._to, about.hash)
+                if is_new:
+                    await store.upload(self._bus, self._to, about, data)
+                    await store.keep(self._bus, self._to, about.hash)
+            except InvalidInput as error:
+                self._refuse("FILES", number, error)
+                continue
+            self.report.count("file", is_new=is_new)
+
+    async def _settings(self) -> None:
+        mine = f"$KV.{own.BUCKET}.{own.PREFIX}{own.hash_of(self._user)}"
+        for number, subject, value in self._records("KV_CONFIG"):
+            try:
+                if subject != mine or not self._is_trusted:
+                    raise adopt.StaysBehind("subject", adopt.NO_AUTHORITY)
+                found = msgspec.structs.replace(own.read(msgspec.json.encode(value)), by=self._to)
+                there = await own.find(self._bus, self._to)
+                is_new = there.revision == 0
+                if is_new:
+                    await own.put(self._bus, self._to, found, expect=0)
+            except (InvalidInput, WrongLastSequence) as error:
+                self._refuse("KV_CONFIG", number, error)
+                continue
+            self.report.count("settings", is_new=is_new)
