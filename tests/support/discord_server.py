@@ -39,7 +39,7 @@ class DiscordServer(ChatNetwork):
         self.limit_left = 5
         self._messages: dict[str, list[dict[str, Any]]] = {}
         self._by_nonce: dict[str, dict[str, Any]] = {}
-        self._events: list[dict[str, Any]] = []
+        self.events: list[dict[str, Any]] = []
         """Of the session."""
         self._session = ""
         self._numbers = itertools.count(1)
@@ -70,8 +70,8 @@ class DiscordServer(ChatNetwork):
         await self.tell("INTERACTION_CREATE", about | person | more)
 
     async def tell(self, kind: str, data: dict[str, Any]) -> None:
-        self._events.append({"op": 0, "t": kind, "s": len(self._events) + 1, "d": data})
-        await self.send(self._events[-1])
+        self.events.append({"op": 0, "t": kind, "s": len(self.events) + 1, "d": data})
+        await self.send(self.events[-1])
 
     async def close_sockets(self, code: int) -> None:
         for socket in self.sockets:
@@ -204,7 +204,7 @@ class DiscordServer(ChatNetwork):
             if data["intents"] != INTENTS or set(data["properties"]) != {"os", "browser", "device"}:
                 self.refused.append(f"identify {data}")
             self.opened.append("identify")
-            self._session, self._events = self._id(), []
+            self._session, self.events = self._id(), []
             self.sockets.append(socket)
             url = f"{self.url.replace('http', 'ws')}/gateway"
             ready = {"session_id": self._session, "resume_gateway_url": url, "user": {"id": OWN}}
@@ -214,7 +214,7 @@ class DiscordServer(ChatNetwork):
         else:
             self.opened.append("resume")
             self.sockets.append(socket)
-            for event in self._events[data["seq"] :]:
+            for event in self.events[data["seq"] :]:
                 await self.send(event)
             await self.tell("RESUMED", {})
 

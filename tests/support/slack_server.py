@@ -50,6 +50,8 @@ class SlackServer(ChatNetwork):
     def __init__(self) -> None:
         super().__init__()
         self.unacknowledged: dict[str, dict[str, Any]] = {}
+        self.told: list[dict[str, Any]] = []
+        """What was told."""
         self.is_telling = True
         """Whether events are told; else they are only stored in their conversations."""
         self._messages: dict[str, list[dict[str, Any]]] = {}
@@ -93,9 +95,10 @@ class SlackServer(ChatNetwork):
             await self.tell("events_api", told | {"event": event})
 
     async def tell(self, kind: str, payload: dict[str, Any]) -> None:
+        self.told.append(payload)
         id_ = f"env{next(self._numbers)}"
         self.unacknowledged[id_] = {"type": kind, "envelope_id": id_, "payload": payload}
-        await self.tell_again()
+        await self.send(self.unacknowledged[id_])
 
     async def tell_again(self) -> None:
         """Tell all that nobody acknowledged."""

@@ -124,7 +124,11 @@ class ChatReading:
         return is_known or pairs.has_open_code(people, address, self._clock.now())
 
     async def refuse(self, address: str, say: Say) -> None:
-        """Count what a stranger wants, and tell them once an hour that nobody hears them."""
+        """Count what a stranger wants, and tell them once an hour that nobody hears them.
+
+        Args:
+            address: theirs; among others, what stands for all who are there.
+        """
         self.place, is_told = place.refusing(self.place, address, self._clock.now())
         if is_told:
             await self.store()  # first, so that a crash in between tells them nothing twice
@@ -161,7 +165,8 @@ class ChatReading:
                 log.info("paired", action="chat.paired", **about)
                 await say(PAIRED)
                 return
-        await self.refuse(post.author, say)
+        # Where thousands are, not each of them has the agent write: whoever it is, all read it.
+        await self.refuse(post.author if post.is_direct else f"room {post.room}", say)
 
     async def _hear(self, post: Post, person: ChannelPerson, say: Say) -> bool:
         if post.is_edit:
