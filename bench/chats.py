@@ -76,8 +76,9 @@ async def _bare(client: AsyncClient, room: str, number: int) -> float:
     return time.perf_counter() - begun
 
 
-async def _own(sender: MatrixSender, number: int) -> float:
-    said = Said(
+def said_of(number: int) -> Said:
+    """Return a message, which is each time another."""
+    return Said(
         id=f"{number:032x}",
         session_key="ann:vigil:main",
         text=TEXT,
@@ -85,6 +86,10 @@ async def _own(sender: MatrixSender, number: int) -> float:
         caused_by="",
         turn_seq=0,
     )
+
+
+async def _own(sender: MatrixSender, number: int) -> float:
+    said = said_of(number)
     begun = time.perf_counter()
     assert isinstance(await sender.send(said, 1), Taken)
     return time.perf_counter() - begun
@@ -97,9 +102,9 @@ async def _idle(home: Path, server: MatrixServer, channels: dict[str, Any]) -> f
         if channels:
             await until_heard(stack)
         await asyncio.sleep(SETTLED_S)
-        begun, begun_at = _cpu_s(), time.monotonic()
+        begun, begun_at = cpu_s(), time.monotonic()
         await asyncio.sleep(IDLE_S)
-        return (_cpu_s() - begun) / (time.monotonic() - begun_at)
+        return (cpu_s() - begun) / (time.monotonic() - begun_at)
 
 
 async def until_heard(stack: Stack) -> None:
@@ -109,6 +114,7 @@ async def until_heard(stack: Stack) -> None:
         await asyncio.sleep(0.05)
 
 
-def _cpu_s() -> float:
+def cpu_s() -> float:
+    """Return what this process has used of a core."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime

@@ -1,0 +1,159 @@
+"""Bots of Slack, Discord and Telegram, all connected at once: what they cost while nothing comes,
+what saying something costs over the bare HTTP client, and how much memory each takes. Against
+servers of our own in this process, whose part isn't taken out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from aiohttp import ClientSession
+
+from bench.chats import IDLE_S, SENDS, SETTLED_S, cpu_s, said_of
+from bench.numbers import report
+from tests.support.chats import pair
+from tests.support.discord_server import TOKEN, DiscordServer
+from tests.support.slack_server import BOT_TOKEN, SlackServer
+from tests.support.stack import Stack, running_stack
+from tests.support.telegram_server import BOT, TelegramServer
+from tests.support.telegram_server import TOKEN as TELEGRAM_TOKEN
+from vigil.channels import kinds
+from vigil.channels.answers import Taken
+from vigil.channels.contract import ChannelContext, Sender
+from vigil.clock import SystemClock
+
+HERS: Final = {"slack": ("U0ANN", "D0ANN"), "discord": ("77", "177"), "telegram": ("77", "77")}
+MEMORY: Final = """
+import resource
+import sys
+from pathlib import Path
+
+def resident_mb():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
+
+sys.modules["aiohttp"] = None  # which nats-py imports where it can
+import vigil.channels.kinds, services.gateway.app, services.delivery.handlers
+del sys.modules["aiohttp"]
+begun = resident_mb()
+import vigil.channels.{kind}.listener, vigil.channels.{kind}.sender
+print(resident_mb() - begun)
+"""
+
+
+class Networks(msgspec.Struct, frozen=True):
+    slack: SlackServer
+    discord: DiscordServer
+    telegram: TelegramServer
+
+    @property
+    def sections(self) -> dict[str, dict[str, Any]]:
+        telegram = {"kind": "telegram", "bot": BOT, "token": TELEGRAM_TOKEN}
+        return {
+            "slack": self.slack.section(),
+            "discord": self.discord.section(),
+            "telegram": telegram | {"api_url": self.telegram.url},
+        }
+
+
+async def measure(home: Path) -> None:
+    """Report what the three cost."""
+    networks = Networks(SlackServer(), DiscordServer(), TelegramServer())
+    async with contextlib.AsyncExitStack() as running:
+        for one in (networks.slack, networks.discord, networks.telegram):
+            await running.enter_async_context(one.running())
+        bare = await _idle(home / "bare", {})
+        all_three = await _idle(home / "all", networks.sections)
+        more = (all_three - bare) * 100
+        report("channel_idle_cpu_pct", more, "% of a core", aim="< 0.5", networks=3)
+        await _measure_sends(home / "sends", networks)
+    for kind in HERS:
+        told = subprocess.run(
+            [sys.executable, "-c", MEMORY.replace("{kind}", kind)],
+            check=True, capture_output=True, text=True,
+        ).stdout  # fmt: skip
+        report("channel_memory_mb", float(told), "MB in each of two services", kind=kind)
+
+
+async def _idle(home: Path, channels: dict[str, dict[str, Any]]) -> float:
+    """Return the part of a core that the gateway takes as it waits."""
+    home.mkdir()
+    async with running_stack(home, ("gateway",), SystemClock(), channels=channels) as stack:
+        await _until_heard(stack, len(channels))
+        await asyncio.sleep(SETTLED_S)
+        begun, begun_at = cpu_s(), time.monotonic()
+        await asyncio.sleep(IDLE_S)
+        return (cpu_s() - begun) / (time.monotonic() - begun_at)
+
+
+async def _until_heard(stack: Stack, count: int) -> None:
+    facts = stack.contexts["gateway"].facts
+    while [one["state"] for one in facts.get("hears", {}).values()] != ["listening"] * count:
+        await asyncio.sleep(0.05)
+
+
+async def _measure_sends(home: Path, networks: Networks) -> None:
+    home.mkdir()
+    async with running_stack(home, (), SystemClock()) as stack, ClientSession() as client:
+        bus = await stack.bus("admin")
+        for name, section in kinds.read(networks.sections).items():
+            address, room = HERS[name]
+            await pair(bus, "ann", address, room, channel=name)
+            context = ChannelContext(name=name, home=home, clock=SystemClock(), bus=bus)
+            sender = section.sender(context)
+            bare = _bare_of(name, client, networks)
+            ours: list[float] = []
+            theirs: list[float] = []
+            for number in range(SENDS):
+                theirs.append(await _timed(bare))
+                ours.append(await _timed(lambda: _say(sender, number)))  # noqa: B023
+                networks.discord.limit_left = 4  # its pauses are no cost of ours
+            await sender.close()
+            over = (statistics.median(ours) - statistics.median(theirs)) * 1000
+            bare_ms = round(statistics.median(theirs) * 1000, 2)
+            report("channel_send_overhead_ms", over, "ms", kind=name, bare_http_ms=bare_ms)
+
+
+def _bare_of(name: str, client: ClientSession, networks: Networks) -> Callable[[], Awaitable[None]]:
+    """Return what says something by the HTTP client alone."""
+    url, headers, given = {
+        "slack": (
+            f"{networks.slack.url}/api/chat.postMessage",
+            {"Authorization": f"Bearer {BOT_TOKEN}"},
+            {"data": {"channel": "D0ANN", "text": "It freezes tonight."}},
+        ),
+        "discord": (
+            f"{networks.discord.url}/api/channels/177/messages",
+            {"Authorization": f"Bot {TOKEN}", "User-Agent": "DiscordBot (x, 1)"},
+            {"json": {"content": "It freezes tonight.", "allowed_mentions": {"parse": []}}},
+        ),
+        "telegram": (
+            f"{networks.telegram.url}/bot{TELEGRAM_TOKEN}/sendMessage",
+            {},
+            {"data": {"chat_id": "77", "text": "It freezes tonight."}},
+        ),
+    }[name]
+
+    async def say() -> None:
+        async with client.post(url, headers=headers, **given) as answer:
+            assert answer.status == 200, await answer.text()
+            await answer.read()
+
+    return say
+
+
+async def _say(sender: Sender, number: int) -> None:
+    assert isinstance(await sender.send(said_of(number), 1), Taken)
+
+
+async def _timed(call: Callable[[], Awaitable[None]]) -> float:
+    begun = time.perf_counter()
+    await call()
+    return time.perf_counter() - begun
