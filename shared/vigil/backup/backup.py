@@ -47,6 +47,7 @@ from ..bus.bus import Bus, BusError
 from ..bus.replies import ERR_STREAM_NOT_FOUND
 from ..errors import ConfigError, VigilError
 from ..layout import LOG, LogLayout
+from ..local import store_format
 from ..local.home import RESTORING, connect_admin
 from ..local.runfile import Lock
 from ..settings import config
@@ -59,9 +60,9 @@ from .snapshots import Snapshot, StreamState
 
 STREAM_PREFIX: Final = "streams/"
 HOME_PREFIX: Final = "home/"
-FILES: Final = ("vigil.toml", "token", "nkeys", "push.pem", "agents", "skills")
+FILES: Final = (store_format.FILE, "vigil.toml", "token", "nkeys", "push.pem", "agents", "skills")
 """What of a home is kept, beside the streams and the workspaces."""
-_OF_A_START: Final = frozenset({"run", "logs", "memory", "reserve", RESTORING})
+_OF_A_START: Final = frozenset({store_format.FILE, "run", "logs", "memory", "reserve", RESTORING})
 """What a home may hold and still be empty; memory services make theirs of the log, and executors
 set room aside."""
 
@@ -197,7 +198,13 @@ async def restore(
 
 
 def write_files(archive: Archive, home: Path) -> None:
-    """Write the files of the home. It counts as restored in part until all is done."""
+    """Write the files of the home. It counts as restored in part until all is done.
+
+    Raises: ConfigError, a newer Vigil made the backup; nothing is written.
+    """
+    for part in archive.manifest.parts:
+        if part.name == HOME_PREFIX + store_format.FILE:
+            store_format.check(b"".join(archive.chunks(part.name)), "the backup")
     _make_home(home)
     _note(home, _begun(home))
     for part in archive.manifest.parts:

@@ -21,6 +21,7 @@ from ..settings import credentials, tokens
 from ..settings.config import Settings
 from ..settings.sections import Person
 from ..topology import ADMIN
+from . import store_format
 from .token import read_token, token_file
 
 log = structlog.get_logger("vigil.home")
@@ -79,11 +80,15 @@ def ensure_home(settings: Settings, person: Callable[[], Person] = Person) -> bo
 
 
 def check_whole(home: Path) -> None:
-    """Refuse to work in a home whose restore was interrupted. Raises: ConfigError."""
+    """Refuse to work in a home whose restore was interrupted, or that a newer Vigil used.
+
+    Raises: ConfigError.
+    """
     if (home / RESTORING).exists():
         raise ConfigError(
             f"a restore into {home} was interrupted: run the same `vigil restore` again"
         )
+    store_format.check_home(home)
 
 
 async def connect_admin(settings: Settings, url: str) -> Bus:
