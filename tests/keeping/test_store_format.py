@@ -50,7 +50,7 @@ async def test_a_backup_of_a_newer_home_is_refused_before_anything_is_written(
 
 
 def test_an_older_home_is_noted_and_a_damaged_note_is_told(tmp_path: Path) -> None:
-    assert store_format.check_home(tmp_path) is None  # one of 0.2 has no such file
+    assert store_format.check_home(tmp_path) is None  # one from before has no such file
     store_format.note(tmp_path)
     found = store_format.check_home(tmp_path)
     assert found is not None

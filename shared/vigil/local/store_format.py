@@ -19,7 +19,7 @@ FILE: Final = "format"
 
 
 class StoreFormat(msgspec.Struct, frozen=True, kw_only=True):
-    """What the file holds; a home of before 0.3 has none, and its data has the format 1."""
+    """What the file holds; a home from before there was one has the format 1."""
 
     format: int
     vigil: str
