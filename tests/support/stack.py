@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tests.support import lent, provisioned
 from tests.support.replaying import assert_replayed
@@ -19,6 +19,9 @@ from vigil.local.home import ensure_home
 from vigil.settings import config, credentials
 from vigil.settings.config import Settings
 from vigil.settings.sections import Nats, Retention
+
+READY_S: Final = 60.0
+"""After which a service has failed to start, also on a machine with ten times as much to do."""
 
 
 def settings_of(
@@ -105,7 +108,7 @@ class Stack:
             )
             self._tasks[name] = task
             waiting = asyncio.create_task(ready.wait())
-            await asyncio.wait({task, waiting}, return_when="FIRST_COMPLETED", timeout=15)
+            await asyncio.wait({task, waiting}, return_when="FIRST_COMPLETED", timeout=READY_S)
             waiting.cancel()
             if not ready.is_set():
                 if task.done():
