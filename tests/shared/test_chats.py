@@ -62,6 +62,13 @@ def test_a_stranger_is_told_once_an_hour_and_many_strangers_not_without_end() ->
     again, is_told = place.refusing(now, "@mal:c.example", NOW + timedelta(minutes=59))
     assert (is_told, again.outside) == (False, 2)
     assert place.refusing(again, "@mal:c.example", NOW + timedelta(minutes=61))[1]
+    # In a room of several it's told once, and to nobody who knows it already.
+    assert not place.refusing(now, "@mal:c.example", NOW, room="!r")[1]
+    there, is_told = place.refusing(now, "@eve:c.example", NOW, room="!r")
+    assert is_told
+    assert not place.refusing(there, "@bob:c.example", NOW, room="!r")[1]
+    assert not place.refusing(there, "@eve:c.example", NOW)[1]
+    assert place.refusing(there, "@bob:c.example", NOW)[1]
     found, told = ChatPlace(), 0
     for number in range(1_000):
         found, is_told = place.refusing(found, f"@{number}:c.example", NOW)

@@ -49,16 +49,23 @@ def heard(place: ChatPlace, id_: str) -> ChatPlace:
     return replace(place, heard=(*place.heard, _short(id_))[-HEARD_MAX:])
 
 
-def refusing(place: ChatPlace, stranger: str, now: datetime) -> tuple[ChatPlace, bool]:
+def refusing(
+    place: ChatPlace, stranger: str, now: datetime, *, room: str = ""
+) -> tuple[ChatPlace, bool]:
     """Return a place after a stranger wrote, and whether they are told that nobody hears them: once
-    an hour, so that nobody has an agent write as often as they like."""
+    an hour, so that nobody has an agent write as often as they like.
+
+    Args:
+        room: where several are: all of them read it, so it's told once there, whoever wrote.
+    """
     place = replace(place, outside=place.outside + 1)
+    at = int(now.timestamp())
     since = int((now - TOLD_EVERY).timestamp())
     told = tuple(one for one in place.told if one[1] > since)
-    who = _short(stranger)
-    is_told = who not in {one for one, _ in told} and len(told) < TOLD_MAX
+    who = {_short(one) for one in (stranger, room and f"room {room}") if one}
+    is_told = not who & {one for one, _ in told} and len(told) < TOLD_MAX
     if is_told:
-        told = (*told, (who, int(now.timestamp())))
+        told = (*told, *((one, at) for one in sorted(who)))
     return replace(place, told=told), is_told
 
 

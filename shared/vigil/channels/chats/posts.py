@@ -123,13 +123,13 @@ class ChatReading:
         is_known = pairs.user_of(people, address) is not None
         return is_known or pairs.has_open_code(people, address, self._clock.now())
 
-    async def refuse(self, address: str, say: Say) -> None:
+    async def refuse(self, address: str, say: Say, *, room: str = "") -> None:
         """Count what a stranger wants, and tell them once an hour that nobody hears them.
 
         Args:
-            address: theirs; among others, what stands for all who are there.
+            room: where they wrote, if several are there.
         """
-        self.place, is_told = place.refusing(self.place, address, self._clock.now())
+        self.place, is_told = place.refusing(self.place, address, self._clock.now(), room=room)
         if is_told:
             await self.store()  # first, so that a crash in between tells them nothing twice
             await say(REFUSAL)
@@ -165,8 +165,7 @@ class ChatReading:
                 log.info("paired", action="chat.paired", **about)
                 await say(PAIRED)
                 return
-        # Where thousands are, not each of them has the agent write: whoever it is, all read it.
-        await self.refuse(post.author if post.is_direct else f"room {post.room}", say)
+        await self.refuse(post.author, say, room="" if post.is_direct else post.room)
 
     async def _hear(self, post: Post, person: ChannelPerson, say: Say) -> bool:
         if post.is_edit:
