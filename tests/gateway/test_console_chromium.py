@@ -452,6 +452,10 @@ async def test_today_alone_tells_what_why_how_much_and_how_to_stop(stage: Stage,
     await tab.press("header button[value=on]")
     await shows(tab, "Your agents say and begin nothing unasked")
     await tab.press("header button[value=off]")
+    # What draws curves is fetched by the page that has one.
+    assert await tab.run("typeof uPlot") == "undefined"
+    await tab.go(url(stage, "/cost"))
+    assert await tab.run("document.querySelector('.curve canvas') !== null")
     assert tab.complaints == []
 
 
