@@ -26,6 +26,7 @@ from ..local import runfile
 from ..local.token import read_token
 from ..settings import config
 from ..settings.config import Settings
+from .calls.agents import AgentCalls
 from .calls.approvals import DecidingCalls
 from .calls.board import BoardCalls
 from .calls.cron import CronCalls
@@ -84,6 +85,7 @@ class Client(
     ReachCalls,
     SessionCalls,
     BoardCalls,
+    AgentCalls,
 ):
     """The API of one gateway, as one user.
 

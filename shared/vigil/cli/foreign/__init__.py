@@ -1,0 +1,1 @@
+"""Homes of other agents, read by the forms that their documentation has."""

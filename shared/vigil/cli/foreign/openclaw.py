@@ -1,0 +1,103 @@
+"""OpenClaw's home (docs.openclaw.ai: *Agent workspace*, *Memory*, *Cron jobs*). Pure.
+
+    MEMORY.md             what it keeps for good
+    memory/2026-02-01.md  what it noted on a day
+    USER.md               who the person is
+    SOUL.md, IDENTITY.md  who the agent is
+    cron/jobs.json        ``{"version": 1, "jobs": [{"name", "enabled", "schedule", "payload"}]}``
+
+The first four lie in `workspace/` of the home, or the workspace itself is what is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from .home import NOT_ASKED, HomeForm, paragraphs, prompt_of, title
+
+_DAY: Final = re.compile(r"(?:.*/)?memory/(\d{4}-\d{2}-\d{2})[^/]*\.md")
+_MS_MAX: Final = 253_402_300_800_000
+"""The year 10000, which no calendar here has."""
+_NOTES: Final = re.compile(r"(?:.*/)?(?:MEMORY\.md|memory/.*\.md)", re.IGNORECASE)
+
+
+def _memories(path: str, text: str) -> Iterator[dict[str, Any]] | None:
+    if path.endswith("USER.md"):
+        return paragraphs(path, text, type="identity")
+    if day := _DAY.fullmatch(path):
+        return paragraphs(path, text, type="observation", **_on(day[1]))
+    return paragraphs(path, text, type="fact") if _NOTES.fullmatch(path) else None
+
+
+def _on(day: str) -> dict[str, str]:
+    """Return when a day's notes are of; a day that there isn't is none.
+
+    >>> _on("2026-02-01"), _on("2026-02-31")
+    ({'occurred_at': '2026-02-01T12:00:00+00:00'}, {})
+    """
+    try:
+        noon = datetime.strptime(day, "%Y-%m-%d").replace(hour=12, tzinfo=UTC)
+    except ValueError:
+        return {}
+    return {"occurred_at": noon.isoformat()}
+
+
+def _row(job: dict[str, Any]) -> dict[str, Any]:
+    payload = job.get("payload")
+    payload = payload if isinstance(payload, dict) else {}
+    prompt = prompt_of(payload.get("message") or payload.get("text"))
+    return {
+        "name": title(job, prompt),
+        "prompt": prompt,
+        "is_enabled": job.get("enabled", True) is not False,
+        **_schedule(job["schedule"]),
+    }
+
+
+def _schedule(found: dict[str, Any]) -> dict[str, Any]:
+    """Return a schedule as rows have it. Raises: ValueError.
+
+    >>> _schedule({"kind": "every", "everyMs": 3_600_000})
+    {'interval_s': 3600}
+    >>> _schedule({"kind": "at", "at": "2026-02-01T16:00:00"})
+    {'at': '2026-02-01T16:00:00Z'}
+    """
+    match found:
+        case {"kind": "cron", "expr": str(expression)}:
+            zone = found.get("tz")
+            return {"cron": expression} | ({"zone": zone} if zone else {})
+        case {"kind": "every", "everyMs": int(every)} if every >= 1000:
+            return {"interval_s": every // 1000}
+        case {"kind": "at", "at": str(at)}:
+            has_zone = re.search(r"(Z|[+-]\d{2}:?\d{2})$", at)
+            return {"at": at if has_zone else f"{at}Z"}  # theirs are UTC
+        case {"kind": "at", "atMs": int(at)} if 0 <= at < _MS_MAX:
+            return {"at": datetime.fromtimestamp(at / 1000, UTC).isoformat()}
+    raise ValueError(f"its schedule is of a kind that isn't known ({found.get('kind')})")
+
+
+FORM: Final = HomeForm(
+    name="openclaw",
+    files=(
+        "*.md",
+        "memory/**/*.md",
+        "workspace/*.md",
+        "workspace/memory/**/*.md",
+        "cron/jobs.json",
+    ),
+    memories=_memories,
+    jobs="cron/jobs.json",
+    row=_row,
+    kept={
+        "SOUL.md": NOT_ASKED,
+        "IDENTITY.md": NOT_ASKED,
+        "AGENTS.md": "instructions for another agent's tools",
+        "TOOLS.md": "notes on another agent's tools",
+        "HEARTBEAT.md": "what to look at again and again: `vigil cron add` makes a row of it",
+        "BOOT.md": "what to do when another agent starts",
+        "BOOTSTRAP.md": "another agent's first start",
+    },
+)

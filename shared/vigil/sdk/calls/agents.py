@@ -1,0 +1,28 @@
+"""What `vigil.Client` can do with who an agent is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .method_group import MethodGroup, segment
+
+
+class AgentCalls(MethodGroup):
+    """Base of `vigil.Client`: the files that say who an agent is (SPEC P-4)."""
+
+    def agent_files(self, agent: str = "vigil") -> list[dict[str, Any]]:
+        """Return the files, each with its `text` and `digest`. Needs an admin token."""
+        found: list[dict[str, Any]]
+        found = self._object("GET", f"/api/agents/{segment(agent)}/files")["files"]
+        return found
+
+    def write_agent_file(self, agent: str, name: str, text: str, *, digest: str) -> dict[str, Any]:
+        """Write a file; return it. Needs an admin token.
+
+        Raises: ApiError with status 409, it was changed since it was read.
+
+        Args:
+            digest: as it was read.
+        """
+        path = f"/api/agents/{segment(agent)}/files/{segment(name)}"
+        return self._object("PUT", path, {"text": text, "digest": digest})
