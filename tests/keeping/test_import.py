@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -10,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
-from tests.support import every_kind
+from tests.support import every_kind, pictures
 from tests.support.stack import Stack
+from vigil.attachments import store
 from vigil.board.kept import ROWS, KeptBoard
 from vigil.board.kinds.goal import GOALS
 from vigil.board.kinds.preference import PREFERENCES
@@ -32,7 +35,7 @@ from vigil.contracts.memories import Memory
 from vigil.erasure.erase import Eraser
 from vigil.erasure.theirs import filters_of
 from vigil.marks import erasure
-from vigil.portable.bundle import Bundle
+from vigil.portable.bundle import LINE_BYTES_MAX, Bundle, BundleError
 from vigil.portable.export import export
 from vigil.portable.importer import Importer, ImportReport
 from vigil.portable.places import TAKEN
@@ -201,21 +204,107 @@ async def test_a_line_that_cant_be_taken_is_told_by_its_number(bare: Stack, tmp_
     shutil.copytree(tmp_path / "ann", tmp_path / "edited")
     path = tmp_path / "edited" / "records" / "MEMORIES.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(lines[0] + b'{"subject": 1}\n' + b"no\n" + b"".join(lines[1:]))
-    manifest = tmp_path / "edited" / "manifest.json"
-    was = msgspec.json.decode(manifest.read_bytes())
-    for part in was["parts"]:
-        data = (tmp_path / "edited" / part["name"]).read_bytes()
-        part["sha256"] = hashlib.sha256(data).hexdigest()
-    manifest.write_bytes(msgspec.json.encode(was))
+    odd = (
+        b'{"subject": 1}', b"no",
+        b'{"subject": "s", "record": {"id": "\xff"}}',
+        b'{"subject": "s", "record": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+    )  # fmt: skip
+    path.write_bytes(lines[0] + b"\n".join(odd) + b"\n" + b"".join(lines[1:]))
+    pixel = pictures.png(1, 1)
+    hash_ = hashlib.sha256(pixel).hexdigest()
+    files = [
+        {"hash": hash_, "name": "x.png", "type": "text/html", "size": 1},  # it says what it isn't
+        {"hash": "../manifest", "name": "x.png", "type": "image/png", "size": 1},
+        {"hash": "0" * 64, "name": "x.png", "type": "image/png", "size": 1},  # it isn't there
+    ]
+    (tmp_path / "edited" / "files").mkdir(exist_ok=True)
+    (tmp_path / "edited" / "files" / hash_).write_bytes(pixel)
+    of_files = b"".join(msgspec.json.encode(one) + b"\n" for one in files)
+    (tmp_path / "edited" / "records" / "FILES.jsonl").write_bytes(of_files)
+    signed(tmp_path / "edited", f"files/{hash_}")
     report = await take_in(admin, bare, tmp_path / "edited", "zoe", trusted=True)
     told = [one.line for one in report.refused if one.part == "records/MEMORIES.jsonl"]
-    assert told[:2] == [2, 3] or set(told) >= {2, 3}
+    assert told[:4] == [2, 3, 4, 5]
+    of_files = [one for one in report.refused if one.part == "records/FILES.jsonl"]
+    assert [one.line for one in of_files] == [2, 3]
+    taken = await store.find(admin, "zoe", hash_)
+    assert taken is not None
+    assert (taken.type, taken.size) == ("image/png", len(pixel))
     assert "Has a cat" in {
         one.memory.content for one in await memories(admin, "zoe") if isinstance(one, MemorySaved)
     }
     grants = await admin.read("BOARD", ["board.*.zoe.grant.*", "board.*.zoe.approval.*"])
     assert grants == []
+
+
+def signed(folder: Path, *more: str) -> None:
+    """Let a manifest say what its parts are now, and others beside."""
+    manifest = folder / "manifest.json"
+    was = msgspec.json.decode(manifest.read_bytes())
+    was["parts"] += [{"name": name, "count": 1} for name in more]
+    for part in was["parts"]:
+        data = (folder / part["name"]).read_bytes()
+        part["sha256"], part["bytes"] = hashlib.sha256(data).hexdigest(), len(data)
+    manifest.write_bytes(msgspec.json.encode(was))
+
+
+def a_bundle(folder: Path, **parts: bytes) -> Path:
+    """Write an export by hand."""
+    (folder / "records").mkdir(parents=True)
+    for name, data in parts.items():
+        (folder / "records" / f"{name}.jsonl").write_bytes(data)
+    manifest = {"format": 1, "vigil": "1", "user": ANN, "made_at": NOW, "left_out": {}, "parts": []}
+    (folder / "manifest.json").write_bytes(msgspec.json.encode(manifest))
+    signed(folder, *(f"records/{name}.jsonl" for name in parts))
+    return folder
+
+
+def zipped(folder: Path) -> Path:
+    return Path(shutil.make_archive(str(folder), "zip", folder))
+
+
+def test_what_is_no_whole_export_is_refused_in_words(tmp_path: Path) -> None:
+    """Nothing of it is believed before: not its sizes, not its links, not that it ends."""
+    whole = a_bundle(tmp_path / "whole", MEMORIES=b'{"subject": "s", "record": 1}\n' * 500)
+    Bundle(whole).check()
+    data = zipped(whole).read_bytes()
+    Bundle(tmp_path / "whole.zip").check()
+    at = data.index(b"records/MEMORIES.jsonl") + len("records/MEMORIES.jsonl") + 4
+    damaged = {
+        "cut": data[: len(data) // 2],
+        "changed": data[:at] + bytes(20) + data[at + 20 :],
+        "locked": data.replace(
+            b"PK\x01\x02\x14\x03\x14\x00\x00", b"PK\x01\x02\x14\x03\x14\x00\x01"
+        ),
+        "text": b"Dear Sir",
+    }
+    for name, changed in damaged.items():
+        assert changed != data
+        (tmp_path / f"{name}.zip").write_bytes(changed)
+        with pytest.raises(BundleError, match="not whole"):
+            Bundle(tmp_path / f"{name}.zip").check()
+    for name, told in {"utf": b"\xff", "deep": b"[" * 5000, "empty": b""}.items():
+        (a_bundle(tmp_path / name) / "manifest.json").write_bytes(b'{"format": ' + told)
+        with pytest.raises(BundleError, match="not whole"):
+            Bundle(tmp_path / name)
+    large = a_bundle(tmp_path / "large", MEMORIES=b"1" * (LINE_BYTES_MAX + 1))
+    with pytest.raises(BundleError, match="a line that is too long"):
+        Bundle(zipped(large)).check()
+    more = a_bundle(tmp_path / "more", MEMORIES=b"1\n")
+    (more / "records" / "MEMORIES.jsonl").write_bytes(b"1\n" * 100)
+    with pytest.raises(BundleError, match="larger than it's said to be"):
+        Bundle(more).check()
+    away = a_bundle(tmp_path / "away", MEMORIES=b"1\n")
+    for target in (whole / "manifest.json", Path("/dev/zero")):
+        (away / "records" / "MEMORIES.jsonl").unlink()
+        (away / "records" / "MEMORIES.jsonl").symlink_to(target)
+        with pytest.raises(BundleError, match="leads out"):
+            Bundle(away).check()
+    pipe = a_bundle(tmp_path / "pipe", MEMORIES=b"1\n")
+    (pipe / "records" / "MEMORIES.jsonl").unlink()
+    os.mkfifo(pipe / "records" / "MEMORIES.jsonl")
+    with pytest.raises(BundleError, match="is no file"):
+        Bundle(pipe).check()
 
 
 def made(one: TimetableRow, _: list[TimetableRow]) -> TimetableRow:

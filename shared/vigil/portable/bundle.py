@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import lzma
 import os
 import secrets
 import shutil
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, Final
@@ -19,6 +21,19 @@ from ..errors import VigilError
 
 MANIFEST: Final = "manifest.json"
 FORMAT: Final = 1
+MANIFEST_BYTES_MAX: Final = 64 * 1024 * 1024
+LINE_BYTES_MAX: Final = 16 * 1024 * 1024
+"""Of a record: more than any that a log takes."""
+_BLOCK: Final = 1 << 20
+_DAMAGED: Final = (
+    KeyError,  # no part has that name
+    FileNotFoundError,
+    NotADirectoryError,
+    RuntimeError,  # also: it's encrypted, or packed in a way that isn't known
+    *(ValueError, EOFError, msgspec.MsgspecError),
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError),
+)
+"""What reading something raises that was cut, changed, or made by somebody else."""
 
 
 class BundleError(VigilError):
@@ -141,14 +156,23 @@ class Bundle:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._zip: zipfile.ZipFile | None = None
-        try:
+        with self._read("it"):
             self._zip = None if path.is_dir() else zipfile.ZipFile(path)
-            with self._open(MANIFEST) as file:
-                self.manifest = msgspec.json.decode(file.read(), type=ExportManifest)
-        except (zipfile.BadZipFile, KeyError, FileNotFoundError, msgspec.MsgspecError) as error:
-            raise BundleError(f"{path} is no export of Vigil's: {error}") from error
+        data = b"".join(self._blocks(MANIFEST, MANIFEST_BYTES_MAX))
+        with self._read(MANIFEST):
+            self.manifest = msgspec.json.decode(data, type=ExportManifest)
         if self.manifest.format > FORMAT:
             raise BundleError(f"{path} was made by a newer Vigil ({self.manifest.vigil})")
+        self._parts = {part.name: part for part in self.manifest.parts}
+
+    @contextlib.contextmanager
+    def _read(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except _DAMAGED as error:
+            raise BundleError(
+                f"{self._path} is no export of Vigil's, or not whole: {name} is missing or damaged"
+            ) from error
 
     def _open(self, name: str) -> IO[bytes]:
         pure = PurePosixPath(name)
@@ -156,31 +180,48 @@ class Bundle:
             raise BundleError(f"{name!r} leads out of {self._path}")
         if self._zip is not None:
             return self._zip.open(name)
-        return (self._path / name).open("rb")
+        # Also by a link; and what is no file may never end.
+        path = (self._path / name).resolve()
+        if not path.is_relative_to(self._path.resolve()):
+            raise BundleError(f"{name!r} leads out of {self._path}")
+        if path.exists() and not path.is_file():
+            raise BundleError(f"{self._path}: {name} is no file")
+        return path.open("rb")
 
     def check(self) -> None:
         """Compare each part with what the manifest says of it."""
         for part in self.manifest.parts:
-            digest = hashlib.sha256()
-            for block in self._blocks(part.name):
+            digest, is_lines, length = hashlib.sha256(), part.name.endswith(".jsonl"), 0
+            for block in self._blocks(part.name, part.bytes):
                 digest.update(block)
+                first, *others = block.split(b"\n") if is_lines else (b"",)
+                longest = max(length + len(first), *map(len, others), 0)
+                if longest > LINE_BYTES_MAX:
+                    raise BundleError(f"{self._path}: {part.name} holds a line that is too long")
+                length = len(others[-1]) if others else length + len(first)
             if digest.hexdigest() != part.sha256:
                 raise BundleError(f"{self._path}: {part.name} isn't what was written")
 
-    def _blocks(self, name: str) -> Iterator[bytes]:
-        try:
-            with self._open(name) as file:
-                while block := file.read(1 << 20):
-                    yield block
-        except (KeyError, FileNotFoundError, zipfile.BadZipFile) as error:
-            raise BundleError(f"{self._path}: {name} is missing or damaged") from error
+    def _blocks(self, name: str, bytes_max: int) -> Iterator[bytes]:
+        """Yield a part, never more of it than it's said to have: what is packed may be anything."""
+        size = 0
+        with self._read(name), self._open(name) as file:
+            while block := file.read(_BLOCK):
+                size += len(block)
+                if size > bytes_max:
+                    raise BundleError(f"{self._path}: {name} is larger than it's said to be")
+                yield block
 
-    def read(self, name: str) -> bytes:
-        """Return a part."""
-        return b"".join(self._blocks(name))
+    def read(self, name: str, bytes_max: int) -> bytes:
+        """Return a part of at most so many bytes."""
+        part = self._parts.get(name)
+        if part is None or part.bytes > bytes_max:
+            why = "is missing" if part is None else "is too large"
+            raise BundleError(f"{self._path}: {name} {why}")
+        return b"".join(self._blocks(name, part.bytes))
 
     def lines(self, name: str) -> Iterator[bytes]:
-        """Yield the records of a part; none, if there is no such part."""
-        if any(part.name == name for part in self.manifest.parts):
-            with self._open(name) as file:
+        """Yield the records of a part that was checked; none, if there is no such part."""
+        if name in self._parts:
+            with self._read(name), self._open(name) as file:
                 yield from file

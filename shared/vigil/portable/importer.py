@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final, TypeVar
@@ -10,6 +9,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from ..attachments import store
+from ..attachments.examine import examined
 from ..board.kept import ROWS, KeptBoard, KeptKind
 from ..board.kinds.goal import GOALS
 from ..board.kinds.preference import PREFERENCES
@@ -25,10 +25,13 @@ from ..subjects import Scope, check_part
 from ..teams import holding
 from ..timetable.check import check_known
 from . import adopt
-from .bundle import Bundle
+from .bundle import Bundle, BundleError
 from .export import ExportedRecord
 
 T = TypeVar("T")
+FILE_BYTES_MAX: Final = 64 * 1024 * 1024
+_UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
+"""What decoding a stranger's JSON raises: it's none, or is nested without end."""
 KINDS: Final[dict[str, KeptKind[Any]]] = {
     "task": TASKS,
     "goal": GOALS,
@@ -94,14 +97,20 @@ class Importer:
     def _lines(self, name: str, kind: type[T]) -> Iterator[tuple[int, T]]:
         for number, line in enumerate(self._bundle.lines(f"records/{name}.jsonl"), 1):
             try:
-                yield number, msgspec.json.decode(line, type=kind)
-            except (msgspec.MsgspecError, ValueError) as error:
+                found = msgspec.json.decode(line, type=kind)
+            except _UNREADABLE as error:
                 self._refuse(name, number, error)
+            else:
+                yield number, found
 
     def _records(self, name: str) -> Iterator[tuple[int, str, Any]]:
         for number, line in self._lines(name, ExportedRecord):
-            record = msgspec.json.decode(line.record)
-            yield number, line.subject, adopt.renamed(record, self._user, self._to)
+            try:
+                record = msgspec.json.decode(line.record)
+            except _UNREADABLE as error:
+                self._refuse(name, number, error)
+            else:
+                yield number, line.subject, adopt.renamed(record, self._user, self._to)
 
     def _refuse(self, name: str, number: int, error: Exception) -> None:
         reason = error.reason if isinstance(error, InvalidInput) else str(error)
@@ -182,14 +191,16 @@ class Importer:
     async def _files(self) -> None:
         for number, about in self._lines("FILES", Attachment):
             try:
-                data = self._bundle.read(f"files/{about.hash}")
-                if hashlib.sha256(data).hexdigest() != about.hash or about.size != len(data):
+                data = self._bundle.read(f"files/{about.hash}", FILE_BYTES_MAX)
+                # What it is, its bytes tell, and not who wrote the export.
+                found = examined(about.name, data)
+                if found.hash != about.hash:
                     raise InvalidInput("hash", "isn't that of the file")
-                is_new = not await store.is_kept(self._bus, self._to, about.hash)
+                is_new = not await store.is_kept(self._bus, self._to, found.hash)
                 if is_new:
-                    await store.upload(self._bus, self._to, about, data)
-                    await store.keep(self._bus, self._to, about.hash)
-            except InvalidInput as error:
+                    await store.upload(self._bus, self._to, found, data)
+                    await store.keep(self._bus, self._to, found.hash)
+            except (InvalidInput, BundleError) as error:
                 self._refuse("FILES", number, error)
                 continue
             self.report.count("file", is_new=is_new)
