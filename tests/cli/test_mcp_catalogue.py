@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import shlex
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,7 +73,9 @@ def registry() -> Iterator[str]:
     server.server_close()
 
 
-def test_a_server_is_found_shown_and_added(registry: str, tmp_path: Path) -> None:
+def test_a_server_is_found_shown_and_added(
+    registry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cli = Cli(tmp_path / "home")
     listed = cli.json("mcp", "search", "files", "--registry", registry)["servers"]
     assert [(one["name"], one["by"]) for one in listed] == [("io.github.ann/files", "npm")]
@@ -92,6 +95,9 @@ def test_a_server_is_found_shown_and_added(registry: str, tmp_path: Path) -> Non
     ):  # fmt: skip
         assert told in asked.stderr
     assert config.load({}, home=cli.home).config.mcp == {}
+    (tmp_path / "@ann").mkdir()
+    (tmp_path / "@ann" / "files@1.2.0").touch()  # not what runs, whoever put it there
+    monkeypatch.chdir(tmp_path)
     cli("mcp", "add", "files", *with_key, "--yes")
     added = config.load({}, home=cli.home).config.mcp["files"]
     assert Path(added.command).name == "npx"
@@ -112,6 +118,19 @@ def test_a_server_is_found_shown_and_added(registry: str, tmp_path: Path) -> Non
     [
         ({"registryType": "oci"}, "can't be added by its name: oci"),
         ({"identifier": "--yes"}, "is no name of a package"),
+        ({"identifier": "git+https://files.example/x.git"}, "is no name of a package"),
+        ({"identifier": "ann/files"}, "is no name of a package"),
+        ({"identifier": "../files"}, "is no name of a package"),
+        ({"version": "https://files.example/x.tgz"}, "is no version"),
+        ({"version": "^1"}, "is no version"),
+        ({"version": ""}, "is no version"),
+        ({"registryType": "pypi", "identifier": "files @ https://files.example"}, "is no name"),
+        ({"registryType": "pypi", "identifier": "files", "version": "1.*"}, "is no version"),
+        ({"registryBaseUrl": "https://npm.example"}, "is of the registry 'https://npm.example'"),
+        ({"packageArguments": [{"type": "positional", "value": "a\u202eb"}]}, "can't be shown"),
+        ({"packageArguments": [{"type": "positional", "value": "a\nis safe"}]}, "can't be shown"),
+        ({"environmentVariables": [{"name": "npm_config_registry", "value": "x"}]}, "what runs it"),
+        ({"environmentVariables": [{"name": "A=B", "value": "x"}]}, "what runs it"),
         ({"packageArguments": [{"type": "positional", "isRequired": True}]}, "wants an argument"),
         ({"packageArguments": [{"type": "positional", "value": "{dir}"}]}, "filled in"),
         ({"runtimeArguments": [{"type": "named", "name": "-v"}]}, "for what runs it"),
@@ -125,8 +144,26 @@ def test_what_cant_be_told_exactly_isnt_added(package: dict[str, Any], why: str)
         catalogue.offer_of(one, {})
 
 
+def test_what_is_shown_is_what_runs() -> None:
+    """Each argument by itself, also one of blanks or of nothing; a URL without a false front."""
+    values = ("a  b", "", "; true", "ä")
+    arguments = [{"type": "positional", "value": one} for one in values]
+    package = FILES["packages"][0] | {"packageArguments": arguments}  # type: ignore[index, operator]
+    (one,), _ = catalogue.read(json.dumps(FILES | {"packages": [package]}).encode())
+    offer = catalogue.offer_of(one, {})
+    assert shlex.split(offer.told[0].removeprefix("runs ")) == list(offer.command)
+    assert offer.command[-4:] == values
+    for url in ("https://good.example@bad.example/mcp", "https://wіki.example/mcp"):
+        way = {"type": "streamable-http", "url": url}
+        (one,), _ = catalogue.read(json.dumps(WIKI | {"remotes": [way]}).encode())
+        with pytest.raises(ConfigError, match="isn't what it seems"):
+            catalogue.offer_of(one, {})
+
+
 def test_what_is_no_catalogue() -> None:
-    with pytest.raises(InvalidInput):
-        catalogue.read(b'{"servers": 1}')
+    deep = b'{"servers": [{"server": {"name": "a"}, "_meta": {"a": ' + b"[" * 5000
+    for data in (b'{"servers": 1}', b'{"servers": [{"server": {"name": "\xff"}}]}', deep):
+        with pytest.raises(InvalidInput):
+            catalogue.read(data)
     with pytest.raises(ConfigError, match=r"did you mean com.example/wiki\?"):
         catalogue.named([Published(name="com.example/wiki")], "com.example/wik")

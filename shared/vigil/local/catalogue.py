@@ -8,6 +8,8 @@ Source: server.json of the MCP registry, schema 2025-12-11, and its `GET /v0/ser
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -20,6 +22,23 @@ from ..words.nearest import nearest
 RUNNERS: Final = {"npm": ("npx", "-y"), "pypi": ("uvx",)}
 """By the registry of a package: what fetches and runs it."""
 _SEPARATORS: Final = {"npm": "@", "pypi": "=="}
+_BASES: Final = {"npm": "registry.npmjs.org", "pypi": "pypi.org"}
+"""Where what runs them fetches from: by the same name another registry may have another program."""
+_NAMES: Final = {
+    "npm": re.compile(r"(@[a-z0-9~][a-z0-9._~-]*/)?[A-Za-z0-9~][A-Za-z0-9._~-]*", re.ASCII),
+    "pypi": re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(\[[a-z0-9,._-]+\])?", re.ASCII),
+}
+"""What else what runs them takes in the place of a name: an address, a folder, a repository."""
+_VERSIONS: Final = {
+    "npm": re.compile(r"\d+\.\d+\.\d+([-+][0-9A-Za-z.+-]+)?", re.ASCII),
+    "pypi": re.compile(r"(\d+!)?\d[0-9A-Za-z.]*(\+[0-9A-Za-z.]+)?", re.ASCII),
+}
+"""One version: anything else means another program by another time."""
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_DIVERTING: Final = re.compile(
+    r"(npm_|uv_|pip_|ld_|dyld_).*|.*_proxy|path|home|ssl_cert_\w+|node_extra_ca_certs", re.I
+)
+"""Variables by which another program would be fetched, or run, than the one that is shown."""
 ACTIVE: Final = "active"
 _OFFICIAL: Final = "io.modelcontextprotocol.registry/official"
 
@@ -88,6 +107,9 @@ class _Page(msgspec.Struct, frozen=True):
     metadata: _Metadata = _Metadata()
 
 
+_UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
+
+
 def read(data: bytes) -> tuple[list[Published], str | None]:
     """Return the servers of an answer of a registry, or of a file that holds one, or one
     server.json; and where the list goes on. What was deleted or superseded is left out.
@@ -96,10 +118,10 @@ def read(data: bytes) -> tuple[list[Published], str | None]:
     """
     try:
         page = msgspec.json.decode(data, type=_Page)
-    except msgspec.MsgspecError as error:
+    except _UNREADABLE as error:
         try:
             return [msgspec.json.decode(data, type=Published)], None
-        except msgspec.MsgspecError:
+        except _UNREADABLE:
             raise InvalidInput("registry", f"is no list of servers: {error}") from error
     return [one.server for one in page.servers if _is_current(one.meta)], page.metadata.next_cursor
 
@@ -153,19 +175,20 @@ class CatalogueOffer(msgspec.Struct, frozen=True, kw_only=True):
             kind = "header"
         else:
             lines = [
-                f"runs {' '.join(self.command)}",
+                f"runs {shlex.join(self.command)}",
                 "fetches that program from its registry at the start, so it reaches the network",
                 "sees its own folder, the arguments of calls, and nothing else of this machine",
             ]
             kind = "variable"
         given = self.env | self.headers
         lines += [f"is given {name}={value}" for name, value in given.items()]
-        return lines + [
+        wishes = (
             f"{'needs' if one.is_required else 'may have'} the {kind} {one.name}"
             f"{' (a secret)' if one.is_secret else ''}"
             f"{f': {one.description}' if one.description else ''}"
             for one in self.wants
-        ]
+        )
+        return lines + [" ".join(wish.split()) for wish in wishes]
 
 
 def offer_of(one: Published, env: Mapping[str, str]) -> CatalogueOffer:
@@ -173,6 +196,14 @@ def offer_of(one: Published, env: Mapping[str, str]) -> CatalogueOffer:
 
     Raises: ConfigError, it can't be: it runs in a way that isn't known here, or wants arguments.
     """
+    offer = _offer_of(one, env)
+    taken = (*offer.command, offer.url, *offer.headers, *offer.headers.values())
+    if not all(text.isprintable() for text in (*taken, *offer.env, *offer.env.values())):
+        raise ConfigError(f"{one.name} can't be shown as it is: it holds control characters")
+    return offer
+
+
+def _offer_of(one: Published, env: Mapping[str, str]) -> CatalogueOffer:
     for way in one.remotes:
         if way.type == "streamable-http" and "{" not in way.url:
             known = {
@@ -181,6 +212,8 @@ def offer_of(one: Published, env: Mapping[str, str]) -> CatalogueOffer:
                 if wish.value is not None and not wish.is_secret and "{" not in wish.value
             }
             wants = tuple(wish for wish in way.headers if wish.name not in known)
+            if not way.url.isascii() or "@" in urlsplit(way.url).netloc:
+                raise ConfigError(f"{one.name}: its URL isn't what it seems")
             return CatalogueOffer(url=way.url, headers=known, wants=wants)
     for package in one.packages:
         if package.registry_type in RUNNERS and package.transport.type == "stdio":
@@ -203,17 +236,26 @@ def _of_package(name: str, package: Package, env: Mapping[str, str]) -> Catalogu
             raise ConfigError(f"{name} wants arguments that are to be filled in; add it by `--`")
         arguments += [wish.name] if wish.type == "named" else []
         arguments += [] if given is None else [given]
-    version = f"{_SEPARATORS[package.registry_type]}{package.version}" if package.version else ""
-    if any(part.startswith("-") for part in (package.identifier, package.version)):
-        raise ConfigError(f"{name}: {package.identifier} is no name of a package")
+    command = RUNNERS[package.registry_type]
+    kind, base = package.registry_type, package.registry_base_url
+    if not _NAMES[kind].fullmatch(package.identifier):
+        raise ConfigError(f"{name}: {package.identifier!r} is no name of a package")
+    if not _VERSIONS[kind].fullmatch(package.version):
+        raise ConfigError(f"{name}: {package.version!r} is no version of a package")
+    if base and urlsplit(base).hostname != _BASES[kind]:
+        raise ConfigError(f"{name} is of the registry {base!r}, which {command[0]} doesn't ask")
     known = {
         wish.name: given
         for wish in package.environment_variables
         if (given := wish.given) is not None and not wish.is_secret and "{" not in given
     }
+    for variable in known:
+        if not _VARIABLE.fullmatch(variable) or _DIVERTING.fullmatch(variable):
+            raise ConfigError(f"{name} wants {variable!r} set, which changes what runs it")
     chosen = known | dict(env)
+    program = f"{package.identifier}{_SEPARATORS[kind]}{package.version}"
     return CatalogueOffer(
-        command=(*RUNNERS[package.registry_type], package.identifier + version, *arguments),
+        command=(*command, program, *arguments),
         env=chosen,
         wants=tuple(one for one in package.environment_variables if one.name not in chosen),
     )

@@ -5,6 +5,7 @@ What is in it is written by whoever publishes there. It's shown whole before any
 
 from __future__ import annotations
 
+import http.client
 import sys
 import urllib.error
 import urllib.request
@@ -81,7 +82,7 @@ def chosen(
 
 
 def _line(text: str) -> str:
-    return f"  {output.printable(' '.join(text.split()))}"
+    return f"  {output.printable(text)}"
 
 
 def _read(registry: str, words: str) -> list[Published]:
@@ -109,7 +110,7 @@ def _page(registry: str, query: Mapping[str, str]) -> tuple[list[Published], str
     try:
         with direct.open(url, timeout=TIMEOUT_S) as answer:
             return catalogue.read(answer.read(ANSWER_BYTES_MAX))
-    except OSError as error:
+    except (OSError, http.client.HTTPException) as error:
         raise Unavailable(f"the registry {registry} can't be asked: {error}") from error
     except InvalidInput as error:
         raise ConfigError(f"--registry: {registry}: {error}") from error

@@ -302,7 +302,9 @@ def add(
         command, url, headers = list(offer.command), offer.url, offer.headers
         env = [f"{key}={value}" for key, value in offer.env.items()]
         network = network or bool(command)
-    line = command_lines.resolved(command) if command else []
+    # Of the catalogue nothing names a file of the folder that one happens to be in.
+    found = command[:1] if command and from_ else command or []
+    line = [*command_lines.resolved(found), *(command or [])[len(found) :]] if found else []
     values = mcp_servers.section_of(
         command=line[0] if line else "",
         args=line[1:],
