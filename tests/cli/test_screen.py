@@ -209,6 +209,30 @@ def test_what_has_a_structure_is_drawn_once_it_is_whole(monkeypatch: pytest.Monk
     ]
 
 
+FORMULAS = r"""**So** \(a_1*b_1*c\) and $x*y*z$ and $5:
+$$
+\begin{matrix}a\\
+- b\end{matrix}
+$$
+"""
+
+
+def test_a_formula_is_shown_as_it_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its stars, backslashes and lines are its own; what stands beside it is drawn."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    desk = Desk(columns=60)
+    desk.message(FORMULAS)
+    assert [line for line in desk.lines if line] == [
+        "vigil>",
+        r"So \(a_1*b_1*c\) and $x*y*z$ and $5:",
+        "$$",
+        r"\begin{matrix}a\\",
+        r"- b\end{matrix}",
+        "$$",
+        "you>",
+    ]
+
+
 @pytest.mark.parametrize("is_colourless", [True, False])
 def test_colours_can_be_off(monkeypatch: pytest.MonkeyPatch, is_colourless: bool) -> None:
     """And a terminal without is a terminal all the same."""

@@ -39,6 +39,17 @@ TITLES: Final = (
     "{{ 7 * 7 }} ${7*7} javascript:alert(1) <b onmouseover=window.isHurt=1>",
 )
 """What a conversation is called by somebody who means no good."""
+DRAWN: Final = """(() => {
+    const [fraction, wide, long] = [...document.querySelectorAll(".prose")].at(-1)
+        .querySelectorAll("math");
+    const [above, below] = [...fraction.querySelector("mfrac").children]
+        .map(one => one.getBoundingClientRect());
+    const places = [...wide.querySelectorAll("mtd")].map(one => one.getBoundingClientRect());
+    const box = long.parentElement;
+    return [above.bottom <= below.top, places[0].bottom <= places[2].top,
+            getComputedStyle(box).overflowX === "auto" && box.tabIndex === 0];
+})()"""
+"""Whether a fraction and a matrix are drawn as such, and what is long can be moved."""
 WELL_MEANT: Final = """## What it costs
 
 | tariff | a month |
@@ -46,7 +57,13 @@ WELL_MEANT: Final = """## What it costs
 | small  | 9.50    |
 | large  | 19.00   |
 
-See [the list](https://a.example/prices), *or*:
+See [the list](https://a.example/prices), *or*, with $\\frac{n^2}{2}$ each:
+
+$$
+\\begin{pmatrix}1 & 2\\\\3 & 4\\end{pmatrix} = \\sum_{i=1}^{n} \\boxed{a_i}
+$$
+
+and \\(w_1 + w_2 + w_3 + w_4 + w_5 + w_6 + w_7 + w_8 + w_9 + w_{10} + w_{11} + w_{12}\\):
 
 1. ask `me`
 2. wait
@@ -384,6 +401,7 @@ async def test_hostile_answers_act_in_no_way(stage: Stage, tab: Tab) -> None:
         await tab.go(url(stage, f"/conversations/{TRIED}"))
         assert await tab.run("document.documentElement.scrollWidth") <= width
         assert await violations(tab, RULES) == []
+    assert await tab.run(DRAWN) == [True, True, True]
     await tab.call(
         "Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"]
     )

@@ -12,23 +12,35 @@ from hypothesis import strategies as st
 
 from services.gateway.console.shapes.prose import prose
 from tests.support.examples import up_to
-from tests.support.hostile_markdown import ADDRESSES, AROUND, MARKUP, cases
+from tests.support.hostile_markdown import ADDRESSES, AROUND, AS_FORMULAS, FORMULAS, MARKUP, cases
 
 TAGS: Final = {
     "p": {"dir", "class"}, "ul": set(), "ol": {"start"}, "li": {"dir"}, "blockquote": {"dir"},
     "table": set(), "thead": set(), "tbody": set(), "tr": set(), "th": {"dir", "class"},
     "td": {"dir", "class"}, "em": set(), "strong": set(), "del": set(), "code": {"dir"},
-    "pre": {"tabindex", "dir"}, "span": {"class"}, "bdi": {"class"}, "hr": set(), "br": set(),
+    "pre": {"tabindex", "dir"}, "span": {"class", "tabindex", "role", "aria-label"},
+    "bdi": {"class"}, "hr": set(), "br": set(),
     "div": {"class", "tabindex", "role", "aria-label"}, "button": {"type", "class"},
     "a": {"href", "target", "rel"},
 }  # fmt: skip
 """Every tag that may come about, with its attributes."""
+LEVELS: Final = {"displaystyle", "scriptlevel"}
+MATH: Final = {
+    "b": set(), "i": set(), "mn": set(), "mpadded": set(), "mroot": set(), "msqrt": set(),
+    "msub": set(), "msubsup": set(), "msup": set(), "mtext": set(), "mtr": set(),
+    "math": {"display"}, "mfrac": LEVELS | {"linethickness"}, "mi": {"mathvariant"},
+    "mo": {"form", "lspace", "rspace", "stretchy", "symmetric", "minsize", "maxsize"},
+    "mover": {"accent"}, "mrow": LEVELS | {"class"}, "mspace": {"width"}, "mstyle": LEVELS,
+    "mtable": LEVELS, "mtd": {"class"}, "munder": {"accentunder"}, "munderover": set(),
+}  # fmt: skip
+"""Within a formula; none leads anywhere, has a name, or is seen elsewhere."""
+SAID: Final = re.compile(r"[a-z]+|[0-2]?(\.\d+)?em|[0-2]")
 ALONE: Final = frozenset({"hr", "br"})
 LINK: Final = re.compile(r"(https?://[a-z0-9.\[\]:-]+([/?#].*)?|mailto:[^@/?]+@[a-z0-9.-]+(\?.*)?)")
 UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
 )
-GROWTH: Final = 20
+GROWTH: Final = 42
 
 
 class Looked(html.parser.HTMLParser):
@@ -44,7 +56,9 @@ class Looked(html.parser.HTMLParser):
         assert not self._open, f"left open: {self._open}"
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert set(dict(attrs)) <= TAGS[tag], (tag, attrs)
+        is_math = tag == "math" or "math" in self._open
+        assert set(dict(attrs)) <= (MATH if is_math else TAGS)[tag], (tag, attrs)
+        assert not is_math or all(SAID.fullmatch(said or "") for _, said in attrs), attrs
         if tag == "a":
             assert "a" not in self._open
             assert dict(attrs)["rel"] == "noopener noreferrer nofollow"
@@ -89,7 +103,22 @@ def test_nothing_that_is_written_acts() -> None:
 @given(
     st.lists(
         st.sampled_from(
-            [*ADDRESSES, *MARKUP, *AROUND, "|", "\n", "\n\n", "> ", "- ", "*", "`", "["]
+            [
+                *ADDRESSES,
+                *MARKUP,
+                *AROUND,
+                *FORMULAS,
+                *AS_FORMULAS,
+                "$",
+                "|",
+                "\n",
+                "\n\n",
+                "> ",
+                "- ",
+                "*",
+                "`",
+                "[",
+            ]
         )
         | st.text(max_size=12),
         max_size=25,
@@ -101,7 +130,29 @@ def test_nothing_that_is_put_together_acts(parts: list[str]) -> None:
 
 @up_to(200)
 @given(
-    st.lists(st.sampled_from(["> ", "- ", "1. ", "\n", "\n\n", "word", "*", "_", " ", "|", "~"]))
+    st.lists(
+        st.sampled_from(
+            [
+                "> ",
+                "- ",
+                "1. ",
+                "\n",
+                "\n\n",
+                "word",
+                "*",
+                "_",
+                " ",
+                "|",
+                "~",
+                "$",
+                "$$",
+                "\\(",
+                "\\)",
+                "\\[",
+                "\\]",
+            ]
+        )
+    )
 )
 def test_no_word_is_lost(parts: list[str]) -> None:
     """However deep it stands, and whatever is left open."""
@@ -123,10 +174,34 @@ def test_no_word_is_lost(parts: list[str]) -> None:
         ("```cobol\nMOVE 1\n```", '<bdi>cobol</bdi>'),
         ("```diff\n-a\n+b\n```", '<span class="c-out">-a</span>\n<span class="c-in">+b</span>'),
         ("> " * 30 + "deep", "&gt; deep</p>"),
+        ("so $x^2$", "so <math><msup><mi>x</mi><mn>2</mn></msup></math>"),
+        (r"so \(a_1*b_1*c\)", '<mo lspace="0.2222em" rspace="0.2222em">∗</mo>'),
+        ("$$\nx\n- y\n$$", '<math display="block"><mi>x</mi><mo>−</mo><mi>y</mi></math></div>'),
+        ("so\n\\[\nx\n= y\n\\]\nand", '<mi>y</mi></math></div><p dir="auto">and'),
+        (r"\[x\] and more", '<mi>x</mi></math></span> and more'),
+        (r"$\mathbf{x}\in\mathbb{R}$", "<mi>𝐱</mi><mo>∈</mo><mi>ℝ</mi>"),
+        (r"$\boxed{4}$", '<mrow class="boxed"><mn>4</mn></mrow>'),
+        (r"$\begin{aligned}a&=b\end{aligned}$", '<mtd class="right"><mi>a</mi></mtd>'),
+        (r"$\href{https://a.example}{x}$", '<code dir="auto">$\\href{https://a.example}{x}$<'),
+        ("$$\n\\phantom{x}\n$$", '<code>$$\n\\phantom{x}\n$$</code>'),
+        ("[$x$](https://a.example)", '<code dir="auto">$x$</code></a> <bdi'),
     ],
 )  # fmt: skip
 def test_the_structure_of_a_text_is_seen(text: str, shown: str) -> None:
     assert shown in prose(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "it's $5 and $6", "$5, or 6$ there", "from $5-$6, US$7 and 8$", "$HOME/$USER/$PATH",
+        "a$b$c", "$20k here, $30k there$", "it costs $ 5 $", r"so \$x\$", "`$x$`",
+        "$5 for two/$6 for three", "so $it is said$", "$" * 300 + "x" + "$" * 300,
+    ],
+)  # fmt: skip
+def test_what_is_paid_is_no_formula(text: str) -> None:
+    """Nor what is a variable of a shell, code, or a sentence."""
+    assert "<math" not in prose(text)
 
 
 @pytest.mark.parametrize(

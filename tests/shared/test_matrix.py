@@ -163,6 +163,7 @@ def test_what_is_sent_is_the_same_each_time_and_shows_no_more_than_it_says() -> 
     page = html_of(text[:60])
     assert "<img" not in page
     assert "<strong>see</strong> &lt;img src=x&gt;" in page
+    assert html_of(r"**so** \(a*b*c\)") == r"<p><strong>so</strong> \(a*b*c\)</p>"
     (only,) = composed(said("\ud800\x00"))
     assert json.loads(only.body)["body"] == "…"
 

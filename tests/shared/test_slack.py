@@ -59,6 +59,10 @@ def test_nothing_that_is_said_is_an_order_to_slack(text: str) -> None:
     assert len(seen(said)) <= 2 * len(text) + 10
 
 
+def test_a_formula_is_sent_as_it_was_written() -> None:
+    assert mrkdwn_of("**so** $x*y*z$\n\\[\na < b\n\\]") == "*so* $x*y*z$\n\n\\[\na &lt; b\n\\]"
+
+
 def test_long_words_are_parts_that_a_section_takes_each_with_its_number() -> None:
     text = "\n\n".join(["**&** " * 300, "```\n" + "<x>\n" * 2_000 + "```", "🙂" * 5_000])
     at = datetime(2026, 11, 28, tzinfo=UTC)

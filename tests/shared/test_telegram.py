@@ -57,6 +57,10 @@ def test_whatever_is_said_has_tags_that_telegram_reads(text: str) -> None:
         assert len(shown(page)) <= 2 * len(text) + 10
 
 
+def test_a_formula_is_sent_as_it_was_written() -> None:
+    assert html_of(r"**so** \(a*b*c\) < $x*y$") == r"<b>so</b> \(a*b*c\) &lt; $x*y$"
+
+
 def test_long_words_are_parts_that_telegram_takes() -> None:
     said = Said(
         id="e1",

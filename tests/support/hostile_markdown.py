@@ -37,8 +37,30 @@ TURNED: Final = ("\u202e", "\u2066", "\u200f", "&#x202e;", "&rlm;", "\u05d0\u05d
 OPEN: Final = (
     "```", "```py\nx = '", "**", "`", "[a](", "![a](https://a.example", "<https://a.example",
     "|a|\n|-", "~~", "[a]: ", "> - 1. ", "<!--", "<script>", "&#", "\\", "~~~\n<b>", "***bold",
+    "$", "$$\n", "\\(", "\\[\n", "\\[x", "$a ", "\\)",
 )  # fmt: skip
 DEEP: Final = ("> ", "- ", "1. ", "*a ", "[", "![", "**a *b ", "> - ", "<b>", "(")
+
+FORMULAS: Final = (
+    r"\href{javascript:window.isHurt=1}{go}", r"\url{https://a.example}", r"\eqref{main}",
+    r"\style{position:fixed;top:0}{x}", r"\class{undo}{x}", r"\cssId{main}{x}", r"\label{main}x",
+    r"\text{<script>window.isHurt=1</script>}", r"\text{</mtext></math><img src=x onerror=y>}",
+    r"\mbox{<a href='javascript:x'>}", "</math><script>window.isHurt=1</script>",
+    '"><svg onload=window.isHurt=1>', "&lt;script&gt;", r"\text{\&lt;b\&gt;}", r"\unicode{x202e}",
+    "a\u202eb", "\\text{pay\u2066fdp}", r"\raisebox{9em}{paid}", r"\hspace{99em}x",
+    r"\hspace{-9em}x", r"\kern99em x", r"\rule{99em}{99em}", r"\phantom{hidden}",
+    r"\color{white}{hidden}x", r"\llap{over}", r"\smash{x}", r"\def\a{b}\a",
+    r"\newcommand{\a}{b}\a", r"\let\a=b", r"\require{x}", r"\includegraphics{https://a.example/x}",
+    r"\input{/etc/passwd}", r"\htmlData{x=y}{z}", r"\frac{a", "x^", r"\left(x", "a&b", "%", "#1",
+    r"\begin{array}{|c|c|}\hline a&b\\\hline\end{array}", "\\", "$", "`x`", "**x**",
+    "[a](javascript:x)", "<b>", "|", "\n> x", 300 * "w", 2_500 * "x", 200 * "-",
+    20 * "{" + "x" + 20 * "}", 40 * r"\sqrt{" + "x" + 40 * "}",
+    r"\begin{matrix}" + 100 * "a&" + r"b\end{matrix}",
+)  # fmt: skip
+AS_FORMULAS: Final = (
+    "so ${}$ it is", "$$\n{}\n$$", "\\({}\\)", "\\[\n{}\n\\]", "[${}$](https://a.example)",
+    "|a|\n|-|\n|${}$|", "> - $${}$$", "![\\({}\\)](https://a.example)",
+)  # fmt: skip
 
 
 def cases() -> Iterator[tuple[str, str]]:
@@ -52,6 +74,10 @@ def cases() -> Iterator[tuple[str, str]]:
     for mark in TURNED:
         for around in AROUND:
             yield f"{mark!r} in {around}", around.format(f"pay{mark}fdp.exe")
+    for formula in FORMULAS:
+        for forms in (AS_FORMULAS[:4], AS_FORMULAS[4:]):
+            name = f"formula {formula[:60]} in {forms}"
+            yield name, "\n\n".join(form.replace("{}", formula) for form in forms)
     yield from ((f"open {start!r}", f"{start}word") for start in OPEN)
     yield from ((f"deep {start!r}", 200 * start + "x") for start in DEEP)
     for name, part in (("word", "w" * 9_000), ("address", f"https://a.example/{'w' * 9_000}")):

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from . import formulas
+
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
@@ -38,10 +40,18 @@ def cells_of(text: str) -> int:
     return widest * (text.count("\n") + 1)
 
 
-def made_parser(*, may_have_tables: bool, finds_addresses: bool = False) -> MarkdownIt:
+def made_parser(
+    *,
+    may_have_tables: bool,
+    may_have_formulas: bool,
+    finds_addresses: bool = False,
+    shows_formulas: bool = False,
+) -> MarkdownIt:
     """Make what finds the structure of a text.
 
     Args:
+        shows_formulas: whether formulas are tokens of their own; else they are text as it was
+            written.
         finds_addresses: whether an address of the web is a link without marks, too.
     """
     from markdown_it import MarkdownIt
@@ -51,6 +61,8 @@ def made_parser(*, may_have_tables: bool, finds_addresses: bool = False) -> Mark
     made.enable("strikethrough")
     if may_have_tables:
         made.enable("table")
+    if may_have_formulas:
+        formulas.find_formulas(made, as_text=not shows_formulas)
     if finds_addresses and made.linkify is not None:
         made.enable("linkify")
         made.linkify.set({"fuzzy_link": False, "fuzzy_email": False, "fuzzy_ip": False})
@@ -58,9 +70,9 @@ def made_parser(*, may_have_tables: bool, finds_addresses: bool = False) -> Mark
 
 
 @cache
-def parser(*, may_have_tables: bool) -> MarkdownIt:
+def parser(*, may_have_tables: bool, may_have_formulas: bool) -> MarkdownIt:
     """Return what finds the structure of a text."""
-    return made_parser(may_have_tables=may_have_tables)
+    return made_parser(may_have_tables=may_have_tables, may_have_formulas=may_have_formulas)
 
 
 def structure_of(
@@ -73,7 +85,12 @@ def structure_of(
     """
     if len(text) > LENGTH_MAX:
         return None
-    tokens = parser_of(may_have_tables=cells_of(text) <= CELLS_MAX).parse(text)
+    marks = formulas.marks_of(text)
+    found = parser_of(
+        may_have_tables=cells_of(text) <= CELLS_MAX,
+        may_have_formulas=0 < marks <= formulas.MARKS_MAX,
+    )
+    tokens = found.parse(text)
     deepest = max((one.level for one in tokens), default=0)
     return None if deepest >= NESTED_MAX - 1 else tokens
 

@@ -16,10 +16,11 @@ from urllib.parse import unquote
 
 from markupsafe import Markup, escape
 
-from vigil.words import markdown
+from vigil.words import formulas, markdown
 
 from ..text import clip, visible
 from .code import highlighted, language_of
+from .formula import Formula, drawn
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 INFO_MAX: Final = 40
 """Characters of what a fence says of its code."""
 _GROWTH: Final = 12
-"""Times as long as the text, at most, is its markup, above `_GROWTH_FREE` characters."""
+"""Times as long as the text, at most, is its markup without formulas, above `_GROWTH_FREE`
+characters."""
 _GROWTH_FREE: Final = 4_000
 _WEB: Final = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:\d{1,5})?(?=[/?#]|$)", re.I)
 """An address of the web, without a name before the host that could pass for one."""
@@ -51,6 +53,14 @@ _CODE: Final = Markup(
     '<button type="button" class="copy">Copy</button></div>'
     '<pre tabindex="0" dir="ltr"><code>{}</code></pre></div>'
 )
+_OWN: Final = Markup(
+    '<div class="scroll formula" tabindex="0" role="group" aria-label="Formula">{}</div>'
+)
+_BESIDE: Final = Markup(
+    '<span class="formula" tabindex="0" role="group" aria-label="Formula">{}</span>'
+)
+_WIDE: Final = 20
+"""Signs of a formula; one with more may be wider than a phone, so it can be scrolled."""
 _PLAIN: Final = Markup('<p class="text" dir="auto">{}</p>')
 
 
@@ -66,8 +76,10 @@ def prose(text: str) -> Markup:
     tokens = markdown.structure_of(seen, _parser)
     if tokens is None:
         return _PLAIN.format(seen)
-    made = _Writer(tokens).written()
-    is_long = len(made) > _GROWTH_FREE and len(made) > _GROWTH * len(text)
+    writer = _Writer(tokens)
+    made = writer.written()
+    length = len(made) - writer.drawn_length
+    is_long = length > _GROWTH_FREE and length > _GROWTH * len(text)
     return _PLAIN.format(seen) if is_long else made
 
 
@@ -96,8 +108,8 @@ def is_told(words: str, target: str) -> bool:
 
 
 @cache
-def _parser(*, may_have_tables: bool) -> MarkdownIt:
-    made = markdown.made_parser(may_have_tables=may_have_tables, finds_addresses=True)
+def _parser(**may_have: bool) -> MarkdownIt:
+    made = markdown.made_parser(**may_have, finds_addresses=True, shows_formulas=True)
     made.validateLink = lambda url: bool(leads_to(url))  # type: ignore[method-assign]
     return made
 
@@ -110,6 +122,8 @@ class _Writer:
         self._made: list[Markup] = []
         self._links: list[tuple[str, int]] = []
         """Where each open link leads, and where its words begin."""
+        self.drawn_length = 0
+        """Characters of the markup of all formulas."""
 
     def written(self) -> Markup:
         """Return all of it."""
@@ -170,6 +184,29 @@ class _Writer:
         inside = highlighted(token.content, language_of(token.info))
         self._made.append(_CODE.format(visible(clip(token.info.strip(), INFO_MAX)), inside))
 
+    def _formula(self, token: Token) -> None:
+        """Write a formula; within a link as it was written, so that it says nothing else."""
+        is_own = token.type == formulas.BLOCK
+        is_wide = token.type != "math_inline"
+        found = None if self._links else self._drawn(token.content, is_wide=is_wide)
+        source = formulas.source_of(token)
+        if found is None and is_own:
+            self._made.append(_CODE.format("", visible(source)))
+        elif found is None:
+            self._made.append(Markup('<code dir="auto">{}</code>').format(visible(source)))
+        elif is_own:
+            self._made.append(_OWN.format(found.markup))
+        elif is_wide or found.width > _WIDE:
+            self._made.append(_BESIDE.format(found.markup))
+        else:
+            self._made.append(found.markup)
+
+    def _drawn(self, source: str, *, is_wide: bool) -> Formula | None:
+        found = drawn(source, is_wide=is_wide)
+        if found is not None:
+            self.drawn_length += len(found.markup)
+        return found
+
     def _link(self, token: Token) -> None:
         if token.nesting == 1:
             href = str(token.attrGet("href") or "")
@@ -203,7 +240,14 @@ def _start_of(href: str) -> Markup:
 
 def _words_of(tokens: Sequence[Token]) -> str:
     """Return the words among tokens, without what they are marked with."""
-    return "".join(_words_of(one.children) if one.children else one.content for one in tokens)
+    return "".join(
+        _words_of(one.children)
+        if one.children
+        else formulas.source_of(one)
+        if one.type in formulas.INLINE
+        else one.content
+        for one in tokens
+    )
 
 
 _WRITERS: Final[dict[str, Callable[[_Writer, Any], None]]] = {
@@ -224,6 +268,9 @@ _WRITERS: Final[dict[str, Callable[[_Writer, Any], None]]] = {
     "code_inline": _Writer._word,
     "code_block": _Writer._code,
     "fence": _Writer._code,
+    "math_inline": _Writer._formula,
+    "math_inline_double": _Writer._formula,
+    formulas.BLOCK: _Writer._formula,
     "link_open": _Writer._link,
     "link_close": _Writer._link,
     "image": _Writer._picture,

@@ -101,13 +101,13 @@ def html_of(text: str) -> str:
     tokens = markdown.structure_of(text, _parser)
     if tokens is None or markdown.is_plain(tokens):
         return ""
-    parser = _parser(may_have_tables=False)
+    parser = _parser(may_have_tables=False, may_have_formulas=False)
     return str(parser.renderer.render(tokens, parser.options, {})).strip()
 
 
 @cache
-def _parser(*, may_have_tables: bool) -> MarkdownIt:
-    made = markdown.made_parser(may_have_tables=may_have_tables)
+def _parser(**may_have: bool) -> MarkdownIt:
+    made = markdown.made_parser(**may_have)
     made.options["breaks"] = True
     made.disable("image")
     return made
