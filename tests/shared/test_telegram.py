@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from tests.support.examples import up_to
 from tests.support.telegram_server import shown
 from vigil.channels.answers import pause_s
+from vigil.channels.chats.parts import units
 from vigil.channels.telegram import happenings
-from vigil.channels.telegram.composition import composed, html_of, units
+from vigil.channels.telegram.composition import composed, html_of
 from vigil.channels.telegram.section import TelegramBot
 from vigil.channels.telegram.wire import GetNews, meant
 from vigil.contracts import Said

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from ..answers import Answer, NotTaken, Unclear
 
+CALL_S: Final = 20.0
+"""For one call, from its beginning to the end of its answer."""
 REASON_LENGTH_MAX: Final = 200
 WAIT_S_MAX: Final = 10**9
 """Any number may come, also one that no clock goes to."""
@@ -18,6 +20,11 @@ class CallFailed(Exception):
         super().__init__(answer.reason)
         self.answer = answer
         self.is_token_refused = is_token_refused
+
+    @property
+    def is_final(self) -> bool:
+        """Return whether another try would end alike."""
+        return isinstance(self.answer, NotTaken) and self.answer.is_final
 
     @property
     def wait_s(self) -> float:

@@ -43,6 +43,15 @@ def parts_of(said: Said, room: int, measure: Measure = len) -> list[str]:
     return split(text, room, measure)
 
 
+def units(text: str) -> int:
+    """Return how long a text is in UTF-16, as most networks count.
+
+    >>> units("a🙂")
+    3
+    """
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
 def clean(text: str) -> str:
     r"""Return a text without what a server can't store.
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from ...contracts import Said
 from ...errors import InvalidInput, VigilError
 from ..answers import Answer, NotTaken, Taken, Unclear
 from ..contract import ChannelContext
-from .calls import CallFailed
+from .calls import CALL_S, CallFailed
 from .partner import ChatPartner, partner_of
 
 
@@ -24,7 +24,6 @@ class Closable(Protocol):
 
 A = TypeVar("A", bound=Closable)
 P = TypeVar("P")
-CALL_S: Final = 20.0
 
 
 class ChatSender(ABC, Generic[A, P]):

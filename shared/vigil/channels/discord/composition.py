@@ -7,8 +7,7 @@ from typing import Any, Final
 from ...contracts import Said
 from ...subjects import token_of
 from ..chats.buttons import buttons
-from ..chats.parts import parts_of
-from ..telegram.composition import units
+from ..chats.parts import parts_of, units
 
 UNITS_MAX: Final = 1_950
 """Of a part, in UTF-16; Discord takes 2,000 characters."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import enum
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
@@ -15,7 +16,6 @@ from ..chats.fields import dict_in, text_in
 from ..network_api import NetworkSocket, SocketClosed
 from .happenings import DiscordMark
 
-EVENT, BEAT, IDENTIFY, RESUME, RECONNECT, INVALID, HELLO, BEATEN = 0, 1, 2, 6, 7, 9, 10, 11
 INTENTS: Final = 1 << 9 | 1 << 12
 """Messages in channels, and those to the bot alone. What others say in channels has no content
 without a right that isn't asked for; what names the bot has."""
@@ -31,6 +31,19 @@ REFUSED: Final = {
 """Codes by which a socket is closed for good."""
 FORGOTTEN: Final = (4003, 4007, 4009)
 """Codes after which the session can't be resumed."""
+
+
+class Op(enum.IntEnum):
+    """What an object on the socket is."""
+
+    EVENT = 0
+    BEAT = 1
+    IDENTIFY = 2
+    RESUME = 6
+    RECONNECT = 7
+    INVALID = 9
+    HELLO = 10
+    BEATEN = 11
 
 
 class SessionLost(CallFailed):
@@ -59,15 +72,15 @@ class DiscordGateway:
         """Greet; returns how often a beat is due, in seconds. Raises: CallFailed."""
         hello = await self._socket.next(FIRST_S)
         interval = dict_in(hello, "d").get("heartbeat_interval")
-        if hello.get("op") != HELLO or not isinstance(interval, int | float) or interval <= 0:
+        if hello.get("op") != Op.HELLO or not isinstance(interval, int | float) or interval <= 0:
             raise CallFailed(NotTaken(reason="a gateway that doesn't greet"))
         if self.is_new:
             about = {"os": "linux", "browser": "vigil", "device": "vigil"}
             told = {"token": self._token, "intents": INTENTS, "properties": about}
-            await self._socket.send({"op": IDENTIFY, "d": told})
+            await self._socket.send({"op": Op.IDENTIFY, "d": told})
         else:
             told = {"token": self._token, "session_id": self._session, "seq": self._seq}
-            await self._socket.send({"op": RESUME, "d": told})
+            await self._socket.send({"op": Op.RESUME, "d": told})
         return interval / 1000
 
     async def events(self) -> AsyncIterator[tuple[str, Any, int]]:
@@ -95,19 +108,19 @@ class DiscordGateway:
                 raise SessionLost(f"{closed.code}") from closed
             raise
         match told.get("op"):
-            case 0:
+            case Op.EVENT:
                 seq = told.get("s")
                 self._seq = seq if isinstance(seq, int) else self._seq
                 return text_in(told, "t"), told.get("d"), self._seq
-            case 1:
-                await self._socket.send({"op": BEAT, "d": self._seq})
-            case 7:
+            case Op.BEAT:
+                await self._socket.send({"op": Op.BEAT, "d": self._seq})
+            case Op.RECONNECT:
                 raise CallFailed(NotTaken(reason="Discord asks for a new socket"))
-            case 9 if told.get("d") is not True:
+            case Op.INVALID if told.get("d") is not True:
                 raise SessionLost("it is invalid")
-            case 9:
+            case Op.INVALID:
                 raise CallFailed(NotTaken(reason="Discord asks to resume"))
-            case 11:
+            case Op.BEATEN:
                 self._is_beaten = True
         return None
 
@@ -117,7 +130,7 @@ class DiscordGateway:
         await asyncio.sleep(every_s * share)
         while self._is_beaten:
             self._is_beaten = False
-            await self._socket.send({"op": BEAT, "d": self._seq or None})
+            await self._socket.send({"op": Op.BEAT, "d": self._seq or None})
             await asyncio.sleep(every_s)
         # Nobody answered: the socket is a corpse.
         await self._socket.close()

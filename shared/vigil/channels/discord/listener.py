@@ -130,7 +130,7 @@ class DiscordReading:
             try:
                 data = await self._api.call("GET", path)
             except CallFailed as failed:
-                if failed.is_token_refused or not getattr(failed.answer, "is_final", False):
+                if failed.is_token_refused or not failed.is_final:
                     raise
                 return taken  # a channel that is no longer there
             found = happenings.messages_in(data)

@@ -12,11 +12,10 @@ from typing import Any, Final
 from ... import __version__
 from ..answers import NotTaken, Unclear
 from ..chats.addresses import is_socket_of
-from ..chats.calls import CallFailed, refused, token_refused, told_to_wait
+from ..chats.calls import CALL_S, CallFailed, refused, token_refused, told_to_wait
 from ..chats.fields import text_in
 from ..network_api import NetworkApi, NetworkReply, NetworkSocket
 
-CALL_S: Final = 20.0
 DOMAINS: Final = ("discord.gg",)
 """Where Discord's sockets are, beside the host of its interface."""
 AGENT: Final = f"DiscordBot (https://vigil.invalid, {__version__})"

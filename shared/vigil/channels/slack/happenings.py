@@ -117,11 +117,8 @@ def _words(told: dict[str, Any], own: str, *, is_private: bool) -> str:
     if not is_private:
         raw = re.sub(rf"^\s*<@{re.escape(own)}>[:,]?\s*", "", raw)
     text = unmarked(raw).strip()
-    attached = told.get("attachments")
-    shared = (
-        [one for one in attached if isinstance(one, dict)] if isinstance(attached, list) else []
-    )
-    if not text and any(one.get("is_share") or one.get("is_msg_unfurl") for one in shared):
+    is_shared = any(one.get("is_share") or one.get("is_msg_unfurl") for one in _attached(told))
+    if not text and is_shared:
         return FORWARDED
     return with_attached(text, "a file" if told.get("files") else "") or OTHER
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ..answers import NotTaken
 from ..chats.buttons import NOTED
-from ..chats.calls import CallFailed, token_refused
+from ..chats.calls import CALL_S, CallFailed, token_refused
 from ..chats.fields import dict_in, text_in
 from ..chats.posts import ChatReading
 from ..contract import ChannelContext
@@ -24,7 +24,7 @@ from ..network_api import NetworkSocket
 from . import happenings
 from .composition import escaped, without_buttons
 from .happenings import SlackPost
-from .wire import CALL_S, SlackApi
+from .wire import SlackApi
 
 if TYPE_CHECKING:
     from .section import SlackAccount
@@ -125,7 +125,7 @@ class SlackReading:
             try:
                 data = await self._api.call("conversations.history", asked)
             except CallFailed as failed:
-                if failed.is_token_refused or not getattr(failed.answer, "is_final", False):
+                if failed.is_token_refused or not failed.is_final:
                     raise
                 return  # a conversation that is no longer there
             found += happenings.messages_in(data)

@@ -13,7 +13,8 @@ from ..contract import ChannelContext, Listener, Sender
 
 BOT_TOKEN: Final = re.compile(r"xoxb-[A-Za-z0-9-]{1,250}")
 APP_TOKEN: Final = re.compile(r"xapp-[A-Za-z0-9-]{1,250}")
-USER_ID: Final = re.compile(r"[UWuw][A-Za-z0-9]{2,30}")
+ADDRESS: Final = re.compile(r"[UWuw][A-Za-z0-9]{2,30}")
+"""A member ID, as somebody writes it: what is paired is compared in small letters."""
 
 
 class SlackAccount(ChatBot, frozen=True, kw_only=True, tag="slack"):
@@ -64,7 +65,7 @@ class SlackAccount(ChatBot, frozen=True, kw_only=True, tag="slack"):
             raise InvalidInput("is_idempotent", "can't be: Slack drops no repeats")
 
     def check_may_pair(self, address: str) -> None:
-        if not USER_ID.fullmatch(address):
+        if not ADDRESS.fullmatch(address):
             raise InvalidInput(
                 "address", "is no member ID of Slack's, as U012AB3CD: leave it out, if unknown"
             )

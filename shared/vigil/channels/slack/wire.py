@@ -7,11 +7,10 @@ from typing import Any, Final
 from ... import __version__
 from ..answers import NotTaken, Unclear
 from ..chats.addresses import is_socket_of
-from ..chats.calls import CallFailed, in_short, refused, token_refused, told_to_wait
+from ..chats.calls import CALL_S, CallFailed, in_short, refused, token_refused, told_to_wait
 from ..chats.fields import text_in
 from ..network_api import NetworkApi, NetworkReply, NetworkSocket
 
-CALL_S: Final = 20.0
 HEARTBEAT_S: Final = 30.0
 TOKEN_ERRORS: Final = frozenset(
     {

@@ -15,7 +15,7 @@ import msgspec
 
 from ...contracts import Said
 from ...words import markdown
-from ..chats.parts import parts_of
+from ..chats.parts import parts_of, units
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -37,15 +37,6 @@ class TelegramPart(msgspec.Struct, frozen=True, kw_only=True):
 def composed(said: Said) -> list[TelegramPart]:
     """Return a message in parts, in order."""
     return [TelegramPart(text=one, html=html_of(one)) for one in parts_of(said, UNITS_MAX, units)]
-
-
-def units(text: str) -> int:
-    """Return how long Telegram says that a text is.
-
-    >>> units("a🙂")
-    3
-    """
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def html_of(text: str) -> str:

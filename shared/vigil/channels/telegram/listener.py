@@ -19,9 +19,8 @@ from aiogram.methods import (
 
 from ..answers import Unclear
 from ..chats.buttons import NOTED
-from ..chats.calls import CallFailed
+from ..chats.calls import CALL_S, CallFailed
 from ..chats.posts import ChatReading
-from ..chats.sender import CALL_S
 from ..contract import ChannelContext
 from . import happenings
 from .happenings import TelegramPost

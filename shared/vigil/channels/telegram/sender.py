@@ -1,6 +1,6 @@
 """What sends a message into a chat, with a person whom its receiver paired.
 
-Telegram knows no repeats: what may have arrived isn't sent again. So is what arrived in part.
+Telegram knows no repeats: what may have arrived isn't sent again, nor what arrived in part.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from aiogram.types import (
 
 from ...contracts import Said
 from ..chats.buttons import buttons
-from ..chats.calls import CallFailed
+from ..chats.calls import CALL_S, CallFailed
 from ..chats.partner import ChatPartner
-from ..chats.sender import CALL_S, ChatSender
+from ..chats.sender import ChatSender
 from ..contract import ChannelContext
 from .composition import TelegramPart, composed
 from .wire import BotApi
