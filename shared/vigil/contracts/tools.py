@@ -62,17 +62,17 @@ class ServerQuestion(Record, frozen=True, kw_only=True):
     url: str = ""
     """A page that they are to open; empty: none."""
     name: str = ""
-    """The server's, for the request."""
+    """What the server calls this request."""
     state: str | None = None
     """What the server wants to be given back, as it is."""
 
 
 class ServerAnswer(Record, frozen=True, kw_only=True):
-    """What the person said to that."""
+    """What the person said to what an MCP server wanted of them."""
 
     action: Literal["accept", "decline"]
     name: str = ""
-    """The server's, for the request."""
+    """What the server calls the request that this answers."""
     content: dict[str, Any] = msgspec.field(default_factory=dict)
     """What they filled in."""
     state: str | None = None
