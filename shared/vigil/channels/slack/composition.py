@@ -15,6 +15,7 @@ import msgspec
 from ...contracts import Said
 from ...words import markdown
 from ..chats.buttons import buttons
+from ..chats.lists import OpenLists
 from ..chats.parts import parts_of
 
 if TYPE_CHECKING:
@@ -114,8 +115,7 @@ _MARKS: Final = {"hr": "———\n\n", "heading_open": "*", "heading_close": "*
 
 def _blocks(tokens: Sequence[Token]) -> str:
     out: list[str] = []
-    numbers: list[int] = []
-    """Of the lists that are open, the number of the next item; 0: it has none."""
+    lists = OpenLists()
     quotes: list[int] = []
     """Where in `out` the quotations begin that are open."""
     for token in tokens:
@@ -124,16 +124,6 @@ def _blocks(tokens: Sequence[Token]) -> str:
                 out.append(_inline(token.children or ()))
             case "fence" | "code_block":
                 out.append(f"```\n{escaped(token.content.rstrip())}\n```\n\n")
-            case "bullet_list_open" | "ordered_list_open":
-                start = token.attrGet("start") or 1
-                numbers.append(int(start) if token.type == "ordered_list_open" else 0)
-            case "bullet_list_close" | "ordered_list_close":
-                numbers.pop()
-                out.append("" if numbers else "\n")
-            case "list_item_open":
-                mark = f"{numbers[-1]}." if numbers[-1] else "•"
-                numbers[-1] += bool(numbers[-1])
-                out.append("  " * (len(numbers) - 1) + f"{mark} ")
             case "blockquote_open":
                 quotes.append(len(out))
             case "blockquote_close":
@@ -141,10 +131,9 @@ def _blocks(tokens: Sequence[Token]) -> str:
                 inner = "".join(out[at:]).strip("\n")
                 # Slack knows one level.
                 out[at:] = [inner if quotes else _QUOTE.sub("> ", inner), "\n\n"]
-            case "paragraph_close":
-                out.append("\n" if numbers else "\n\n")
             case other:
-                out.append(_MARKS.get(other, ""))
+                mark = lists.mark_of(token)
+                out.append(_MARKS.get(other, "") if mark is None else mark)
     return "".join(out)
 
 

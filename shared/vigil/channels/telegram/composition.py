@@ -15,6 +15,7 @@ import msgspec
 
 from ...contracts import Said
 from ...words import markdown
+from ..chats.lists import OpenLists
 from ..chats.parts import parts_of, units
 
 if TYPE_CHECKING:
@@ -61,35 +62,19 @@ _MARKS: Final = {
 
 def _blocks(tokens: Sequence[Token]) -> str:
     out: list[str] = []
-    numbers: list[int] = []
-    """Of the lists that are open, the number of the next item; 0: it has none."""
+    lists = OpenLists()
     for token in tokens:
         match token.type:
             case "inline":
                 out.append(_inline(token.children or ()))
             case "fence" | "code_block":
                 out.append(f"<pre>{escape(token.content.rstrip(), quote=False)}</pre>\n\n")
-            case "bullet_list_open" | "ordered_list_open":
-                start = token.attrGet("start") or 1
-                numbers.append(int(start) if token.type == "ordered_list_open" else 0)
-            case "bullet_list_close" | "ordered_list_close":
-                numbers.pop()
-                out.append("" if numbers else "\n")
-            case "list_item_open":
-                out.append(_item(numbers))
             case "blockquote_close":
                 _end_quote(out)
-            case "paragraph_close":
-                out.append("\n" if numbers else "\n\n")
             case other:
-                out.append(_MARKS.get(other, ""))
+                mark = lists.mark_of(token)
+                out.append(_MARKS.get(other, "") if mark is None else mark)
     return "".join(out)
-
-
-def _item(numbers: list[int]) -> str:
-    mark = f"{numbers[-1]}." if numbers[-1] else "•"
-    numbers[-1] += bool(numbers[-1])
-    return "  " * (len(numbers) - 1) + f"{mark} "
 
 
 def _end_quote(out: list[str]) -> None:
