@@ -50,7 +50,6 @@ _ONCE: Final = {
     b"sec-fetch-dest": "Sec-Fetch-Dest",
 }
 """Headers of which two would mean one thing to a proxy and another one to us."""
-_SOCKET_PATH: Final = "/api/ws"
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 

@@ -78,9 +78,6 @@ class DiscordServer(ChatNetwork):
             if not socket.closed:
                 await socket.close(code=code)
 
-    def forget_session(self) -> None:
-        self._session = ""
-
     def direct(self, who: str) -> str:
         return f"1{who}"
 

@@ -22,7 +22,7 @@ from ..http.errors import EXPECTED
 from ..http.problem import Problem, of_error, title_of
 from ..sign_ins.endpoint import BACK
 from ..state.edge import Edge
-from . import app, decision, entrance, look, sign_in
+from . import app, decision, entrance, look, server_sign_in
 from .changes import ChangeStream, InnerStream
 from .forms import read_form
 from .pages import (
@@ -237,7 +237,7 @@ class Console:
         return await entrance.enter(self._edge, request, form.fields.get("code", ""))
 
     async def _come_back(self, request: Request) -> Response:
-        return await sign_in.come_back(self._edge, request)
+        return await server_sign_in.come_back(self._edge, request)
 
     async def _leave(self, request: Request) -> Response:
         visit = await self._visit(request)
