@@ -4,24 +4,35 @@ than the MCP server: what expires is exchanged; what is taken back, or refused, 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
+from mcp.client.auth import OAuthClientProvider
 from mcp.shared.auth import OAuthClientInformationFull
 from msgspec.structs import replace
 from pydantic import AnyUrl
 
+from services.gateway.state.server_sign_ins import PendingSignIns
 from tests.support.mcp_client import Hands, hands, sandbox
 from tests.support.oauth_server import Guarded, guarded
 from vigil.cli.accounts import server_sign_in
-from vigil.oauth import kept
-from vigil.oauth.signing_in import NothingToSignIn, SignInFailed, SigningIn, came_back
+from vigil.oauth import kept, outlet, words
+from vigil.oauth.bearer import Bearer
+from vigil.oauth.signing_in import (
+    NothingToSignIn,
+    SignInFailed,
+    SigningIn,
+    _CarefulProvider,
+    came_back,
+)
 from vigil.settings.config import Config, Settings
 from vigil.settings.sections import McpServer
 
@@ -38,8 +49,8 @@ def section(there: Guarded) -> McpServer:
     return McpServer(url=there.url, allow_private=True, timeout_s=10.0)
 
 
-async def sign_in(there: Guarded, home: Path) -> None:
-    signing_in = SigningIn(home, "far", section(there), BACK)
+async def sign_in(there: Guarded, home: Path, wanted: McpServer | None = None) -> None:
+    signing_in = SigningIn(home, "far", wanted or section(there), BACK)
     try:
         where = await there.follow(await signing_in.begin())
         assert str(where).startswith(BACK)
@@ -217,3 +228,119 @@ async def test_by_the_command(
     os.close(writing)
     assert kept.state_of(tmp_path, "far", there.url) == "signed in"
     assert list(there.issuer.clients) == ["ours"]
+
+
+def lying(there: Guarded, of: str, **changes: object) -> None:
+    """Let the server that gives tokens answer something else at a path."""
+    honest = there.issuer.app
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["path"] != of:
+            await honest(scope, receive, send)
+            return
+        sent: list[Any] = []
+
+        async def keep(message: Any) -> None:
+            sent.append(message)
+
+        await honest(scope, receive, keep)
+        told = json.loads(b"".join(one.get("body", b"") for one in sent))
+        heads = [(b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": sent[0]["status"], "headers": heads})
+        body = json.dumps(told | changes).encode()
+        await send({"type": "http.response.body", "body": body})
+
+    there.issuer.app = app  # type: ignore[assignment]
+
+
+AUTHORIZATION, TOKEN = "/.well-known/oauth-authorization-server", "/token"
+
+
+@pytest.mark.parametrize("more", ["#", "?state=mine", "?x=1&redirect_uri=", "?client_id=#a"])
+async def test_a_link_asks_what_we_ask(there: Guarded, tmp_path: Path, more: str) -> None:
+    """Whatever stands in the address that our question is put behind; nothing waits then."""
+    lying(there, AUTHORIZATION, authorization_endpoint=f"{there.issuer.url}/authorize{more}")
+    pending = PendingSignIns()
+    with pytest.raises(SignInFailed, match="something else than we do"):
+        await pending.begin(tmp_path, "far", section(there), BACK, ())
+    await pending.close()
+
+
+async def test_odd_servers_that_give_tokens(there: Guarded, tmp_path: Path) -> None:
+    """An address with a question of its own, and a token that is good for longer than any number
+    of seconds: one is signed in. A token that is no header: nobody is, and nothing is told of it.
+    """
+    lying(there, AUTHORIZATION, authorization_endpoint=f"{there.issuer.url}/authorize?tenant=a")
+    lying(there, TOKEN, expires_in=10**12)
+    await sign_in(there, tmp_path)
+    assert (now(there, tmp_path).expires_at or 0) < time.time() + kept.LIFE_MAX_S + 1
+    lying(there, TOKEN, access_token="hunter2\nx: y")
+    with pytest.raises(SignInFailed, match="can't be reached") as caught:
+        await sign_in(there, tmp_path)
+    assert "hunter2" not in repr(caught.value)
+
+
+@pytest.mark.parametrize("error", [OverflowError("12"), RecursionError("deep"), ValueError("no")])
+async def test_whatever_cant_be_read_of_it_is_told(
+    there: Guarded, tmp_path: Path, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when a token is exchanged: calls go on without it, and the server says why."""
+
+    async def read(*_: object) -> bool:
+        raise error
+
+    await sign_in(there, tmp_path)
+    monkeypatch.setattr(_CarefulProvider, "_handle_token_response", read)
+    with pytest.raises(SignInFailed, match="can't be read"):
+        await sign_in(there, tmp_path)
+    expire(there, tmp_path)
+    monkeypatch.setattr(OAuthClientProvider, "_handle_refresh_response", read)
+    bearer = Bearer(tmp_path, "far", there.url, allow_private=True)
+    await anext(bearer.async_auth_flow(httpx2.Request("POST", there.url)))
+    assert "can't be renewed just now: what the server that gives tokens says" in bearer.problem
+    assert now(there, tmp_path).refused == ""
+
+
+async def test_a_client_made_by_hand_is_shown_to_one_server_only(
+    there: Guarded, tmp_path: Path
+) -> None:
+    """An MCP server that names another one that gives tokens, later, doesn't get its secret."""
+    ours = OAuthClientInformationFull(
+        client_id="ours",
+        client_secret="s3cret",
+        token_endpoint_auth_method="client_secret_basic",
+        scope="notes",
+        redirect_uris=[AnyUrl(BACK)],
+    )
+    await there.issuer.register_client(ours)
+    (tmp_path / "secret").write_text("s3cret")
+    wanted = replace(section(there), client_id="ours", client_secret_file="secret")
+    await sign_in(there, tmp_path, wanted)
+    await sign_in(there, tmp_path, wanted)  # the same again is fine
+    seen = now(there, tmp_path)
+    kept.write(
+        tmp_path, "far", replace(seen, server=seen.server | {"issuer": "https://was.example"})
+    )
+    with pytest.raises(SignInFailed, match="names another server"):
+        await sign_in(there, tmp_path, wanted)
+
+
+async def test_an_answer_byte_by_byte_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(httpx2.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            async def drip() -> AsyncIterator[bytes]:
+                while True:
+                    yield b" "
+                    await asyncio.sleep(0)
+
+            return httpx2.Response(200, content=drip())
+
+    monkeypatch.setattr(outlet, "WHOLE_S", 0.01)
+    with pytest.raises(httpx2.ReadTimeout):
+        await outlet._Outlet(Slow(), is_open=True).handle_async_request(
+            httpx2.Request("GET", "http://x.example")
+        )
+
+
+def test_a_refusal_that_is_nested_without_end_says_nothing() -> None:
+    assert words.code_of(b'{"error_description": ' + b"[" * 5000) == ""

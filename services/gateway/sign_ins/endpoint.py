@@ -86,7 +86,13 @@ async def sign_out(edge: Shared, caller: Admin, name: KnownName) -> Response:
     section = known_server(settings, name)
     if not kept.path_of(settings.home, name).exists():
         raise Problem(404, f"nobody is signed in to {name}", field="name")
-    is_revoked = await end(settings.home, name, section.url, allow_private=section.allow_private)
+    is_revoked = await end(
+        settings.home,
+        name,
+        section.url,
+        allow_private=section.allow_private,
+        ports_never=edge.bus.broker_ports,
+    )
     log.info("signed out", action="gateway.servers", by=caller.user, server=name)
     return Json(SignedOut(is_revoked=is_revoked))
 

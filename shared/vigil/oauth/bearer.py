@@ -162,14 +162,18 @@ class Bearer(httpx2.Auth):
             code = words.code_of(response.content)
             await self._refuse(seen, words.meaning(code or "invalid_grant", "it was refused"))
             return replace(seen, refused=self.problem)
-        if not await provider._handle_refresh_response(response):
+        try:
+            is_taken = await provider._handle_refresh_response(response)
+        except (ValueError, ArithmeticError, RecursionError) as error:
+            raise _Unsettled("what the server that gives tokens says can't be read") from error
+        if not is_taken:
             raise _Unsettled(f"the server that gives tokens answered {response.status_code}")
         if (tokens := provider.context.current_tokens) is None:
             raise _Unsettled("the server that gives tokens gave none")
         fresh = replace(
             seen,
             tokens=tokens.model_dump(mode="json", exclude_none=True),
-            expires_at=None if tokens.expires_in is None else self._now_s() + tokens.expires_in,
+            expires_at=kept.until(self._now_s(), tokens.expires_in),
             refused="",
         )
         # What was used may be worth nothing now: nothing is sent before the next is kept.

@@ -21,6 +21,9 @@ SIGN_IN_AGAIN: Final = "sign in again: `vigil mcp sign-in {name}`, or the consol
 FOLDER: Final = "keys"
 
 
+LIFE_MAX_S: Final = 10 * 365 * 86_400
+
+
 class KeptSignIn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A sign-in to one server."""
 
@@ -45,6 +48,15 @@ class KeptSignIn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def __repr__(self) -> str:
         return f"KeptSignIn(url={self.url!r}, <tokens hidden>)"
+
+
+def until(now_s: float, expires_in: int | None) -> float | None:
+    """Return when a token expires, by what was said of it: any number at all.
+
+    >>> until(1.0, 60), until(1.0, None), until(1.0, 10**400) == until(1.0, 10**10)
+    (61.0, None, True)
+    """
+    return None if expires_in is None else now_s + max(0, min(expires_in, LIFE_MAX_S))
 
 
 def path_of(home: Path, name: str) -> Path:

@@ -6,6 +6,7 @@ asked (RELIABILITY S9), and no token goes where somebody else on the way could r
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Collection
 from typing import Final
@@ -18,6 +19,8 @@ from ..net.ssrf import RequestRefused, Rules
 
 ANSWER_BYTES_MAX: Final = 256 * 1024
 TIMEOUT_S: Final = 15.0
+WHOLE_S: Final = 30.0
+"""For an answer that comes byte by byte: calls wait for a token that is exchanged."""
 
 
 def client(
@@ -46,6 +49,13 @@ class _Outlet(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if request.url.scheme != "https" and not self._is_open:
             raise RequestRefused("url", "must begin with https:// where one signs in")
+        try:
+            async with asyncio.timeout(WHOLE_S):
+                return await self._answer(request)
+        except TimeoutError as error:
+            raise httpx2.ReadTimeout(f"no whole answer within {WHOLE_S:g} s") from error
+
+    async def _answer(self, request: httpx2.Request) -> httpx2.Response:
         response = await self._inner.handle_async_request(request)
         body = b""
         try:

@@ -4,6 +4,7 @@ kept here no more."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from pathlib import Path
 
 import httpx2
@@ -17,8 +18,13 @@ from .bearer import provider_of
 _HEADERS = {"content-type": "application/x-www-form-urlencoded"}
 
 
-async def sign_out(home: Path, name: str, url: str, *, allow_private: bool) -> bool:
+async def sign_out(
+    home: Path, name: str, url: str, *, allow_private: bool, ports_never: Collection[int] = ()
+) -> bool:
     """Keep a sign-in no more -> whether its tokens were taken back where they were given.
+
+    Args:
+        ports_never: that nothing is taken back at: the broker's.
 
     Raises: OSError.
     """
@@ -30,7 +36,7 @@ async def sign_out(home: Path, name: str, url: str, *, allow_private: bool) -> b
     try:
         context = provider_of(seen).context
         is_done = True
-        async with outlet.client(allow_private=allow_private) as client:
+        async with outlet.client(allow_private=allow_private, ports_never=ports_never) as client:
             for kind in ("refresh_token", "access_token"):
                 if token := seen.tokens.get(kind):
                     given = {"token": str(token), "token_type_hint": kind}

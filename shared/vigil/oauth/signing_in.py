@@ -83,6 +83,20 @@ def came_back(query: str) -> CameBack:
     )
 
 
+def joined(link: str) -> tuple[str, str]:
+    """Return the SDK's link, which appends our question to whatever the server says is its page,
+    as it has to be, and our state in it. Raises: SignInFailed, it would ask something else.
+
+    >>> joined("https://a.example/in?tenant=x?state=s&client_id=c")
+    ('https://a.example/in?tenant=x&state=s&client_id=c', 's')
+    """
+    place, _, query = link.rpartition("?")
+    ours, theirs = parse_qs(query), parse_qs(urlsplit(place).query, keep_blank_values=True)
+    if "#" in place or ours.keys() & theirs.keys():
+        raise SignInFailed("the link to sign in at asks for something else than we do")
+    return f"{place}{'&' if '?' in place else '?'}{query}", ours["state"][0]
+
+
 class SigningIn:
     """One sign-in to one server. `begin`, then `come_back` from wherever, then `finish`.
 
@@ -121,14 +135,17 @@ class SigningIn:
             self._wait,
             client_metadata_url=section.client_id if _is_document(section.client_id) else None,
         )
+        if section.client_id and not _is_document(section.client_id):
+            self._provider.by_hand = section.client_id
         if self._before is not None:
             self._provider.scope_wanted = self._before.scope_wanted
         self._task: asyncio.Task[httpx2.Response] | None = None
+        self._state = ""
 
     @property
     def state(self) -> str:
         """By which what comes back is known; once it has begun."""
-        return parse_qs(urlsplit(self._link.result()).query)["state"][0]
+        return self._state
 
     async def begin(self) -> str:
         """Find out where one signs in -> the link that a person is to follow.
@@ -162,13 +179,12 @@ class SigningIn:
             )
         if context.oauth_metadata is None or self._storage.client is None:
             raise SignInFailed("the server that gives tokens doesn't say what it is (RFC 8414)")
-        expires_in = tokens.expires_in
         told = context.protected_resource_metadata
         made = KeptSignIn(
             url=self._section.url,
             client=_plain(self._storage.client),
             tokens=_plain(tokens),
-            expires_at=None if expires_in is None else self._now_s() + expires_in,
+            expires_at=kept.until(self._now_s(), tokens.expires_in),
             server=_plain(context.oauth_metadata),
             resource=None if told is None else _plain(told),
         )
@@ -198,6 +214,7 @@ class SigningIn:
 
     async def _lead(self, link: str) -> None:
         """Take the link. Raises: SignInFailed, nobody should follow it."""
+        link, self._state = joined(link)
         try:
             # Where a browser goes isn't ours to guard, but what a person is shown has to be a link.
             target = target_of(link[:2000], Rules(ports=range(1, 65536), allow_private=True))
@@ -238,7 +255,7 @@ class SigningIn:
             raise SignInFailed(words.meaning(code, "it gave no token")) from error
         except OAuthFlowError as error:
             raise SignInFailed(_reason(error)) from error
-        except (ValueError, KeyError) as error:
+        except (ValueError, KeyError, ArithmeticError, RecursionError) as error:
             raise SignInFailed("what it says of signing in can't be read") from error
 
     def _known_as(self, redirect: str) -> OAuthClientInformationFull | None:
@@ -250,9 +267,12 @@ class SigningIn:
                 if section.client_secret_file
                 else None
             )
+            is_same = before is not None and before.client.get("client_id") == section.client_id
             return OAuthClientInformationFull(
                 client_id=section.client_id,
                 client_secret=secret,
+                # Made by hand at one server: no other one that is named later gets the secret.
+                issuer=before.server.get("issuer") if before is not None and is_same else None,
                 redirect_uris=[AnyUrl(redirect)],
                 token_endpoint_auth_method=_ANY if secret else "none",
             )
@@ -274,6 +294,8 @@ class _CarefulProvider(OAuthClientProvider):
     """The SDK's, which goes on only where a code is of use to nobody else (OAuth 2.1, 4.1.1)."""
 
     scope_wanted = ""
+    by_hand = ""
+    """The id of a client that a person made there."""
 
     async def _perform_authorization_code_grant(self) -> tuple[str, str]:
         found = self.context.oauth_metadata
@@ -282,6 +304,11 @@ class _CarefulProvider(OAuthClientProvider):
         if "S256" not in (found.code_challenge_methods_supported or ()):
             raise SignInFailed("the server that gives tokens knows no PKCE, so it isn't safe")
         client, offered = self.context.client_info, found.token_endpoint_auth_methods_supported
+        if self.by_hand and (client is None or client.client_id != self.by_hand):
+            raise SignInFailed(
+                "it names another server that gives tokens than where one signed in before; "
+                "if that is right, sign out, and put a client of the new one into `client_id`"
+            )
         if client is not None and client.token_endpoint_auth_method == _ANY:
             # Made by hand, so nobody told how it shows its secret (RFC 8414: Basic by default).
             is_post = offered is not None and "client_secret_basic" not in offered

@@ -38,7 +38,7 @@ def code_of(body: bytes) -> str:
     """
     try:
         found = msgspec.json.decode(body, type=_Told).error
-    except (msgspec.MsgspecError, UnicodeError):
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return ""
     return checked(found)
 
