@@ -76,7 +76,7 @@ def test_the_call_goes_on_with_what_the_person_said(
     assert after.payload.input == before.payload.input == {"command": "all"}
     action = "decline" if verdict == "reject" else "accept"
     assert after.payload.answered == ServerAnswer(
-        action=action, name="n", content=content, state="opaque"
+        action=action, name="n", content=content, state="opaque", answered=1
     )
     assert not driver.state.approvals
     driver.result(after.id, content="booked", is_tainted=True)
@@ -113,7 +113,7 @@ def test_a_page_is_shown_and_never_opened() -> None:
     assert 'open: "https://pay.example/1"' in driver.sends[0].payload.text
     driver.decide("accept")
     answered = run(driver)[-1].payload.answered
-    assert answered == ServerAnswer(action="accept", name="u")
+    assert answered == ServerAnswer(action="accept", name="u", answered=1)
 
 
 def test_nobody_answers_in_time() -> None:

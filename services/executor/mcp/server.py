@@ -259,7 +259,7 @@ class ServerTools:
 
     def _wanting(self, call: Call, asked: types.InputRequiredResult) -> ToolOutput:
         """Return what a server wants of the person, for whoever can ask them."""
-        wanted = tools_of.wanted_of(asked, call.input)
+        wanted = tools_of.wanted_of(asked, call.input, call.answered)
         if wanted is None:
             self._connection.let_go(asked.request_state)
         return ToolOutput(

@@ -19,6 +19,7 @@ import msgspec
 from vigil.contracts import Tool
 from vigil.contracts.tools import ServerAnswer, ServerQuestion
 from vigil.errors import InvalidInput
+from vigil.net.ssrf import RequestRefused, Rules, target_of
 from vigil.settings.sections import McpServer
 from vigil.words.aims import opens_address
 
@@ -142,19 +143,27 @@ def shortened(text: str, length_max: int) -> str:
 
 WANTED_BYTES_MAX: Final = 16 * 1024
 """Of what a server says and sends along, that is shown to a person or given back."""
+ANSWERS_MAX: Final = 8
+"""Of a person in one call. Whoever declines isn't asked again."""
 WANTED_OTHERWISE: Final = (
     "Its server wants something first that it does not get here, so it did not go on."
 )
 
 
-def wanted_of(asked: types.InputRequiredResult, given: dict[str, Any]) -> ServerQuestion | None:
+def wanted_of(
+    asked: types.InputRequiredResult, given: dict[str, Any], before: ServerAnswer | None = None
+) -> ServerQuestion | None:
     """Return what a server wants of the person; None: it wants several things at once, or what it
-    never gets.
+    never gets, or was answered often enough.
 
     Args:
         given: the arguments of the call.
+        before: what the person said to what it wanted last.
     """
-    if asked.input_requests is None or len(asked.input_requests) != 1:
+    is_enough = before is not None and (
+        before.action == "decline" or before.answered >= ANSWERS_MAX
+    )
+    if is_enough or asked.input_requests is None or len(asked.input_requests) != 1:
         return None
     ((name, request),) = asked.input_requests.items()
     if not isinstance(request, types.ElicitRequest):
@@ -168,6 +177,7 @@ def wanted_of(asked: types.InputRequiredResult, given: dict[str, Any]) -> Server
         url="" if isinstance(params, types.ElicitRequestFormParams) else visible(params.url),
         name=name,
         state=asked.request_state,
+        answered=0 if before is None else before.answered,
     )
     if len(msgspec.json.encode(found)) - len(msgspec.json.encode(given)) > WANTED_BYTES_MAX:
         return None
@@ -176,9 +186,18 @@ def wanted_of(asked: types.InputRequiredResult, given: dict[str, Any]) -> Server
             fit(found.form)
         except Unfit:
             return None
-    elif not found.url.startswith(("https://", "http://")):
+    elif not _is_plain(found.url):
         return None
     return found
+
+
+def _is_plain(url: str) -> bool:
+    """Return whether a person can see where an address leads: it has no false front."""
+    try:
+        target_of(url, Rules(ports=range(1, 65536), allow_private=True))
+    except RequestRefused:
+        return False
+    return True
 
 
 def elicited(answered: ServerAnswer) -> types.ElicitResult:

@@ -65,6 +65,8 @@ class ServerQuestion(Record, frozen=True, kw_only=True):
     """What the server calls this request."""
     state: str | None = None
     """What the server wants to be given back, as it is."""
+    answered: int = 0
+    """How often the person answered before, in the same call."""
 
 
 class ServerAnswer(Record, frozen=True, kw_only=True):
@@ -77,6 +79,8 @@ class ServerAnswer(Record, frozen=True, kw_only=True):
     """What they filled in."""
     state: str | None = None
     """What the server gave to be given back."""
+    answered: int = 0
+    """How often the person has answered in this call, with this."""
 
 
 class HeldTool(Record, frozen=True, kw_only=True):

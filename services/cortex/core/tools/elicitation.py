@@ -240,4 +240,5 @@ def answer_of(wanted: ServerQuestion, decision: Decision) -> ServerAnswer:
         name=wanted.name,
         content=given if isinstance(given, dict) else {},
         state=wanted.state,
+        answered=wanted.answered + 1,
     )
