@@ -14,10 +14,13 @@ import openai
 import pytest
 
 from services.cortex.model import ModelRequest
+from services.gateway.completions.past import Past
 from tests.support import agent as scripted
+from tests.support import pictures
 from tests.support.agent import ask, follow_up
 from tests.support.world import Person, World, running_world
 from vigil.contracts import Row, TextBlock
+from vigil.erasure.theirs import filters_of
 from vigil.settings import tokens
 
 Turns = list[Any]
@@ -27,6 +30,11 @@ PNG: Final = base64.b64encode(
         "1f15c4890000000d49444154789c63f8cfc0f01f00050001ff56c72f0d0000000049454e44ae426082"
     )
 ).decode()
+
+
+def image(note: str) -> dict[str, Any]:
+    data = base64.b64encode(pictures.png(1, 1, fill=note.encode())).decode()
+    return {"type": "input_image", "image_url": f"data:image/png;base64,{data}"}
 
 
 @asynccontextmanager
@@ -240,6 +248,8 @@ REFUSED_RESPONSES: Final[tuple[tuple[dict[str, Any], str, str], ...]] = (
     ({"conversation": "conv_1"}, "conversation", "previous_response_id"),
     ({"prompt": {"id": "p"}}, "prompt", "isn't taken"),
     ({"text": {"format": {"type": "json_object"}}}, "text.format", "of type text"),
+    ({"text": {"format": "json"}}, "text.format", "of type text"),
+    ({"input": [user([image(str(n)) for n in range(11)])]}, "attachments", "at most 10"),
     ({"input": []}, "input", "must end with"),
     ({"input": [{"type": "function_call_output", "call_id": "1", "output": "x"}]},
      "input[0].type", "isn't taken"),
@@ -297,3 +307,19 @@ async def test_responses_go_on_by_their_ids_or_by_what_was_said(
                     await client.responses.create(**(given | change | more))
                 assert refused.value.param == field
         assert len(await threads(ann)) == 2
+        admin = world.gate.admin
+        uploads = await admin.read("UPLOADS", filters_of("ann")["UPLOADS"])
+        assert len({one.subject.split(".")[2] for one in uploads}) == 1, "kept, and then refused"
+        # The same picture twice is one; what nobody expected ends the stream, and is no wait.
+        twice = [user([{"type": "input_text", "text": "Both"}, image("a"), image("a")])]
+        both = await client.responses.create(model="vigil", input=twice)  # type: ignore[arg-type]
+        assert both.output_text.startswith("re: Both")
+        monkeypatch.setattr(Past, "answered", broken)
+        with pytest.raises(openai.InternalServerError):
+            await client.with_options(max_retries=0).responses.create(
+                model="vigil", input="Hi", stream=True
+            )
+
+
+async def broken(*_: object) -> int:
+    raise ArithmeticError("nobody expects it")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Final
 from urllib.parse import urljoin
@@ -98,3 +99,10 @@ async def test_whatever_a_page_names_is_below_the_path(tmp_path: Path, leaves_ou
 def test_an_address_that_cant_be_one_is_refused(url: str) -> None:
     with pytest.raises(InvalidInput, match="public_url"):
         read_public_url(url)
+
+
+def test_no_path_of_the_gateway_can_be_the_proxys() -> None:
+    """It would be left out of the path as the proxy's, and nothing be reached there any more."""
+    for path in json.loads(Path("docs/openapi.json").read_text())["paths"]:
+        with pytest.raises(InvalidInput, match="as one of Vigil's"):
+            read_public_url(f"https://home.example/{path.split('/')[1]}")

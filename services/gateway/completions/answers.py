@@ -114,9 +114,12 @@ class AnswerStream(Response):
             while True:
                 done, _ = await asyncio.wait((waiting,), timeout=SILENCE_S)
                 if not is_begun:
-                    if done and isinstance(waiting.exception(), EXPECTED):
-                        await refused(waiting.exception())(scope, receive, send)
+                    error = waiting.exception() if done else None
+                    if isinstance(error, EXPECTED):
+                        await refused(error)(scope, receive, send)
                         return
+                    if error is not None:
+                        raise error
                     if not self._run.id:
                         continue  # it isn't said yet, and may be refused
                     await send(HEAD)

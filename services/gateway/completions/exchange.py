@@ -13,6 +13,7 @@ from vigil.attachments.examine import examined
 from vigil.bus.bus import Message
 from vigil.contracts import Turn
 from vigil.contracts.turns import Usage
+from vigil.errors import InvalidInput
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope, SessionKey, token_of
 
@@ -68,7 +69,11 @@ class CompletionRun:
             InvalidInput: an image can't be used.
             Problem: it isn't taken (now).
         """
-        files = [await self._kept(at, data) for at, data in enumerate(self._asked.files)]
+        given = tuple(dict.fromkeys(self._asked.files))
+        if len(given) > keep.ATTACHMENTS_MAX:  # before any of them is kept
+            reason = f"must be at most {keep.ATTACHMENTS_MAX}, are {len(given)}"
+            raise InvalidInput("attachments", reason)
+        files = [await self._kept(at, data) for at, data in enumerate(given)]
         count = await self._past.answered(self._whose, self._asked.whole)
         session, accepted = await self._said(files, count)
         self.id = f"{self._prefix}{accepted.event_id}"

@@ -80,7 +80,8 @@ def asked(request: ResponseRequest, past: str) -> NewMessage:
         raise InvalidInput("conversation", "isn't taken here: name a previous_response_id")
     if request.prompt is not None:
         raise InvalidInput("prompt", "isn't taken here: an agent has its own")
-    if ((request.text or {}).get("format") or {}).get("type", "text") != "text":
+    form = (request.text or {}).get("format") or {}
+    if not isinstance(form, dict) or form.get("type", "text") != "text":
         raise InvalidInput("text.format", "must be of type text")
     said = request.input
     turns = [ChatTurn(role="user", content=said)] if isinstance(said, str) else _turns(said)

@@ -23,7 +23,10 @@ _PUBLIC: Final = re.compile(
     r"(https?://([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?)((?:/[A-Za-z0-9_-][A-Za-z0-9._~-]*)*)/?",
     re.ASCII,
 )
-_OWN_PATHS: Final = frozenset({"api", "calendar", "channels", "console", "hooks", "v1"})
+_OWN_PATHS: Final = frozenset(
+    {"api", "calendar", "channels", "console", "hooks", "mcp", "v1"}
+    | {"asyncapi.json", "healthz", "metrics", "openapi.json", "readyz"}
+)
 """What paths of the gateway begin with."""
 _UNKNOWN: Final = re.compile(r"unknown field `([^`]{1,60})`")
 
