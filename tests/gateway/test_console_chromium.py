@@ -41,7 +41,7 @@ TITLES: Final = (
 )
 """What a conversation is called by somebody who means no good."""
 DRAWN: Final = """(() => {
-    const [fraction, wide, long] = [...document.querySelectorAll(".prose")].at(-1)
+    const [fraction, wide, long] = [...document.querySelectorAll(".prose:has(mfrac)")].at(-1)
         .querySelectorAll("math");
     const [above, below] = [...fraction.querySelector("mfrac").children]
         .map(one => one.getBoundingClientRect());
@@ -173,6 +173,8 @@ async def tab(stage: Stage, tmp_path_factory: Any) -> AsyncIterator[Tab]:
     """Ann is signed in: by the link, as `vigil console` opens it."""
     async with chromium.opened(tmp_path_factory.mktemp("profile")) as tab:
         await tab.look()
+        if AXE.exists():
+            await tab.call("Page.addScriptToEvaluateOnNewDocument", source=AXE.read_text())
         link = await link_of(stage.world.gate, stage.ann.token)
         await tab.go(f"http://127.0.0.1:{stage.world.gate.port}{link}")
         await tab.press("form button")
@@ -201,8 +203,6 @@ async def shows(tab: Tab, text: str) -> None:
 async def test_each_page_fits_and_is_for_everybody(stage: Stage, tab: Tab) -> None:
     """On a phone at night, and the colours on a desk in daylight: nothing is cut, axe finds
     nothing, nothing is against the policy."""
-    if AXE.exists():
-        await tab.call("Page.addScriptToEvaluateOnNewDocument", source=AXE.read_text())
     wrong: list[tuple[str, ...]] = []
     for path in (*pages(), *stage.below()):
         await tab.look(is_dark=True, width=390)
