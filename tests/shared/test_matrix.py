@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.examples import up_to
+from tests.support.examples import anything_of, up_to
 from vigil.channels.answers import NotTaken, Taken, Unclear, pause_s
 from vigil.channels.matrix import happenings
 from vigil.channels.matrix.composition import composed, html_of
@@ -29,11 +29,7 @@ NAMES: Final = st.sampled_from(
         "origin_server_ts", "invite_state", "org.vigil.effect", "org.vigil.part", "chunk",
     ]
 )  # fmt: skip
-ANYTHING: Final = st.recursive(
-    st.one_of(NAMES, st.none(), st.booleans(), st.integers(), st.text(max_size=8)),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(NAMES, inner, max_size=5)),
-    max_leaves=25,
-)
+ANYTHING: Final = anything_of(NAMES)
 
 
 def event(content: dict[str, Any], **more: Any) -> dict[str, Any]:

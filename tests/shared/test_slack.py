@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.examples import up_to
+from tests.support.examples import anything_of, up_to
 from tests.support.slack_server import OWN, seen
 from vigil.channels.slack import happenings
 from vigil.channels.slack.composition import SECTION_MAX, composed, mrkdwn_of
@@ -25,11 +25,7 @@ NAMES: Final = st.sampled_from(
      "thread_ts", "attachments", "is_share", "files", "bot_id", "container", "channel_id",
      "message_ts", "actions", "value", "action_ts", "block_actions", "metadata", "id"]
 )  # fmt: skip
-ANYTHING: Final = st.recursive(
-    st.one_of(NAMES, st.none(), st.booleans(), st.integers(), st.text(max_size=8)),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(NAMES, inner, max_size=8)),
-    max_leaves=25,
-)
+ANYTHING: Final = anything_of(NAMES)
 MARKED: Final = st.lists(
     st.sampled_from(
         ["a", " ", "\n", "\n\n", "*", "**", "~~", "`", "```\n", "- ", "1. ", "> ", "# ", "[x](",

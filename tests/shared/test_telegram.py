@@ -11,7 +11,7 @@ from aiogram.exceptions import TelegramRetryAfter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.examples import up_to
+from tests.support.examples import anything_of, up_to
 from tests.support.telegram_server import shown
 from vigil.channels.answers import pause_s
 from vigil.channels.chats.parts import units
@@ -27,11 +27,7 @@ NAMES: Final = st.sampled_from(
     ["update_id", "message", "edited_message", "callback_query", "from", "id", "is_bot", "chat",
      "type", "private", "text", "data", "message_id", "accept:" + "0" * 32, "reply_to_message"]
 )  # fmt: skip
-ANYTHING: Final = st.recursive(
-    st.one_of(NAMES, st.none(), st.booleans(), st.integers(), st.text(max_size=8)),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(NAMES, inner, max_size=6)),
-    max_leaves=25,
-)
+ANYTHING: Final = anything_of(NAMES)
 MARKED: Final = st.lists(
     st.sampled_from(
         ["a", " ", "\n", "\n\n", "*", "**", "~~", "`", "```\n", "- ", "1. ", "> ", "# ", "[x](",

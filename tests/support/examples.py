@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hypothesis import settings
+from hypothesis import strategies as st
 
 FAST: Final = "fast"
 FULL: Final = "full"
@@ -32,3 +33,14 @@ def up_to(count: int, **more: Any) -> settings:
     """Return settings with `count` examples, or as many of them as the profile takes."""
     few = min(count, max(FAST_MIN, count // PART))
     return settings(max_examples=repeats(count, fast=few), **more)
+
+
+def anything_of(names: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
+    """Return objects of any form in which the right names stand, also at the wrong places."""
+    return st.recursive(
+        st.one_of(names, st.none(), st.booleans(), st.integers(), st.text(max_size=8)),
+        lambda inner: st.one_of(
+            st.lists(inner, max_size=3), st.dictionaries(names, inner, max_size=8)
+        ),
+        max_leaves=25,
+    )
