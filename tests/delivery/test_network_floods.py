@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.chaos.ended import texts_heard
 from tests.support.chat_network import ChatNetwork
 from tests.support.chats import pair
 from tests.support.discord_server import OWN as DISCORD_OWN
@@ -18,9 +19,9 @@ from tests.support.slack_server import OWN as SLACK_OWN
 from tests.support.slack_server import SlackServer
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import PATIENCE_S
+from vigil.bus.bus import Bus
 from vigil.channels.chats import posts
 from vigil.clock import SystemClock
-from vigil.contracts import UserMessage, decode_event
 
 MANY: Final = repeats(1_000, fast=60)
 HERS: Final = min(MANY, 90)
@@ -61,13 +62,13 @@ async def test_a_thousand_messages_at_once_are_heard_once_and_strangers_refused_
             await until_told(stack, name, lambda facts: facts["outside"] == 2 * MANY)
             await again(server)
             await server.write(ann, f"{name} {HERS}")
-            await until_heard(stack, f"{name} {HERS}")
+            await until_heard(bus, f"{name} {HERS}")
             said = [(one.room, one.text) for one in server.said]
             assert sorted(said) == sorted(
                 [(server.direct(mal), posts.REFUSAL), (group, posts.REFUSAL)]
             )
             wanted = [f"{name} {number}" for number in range(HERS + 1)]
-            heard = [text for text in await texts(stack) if text.startswith(name)]
+            heard = [text for text in await texts_heard(bus) if text.startswith(name)]
             assert heard == wanted
 
 
@@ -88,14 +89,7 @@ async def until_told(stack: Stack, channel: str, is_so: Any) -> None:
             await asyncio.sleep(0.02)
 
 
-async def texts(stack: Stack) -> list[str]:
-    bus = await stack.bus("admin")
-    found = await bus.read("SESSIONS", ["session.vigil.ann.*.in.said.user"])
-    events = [decode_event(one.data) for one in found]
-    return [one.payload.text for one in events if isinstance(one, UserMessage)]
-
-
-async def until_heard(stack: Stack, text: str) -> None:
+async def until_heard(bus: Bus, text: str) -> None:
     async with asyncio.timeout(PATIENCE_S):
-        while text not in await texts(stack):
+        while text not in await texts_heard(bus):
             await asyncio.sleep(0.05)
