@@ -219,7 +219,8 @@ async def test_by_the_command(
     link = next(word for word in (await told.get()).split() if word.startswith("http"))
     where = await there.follow(link)
     async with httpx2.AsyncClient(trust_env=False) as browser:
-        assert (await browser.get(f"http://127.0.0.1:{port}/favicon.ico")).status_code == 404
+        for stray in ("favicon.ico", "back?state=of-another&code=x"):
+            assert (await browser.get(f"http://127.0.0.1:{port}/{stray}")).status_code == 404
         if way == "loopback":
             assert "Vigil has it" in (await browser.get(where)).text
         else:
@@ -228,6 +229,22 @@ async def test_by_the_command(
     os.close(writing)
     assert kept.state_of(tmp_path, "far", there.url) == "signed in"
     assert list(there.issuer.clients) == ["ours"]
+
+
+async def test_a_sign_in_to_a_url_that_changed_meanwhile_replaces_no_other(
+    there: Guarded, tmp_path: Path
+) -> None:
+    """Of two people: who began before the URL changed comes back after the other is signed in."""
+    slow = SigningIn(tmp_path, "far", section(there), BACK)
+    where = await there.follow(await slow.begin())
+    fresh = kept.KeptSignIn(url="https://new.example/mcp", client={}, tokens={}, server={})
+    kept.write(tmp_path, "far", fresh)
+    slow.come_back(came_back(where.query.decode()))
+    with pytest.raises(SignInFailed, match="meanwhile"):
+        await slow.finish()
+    assert kept.read(tmp_path, "far", fresh.url) == fresh
+    await sign_in(there, tmp_path)  # begun since: whoever does so means this URL
+    assert kept.read(tmp_path, "far", there.url) is not None
 
 
 def lying(there: Guarded, of: str, **changes: object) -> None:
@@ -256,13 +273,13 @@ def lying(there: Guarded, of: str, **changes: object) -> None:
 AUTHORIZATION, TOKEN = "/.well-known/oauth-authorization-server", "/token"
 
 
-@pytest.mark.parametrize("more", ["#", "?state=mine", "?x=1&redirect_uri=", "?client_id=#a"])
-async def test_a_link_asks_what_we_ask(there: Guarded, tmp_path: Path, more: str) -> None:
+async def test_a_link_asks_what_we_ask(there: Guarded, tmp_path: Path) -> None:
     """Whatever stands in the address that our question is put behind; nothing waits then."""
-    lying(there, AUTHORIZATION, authorization_endpoint=f"{there.issuer.url}/authorize{more}")
     pending = PendingSignIns()
-    with pytest.raises(SignInFailed, match="something else than we do"):
-        await pending.begin(tmp_path, "far", section(there), BACK, ())
+    for more in ("#", "?state=mine", "?x=1&redirect_uri=", "?client_id=#a"):
+        lying(there, AUTHORIZATION, authorization_endpoint=f"{there.issuer.url}/authorize{more}")
+        with pytest.raises(SignInFailed, match="something else than we do"):
+            await pending.begin(tmp_path, "far", section(there), BACK, ())
     await pending.close()
 
 
@@ -280,25 +297,29 @@ async def test_odd_servers_that_give_tokens(there: Guarded, tmp_path: Path) -> N
     assert "hunter2" not in repr(caught.value)
 
 
-@pytest.mark.parametrize("error", [OverflowError("12"), RecursionError("deep"), ValueError("no")])
 async def test_whatever_cant_be_read_of_it_is_told(
-    there: Guarded, tmp_path: Path, error: Exception, monkeypatch: pytest.MonkeyPatch
+    there: Guarded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also when a token is exchanged: calls go on without it, and the server says why."""
+    errors = OverflowError("12"), RecursionError("deep"), ValueError("no")
+    left = [one for one in errors for _ in range(2)]
 
     async def read(*_: object) -> bool:
-        raise error
+        raise left.pop()
 
     await sign_in(there, tmp_path)
-    monkeypatch.setattr(_CarefulProvider, "_handle_token_response", read)
-    with pytest.raises(SignInFailed, match="can't be read"):
-        await sign_in(there, tmp_path)
     expire(there, tmp_path)
+    renewals = dict(there.issuer.renewals)
+    monkeypatch.setattr(_CarefulProvider, "_handle_token_response", read)
     monkeypatch.setattr(OAuthClientProvider, "_handle_refresh_response", read)
-    bearer = Bearer(tmp_path, "far", there.url, allow_private=True)
-    await anext(bearer.async_auth_flow(httpx2.Request("POST", there.url)))
-    assert "can't be renewed just now: what the server that gives tokens says" in bearer.problem
-    assert now(there, tmp_path).refused == ""
+    while left:
+        with pytest.raises(SignInFailed, match="can't be read"):
+            await sign_in(there, tmp_path)
+        there.issuer.renewals |= renewals  # those that were used, and gave what can't be read
+        bearer = Bearer(tmp_path, "far", there.url, allow_private=True)
+        await anext(bearer.async_auth_flow(httpx2.Request("POST", there.url)))
+        assert "can't be renewed just now: what the server that gives tokens says" in bearer.problem
+        assert now(there, tmp_path).refused == ""
 
 
 async def test_a_client_made_by_hand_is_shown_to_one_server_only(

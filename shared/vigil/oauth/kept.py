@@ -66,16 +66,43 @@ def path_of(home: Path, name: str) -> Path:
 
 def read(home: Path, name: str, url: str) -> KeptSignIn | None:
     """Return the sign-in to a server; None: there is none, or it was to another URL."""
+    found = _read(home, name)
+    return found if found is not None and found.url == url else None
+
+
+def _read(home: Path, name: str) -> KeptSignIn | None:
     try:
-        found = msgspec.json.decode(path_of(home, name).read_bytes(), type=KeptSignIn)
+        return msgspec.json.decode(path_of(home, name).read_bytes(), type=KeptSignIn)
     except (OSError, msgspec.MsgspecError):
         return None
-    return found if found.url == url else None
 
 
 def write(home: Path, name: str, kept: KeptSignIn) -> None:
     """Keep a sign-in. Raises: OSError."""
     write_private(path_of(home, name), msgspec.json.encode(kept))
+
+
+def id_of(home: Path, name: str) -> str:
+    """Return the id of the sign-in that is kept, to whichever URL; empty: there is none."""
+    found = _read(home, name)
+    return "" if found is None else found.id
+
+
+def write_new(home: Path, name: str, made: KeptSignIn, before: str) -> bool:
+    """Keep a sign-in -> False: no, as somebody signed in to another URL of it meanwhile.
+
+    Args:
+        before: `id_of` when it began.
+
+    Raises:
+        OSError: it can't be written.
+    """
+    with alone(home / FOLDER):
+        there = _read(home, name)
+        if there is not None and there.url != made.url and there.id != before:
+            return False
+        write(home, name, made)
+        return True
 
 
 def forget(home: Path, name: str) -> None:

@@ -118,6 +118,7 @@ class SigningIn:
         self._now_s = now_s
         self._home, self._name, self._section = home, name, section
         self._before = kept.read(home, name, section.url)
+        self._there = kept.id_of(home, name)
         self._storage = _Storage(self._known_as(redirect))
         loop = asyncio.get_running_loop()
         self._link: asyncio.Future[str] = loop.create_future()
@@ -188,7 +189,8 @@ class SigningIn:
             server=_plain(context.oauth_metadata),
             resource=None if told is None else _plain(told),
         )
-        await asyncio.to_thread(kept.write, self._home, self._name, made)
+        if not await asyncio.to_thread(kept.write_new, self._home, self._name, made, self._there):
+            raise SignInFailed("somebody signed in to another URL of it meanwhile")
         log.info("signed in", action="mcp.signed_in", server=self._name)
 
     async def close(self) -> None:

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import urlsplit
@@ -102,11 +102,13 @@ async def sign_in_to(settings: Settings, name: str, section: McpServer, port: in
 
     loop = asyncio.get_running_loop()
     asked: asyncio.Future[str] = loop.create_future()
-    async with _listening(port, asked) as found:
+    states: set[str] = set()
+    async with _listening(port, asked, states) as found:
         back = f"http://127.0.0.1:{found}{PATH}"
         signing_in = SigningIn(settings.home, name, section, back)
         try:
             link = await signing_in.begin()
+            states.add(signing_in.state)
             output.message(f"Open this in a browser, and agree there:\n\n  {link}\n")
             output.message("Browser elsewhere? Paste the address at which it ends:")
             await _back(signing_in, asked)
@@ -143,14 +145,22 @@ async def _back(signing_in: SigningIn, asked: asyncio.Future[str]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _listening(port: int, asked: asyncio.Future[str]) -> AsyncIterator[int]:
-    """Listen on loopback for the browser -> the port."""
+async def _listening(
+    port: int, asked: asyncio.Future[str], states: Collection[str]
+) -> AsyncIterator[int]:
+    """Listen on loopback for the browser -> the port.
+
+    Args:
+        states: of what may come back: any page may send a browser here with another one.
+    """
+    from vigil.oauth.signing_in import came_back
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             line = (await reader.readuntil(b"\r\n")).decode("latin-1").split(" ")
             target = urlsplit(line[1] if len(line) == 3 else "")
-            is_it = line[0] == "GET" and target.path == PATH and "state=" in target.query
+            is_it = line[0] == "GET" and target.path == PATH
+            is_it = is_it and came_back(target.query).state in states
             writer.write(_PAGE if is_it else _NOT_FOUND)
             await writer.drain()
             if is_it and not asked.done():
