@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import uvloop
@@ -191,7 +192,12 @@ def _arguments() -> argparse.Namespace:
         "parts", nargs="*", metavar="PART", help=f"{', '.join([*IN_ROUNDS, *PARTS])}; "
         f"by default all but {', '.join(sorted(ON_REQUEST))}",
     )  # fmt: skip
+    parser.add_argument(
+        "--before", metavar="COMMIT", help="of `errands`: do them in the console of that commit"
+    )
     arguments = parser.parse_args()
+    if arguments.before and arguments.parts != ["errands"]:
+        parser.error("--before is of `errands` alone")
     if unknown := set(arguments.parts) - IN_ROUNDS.keys() - PARTS.keys():
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     return arguments
@@ -199,4 +205,6 @@ def _arguments() -> argparse.Namespace:
 
 if __name__ == "__main__":
     chosen = _arguments()
+    if chosen.before:
+        PARTS["errands"] = partial(errands.measure_before, commit=chosen.before)
     uvloop.run(main(chosen.parts, chosen.rounds))

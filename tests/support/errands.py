@@ -10,14 +10,16 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from services.cortex.model import ModelRequest
 from tests.support.chromium import Tab
 from tests.support.console import link_of
 from tests.support.console_stage import Stage
 from tests.support.remembering import save
 from vigil.subjects import SessionKey
+
+if TYPE_CHECKING:
+    from services.cortex.model import ModelRequest
 
 WIDTHS: Final = {"desk": 1280, "phone": 390}
 CLICKS_MAX: Final = 2
@@ -26,7 +28,7 @@ _POINT: Final = """(() => {
     const found = [...document.querySelectorAll(%s)].find(one => one.checkVisibility());
     if (found === undefined) return null;
     found.scrollIntoView({block: "center", behavior: "instant"});
-    const box = found.getBoundingClientRect();
+    const box = [...found.getClientRects()].find(one => one.width);  // a link may have two lines
     const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
     const top = document.elementFromPoint(x, y);
     return found.contains(top) || top?.contains(found) ? [x, y] : `covered by ${top?.outerHTML}`;
@@ -274,10 +276,11 @@ async def run_all(tab: Tab, stage: Stage, width: str) -> list[Done]:
     await tab.look(width=WIDTHS[width])
     hand = Hand(tab, stage, width)
     await _afresh(hand)
-    return [await _done(hand, one) for one in ERRANDS]
+    return [await done(hand, one) for one in ERRANDS]
 
 
-async def _done(hand: Hand, errand: Errand) -> Done:
+async def done(hand: Hand, errand: Errand) -> Done:
+    """Do one, and return how it went."""
     hand.clicks, hand.fields, failed = 0, 0, ""
     begun_at = time.perf_counter()
     try:
@@ -286,10 +289,10 @@ async def _done(hand: Hand, errand: Errand) -> Done:
     except (AssertionError, TimeoutError) as problem:
         failed = str(problem)[:2000] or type(problem).__name__
     seconds = time.perf_counter() - begun_at
-    done = Done(errand.name, hand.width, hand.clicks, hand.fields, seconds, failed)
+    went = Done(errand.name, hand.width, hand.clicks, hand.fields, seconds, failed)
     if errand.after is not None and not failed:
         await errand.after(hand)
-    return done
+    return went
 
 
 async def first_words_ms(tab: Tab, stage: Stage, tries: int) -> list[float]:
