@@ -31,7 +31,7 @@ from vigil.subjects import SessionKey
 
 
 async def overnight(hand: Hand) -> None:
-    """What was said, and what was done by itself; not what ran, failed or was found."""
+    """What was said, done by itself, and not done as planned; not what ran or was found."""
     await hand.sees("What was said to you unasked")
     await hand.sees("It freezes tonight")
 
