@@ -197,6 +197,7 @@ async def talk(hand: Hand) -> None:
 async def edit(hand: Hand) -> None:
     """From the conversation: say the last message otherwise."""
     await hand.click("article.user a[href*=edit]")
+    await hand.tab.until("document.activeElement.matches('textarea[name=instead]')")
     await hand.into("textarea[name=instead]")
     await hand.write(f"otherwise, {hand.width}")
     await hand.click("button[name=message].go")

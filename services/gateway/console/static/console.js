@@ -360,7 +360,9 @@
     }
     document.querySelectorAll("#tokens").forEach(follow);
     document.querySelectorAll("#say").forEach(say);
-    document.querySelector("[autofocus]")?.focus(); // also where the address names a place on the page
+    document.querySelector("[autofocus]")?.focus();
+    // A browser that goes to the place on the page that the address names takes the focus away again.
+    addEventListener("load", () => { if (document.activeElement === document.body) document.querySelector("[autofocus]")?.focus(); });
     document.querySelectorAll("#say").forEach(carry);
     document.querySelectorAll("table[data-curve]").forEach(draw);
     const box = document.getElementById("keys-on");
