@@ -106,11 +106,11 @@ class Importer:
     def _records(self, name: str) -> Iterator[tuple[int, str, Any]]:
         for number, line in self._lines(name, ExportedRecord):
             try:
-                record = msgspec.json.decode(line.record)
+                record = adopt.renamed(msgspec.json.decode(line.record), self._user, self._to)
             except _UNREADABLE as error:
                 self._refuse(name, number, error)
             else:
-                yield number, line.subject, adopt.renamed(record, self._user, self._to)
+                yield number, line.subject, record
 
     def _refuse(self, name: str, number: int, error: Exception) -> None:
         reason = error.reason if isinstance(error, InvalidInput) else str(error)
@@ -126,11 +126,9 @@ class Importer:
         mine = await self._bus.read("MEMORIES", [Scope("*", self._to).everything])
         there = {(one.subject, decode_memory(one.data).id) for one in mine}
         found = list(self._records("MEMORIES"))
-        ids = {
-            one["memory"]["id"]
-            for _, _, one in found
-            if isinstance(one, dict) and isinstance(one.get("memory"), dict)
-        }
+        saved = [one.get("memory") for _, _, one in found if isinstance(one, dict)]
+        named = [one.get("id") for one in saved if isinstance(one, dict)]
+        ids = {one for one in named if isinstance(one, str)}
         space = f"outside:{self._to}" if not self._is_trusted else ""
         space = space or (self._to if self._user != self._to else "")
         for number, _, value in found:
@@ -141,7 +139,7 @@ class Importer:
                 record = decode_memory(msgspec.json.encode(ours))
                 whose = Scope.of(record.agent, self._to)
                 record = adopt.memory(record, whose, is_trusted=self._is_trusted)
-            except InvalidInput as error:
+            except (InvalidInput, RecursionError) as error:
                 self._refuse("MEMORIES", number, error)
                 continue
             op = str(record.__struct_config__.tag)
