@@ -33,15 +33,19 @@ async def texts_heard(bus: Bus) -> list[str]:
 
 
 async def all_settled(bus: Bus) -> dict[str, str]:
-    """Wait until each order has its receipt; returns how each ended, by effect."""
+    """Wait until what was heard is answered and each order has its receipt; returns how each ended,
+    by effect."""
     async with asyncio.timeout(SETTLED_S):
         while True:
+            heard = {decode_event(one.data).id for one in await records(bus, "in.said.user")}
             turns = [decode_turn(one.data) for one in await records(bus, "*")]
+            answered = {id_ for one in turns for id_ in one.ended}
             said = {decode_said(one.data).id for one in await records(bus, "out.said.*")}
             ends = [decode_receipt(one.data) for one in await records(bus, "receipt.*")]
             found = {one.effect_id: one.outcome for one in ends}
             last = turns[-1].state
             is_over = said <= set(found) and last.loop is None and not last.queue
+            is_over = is_over and heard <= answered
             if is_over:
                 return found
             await asyncio.sleep(0.1)

@@ -296,6 +296,8 @@ def test_marks_are_made_of_a_sway_and_of_nothing_else() -> None:
     assert given == {
         "compaction.py: self.is_summary_tainted or swayed(self.chunks)",
         "draft.py: self.is_tainted",
+        "elicitation.py: approval.is_tainted",
+        "elicitation.py: is_tainted",
         "letters.py: False",
         "job_record.py: is_tainted",
         "steps.py: is_tainted",
