@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from datetime import UTC, datetime, time, timedelta
+from datetime import datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -16,13 +16,15 @@ from services.gateway.work.cost import CostLine
 from tests.support.cli import Cli
 from tests.support.gateway import Gate, assert_problem
 from tests.support.stack import running_stack
+from tests.support.world import StoppedClock
 from vigil.bus.kv import KeyValue
 from vigil.contracts.costs import Account, CostRow, DayOfCosts
 from vigil.subjects import token_of
 from vigil.teams import TEAM
 
 NAMES = {"agent": "vigil", "cause": "t1", "tier": "main", "model": "m"}
-TODAY = datetime.now(UTC).date()
+CLOCK = StoppedClock()  # midnight may come while this runs
+TODAY = CLOCK.now().date()
 
 
 def row(**named: Any) -> CostRow:
@@ -32,7 +34,9 @@ def row(**named: Any) -> CostRow:
 
 async def test_each_sees_their_own_and_an_admin_all(tmp_path: Path) -> None:
     teams = {"desk": {"kind": "team", "members": ["ann"]}, "den": {"kind": "team", "members": []}}
-    async with running_stack(tmp_path / "vigil", services=("gateway",), agents=teams) as stack:
+    async with running_stack(
+        tmp_path / "vigil", services=("gateway",), clock=CLOCK, agents=teams
+    ) as stack:
         gate = Gate(stack, await stack.bus("admin"), await stack.bus("operator"))
         bucket = KeyValue(await gate.stack.bus("cortex"), "BUDGETS")
         days = {
@@ -108,7 +112,7 @@ async def _moved(ann: httpx2.AsyncClient) -> None:
     known = (await ann.get("/api/budget")).json()
     assert known["resets_at"] == f"{TODAY + timedelta(days=1)}T00:00:00Z"
     zones = {"Pacific/Kiritimati": timedelta(hours=14), "Etc/GMT+12": -timedelta(hours=12)}
-    now = datetime.now(UTC)
+    now = CLOCK.now()
     zone = next(zone for zone, ahead in zones.items() if (now + ahead).date() != now.date())
     (await ann.patch("/api/person", json={"timezone": zone})).raise_for_status()
     there = (await ann.get("/api/budget")).json()
