@@ -18,8 +18,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
-from typing import Final
 
 import msgspec
 
@@ -47,19 +45,6 @@ from .shared_memory import Sifting
 from .sweep import QUIET_S, Sweeper
 from .theirs import filters_of
 
-FORGOTTEN: Final[dict[str, Callable[[Bus, str], Awaitable[object]]]] = {
-    "own settings": own.forget,
-    "pauses of agents": agent_pause.forget,
-    "deleted conversations": thread_mark.forget,
-    "titles of conversations": conversation_label.forget,
-    "raised budgets": forget_raise,
-    "trusted sources": trusted.forget,
-    "people of channels": known_people.forget,
-    "the first page": first_page.forget,
-    "contacts": contacts.forget,
-}
-"""What of a person is under no subject of theirs, and what removes it."""
-
 
 class Eraser(Sweeper):
     """Erases one person from the streams.
@@ -85,8 +70,15 @@ class Eraser(Sweeper):
         self.swept.replicas = await projections.ask(self._bus, self._user, self._report)
         crash.point("erase.asked")
         await self._forget_pause()
-        for forget in FORGOTTEN.values():
-            await forget(self._bus, self._user)
+        await own.forget(self._bus, self._user)
+        await agent_pause.forget(self._bus, self._user)
+        await thread_mark.forget(self._bus, self._user)
+        await conversation_label.forget(self._bus, self._user)
+        await forget_raise(self._bus, self._user)
+        await trusted.forget(self._bus, self._user)
+        await known_people.forget(self._bus, self._user)
+        await first_page.forget(self._bus, self._user)
+        await contacts.forget(self._bus, self._user)
         for stream in SCRUBBED:
             await scrub(self._bus, stream, self._report)
         # What a service had in hand when the scrub began is found here.

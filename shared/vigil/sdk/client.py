@@ -146,10 +146,6 @@ class Client(
         answer = self.request("POST", path, data, media_type="application/octet-stream")
         return self._checked(answer, f"POST {path}")
 
-    def attachment(self, hash_: str) -> bytes:
-        """Return the bytes of a file of one's own. Raises: ApiError, 404: there is none."""
-        return self._bytes("GET", f"/api/attachments/{segment(hash_)}", accept="*/*")
-
     def tools(self) -> list[dict[str, Any]]:
         """Return the tools there are, by source, with what is held back and why."""
         found: list[dict[str, Any]] = self._object("GET", "/api/tools")["sources"]
@@ -316,23 +312,7 @@ class Client(
         headers: Mapping[str, str] | None = None,
     ) -> Any:
         """Make one request; return the decoded JSON, a text that is none, or None: it's empty."""
-        raw = self._bytes(
-            method, path, body, timeout_s=timeout_s, media_type=media_type, headers=headers
-        )
-        return _decode(raw)
-
-    def _bytes(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        *,
-        timeout_s: float | None = None,
-        media_type: str = "application/json",
-        headers: Mapping[str, str] | None = None,
-        accept: str = "application/json",
-    ) -> bytes:
-        sent = {"Accept": accept, "Connection": "close"} | self.headers
+        sent = {"Accept": "application/json", "Connection": "close"} | self.headers
         sent |= headers or {}
         data = None
         if body is not None:
@@ -349,10 +329,10 @@ class Client(
             raise Unavailable(f"no Vigil at {self.url} ({_reason(error)})") from error
         finally:
             connection.close()
+        answer = _decode(raw)
         if response.status >= 400:
-            answer = _decode(raw)
             raise ApiError(response.status, answer if isinstance(answer, dict) else {})
-        return raw
+        return answer
 
     def _connection(self, timeout_s: float) -> http.client.HTTPConnection:
         host = self._parts.hostname or ""

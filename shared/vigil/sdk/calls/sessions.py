@@ -54,13 +54,8 @@ class SessionCalls(MethodGroup):
             if wanted["after"] is None:
                 return
 
-    def session(self, key: str, *, after: int | None = None) -> dict[str, Any]:
-        """Return what was said, the oldest first: at most 1,000 `messages`.
-
-        Args:
-            after: `next_after` of the page before, to go on with it.
-        """
-        return self._object("GET", f"/api/sessions/{segment(key)}" + query({"after": after}))
+    def session(self, key: str) -> dict[str, Any]:
+        return self._object("GET", f"/api/sessions/{segment(key)}")
 
     def change_session(
         self,
