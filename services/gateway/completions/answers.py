@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 from fastapi import Request, Response
@@ -49,6 +50,31 @@ class AnswerForm(Protocol):
         """Return how a stream that began says that there is no answer."""
 
 
+class BegunAnswer(NamedTuple):
+    """What is to be said to an agent, and how its answer is to be written."""
+
+    run: CompletionRun
+    form: AnswerForm
+    is_streamed: bool
+
+
+Begin = Callable[[Request, Edge, Principal], Awaitable[BegunAnswer]]
+"""Takes a request apart. Raises: Problem, InvalidInput, ClientGone."""
+
+
+async def answer(request: Request, edge: Edge, caller: Principal, begin: Begin) -> Response:
+    """Answer a request, or refuse it as such programs understand it. Raises: ClientGone."""
+    try:
+        run, form, is_streamed = await begin(request, edge, caller)
+        if is_streamed:
+            return AnswerStream(edge, caller, run, form)
+        return await _whole(request, edge, caller, run, form)
+    except ClientGone:
+        raise
+    except EXPECTED as error:
+        return _refused(error)
+
+
 async def read(request: Request, edge: Edge, decoder: msgspec.json.Decoder[Any]) -> Any:
     """Return what is asked. Raises: Problem, InvalidInput."""
     # Programs send all that was said each time, with its images.
@@ -67,7 +93,7 @@ def scope(edge: Edge, caller: Principal, agent: str) -> Scope:
     return scope_of(caller, agent)
 
 
-async def whole(
+async def _whole(
     request: Request, edge: Edge, caller: Principal, run: CompletionRun, form: AnswerForm
 ) -> Response:
     """Wait for an answer. Raises: Problem, ClientGone."""
@@ -116,7 +142,7 @@ class AnswerStream(Response):
                 if not is_begun:
                     error = waiting.exception() if done else None
                     if isinstance(error, EXPECTED):
-                        await refused(error)(scope, receive, send)
+                        await _refused(error)(scope, receive, send)
                         return
                     if error is not None:
                         raise error
@@ -157,7 +183,7 @@ def event(data: bytes, name: str = "") -> bytes:
     return (b"event: %s\n" % name.encode() if name else b"") + b"data: " + data + b"\n\n"
 
 
-def refused(error: BaseException | None) -> Response:
+def _refused(error: BaseException | None) -> Response:
     """Return a failure as such programs understand it."""
     problem = _problem(error)
     answer = Json(_told(problem), 400 if problem.status == 422 else problem.status)

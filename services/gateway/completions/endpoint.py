@@ -7,15 +7,16 @@ from typing import Final
 import msgspec
 from fastapi import Request, Response
 
+from vigil.settings.tokens import Principal
+
 from ..callers import Caller, Shared
 from ..endpoint import Endpoint
-from ..http.body import ClientGone
-from ..http.errors import EXPECTED
 from ..http.json import Json
 from ..insight.agent_files import agents_there
 from ..sessions.messages import parent_of
+from ..state.edge import Edge
 from . import responses
-from .answers import ERRORS, AnswerStream, event, read, refused, scope, whole
+from .answers import ERRORS, BegunAnswer, answer, event, read, scope
 from .exchange import CHAT, CompletionRun
 from .request import asked
 from .wire import (
@@ -49,18 +50,14 @@ async def complete(request: Request, edge: Shared, caller: Caller) -> Response:
     The conversation that it goes on is found by what stands before. An answer that isn't there
     within nine minutes comes into that conversation all the same.
     """
-    try:
-        given: CompletionRequest = await read(request, edge, _decoder)
-        whose, parent = scope(edge, caller, given.model), parent_of(request.scope)
-        run = CompletionRun(edge, caller, whose, asked(given), parent, CHAT)
-        form = ChatForm(run, given)
-        if given.stream:
-            return AnswerStream(edge, caller, run, form)
-        return await whole(request, edge, caller, run, form)
-    except ClientGone:
-        raise
-    except EXPECTED as error:
-        return refused(error)
+    return await answer(request, edge, caller, _begun)
+
+
+async def _begun(request: Request, edge: Edge, caller: Principal) -> BegunAnswer:
+    given: CompletionRequest = await read(request, edge, _decoder)
+    whose, parent = scope(edge, caller, given.model), parent_of(request.scope)
+    run = CompletionRun(edge, caller, whose, asked(given), parent, CHAT)
+    return BegunAnswer(run, ChatForm(run, given), given.stream)
 
 
 class ChatForm:

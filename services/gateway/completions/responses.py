@@ -9,13 +9,13 @@ import msgspec
 from fastapi import Request, Response
 
 from vigil.errors import InvalidInput
+from vigil.settings.tokens import Principal
 
 from ..callers import Caller, Shared
 from ..endpoint import Endpoint
-from ..http.body import ClientGone
-from ..http.errors import EXPECTED
 from ..sessions.messages import parent_of
-from .answers import ERRORS, AnswerStream, event, read, refused, scope, whole
+from ..state.edge import Edge
+from .answers import ERRORS, BegunAnswer, answer, event, read, scope
 from .exchange import RESPONSE, CompletionRun
 from .past import Past
 from .request import NO_TOOLS, NewMessage, new_message
@@ -43,24 +43,20 @@ async def respond(request: Request, edge: Shared, caller: Caller) -> Response:
     stands before. An answer that isn't there within nine minutes comes into that conversation all
     the same.
     """
-    try:
-        given: ResponseRequest = await read(request, edge, _decoder)
-        whose, parent = scope(edge, caller, given.model), parent_of(request.scope)
-        past = ""
-        if given.previous_response_id:
-            known = await Past(edge.bus, caller.user).of_id(whose, given.previous_response_id)
-            if known is None:
-                raise InvalidInput("previous_response_id", "no answer of this agent has this id")
-            past = known
-        run = CompletionRun(edge, caller, whose, asked(given, past), parent, RESPONSE)
-        form = ResponseForm(run, given)
-        if given.stream:
-            return AnswerStream(edge, caller, run, form)
-        return await whole(request, edge, caller, run, form)
-    except ClientGone:
-        raise
-    except EXPECTED as error:
-        return refused(error)
+    return await answer(request, edge, caller, _begun)
+
+
+async def _begun(request: Request, edge: Edge, caller: Principal) -> BegunAnswer:
+    given: ResponseRequest = await read(request, edge, _decoder)
+    whose, parent = scope(edge, caller, given.model), parent_of(request.scope)
+    past = ""
+    if given.previous_response_id:
+        known = await Past(edge.bus, caller.user).of_id(whose, given.previous_response_id)
+        if known is None:
+            raise InvalidInput("previous_response_id", "no answer of this agent has this id")
+        past = known
+    run = CompletionRun(edge, caller, whose, asked(given, past), parent, RESPONSE)
+    return BegunAnswer(run, ResponseForm(run, given), given.stream)
 
 
 def asked(request: ResponseRequest, past: str) -> NewMessage:
