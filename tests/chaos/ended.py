@@ -39,13 +39,13 @@ async def all_settled(bus: Bus) -> dict[str, str]:
         while True:
             heard = {decode_event(one.data).id for one in await records(bus, "in.said.user")}
             turns = [decode_turn(one.data) for one in await records(bus, "*")]
-            answered = {id_ for one in turns for id_ in one.ended}
             said = {decode_said(one.data).id for one in await records(bus, "out.said.*")}
             ends = [decode_receipt(one.data) for one in await records(bus, "receipt.*")]
             found = {one.effect_id: one.outcome for one in ends}
-            last = turns[-1].state
-            is_over = said <= set(found) and last.loop is None and not last.queue
-            is_over = is_over and heard <= answered
+            is_answered = heard <= {id_ for one in turns for id_ in one.ended}
+            last = turns[-1].state if turns else None
+            is_idle = last is None or (last.loop is None and not last.queue)
+            is_over = is_answered and is_idle and said <= set(found)
             if is_over:
                 return found
             await asyncio.sleep(0.1)

@@ -25,17 +25,13 @@ from tests.support.chats import pair
 from tests.support.discord_server import DiscordServer
 from tests.support.slack_server import SlackServer
 from tests.support.telegram_server import TelegramServer
-from vigil.bus.bus import Bus
 from vigil.channels.discord.composition import texts_of
 from vigil.channels.slack.composition import composed as composed_for_slack
 from vigil.channels.telegram.composition import composed as composed_for_telegram
 from vigil.contracts import (
     Said,
-    UserMessage,
     decode_dispatch,
-    decode_event,
     decode_said,
-    decode_turn,
 )
 
 pytestmark = [pytest.mark.chaos, pytest.mark.usefixtures("halved_times")]
@@ -157,13 +153,6 @@ def text_of(name: str, which: int) -> str:
     return f"{name} {which}{more[which % len(more)]}"
 
 
-async def answered(bus: Bus) -> set[str]:
-    """Return what was heard, and is over."""
-    events = [decode_event(one.data) for one in await records(bus, "in.said.user")]
-    over = {id_ for one in await records(bus, "*") for id_ in decode_turn(one.data).ended}
-    return {one.payload.text for one in events if isinstance(one, UserMessage) and one.id in over}
-
-
 def check_said(network: Network, several: list[Said], ends: dict[str, str]) -> None:
     """Check what stands in a network: each part once at most, in order, and all of what counts as
     delivered."""
@@ -222,7 +211,7 @@ async def test_each_message_is_heard_once_and_said_once_whatever_is_killed(
                 for one in networks
             ]
             async with asyncio.timeout(SETTLED_S):
-                while not {text for each in wanted for text in each} <= await answered(bus):
+                while not {text for each in wanted for text in each} <= set(await texts_heard(bus)):
                     processes.check()
                     await asyncio.sleep(0.1)
             ends = await all_settled(bus)
