@@ -254,7 +254,9 @@ async def test_what_the_server_refuses_waits_or_is_told_and_a_long_text_comes_wh
         request = (await chat.heard(ann, own, 12))[11]
         relation = {"rel_type": "m.annotation", "event_id": request["event_id"], "key": "👎🏽"}
         await asyncio.to_thread(ann.put, own, "m.reaction", {"m.relates_to": relation})
-        await chat.heard(ann, own, 13)
+        # The decision is said, and what the model makes of it, before she takes her address back.
+        after = "\n".join(bodies(await chat.heard(ann, own, 14))[12:])
+        assert "The person rejected it." in after
         decided = [m.data for m in talk.log if m.subject == talk.key.in_user][-1]
         assert f'"text":"reject {request["content"]["org.vigil.asks"]}"'.encode() in decided
         assert any(one.text.startswith("Rejected: shell") for one in talk.said)
