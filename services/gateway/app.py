@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from fastapi import FastAPI, Request, Response
@@ -21,6 +21,7 @@ from vigil.observe.health import Alive
 
 from .attachments import endpoint as attachments
 from .board import kinds as on_board
+from .by_path import ByPath, ServedRoute
 from .completions import endpoint as completions
 from .console import endpoint as console
 from .console.site import Console
@@ -226,11 +227,9 @@ def build(edge: Edge) -> Door:
     app = _empty()
     app.state.edge = edge
     messages = Route(MESSAGES_PATH, Messages(edge), methods=["POST"])
-    # Routes are tried in order: the busy ones come first.
-    app.router.routes.append(messages)
-    app.router.routes.append(WebSocketRoute(SOCKET_PATH, Sockets(edge)))
-    app.router.routes.extend(described().router.routes)
-    app.router.routes.extend(Console(edge).routes())
+    socket = WebSocketRoute(SOCKET_PATH, Sockets(edge))
+    api = cast(list[ServedRoute], described().router.routes)
+    app.router.routes.append(ByPath((messages, socket, *api, *Console(edge).routes())))
     return Door(_Shortcut(app, messages), edge)
 
 

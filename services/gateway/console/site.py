@@ -7,6 +7,7 @@ whoever is signed in (:mod:`.inner_api`), and the answer leads to a page that sh
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -187,14 +188,15 @@ class Console:
                 if isinstance(outcome, str):
                     return self._go(outcome)
                 told = outcome
+            seen = await self._edge.feed.newest()  # before anything is read
             await visit.begin()
             if page is PAGES[0] and not visit.is_refreshed and await welcome.is_due(visit):
                 return self._go("/welcome")
-            seen = await self._edge.feed.newest()  # before anything is read
             visit.pages = PAGES
             async with one_look():
-                found = await page.show(visit)
-                frame = await self._frame(visit, page, seen)
+                found, frame = await asyncio.gather(
+                    page.show(visit), self._frame(visit, page, seen)
+                )
             return look.html(self._console, page.template, frame | found | told)
 
         return answer

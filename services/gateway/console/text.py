@@ -55,6 +55,8 @@ def clip(text: str, length: int = LENGTH_MAX) -> str:
 
 def shown(value: Any) -> Any:
     """Return what a template writes for a value; what is markup already stays."""
+    if type(value) is str and value.isascii() and value.isprintable() and len(value) < LENGTH_MAX:
+        return value  # nearly all that is written
     if isinstance(value, Markup):
         return value
     return "" if value is None else visible(clip(str(value)))
@@ -79,8 +81,8 @@ def moment(at: datetime | None, zone: ZoneInfo) -> Markup:
         return Markup("<span>–</span>")
     local = at.astimezone(zone)
     exact = at.astimezone(UTC).isoformat(timespec="seconds")
-    template = Markup('<time datetime="{}" title="{}">{}</time>')
-    return template.format(exact, exact, f"{local:%a %d %b %H:%M}")
+    template = Markup('<time datetime="%s" title="%s">%s</time>')
+    return template % (exact, exact, f"{local:%a %d %b %H:%M}")
 
 
 def written_moment(at: str, zone: ZoneInfo) -> Markup:

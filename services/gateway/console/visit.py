@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import datetime
@@ -77,7 +78,7 @@ class Visit:
         self.person: PersonView
         self.pages: tuple[ConsolePage, ...] = ()
         """Those that the navigation leads to."""
-        self._open_requests: tuple[ApprovalView, ...] | None = None
+        self._open_requests: asyncio.Future[ApprovalList] | None = None
         self._named: Mapping[str, str] = request.path_params
 
     async def begin(self) -> None:
@@ -102,11 +103,11 @@ class Visit:
 
     async def open_requests(self) -> tuple[ApprovalView, ...]:
         """Return what waits for a decision, of whatever the reader may see. Raises: Problem."""
-        if self._open_requests is None:
-            self._open_requests = (
-                await self.api.get(ApprovalList, "/api/approvals", limit=OPEN_MAX)
-            ).approvals
-        return self._open_requests
+        if self._open_requests is None:  # by the page and by its frame, at once
+            self._open_requests = asyncio.ensure_future(
+                self.api.get(ApprovalList, "/api/approvals", limit=OPEN_MAX)
+            )
+        return (await self._open_requests).approvals
 
     @property
     def zone(self) -> ZoneInfo:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import structlog
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.routing import BaseRoute, Match, Route
+from starlette.routing import Match, Route
 
 from vigil.bus.bus import BusError
 from vigil.errors import InvalidInput, Unavailable
 
+from ..by_path import ServedRoute
 from .body import ClientGone
 from .problem import MEDIA_TYPE, Problem, of_error
 
@@ -43,16 +45,17 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for it
     if error.status_code != 405:
         return _response(Problem(error.status_code, str(error.detail)))
-    allowed = ", ".join(_methods(request.app.router.routes, request.scope))
+    (served,) = request.app.router.routes
+    allowed = ", ".join(_methods(served.among(request.scope["path"]), request.scope))
     problem = Problem(405, f"this path takes {allowed}", headers={"Allow": allowed})
     return _response(problem)
 
 
-def _methods(all_routes: list[BaseRoute], scope: Any) -> list[str]:
+def _methods(routes: Sequence[ServedRoute], scope: Any) -> list[str]:
     """Return what a path takes: `/api/memories/graph` isn't a memory of that name."""
     found = [
         route
-        for route in all_routes
+        for route in routes
         if isinstance(route, Route)
         and route.endpoint is not refuse_method
         and route.matches(scope)[0] is not Match.NONE

@@ -74,35 +74,40 @@ class Catalog:
             Unavailable: the broker can't tell.
         """
         keys = await self._keys(tuple(whose), wish)
+        there = list(keys)
         if wish.words:
-            keys = await self._search(keys, wish.words, wish.limit + 1)
-        page = keys[: wish.limit]
-        found = await asyncio.gather(*map(self._summary, page))
+            there = await self._search(there, wish.words, wish.limit + 1)
+        page = there[: wish.limit]
+        found = await asyncio.gather(*(self._summary(key, keys[key]) for key in page))
         return SessionList(
             sessions=tuple(one for one in found if one is not None),
-            next_after=page[-1] if len(keys) > wish.limit else None,
+            next_after=page[-1] if len(there) > wish.limit else None,
         )
 
-    async def _keys(self, owners: tuple[Scope, ...], wish: ListWish) -> list[str]:
-        """Return those that are wanted, in their order, after the one that is named.
+    async def _keys(self, owners: tuple[Scope, ...], wish: ListWish) -> dict[str, int]:
+        """Return those that are wanted, in their order, after the one that is named; of each the
+        sequence of what somebody wrote last, 0: it isn't known.
 
         By the newest they are known without asking for all: of the ten thousand that one may have,
         the broker lists the subjects each time.
         """
         if wish.order == "key":
             there = await _subjects_of(self._bus, owners)
-            return sorted(
+            wanted = sorted(
                 key for key in there if key > wish.after and self._is_wanted(key, wish.archived)
             )
+            return dict.fromkeys(wanted, 0)
         known = [await self._recency.of(one) for one in owners]
         newest = heapq.merge(
             *(reversed(one.items()) for one in known), key=lambda pair: pair[1], reverse=True
         )
-        keys: Iterator[str] = (key for key, _ in newest if self._is_wanted(key, wish.archived))
+        keys: Iterator[tuple[str, int]] = (
+            (key, last.seq) for key, last in newest if self._is_wanted(key, wish.archived)
+        )
         if any(wish.after in one for one in known) and self._is_wanted(wish.after, wish.archived):
-            keys = islice(dropwhile(lambda key: key != wish.after, keys), 1, None)
+            keys = islice(dropwhile(lambda pair: pair[0] != wish.after, keys), 1, None)
         # No more are looked at than are shown, unless their words have to be.
-        return list(keys if wish.words else islice(keys, wish.limit + 1))
+        return dict(keys if wish.words else islice(keys, wish.limit + 1))
 
     def _is_wanted(self, key: str, archived: bool | None) -> bool:
         if archived is None:
@@ -145,35 +150,58 @@ class Catalog:
             first = await self._bus.get_next(session.stream, session.in_user, first.seq)
         return title_in(None if first is None else first.data), fork_of
 
-    async def _read(self, session: SessionKey, newest: int) -> KnownTalk:
+    async def _known_of(self, session: SessionKey, seq: int) -> KnownTalk | None:
+        """Return what a person's next message changes, read if it isn't known of the newest one;
+        None: the conversation was deleted.
+
+        Args:
+            seq: of what somebody wrote last; 0: it is to be asked.
+        """
+        if seq and (known := self._known.find(str(session), seq)) is not None:
+            return known
+        newest = await self._bus.get_last(session.stream, session.in_user)
+        if newest is None:
+            self._known.forget(str(session))
+            return None
+        known = self._known.find(str(session), newest.seq)
+        return known or await self._read(session, newest)
+
+    async def _read(self, session: SessionKey, newest: Message) -> KnownTalk:
         """Read what a person's next message changes, and keep it."""
         counts, (first_words, fork_of) = await asyncio.gather(
             self._bus.subjects(session.stream, session.in_user), self._first(session)
         )
-        known = KnownTalk(newest, sum(counts.values()), first_words, fork_of)
+        event = _person_said(newest)
+        known = KnownTalk(
+            newest=newest.seq,
+            last_at=None if event is None else event.created_at,
+            messages=sum(counts.values()),
+            first_words=first_words,
+            fork_of=fork_of,
+        )
         self._known.keep(str(session), known)
         return known
 
-    async def _summary(self, key: str) -> SessionSummary | None:
-        """Return a conversation as it is in the list; None: it was deleted."""
+    async def _summary(self, key: str, seq: int) -> SessionSummary | None:
+        """Return a conversation as it is in the list; None: it was deleted.
+
+        Args:
+            seq: of what somebody wrote last in it; 0: it isn't known.
+        """
         session, label = SessionKey.parse(key), self._labels.get(key)
         async with self._gate:
-            newest, said = await asyncio.gather(
-                self._bus.get_last(session.stream, session.in_user),
-                self._bus.get_last(session.stream, session.out_all),
-            )
-            if newest is None:
-                self._known.forget(key)
+            said = await self._bus.get_last(session.stream, session.out_all)
+            # Where the agent said nothing it may be that all is gone: then it has to be asked.
+            known = await self._known_of(session, 0 if said is None else seq)
+            if known is None:
                 return None
-            known = self._known.find(key, newest.seq) or await self._read(session, newest.seq)
-            is_unread = said is not None and said.seq > newest.seq
+            is_unread = said is not None and said.seq > known.newest
             if said is not None and is_unread:
                 is_unread = said.seq > await self._marks.of(self._reader, session)
-        event = _person_said(newest)
         return SessionSummary(
             session_key=key,
             messages=known.messages,
-            last_at=None if event is None else event.created_at,
+            last_at=known.last_at,
             fork_of=known.fork_of,
             title=(label.title if label is not None else "") or known.first_words,
             is_archived=label is not None and label.archived_at is not None,

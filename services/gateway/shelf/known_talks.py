@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -18,6 +19,8 @@ class KnownTalk(msgspec.Struct, frozen=True):
 
     newest: int
     """Its sequence: with another one all is read anew."""
+    last_at: datetime | None
+    """When it was written; None: it can't be read."""
     messages: int
     first_words: str
     fork_of: Forked | None

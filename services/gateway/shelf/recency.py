@@ -5,13 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict, defaultdict
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from vigil.bus.bus import Bus
 from vigil.subjects import Scope
 
 OWNERS_MAX: Final = 64
 """Owners of whom it is kept in memory."""
+
+
+class LastWord(NamedTuple):
+    """What somebody wrote last in a conversation: when, and its sequence in its log."""
+
+    stored_at: datetime
+    seq: int
 
 
 class Recency:
@@ -22,25 +29,26 @@ class Recency:
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
-        self._known: OrderedDict[Scope, tuple[dict[str, datetime], dict[str, int]]] = OrderedDict()
+        self._known: OrderedDict[Scope, tuple[dict[str, LastWord], dict[str, int]]] = OrderedDict()
         self._locks: defaultdict[Scope, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def of(self, whose: Scope) -> dict[str, datetime]:
+    async def of(self, whose: Scope) -> dict[str, LastWord]:
         """Return it by the key of the conversation, the newest last; some may be deleted by now."""
         where = said_in(whose)
         async with self._locks[whose]:
             at, seen = self._known.pop(whose, ({}, {}))
-            came: list[tuple[datetime, str]] = []
+            came: list[tuple[LastWord, str]] = []
             for stream in (await self._bus.layout()).streams("SESSIONS"):
                 # 0: the last of each subject, as none of that stream is known yet.
                 after = seen.get(stream)
                 start = 0 if after is None else after + 1
                 for message in await self._bus.read(stream, [where], start):
-                    came.append((message.stored_at, key_of(message.subject)))
+                    written = LastWord(message.stored_at, message.seq)
+                    came.append((written, key_of(message.subject)))
                     seen[stream] = max(seen.get(stream, 0), message.seq)
-            for stored_at, key in sorted(came):
+            for written, key in sorted(came):
                 at.pop(key, None)
-                at[key] = stored_at
+                at[key] = written
             self._known[whose] = at, seen
             if len(self._known) > OWNERS_MAX:
                 gone, _ = self._known.popitem(last=False)

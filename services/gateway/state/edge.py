@@ -16,6 +16,8 @@ from vigil.settings.checks import read_public_url
 from vigil.settings.switches import Switches
 from vigil.settings.tokens import Tokens
 from vigil.subjects import SessionKey
+from vigil.timetable.known_slots import KnownSlots
+from vigil.timetable.log import SlotLog
 
 from ..http.browser import PATH
 from ..http.decide import allowed_hosts
@@ -75,6 +77,7 @@ class Edge:
         self.read_marks = ReadMarks(context.bus)
         self.recency = Recency(context.bus)
         self.talks = KnownTalks()
+        self.slots = SlotLog(context.bus, KnownSlots(context.clock.monotonic))
         self.live = Live(context.bus)
         self.said = SharedFollower(context.bus, lambda key: key.out_all)
         """What the agents say, for the open sockets."""

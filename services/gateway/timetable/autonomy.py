@@ -22,7 +22,6 @@ from vigil.looks.named_looks import ROLE, aims_of
 from vigil.settings import switches
 from vigil.settings.switches import CortexChange
 from vigil.subjects import Scope
-from vigil.timetable.log import SlotLog
 from vigil.timetable.schedule import upcoming
 
 from .. import preconditions
@@ -157,7 +156,7 @@ async def _shown(edge: Edge, cycles: tuple[CycleView, ...]) -> Response:
 
 async def _cycle(edge: Edge, found: Revision[TimetableRow]) -> CycleView:
     row = found.entity
-    ledger = (await SlotLog(edge.bus).last(Scope(row.agent, row.owner), row.id)).ledger
+    ledger = (await edge.slots.last(Scope(row.agent, row.owner), row.id)).ledger
     cycles = ledger.cycles or CycleLedger()
     following = list(islice(upcoming(row, edge.clock.now()), 1)) if row.is_enabled else []
     report = cycles.report

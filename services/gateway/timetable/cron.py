@@ -25,7 +25,6 @@ from vigil.subjects import Scope
 from vigil.tasks.check import check_text
 from vigil.teams import may_act
 from vigil.timetable.ledger import begun, is_busy
-from vigil.timetable.log import SlotLog
 
 from .. import preconditions
 from ..access import listed
@@ -111,7 +110,7 @@ async def remove_row(edge: Shared, caller: Caller, id_: Id, expected: Expected) 
 async def run_row(edge: Shared, caller: Caller, id_: Id) -> Response:
     """Run a row at once; none of its slots is used up. 409 while a run goes on, or 10 do."""
     found = await _changeable(edge, caller, id_, None, is_run=True)
-    row, ledger = found.entity, SlotLog(edge.bus)
+    row, ledger = found.entity, edge.slots
     _check_leave(caller, row)
     if only_looks(row.work):
         raise Problem(409, "it only looks, when it is due: nothing is run for it")

@@ -22,7 +22,6 @@ from vigil.errors import InvalidInput
 from vigil.settings import tokens
 from vigil.settings.tokens import CALENDAR, Principal, Token
 from vigil.subjects import Scope
-from vigil.timetable.log import SlotLog
 
 from ..access import listed
 from ..callers import Caller, Shared, User, body_of
@@ -195,7 +194,7 @@ async def _calendar(edge: Edge, whose: tuple[Scope, ...], days: int) -> Response
     board, now = KeptBoard(edge.bus, ROWS), edge.clock.now()
     there = [one.entity for each in whose for one in await board.all(each)]
     ledgers = {
-        row.id: (await SlotLog(edge.bus).last(Scope(row.agent, row.owner), row.id)).ledger
+        row.id: (await edge.slots.last(Scope(row.agent, row.owner), row.id)).ledger
         for row in there
         if isinstance(row.schedule, ChosenSchedule)
     }

@@ -32,7 +32,6 @@ from vigil.facts.wanted import FactsBody, of_work, read_wanted
 from vigil.subjects import PartText, Scope
 from vigil.teams import TEAM
 from vigil.timetable import edit
-from vigil.timetable.log import SlotLog
 from vigil.timetable.schedule import INSTANTS_SHOWN, upcoming, words_of
 
 from ..http.wire import Answer, RequestBody
@@ -291,7 +290,7 @@ def changed(
 
 async def _facts(edge: Edge, found: Revision[TimetableRow]) -> dict[str, Any]:
     row = found.entity
-    last = await SlotLog(edge.bus).last(Scope(row.agent, row.owner), row.id)
+    last = await edge.slots.last(Scope(row.agent, row.owner), row.id)
     is_over = row.is_removed or not row.is_enabled or (row.runs_once and last.ledger.runs)
     count = 1 if isinstance(row.schedule, ChosenSchedule) else INSTANTS_SHOWN
     ahead = upcoming(row, edge.clock.now(), last.ledger)

@@ -105,7 +105,7 @@ async def list_findings(edge: Shared, caller: Caller, user: User = None) -> Resp
     for row in rows:
         if row.is_removed or not row.is_enabled:
             continue
-        entries = await _newest(SlotLog(edge.bus), row)
+        entries = await _newest(edge.slots, row)
         ledger = kept(row, entries[0].ledger if entries else Ledger(), since)
         wrong = findings(row, ledger, entries, now, rows)
         wrong += await _untold(edge.bus, row, entries)
@@ -156,8 +156,7 @@ async def list_slots(
             raise Problem(404, "there is no such row of the timetable")
         there = [found]
     walks = [
-        SlotLog(edge.bus).newest(Scope(one.entity.agent, one.entity.owner), one.entity.id)
-        for one in there
+        edge.slots.newest(Scope(one.entity.agent, one.entity.owner), one.entity.id) for one in there
     ]
     entries: list[SlotEntry] = []
     left = SEARCHED_MAX

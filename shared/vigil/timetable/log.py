@@ -23,6 +23,7 @@ from ..contracts.board import (
 )
 from ..reading.one_look import once
 from ..subjects import Scope
+from .known_slots import KnownSlots
 from .ledger import after
 
 STREAM: Final = "SLOTS"
@@ -44,8 +45,10 @@ def placed(message: Message) -> Placed:
 class SlotLog:
     """The ledger of all rows."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, known: KnownSlots | None = None) -> None:
+        """Make one that asks the broker for each entry, but for those that are `known`."""
         self._bus = bus
+        self._known = known
 
     async def last(self, whose: Scope, row: str) -> Placed:
         """Return what a row's ledger comes to. Raises: Unavailable, InvalidInput."""
@@ -71,14 +74,24 @@ class SlotLog:
     async def backwards(self, whose: Scope, row: str) -> AsyncIterator[tuple[int, SlotEntry]]:
         """Yield them with their places. Raises: as `newest`."""
         subject = whose.slot(row)
-        message = await once(subject, lambda: self._bus.get_last(STREAM, subject))
-        while message is not None:
-            entry = decode_slot(message.data)
-            yield message.seq, entry
-            found = None
-            if before := entry.before:
-                found = await once(
-                    f"{subject} {before}", partial(self._bus.get_next, STREAM, subject, before)
-                )
+        newest = await once(subject, lambda: self._bus.get_last(STREAM, subject))
+        found = None if newest is None else (newest.seq, decode_slot(newest.data))
+        while found is not None:
+            yield found
+            seq, entry = found
+            found = await self._at(subject, entry.before) if entry.before else None
             # What it points to may be older than what is kept: then the next one is itself.
-            message = None if found is None or found.seq >= message.seq else found
+            found = None if found is None or found[0] >= seq else found
+
+    async def _at(self, subject: str, seq: int) -> tuple[int, SlotEntry] | None:
+        """Return the first entry of a row at that place or after it, with its own."""
+        if self._known is not None and (known := self._known.find(subject, seq)) is not None:
+            return seq, known
+        read = partial(self._bus.get_next, STREAM, subject, seq)
+        message = await once(f"{subject} {seq}", read)
+        if message is None:
+            return None
+        entry = decode_slot(message.data)
+        if self._known is not None:
+            self._known.keep(subject, message.seq, entry)
+        return message.seq, entry

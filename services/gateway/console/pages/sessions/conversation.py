@@ -39,6 +39,7 @@ from ...shapes.talk.requests import (
     request_card,
     with_requests,
 )
+from ...shapes.talk.shelf import ShelfRow
 from ...text import LENGTH_MAX
 from ...visit import Visit
 from ..about.welcome import errand_of
@@ -87,15 +88,14 @@ async def show(visit: Visit) -> dict[str, Any]:
         visit.api.get(LetterList, f"{path}/letters"),
         visit.api.get(SessionNow, f"{path}/now"),
     )
-    read = await _read(visit, path, visit.query.get("letter", ""))
     session = SessionKey.parse(key)
     is_newest = after is None and before is None
-    label = await _label(visit, session, transcript if is_newest else None)
     origin = transcript.fork_of
     has_earlier = len(transcript.messages) == count and after != "0"
-    entries, shelf = await asyncio.gather(
+    entries, (label, shelf), read = await asyncio.gather(
         _entries(visit, session, ShownPart(transcript, letters.letters, has_earlier)),
-        conversations.beside(visit),
+        _beside(visit, session, transcript if is_newest else None),
+        _read(visit, path, visit.query.get("letter", "")),
     )
     doing = doing_of(now, entries, visit.now) if is_newest else None
     begun = [] if origin is None or has_earlier else await _until(visit, origin)
@@ -135,6 +135,14 @@ async def show(visit: Visit) -> dict[str, Any]:
         # So that a form that is sent twice says it once.
         "once": secrets.token_urlsafe(16),
     }
+
+
+async def _beside(
+    visit: Visit, session: SessionKey, shown: Transcript | None
+) -> tuple[SessionLabel | None, list[ShelfRow]]:
+    """Return how the reader has it in their list, and the list, which knows that it is read."""
+    label = await _label(visit, session, shown)
+    return label, await conversations.beside(visit)
 
 
 async def _label(

@@ -1,0 +1,64 @@
+"""Routes, found by what their paths begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from starlette.routing import BaseRoute, Match, Route, WebSocketRoute
+
+ServedRoute = Route | WebSocketRoute
+_CHOSEN: Final = "vigil.route"
+_ANY: Final = "*"
+
+
+class ByPath(BaseRoute):
+    """Many routes as one: the first that matches a request, as if they were tried in turn.
+
+    Trying them costs as much as what most of them answer, and a page of the console is made of
+    twenty answers.
+    """
+
+    def __init__(self, routes: Iterable[ServedRoute]) -> None:
+        """Raises: ValueError, a path begins with a parameter."""
+        self._all = tuple(routes)
+        starts = {_start_of(one.path) for one in self._all}
+        if any(first == _ANY for first, _ in starts):
+            raise ValueError("routes: a path begins with a parameter")
+        self._by_start = {
+            (first, second): tuple(
+                one for one in self._all if _start_of(one.path) in ((first, second), (first, _ANY))
+            )
+            for first, second in starts
+        }
+
+    def among(self, path: str) -> Sequence[ServedRoute]:
+        """Return the routes that may be meant by a path, in their order."""
+        first, _, rest = path[1:].partition("/")
+        found = self._by_start.get((first, rest.partition("/")[0]))
+        return self._by_start.get((first, _ANY), ()) if found is None else found
+
+    def matches(self, scope: Any) -> tuple[Match, Any]:
+        partly: tuple[Match, Any] = (Match.NONE, {})
+        for route in self._all if scope.get("root_path") else self.among(scope["path"]):
+            match, found = route.matches(scope)
+            if match is Match.FULL:
+                return match, {**found, _CHOSEN: route}
+            if match is Match.PARTIAL and partly[0] is Match.NONE:
+                partly = match, {**found, _CHOSEN: route}
+        return partly
+
+    async def handle(self, scope: Any, receive: Any, send: Any) -> None:
+        route: ServedRoute = scope[_CHOSEN]
+        await route.handle(scope, receive, send)
+
+
+def _start_of(pattern: str) -> tuple[str, str]:
+    """Return the first two segments of a path; a parameter is any.
+
+    >>> _start_of("/api/sessions/{key}"), _start_of("/hooks/{name}"), _start_of("/healthz")
+    (('api', 'sessions'), ('hooks', '*'), ('healthz', ''))
+    """
+    first, _, rest = pattern[1:].partition("/")
+    second = rest.partition("/")[0]
+    return _ANY if "{" in first else first, _ANY if "{" in second else second
