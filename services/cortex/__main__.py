@@ -20,7 +20,7 @@ from vigil.circuits import Circuits
 from vigil.memory.client import MemoryClient
 from vigil.observe import metrics, warmth
 from vigil.runtime import Context
-from vigil.settings.followed import FollowedSettings
+from vigil.settings.live.followed import FollowedSettings
 from vigil.settings.switches import Switches
 from vigil.subjects import SessionKey
 
@@ -122,6 +122,7 @@ async def serve(context: Context) -> None:
         is_gone=switches.is_gone,
     )
     switches.on_change(engine.close_gone)
+    context.in_hand = lambda: engine.busy_count
     context.metrics.watch(metrics.SESSIONS, lambda: engine.open_count)
     context.metrics.watch(metrics.SESSIONS_WAITING, lambda: engine.waiting_count)
     context.metrics.watch(metrics.BUDGET, budget.seen)

@@ -107,6 +107,7 @@ async def _carry_out(
     calendars = None
     if own is not None and context.settings.config.calendars:
         calendars = _keeper_of(context, own.calendars, switches)
+    context.in_hand = lambda: len(calls)
     busy = tuple(one for one in (calls, watcher, calendars) if one is not None)
     roots = (context.settings.workspaces, context.settings.home / FOLDER)
     folders = erasure.Folders(roots, busy, switches)

@@ -36,12 +36,11 @@ async def serve(context: Context) -> None:
     Raises:
         ConfigError: the address can't or mustn't be used.
     """
-    config = context.settings.config.gateway
     # What uvicorn logs below a warning has query strings in it.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     files_max = raise_file_limit()
     async with contextlib.AsyncExitStack() as stack:
-        listener = stack.enter_context(contextlib.closing(listen(config)))
+        listener = _listener(context, stack)
         host, port = listener.getsockname()[:2]
         context.facts |= {"host": host, "port": port}
         tokens = await Tokens.watch(context.bus, context.settings.config.teams)
@@ -56,6 +55,20 @@ async def serve(context: Context) -> None:
         await _serve_http(context, edge, listener, files_max)
 
 
+def _listener(context: Context, stack: contextlib.AsyncExitStack) -> socket.socket:
+    """Return the socket that people come to. Who comes while the gateway begins anew waits there.
+
+    Raises:
+        ConfigError: the address can't or mustn't be used.
+    """
+    listener: socket.socket | None = context.kept.get("listener")
+    if listener is None:
+        listener = listen(context.settings.config.gateway)
+        (context.lasting or stack).enter_context(contextlib.closing(listener))
+        context.kept["listener"] = listener
+    return listener
+
+
 async def _serve_http(
     context: Context, edge: Edge, listener: socket.socket, files_max: int
 ) -> None:
@@ -65,7 +78,7 @@ async def _serve_http(
         context.ready.set()
 
     server = server_for(build(edge), edge.config, files_max, announce)
-    serving = asyncio.create_task(server.serve(sockets=[listener]), name="gateway-http")
+    serving = asyncio.create_task(server.serve(sockets=[listener.dup()]), name="gateway-http")
     writing = asyncio.create_task(edge.cursors.run(), name="gateway-cursors")
     taking = asyncio.create_task(OutsideEvents(edge).run(), name="gateway-events")
     keeping = asyncio.create_task(edge.unkept.run(), name="gateway-attachments")

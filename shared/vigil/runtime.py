@@ -32,6 +32,7 @@ from .observe.probes import Probes
 from .observe.trace import Tracer
 from .settings import config, credentials
 from .settings.config import Settings
+from .settings.live.renewal import Renewal
 
 log = structlog.get_logger("vigil.runtime")
 
@@ -61,6 +62,12 @@ class Context(msgspec.Struct, kw_only=True):
     """Functions that return such a warning when health is asked for; empty: there is none."""
     tracer: Tracer = trace.OFF
     metrics: Metrics
+    lasting: contextlib.ExitStack | None = None
+    """Closed when the service ends for good, however often it begins anew; None: it won't."""
+    kept: dict[str, Any] = msgspec.field(default_factory=dict)
+    """What it finds again when it begins anew, by names of its own."""
+    in_hand: Callable[[], int] = lambda: 0
+    """How much is under way that should end before the service begins anew."""
 
     def health(self) -> Health:
         problems = list(self.bus.violations[:3])
@@ -103,31 +110,72 @@ async def run(
     serve: Serve | None = None,
     on_start: Callable[[Context], None] | None = None,
 ) -> None:
-    """Run one service until cancelled.
+    """Run one service until cancelled; anew where the configuration changed so.
 
     Args:
         on_start: is told of the context before it is ready.
 
     Raises:
-        ConfigError: it can't start as configured.
+        ConfigError: it can't start as configured. One that began anew goes on as before then.
         Unavailable: no broker at `url`.
     """
     serve = serve or load_service(name)
+    renewal = Renewal(name, settings)
+    kept: dict[str, Any] = {}
+    warnings: dict[str, str] = {}
+
+    def make(bus: Bus, called: str, tracer: Tracer) -> Context:
+        return Context(
+            service=name,
+            settings=renewal.settings,
+            bus=bus,
+            clock=clock or SystemClock(),
+            new_id=new_id,
+            ready=asyncio.Event(),
+            instance=new_id(),
+            tracer=tracer,
+            metrics=Metrics(name, called),
+            lasting=lasting,
+            kept=kept,
+            warnings=dict(warnings),
+        )
+
+    following = asyncio.create_task(renewal.follow(), name=f"{name}-config")
+    before: Settings | None = None
+    with contextlib.ExitStack() as lasting:
+        lasting.callback(following.cancel)
+        while True:
+            begun = renewal.settings
+            try:
+                if not await _run_once(name, renewal, url, make, serve, on_start, on_ready):
+                    return
+                before = begun
+                warnings.clear()
+            except ConfigError as error:
+                if before is None:
+                    raise
+                told = {"service": name, "error": str(error)}
+                log.error("the configuration can't be used", action="service.refused", **told)
+                renewal.settings, before = before, None
+                warnings["config"] = f"{settings.file} as it is now can't be used: {error}"
+
+
+async def _run_once(
+    name: str,
+    renewal: Renewal,
+    url: str,
+    make: Callable[[Bus, str, Tracer], Context],
+    serve: Serve,
+    on_start: Callable[[Context], None] | None,
+    on_ready: Callable[[Context], None] | None,
+) -> bool:
+    """Run one service with the settings of now; return whether it's to begin anew with others."""
+    settings = renewal.settings
     seed = credentials.load(settings.credentials, name)
     bus = await Bus.connect(url, role=name, seed=seed)
     stack = contextlib.ExitStack()
     called = stack.enter_context(replica.named(name, settings.home))
-    context = Context(
-        service=name,
-        settings=settings,
-        bus=bus,
-        clock=clock or SystemClock(),
-        new_id=new_id,
-        ready=asyncio.Event(),
-        instance=new_id(),
-        tracer=await otlp.tracer_for(name, called),
-        metrics=Metrics(name, called),
-    )
+    context = make(bus, called, await otlp.tracer_for(name, called))
     _watch(context)
     if on_start is not None:
         on_start(context)
@@ -148,12 +196,33 @@ async def run(
     try:
         await bus.listen(HEALTH, answer_health)
         await bus.listen(metrics.SUBJECT, answer_metrics)
-        await serve(context)
+        return await _until_anew(context, serve, renewal)
     finally:
         announcing.cancel()
         stack.close()
         await bus.close()
         await context.tracer.close()
+
+
+async def _until_anew(context: Context, serve: Serve, renewal: Renewal) -> bool:
+    """Serve until it ends, or until the configuration changed so that it has to begin anew."""
+    patience = asyncio.timeout(None)
+
+    async def end() -> None:
+        await context.ready.wait()
+        await renewal.wait(context.in_hand)
+        patience.reschedule(asyncio.get_running_loop().time())
+
+    ending = asyncio.create_task(end(), name=f"{context.service}-anew")
+    try:
+        async with patience:
+            await serve(context)
+    except TimeoutError:
+        if not patience.expired():
+            raise
+    finally:
+        ending.cancel()
+    return patience.expired()
 
 
 def _watch(context: Context) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.cli import Cli
 from tests.support.mail_servers import PASSWORD, running_mail_servers
-from tests.support.mailboxes import NAME, running_mailbox_world
+from tests.support.mailboxes import NAME, running_mailbox_world, until_followed
 
 
 async def test_a_mailbox_is_added_tried_and_taken_out(
@@ -51,6 +51,8 @@ async def test_a_mailbox_is_added_tried_and_taken_out(
             assert (tried["in"], tried["out"]) == ("", "")
             assert tried["found"] == "INBOX has 0 unread, and tells of new mail"
 
+            # What is running took the section in, was refused, and tries the password of now.
+            await until_followed(world)
             (told,) = (await vigil("mailbox", "list"))["mailboxes"]
             assert (told["state"], told["row"], told["problem"]) == ("listening", "mail-work", "")
             checks = await asyncio.to_thread(cli, "doctor")

@@ -20,7 +20,7 @@ from vigil.cli import toml_sections
 from vigil.fields.secrets import file_of_provider
 from vigil.settings import config, credentials, followed
 from vigil.settings.config import Settings
-from vigil.settings.followed import FollowedSettings
+from vigil.settings.live.followed import FollowedSettings
 
 
 @pytest.fixture(autouse=True)

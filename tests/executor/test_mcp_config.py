@@ -16,7 +16,8 @@ from tests.support.memories import until
 from tests.support.stack import settings_of
 from vigil.cli import toml_sections
 from vigil.errors import ConfigError
-from vigil.settings import config, followed
+from vigil.settings import config
+from vigil.settings.live import followed
 from vigil.settings.sections import McpServer
 
 

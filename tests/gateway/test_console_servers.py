@@ -22,7 +22,8 @@ from vigil.cli.doctor import sign_ins
 from vigil.clock import SystemClock
 from vigil.local.identity_files import FILE_BYTES_MAX, FILES, digest_of
 from vigil.oauth import kept
-from vigil.settings import config, followed
+from vigil.settings import config
+from vigil.settings.live import followed
 
 GIVEN = {"do": "add", "url": "", "token": "", "folders": "", "risk": "read"}
 

@@ -18,7 +18,7 @@ from tests.support.world import World, running_world
 from vigil.clock import SystemClock
 from vigil.fields.secrets import file_of_provider
 from vigil.local import model_servers
-from vigil.settings import followed
+from vigil.settings.live import followed
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 REMARK = "# What I wrote here stays.\n"

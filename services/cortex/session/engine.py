@@ -92,6 +92,11 @@ class Engine:
             entry.task.cancel()
 
     @property
+    def busy_count(self) -> int:
+        """How many sessions hold a wake: something came, and isn't dealt with."""
+        return self._shares.busy
+
+    @property
     def waiting_count(self) -> int:
         """How many sessions wait, since others of the same person are busy."""
         return self._shares.waiting

@@ -65,6 +65,11 @@ class Shares:
         return following
 
     @property
+    def busy(self) -> int:
+        """How many sessions are busy."""
+        return sum(map(len, self._busy.values()))
+
+    @property
     def waiting(self) -> int:
         """How many sessions wait."""
         return sum(map(len, self._lines.values()))

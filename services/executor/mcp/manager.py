@@ -15,7 +15,7 @@ import structlog
 
 from vigil.runtime import Context
 from vigil.settings.config import Settings
-from vigil.settings.followed import FollowedSettings
+from vigil.settings.live.followed import FollowedSettings
 from vigil.settings.sections import McpServer
 
 from ..sandbox.choice import Choice

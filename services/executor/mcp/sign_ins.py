@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from vigil.oauth import kept
-from vigil.settings import followed
+from vigil.settings.live import followed
 from vigil.settings.sections import McpServer
 
 

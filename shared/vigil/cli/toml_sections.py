@@ -23,8 +23,8 @@ from vigil.settings import config, credentials
 from .exits import AlreadyExists, NotReady
 
 _HEADER: Final = re.compile(r"^\s*\[")
-RESTART: Final = "It holds from the next start on: `vigil down`, `vigil up`."
-"""What is said of a change that nobody follows."""
+AT_ONCE: Final = "It holds in a moment, also while Vigil runs."
+"""What is said of a change that services take in."""
 BY_HAND: Final = "{file}: {name} can't be edited safely; do it by hand"
 
 

@@ -7,6 +7,7 @@ A runner runs a service once and tells why it ended; when to start it again is d
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 from collections.abc import Callable
@@ -19,7 +20,9 @@ from ..backoff import Backoff
 from ..broker.process import die_with_parent
 from ..errors import ConfigError
 from ..fields import environ
+from ..settings import config
 from ..settings.config import Settings
+from ..settings.live.renewal import taken_in
 
 log = structlog.get_logger("vigil.up")
 
@@ -68,11 +71,12 @@ class TaskRunner:
     def __init__(self, settings: Settings, url: str) -> None:
         self._settings = settings
         self._url = url
+        self._begun: set[str] = set()
 
     async def run(self, name: str, on_start: Callable[[int], None]) -> str:
         on_start(os.getpid())
         try:
-            await runtime.run(name, self._settings, self._url)
+            await self._run(name)
         except ConfigError:
             raise
         except Exception as error:
@@ -81,6 +85,16 @@ class TaskRunner:
             log.exception("service failed", action="up.failed", service=name)
             return repr(error)
         return "it returned"
+
+    async def _run(self, name: str) -> None:
+        """Run it as it was configured at the start; one that failed, as it is by now, if it can."""
+        if name in self._begun:
+            with contextlib.suppress(ConfigError):
+                now = config.load(os.environ, home=self._settings.home)
+                await runtime.run(name, taken_in(self._settings, now), self._url)
+                return
+        self._begun.add(name)
+        await runtime.run(name, self._settings, self._url)
 
 
 class ProcessRunner:

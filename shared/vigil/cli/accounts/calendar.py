@@ -23,7 +23,7 @@ from vigil.zones.database import zone_named
 from .. import completion, exits, options, output, tables, toml_sections
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
-from ..toml_sections import RESTART
+from ..toml_sections import AT_ONCE
 
 if TYPE_CHECKING:
     from vigil.calendars.mirror import Mirror
@@ -122,7 +122,7 @@ def add(
 
     ensure_home(settings)
     toml_sections.add(settings.file, TABLE, name, values)
-    text = f"[{TABLE}.{name}] is in {settings.file}: {told_of(found)}. {RESTART}"
+    text = f"[{TABLE}.{name}] is in {settings.file}: {told_of(found)}. {AT_ONCE}"
     facts = {"name": name, "file": str(settings.file), "events": count_of(found)}
     return Result(facts, partial(output.data, output.printable(text)))
 
@@ -164,7 +164,7 @@ def remove(name: Name) -> Result:
     section = _section(settings, name)
     toml_sections.remove(settings.file, TABLE, name)
     mirror.path_of(settings.home, name, section).unlink(missing_ok=True)
-    text = f"[{TABLE}.{name}] is no longer in {settings.file}. {RESTART}"
+    text = f"[{TABLE}.{name}] is no longer in {settings.file}. {AT_ONCE}"
     return Result({"name": name, "file": str(settings.file)}, partial(output.data, text))
 
 

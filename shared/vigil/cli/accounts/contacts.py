@@ -21,7 +21,7 @@ from vigil.teams import check_user
 from .. import completion, exits, options, output, tables, toml_sections
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
-from ..toml_sections import RESTART
+from ..toml_sections import AT_ONCE
 
 NOT_THEIRS: Final = (
     "Whom it has can be looked up, and doesn't count as known to you. If nobody but you writes to "
@@ -114,17 +114,17 @@ def add(
     ensure_home(settings)
     toml_sections.add(settings.file, "contacts", name, values)
     advice = "" if source.is_theirs else f"\n{NOT_THEIRS}"
-    text = f"[contacts.{name}] is in {settings.file}. {RESTART}{advice}"
+    text = f"[contacts.{name}] is in {settings.file}. {AT_ONCE}{advice}"
     return Result({"name": name, "file": str(settings.file)}, partial(output.data, text))
 
 
 @app.command()
 def remove(name: Name) -> Result:
-    """Take a list out of vigil.toml; whom it had is forgotten at the next start."""
+    """Take a list out of vigil.toml; whom it had is forgotten."""
     settings = config.load()
     if name not in settings.config.contacts:
         known = ", ".join(sorted(settings.config.contacts)) or "none"
         raise exits.NotReady(f"there is no list of contacts {name!r}; there is: {known}")
     toml_sections.remove(settings.file, "contacts", name)
-    text = f"[contacts.{name}] is no longer in {settings.file}. {RESTART}"
+    text = f"[contacts.{name}] is no longer in {settings.file}. {AT_ONCE}"
     return Result({"name": name, "file": str(settings.file)}, partial(output.data, text))

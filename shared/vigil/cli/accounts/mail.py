@@ -24,7 +24,7 @@ from .. import exits, options, output, tables, toml_sections
 from ..admin import operator
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
-from ..toml_sections import RESTART
+from ..toml_sections import AT_ONCE
 from .paired import HEARS, STANDING, Name, Whose, coded, seen, taken_back, told_of
 from .servers import PasswordFile, StartTls, TokenCommand, login_of, server_of
 
@@ -164,7 +164,7 @@ def add(
     ensure_home(settings)
     toml_sections.add(settings.file, "channels", name, values)
     advice = f"\n{found.found}: {found.advice}" if found.advice else ""
-    text = f"[channels.{name}] is in {settings.file}. {RESTART}{output.printable(advice)}"
+    text = f"[channels.{name}] is in {settings.file}. {AT_ONCE}{output.printable(advice)}"
     return Result({"name": name, "file": str(settings.file)}, partial(output.data, text))
 
 
@@ -178,7 +178,7 @@ def remove(name: Name) -> Result:
         operator.run(settings, lambda bus: _forget(bus, name))
     except exits.NotReady:
         output.message(f"Vigil isn't running: who was paired with {name} stays paired.")
-    text = f"[channels.{name}] is no longer in {settings.file}. {RESTART}"
+    text = f"[channels.{name}] is no longer in {settings.file}. {AT_ONCE}"
     return Result({"name": name, "file": str(settings.file)}, partial(output.data, text))
 
 

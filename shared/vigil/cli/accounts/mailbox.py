@@ -28,7 +28,7 @@ from .. import completion, exits, options, output, tables, toml_sections
 from ..admin import operator
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
-from ..toml_sections import RESTART
+from ..toml_sections import AT_ONCE
 from .servers import PasswordFile, StartTls, TokenCommand, login_of, server_of
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def add(
     ensure_home(settings)
     toml_sections.add(settings.file, "mailboxes", name, values)
     tries = f"`vigil mailbox test {name}` tries it."
-    text = f"[mailboxes.{name}] is in {settings.file}. {tries} {RESTART}"
+    text = f"[mailboxes.{name}] is in {settings.file}. {tries} {AT_ONCE}"
     return Result({"name": name, "file": str(settings.file)}, partial(output.data, text))
 
 
@@ -174,7 +174,7 @@ def remove(name: Name) -> Result:
     settings = config.load()
     _section(settings, name)
     toml_sections.remove(settings.file, "mailboxes", name)
-    text = f"[mailboxes.{name}] is no longer in {settings.file}. {RESTART}"
+    text = f"[mailboxes.{name}] is no longer in {settings.file}. {AT_ONCE}"
     return Result({"name": name, "file": str(settings.file)}, partial(output.data, text))
 
 

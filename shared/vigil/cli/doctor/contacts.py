@@ -11,6 +11,7 @@ from vigil.contacts.source import missing
 from vigil.contacts.state import FACT
 from vigil.errors import VigilError
 from vigil.settings.config import Settings
+from vigil.settings.live.renewal import NOT_TAKEN_IN
 
 from ..admin import operator
 from ..admin.operator import States
@@ -46,7 +47,7 @@ def check_of(source: ContactSource, state: dict[str, Any] | None) -> Check:
     'in vigil.toml: 1 people; they count as known'
     """
     if state is None:
-        return warn("no gateway reads it", "restart: it knows what was configured when it started")
+        return warn("no gateway reads it", NOT_TAKEN_IN)
     left_out = state.get("left_out", 0)
     more = f", {left_out} more are left out" if left_out else ""
     found = f"{source.place}: {state.get('people', 0)} people{more}; {_counted(source)}"

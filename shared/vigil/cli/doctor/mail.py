@@ -9,6 +9,7 @@ from vigil.channels.contract import Channel
 from vigil.checks import Check, ok, warn
 from vigil.errors import VigilError
 from vigil.settings.config import Settings
+from vigil.settings.live.renewal import NOT_TAKEN_IN
 
 from ..accounts import mail
 from ..accounts.paired import HEARS
@@ -52,7 +53,7 @@ def network_of(state: dict[str, Any] | None) -> Check:
     'listening; 1 messages and invitations of others'
     """
     if state is None:
-        return warn("no gateway reads it", "restart: it knows what was configured when it started")
+        return warn("no gateway reads it", NOT_TAKEN_IN)
     found = str(state["state"])
     if outside := state["outside"]:
         found += f"; {outside} messages and invitations of others"
@@ -79,7 +80,7 @@ def check_of(state: dict[str, Any] | None) -> Check:
     'listening; 3 mails of others, which got nothing'
     """
     if state is None:
-        return warn("no gateway reads it", "restart: it knows what was configured when it started")
+        return warn("no gateway reads it", NOT_TAKEN_IN)
     found = str(state["state"])
     if outside := state["outside"]:
         found += f"; {outside} mails of others, which got nothing"

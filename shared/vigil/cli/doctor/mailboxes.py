@@ -8,6 +8,7 @@ from typing import Any
 from vigil.checks import Check, fail, of_secret, ok, warn
 from vigil.errors import VigilError
 from vigil.settings.config import Settings
+from vigil.settings.live.renewal import NOT_TAKEN_IN
 from vigil.settings.mailboxes import FACT, MailboxSection
 
 from ..accounts import mailbox
@@ -44,7 +45,7 @@ def check_of(address: str, state: dict[str, Any] | None) -> Check:
     'a@b.example: listening'
     """
     if state is None:
-        advice = "restart: it knows what was configured when it started"
+        advice = NOT_TAKEN_IN
         return warn(f"{address}: no executor follows it", advice)
     found = f"{address}: {state['state']}"
     if state["problem"]:

@@ -23,14 +23,13 @@ from vigil.fields.section import Section
 from vigil.local import runfile
 from vigil.settings import config
 from vigil.settings.config import NAMED_SECTIONS, Config, Settings
+from vigil.settings.live.renewal import holds_at_once
 from vigil.words.nearest import nearest
 
 from .. import exits, output, tables, toml_sections
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
 
-_FOLLOWED: Final = ("mcp.", "model.", "models.", "agent.model")
-"""What a running Vigil takes in by itself."""
 HIDDEN: Final = "…"
 """In place of a secret, where many settings are shown at once."""
 _SECRET_WORDS: Final = (
@@ -149,7 +148,7 @@ def _unknown(key: str) -> str:
 
 def _when(settings: Settings, key: str) -> str:
     """Say from when on a change holds."""
-    if key.startswith(_FOLLOWED) or runfile.running(settings.run_file) is None:
+    if holds_at_once(key.partition(".")[0]) or runfile.running(settings.run_file) is None:
         return ""
     return "  It holds from the next start: `vigil down`, `vigil up`."
 

@@ -14,10 +14,10 @@ from typing import Final
 
 import structlog
 
-from ..errors import ConfigError
-from ..fields.secrets import PROVIDERS, file_of_provider
-from . import config
-from .config import Settings
+from ...errors import ConfigError
+from ...fields.secrets import PROVIDERS, file_of_provider
+from .. import config
+from ..config import Settings
 
 log = structlog.get_logger("vigil.config")
 

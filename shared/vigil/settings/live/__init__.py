@@ -1,0 +1,1 @@
+"""The configuration while services run: followed, and what has to begin anew with it."""

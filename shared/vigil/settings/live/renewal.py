@@ -1,0 +1,151 @@
+"""Which changes of the configuration a running service takes in by beginning anew.
+
+It ends as it would for good, and begins with the configuration of now, in the same process: what a
+service is made of needn't know how to change. Some sections are followed by whoever uses them, and
+some wait for the next start of all, since others than services go by them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from ..config import Config, Settings
+from .followed import FollowedSettings
+
+log = structlog.get_logger("vigil.config")
+
+_TALKING: Final = ("gateway", "cortex", "scheduler", "executor")
+BEGIN_ANEW: Final[Mapping[str, tuple[str, ...]]] = {
+    "agent": _TALKING,
+    "agents": _TALKING,
+    "calendars": ("gateway", "cortex", "executor"),
+    "channels": ("gateway", "cortex", "executor", "delivery"),
+    "contacts": ("gateway", "cortex", "executor"),
+    "grants": ("gateway",),
+    "hooks": _TALKING,
+    "mailboxes": ("gateway", "scheduler", "executor"),
+    "people": (*_TALKING, "delivery"),
+    "person": (*_TALKING, "delivery"),
+    "search": ("executor",),
+    "sites": ("cortex", "executor"),
+    "watch": ("executor",),
+}
+"""By section: the services that begin anew when it changes."""
+FOLLOWED: Final = ("mcp", "model", "models")
+"""Sections that are taken in by those who use them, while they go on."""
+AT_START: Final = (
+    "approvals",
+    "autonomy",
+    "budget",
+    "bulletin",
+    "cortex",
+    "executor",
+    "gateway",
+    "goals",
+    "health",
+    "jobs",
+    "memory",
+    "metrics",
+    "mind",
+    "nats",
+    "preferences",
+    "retention",
+    "sessions",
+    "tasks",
+)
+"""Sections that wait for the next start of all."""
+NOT_TAKEN_IN: Final = "see `vigil status`: what can't be used isn't taken in"
+"""What to do where a service doesn't know a section that the file has."""
+IDLE_LOOK_S: Final = 0.1
+IDLE_WAIT_S: Final = 60.0
+"""How long a service goes on with what it has in hand, before it gives the rest back."""
+
+
+def holds_at_once(section: str) -> bool:
+    """Return whether a change of that section needs no start.
+
+    >>> holds_at_once("channels"), holds_at_once("mcp"), holds_at_once("nats")
+    (True, True, False)
+    """
+    return section in BEGIN_ANEW or section in FOLLOWED
+
+
+def changed_for(service: str, before: Config, read: Config) -> tuple[str, ...]:
+    """Return the sections for which a service has to begin anew."""
+    was, now = _without_models(before), _without_models(read)
+    return tuple(
+        section
+        for section, services in BEGIN_ANEW.items()
+        if service in services and getattr(was, section) != getattr(now, section)
+    )
+
+
+def taken_in(before: Settings, read: Settings) -> Settings:
+    """Return settings with what holds at once as it was read, and all else as it was.
+
+    Where prices or caps changed, who thinks waits with them: accounts are kept by them.
+    """
+    old, new = before.config, read.config
+    agents, agent = new.agents, new.agent
+    names: tuple[str, ...] = (*BEGIN_ANEW, *FOLLOWED)
+    if old.caps_digest != new.caps_digest:
+        names = tuple(one for one in names if one not in ("model", "models"))
+        agent = msgspec.structs.replace(agent, model=old.agent.model)
+        agents = {
+            name: msgspec.structs.replace(one, model=old.agent_of(name).model)
+            for name, one in agents.items()
+        }
+    told: dict[str, Any] = {name: getattr(new, name) for name in names}
+    told |= {"agent": agent, "agents": agents}
+    return msgspec.structs.replace(
+        before,
+        config=msgspec.structs.replace(old, **told),
+        anthropic_api_key=read.anthropic_api_key,
+        openai_api_key=read.openai_api_key,
+    )
+
+
+def _without_models(config: Config) -> Config:
+    """Who thinks is followed, also as an agent's section says it."""
+    agents = {name: msgspec.structs.replace(one, model="") for name, one in config.agents.items()}
+    agent = msgspec.structs.replace(config.agent, model="")
+    return msgspec.structs.replace(config, agent=agent, agents=agents)
+
+
+class Renewal:
+    """Follows the configuration for a service, through all of its beginnings."""
+
+    def __init__(self, service: str, settings: Settings) -> None:
+        self._service = service
+        self.settings = settings
+        """What it runs with."""
+        self._read = settings
+        self._is_wanted = asyncio.Event()
+        self._followed = FollowedSettings(settings, self._take)
+
+    async def follow(self) -> None:
+        """Look until cancelled."""
+        await self._followed.follow()
+
+    async def wait(self, in_hand: Callable[[], int]) -> None:
+        """Wait until the service has to begin anew, has nothing in hand or has had its time; it's
+        to begin with `settings` then."""
+        await self._is_wanted.wait()
+        left_s = IDLE_WAIT_S
+        while in_hand() and left_s > 0:
+            await asyncio.sleep(IDLE_LOOK_S)
+            left_s -= IDLE_LOOK_S
+        self._is_wanted.clear()
+        self.settings = taken_in(self.settings, self._read)
+
+    async def _take(self, read: Settings) -> None:
+        self._read = read
+        if sections := changed_for(self._service, self.settings.config, read.config):
+            told = {"service": self._service, "sections": sections}
+            log.info("the service begins anew", action="service.anew", **told)
+            self._is_wanted.set()

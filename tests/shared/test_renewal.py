@@ -1,0 +1,171 @@
+"""Services that begin anew with a changed configuration, while all else goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pytest
+
+from tests.support.stack import Stack, running_stack
+from tests.support.talk import PATIENCE_S
+from vigil import runtime
+from vigil.errors import ConfigError
+from vigil.runtime import Context
+from vigil.settings import config
+from vigil.settings.config import Config, Settings
+from vigil.settings.live import followed, renewal
+from vigil.settings.live.renewal import AT_START, BEGIN_ANEW, FOLLOWED, changed_for, taken_in
+
+HOOK: Final = '[channels.{name}]\nkind = "webhook"\nurl = "https://hooks.example/{name}"\n'
+AGENT: Final = '[agents.kim]\nmodel = "{model}"\nauthority = "{authority}"\n'
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(followed, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(renewal, "IDLE_LOOK_S", 0.01)
+    return iter(())
+
+
+def test_each_section_is_of_one_sort() -> None:
+    """A new one has to say whether a running service takes it in."""
+    sorts = [*BEGIN_ANEW, *FOLLOWED, *AT_START]
+    assert sorted(sorts) == sorted(one.name for one in msgspec.structs.fields(Config))
+
+
+def read(text: str, home: Path) -> Settings:
+    (home / "vigil.toml").write_text(text)
+    return config.load({}, home=home)
+
+
+def test_who_thinks_has_nobody_begin_anew(tmp_path: Path) -> None:
+    models = '[models.a]\nprovider = "openai"\nmodel = "a"\nbase_url = "http://127.0.0.1:1/v1"\n'
+    before = read(models + AGENT.format(model="a", authority="act"), tmp_path).config
+    other = read(models + AGENT.format(model="", authority="act"), tmp_path).config
+    assert changed_for("cortex", before, other) == ()
+    less = read(models + AGENT.format(model="a", authority="observe"), tmp_path).config
+    assert changed_for("cortex", before, less) == ("agents",)
+    assert changed_for("delivery", before, less) == ()
+    more = read(models + HOOK.format(name="ops"), tmp_path).config
+    assert changed_for("delivery", before, more) == ("channels",)
+    assert changed_for("memory", before, more) == ()
+
+
+def test_what_waits_for_the_start_waits(tmp_path: Path) -> None:
+    """Prices, too, and with them who thinks: an agent keeps its model, or has that of all."""
+    prices = "prices = [{ since = 2026-01-01, input = 1.0, output = 2.0 }]\n"
+    model = '[models.a]\nprovider = "openai"\nmodel = "a"\nbase_url = "http://127.0.0.1:1/v1"\n'
+    old = read("[gateway]\nport = 8000\n" + AGENT.format(model="", authority="act"), tmp_path)
+    text = "[gateway]\nport = 9000\n" + model + AGENT.format(model="a", authority="off")
+    plain = taken_in(old, read(text, tmp_path)).config
+    assert (plain.gateway.port, plain.agents["kim"].model, set(plain.models)) == (8000, "a", {"a"})
+    text = text.replace(model, model + prices)
+    priced = taken_in(old, read(text + HOOK.format(name="ops"), tmp_path)).config
+    assert (priced.agents["kim"].model, priced.agents["kim"].authority) == ("", "off")
+    assert (set(priced.models), set(priced.channels)) == (set(), {"ops"})
+
+
+class Service:
+    """A service that tells with what it began, and is refused a channel called `bad`."""
+
+    def __init__(self) -> None:
+        self.begun: asyncio.Queue[tuple[Context, set[str]]] = asyncio.Queue()
+        self.ended = 0
+        self.in_hand = 0
+
+    async def serve(self, context: Context) -> None:
+        names = set(context.settings.config.channels) - {"push"}
+        if "bad" in names:
+            raise ConfigError("channels.bad.url: leads nowhere")
+        context.in_hand = lambda: self.in_hand
+        context.ready.set()
+        self.begun.put_nowait((context, names))
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.ended += 1
+
+    async def next(self) -> tuple[Context, set[str]]:
+        async with asyncio.timeout(PATIENCE_S):
+            return await self.begun.get()
+
+
+async def running(bare: Stack, home: Path) -> tuple[Service, asyncio.Task[None]]:
+    service = Service()
+    settings = msgspec.structs.replace(
+        bare.settings, config=config.load({}, home=home).config, home=bare.settings.home
+    )
+    run = runtime.run("delivery", settings, bare.broker.url, serve=service.serve)
+    return service, asyncio.create_task(run)
+
+
+async def test_a_service_begins_anew_and_keeps_what_lasts(bare: Stack) -> None:
+    home = bare.settings.home
+    file = home / "vigil.toml"
+    service, task = await running(bare, home)
+    context, names = await service.next()
+    assert names == set()
+    closed: list[str] = []
+    assert context.lasting is not None
+    context.lasting.callback(closed.append, "closed")
+    context.kept["socket"] = 7
+
+    file.write_text(HOOK.format(name="ops"))
+    context, names = await service.next()
+    assert (names, context.kept, closed, service.ended) == ({"ops"}, {"socket": 7}, [], 1)
+
+    # What isn't its business, and what can't be read, ends nothing.
+    file.write_text(HOOK.format(name="ops") + '[mcp.notes]\ncommand = ["true"]\n')
+    file.write_text("[channels")
+    # One that it can't use is refused, and said; what held before holds.
+    file.write_text(HOOK.format(name="ops") + HOOK.format(name="bad"))
+    context, names = await service.next()
+    assert (names, closed) == ({"ops"}, [])
+    (warning,) = context.health().warnings
+    assert warning.endswith(
+        "vigil.toml as it is now can't be used: channels.bad.url: leads nowhere"
+    )
+
+    # What is in hand ends first; two changes meanwhile are one beginning, with the newest.
+    service.in_hand = 1
+    file.write_text(HOOK.format(name="a"))
+    await asyncio.sleep(0)
+    file.write_text(HOOK.format(name="a") + HOOK.format(name="b"))
+    for _ in range(10):
+        await asyncio.sleep(0.01)
+    assert service.begun.empty()
+    service.in_hand = 0
+    context, names = await service.next()
+    assert (names, context.health().warnings) == ({"a", "b"}, ())
+
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (closed, service.begun.empty()) == (["closed"], True)
+
+
+async def test_people_wait_while_the_gateway_begins_anew(tmp_path: Path) -> None:
+    """Nobody is refused: they are where it listens, and are answered with what holds then."""
+    async with running_stack(tmp_path, services=("gateway",)) as stack:
+        port = stack.contexts["gateway"].facts["port"]
+        first = stack.contexts["gateway"].instance
+        answers: list[bytes] = []
+
+        async def ask(path: str) -> bytes:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(
+                f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n".encode()
+            )
+            answer = await reader.read()
+            writer.close()
+            return answer
+
+        (tmp_path / "vigil.toml").write_text(HOOK.format(name="ops"))
+        async with asyncio.timeout(PATIENCE_S):
+            while stack.contexts["gateway"].instance == first or len(answers) < 20:
+                answers.append(await ask("/healthz"))
+        assert {one.split(b"\r\n", 1)[0] for one in answers} == {b"HTTP/1.1 200 OK"}
