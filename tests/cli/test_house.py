@@ -24,7 +24,7 @@ from vigil.topology import SERVICES
 
 ROOT = Path(__file__).parents[2]
 WATCHERS = ("prometheus", "grafana")
-LOCKS = ("requirements.lock", "requirements-dev.lock")
+LOCKS = ("requirements.lock", "requirements-server.lock", "requirements-dev.lock")
 
 
 def requirements(lock: str) -> dict[str, str]:
@@ -58,9 +58,15 @@ def test_locks_are_hashed_and_name_no_index(lock: str) -> None:
 
 def test_locks_agree_and_cover_the_project() -> None:
     """P-1: tests run on what `make up` installs, and the build tools are pinned, too."""
-    small, large = map(requirements, LOCKS)
-    for name, line in small.items():
+    small, server, large = map(requirements, LOCKS)
+    for name, line in (*small.items(), *server.items()):
         assert large[name].split()[0] == line.split()[0]
+    assert small.keys() < server.keys() < large.keys()
+    assert server.keys() >= {
+        "qdrant-client",
+        "opentelemetry-sdk",
+    }  # the images' compose file has both
+    assert "requirements-server.lock" in (ROOT / "deploy" / "Dockerfile").read_text()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     wanted = list(project["project"]["dependencies"])
     for extra in SERVICES:

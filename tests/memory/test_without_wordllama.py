@@ -14,6 +14,8 @@ import pytest
 from services.memory.embedding import codebook
 from services.memory.embedding.choice import choose
 from services.memory.recall.words import Words
+from services.memory.vectors.choice import choose as choose_index
+from services.memory.vectors.edge import EdgeIndex
 from tests.support.cli import Cli, ColdCli, eventually
 from vigil.errors import ConfigError, Unavailable
 from vigil.settings.config import load
@@ -62,6 +64,22 @@ def test_what_somebody_has_set_up_must_be_there(tmp_path: Path) -> None:
     environ = {"VIGIL_HOME": str(tmp_path), "VIGIL_MEMORY__EMBEDDER": "onnx"}
     with pytest.raises(ConfigError):
         choose(load(environ))
+
+
+def test_a_server_of_vectors_wants_its_client(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It's an extra: where it's missing, memory says what installs it; the engine needs none."""
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec",
+        lambda name, *rest: None if name == "qdrant_client" else found(name, *rest),
+    )  # fmt: skip
+    index = choose_index(load({"VIGIL_HOME": str(tmp_path)}), tmp_path)
+    assert isinstance(index, EdgeIndex)
+    named = load({"VIGIL_HOME": str(tmp_path), "QDRANT_URL": "http://127.0.0.1:6333"})
+    with pytest.raises(ConfigError, match=r"qdrant_url needs qdrant-client: .*\[qdrant\]"):
+        choose_index(named, tmp_path)
 
 
 def test_everything_runs_and_says_it(tmp_path: Path) -> None:

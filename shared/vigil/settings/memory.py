@@ -27,7 +27,7 @@ class MemorySection(Section, frozen=True, kw_only=True):
     embedder_url: str = ""
     """`openai`: base URL including `/v1`."""
     qdrant_url: str = ""
-    """A Qdrant server; empty: the local engine."""
+    """A Qdrant server, which needs the extra `qdrant`; empty: the local engine."""
     weight_text: NotNegativeF = 0.9
     """Of full text. Only ratios of this and the next three matter."""
     weight_vector: NotNegativeF = 0.15
