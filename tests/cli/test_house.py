@@ -44,7 +44,7 @@ def test_the_locks_have_all_that_is_needed() -> None:
     assert checked.returncode == 0, checked.stdout
 
 
-@pytest.mark.parametrize("lock", [*LOCKS, "bench/peers/peers.lock"])
+@pytest.mark.parametrize("lock", [*LOCKS, "deploy/weights.lock", "bench/peers/peers.lock"])
 def test_locks_are_hashed_and_name_no_index(lock: str) -> None:
     """P-1: pinned, hashed, and installable from whatever index a machine uses."""
     text = (ROOT / lock).read_text()

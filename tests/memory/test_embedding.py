@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import socket
 import sys
 import threading
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer
 
 from services.memory.embedding import codebook
 from services.memory.embedding.choice import choose
@@ -19,7 +22,9 @@ from services.memory.embedding.onnx import OnnxEmbedder
 from services.memory.embedding.openai import OpenAIEmbedder
 from services.memory.embedding.unit import unit
 from services.memory.embedding.wordllama import INLINE_CHARACTERS_MAX, WordLlamaEmbedder
+from tests.support.examples import repeats
 from tests.support.models import write_model
+from vigil import distribution
 from vigil.errors import ConfigError
 from vigil.settings.config import load
 
@@ -65,6 +70,37 @@ async def test_they_are_the_vectors_of_the_library(embedder: WordLlamaEmbedder) 
     assert await embedder.embed(texts) == pytest.approx(expected, abs=1e-6)
 
 
+def _random_texts() -> Iterator[str]:
+    rolled = random.Random(69)
+    alphabets = (
+        "".join(text for text in TEXTS if "\ud800" not in text),
+        "     ab", "▁ a", "=-_ ", "今天天气很好 ,", "Моя сестра ", "😀🎉a\ufe0f ", "</s><unk> ",
+        "".join(map(chr, range(1, 3000))), "\n\t\r\xa0\u3000 x{}",
+    )  # fmt: skip
+    for number in range(repeats(30_000, fast=1000)):
+        alphabet = alphabets[number % len(alphabets)]
+        yield "".join(rolled.choices(alphabet, k=rolled.randrange(40)))
+
+
+@pytest.mark.repeated
+def test_tokens_are_those_of_the_library() -> None:
+    """Each token by itself, beside others, and whatever stands in texts."""
+    files = distribution.weights()
+    assert files is not None
+    library = Tokenizer.from_file(str(files["l2_supercat_tokenizer_config.json"]))
+    library.no_padding()
+    library.no_truncation()
+    whole = codebook.load()
+    tokens = [token.replace("▁", " ") for token in library.get_vocab()]
+    beside = [" ".join(tokens[at : at + 20]) for at in range(0, len(tokens), 20)]
+    joined = ["".join(tokens[at : at + 20]) for at in range(7, len(tokens), 20)]
+    texts = [*beside, *joined, *_random_texts(), "x" * 3000, "=" * 3000, " " * 100, ""]
+    for text, found in zip(
+        texts, library.encode_batch(texts, add_special_tokens=False), strict=True
+    ):
+        assert whole.tokens(text) == found.ids, text
+
+
 async def test_what_means_the_same_is_nearer(embedder: WordLlamaEmbedder) -> None:
     question, near, far = await embedder.embed(
         [
@@ -81,7 +117,7 @@ class Waiting(codebook.Codebook):
 
     def __init__(self) -> None:
         whole = codebook.load()
-        super().__init__(whole.tokenizer, whole.weights)
+        super().__init__(whole.pieces, whole.weights)
         self.began, self.seen = threading.Event(), threading.Event()
 
     def tokens(self, text: str) -> list[int]:

@@ -20,10 +20,12 @@ from tests.support.cli import Cli, ColdCli, eventually
 from vigil.errors import ConfigError, Unavailable
 from vigil.settings.config import load
 
-HIDE = """
+HIDDEN = ("wordllama", "vigil_weights")
+HIDE = f"""
 import importlib.util
+HIDDEN = {HIDDEN}
 _find = importlib.util.find_spec
-importlib.util.find_spec = lambda name, *a: None if name == "wordllama" else _find(name, *a)
+importlib.util.find_spec = lambda name, *a: None if name in HIDDEN else _find(name, *a)
 """
 
 
@@ -32,7 +34,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     found = importlib.util.find_spec
 
     def find(name: str, *rest: Any) -> Any:
-        return None if name == "wordllama" else found(name, *rest)
+        return None if name in HIDDEN else found(name, *rest)
 
     monkeypatch.setattr(importlib.util, "find_spec", find)
     codebook.load.cache_clear()

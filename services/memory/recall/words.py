@@ -66,7 +66,7 @@ class Words:
     """Turns texts into tokens, and compares a question's with those of candidates."""
 
     def __init__(self, codebook: Codebook | None = None) -> None:
-        """Use a codebook; by default WordLlama's (0.3 s the first time in a process).
+        """Use a codebook; by default WordLlama's (0.1 s the first time in a process).
 
         Without WordLlama no word is close to another, and no text has a gist.
         """

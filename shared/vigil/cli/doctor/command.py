@@ -62,7 +62,7 @@ DISK_FULL_BYTES: Final = 4 * 1024**2
 _NEEDED: Final = {
     "gateway": ("fastapi", "jinja2", "uvicorn"),
     "cortex": ("anthropic", "jinja2"),
-    "memory": ("aiosqlite", "numpy", "qdrant_edge", "safetensors", "tokenizers"),
+    "memory": ("aiosqlite", "numpy", "qdrant_edge"),
     "scheduler": (),
     "executor": ("httpx2", "mcp"),
     "delivery": (),

@@ -53,7 +53,7 @@ def embedder(settings: Settings) -> Check | None:
 
 def weights(settings: Settings) -> Check | None:
     """Whether the words of the default embedder are here."""
-    if distribution.is_importable("wordllama"):
+    if distribution.weights() is not None:
         return None
     return warn(f"not installed: {WORSE}", distribution.weights_command())
 
