@@ -109,9 +109,9 @@ $(VENV)/.installed-conformance: tests/conformance/package-lock.json | $(VENV)/.i
 	@touch $@
 
 lock: ## Resolve the locks again (UV=path; ARGS=--upgrade for newer versions).
-	$(LOCK) --extra all --output-file requirements.lock $(ARGS)
+	$(LOCK) --output-file requirements.lock $(ARGS)
 	$(LOCK) --extra server --constraints requirements.lock --output-file requirements-server.lock $(ARGS)
-	$(LOCK) --extra all --extra dev --constraints requirements-server.lock \
+	$(LOCK) --extra dev --constraints requirements-server.lock \
 		--output-file requirements-dev.lock $(ARGS)
 	$(COMPILE) bench/peers/peers.in --output-file bench/peers/peers.lock $(ARGS)
 	$(COMPILE) tests/matrix_servers/synapse.in --output-file tests/matrix_servers/synapse.lock $(ARGS)

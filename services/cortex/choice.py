@@ -32,8 +32,6 @@ NO_KEY: Final = "none"
 class _Provider(NamedTuple):
     package: str
     """Of its SDK."""
-    extra: str
-    """What the package comes with."""
     load: Callable[[], Callable[..., LanguageModel]]
     """Imports the model's class."""
 
@@ -76,9 +74,9 @@ def opened(settings: Settings, access: ModelAccess) -> LanguageModel:
     """Return a model. Raises: ConfigError: its SDK isn't installed."""
     if access.provider == REHEARSAL:
         return RehearsalModel(word_ms=settings.config.model.rehearsal_word_ms)
-    package, extra, load = _PROVIDERS[access.provider]
+    package, load = _PROVIDERS[access.provider]
     if importlib.util.find_spec(package) is None:
-        command = distribution.command_for(extra)
+        command = distribution.command_for()
         raise ConfigError(f"model {access.name!r} needs {package}: {command}")
 
     def made() -> LanguageModel:
@@ -106,6 +104,6 @@ def _openai() -> Callable[..., LanguageModel]:
 
 
 _PROVIDERS: Final = {
-    "anthropic": _Provider("anthropic", "cortex", _anthropic),
-    "openai": _Provider("openai", "openai", _openai),
+    "anthropic": _Provider("anthropic", _anthropic),
+    "openai": _Provider("openai", _openai),
 }

@@ -1,8 +1,8 @@
 """What is installed here: the name that pip knows Vigil by, and whether the services came with it.
 
 The package is `vigil`, the distribution `vigil-agents`: on PyPI the shorter name is somebody
-else's. The wheel holds the package and the command line, for a client of a gateway elsewhere; the
-services run from a checkout, or from its images.
+else's. The wheel holds the services and prompts, too, in `vigil/programs`, which its `.pth` puts on
+the path. Where no such files are read (``pip install --target``), there is the client alone.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ WEIGHTS: Final = {
     "l2_supercat_tokenizer_config.json": "tokenizers",
 }
 """The files of WordLlama that memory reads, and the folder of its package that has each."""
-CHECKOUT: Final = "run `make up` in a checkout of Vigil, or its images"
+PROGRAMS: Final = "pipx install vigil-agents, `make up` in a checkout, or the images"
+"""What brings the services along."""
 
 
-def command_for(extra: str) -> str:
-    """Return what installs the libraries of an extra.
+def command_for(extra: str = "") -> str:
+    """Return what installs the libraries of an extra, or what everybody has.
 
-    >>> command_for("memory")
-    "pip install 'vigil-agents[memory]'"
+    >>> command_for(), command_for("otel")
+    ('pip install vigil-agents', "pip install 'vigil-agents[otel]'")
     """
-    return f"pip install '{NAME}[{extra}]'"
+    return f"pip install '{NAME}[{extra}]'" if extra else f"pip install {NAME}"
 
 
 def weights() -> dict[str, Path] | None:
@@ -73,7 +74,6 @@ def check_services() -> None:
     missing = [name for name in SERVICES if not is_importable(f"services.{name}.__main__")]
     if missing:
         raise ConfigError(
-            f"the services aren't installed here ({', '.join(missing)}): the wheel of {NAME} holds "
-            f"the command line and the client library. To start Vigil, {CHECKOUT}; to use one that "
-            "runs elsewhere, set VIGIL_URL and VIGIL_TOKEN"
+            f"the services aren't on this Python's path ({', '.join(missing)}): Vigil starts with "
+            f"{PROGRAMS}; to use one that runs elsewhere, set VIGIL_URL and VIGIL_TOKEN"
         )

@@ -95,7 +95,7 @@ def load_service(name: str) -> Serve:
         module = importlib.import_module(f"services.{name}.__main__")
     except ModuleNotFoundError as error:
         raise ConfigError(
-            f"the service {name} needs {error.name}: {distribution.command_for(name)}"
+            f"the service {name} needs {error.name}: {distribution.command_for()}"
         ) from error
     return cast(Serve, module.serve)
 

@@ -14,11 +14,11 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from vigil import distribution
 from vigil.contracts import golden
-from vigil.topology import SERVICES
 
 ROOT = Path(__file__).parents[2]
 OTHERS = re.compile(r"\bpip install (-\S+ )*['\"]?vigil(?!-agents)|\bvigil\[")
@@ -47,9 +47,16 @@ def test_no_text_sends_anybody_to_a_package_of_that_name() -> None:
 def test_one_name_in_the_project_and_in_the_messages() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["name"] == distribution.NAME
-    for extra in SERVICES:
-        assert extra in project["optional-dependencies"]
-        assert distribution.command_for(extra) == f"pip install 'vigil-agents[{extra}]'"
+    told = re.compile(r"command_for\([\"'](\w+)[\"']\)|vigil-agents\[(\w+)\]")
+    named = {
+        extra
+        for folder in ("shared", "services", "docs")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in {".py", ".md"}
+        for found in told.finditer(path.read_text())
+        for extra in filter(None, found.groups())
+    }
+    assert {"qdrant", "otel", "onnx"} <= named <= project["optional-dependencies"].keys()
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +84,15 @@ def elsewhere(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(elsewhere: Path, home: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    # On PYTHONPATH, `.pth` files aren't read: the libraries are there, the checkout isn't.
+    # On PYTHONPATH, `.pth` files aren't read: the libraries are there, the checkout isn't. The
+    # broker's program is found on PATH.
     environ = {k: v for k, v in os.environ.items() if not k.startswith(("VIGIL_", "NATS_"))}
-    environ |= {"PYTHONPATH": sysconfig.get_path("purelib"), "VIGIL_HOME": str(home)}
+    environ |= {
+        "PYTHONPATH": sysconfig.get_path("purelib"),
+        "VIGIL_HOME": str(home),
+        "VIGIL_PORT": "0",
+    }
+    environ["PATH"] = f"{sysconfig.get_path('scripts')}:{environ['PATH']}"
     return subprocess.run(
         [elsewhere / "bin" / "vigil", *args],
         cwd=elsewhere, env=environ, capture_output=True, text=True, timeout=60, check=False,
@@ -103,29 +116,42 @@ def test_the_wheel_carries_the_golden_files(wheel: Path) -> None:
     assert carried == golden.records()
 
 
-@pytest.mark.parametrize("args", [("up",), ("up", "--detach"), ("up", "--processes=6")])
-def test_up_from_the_wheel_refuses_at_once(
-    elsewhere: Path, tmp_path: Path, args: tuple[str, ...]
+def test_the_wheel_is_all_that_is_needed(elsewhere: Path, tmp_path: Path) -> None:
+    """P-1: services, prompts, the console and memory's data are in it; it answers."""
+    home = tmp_path / "home"
+    try:
+        started = run(elsewhere, home, "up", "--detach")
+        assert started.returncode == 0, started.stderr
+        page = re.search(r"http\S+/console/enter\S+", started.stdout)
+        assert page
+        assert "console.css" in httpx2.get(page[0], follow_redirects=True).text
+        assert "rehearsal model" in run(elsewhere, home, "send", "hello").stdout
+        told = run(elsewhere, home, "status").stdout
+        assert "memory wordllama-l2-256, edge" in told
+        assert (home / "skills" / "describe-machine.md").is_file()
+    finally:
+        assert run(elsewhere, home, "down").returncode == 0
+
+
+def test_without_the_path_of_services_it_says_what_starts_them(
+    elsewhere: Path, tmp_path: Path
 ) -> None:
-    """P-1: no home, no broker; exit code 1, and what to do instead."""
-    done = run(elsewhere, tmp_path / "home", *args)
-    assert done.returncode == 1, done.stderr
-    assert done.stdout == ""
-    assert "the services aren't installed here" in done.stderr
-    assert "make up" in done.stderr
-    assert "VIGIL_URL" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not (tmp_path / "home").exists()
-
-
-def test_serve_and_doctor_from_the_wheel_say_the_same(elsewhere: Path, tmp_path: Path) -> None:
-    done = run(elsewhere, tmp_path / "home", "serve", "gateway")
-    assert done.returncode == 1
-    assert "the services aren't installed here" in done.stderr
-    done = run(elsewhere, tmp_path / "home", "doctor")
-    assert done.returncode == 1
-    assert "run `make up` in a checkout" in done.stdout
-    assert not (tmp_path / "home").exists()
+    """P-1: no home, no broker; exit code 1, and what to do. As by `pip install --target`."""
+    (path,) = elsewhere.rglob("vigil_agents.pth")
+    path.rename(kept := path.with_suffix(".off"))
+    try:
+        for args in (("up", "--detach"), ("serve", "gateway")):
+            done = run(elsewhere, tmp_path / "home", *args)
+            assert done.returncode == 1, done.stderr
+            assert "the services aren't on this Python's path" in done.stderr
+            assert "make up" in done.stderr
+            assert "Traceback" not in done.stderr
+        done = run(elsewhere, tmp_path / "home", "doctor")
+        assert done.returncode == 1
+        assert "pipx install vigil-agents" in done.stdout
+        assert not (tmp_path / "home").exists()
+    finally:
+        kept.rename(path)
 
 
 def test_the_rest_of_the_command_line_works_from_the_wheel(elsewhere: Path, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_a_pdf_has_its_own_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_the_library_the_reason_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "is_importable", lambda name: name != "pypdf")
-    with pytest.raises(InvalidInput, match=r"pip install 'vigil-agents\[pdf\]'"):
+    with pytest.raises(InvalidInput, match=r"pip install vigil-agents"):
         text_of(Path("a.pdf"), PAPER)
 
 

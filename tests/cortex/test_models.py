@@ -168,12 +168,12 @@ async def test_openai_is_a_provider_with_a_key_of_its_own(tmp_path: Path) -> Non
     assert KEY not in repr(known)
 
 
-def test_a_provider_without_its_sdk_names_the_extra(
+def test_a_provider_without_its_sdk_says_what_installs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     rows = {"gpt": {"provider": "openai", "base_url": "http://127.0.0.1:1/v1"}}
-    wanted = r"^model 'gpt' needs openai: pip install 'vigil-agents\[openai\]'$"
+    wanted = r"^model 'gpt' needs openai: pip install vigil-agents$"
     with pytest.raises(ConfigError, match=wanted):
         choose(settings(tmp_path, "gpt", models=rows))
 

@@ -66,7 +66,7 @@ class Looking:
         """
         missing = [one for one in LIBRARIES if importlib.util.find_spec(one) is None]
         if missing:
-            needed = distribution.command_for("calendar")
+            needed = distribution.command_for()
             raise CalendarProblem(f"it needs {', '.join(missing)}: {needed}")
         window = CalendarWindow.around(now)
         known = before or nothing(self.section, now)

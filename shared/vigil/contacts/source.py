@@ -33,7 +33,7 @@ class ContactsUnread(VigilError):
 def missing() -> str:
     """Return what has to be installed for files and servers; empty: nothing."""
     absent = [one for one in LIBRARIES if importlib.util.find_spec(one) is None]
-    command = distribution.command_for("contacts")
+    command = distribution.command_for()
     return f"needs {', '.join(absent)}: {command}" if absent else ""
 
 

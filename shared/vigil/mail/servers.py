@@ -33,4 +33,4 @@ def imap_port(port: int, security: Security) -> int:
 def missing_libraries() -> str:
     """Return what is to be installed before mail can be used; empty: nothing."""
     missing = [one for one in LIBRARIES if importlib.util.find_spec(one) is None]
-    return f"needs {', '.join(missing)}: {distribution.command_for('mail')}" if missing else ""
+    return f"needs {', '.join(missing)}: {distribution.command_for()}" if missing else ""

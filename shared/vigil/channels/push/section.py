@@ -79,7 +79,7 @@ class PushChannel(Channel, frozen=True, kw_only=True, tag="push"):
 def missing_libraries() -> str:
     """Return what to say if what it needs isn't installed here; empty: it is."""
     missing = [name for name in _LIBRARIES if find_spec(name) is None]
-    return f"needs {', '.join(missing)}: {distribution.command_for('push')}" if missing else ""
+    return f"needs {', '.join(missing)}: {distribution.command_for()}" if missing else ""
 
 
 def push_of(channels: Mapping[str, Channel]) -> tuple[str, PushChannel] | None:

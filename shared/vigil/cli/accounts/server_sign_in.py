@@ -62,9 +62,7 @@ def sign_in(
     try:
         asyncio.run(sign_in_to(settings, server, section, port))
     except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"this needs {error.name}: {distribution.command_for('executor')}"
-        ) from error
+        raise ConfigError(f"this needs {error.name}: {distribution.command_for()}") from error
     text = f"Signed in. `vigil mcp servers` shows what {server} offers."
     return Result({"name": server, "signed_in": True}, partial(output.data, text))
 

@@ -110,7 +110,7 @@ def _found(
     settings: Settings, asked: dict[str, Any], variables: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
     if not distribution.is_importable("services.cortex.replay"):
-        raise ConfigError(f"a log is folded where the services are: {distribution.CHECKOUT}")
+        raise ConfigError(f"a log is folded where the services are: {distribution.PROGRAMS}")
     done = subprocess.run(
         [sys.executable, "-m", "services.cortex.replay"],
         input=msgspec.json.encode(asked),

@@ -71,9 +71,7 @@ def _serve(agent: str, user: str | None) -> None:
     try:
         from vigil.memory import mcp_server
     except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"this needs {error.name}: {distribution.command_for('gateway')}"
-        ) from error
+        raise ConfigError(f"this needs {error.name}: {distribution.command_for()}") from error
     from vigil.memory.behalf import Acting
     from vigil.memory.wire import Whose
     from vigil.sdk.over_http import MemoriesOverHttp

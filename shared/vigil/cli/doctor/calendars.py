@@ -30,7 +30,7 @@ def checks(settings: Settings) -> dict[str, Look]:
 def _calendar(name: str, section: CalendarSection, settings: Settings) -> Check:
     missing = [one for one in LIBRARIES if importlib.util.find_spec(one) is None]
     if missing:
-        return fail(f"not installed: {', '.join(missing)}", distribution.command_for("calendar"))
+        return fail(f"not installed: {', '.join(missing)}", distribution.command_for())
     if (found := of_secret(settings.home, section.password_file)) is not None:
         return found
     try:

@@ -141,8 +141,7 @@ def services_installed() -> Check:
     ]
     if not missing:
         return ok("all can be started here")
-    advice = f"{distribution.CHECKOUT}; there, {distribution.command_for('all')}"
-    return fail(f"not installed: {', '.join(missing)}", advice)
+    return fail(f"not installed: {', '.join(missing)}", distribution.PROGRAMS)
 
 
 def config_valid(settings: Settings) -> Check:

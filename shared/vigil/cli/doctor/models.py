@@ -33,7 +33,7 @@ def tried(settings: Settings, name: str = "") -> list[TriedModel]:
         Unavailable: they can't be asked.
     """
     if not distribution.is_importable("services.cortex.models"):
-        raise ConfigError(f"models are asked where the services are: {distribution.CHECKOUT}")
+        raise ConfigError(f"models are asked where the services are: {distribution.PROGRAMS}")
     try:
         told = subprocess.run(
             [sys.executable, "-m", "services.cortex.trial"],

@@ -121,7 +121,7 @@ def text_of(path: Path, data: bytes) -> FileText:
 def _text_of_printed(path: Path, data: bytes) -> FileText:
     """Return what a PDF says, each page below a heading with its number."""
     if not is_importable("pypdf"):
-        raise InvalidInput(path.name, f"is a PDF, which needs pypdf: {command_for('pdf')}")
+        raise InvalidInput(path.name, f"is a PDF, which needs pypdf: {command_for()}")
     program = str(Path(__file__).with_name("pdf_text.py"))
     told = asyncio.run(converted(sys.executable, program, data=data, within_s=PRINTED_READ_S))
     if told is None:
