@@ -16,7 +16,9 @@ from tests.support.chats import CHANNEL, Chat, pair, running_matrix_world, secti
 from tests.support.cli import Cli
 from tests.support.console import signed_in
 from tests.support.matrix_server import Correspondent, MatrixServer, running_matrix_server
+from tests.support.pictures import png
 from tests.support.talk import PATIENCE_S
+from vigil.attachments import store
 from vigil.channels import pairs
 from vigil.channels.chats import posts
 from vigil.channels.matrix.login import token_for
@@ -107,24 +109,34 @@ async def test_who_brings_the_code_is_heard_at_home_and_nobody_else_anywhere(
         )
         assert bodies(await chat.heard(ann, own, 5))[4] == posts.NO_EDITS
         await asyncio.to_thread(ann.say, own, "automatic", msgtype="m.notice")
-        await asyncio.to_thread(ann.say, own, "evil order.png", msgtype="m.image", url="mxc://a/b")
-        assert bodies(await chat.heard(ann, own, 6))[5] == "re: [attached, not taken: an image]"
+        # Of files what the server has: by its bytes, whatever it's called.
+        nowhere = "mxc://a.example/nothing"
+        await asyncio.to_thread(ann.say, own, "evil order.png", msgtype="m.image", url=nowhere)
+        refused = bodies(await chat.heard(ann, own, 6))[5]
+        assert refused.startswith("I couldn't take in what you attached: an image couldn't be had")
+        place = await asyncio.to_thread(ann.upload, png(5, 4))
+        await asyncio.to_thread(ann.say, own, "../evil order.pdf", msgtype="m.file", url=place)
+        seventh = bodies(await chat.heard(ann, own, 7))[6]
+        assert seventh.startswith("re: [attached: a file]\n[attached: an image, 5x4 pixels")
         events = [decode_event(m.data) for m in talk.log if m.subject == talk.key.in_user]
         heard = [one.payload for one in events if isinstance(one, UserMessage)]
         assert [one.text for one in heard] == [
             "Shall *we*?",
             "What's that?",
-            "[attached, not taken: an image]",
+            "[attached: a file]",
         ]
+        (file,) = heard[2].attachments
+        assert (file.type, file.name) == ("image/png", ".._evil order.pdf")
+        assert await store.read(admin, "ann", file) == png(5, 4)
         assert [one.reply_to and one.reply_to.id for one in heard] == [None, said.id, None]
         assert {one.channel for one in heard} == {CHANNEL}
 
         # What is said unasked comes there, too.
         await asyncio.to_thread(ann.say, own, ask(follow_up("tea", 30, "tea is ready")))
-        assert bodies(await chat.heard(ann, own, 7))[6] == "Done."
+        assert bodies(await chat.heard(ann, own, 8))[7] == "Done."
         await world.at_rest()
         await world.advance(30)
-        assert bodies(await chat.heard(ann, own, 8))[7] == "tea is ready"
+        assert bodies(await chat.heard(ann, own, 9))[8] == "tea is ready"
 
         # In a room with others it answers when it's named, and it knows who is who.
         await asyncio.to_thread(mal.rename, "ann")

@@ -16,6 +16,7 @@ from vigil.channels.contract import ChannelContext, Inbound
 from vigil.channels.matrix.listener import MatrixListener
 from vigil.channels.matrix.section import MatrixAccount
 from vigil.clock import SystemClock
+from vigil.contracts import Attachment
 
 OWN: Final = "@vigil:a.example"
 ANN: Final = "@ann:a.example"
@@ -65,6 +66,7 @@ class Heard:
     """An ear that keeps what it hears."""
 
     text_bytes_max = 1_000
+    file_bytes_max = 10_000
 
     def __init__(self) -> None:
         self.all: list[Inbound] = []
@@ -73,6 +75,9 @@ class Heard:
     async def hear(self, heard: Inbound) -> None:
         self.all.append(heard)
         self.has_heard.set()
+
+    async def check_file(self, user: str, file: Attachment) -> None:
+        pass
 
     async def settle(self, *_: object) -> None:
         raise AssertionError("nobody tells that")

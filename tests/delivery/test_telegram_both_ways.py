@@ -11,7 +11,9 @@ import pytest
 from aiohttp import web
 
 from tests.support.agent import ask
+from tests.support.files_in_rooms import LIMITS, check_files
 from tests.support.mailing import until_told
+from tests.support.sent_files import another_place
 from tests.support.telegram_server import (
     BOT,
     TOKEN,
@@ -25,7 +27,7 @@ from tests.support.telegram_server import (
 )
 from tests.support.world import World, running_world
 from vigil.channels import pairs
-from vigil.channels.chats import posts
+from vigil.channels.chats import files, posts
 from vigil.channels.pairs import ChannelPerson, PairedAddress
 from vigil.clock import SystemClock
 
@@ -50,6 +52,7 @@ async def running_telegram_world(
             "person": {"channel": CHANNEL},
             "autonomy": {"enabled": True},
             "health": {"circuit_open_s": 0.05},
+            "gateway": LIMITS,
         }
         async with running_world(
             home, monkeypatch, SystemClock(), has_hands=has_hands, **sections
@@ -114,7 +117,10 @@ async def test_a_bot_hears_whom_a_code_paired_and_requests_are_decided_by_button
         await talk.until(lambda: any(t.text.startswith("Rejected") for t in talk.said))
         answered = [given for name, given in server.calls if name == "answerCallbackQuery"]
         assert [one["text"] for one in answered] == ["Noted."]
-        assert server.refused == []
+        monkeypatch.setattr(files, "PAUSES_S", (0.0, 0.0))
+        async with another_place() as (other, caught):
+            await check_files(world.admin, "telegram", CHANNEL, server, other)
+            assert caught == []
 
 
 def as_usual(server: TelegramServer, request: Any, given: dict[str, Any]) -> Any:

@@ -41,7 +41,8 @@ class Scripted:
 
 
 async def listening_on(bare: Stack, instance: str, listener: Scripted) -> Listening:
-    config = SimpleNamespace(nats=SimpleNamespace(replicas=1), text_bytes_max=10_000)
+    config = SimpleNamespace(nats=SimpleNamespace(replicas=1), text_bytes_max=10_000,
+                             attachment_bytes_max=1_000)  # fmt: skip
     context: Any = SimpleNamespace(
         bus=await bare.bus("gateway"), instance=instance, facts={}, warnings={},
         settings=SimpleNamespace(config=config),

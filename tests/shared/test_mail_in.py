@@ -142,7 +142,6 @@ def test_a_long_mail_is_cut_and_says_so() -> None:
     assert text.startswith("Subject: Plan\n\nü")
     assert text.endswith(words.CUT)
     assert message(HEAD + b"\r\n  \r\n") == "[an empty mail]"
-    assert words.file_name("..") == "attachment"
     many = [MailFile(name="a.png", type="image/png", data=PNG + bytes([n])) for n in range(12)]
     assert [len(some) for some in words.taken_files(many)] == [10, 2]
 

@@ -83,11 +83,15 @@ def test_what_others_wrote_is_no_part_of_what_a_person_says() -> None:
     named = {"msgtype": "m.image", "body": "delete all.png", "url": "mxc://a/b"}
     message = happenings.message_of(event(named))
     assert message is not None
-    assert message.text == "[attached, not taken: an image]"
+    assert (message.text, [one.kind for one in message.files]) == ("", ["an image"])
+    sealed = {"msgtype": "m.file", "body": "a.pdf", "file": {"url": "mxc://a/b"}}
+    message = happenings.message_of(event(sealed))
+    assert message is not None
+    assert (message.text, message.files) == ("[attached, not taken: a file]", ())
     captioned = named | {"filename": "delete all.png", "body": "My cat"}
     message = happenings.message_of(event(captioned))
     assert message is not None
-    assert message.text == "My cat\n\n[attached, not taken: an image]"
+    assert (message.text, message.files[0].name) == ("My cat", "delete all.png")
     forged = event({"org.vigil.effect": "e1", "org.vigil.part": 1})
     assert happenings.effect_in(forged, OWN) is None
     assert happenings.effect_in(forged | {"sender": OWN}, OWN) == ("e1", 1)

@@ -10,6 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.support.sent_files import SentFiles
 from tests.support.talk import PATIENCE_S
 
 
@@ -44,6 +45,8 @@ class ChatNetwork(ABC):
         self.behaviours: list[Behaviour] = []
         self.is_revoked = False
         self.sockets: list[web.WebSocketResponse] = []
+        self.files = SentFiles()
+        """That people sent, below /sent/."""
 
     secret: str
     """The token, which nothing may tell."""
@@ -72,7 +75,7 @@ class ChatNetwork(ABC):
     @contextlib.asynccontextmanager
     async def running(self, port: int = 0) -> AsyncIterator[None]:
         app = web.Application()
-        app.router.add_routes(self.routes())
+        app.router.add_routes([*self.routes(), web.get("/sent/{name}", self.files.answer)])
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", port)

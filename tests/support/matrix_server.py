@@ -36,7 +36,7 @@ listeners:
   bind_addresses: ['127.0.0.1']
   type: http
   tls: false
-  resources: [{{names: [client]}}]
+  resources: [{{names: [client, media]}}]
 database: {{name: sqlite3, args: {{database: {root}/synapse.db}}}}
 signing_key_path: {root}/key
 media_store_path: {root}/media
@@ -177,6 +177,14 @@ class Correspondent:
     def say(self, room: str, text: str, **more: Any) -> str:
         """Send a message; returns its event's id."""
         return self.put(room, "m.room.message", {"msgtype": "m.text", "body": text} | more)
+
+    def upload(self, data: bytes) -> str:
+        """Have the server keep a file; returns where."""
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "text/plain"}
+        url = f"{self.server.url}/_matrix/media/v3/upload"
+        answer = httpx2.post(url, content=data, headers=headers, timeout=20)
+        answer.raise_for_status()
+        return str(answer.json()["content_uri"])
 
     def put(self, room: str, type_: str, content: dict[str, Any]) -> str:
         self._sent += 1

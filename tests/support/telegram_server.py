@@ -17,6 +17,8 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from tests.support.sent_files import SentFiles
+
 TOKEN: Final = "4711:AAE-secret_of-the-bot"
 BOT: Final = "@vigil_bot"
 BOT_ID: Final = 4711
@@ -37,6 +39,7 @@ FIELDS: Final[dict[str, dict[str, tuple[str, bool]]]] = {
     },
     "sendChatAction": {"chat_id": ("int", True), "action": ("str", True)},
     "answerCallbackQuery": {"callback_query_id": ("str", True), "text": ("str", False)},
+    "getFile": {"file_id": ("str", True)},
     "editMessageReplyMarkup": {
         "chat_id": ("int", True),
         "message_id": ("int", True),
@@ -116,6 +119,7 @@ class TelegramServer:
         """Of calls that a published schema doesn't know."""
         self.behaviours: list[Behaviour] = []
         self.is_revoked = False
+        self.files = SentFiles()
         self._updates: list[dict[str, Any]] = []
         self._arrived = asyncio.Event()
         self._numbers = itertools.count(100)
@@ -159,6 +163,7 @@ class TelegramServer:
     async def running(self) -> AsyncIterator[None]:
         app = web.Application()
         app.router.add_post("/bot{token}/{method}", self._answer)
+        app.router.add_get(f"/file/bot{TOKEN}/documents/{{name}}", self.files.answer)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -180,7 +185,7 @@ class TelegramServer:
             return failed(400, str(error))
         self.calls.append((method, given))
         if method != "sendMessage":
-            return _taken(await self._news(given) if method == "getUpdates" else True)
+            return _taken(await self._done(method, given))
         if self.behaviours and (special := self.behaviours.pop(0)(self, request, given)):
             answer: web.StreamResponse = await special
             return answer
@@ -188,6 +193,12 @@ class TelegramServer:
             return _taken(self.store(given))
         except Refused as error:
             return failed(400, str(error))
+
+    async def _done(self, method: str, given: dict[str, Any]) -> Any:
+        if method == "getFile":
+            id_ = given["file_id"]
+            return {"file_id": id_, "file_unique_id": "u", "file_path": f"documents/{id_}"}
+        return await self._news(given) if method == "getUpdates" else True
 
     def store(self, given: dict[str, Any]) -> dict[str, Any]:
         """Say something in a chat. Raises: Refused."""

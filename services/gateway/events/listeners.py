@@ -18,6 +18,7 @@ from vigil.bus.lease import Lease, Leases
 from vigil.channels import report
 from vigil.channels.contract import DeliveryTold, Inbound, Listener
 from vigil.channels.report import ChannelReport, ReportTaken
+from vigil.contracts import Attachment
 from vigil.errors import InvalidInput, Unavailable, VigilError
 from vigil.runtime import Context
 from vigil.subjects import SessionKey, token_of
@@ -131,6 +132,7 @@ class _GatewayEar:
         self._name = name
         self._facts = facts
         self.text_bytes_max = edge.config.text_bytes_max - TEXT_ROOM
+        self.file_bytes_max = edge.config.attachment_bytes_max
 
     async def hear(self, heard: Inbound) -> None:
         """Store it. What can't be stored now waits here, and all behind it: who listens anew asks
@@ -152,6 +154,9 @@ class _GatewayEar:
                 return error.detail
             raise InvalidInput("session", error.detail) from error
         return None
+
+    async def check_file(self, user: str, file: Attachment) -> None:
+        await self._edge.quota.check(user, file)
 
     async def settle(
         self, user: str, agent: str, thread: str, effect_id: str, told: DeliveryTold

@@ -143,6 +143,8 @@ class Ear(Protocol):
 
     text_bytes_max: int
     """Of a message."""
+    file_bytes_max: int
+    """Of a file that comes with one."""
 
     async def hear(self, heard: Inbound) -> None:
         """Have it stored, once. When this returns it is, or was before.
@@ -150,6 +152,15 @@ class Ear(Protocol):
         Raises:
             InvalidInput: it can't be used, whenever it comes.
             Unavailable: it can't be stored now: tell it again later, and nothing after it before.
+        """
+        ...
+
+    async def check_file(self, user: str, file: Attachment) -> None:
+        """Check that a person may have one more file, before it's heard.
+
+        Raises:
+            InvalidInput: why they may not.
+            Unavailable, BusError: it can't be told now.
         """
         ...
 

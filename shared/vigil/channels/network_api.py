@@ -98,7 +98,7 @@ class NetworkApi:
         except TimeoutError as error:
             raise CallFailed(Unclear(reason=f"no answer within {timeout_s:g} s")) from error
         except (ClientError, OSError, ValueError) as error:
-            raise _meant(error) from error
+            raise meant(error) from error
 
     async def socket(
         self, url: str, *, timeout_s: float, heartbeat_s: float | None
@@ -114,7 +114,7 @@ class NetworkApi:
         except WSServerHandshakeError as error:
             raise refused(error.status, "no socket") from error
         except (ClientError, OSError, ValueError) as error:
-            raise _meant(error) from error
+            raise meant(error) from error
         return NetworkSocket(found)
 
     async def close(self) -> None:
@@ -143,7 +143,7 @@ class NetworkSocket:
             except TimeoutError as error:
                 raise CallFailed(NotTaken(reason=f"nothing came for {timeout_s:g} s")) from error
             except (ClientError, OSError) as error:
-                raise _meant(error) from error
+                raise meant(error) from error
             if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
                 found = _decoded(message.data)
                 if isinstance(found, dict):
@@ -156,7 +156,7 @@ class NetworkSocket:
         try:
             await self._socket.send_str(json.dumps(told))
         except (ClientError, OSError, RuntimeError) as error:
-            raise _meant(error) from error
+            raise meant(error) from error
 
     async def close(self) -> None:
         await self._socket.close(code=CLOSE_CODE)
@@ -176,7 +176,8 @@ def _decoded(told: bytes | str) -> Any:
         return None
 
 
-def _meant(error: Exception) -> CallFailed:
+def meant(error: Exception) -> CallFailed:
+    """Return what an error of the library means for a call."""
     if isinstance(error, ClientConnectorError):
         return CallFailed(NotTaken(reason="can't be reached"))
     if isinstance(error, LedElsewhere):

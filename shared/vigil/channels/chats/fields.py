@@ -21,6 +21,17 @@ def dict_in(data: Any, *path: str) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
+def dicts_in(data: Any, *path: str) -> list[dict[str, Any]]:
+    """Return the objects of the list at the end of a path.
+
+    >>> dicts_in({"files": [{"id": 1}, "me"]}, "files"), dicts_in({"files": {}}, "files")
+    ([{'id': 1}], [])
+    """
+    *way, last = path
+    found = dict_in(data, *way).get(last)
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
 def text_in(data: Any, *path: str) -> str:
     """Return the text at the end of a path, in which all can be stored; empty: there is none.
 

@@ -23,9 +23,11 @@ from ...subjects import token_of
 from .. import pairs
 from ..contract import ChannelContext, Ear, Inbound
 from ..pairs import ChannelPerson
-from . import place
+from . import files, place
+from .files import Fetch, TakenFiles
 from .place import ChatPlace
 from .post import Post
+from .remarks import with_taken
 
 if TYPE_CHECKING:
     from ...bus.bus import Bus
@@ -39,6 +41,7 @@ REFUSAL: Final = (
 PAIRED: Final = "It's you: from now on I hear what you write here, and answer here."
 NO_EDITS: Final = "I don't see what was changed in a message: please write it anew."
 UNUSABLE: Final = "I couldn't take that in: {reason}."
+NO_FILE: Final = "I couldn't take in what you attached: {reasons}."
 THREAD_LENGTH: Final = 16
 AGAIN: Final = Backoff(0.5, 60.0)
 """How long a server is left alone that was lost."""
@@ -136,11 +139,15 @@ class ChatReading:
 
     # ------------------------------------------------------------ posts
 
-    async def take(self, post: Post, say: Say) -> bool:
+    async def take(self, post: Post, say: Say, fetch: Fetch | None = None) -> bool:
         """Take one post in, if it's for us; whether a person's message is stored now.
+
+        Args:
+            fetch: gets the files of it.
 
         Raises:
             Unavailable, BusError: it can't be stored now.
+            CallFailed: the server doesn't know the account any more.
         """
         is_for_us = post.is_direct or post.is_named
         if not is_for_us or place.is_heard(self.place, post.id):
@@ -151,7 +158,7 @@ class ChatReading:
         if person is None:
             await self._of_stranger(post, people, say)
         else:
-            is_stored = await self._hear(post, person, say)
+            is_stored = await self._hear(post, person, say, fetch)
         self.place = place.heard(self.place, post.id)
         return is_stored
 
@@ -167,21 +174,26 @@ class ChatReading:
                 return
         await self.refuse(post.author, say, room="" if post.is_direct else post.room)
 
-    async def _hear(self, post: Post, person: ChannelPerson, say: Say) -> bool:
+    async def _hear(self, post: Post, person: ChannelPerson, say: Say, fetch: Fetch | None) -> bool:
         if post.is_edit:
             await say(NO_EDITS)
             return False
         if post.is_direct:
             await self._note_room(post, person)
-        elif not post.text:
+        elif not (post.text or post.files):
+            return False
+        found = TakenFiles()
+        if post.files and fetch is not None:
+            found = await files.taken(post, person.user, self._ear, fetch)
+        if found.refused:
+            await say(NO_FILE.format(reasons="; ".join(found.refused)))
+        if not (post.text or found.files):
+            self._note_refusal(person, "; ".join(found.refused))
             return False
         try:
-            await self._ear.hear(self._inbound(post, person))
+            await self._ear.hear(self._inbound(post, person, found))
         except InvalidInput as error:
-            self.place = replace(self.place, refused=self.place.refused + 1)
-            self._problem = f"a message of {person.user} was not taken in: {error}"
-            about = {"channel": self._channel, "user": person.user, "error": str(error)}
-            log.warning("message refused", action="chat.unusable", **about)
+            self._note_refusal(person, str(error))
             await say(UNUSABLE.format(reason=f"{error.field} {error.reason}"))
             return False
         self._problem = ""
@@ -189,19 +201,26 @@ class ChatReading:
         crash.point("chat.heard")
         return True
 
+    def _note_refusal(self, person: ChannelPerson, reason: str) -> None:
+        self.place = replace(self.place, refused=self.place.refused + 1)
+        self._problem = f"a message of {person.user} was not taken in: {reason}"
+        about = {"channel": self._channel, "user": person.user, "error": reason}
+        log.warning("message refused", action="chat.unusable", **about)
+
     async def _note_room(self, post: Post, person: ChannelPerson) -> None:
         known = pairs.paired_with(person, post.author)
         if known is not None and known.room != post.room:
             await pairs.store_room(self._bus, person, post.author, post.room)
 
-    def _inbound(self, post: Post, person: ChannelPerson) -> Inbound:
+    def _inbound(self, post: Post, person: ChannelPerson, found: TakenFiles) -> Inbound:
         apart = token_of("room", self._channel, post.room)[:THREAD_LENGTH]
         return Inbound(
             id=token_of("post", post.room, post.id),
             user=person.user,
             agent=self._agent,
             thread="" if post.is_direct else f"room-{apart}",
-            text=post.text,
+            text=with_taken(post.text, found.kinds, found.refused),
+            files=found.files,
             reply_to=post.reply_to,
             chat=ChatHead(
                 address=post.author,

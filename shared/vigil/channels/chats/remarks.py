@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 FORWARDED: Final = "[forwarded, not read: it isn't your word]"
 MADE: Final = "[made by another bot, not read: it isn't your word]"
 OTHER: Final = "[something that isn't text]"
+
+
+def with_taken(text: str, kinds: Sequence[str], refused: Sequence[str]) -> str:
+    """Return a text with remarks on the files that came with it: what they are if it says nothing
+    itself, and what wasn't taken.
+
+    >>> with_taken("", ["an image"], []), with_taken("Look", ["an image"], ["a file is empty"])
+    ('[attached: an image]', 'Look\\n\\n[attached, not taken: a file is empty]')
+    """
+    told = [] if text else [f"[attached: {one}]" for one in kinds]
+    told += [f"[attached, not taken: {one}]" for one in refused]
+    return "\n\n".join([*([text] if text else []), *(["\n".join(told)] if told else [])])
 
 
 def with_attached(text: str, kind: str) -> str:

@@ -7,14 +7,14 @@ out. Names that people are shown by aren't read: who somebody is says their id a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from ..chats.buttons import verdict_in
-from ..chats.fields import dict_in, text_in
-from ..chats.post import Post
+from ..chats.fields import dict_in, dicts_in, text_in
+from ..chats.post import Post, PostFile
 from ..chats.remarks import FORWARDED, OTHER, with_attached
 
 SNOWFLAKE: Final = re.compile(r"[0-9]{1,20}")
@@ -66,6 +66,7 @@ def post_of(kind: str, data: Any, own: str) -> DiscordPost | None:
         is_direct=is_private,
         is_named=own in _mentioned(data) or text_in(replied, "id") == own,
         is_edit=is_edit,
+        files=() if _is_forward(data) else tuple(_files(data)),
     )
 
 
@@ -100,12 +101,30 @@ def _mentioned(data: Mapping[str, Any]) -> set[str]:
 
 def _words(data: Mapping[str, Any], own: str, *, is_private: bool) -> str:
     """Return what its author wrote; of what others did, that it's there."""
-    if dict_in(data, "message_reference").get("type") == _FORWARD:
+    if _is_forward(data):
         return FORWARDED
     text = text_in(data, "content")
     if not is_private:
         text = re.sub(rf"^\s*<@!?{re.escape(own)}>[:,]?\s*", "", text)
+    if any(True for _ in _files(data)):
+        return text.strip()
     return with_attached(text.strip(), "a file" if data.get("attachments") else "") or OTHER
+
+
+def _is_forward(data: Mapping[str, Any]) -> bool:
+    return dict_in(data, "message_reference").get("type") == _FORWARD
+
+
+def _files(data: Mapping[str, Any]) -> Iterator[PostFile]:
+    for one in dicts_in(data, "attachments"):
+        place, size = text_in(one, "url"), one.get("size")
+        if place:
+            yield PostFile(
+                kind="an image" if text_in(one, "content_type").startswith("image/") else "a file",
+                place=place,
+                name=text_in(one, "filename"),
+                size=size if isinstance(size, int) else 0,
+            )
 
 
 class DiscordMark(msgspec.Struct, frozen=True, kw_only=True):

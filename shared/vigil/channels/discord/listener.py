@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from ..answers import NotTaken
 from ..chats.calls import CallFailed
 from ..chats.fields import text_in
+from ..chats.post import PostFile
 from ..chats.posts import ChatReading
 from ..contract import ChannelContext
 from . import happenings
@@ -108,7 +109,11 @@ class DiscordReading:
         """Take a post in; whether a person's message is stored now."""
         if found is None or (found.press[0] and not found.is_direct):
             return False  # only who is asked may decide
-        return await self._reading.take(found, partial(self._say, found))
+        return await self._reading.take(found, partial(self._say, found), self._fetch)
+
+    async def _fetch(self, file: PostFile, bytes_max: int) -> bytes:
+        """Get a file. Raises: CallFailed, InvalidInput."""
+        return await self._api.file(file.place, bytes_max)
 
     async def _catch_up(self) -> None:
         """Read what was missed in channels with people who are paired. How far is noted at the end:

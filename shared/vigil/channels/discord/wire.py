@@ -10,14 +10,18 @@ import asyncio
 from typing import Any, Final
 
 from ... import __version__
+from ...errors import InvalidInput
 from ..answers import NotTaken, Unclear
-from ..chats.addresses import is_socket_of
+from ..chats.addresses import is_file_of, is_socket_of
 from ..chats.calls import CALL_S, CallFailed, refused, token_refused, told_to_wait
 from ..chats.fields import text_in
+from ..downloads import ELSEWHERE, Downloads
 from ..network_api import NetworkApi, NetworkReply, NetworkSocket
 
 DOMAINS: Final = ("discord.gg",)
 """Where Discord's sockets are, beside the host of its interface."""
+FILE_DOMAINS: Final = ("cdn.discordapp.com", "media.discordapp.net")
+"""Where what people attach is."""
 AGENT: Final = f"DiscordBot (https://vigil.invalid, {__version__})"
 """In the form that Discord asks for."""
 ROUTES_MAX: Final = 1_000
@@ -30,6 +34,7 @@ class DiscordApi:
         self._token = token
         self._api_url = api_url
         self._api = NetworkApi(api_url, AGENT)
+        self._downloads = Downloads()
         self._free_at: dict[str, float] = {}
         """By path, when the next call may follow, by the loop's clock."""
 
@@ -68,7 +73,14 @@ class DiscordApi:
         whole = f"{url.rstrip('/')}/?v=10&encoding=json"
         return await self._api.socket(whole, timeout_s=CALL_S, heartbeat_s=None)
 
+    async def file(self, url: str, bytes_max: int) -> bytes:
+        """Fetch a file, whose address lets in whoever has it. Raises: CallFailed, InvalidInput."""
+        if not is_file_of(url, self._api_url, FILE_DOMAINS):
+            raise InvalidInput("file", ELSEWHERE)
+        return await self._downloads.get(url, bytes_max)
+
     async def close(self) -> None:
+        await self._downloads.close()
         await self._api.close()
 
 

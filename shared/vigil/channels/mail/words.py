@@ -6,11 +6,12 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from ...attachments.examine import NAME_LENGTH_MAX, examined
+from ...attachments.examine import examined
+from ...attachments.names import file_name
 from ...contracts.events import Attachment
 from ...errors import InvalidInput
 from ...mail.bodies import MailFile, ReadMail
-from ...mail.heads import MailHeadRead, plain
+from ...mail.heads import MailHeadRead
 from ...mail.quotes import folded, with_bars
 from .composition import RE
 
@@ -68,16 +69,6 @@ def taken_files(
             continue
         taken.setdefault(found.hash, (found, one.data))
     return tuple(taken.values()), tuple(remarks)
-
-
-def file_name(name: str) -> str:
-    """Return a name that a file may have.
-
-    >>> file_name("../a\\\\b.pdf")
-    '.._a_b.pdf'
-    """
-    found = plain(name).replace("/", "_").replace("\\", "_")[:NAME_LENGTH_MAX].strip()
-    return found if found not in ("", ".", "..") else "attachment"
 
 
 def _shown(file: MailFile) -> str:

@@ -14,6 +14,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from ..chats.fields import dict_in, text_in
+from ..chats.post import PostFile
+from ..chats.remarks import with_attached
 
 EFFECT: Final = "org.vigil.effect"
 """In what the account said: the id of the effect that said it."""
@@ -32,6 +34,10 @@ ATTACHED: Final = {
     "m.audio": "a sound",
     "m.video": "a film",
 }
+TAKEN: Final = ("m.image", "m.file")
+"""Of these, what may be taken in."""
+MXC: Final = re.compile(r"mxc://([A-Za-z0-9.:\[\]-]{1,255})/([A-Za-z0-9_-]{1,255})")
+"""Where a server has a file: the server, and its name there."""
 OTHER: Final = "something that isn't text"
 _FALLBACK: Final = re.compile(r"(?:>[^\n]*\n)+\n?")
 """How programs of old quote what a message replies to: others' words, in front of it."""
@@ -87,6 +93,7 @@ class RoomMessage(msgspec.Struct, frozen=True, kw_only=True):
     is_edit: bool = False
     mentions: frozenset[str] = frozenset()
     """Whom it speaks to, by id."""
+    files: tuple[PostFile, ...] = ()
 
 
 def filter_of() -> dict[str, Any]:
@@ -176,6 +183,7 @@ def message_of(event: dict[str, Any]) -> RoomMessage | None:
         mentions=frozenset(one for one in users if isinstance(one, str))
         if isinstance(users, list)
         else frozenset(),
+        files=_files(kind, content),
     )
 
 
@@ -210,10 +218,23 @@ def _words(kind: str, content: dict[str, Any], *, is_reply: bool) -> str:
     body = text_in(content, "body")
     if kind in ("m.text", "m.emote", "m.notice"):
         return (_FALLBACK.sub("", body, count=1) if is_reply and body[:1] == ">" else body).strip()
-    remark = f"[attached, not taken: {ATTACHED.get(kind, OTHER)}]"
     name = text_in(content, "filename")
     caption = body.strip() if kind in ATTACHED and name and name != body else ""
-    return f"{caption}\n\n{remark}" if caption else remark
+    return caption if _files(kind, content) else with_attached(caption, ATTACHED.get(kind, OTHER))
+
+
+def _files(kind: str, content: dict[str, Any]) -> tuple[PostFile, ...]:
+    """Return the file that an event is, if its server has it unencrypted."""
+    place, size = text_in(content, "url"), dict_in(content, "info").get("size")
+    if kind not in TAKEN or not MXC.fullmatch(place):
+        return ()
+    file = PostFile(
+        kind=ATTACHED[kind],
+        place=place,
+        name=text_in(content, "filename") or text_in(content, "body"),
+        size=size if isinstance(size, int) else 0,
+    )
+    return (file,)
 
 
 def is_named(message: RoomMessage, own: str, name: str) -> bool:

@@ -18,8 +18,9 @@ from nio import Api
 from ...errors import InvalidInput
 from .. import pairs
 from ..answers import pause_s
+from ..chats.calls import CallFailed
 from ..chats.fields import text_in
-from ..chats.post import Post
+from ..chats.post import Post, PostFile
 from ..chats.posts import AGAIN, REFUSED_S, ChatReading
 from ..contract import ChannelContext, Ear
 from ..pairs import ChannelPerson
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger("vigil.channels")
 
 ASK_S: Final = 30.0
+WHOAMI: Final = ("GET", Api._build_path(["account", "whoami"]))
 GAP_PAGES_MAX: Final = 100
 PAGE: Final = 100
 TYPING_MS: Final = 20_000
@@ -117,7 +119,7 @@ class _Rooms:
             _ServerAway, _TokenRefused, NotReached, NoReply: how the server fails.
             Unavailable, BusError: the broker is away.
         """
-        reply = await self._asked(("GET", Api._build_path(["account", "whoami"])))
+        reply = await self._asked(WHOAMI)
         who = text_in(reply.data, "user_id")
         if who != self._own:
             raise _TokenRefused(f"the token is of {who or 'nobody'}, not of {self._own}")
@@ -250,12 +252,22 @@ class _Rooms:
             is_named=is_named or effect is not None,
             is_edit=message.is_edit,
             reply_to=effect,
+            files=message.files,
         )
-        is_stored = await self._reading.take(post, say)
+        is_stored = await self._reading.take(post, say, self._fetch)
         if is_stored:
             method, path, body = Api.room_typing("", room, self._own, True, TYPING_MS)
             await self._told((method, path, body), ASK_S)
         return is_stored
+
+    async def _fetch(self, file: PostFile, bytes_max: int) -> bytes:
+        """Get a file. Raises: CallFailed, InvalidInput."""
+        try:
+            return await self._server.file(self._token, file.place, bytes_max)
+        except CallFailed as failed:
+            if failed.is_final:
+                await self._asked(WHOAMI)  # else it's said to be the file's fault
+            raise
 
     async def _take_reaction(
         self, reaction: RoomReaction, room: str, people: Sequence[ChannelPerson]

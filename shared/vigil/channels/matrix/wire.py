@@ -7,15 +7,20 @@ repeats for ever by default, and whoever waits never learns that an outcome is u
 from __future__ import annotations
 
 import asyncio
+import ssl
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 import msgspec
 from aiohttp import ClientConnectorError, ClientError, ClientSession, StreamReader
 from nio import AsyncClient, AsyncClientConfig
 
+from ...errors import InvalidInput
 from ...mail.smtp import trust
+from ..downloads import ELSEWHERE, Downloads
 from ..redirects import NO_REDIRECTS, LedElsewhere
+from .happenings import MXC
 from .verdicts import HomeserverReply
 
 BYTES_MAX: Final = 32 * 1024**2
@@ -41,6 +46,7 @@ class Homeserver:
         self._ca_file = ca_file
         self._home = home
         self._client: AsyncClient | None = None
+        self._downloads: Downloads | None = None
 
     async def ask(self, token: str, request: Request, *, timeout_s: float) -> HomeserverReply:
         """Ask once.
@@ -81,16 +87,31 @@ class Homeserver:
             retry_after_s=_seconds(answer.headers.get("Retry-After")),
         )
 
+    async def file(self, token: str, place: str, bytes_max: int) -> bytes:
+        """Fetch a file, from its mxc://SERVER/NAME. Raises: CallFailed, InvalidInput."""
+        found = MXC.fullmatch(place)
+        if found is None:
+            raise InvalidInput("file", ELSEWHERE)
+        if self._downloads is None:
+            self._downloads = Downloads(self._tls())
+        path = f"/_matrix/client/v1/media/download/{quote(found[1], safe=':')}/{found[2]}"
+        headers = {"Authorization": f"Bearer {token}"}
+        return await self._downloads.get(f"{self._url}{path}", bytes_max, headers=headers)
+
+    def _tls(self) -> ssl.SSLContext | None:
+        return trust(self._ca_file, self._home) if self._ca_file else None
+
     def _open(self) -> AsyncClient:
         if self._client is None:
-            tls = trust(self._ca_file, self._home) if self._ca_file else None
-            self._client = AsyncClient(self._url, "", config=NO_REPEATS, ssl=tls)
+            self._client = AsyncClient(self._url, "", config=NO_REPEATS, ssl=self._tls())
             # Its own would follow redirects.
             self._client.client_session = ClientSession(trace_configs=[NO_REDIRECTS])
         return self._client
 
     async def close(self) -> None:
         """Let go of the connections."""
+        if self._downloads is not None:
+            await self._downloads.close()
         client, self._client = self._client, None
         if client is not None:
             await client.close()

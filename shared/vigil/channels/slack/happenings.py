@@ -7,11 +7,12 @@ out. Names that people are shown by aren't read: who somebody is says their id a
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 from ..chats.buttons import verdict_in
-from ..chats.fields import dict_in, text_in
-from ..chats.post import Post
+from ..chats.fields import dict_in, dicts_in, text_in
+from ..chats.post import Post, PostFile
 from ..chats.remarks import FORWARDED, MADE, OTHER, with_attached
 from .composition import EFFECT
 
@@ -74,6 +75,7 @@ def _message(
         is_named=f"<@{own}>" in text_in(told, "text") or text_in(told, "parent_user_id") == own,
         is_edit=is_edit,
         thread=thread,
+        files=() if _of_others(told) else tuple(_files(told)),
     )
 
 
@@ -111,21 +113,41 @@ def press_of(payload: Any) -> SlackPost | None:
 
 def _words(told: dict[str, Any], own: str, *, is_private: bool) -> str:
     """Return what its author wrote; of what others did, that it's there."""
-    if "bot_id" in told:
-        return MADE
+    if others := _of_others(told):
+        return others
     raw = text_in(told, "text")
     if not is_private:
         raw = re.sub(rf"^\s*<@{re.escape(own)}>[:,]?\s*", "", raw)
     text = unmarked(raw).strip()
-    is_shared = any(one.get("is_share") or one.get("is_msg_unfurl") for one in _attached(told))
-    if not text and is_shared:
-        return FORWARDED
+    if any(True for _ in _files(told)):
+        return text
     return with_attached(text, "a file" if told.get("files") else "") or OTHER
 
 
-def _attached(told: dict[str, Any]) -> list[dict[str, Any]]:
-    found = told.get("attachments")
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+def _of_others(told: dict[str, Any]) -> str:
+    """Return what to say of a message that isn't its author's own word; empty: it is."""
+    if "bot_id" in told:
+        return MADE
+    shared = dicts_in(told, "attachments")
+    is_shared = any(one.get("is_share") or one.get("is_msg_unfurl") for one in shared)
+    return FORWARDED if is_shared and not text_in(told, "text").strip() else ""
+
+
+def _files(told: dict[str, Any]) -> Iterator[PostFile]:
+    """Return the files of a message that Slack has, and not another service that it names."""
+    for one in dicts_in(told, "files"):
+        place, size = (
+            text_in(one, "url_private_download") or text_in(one, "url_private"),
+            one.get("size"),
+        )
+        if not place or text_in(one, "mode") in ("external", "tombstone", "hidden_by_limit"):
+            continue
+        yield PostFile(
+            kind="an image" if text_in(one, "mimetype").startswith("image/") else "a file",
+            place=place,
+            name=text_in(one, "name"),
+            size=size if isinstance(size, int) else 0,
+        )
 
 
 def unmarked(text: str) -> str:

@@ -18,6 +18,7 @@ from ..answers import NotTaken
 from ..chats.buttons import NOTED
 from ..chats.calls import CALL_S, CallFailed, token_refused
 from ..chats.fields import dict_in, text_in
+from ..chats.post import PostFile
 from ..chats.posts import ChatReading
 from ..contract import ChannelContext
 from ..network_api import NetworkSocket
@@ -99,7 +100,7 @@ class SlackReading:
             return  # only who is asked may decide
         if found.thread:
             found = replace(found, reply_to=await self._replied(found))
-        if not await self._reading.take(found, partial(self._say, found)):
+        if not await self._reading.take(found, partial(self._say, found), self._fetch):
             return
         if not found.is_press:
             self._newest = max(self._newest, found.ts, key=float)
@@ -108,6 +109,10 @@ class SlackReading:
             blocks = without_buttons(on or {}, NOTED)
             where = {"channel": found.room, "ts": found.ts, "text": text_in(on, "text")}
             await self._try("chat.update", where | {"blocks": blocks})
+
+    async def _fetch(self, file: PostFile, bytes_max: int) -> bytes:
+        """Get a file. Raises: CallFailed, InvalidInput."""
+        return await self._api.file(file.place, bytes_max)
 
     async def _catch_up(self) -> None:
         """Read what was missed in conversations with people who are paired."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ... import __version__
+from ...errors import InvalidInput
 from ..answers import NotTaken, Unclear
-from ..chats.addresses import is_socket_of
+from ..chats.addresses import is_file_of, is_socket_of
 from ..chats.calls import CALL_S, CallFailed, in_short, refused, token_refused, told_to_wait
 from ..chats.fields import text_in
+from ..downloads import ELSEWHERE, Downloads
 from ..network_api import NetworkApi, NetworkReply, NetworkSocket
 
 HEARTBEAT_S: Final = 30.0
@@ -38,6 +40,7 @@ class SlackApi:
         self._token = token
         self._api_url = api_url
         self._api = NetworkApi(api_url, f"vigil/{__version__}")
+        self._downloads = Downloads()
         self._own = ""
 
     async def call(self, method: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -68,7 +71,26 @@ class SlackApi:
             raise CallFailed(NotTaken(reason="the socket is to be elsewhere, which isn't followed"))
         return await self._api.socket(url, timeout_s=CALL_S, heartbeat_s=HEARTBEAT_S)
 
+    async def file(self, url: str, bytes_max: int) -> bytes:
+        """Fetch a file. Raises: CallFailed, InvalidInput."""
+        if not is_file_of(url, self._api_url):
+            raise InvalidInput("file", ELSEWHERE)
+        try:
+            return await self._downloads.get(
+                url, bytes_max, headers={"Authorization": f"Bearer {self._token}"}
+            )
+        except InvalidInput as error:
+            if error.reason != ELSEWHERE:
+                raise
+        except CallFailed as failed:
+            if not isinstance(failed.answer, NotTaken) or failed.answer.status not in (401, 403):
+                raise
+        # Slack sends who may not have a file to a page to log in.
+        await self.call("auth.test", {})
+        raise InvalidInput("file", "isn't handed out: the app needs the right files:read")
+
     async def close(self) -> None:
+        await self._downloads.close()
         await self._api.close()
 
 

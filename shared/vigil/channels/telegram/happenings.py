@@ -11,13 +11,12 @@ from typing import Any, Final
 
 from ..chats.buttons import verdict_in
 from ..chats.fields import dict_in, text_in
-from ..chats.post import Post
+from ..chats.post import Post, PostFile
 from ..chats.remarks import FORWARDED, MADE, OTHER, with_attached
 
 KINDS: Final = ("message", "edited_message", "callback_query")
-ATTACHED: Final = {
-    "photo": "an image",
-    "document": "a file",
+IMAGE, FILE = "an image", "a file"
+UNTAKEN: Final = {
     "audio": "a sound",
     "voice": "a voice message",
     "video": "a film",
@@ -25,6 +24,9 @@ ATTACHED: Final = {
     "animation": "a film",
     "sticker": "a sticker",
 }
+
+
+_PATH: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,300}")
 
 
 class TelegramPost(Post, frozen=True, kw_only=True):
@@ -91,7 +93,37 @@ def _message(message: dict[str, Any], bot: str, *, is_edit: bool) -> TelegramPos
         is_named=is_reply or _is_in(text, bot),
         is_edit=is_edit,
         message=number,
+        files=_files(message),
     )
+
+
+def _files(message: dict[str, Any]) -> tuple[PostFile, ...]:
+    """Return the file that came with a message, if it's its author's and may be taken."""
+    if _of_others(message) or any(name in message for name in UNTAKEN):
+        return ()
+    sizes = message.get("photo")
+    largest = sizes[-1] if isinstance(sizes, list) and sizes else None
+    found = largest if isinstance(largest, dict) else dict_in(message, "document")
+    place, size = text_in(found, "file_id"), found.get("file_size")
+    if not place:
+        return ()
+    file = PostFile(
+        kind=FILE if largest is None else IMAGE,
+        place=place,
+        name=text_in(found, "file_name"),
+        size=size if isinstance(size, int) else 0,
+    )
+    return (file,)
+
+
+def path_in(told: Any) -> str:
+    """Return where a file can be had, of what `getFile` answers; empty: it doesn't say.
+
+    >>> path_in({"file_path": "photos/file_1.jpg"}), path_in({"file_path": "../../bot/getMe"})
+    ('photos/file_1.jpg', '')
+    """
+    found = text_in(told, "file_path")
+    return found if _PATH.fullmatch(found) and ".." not in found else ""
 
 
 def _person(told: dict[str, Any]) -> str:
@@ -106,13 +138,21 @@ def _is_private(message: dict[str, Any], author: str, chat: str) -> bool:
 
 def _words(message: dict[str, Any]) -> str:
     """Return what its author wrote; of what others did, that it's there."""
+    if others := _of_others(message):
+        return others
+    text = (text_in(message, "text") or text_in(message, "caption")).strip()
+    if _files(message):
+        return text
+    kinds = UNTAKEN | {"photo": IMAGE, "document": FILE}
+    kind = next((words for name, words in kinds.items() if name in message), "")
+    return with_attached(text, kind) or OTHER
+
+
+def _of_others(message: dict[str, Any]) -> str:
+    """Return what to say of a message that isn't its author's own word; empty: it is."""
     if "forward_origin" in message or "forward_date" in message:
         return FORWARDED
-    if "via_bot" in message:
-        return MADE
-    text = (text_in(message, "text") or text_in(message, "caption")).strip()
-    kind = next((words for name, words in ATTACHED.items() if name in message), "")
-    return with_attached(text, kind) or OTHER
+    return MADE if "via_bot" in message else ""
 
 
 def _is_in(text: str, bot: str) -> bool:

@@ -20,11 +20,12 @@ from aiogram.methods import (
 from ..answers import Unclear
 from ..chats.buttons import NOTED
 from ..chats.calls import CALL_S, CallFailed
+from ..chats.post import PostFile
 from ..chats.posts import ChatReading
 from ..contract import ChannelContext
 from . import happenings
 from .happenings import TelegramPost
-from .wire import BotApi, GetNews
+from .wire import BotApi, GetNews, WhereFile
 
 if TYPE_CHECKING:
     from .section import TelegramBot
@@ -85,10 +86,15 @@ class TelegramReading:
             return
         if found.button and not found.is_direct:
             return  # only who is asked may decide
-        is_stored = await self._reading.take(found, partial(self._say, found))
+        is_stored = await self._reading.take(found, partial(self._say, found), self._fetch)
         if is_stored:
             await self._reading.store()
             await self._show_that_it_came(found)
+
+    async def _fetch(self, file: PostFile, bytes_max: int) -> bytes:
+        """Get a file. Raises: CallFailed, InvalidInput."""
+        told = await self._api.call(WhereFile(file_id=file.place), timeout_s=CALL_S)
+        return await self._api.file(happenings.path_in(told), bytes_max)
 
     async def _show_that_it_came(self, post: TelegramPost) -> None:
         chat = int(post.room)

@@ -29,6 +29,7 @@ from aiohttp import ClientConnectorError, ClientSession
 
 from ..answers import NotTaken, Unclear
 from ..chats.calls import CallFailed, in_short, token_refused, told_to_wait
+from ..downloads import Downloads
 from ..redirects import NO_REDIRECTS, LedElsewhere
 
 GRACE_S: Final = 10.0
@@ -46,6 +47,15 @@ class GetNews(TelegramMethod[list[Any]]):
     allowed_updates: list[str] | None = None
 
 
+class WhereFile(TelegramMethod[dict[str, Any]]):
+    """`getFile`, whose result is left as it is."""
+
+    __returning__ = dict[str, Any]
+    __api_method__ = "getFile"
+
+    file_id: str
+
+
 class _OwnSession(AiohttpSession):
     """The library's session, which follows no redirects."""
 
@@ -60,7 +70,10 @@ class BotApi:
     """The way to one bot."""
 
     def __init__(self, token: str, api_url: str) -> None:
-        session = _OwnSession(api=TelegramAPIServer.from_base(api_url))
+        api = TelegramAPIServer.from_base(api_url)
+        session = _OwnSession(api=api)
+        self._downloads = Downloads()
+        self._files = api.file.format(token=token, path="{path}")
         self._bot = Bot(token, session=session)
 
     async def call(self, method: TelegramMethod[Any], *, timeout_s: float) -> Any:
@@ -74,7 +87,18 @@ class BotApi:
             # A TypeError: the library reads the words of a refusal that has none.
             raise meant(error) from error
 
+    async def file(self, path: str, bytes_max: int) -> bytes:
+        """Fetch a file. Raises: CallFailed, InvalidInput.
+
+        Args:
+            path: where it is; empty: nobody knows.
+        """
+        if not path:
+            raise CallFailed(NotTaken(reason="it isn't said where it is", is_final=True))
+        return await self._downloads.get(self._files.format(path=path), bytes_max)
+
     async def close(self) -> None:
+        await self._downloads.close()
         await self._bot.session.close()
 
 

@@ -1,0 +1,109 @@
+"""The files of a post: fetched from where their network has them, examined, and refused in words.
+
+Only what a person who is paired sent is fetched, and only as much of it as may be taken. What a
+server doesn't hand out is asked for a few times and then refused, so that one file can't hold up
+all that comes behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+
+from ...attachments.examine import examined
+from ...attachments.names import file_name
+from ...contracts.events import Attachment
+from ...errors import InvalidInput
+from ..contract import Ear
+from .calls import CallFailed
+from .post import Post, PostFile
+
+FILES_MAX: Final = 10
+"""Of a message."""
+PAUSES_S: Final = (0.3, 2.0)
+"""After which a file is asked for again that wasn't handed out."""
+PAUSE_S_MAX: Final = 10.0
+"""Also if a server asks for more."""
+FILES_S: Final = 60.0
+"""For all files of a message together."""
+
+Fetch = Callable[[PostFile, int], Awaitable[bytes]]
+"""Fetches a file of so many bytes at most. Raises: CallFailed; InvalidInput: it can't be had."""
+
+
+class TakenFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the files of a post."""
+
+    files: tuple[tuple[Attachment, bytes], ...] = ()
+    kinds: tuple[str, ...] = ()
+    """What to call those that are taken."""
+    refused: tuple[str, ...] = ()
+    """What the others are called, and why each isn't taken; without its name, which may be by
+    anybody."""
+
+
+async def taken(post: Post, user: str, ear: Ear, fetch: Fetch) -> TakenFiles:
+    """Fetch the files of a person's post.
+
+    Raises:
+        CallFailed: the server doesn't know the account any more.
+        Unavailable, BusError: it can't be told what there is room for.
+    """
+    until = asyncio.get_running_loop().time() + FILES_S
+    files: dict[str, tuple[Attachment, bytes]] = {}
+    kinds: list[str] = []
+    refused: list[str] = []
+    for one in post.files:
+        try:
+            if len(files) == FILES_MAX:
+                raise InvalidInput("file", f"is one of more than {FILES_MAX}")
+            data = await _fetched(one, ear.file_bytes_max, fetch, until)
+            about = await asyncio.to_thread(examined, file_name(one.name), data)
+            await ear.check_file(user, about)
+        except InvalidInput as error:
+            refused.append(f"{one.kind} {error.reason}")
+            continue
+        if about.hash not in files:
+            files[about.hash] = about, data
+            kinds.append(one.kind)
+    return TakenFiles(files=tuple(files.values()), kinds=tuple(kinds), refused=tuple(refused))
+
+
+async def _fetched(file: PostFile, bytes_max: int, fetch: Fetch, until: float) -> bytes:
+    """Raises: InvalidInput, CallFailed."""
+    if file.size > bytes_max:
+        raise too_large(bytes_max)
+    try:
+        async with asyncio.timeout_at(until):
+            for pause_s in PAUSES_S:
+                try:
+                    return await fetch(file, bytes_max)
+                except CallFailed as failed:
+                    if failed.is_token_refused:
+                        raise
+                    if failed.is_final:
+                        raise _not_handed_out(failed) from failed
+                    await asyncio.sleep(min(max(pause_s, failed.wait_s), PAUSE_S_MAX))
+            return await fetch(file, bytes_max)
+    except CallFailed as failed:
+        if failed.is_token_refused:
+            raise
+        raise _not_handed_out(failed) from failed
+    except TimeoutError as error:
+        raise InvalidInput("file", "took too long to come") from error
+
+
+def too_large(bytes_max: int) -> InvalidInput:
+    """Return what is said of a file that is too large.
+
+    >>> too_large(3584 * 1024).reason
+    'has more than 3.5 MiB'
+    """
+    return InvalidInput("file", f"has more than {bytes_max / 1024**2:.2g} MiB")
+
+
+def _not_handed_out(failed: CallFailed) -> InvalidInput:
+    return InvalidInput("file", f"couldn't be had from the network: {failed.answer.reason}")
