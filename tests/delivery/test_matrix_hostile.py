@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,6 +75,10 @@ class Heard:
     async def hear(self, heard: Inbound) -> None:
         self.all.append(heard)
         self.has_heard.set()
+
+    async def writing(self, user: str, agent: str, thread: str) -> AsyncGenerator[str]:
+        raise AssertionError("Matrix can't show that")
+        yield
 
     async def check_file(self, user: str, file: Attachment) -> None:
         pass

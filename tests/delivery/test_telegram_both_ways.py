@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 from aiohttp import web
 
@@ -29,6 +31,7 @@ from tests.support.world import World, running_world
 from vigil.channels import pairs
 from vigil.channels.chats import files, posts
 from vigil.channels.pairs import ChannelPerson, PairedAddress
+from vigil.channels.telegram import drafts
 from vigil.clock import SystemClock
 
 CHANNEL: Final = "tele"
@@ -65,7 +68,10 @@ async def test_a_bot_hears_whom_a_code_paired_and_requests_are_decided_by_button
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """X-2, X-4, L-11: pairing, home, groups, buttons, and each way in which a try may end."""
-    async with running_telegram_world(tmp_path, monkeypatch, has_hands=True) as (world, server):
+    async with running_telegram_world(tmp_path, monkeypatch, has_hands=True, has_drafts=True) as (
+        world,
+        server,
+    ):
         code = pairs.new_code()
         await pairs.ask_for(world.admin, CHANNEL, "ann", "", code, world.clock.now())
         server.write(MAL, "Let me in")
@@ -101,6 +107,8 @@ async def test_a_bot_hears_whom_a_code_paired_and_requests_are_decided_by_button
         }
         assert [(one.text, one.reply_to) for one in group] == [("re: hello", number)]
 
+        await check_drafts(world, server, monkeypatch)
+
         # A request has buttons; pressed by somebody else, or elsewhere, they do nothing.
         before = len(server.said)
         await talk.outside(ask(("shell", {"command": "ls build"})))
@@ -121,6 +129,44 @@ async def test_a_bot_hears_whom_a_code_paired_and_requests_are_decided_by_button
         async with another_place() as (other, caught):
             await check_files(world.admin, "telegram", CHANNEL, server, other)
             assert caught == []
+
+
+async def check_drafts(
+    world: World, server: TelegramServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Check that an answer is shown while it's written, and is said by one message as ever."""
+    monkeypatch.setattr(drafts, "EVERY_S", 0.0)
+    world.agent.held.add("slowly")
+    live = world.talk("ann:vigil:main").key.live
+
+    def shown() -> list[dict[str, Any]]:
+        return [given for name, given in server.calls if name == "sendMessageDraft"]
+
+    async def say_live(text: str, turn: int) -> None:
+        token = {"turn": turn, "attempt": 0, "text": text}
+        await world.admin.send(live, msgspec.json.encode(token))
+
+    async def write_on(text: str, turn: int, wanted: str) -> None:
+        await say_live(text, turn)
+        await world.until(lambda: bool(shown()) and shown()[-1]["text"] == wanted)
+
+    number, before = server.write(ANN, "slowly"), len(server.said)
+    await world.agent.thinking.wait()
+    while not shown():  # until somebody listens
+        await say_live(".", 0)
+        await asyncio.sleep(0.02)
+    await write_on("It ", 1, "It ")
+    await write_on("is *4*", 1, "It is *4*")
+    await write_on("No: 5", 2, "No: 5")  # another try takes the words of the last back
+    world.agent.gate.set()
+    await server.until(before + 1)
+    assert server.said[-1].text == "re: slowly"
+    assert {(one["chat_id"], one["draft_id"]) for one in shown()} == {(ANN, number)}
+    # Behind what was said nothing is shown any more.
+    await say_live("ghost", 3)
+    server.write(ANN, "Next")
+    await server.until(before + 2)
+    assert "ghost" not in "".join(one["text"] for one in shown())
 
 
 def as_usual(server: TelegramServer, request: Any, given: dict[str, Any]) -> Any:

@@ -37,6 +37,11 @@ FIELDS: Final[dict[str, dict[str, tuple[str, bool]]]] = {
         "reply_parameters": ("json", False),
         "reply_markup": ("json", False),
     },
+    "sendMessageDraft": {
+        "chat_id": ("int", True),
+        "draft_id": ("int", True),
+        "text": ("str", True),
+    },
     "sendChatAction": {"chat_id": ("int", True), "action": ("str", True)},
     "answerCallbackQuery": {"callback_query_id": ("str", True), "text": ("str", False)},
     "getFile": {"file_id": ("str", True)},

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -28,6 +28,7 @@ from ..http.problem import Problem
 from ..state.edge import Edge
 from ..work import dead
 from . import channels
+from .live_answers import writing
 
 log = structlog.get_logger("vigil.gateway")
 
@@ -154,6 +155,15 @@ class _GatewayEar:
                 return error.detail
             raise InvalidInput("session", error.detail) from error
         return None
+
+    async def writing(self, user: str, agent: str, thread: str) -> AsyncGenerator[str]:
+        if owner_of(user, agent, self._edge.teams) != user:
+            return  # others talk there, too: what they are answered isn't theirs
+        home = self._edge.context.settings.config.person_of(user).home_thread
+        session = SessionKey.of(user, agent, thread or home)
+        async with contextlib.aclosing(writing(self._edge, session)) as states:
+            async for one in states:
+                yield one
 
     async def check_file(self, user: str, file: Attachment) -> None:
         await self._edge.quota.check(user, file)

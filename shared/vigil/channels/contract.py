@@ -13,7 +13,7 @@ that has to look for itself has a `Listener` instead, which one replica of the g
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
@@ -152,6 +152,16 @@ class Ear(Protocol):
         Raises:
             InvalidInput: it can't be used, whenever it comes.
             Unavailable: it can't be stored now: tell it again later, and nothing after it before.
+        """
+        ...
+
+    def writing(self, user: str, agent: str, thread: str) -> AsyncGenerator[str]:
+        """Yield how the answer to somebody's newest message stands, whenever it has more words and
+        the last state was taken, until it's said; nothing, if it may not be shown. None of it is
+        said yet, and nobody may take it for that.
+
+        Raises:
+            Unavailable, BusError: the broker can't be asked.
         """
         ...
 

@@ -7,7 +7,8 @@ an hour; nothing else comes of what they write.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -161,6 +162,19 @@ class ChatReading:
             is_stored = await self._hear(post, person, say, fetch)
         self.place = place.heard(self.place, post.id)
         return is_stored
+
+    async def writing(self, post: Post) -> AsyncGenerator[str]:
+        """Yield how the answer to a person's post stands, where nobody else is in the room.
+
+        Raises:
+            Unavailable, BusError: the broker can't be asked.
+        """
+        user = pairs.user_of(await self.people(), post.author)
+        if user is None or not post.is_direct:
+            return
+        async with contextlib.aclosing(self._ear.writing(user, self._agent, "")) as states:
+            async for one in states:
+                yield one
 
     async def _of_stranger(self, post: Post, people: list[ChannelPerson], say: Say) -> None:
         # In front of others a code would be everybody's.

@@ -24,6 +24,7 @@ from ..chats.post import PostFile
 from ..chats.posts import ChatReading
 from ..contract import ChannelContext
 from . import happenings
+from .drafts import Drafts
 from .happenings import TelegramPost
 from .wire import BotApi, GetNews, WhereFile
 
@@ -41,8 +42,10 @@ class TelegramReading:
         self._section = section
         self._reading = reading
         self._api = BotApi(section.secret(context.home), section.api_url)
+        self._drafts = Drafts(self._api)
 
     async def close(self) -> None:
+        await self._drafts.close()
         await self._api.close()
 
     async def run(self) -> NoReturn:
@@ -103,6 +106,8 @@ class TelegramReading:
             await self._try(EditMessageReplyMarkup(chat_id=chat, message_id=post.message))
         else:
             await self._try(SendChatAction(chat_id=chat, action="typing"))
+            if self._section.has_drafts and post.is_direct:
+                self._drafts.show(chat, post.message, self._reading.writing(post))
 
     async def _say(self, post: TelegramPost, text: str) -> None:
         await self._try(SendMessage(chat_id=int(post.room), text=text))

@@ -34,6 +34,10 @@ class TelegramBot(ChatBot, frozen=True, kw_only=True, tag="telegram"):
     poll_s: PositiveS = 30.0
     """How long the server may wait for news before it answers that there are none."""
 
+    has_drafts: bool = False
+    """In the chat with somebody alone an answer is shown while it's written, as a draft, which is
+    no message: Telegram takes it away."""
+
     def sender(self, context: ChannelContext) -> Sender:
         self.check(context)
         from .sender import TelegramSender
