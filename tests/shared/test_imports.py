@@ -13,7 +13,7 @@ STARTED = (
     "vigil.backup.backup",
 )  # fmt: skip
 UNNEEDED = (
-    "aiogram", "aiohttp", "anthropic", "apprise", "mcp", "nio", "onnxruntime", "openai",
+    "aiogram", "aiohttp", "anthropic", "apprise", "jeepney", "mcp", "nio", "onnxruntime", "openai",
     "qdrant_client", "rich",
 )  # fmt: skip
 

@@ -19,6 +19,7 @@ from .discord.section import DiscordBot
 from .mail.section import MailAccount
 from .matrix.section import MatrixAccount
 from .notices.apprise import AppriseWay
+from .notices.desktop import Desktop
 from .notices.ntfy import Ntfy
 from .push.section import PushChannel
 from .slack.section import SlackAccount
@@ -28,6 +29,7 @@ from .webhook import Webhook
 GROUP: Final = "vigil.channels"
 BUILT_IN: Final[Mapping[str, type[Channel]]] = {
     "apprise": AppriseWay,
+    "desktop": Desktop,
     "discord": DiscordBot,
     "mail": MailAccount,
     "matrix": MatrixAccount,
