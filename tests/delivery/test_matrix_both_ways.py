@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -21,6 +21,7 @@ from tests.support.talk import PATIENCE_S
 from vigil.attachments import store
 from vigil.channels import pairs
 from vigil.channels.chats import posts
+from vigil.channels.matrix.listener import ENCRYPTED
 from vigil.channels.matrix.login import token_for
 from vigil.channels.matrix.section import MatrixAccount
 from vigil.channels.matrix.wire import Homeserver, NoReply
@@ -28,6 +29,8 @@ from vigil.clock import SystemClock
 from vigil.contracts import ToldEvent, UserMessage, decode_attempt, decode_event
 from vigil.errors import InvalidInput
 from vigil.minds import mind_of
+
+SEALED: Final = {"algorithm": "m.megolm.v1.aes-sha2"}
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +82,13 @@ async def test_who_brings_the_code_is_heard_at_home_and_nobody_else_anywhere(
 
         now = world.clock.now()
         await pairs.ask_for(admin, CHANNEL, "ann", ann.user, code, now)
+        # Programs encrypt rooms of two by themselves: there she's told before she sends the code.
+        sealing = {"type": "m.room.encryption", "content": SEALED}
+        sealed = await asyncio.to_thread(ann.create, chat.agent.user, initial_state=[sealing])
+        assert bodies(await chat.heard(ann, sealed, 1)) == [ENCRYPTED]
+        for _ in range(2):
+            await asyncio.to_thread(ann.put, sealed, "m.room.encrypted", SEALED)
+
         own = await chat.room_of(ann)
         await asyncio.to_thread(ann.say, own, "Hello?")
         assert bodies(await chat.heard(ann, own, 1)) == [posts.REFUSAL]
@@ -161,17 +171,24 @@ async def test_who_brings_the_code_is_heard_at_home_and_nobody_else_anywhere(
         assert [t.key.thread[:5] for t in spoken] == ["main", "room-"]
         assert {t.key.user for t in spoken} == {"ann"}
 
-        # Somebody else came into her room: what is hers isn't said there any more.
-        await asyncio.to_thread(ann.invite, own, mal.user)
-        await asyncio.to_thread(mal.join, own)
-        await asyncio.to_thread(ann.say, group, f"vigil: {ask(follow_up('bus', 30, 'the bus'))}")
-        await chat.heard(ann, group, 2)
-        await world.at_rest()
-        await world.advance(30)
+        # Her room is encrypted from now on, and somebody else comes into it: what is hers isn't
+        # said there any more.
+        assert bodies(await chat.heard(ann, sealed, 2)) == [ENCRYPTED] * 2, "once an hour"
+        await asyncio.to_thread(ann.seal, own)
         room_talk = next(t for key, t in world._talks.items() if key.thread.startswith("room-"))
-        await room_talk.until(lambda: len(room_talk.receipts) == 3)
-        assert room_talk.receipts[-1].outcome == "failed"
-        assert "others are in the room" in room_talk.receipts[-1].reason
+        for number, reason in enumerate(("the room is encrypted", "others are in the room"), 1):
+            await asyncio.to_thread(
+                ann.say, group, f"vigil: {ask(follow_up('bus', 30, 'the bus'))}"
+            )
+            await chat.heard(ann, group, 1 + number)
+            await world.at_rest()
+            await world.advance(30)
+            await room_talk.until(lambda: len(room_talk.receipts) == 1 + 2 * number)  # noqa: B023
+            assert room_talk.receipts[-1].outcome == "failed"
+            assert reason in room_talk.receipts[-1].reason
+            if number == 1:
+                await asyncio.to_thread(ann.invite, own, mal.user)
+                await asyncio.to_thread(mal.join, own)
         assert "the bus" not in bodies(ann.messages(own)) + bodies(ann.messages(group))
 
         # What is taken back is outside again.

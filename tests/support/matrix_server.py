@@ -168,6 +168,11 @@ class Correspondent:
         room: str = self.ask("POST", "/createRoom", wanted)["room_id"]
         return room
 
+    def seal(self, room: str) -> None:
+        """Encrypt a room, for good."""
+        sealing = {"algorithm": "m.megolm.v1.aes-sha2"}
+        self.ask("PUT", f"/rooms/{quote(room)}/state/m.room.encryption/", sealing)
+
     def invite(self, room: str, user: str) -> None:
         self.ask("POST", f"/rooms/{quote(room)}/invite", {"user_id": user})
 

@@ -40,7 +40,10 @@ WHOAMI: Final = ("GET", Api._build_path(["account", "whoami"]))
 GAP_PAGES_MAX: Final = 100
 PAGE: Final = 100
 TYPING_MS: Final = 20_000
-ENCRYPTED: Final = "I can't read here: this room is encrypted. Invite me to one that isn't, please."
+ENCRYPTED: Final = (
+    "I can't read here: this room is encrypted, and no message in it reaches me. Please make a "
+    "room without encryption (it can't be switched off in this one), and invite me there."
+)
 
 
 class _ServerAway(Exception):
@@ -167,6 +170,8 @@ class _Rooms:
             reply = await self._told((method, path, "{}"), ASK_S)
             if reply.status >= 500 or reply.status == 429:
                 raise _ServerAway(reply.in_words, reply.wait_s)
+            if reply.is_ok:
+                await self._tell_if_encrypted(room)
             return
         reason = ""
 
@@ -177,6 +182,13 @@ class _Rooms:
         await self._reading.refuse(inviter, say)
         method, path = Api.room_leave("", room)
         await self._told((method, path, json.dumps({"reason": reason} if reason else {})), ASK_S)
+
+    async def _tell_if_encrypted(self, room: str) -> None:
+        """Say at once that nothing is read there: a code that was sent there would be waited for
+        in vain. Programs encrypt rooms of two by themselves."""
+        asked = Api.room_get_state_event("", room, "m.room.encryption")
+        if (await self._told(asked, ASK_S)).is_ok:
+            await self._say(room, f"{room} came in", ENCRYPTED)
 
     async def _take_room(self, news: RoomNews) -> None:
         # Who came or went may stand in what was left out.
@@ -234,9 +246,10 @@ class _Rooms:
         is_known = pairs.user_of(people, message.author) is not None
         is_direct = await self._members(room) == {self._own, message.author}
         if message.kind == "encrypted":
-            if is_known and is_direct:
-                hour = f"{self._clock.now():%Y-%m-%d %H}"
-                await self._say(room, f"{room} {hour}", ENCRYPTED)
+            if await self._reading.is_welcome(message.author):
+                # Among others it may be for anybody.
+                often = "%Y-%m-%d %H" if is_direct else "%Y-%m-%d"
+                await self._say(room, f"{room} {self._clock.now():{often}}", ENCRYPTED)
             return False
         effect = await self._replied(room, message) if is_known else None
         is_named = happenings.is_named(message, self._own, self._account.name)
