@@ -21,7 +21,7 @@ from ..model import ModelAnswer, ModelError
 from . import loops, speech
 from .context import plainly
 from .draft import INSTANT, RETRY_TIMER, Draft
-from .tools import calls
+from .tools import callers, calls
 from .tools.declaration import Answer
 from .tools.routing import route
 from .work import children, requests, tasks
@@ -100,6 +100,8 @@ def _run_tools(draft: Draft, uses: list[ToolUseBlock], text: str) -> None:
         outcome: Answer
         if index >= draft.policy.tool_calls_max:
             outcome = "Too many tool calls in one answer.", True
+        elif not callers.may_ask(draft.loop, use, asked):
+            outcome = callers.ONE_BY_ONE, True
         else:
             outcome = route(draft, use)
         if isinstance(outcome, OpenCall):

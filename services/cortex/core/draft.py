@@ -57,7 +57,7 @@ from .work import job_record, source
 RETRY_TIMER: Final = "_retry"
 CALL_TIMER: Final = "_call"
 """The deadline of the tool calls that services run."""
-SERVICES: Final = ("memory", "executor", "board")
+SERVICES: Final = ("memory", "executor", "board", "caller")
 """Who answers under that deadline; sessions and people have others."""
 PAUSE_TIMER: Final = "_pause"
 OUTSIDE: Final = "_outside"

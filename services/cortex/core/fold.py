@@ -27,7 +27,7 @@ from .draft import Draft
 from .policy import Moment, Policy
 from .queue import is_void
 from .sway import Sway
-from .tools import calls, elicitation
+from .tools import callers, calls, elicitation
 from .work import approvals, children, detached, job_record, tasks
 
 VOUCHED_MAX: Final = 50
@@ -194,15 +194,16 @@ def _control(draft: Draft, cause: Cause, event: Control) -> None:
         case "start":
             _begin(draft, cause, event, "start")
             return
-        case "cancel":
-            children.cancel(draft, event)
-        case "status":
-            children.hear(draft, cause, event)
+        case "cancel" | "status":
+            children.take(draft, cause, event)
         case "approval":
             approvals.decide(draft, cause, event)
             return
         case "fork":
             _go_on_from(draft, payload.fork)
+        case "results":
+            callers.receive(draft, cause, event)
+            return
         case "vouch" | "unvouch":
             _vouch(draft, payload.letter, is_fine=payload.op == "vouch")
         case _:

@@ -17,6 +17,7 @@ from vigil.contracts import (
     Pause,
     Waiting,
 )
+from vigil.contracts.calls.caller import CallerTools
 from vigil.contracts.turns import RecentExchange
 
 from . import sway as sways
@@ -40,6 +41,7 @@ def begin(
     task_id: str = "",
     words: tuple[str, ...] = (),
     replies: tuple[int, ...] = (),
+    caller: CallerTools | None = None,
 ) -> None:
     """Open the loop for `cause`: the model will be asked.
 
@@ -48,6 +50,7 @@ def begin(
         purpose: of a loop that is opened beside the session's own (`profiles`).
         words: what the person said, if they began it.
         replies: turns whose letters they replied to.
+        caller: tools of the program through which they said it.
     """
     task = draft.state.tasks.get(task_id)
     draft.cause = cause
@@ -72,6 +75,7 @@ def begin(
         opened=letters.pointed_at(words),
         replies=replies,
         words=words,
+        caller=caller,
     )
     draft.update(loop=loop)
     draft.outcome = "begun"

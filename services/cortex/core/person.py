@@ -34,6 +34,7 @@ from .context.versions import is_gone, taken_back_by
 from .draft import Draft
 from .mind import stop
 from .queue import COALESCE_TIMER, QUEUE_MAX, enqueue, fitting, in_its_place, stored_size
+from .tools import callers
 from .work import detached, requests, spoken
 
 KEYED_MAX: Final = 32
@@ -62,6 +63,7 @@ def receive(draft: Draft, cause: Cause, event: UserMessage) -> None:
     spoken.call_off(draft, event.payload.text)
     if draft.policy.double_text == "interrupt":
         _interrupt(draft)
+    _leave_caller(draft)
     _await_answer(draft, cause, event)
     draft.cause = cause
 
@@ -144,7 +146,11 @@ def answer(draft: Draft, messages: Sequence[tuple[Cause, UserMessage]]) -> None:
     words = kept(event.payload.text for _, event in messages)
     meant = [event.payload.reply_to for _, event in messages]
     closed = tuple(dict.fromkeys(one.turn_seq for one in meant if one and not one.quote))
-    loops.begin(draft, cause, is_direct=True, joined=joined, words=words, replies=closed)
+    # The newest request alone waits for calls: those of the others would go to nobody.
+    caller = messages[-1][1].payload.caller
+    loops.begin(
+        draft, cause, is_direct=True, joined=joined, words=words, replies=closed, caller=caller
+    )
     for _, event in messages:
         shown = _shown(draft, event.payload)
         draft.row("user", "person", *shown, by=event.payload.by)
@@ -236,6 +242,16 @@ def _interrupt(draft: Draft) -> None:
     for event_id in (*loop.joined, loop.cause.id):
         draft.note("interrupted", "the person wrote again before it was answered", event_id)
     loops.end(draft, None)
+
+
+def _leave_caller(draft: Draft) -> None:
+    """Close the loop that waits for the program of the caller: it went on, or is gone."""
+    loop = draft.state.loop
+    left = callers.open_calls(loop)
+    if loop is not None and left:
+        tools = ", ".join(dict.fromkeys(call.tool for call in left))
+        draft.note("interrupted", callers.LEFT.format(tools=tools), loop.cause.id)
+        loops.end(draft, None)
 
 
 # ---------------------------------------------------------------- waiting for more

@@ -59,6 +59,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Tool calls in one answer; more are refused to the model."""
     tool_timeout_s: float = 30.0
     """How long a loop waits for the tools that other services run."""
+    caller_timeout_s: float = 600.0
+    """How long a loop waits for what the program of the caller is to run."""
     result_length_max: int = excerpt.SHOWN_LENGTH_MAX
     """Characters of a result that the model sees: some 4,000 tokens, as much as of an event from
     outside."""

@@ -16,6 +16,8 @@ import enum
 from collections.abc import Iterable
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from vigil.contracts import (
     AttachmentBlock,
     Block,
@@ -104,7 +106,12 @@ def of_loop(loop: Loop | None) -> Sway:
 
 def of_own_rows(loop: Loop | None) -> Sway:
     """Return the sway of what stands in the rows of a loop: what began it, and its results."""
-    return _sway(loop is not None and bool(loop.taint))
+    return _sway(loop is not None and (bool(loop.taint) or bool(loop.caller_taint)))
+
+
+def beside_caller(loop: Loop) -> Sway:
+    """Return the sway of what a loop is shown but for what its program gave it."""
+    return of_loop(replace(loop, caller_taint=taint(Sway.NONE)))
 
 
 def of_thread(state: State, moment: Moment) -> Sway:
@@ -169,6 +176,6 @@ def of_what_stays(turn: Turn) -> Sway:
 
 
 __all__ = [
-    "Marked", "Sway", "of", "of_blocks", "of_decision", "of_event", "of_job", "of_loop",
-    "of_own_rows", "of_rows", "of_thread", "of_what_stays", "of_writing", "taint",
+    "Marked", "Sway", "beside_caller", "of", "of_blocks", "of_decision", "of_event", "of_job",
+    "of_loop", "of_own_rows", "of_rows", "of_thread", "of_what_stays", "of_writing", "taint",
 ]  # fmt: skip

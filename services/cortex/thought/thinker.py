@@ -45,7 +45,7 @@ from .ledger import KINDS, PaidCall, kinds_of
 from .prompts import Prompts, steps_left, under_way
 from .token_stream import TokenStream
 from .toolbox import Toolbox
-from .tools import with_facts
+from .tools import of_caller, with_facts
 
 log = structlog.get_logger("vigil.cortex")
 
@@ -309,7 +309,10 @@ class Thinker:
                     for row in rows
                 ]
             ),
-            tools=with_facts(self._toolbox.offered(policy.profile).shown(state.found), state),
+            tools=(
+                *with_facts(self._toolbox.offered(policy.profile).shown(state.found), state),
+                *of_caller(state.loop),
+            ),
             max_tokens=self._max_tokens(policy.profile),
             timeout_s=self._config.timeout_s,
             total_s=self._config.answer_s,

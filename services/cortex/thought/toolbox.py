@@ -16,6 +16,7 @@ import structlog
 from vigil.bus.bus import Bus
 from vigil.bus.kv import KeyValue, Watch
 from vigil.contracts import Shelf, Tool, decode_shelf
+from vigil.contracts.calls.caller import CALLER
 from vigil.errors import InvalidInput
 
 from ..core.profile import Profile
@@ -97,7 +98,7 @@ def _read(source: str, value: bytes) -> Shelf | None:
 def _is_fit(source: str, tool: Tool) -> bool:
     """Whether a tool may be offered under its name, and the model's server takes it."""
     is_own = FOREIGN not in tool.name
-    if is_own != (source == BUILTIN) or tool.name in arguments():
+    if is_own != (source == BUILTIN) or tool.name in arguments() or source == CALLER:
         return False
     if not is_own and not tool.name.startswith(f"{source}{FOREIGN}"):
         return False

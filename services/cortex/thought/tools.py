@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from vigil.contracts import State, Tool
+from vigil.contracts import Loop, State, Tool
 from vigil.contracts.arguments import brief, description_of, schema_of
 
 from ..core.policy import REPORT_FACTS
@@ -56,6 +56,12 @@ def with_facts(shown: Iterable[ToolSpec], state: State) -> tuple[ToolSpec, ...]:
         replace(one, input_schema=offered(state)) if one.name == REPORT_FACTS else one
         for one in shown
     )
+
+
+def of_caller(loop: Loop | None) -> tuple[ToolSpec, ...]:
+    """Return the tools that the program brought along, which stand last: all before them is the
+    same in other loops, so a provider's cache holds it."""
+    return () if loop is None or loop.caller is None else tuple(map(spec_of, loop.caller.tools))
 
 
 class Offered(msgspec.Struct, frozen=True, kw_only=True):

@@ -70,7 +70,8 @@ class Spoken(msgspec.Struct, frozen=True):
     examples: tuple[str, ...] = ()
 
 
-_ORDERED: Final = ("control", "start", "cancel", "status", "approval", "fork")
+_SAID: Final = ("event.user_message", "event.user_message.caller")
+_ORDERED: Final = ("control", "start", "cancel", "status", "approval", "fork", "results")
 _ORDERS: Final = tuple(f"event.{of}" for of in _ORDERED)
 _ROWS: Final = tuple(f"row.{of}" for of in ("after", "chosen", "event", "facts", "mail", "once"))
 _OTHERS: Final = ("approval.wanted", "bulletin.worded", *_ROWS)
@@ -79,7 +80,7 @@ _TURNS: Final = ("remembering", "working", "paid", "raised", "fallback", "made",
 MESSAGES: Final[dict[str, Spoken]] = {
     "cloudEvent": Spoken(CloudEvent, "Something happened outside", ("cloud_event",)),
     "signal": Spoken(Signal, "Something happened here", ("signal",)),
-    "userMessage": Spoken(UserMessage, "What the person said", ("event.user_message",)),
+    "userMessage": Spoken(UserMessage, "What the person said", _SAID),
     "timerFired": Spoken(TimerFired, "A follow-up or a deadline is due", ("event.timer",)),
     "control": Spoken(Control, "An order about the session", _ORDERS),
     "external": Spoken(External, "An event from outside, as it was let in", ("event.external",)),

@@ -174,6 +174,7 @@ TEMPLATES: Final[dict[str, str]] = {
     "control.start:child": "The session was started for: {prompt:q}" + _DESCENDS,
     "control.fork": "{They} forked the conversation from another one.",
     "control.vouch": "{They} vouched for a letter: its text counts as theirs, word for word.",
+    "control.results": "{Their} program told what came of its tools.",
     "control.unvouch": "{They} don't vouch for a letter any more: it is closed again.",
     "control.cancel": "The session was cancelled" + _BECAUSE,
     "control.status": "A session that it started reported progress.",

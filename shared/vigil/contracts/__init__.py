@@ -52,6 +52,8 @@ from .board import (
     short_name,
 )
 from .board.vocabulary import TaskStatus
+from .calls.accepted import AcceptedCall
+from .calls.awaited import OpenCall, Waiting
 from .codec import (
     LIFTS,
     VERSIONS,
@@ -105,7 +107,6 @@ from .effects import (
     effect_id,
 )
 from .events import (
-    AcceptedCall,
     Attachment,
     Cause,
     ChildKind,
@@ -195,7 +196,6 @@ from .turns import (
     Gathering,
     Loop,
     Note,
-    OpenCall,
     Pause,
     Queued,
     Retry,
@@ -205,7 +205,6 @@ from .turns import (
     Turn,
     Unsaid,
     Usage,
-    Waiting,
 )
 from .vocabulary import (
     ApprovalState,

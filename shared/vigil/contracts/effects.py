@@ -17,7 +17,8 @@ from .board import (
     MadeText,
     SlotRun,
 )
-from .events import AcceptedCall, ChildKind, Decision, TimerKind, ToldPayload
+from .calls.accepted import AcceptedCall
+from .events import ChildKind, Decision, TimerKind, ToldPayload
 from .memories import MemoryType, Stability
 from .tools import Risk, ServerAnswer
 

@@ -9,10 +9,12 @@ import msgspec
 
 from .base import VERSION_1, EventType, Instant, Record
 from .board import BulletinBasis, Job, KnownFact, MergedSummary, SlotRun, Verdict
+from .calls.accepted import AcceptedCall
+from .calls.caller import CallerResult, CallerTools
 from .costs import RaiseOffer
 from .mail import MailedOffers, MailToRead
 from .mail.heads import ChatHead, MailHead
-from .tools import Risk, ServerAnswer, ServerQuestion
+from .tools import ServerQuestion
 
 
 class Envelope(Record, frozen=True, kw_only=True, tag_field="type"):
@@ -119,6 +121,8 @@ class UserMessagePayload(Record, frozen=True, kw_only=True):
     """Of one that came as a mail."""
     chat: ChatHead | None = None
     """Of one that came through a chat network."""
+    caller: CallerTools | None = None
+    """Of one that came through a program: the tools that it runs itself."""
 
 
 class UserMessage(Envelope, frozen=True, kw_only=True, tag="user_message"):
@@ -195,19 +199,6 @@ class External(Envelope, frozen=True, kw_only=True, tag="external"):
 
 ChildKind = Annotated[str, msgspec.Meta(pattern="^[a-z][a-z_]{0,31}$")]
 """A kind of session that a turn starts (`session_kinds`); it becomes a part of a thread."""
-
-
-class AcceptedCall(Record, frozen=True, kw_only=True):
-    """A call that a person let run, to be run by a session of its own."""
-
-    approval_id: str
-    tool: str
-    input: dict[str, Any]
-    """The exact arguments."""
-    risk: Risk
-    """As which they accepted it."""
-    answered: ServerAnswer | None = None
-    """What they said to what its server wanted of them."""
 
 
 class SessionLimits(Record, frozen=True, kw_only=True):
@@ -326,9 +317,11 @@ ControlOp = Literal[
     "fork",
     "vouch",
     "unvouch",
+    "results",
 ]
 """`stop` ends the turn that runs, `cancel` the whole of a session that was started. `fork` is the
-first event of a conversation that goes on from another one. `vouch` says that a letter is fine."""
+first event of a conversation that goes on from another one. `vouch` says that a letter is fine,
+`results` what a program's own tools gave."""
 
 
 class LetterName(Record, frozen=True, kw_only=True):
@@ -347,6 +340,7 @@ class ControlPayload(Record, frozen=True, kw_only=True):
     status: ChildStatus | None = None
     fork: Fork | None = None
     letter: LetterName | None = None
+    results: tuple[CallerResult, ...] = ()
 
 
 class Control(Envelope, frozen=True, kw_only=True, tag="control"):

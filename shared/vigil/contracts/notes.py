@@ -163,7 +163,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         "The model's answer was cut off: {text}.",
     ),
     "interrupted": NoteWords(
-        "the person wrote again before this message was answered (`interrupt`)",
+        "the person wrote again before this was answered (`interrupt`, or a program's tool waited)",
         "Its answer was interrupted: {text}.",
         "stopped",
     ),
@@ -239,7 +239,8 @@ NOTES: Final[dict[str, NoteWords]] = {
         "the model's answer was no plan, twice: the job failed", "The job failed: {text}.", "failed"
     ),
     "no_result": NoteWords(
-        "a service gave no result within `model.tool_timeout_s`; the model was told",
+        "no result of a service within `model.tool_timeout_s`, or of a program's own tool within "
+        "`model.caller_timeout_s`; the model was told",
         "It went on without a tool: {text}.",
     ),
     "no_such_approval": NoteWords(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from .base import VERSION_2, EventType, Instant, Record
 from .board import Approval, Job, SlotRun
+from .calls.awaited import Waiting
+from .calls.caller import CallerTools
 from .costs import RaiseOffer
-from .effects import Effect, ToolService
+from .effects import Effect
 from .events import Cause, ChildKind, Fork, LetterName, Start
 from .history import FollowUp, LetterHead, Row, TakenBack
 from .made import Made
@@ -46,17 +48,6 @@ class Retry(Record, frozen=True, kw_only=True):
     reason: str
 
 
-class OpenCall(Record, frozen=True, kw_only=True):
-    """A tool call that a service was asked for and has not answered yet."""
-
-    effect_id: str
-    """Of the call; of one that waits for a person, the id of the approval."""
-    tool_use_id: str
-    tool: str
-    service: ToolService | Literal["session", "person", "board"] = "memory"
-    """Who will answer: a service, a session that was started, a person, the board."""
-
-
 class Task(Record, frozen=True, kw_only=True):
     """A call or a child whose end comes as an event of its own, or to the loop that awaits it."""
 
@@ -88,17 +79,6 @@ class Task(Record, frozen=True, kw_only=True):
     told_seq: int = 0
     """Stream sequence of the event that ended it, while that waits in the queue, or while the loop
     that it opened is open. 0: it is under way."""
-
-
-class Waiting(Record, frozen=True, kw_only=True):
-    """The tool calls of one model answer that the loop waits for."""
-
-    calls: tuple[OpenCall, ...]
-    """Those without a result; with the last one the loop goes on."""
-    generation: int
-    """Of the deadline after which the services' calls among them count as failed; sessions and
-    people have deadlines of their own. 0: there is none."""
-    due_at: Instant
 
 
 class Loop(Record, frozen=True, kw_only=True):
@@ -161,6 +141,10 @@ class Loop(Record, frozen=True, kw_only=True):
     """What the person said in the messages that it answers (FLOW F-5)."""
     fields: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """MCP server -> tokens of the whole fields of structured results that it gave in this loop."""
+    caller: CallerTools | None = None
+    """Tools that the program brought along through which the message came."""
+    caller_taint: Taint = msgspec.field(default=Taint(), name="is_swayed_by_caller")
+    """Whether those gave results: of untrusted content that came by nothing else `taint` tells."""
 
 
 class Queued(Record, frozen=True, kw_only=True, array_like=True):

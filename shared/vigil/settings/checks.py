@@ -9,6 +9,7 @@ from typing import Any, Final, get_args
 import msgspec
 from msgspec.inspect import is_struct_type
 
+from ..contracts.calls.caller import CALLER
 from ..errors import ConfigError, InvalidInput
 from ..facts.hooked import read_hooked
 from ..looks.named_looks import check_looks
@@ -143,6 +144,8 @@ def check_mcp(name: str, server: McpServer) -> None:
         raise wrong("its name may not begin or end with '_' or contain '__'")
     if name == "builtin":
         raise wrong("that is the name of Vigil's own tools")
+    if name == CALLER:
+        raise wrong("that is the name of the tools that programs bring along")
     if bool(server.command) == bool(server.url):
         raise wrong("set either command or url")
     for_a_url = server.headers or server.headers_file or server.allow_private or server.client_id

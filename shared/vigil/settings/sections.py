@@ -101,6 +101,8 @@ class Model(Section, frozen=True, kw_only=True):
     """Model calls per event (SPEC S-12)."""
     tool_timeout_s: PositiveS = 30.0
     """How long a conversation waits for tools of other services."""
+    caller_timeout_s: PositiveS = 600.0
+    """How long a conversation waits for what a program is to run that brought tools along."""
     retries_max: NotNegative = 5
     """Retries of a failed call, also across crashes."""
     retry_base_s: PositiveS = 2.0

@@ -169,6 +169,16 @@ def _patience_s(draft: Draft, tool: Tool | None) -> float:
     return draft.policy.tool_timeout_s if tool is None else tool.timeout_s + MARGIN_S
 
 
+def _own_due_at(draft: Draft, call: OpenCall) -> datetime:
+    return draft.moment.now + timedelta(seconds=_waits_s(draft, call))
+
+
+def _waits_s(draft: Draft, call: OpenCall) -> float:
+    if call.service == "caller":
+        return draft.policy.caller_timeout_s
+    return _patience_s(draft, draft.moment.tools.get(call.tool))
+
+
 def wait(draft: Draft, calls: Sequence[OpenCall], until: datetime | None = None) -> None:
     """Let the loop wait for these calls, besides those that it waits for already.
 
@@ -180,11 +190,11 @@ def wait(draft: Draft, calls: Sequence[OpenCall], until: datetime | None = None)
     waiting = draft.loop.waiting
     before = () if waiting is None else waiting.calls
     due = {e.id: e.payload.due_at for e in draft.effects if isinstance(e, CallTool)}
-    own = due_at(draft, None)
-    ends = [until or due.get(call.effect_id, own) for call in calls if call.service in SERVICES]
+    served = [call for call in calls if call.service in SERVICES]
+    ends = [until or due.get(call.effect_id) or _own_due_at(draft, call) for call in served]
     if waiting is not None and waiting.generation:
         ends.append(waiting.due_at)
-        if not any(call.service in SERVICES for call in calls):
+        if not served:
             draft.update_loop(waiting=replace(waiting, calls=(*before, *calls)))
             return
         draft.cancel_deadline(CALL_TIMER, waiting.generation)
@@ -312,7 +322,7 @@ def expire(draft: Draft, cause: Cause) -> None:
     if waiting is None:
         raise AssertionError("nothing is waited for")
     lost = [call for call in waiting.calls if call.service in SERVICES]
-    waited_s = max(_patience_s(draft, draft.moment.tools.get(call.tool)) for call in lost)
+    waited_s = max(_waits_s(draft, call) for call in lost)
     text = f"no answer within {waited_s:g} s"
     results = [_result(call, f"There was {text}.", is_error=True) for call in lost]
     draft.row("user", "tool", *results)

@@ -22,7 +22,7 @@ from ..draft import Draft
 from ..kinds import starters
 from ..profile import offers
 from ..work import approvals, children, requests, spoken
-from . import arguments, authority, calls, own_words
+from . import arguments, authority, callers, calls, own_words
 from .declaration import Answer, OwnCall, OwnTool, Result, declared
 from .own_words import Cleared
 from .search import is_first, kept
@@ -78,6 +78,9 @@ def _asked(draft: Draft, use: ToolUseBlock) -> Approval | None:
 
 def _routed(draft: Draft, use: ToolUseBlock, doubt: str) -> Answer:
     name = use.name
+    theirs = callers.tool_of(draft.loop, name)
+    if theirs is not None:
+        return _caller(draft, use, theirs)
     tool = draft.moment.tools.get(name)
     if not offers(draft.policy.profile, name, tool):
         return _unknown(name)
@@ -177,6 +180,22 @@ def _executor(draft: Draft, use: ToolUseBlock, tool: Tool, doubt: str) -> Answer
     )
     draft.note("granted", text, leave.grant.id)
     return calls.call(draft, use, cleared.sway, tool, leave)
+
+
+def _caller(draft: Draft, use: ToolUseBlock, tool: Tool) -> Answer:
+    """Ask the program that brought the tool along; no request waits for a person's leave here,
+    since only the program could run what is let run."""
+    problem = calls.refusal(draft, use.input)
+    if problem is not None:
+        return problem, True
+    given, problem = arguments.fitted(tool, use.input)
+    if problem is not None:
+        return f"The arguments don't fit the schema: {problem}", True
+    cleared = own_words.foreign(draft, tool, given)
+    reason = _reason_to_ask(draft, callers.risk_of(draft, tool), cleared)
+    if reason is not None:
+        return callers.NOT_CALLED.format(reason=reason), True
+    return callers.ask(draft, replace(use, input=given))
 
 
 def _is_reaching(draft: Draft, tool: Tool) -> bool:

@@ -242,7 +242,15 @@ def _begin_with(draft: Draft, cause: Cause, given: Start) -> None:
     loops.begin(draft, cause, is_direct=False, is_ordered=given.is_ordered, sway=sways.of(given))
 
 
-def cancel(draft: Draft, event: Control) -> None:
+def take(draft: Draft, cause: Cause, event: Control) -> None:
+    """Take in what a session that was started is told, or tells who started it."""
+    if event.payload.op == "cancel":
+        _cancel(draft, event)
+    else:
+        _hear(draft, cause, event)
+
+
+def _cancel(draft: Draft, event: Control) -> None:
     """End this session and what it started; if it has not begun, it never will."""
     why = event.payload.reason or "nobody waits for it any more"
     if draft.policy.profile.is_conversation:
@@ -288,7 +296,7 @@ def _present(draft: Draft) -> str:
 # ---------------------------------------------------------------- having one
 
 
-def hear(draft: Draft, cause: Cause, event: Control) -> None:
+def _hear(draft: Draft, cause: Cause, event: Control) -> None:
     """Take in what a child tells of how it goes: it is alive, so it may take longer."""
     status = event.payload.status
     task = None if status is None else draft.state.tasks.get(status.call_id)
@@ -362,6 +370,6 @@ def drop(draft: Draft, payload: TimerPayload) -> bool:
 
 
 __all__ = [
-    "awaited_by", "begin", "cancel", "drop", "hear", "look", "refuse", "report",
-    "spawn", "under_way", "wanted",
+    "awaited_by", "begin", "drop", "look", "refuse", "report",
+    "spawn", "take", "under_way", "wanted",
 ]  # fmt: skip

@@ -1,0 +1,1 @@
+"""Calls of tools: what a loop waits for, and who answers."""
