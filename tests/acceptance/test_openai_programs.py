@@ -211,11 +211,11 @@ async def test_members_of_a_team_go_on_with_what_each_began_and_a_revoked_token_
 
 
 REFUSED: Final[tuple[tuple[dict[str, Any], str, str], ...]] = (
-    ({"tools": [{"type": "function", "function": {"name": "x"}}]}, "tools", "MCP"),
+    ({"functions": [{"name": "x"}]}, "functions", "name them as tools"),
     ({"n": 2}, "n", "must be 1"),
     ({"response_format": {"type": "json_object"}}, "response_format", "of type text"),
     ({"messages": [{"role": "assistant", "content": "hi"}]}, "messages", "must end with"),
-    ({"messages": [{"role": "tool", "content": "x", "tool_call_id": "1"}]},
+    ({"messages": [{"role": "function", "content": "x", "name": "y"}]},
      "messages[0].role", "isn't taken"),
     ({"messages": [user([{"type": "image_url", "image_url": {"url": "https://a.example/b"}}])]},
      "image_url", "nothing is fetched"),
@@ -243,7 +243,7 @@ async def test_what_it_cant_do_is_an_error_that_it_understands(
 
 
 REFUSED_RESPONSES: Final[tuple[tuple[dict[str, Any], str, str], ...]] = (
-    ({"tools": [{"type": "web_search"}]}, "tools", "MCP"),
+    ({"tools": [{"type": "web_search"}]}, "tools[0].type", "only functions"),
     ({"background": True}, "background", "must be false"),
     ({"conversation": "conv_1"}, "conversation", "previous_response_id"),
     ({"prompt": {"id": "p"}}, "prompt", "isn't taken"),
@@ -251,8 +251,7 @@ REFUSED_RESPONSES: Final[tuple[tuple[dict[str, Any], str, str], ...]] = (
     ({"text": {"format": "json"}}, "text.format", "of type text"),
     ({"input": [user([image(str(n)) for n in range(11)])]}, "attachments", "at most 10"),
     ({"input": []}, "input", "must end with"),
-    ({"input": [{"type": "function_call_output", "call_id": "1", "output": "x"}]},
-     "input[0].type", "isn't taken"),
+    ({"input": [{"type": "item_reference", "id": "1"}]}, "input[0].type", "isn't taken"),
     ({"input": [user([{"type": "input_file", "file_id": "1"}])]}, "input", "input_file"),
     ({"previous_response_id": "resp_x"}, "previous_response_id", "no answer of this agent"),
 )  # fmt: skip

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 from fastapi import Request, Response
+from msgspec import UNSET
 
 from vigil.settings.tokens import Principal
 
@@ -18,17 +19,21 @@ from ..state.edge import Edge
 from . import responses
 from .answers import ERRORS, BegunAnswer, answer, event, read, scope
 from .exchange import CHAT, CompletionRun
+from .lent import AskedCall
 from .request import asked
 from .wire import (
     AgentAsModel,
     AgentsAsModels,
+    AnswerCall,
     AnswerTurn,
+    CalledFunction,
     ChunkChoice,
     Completion,
     CompletionChoice,
     CompletionChunk,
     CompletionRequest,
     Delta,
+    DeltaCall,
     OpenAIError,
 )
 
@@ -70,12 +75,18 @@ class ChatForm:
         self._has_usage = options is not None and options.include_usage
 
     def whole(self) -> Completion:
-        turn = AnswerTurn(content=self._run.spoken.text)
+        calls = tuple(
+            AnswerCall(id=one.call_id, function=CalledFunction(name=one.name, arguments=_json(one)))
+            for one in self._run.calls
+        )
+        turn = AnswerTurn(
+            content=self._run.spoken.text or (None if calls else ""), tool_calls=calls or UNSET
+        )
         return Completion(
             id=self._run.id,
             created=self._run.created,
             model=self._model,
-            choices=(CompletionChoice(message=turn),),
+            choices=(CompletionChoice(message=turn, finish_reason=self._reason),),
             usage=self._run.usage,
         )
 
@@ -86,11 +97,29 @@ class ChatForm:
         return self._chunk(ChunkChoice(delta=Delta(content=piece)))
 
     def ended(self) -> bytes:
-        last = self._chunk(ChunkChoice(delta=Delta(), finish_reason="stop"))
-        return last + (self._chunk(has_usage=True) if self._has_usage else b"") + DONE
+        calls = b"".join(self._call(at, one) for at, one in enumerate(self._run.calls))
+        last = self._chunk(ChunkChoice(delta=Delta(), finish_reason=self._reason))
+        return calls + last + (self._chunk(has_usage=True) if self._has_usage else b"") + DONE
 
     def failed(self, error: OpenAIError) -> bytes:
         return event(_encode(error))
+
+    @property
+    def _reason(self) -> Literal["stop", "tool_calls"]:
+        return "tool_calls" if self._run.calls else "stop"
+
+    def _call(self, at: int, call: AskedCall) -> bytes:
+        """Return a call as programs expect it of a stream: who it is, then what it is given."""
+        begun = DeltaCall(
+            index=at,
+            id=call.call_id,
+            type="function",
+            function=CalledFunction(name=call.name, arguments=""),
+        )
+        given = DeltaCall(index=at, function=CalledFunction(arguments=_json(call)))
+        return b"".join(
+            self._chunk(ChunkChoice(delta=Delta(tool_calls=(one,)))) for one in (begun, given)
+        )
 
     def _chunk(self, *choices: ChunkChoice, has_usage: bool = False) -> bytes:
         chunk = CompletionChunk(
@@ -101,6 +130,10 @@ class ChatForm:
             usage=self._run.usage if has_usage else None,
         )
         return event(_encode(chunk))
+
+
+def _json(call: AskedCall) -> str:
+    return _encode(call.arguments).decode()
 
 
 ENDPOINTS: Final = (

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from vigil.attachments import store
 from vigil.attachments.examine import examined
 from vigil.bus.bus import Message
-from vigil.contracts import Turn
+from vigil.contracts import TextBlock, Turn
 from vigil.contracts.turns import Usage
 from vigil.errors import InvalidInput
 from vigil.settings.tokens import Principal
@@ -24,7 +25,9 @@ from ..http.wire import Accepted, TokenFrame
 from ..sessions.chat import followed, take
 from ..state.edge import Edge
 from ..versions.endpoint import VersionRequest, replace
-from .past import Past, ThreadPlace
+from .called import CallerCalls, CallOver, asked_by
+from .lent import AskedCall
+from .past import CallPlace, Past, ThreadPlace
 from .request import NewMessage, after
 from .spoken import StreamedAnswer
 from .wire import CompletionUsage
@@ -56,8 +59,13 @@ class CompletionRun:
         self._parent = parent
         self._prefix = prefix
         self._past = Past(edge.bus, caller.user)
+        self._given = CallerCalls(edge, caller, whose, self._past)
         self._events: asyncio.Queue[str | Message] = asyncio.Queue()
         self.spoken = StreamedAnswer()
+        self._is_taken = False
+        """Whether what was stored is taken up. Of results another program's may have been first."""
+        self.calls: tuple[AskedCall, ...] = ()
+        """What the program is to run: then the answer is over for now."""
         self.usage = CompletionUsage()
         self.created = int(edge.clock.now().timestamp())
         self.id = ""
@@ -74,15 +82,16 @@ class CompletionRun:
             reason = f"must be at most {keep.ATTACHMENTS_MAX}, are {len(given)}"
             raise InvalidInput("attachments", reason)
         files = [await self._kept(at, data) for at, data in enumerate(given)]
-        count = await self._past.answered(self._whose, self._asked.whole)
-        session, accepted = await self._said(files, count)
-        self.id = f"{self._prefix}{accepted.event_id}"
-        follower, exchange = await followed(self._edge.bus, session, accepted)
+        begun = await self._begun(files)
+        self._is_taken = begun.id == begun.followed.event_id
+        self.id = f"{self._prefix}{begun.id}"
+        session = begun.session
+        follower, exchange = await followed(self._edge.bus, session, begun.followed)
         await self._edge.live.join(session, self._events.put_nowait)
         reading = asyncio.create_task(self._read(follower), name="gateway-completion")
         try:
-            while not exchange.is_over:
-                piece = self._take(exchange, session, await self._events.get())
+            while not self._is_taken or not (exchange.is_over or self.calls):
+                piece = self._take(exchange, begun, await self._events.get())
                 if piece:
                     yield piece
         finally:
@@ -90,7 +99,7 @@ class CompletionRun:
             await asyncio.gather(reading, return_exceptions=True)
             await follower.close()
             await self._edge.live.leave(session, self._events.put_nowait)
-            await self._note(session, count, is_over=exchange.is_over)
+            await self._note(begun, is_over=exchange.is_over)
 
     # ------------------------------------------------------------ saying
 
@@ -105,13 +114,29 @@ class CompletionRun:
         await store.upload(edge.bus, user, about, data)
         return about.hash
 
+    async def _begun(self, files: list[str]) -> BegunRun:
+        """Store what is new: of results and words the results first, which may be old by now."""
+        asked = self._asked
+        if asked.results and asked.whole == asked.past:
+            given = await self._given.give(asked.results, self._parent)
+            place = given.place
+            return BegunRun(
+                given.session, given.event_id, given.followed, place.request, place.count
+            )
+        if asked.results:
+            with contextlib.suppress(CallOver):
+                await self._given.give(asked.results, self._parent)
+        count = await self._past.answered(self._whose, asked.request)
+        session, accepted = await self._said(files, count)
+        return BegunRun(session, accepted.event_id, accepted, asked.request, count)
+
     async def _said(self, files: list[str], count: int) -> tuple[SessionKey, Accepted]:
         """Store what is new; the same request again, until it was answered, stores nothing."""
         asked = self._asked
         known = await self._past.place(self._whose, asked.past) if asked.past else None
-        key = f"v1 {asked.whole} {count}"
+        key = f"v1 {asked.request} {count}"
         if known is None:
-            name = token_of("completions", self._caller.user, asked.whole, str(count))
+            name = token_of("completions", self._caller.user, asked.request, str(count))
             session = SessionKey(self._whose.owner, self._whose.agent, f"{THREAD}{name[:16]}")
             return session, await self._accepted(session, files, key)
         session = SessionKey(self._whose.owner, self._whose.agent, known.thread)
@@ -132,7 +157,9 @@ class CompletionRun:
     async def _instead(self, session: SessionKey, seq: int, key: str) -> Accepted:
         """Say it in the place of what was said there before: it was changed, or is asked anew."""
         wanted = VersionRequest(message=seq, text=self._asked.text, idempotency_key=key)
-        return await replace(self._edge, self._caller, session, wanted, self._parent)
+        return await replace(
+            self._edge, self._caller, session, wanted, self._parent, self._asked.tools
+        )
 
     async def _accepted(self, session: SessionKey, files: list[str], key: str) -> Accepted:
         edge, user = self._edge, self._caller.user
@@ -148,6 +175,7 @@ class CompletionRun:
                 field="messages",
                 key=key,
                 attachments=named,
+                caller=self._asked.tools,
                 parent=self._parent,
             ),
         )
@@ -158,16 +186,22 @@ class CompletionRun:
         async for message in follower:
             self._events.put_nowait(message)
 
-    def _take(self, exchange: Exchange, session: SessionKey, event: str | Message) -> str:
-        """Take in a token or a record; return what more of the answer there is."""
+    def _take(self, exchange: Exchange, begun: BegunRun, event: str | Message) -> str:
+        """Take in a token or a record; return what more of the answer there is. Raises:
+        InvalidInput, what the program told came too late."""
         if isinstance(event, str):
             frame = _frame(event)
             return self.spoken.token(frame.turn, frame.attempt, frame.text)
         before = len(exchange.said)
-        record = take(exchange, session, event)
+        record = take(exchange, begun.session, event)
         if isinstance(record, Turn):
             self._count(record.usage)
-            return ""
+            self.calls = tuple(asked_by(record, exchange))
+            if not self._is_taken and begun.id in record.ended:
+                self._is_taken = True
+                if any(note.code == "late_result" for note in record.notes):
+                    raise CallOver(self._asked.results[0].field)
+            return self.spoken.said(_words(record)) if self.calls else ""
         return "".join(self.spoken.said(one.text) for one in exchange.said[before:])
 
     def _count(self, usage: tuple[Usage, ...]) -> None:
@@ -180,17 +214,47 @@ class CompletionRun:
             total_tokens=before.total_tokens + all_,
         )
 
-    async def _note(self, session: SessionKey, count: int, *, is_over: bool) -> None:
+    async def _note(self, begun: BegunRun, *, is_over: bool) -> None:
         """Note where the conversation stands by what its program has of it: also a part of an
         answer, if it listens no more."""
         is_known_by_id = self._prefix == RESPONSE
-        if self.spoken.text or is_known_by_id:
+        if self.spoken.text or self.calls or is_known_by_id:
             so_far = after(self._asked, self.spoken.text)
-            await self._past.note(self._whose, so_far, ThreadPlace(thread=session.thread))
+            place = ThreadPlace(thread=begun.session.thread)
+            if so_far:
+                await self._past.note(self._whose, so_far, place)
             if is_known_by_id:
                 await self._past.note_id(self._whose, self.id, so_far)
-        if is_over:
-            await self._past.note_answered(self._whose, self._asked.whole, count + 1)
+        if self.calls:
+            asked = CallPlace(
+                thread=begun.session.thread,
+                event_id=begun.followed.event_id,
+                calls=tuple(one.call_id for one in self.calls),
+                request=begun.request,
+                count=begun.times,
+            )
+            await self._past.note_calls(self._whose, asked)
+        elif is_over:
+            await self._past.note_answered(self._whose, begun.request, begun.times + 1)
+
+
+class BegunRun(NamedTuple):
+    """What is followed."""
+
+    session: SessionKey
+    id: str
+    """Of what was stored."""
+    followed: Accepted
+    """The message whose answer it is, and from where on."""
+    request: str
+    times: int
+    """Of the request that it began with, and how often that was answered before."""
+
+
+def _words(turn: Turn) -> str:
+    """Return what the model wrote in a turn beside its calls."""
+    blocks = (block for row in turn.rows if row.role == "assistant" for block in row.blocks)
+    return "".join(block.text for block in blocks if isinstance(block, TextBlock)).strip()
 
 
 def scope_of(caller: Principal, agent: str) -> Scope:

@@ -1,8 +1,9 @@
 """Which conversation a request goes on: by what was said before, over all replicas.
 
-Three kinds of marks stand in the bucket of cursors, by hashes alone (X-8). Of a conversation as far
+Four kinds of marks stand in the bucket of cursors, by hashes alone (X-8). Of a conversation as far
 as it was answered: which thread it is, and what was said next. Of an answer that programs know by
-its id: which conversation it ends. Of a whole request: how often it was answered. The same request
+its id: which conversation it ends. Of a call of a tool of
+the program's: what it is of. Of a whole request: how often it was answered. The same request
 again is a repeat, and told the same, until it was answered; then it asks for another answer. A mark
 that is lost begins a conversation anew.
 """
@@ -27,6 +28,19 @@ class ThreadPlace(msgspec.Struct, frozen=True, kw_only=True):
     thread: str
     next_seq: int = 0
     """Stream sequence of the message that was said next; 0: none was."""
+
+
+class CallPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a call of a program's tool stands, with those of the same answer."""
+
+    thread: str
+    event_id: str
+    """The message that is being answered."""
+    calls: tuple[str, ...]
+    """Ids of all calls of that answer, as the program has them."""
+    request: str
+    count: int
+    """Of the request that it all began with, and how often that was answered before."""
 
 
 class Past:
@@ -54,6 +68,15 @@ class Past:
     async def note_id(self, whose: Scope, id_: str, past: str) -> None:
         """Note what was said up to an answer."""
         await self._bucket.put(self._key(whose, "id", id_), msgspec.json.encode(past))
+
+    async def call(self, whose: Scope, call_id: str) -> CallPlace | None:
+        """Return where a call stands; None: nobody knows it."""
+        return await self._get(self._key(whose, "call", call_id), CallPlace)
+
+    async def note_calls(self, whose: Scope, place: CallPlace) -> None:
+        """Note where the calls of an answer stand."""
+        for one in place.calls:
+            await self._bucket.put(self._key(whose, "call", one), msgspec.json.encode(place))
 
     async def answered(self, whose: Scope, whole: str) -> int:
         """Return how often a request was answered."""

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 from fastapi import Request, Response
+from msgspec.structs import replace
 
 from vigil.errors import InvalidInput
 from vigil.settings.tokens import Principal
@@ -17,13 +18,15 @@ from ..sessions.messages import parent_of
 from ..state.edge import Edge
 from .answers import ERRORS, BegunAnswer, answer, event, read, scope
 from .exchange import RESPONSE, CompletionRun
+from .lent import CALL, AskedCall, GivenTool, caller_tools
 from .past import Past
-from .request import NO_TOOLS, NewMessage, new_message
+from .request import TOOL, NewMessage, new_message
 from .responses_wire import (
     AgentResponse,
     AnswerUsage,
     InputItem,
     InputPart,
+    OutputCall,
     OutputMessage,
     OutputText,
     ResponseEvent,
@@ -31,6 +34,7 @@ from .responses_wire import (
 )
 from .wire import ChatTurn, ContentPart, ImageUrl, OpenAIError
 
+_ARGUMENTS: Final = "response.function_call_arguments"
 TEXTS: Final = ("input_text", "output_text", "text")
 _decoder: Final = msgspec.json.Decoder(ResponseRequest)
 _encode: Final = msgspec.json.Encoder().encode
@@ -68,8 +72,11 @@ def asked(request: ResponseRequest, past: str) -> NewMessage:
     Raises:
         InvalidInput: it asks for what an agent hasn't got, or says nothing.
     """
-    if request.tools:
-        raise InvalidInput("tools", NO_TOOLS)
+    given = [
+        GivenTool(f"tools[{at}]", one.type, one.name, one.description, one.parameters)
+        for at, one in enumerate(request.tools or ())
+    ]
+    tools = caller_tools(given, request.tool_choice, is_parallel=request.parallel_tool_calls)
     if request.background:
         raise InvalidInput("background", "must be false: an answer is waited for, or streamed")
     if request.conversation is not None:
@@ -81,20 +88,28 @@ def asked(request: ResponseRequest, past: str) -> NewMessage:
         raise InvalidInput("text.format", "must be of type text")
     said = request.input
     turns = [ChatTurn(role="user", content=said)] if isinstance(said, str) else _turns(said)
-    return new_message(turns, field="input", past=past)
+    new = new_message(turns, field="input", call_field="call_id", past=past)
+    return new._replace(tools=tools)
 
 
 def _turns(items: Sequence[InputItem]) -> list[ChatTurn]:
-    turns = []
-    for at, one in enumerate(items):
-        if one.type == "reasoning":
-            continue
-        if one.type != "message":
-            raise InvalidInput(f"input[{at}].type", f"{one.type[:40]!r} isn't taken here")
-        said = one.content
-        content = [_part(part) for part in said] if isinstance(said, list) else said
-        turns.append(ChatTurn(role=one.role, content=content))
-    return turns
+    """Return a message for each item: its place is the item's."""
+    return [_turn(f"input[{at}]", one) for at, one in enumerate(items)]
+
+
+def _turn(field: str, item: InputItem) -> ChatTurn:
+    if item.type == "reasoning":
+        return ChatTurn(role="system")
+    if item.type == "function_call":
+        return ChatTurn(role="assistant")
+    is_result = item.type == "function_call_output"
+    if not is_result and item.type != "message":
+        raise InvalidInput(f"{field}.type", f"{item.type[:40]!r} isn't taken here")
+    said = item.output if is_result else item.content
+    content = [_part(part) for part in said] if isinstance(said, list) else said
+    if is_result:
+        return ChatTurn(role=TOOL, content=content, tool_call_id=item.call_id)
+    return ChatTurn(role=item.role, content=content)
 
 
 def _part(part: InputPart) -> ContentPart:
@@ -106,40 +121,68 @@ def _part(part: InputPart) -> ContentPart:
 
 
 class ResponseForm:
-    """An answer as Responses write it (:class:`~.answers.AnswerForm`): one message of one text."""
+    """An answer as Responses write it (:class:`~.answers.AnswerForm`): one message of one text,
+    and the calls that the caller is to run."""
 
     def __init__(self, run: CompletionRun, given: ResponseRequest) -> None:
         self._run = run
         self._given = given
         self._count = 0
+        self._place = 0
+        """Of the item that is written."""
+        self._has_message = False
 
     def whole(self) -> AgentResponse:
         return self._response("completed")
 
     def begun(self) -> bytes:
         empty = self._response("in_progress")
-        return b"".join(
-            (
-                self._event("response.created", response=empty),
-                self._event("response.in_progress", response=empty),
-                self._event("response.output_item.added", item=self._item("in_progress")),
-                self._of_part("response.content_part.added", part=OutputText(text="")),
-            )
+        return self._event("response.created", response=empty) + self._event(
+            "response.in_progress", response=empty
         )
 
     def more(self, piece: str) -> bytes:
-        return self._of_part("response.output_text.delta", delta=piece, logprobs=())
+        begun = b"" if self._has_message else self._begun_message()
+        return begun + self._of_part("response.output_text.delta", delta=piece, logprobs=())
 
     def ended(self) -> bytes:
+        begun = b"" if self._has_message or self._run.calls else self._begun_message()
+        text = self._ended_message() if self._has_message else b""
+        calls = b"".join(map(self._call, self._run.calls))
+        return begun + text + calls + self._event("response.completed", response=self.whole())
+
+    def _begun_message(self) -> bytes:
+        self._has_message = True
+        begun = self._event("response.output_item.added", item=self._item("in_progress"))
+        return begun + self._of_part("response.content_part.added", part=OutputText(text=""))
+
+    def _ended_message(self) -> bytes:
         text = self._run.spoken.text
-        return b"".join(
+        ended = b"".join(
             (
                 self._of_part("response.output_text.done", text=text, logprobs=()),
                 self._of_part("response.content_part.done", part=OutputText(text=text)),
                 self._event("response.output_item.done", item=self._item("completed")),
-                self._event("response.completed", response=self.whole()),
             )
         )
+        self._place += 1
+        return ended
+
+    def _call(self, asked: AskedCall) -> bytes:
+        call = _called(asked)
+        named = {"item_id": call.id}
+        told = b"".join(
+            (
+                self._event("response.output_item.added", item=replace(call, arguments="")),
+                self._event(f"{_ARGUMENTS}.delta", delta=call.arguments, **named),
+                self._event(
+                    f"{_ARGUMENTS}.done", arguments=call.arguments, name=call.name, **named
+                ),
+                self._event("response.output_item.done", item=call),
+            )
+        )
+        self._place += 1
+        return told
 
     def failed(self, error: OpenAIError) -> bytes:
         told = error.error
@@ -152,7 +195,7 @@ class ResponseForm:
 
     def _event(self, kind: str, **fields: Any) -> bytes:
         has_index = "response" not in fields
-        return self._written(kind, **({"output_index": 0} if has_index else {}), **fields)
+        return self._written(kind, **({"output_index": self._place} if has_index else {}), **fields)
 
     def _written(self, kind: str, **fields: Any) -> bytes:
         told = ResponseEvent(type=kind, sequence_number=self._count, **fields)
@@ -168,13 +211,18 @@ class ResponseForm:
         return OutputMessage(id=self._item_id, status=status, content=content)
 
     def _response(self, status: Literal["in_progress", "completed"]) -> AgentResponse:
-        is_over, usage = status == "completed", self._run.usage
+        is_over, usage, given = status == "completed", self._run.usage, self._given
+        calls = tuple(map(_called, self._run.calls))
+        is_told = bool(self._run.spoken.text) or not calls
         return AgentResponse(
             id=self._run.id,
             created_at=self._run.created,
-            model=self._given.model,
+            model=given.model,
             status=status,
-            output=(self._item(status),) if is_over else (),
+            output=(*((self._item(status),) if is_told else ()), *calls) if is_over else (),
+            tools=tuple(given.tools or ()),
+            tool_choice="none" if given.tool_choice == "none" or not given.tools else "auto",
+            parallel_tool_calls=given.parallel_tool_calls is not False,
             usage=AnswerUsage(
                 input_tokens=usage.prompt_tokens,
                 output_tokens=usage.completion_tokens,
@@ -182,8 +230,17 @@ class ResponseForm:
             )
             if is_over
             else None,
-            previous_response_id=self._given.previous_response_id,
+            previous_response_id=given.previous_response_id,
         )
+
+
+def _called(call: AskedCall) -> OutputCall:
+    return OutputCall(
+        id=f"fc_{call.call_id.removeprefix(CALL)}",
+        call_id=call.call_id,
+        name=call.name,
+        arguments=_encode(call.arguments).decode(),
+    )
 
 
 ENDPOINTS: Final = (

@@ -26,10 +26,26 @@ class InputItem(msgspec.Struct, frozen=True, kw_only=True):
     """What was said, as the caller has it."""
 
     type: str = "message"
-    """`message`; `reasoning` is passed over."""
+    """`message`, `function_call_output`; `function_call` and `reasoning` are passed over."""
     role: str = ""
     """`user` and `assistant` are the conversation; `system` and `developer` are passed over."""
     content: str | list[InputPart] | None = None
+    call_id: str = ""
+    """Of a call, or of what came of it: as the answer had it."""
+    output: str | list[InputPart] | None = None
+    """What came of a call: text."""
+
+
+class ResponseTool(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool that the caller runs."""
+
+    type: str = "function"
+    """Only `function`."""
+    name: str = ""
+    """At most 56 letters, digits, `_` and `-`."""
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    """A JSON Schema of an object; absent: it takes nothing."""
 
 
 class ResponseRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,8 +58,13 @@ class ResponseRequest(msgspec.Struct, frozen=True, kw_only=True):
     previous_response_id: str | None = None
     """The answer that this follows."""
     stream: bool = False
-    tools: list[dict[str, Any]] | None = None
-    """None: an agent has tools of its own, and can't call the caller's."""
+    tools: list[ResponseTool] | None = None
+    """What the agent may have the caller run for this answer, beside its own tools: at most 64, of
+    32 KiB together."""
+    tool_choice: Any = None
+    """`auto` or `none`."""
+    parallel_tool_calls: bool | None = None
+    """Whether it may ask for several at once; unless false it may."""
     background: bool | None = None
     """Only false."""
     conversation: Any = None
@@ -86,14 +107,25 @@ class OutputText(msgspec.Struct, frozen=True, kw_only=True):
     logprobs: tuple[()] = ()
 
 
-class OutputMessage(msgspec.Struct, frozen=True, kw_only=True):
+class OutputMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="message"):
     """The one message that an answer has."""
 
     id: str
     status: Literal["in_progress", "completed"]
     content: tuple[OutputText, ...] = ()
-    type: Literal["message"] = "message"
     role: Literal["assistant"] = "assistant"
+
+
+class OutputCall(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="function_call"):
+    """A tool of the caller's that it is to run."""
+
+    id: str
+    call_id: str
+    """For `function_call_output`."""
+    name: str
+    arguments: str
+    """JSON of an object."""
+    status: Literal["completed"] = "completed"
 
 
 class AgentResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,7 +137,7 @@ class AgentResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds since 1970."""
     model: str
     status: Literal["in_progress", "completed"]
-    output: tuple[OutputMessage, ...] = ()
+    output: tuple[OutputMessage | OutputCall, ...] = ()
     usage: AnswerUsage | None = None
     previous_response_id: str | None = None
     object: Literal["response"] = "response"
@@ -113,9 +145,9 @@ class AgentResponse(msgspec.Struct, frozen=True, kw_only=True):
     incomplete_details: None = None
     instructions: None = None
     metadata: dict[str, str] = {}
-    parallel_tool_calls: bool = False
-    tool_choice: Literal["none"] = "none"
-    tools: tuple[()] = ()
+    parallel_tool_calls: bool = True
+    tool_choice: Literal["auto", "none"] = "none"
+    tools: tuple[ResponseTool, ...] = ()
     temperature: None = None
     top_p: None = None
 
@@ -129,12 +161,14 @@ class ResponseEvent(msgspec.Struct, frozen=True, kw_only=True):
     """From 0 on."""
     response: AgentResponse | UnsetType = UNSET
     output_index: int | UnsetType = UNSET
-    item: OutputMessage | UnsetType = UNSET
+    item: OutputMessage | OutputCall | UnsetType = UNSET
     item_id: str | UnsetType = UNSET
     content_index: int | UnsetType = UNSET
     part: OutputText | UnsetType = UNSET
     delta: str | UnsetType = UNSET
     text: str | UnsetType = UNSET
+    arguments: str | UnsetType = UNSET
+    name: str | UnsetType = UNSET
     logprobs: tuple[()] | UnsetType = UNSET
     code: str | UnsetType = UNSET
     """Of an error: which kind."""

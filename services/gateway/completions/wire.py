@@ -6,9 +6,10 @@ passed over: sampling, limits and system prompts are the agent's own.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 
 class ImageUrl(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,8 +32,31 @@ class ChatTurn(msgspec.Struct, frozen=True, kw_only=True):
     """A message of the conversation, as the caller has it."""
 
     role: str
-    """`user` and `assistant` are the conversation; `system` and `developer` are passed over."""
+    """`user` and `assistant` are the conversation; `tool` tells what came of a call; `system` and
+    `developer` are passed over."""
     content: str | list[ContentPart] | None = None
+    tool_calls: list[Any] | None = None
+    """Of an answer: the calls that it asked for. They are known by their ids in what follows."""
+    tool_call_id: str | None = None
+    """Of a result: the call."""
+
+
+class ChatFunction(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool that the caller runs."""
+
+    name: str
+    """At most 56 letters, digits, `_` and `-`."""
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    """A JSON Schema of an object; absent: it takes nothing."""
+
+
+class ChatTool(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool that the caller runs."""
+
+    type: str = "function"
+    """Only `function`."""
+    function: ChatFunction | None = None
 
 
 class StreamOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,9 +75,15 @@ class CompletionRequest(msgspec.Struct, frozen=True, kw_only=True):
     stream_options: StreamOptions | None = None
     n: int | None = None
     """Only 1."""
-    tools: list[dict[str, Any]] | None = None
-    """None: an agent has tools of its own, and can't call the caller's."""
+    tools: list[ChatTool] | None = None
+    """What the agent may have the caller run for this answer, beside its own tools: at most 64, of
+    32 KiB together."""
+    tool_choice: Any = None
+    """`auto` or `none`."""
+    parallel_tool_calls: bool | None = None
+    """Whether it may ask for several at once; unless false it may."""
     functions: list[dict[str, Any]] | None = None
+    """None: they are `tools` by now."""
     response_format: dict[str, Any] | None = None
     """Only of type `text`."""
 
@@ -66,12 +96,30 @@ class CompletionUsage(msgspec.Struct, frozen=True, kw_only=True):
     total_tokens: int = 0
 
 
+class CalledFunction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the caller is to run."""
+
+    arguments: str
+    """JSON of an object; of a stream a piece of it."""
+    name: str = ""
+
+
+class AnswerCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool of the caller's that it is to run."""
+
+    id: str
+    """For `tool_call_id`."""
+    function: CalledFunction
+    type: Literal["function"] = "function"
+
+
 class AnswerTurn(msgspec.Struct, frozen=True, kw_only=True):
     """The answer."""
 
-    content: str
+    content: str | None
     role: Literal["assistant"] = "assistant"
     refusal: None = None
+    tool_calls: tuple[AnswerCall, ...] | UnsetType = UNSET
 
 
 class CompletionChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +127,8 @@ class CompletionChoice(msgspec.Struct, frozen=True, kw_only=True):
 
     message: AnswerTurn
     index: int = 0
-    finish_reason: Literal["stop"] = "stop"
+    finish_reason: Literal["stop", "tool_calls"] = "stop"
+    """`tool_calls`: the answer goes on with what the caller says that came of them."""
     logprobs: None = None
 
 
@@ -95,11 +144,21 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
     object: Literal["chat.completion"] = "chat.completion"
 
 
+class DeltaCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A piece of a call: the first has its id and name, the others more of its arguments."""
+
+    index: Annotated[int, msgspec.Meta(ge=0)]
+    function: CalledFunction
+    id: str = ""
+    type: str = ""
+
+
 class Delta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What more there is of an answer."""
 
     role: str = ""
     content: str = ""
+    tool_calls: tuple[DeltaCall, ...] = ()
 
 
 class ChunkChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,7 +166,7 @@ class ChunkChoice(msgspec.Struct, frozen=True, kw_only=True):
 
     delta: Delta
     index: int = 0
-    finish_reason: Literal["stop"] | None = None
+    finish_reason: Literal["stop", "tool_calls"] | None = None
 
 
 class CompletionChunk(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):

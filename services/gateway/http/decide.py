@@ -246,6 +246,10 @@ class Exchange:
         is_behind = any(queued.seq == self._seq for queued in state.queue)
         return is_behind or loop.cause.id in self._causes
 
+    def has(self, cause_id: str) -> bool:
+        """Whether what that event caused is a part of it."""
+        return cause_id in self._causes
+
     def take_said(self, said: Said) -> None:
         self._settled.add(said.id)
         self._said.append(said)

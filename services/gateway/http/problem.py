@@ -141,3 +141,10 @@ async def send_problem(send: Any, problem: Problem, *, is_websocket: bool = Fals
     ]
     await send({"type": f"{kind}.start", "status": problem.status, "headers": headers})
     await send({"type": f"{kind}.body", "body": body})
+
+
+def refusal_of(error: Exception) -> str:
+    """Return why an event was not stored, in one of three words."""
+    if isinstance(error, InvalidInput):
+        return "invalid"
+    return "busy" if isinstance(error, Problem) and error.status == 429 else "unavailable"

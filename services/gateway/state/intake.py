@@ -24,6 +24,7 @@ from vigil.contracts import (
     UserMessagePayload,
     encode,
 )
+from vigil.contracts.calls.caller import CallerTools
 from vigil.contracts.events import Attachment, Replaced
 from vigil.contracts.mail.heads import ChatHead, MailHead, head_of
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
@@ -34,7 +35,7 @@ from vigil.teams import TEAM
 
 from ..backlog.room import Room
 from ..http.decide import KEY_LENGTH_MAX, check_length, check_text, keyed_event_id
-from ..http.problem import Problem
+from ..http.problem import Problem, refusal_of
 from ..http.wire import Accepted
 from ..patience import TRY_TIMEOUT_S, patiently
 from . import replies
@@ -70,10 +71,12 @@ class Intake:
         replaces: Replaced | None = None,
         reply_to: str | None = None,
         head: MailHead | ChatHead | None = None,
+        caller: CallerTools | None = None,
         parent: str | None = None,
     ) -> Accepted:
         """Store what `user` said, over a channel or in a message's place, if that's named;
-        `reply_to` is the id of what the agent said, `parent` the caller's traceparent.
+        `reply_to` is the id of what the agent said, `caller` what the program runs itself, `parent`
+        the caller's traceparent.
 
         Raises:
             InvalidInput: the text or the key can't be used.
@@ -88,6 +91,7 @@ class Intake:
                 attachments=attachments,
                 replaces=replaces,
                 reply_to=await replies.find(self._bus, session, reply_to),
+                caller=caller,
                 **head_of(head),
             )
             check_text(field, text, bytes_max=self._config.text_bytes_max)
@@ -391,10 +395,3 @@ def _place_of_messages(session: SessionKey) -> StoragePlace:
 def type_of(event: Event) -> str:
     """Return the type that the record is stored with."""
     return str(event.__struct_config__.tag)
-
-
-def refusal_of(error: Exception) -> str:
-    """Return why an event was not stored, in one of three words."""
-    if isinstance(error, InvalidInput):
-        return "invalid"
-    return "busy" if isinstance(error, Problem) and error.status == 429 else "unavailable"

@@ -15,6 +15,7 @@ from fastapi import Depends, Request, Response
 
 from vigil.bus.bus import Bus, Message
 from vigil.contracts import Turn, UserMessage, decode_event
+from vigil.contracts.calls.caller import CallerTools
 from vigil.contracts.events import Replaced
 from vigil.contracts.history import TakenBack
 from vigil.errors import InvalidInput
@@ -62,9 +63,17 @@ async def replace_message(
 
 
 async def replace(
-    edge: Edge, caller: Principal, session: SessionKey, wanted: VersionRequest, parent: str | None
+    edge: Edge,
+    caller: Principal,
+    session: SessionKey,
+    wanted: VersionRequest,
+    parent: str | None,
+    tools: CallerTools | None = None,
 ) -> Accepted:
     """Store what stands in the place of a message from now on.
+
+    Args:
+        tools: that the program through which it is said runs itself.
 
     Raises:
         Problem: 403, 404, 409: it isn't the caller's, isn't there, or can't be taken back (now).
@@ -90,6 +99,7 @@ async def replace(
         attachments=message.payload.attachments,
         replaces=replaced,
         reply_to=None if message.payload.reply_to is None else message.payload.reply_to.id,
+        caller=tools,
         parent=parent,
     )
 
