@@ -212,8 +212,38 @@ async def goes_on_by_responses(world: World, client: openai.AsyncOpenAI) -> None
         model="vigil", input=[output], previous_response_id=first.id, tools=[tool]
     )
     assert then.output_text == "Done."
-    assert then.id != first.id
     assert results(world.agent.requests[-1]) == ["21"]
+    once_more = await client.responses.retrieve(then.id)
+    assert once_more.model_dump(exclude={"tools", "tool_choice"}) == then.model_dump(
+        exclude={"tools", "tool_choice"}
+    )
+    assert (await client.responses.retrieve(first.id)).output == first.output
+    (given_item,) = (await client.responses.input_items.list(then.id)).data
+    assert given_item.type == "function_call_output"
+    assert (given_item.call_id, given_item.output) == (call.call_id, "21")
+    (said_item,) = (await client.responses.input_items.list(first.id)).data
+    assert said_item.type == "message"
+    assert said_item.content[0].model_dump()["text"] == ask(WARM)
+    with pytest.raises(openai.BadRequestError, match="DELETE /api/sessions/ann:vigil:chat-"):
+        await client.responses.delete(first.id)
+    bob = client.with_options(api_key=await world.gate.token("bob"))
+    for one, id_ in ((bob, first.id), (client, "resp_x")):
+        for asked_for in (one.responses.retrieve, one.responses.delete):
+            with pytest.raises(openai.NotFoundError, match="no answer of this id"):
+                await asked_for(id_)
+    world.agent.held.add("Wait")
+    async with client.responses.stream(model="vigil", input="Wait") as stream:
+        begun = await anext(aiter(stream))
+        assert begun.type == "response.created"
+        await world.agent.thinking.wait()
+        unready = await client.responses.retrieve(begun.response.id)
+        assert (unready.status, unready.output) == ("in_progress", [])
+        world.agent.gate.set()
+        await stream.until_done()
+    assert (await client.responses.retrieve(begun.response.id)).output_text == "re: Wait"
+    with pytest.raises(openai.BadRequestError, match="isn't told anew"):
+        await client.responses.retrieve(first.id, stream=True)
+    assert then.id != first.id
     more = await client.responses.create(model="vigil", input="More", previous_response_id=then.id)
     assert more.output_text == "re: More"
     assert history(world.agent.requests[-1])[-2:] == ["Done.", "More"]

@@ -72,7 +72,7 @@ async def answer(request: Request, edge: Edge, caller: Principal, begin: Begin) 
     except ClientGone:
         raise
     except EXPECTED as error:
-        return _refused(error)
+        return refused(error)
 
 
 async def read(request: Request, edge: Edge, decoder: msgspec.json.Decoder[Any]) -> Any:
@@ -142,7 +142,7 @@ class AnswerStream(Response):
                 if not is_begun:
                     error = waiting.exception() if done else None
                     if isinstance(error, EXPECTED):
-                        await _refused(error)(scope, receive, send)
+                        await refused(error)(scope, receive, send)
                         return
                     if error is not None:
                         raise error
@@ -183,7 +183,7 @@ def event(data: bytes, name: str = "") -> bytes:
     return (b"event: %s\n" % name.encode() if name else b"") + b"data: " + data + b"\n\n"
 
 
-def _refused(error: BaseException | None) -> Response:
+def refused(error: BaseException | None) -> Response:
     """Return a failure as such programs understand it."""
     problem = _problem(error)
     answer = Json(_told(problem), 400 if problem.status == 422 else problem.status)

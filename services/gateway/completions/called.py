@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from vigil.contracts import ControlPayload, Loop, ToolUseBlock, Turn, canonical
+from vigil.contracts import ControlPayload, Loop, TextBlock, ToolUseBlock, Turn, Usage, canonical
 from vigil.contracts.calls.caller import CallerResult
 from vigil.errors import InvalidInput
 from vigil.settings.tokens import Principal
@@ -19,6 +19,7 @@ from ..insight.shown import read_turn
 from ..state.edge import Edge
 from .lent import AskedCall, GivenResult, asked_call, check_complete, effect_of
 from .past import CallPlace, Past
+from .wire import CompletionUsage
 
 RESULTS_LENGTH_MAX: Final = 128 * 1024
 """Characters of all results of an answer; the model is shown less of each."""
@@ -134,3 +135,20 @@ def asked_by(turn: Turn, exchange: Exchange) -> Iterator[AskedCall]:
     for call in loop.waiting.calls:
         if call.service == "caller" and call.tool_use_id in uses:
             yield asked_call(call.effect_id, call.tool, uses[call.tool_use_id].input)
+
+
+def words_of(turn: Turn) -> str:
+    """Return what the model wrote in a turn beside its calls."""
+    blocks = (block for row in turn.rows if row.role == "assistant" for block in row.blocks)
+    return "".join(block.text for block in blocks if isinstance(block, TextBlock)).strip()
+
+
+def counted(before: CompletionUsage, usage: Sequence[Usage]) -> CompletionUsage:
+    """Return what an answer took, with the model calls of one more turn."""
+    out = sum(one.output_tokens for one in usage)
+    all_ = sum(one.tokens for one in usage)
+    return CompletionUsage(
+        prompt_tokens=before.prompt_tokens + all_ - out,
+        completion_tokens=before.completion_tokens + out,
+        total_tokens=before.total_tokens + all_,
+    )

@@ -16,7 +16,7 @@ from ..http.json import Json
 from ..insight.agent_files import agents_there
 from ..sessions.messages import parent_of
 from ..state.edge import Edge
-from . import responses
+from . import responses, stored
 from .answers import ERRORS, BegunAnswer, answer, event, read, scope
 from .exchange import CHAT, CompletionRun
 from .lent import AskedCall
@@ -148,4 +148,5 @@ ENDPOINTS: Final = (
         events=CompletionChunk,
     ),
     *responses.ENDPOINTS,
+    *stored.ENDPOINTS,
 )

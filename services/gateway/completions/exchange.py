@@ -12,8 +12,7 @@ import msgspec
 from vigil.attachments import store
 from vigil.attachments.examine import examined
 from vigil.bus.bus import Message
-from vigil.contracts import TextBlock, Turn
-from vigil.contracts.turns import Usage
+from vigil.contracts import Turn
 from vigil.errors import InvalidInput
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope, SessionKey, token_of
@@ -25,9 +24,9 @@ from ..http.wire import Accepted, TokenFrame
 from ..sessions.chat import followed, take
 from ..state.edge import Edge
 from ..versions.endpoint import VersionRequest, replace
-from .called import CallerCalls, CallOver, asked_by
+from .called import CallerCalls, CallOver, asked_by, counted, words_of
 from .lent import AskedCall
-from .past import CallPlace, Past, ThreadPlace
+from .past import CallPlace, Past, ResponsePlace, ThreadPlace
 from .request import NewMessage, after
 from .spoken import StreamedAnswer
 from .wire import CompletionUsage
@@ -40,7 +39,21 @@ RESPONSE: Final = "resp_"
 _frame: Final = msgspec.json.Decoder(TokenFrame).decode
 
 
-class CompletionRun:
+class AnswerSoFar:
+    """What there is of an answer."""
+
+    def __init__(self, id_: str, created: int) -> None:
+        self.id = id_
+        """Empty: it isn't begun."""
+        self.created = created
+        """Seconds since 1970."""
+        self.spoken = StreamedAnswer()
+        self.calls: tuple[AskedCall, ...] = ()
+        """What the program is to run: then the answer is over for now."""
+        self.usage = CompletionUsage()
+
+
+class CompletionRun(AnswerSoFar):
     """What is said to an agent over this interface, and its answer as far as it is there."""
 
     def __init__(
@@ -51,6 +64,7 @@ class CompletionRun:
         asked: NewMessage,
         parent: str | None,
         prefix: str,
+        previous: str | None = None,
     ) -> None:
         self._edge = edge
         self._caller = caller
@@ -58,17 +72,13 @@ class CompletionRun:
         self._asked = asked
         self._parent = parent
         self._prefix = prefix
+        self._previous = previous
         self._past = Past(edge.bus, caller.user)
         self._given = CallerCalls(edge, caller, whose, self._past)
         self._events: asyncio.Queue[str | Message] = asyncio.Queue()
-        self.spoken = StreamedAnswer()
         self._is_taken = False
         """Whether what was stored is taken up. Of results another program's may have been first."""
-        self.calls: tuple[AskedCall, ...] = ()
-        """What the program is to run: then the answer is over for now."""
-        self.usage = CompletionUsage()
-        self.created = int(edge.clock.now().timestamp())
-        self.id = ""
+        super().__init__("", int(edge.clock.now().timestamp()))
 
     async def pieces(self) -> AsyncGenerator[str]:
         """Say it, and yield the answer piece by piece, up to its end.
@@ -85,6 +95,8 @@ class CompletionRun:
         begun = await self._begun(files)
         self._is_taken = begun.id == begun.followed.event_id
         self.id = f"{self._prefix}{begun.id}"
+        if self._prefix == RESPONSE:
+            await self._past.note_response(self.id, self._place(begun))
         session = begun.session
         follower, exchange = await followed(self._edge.bus, session, begun.followed)
         await self._edge.live.join(session, self._events.put_nowait)
@@ -195,23 +207,24 @@ class CompletionRun:
         before = len(exchange.said)
         record = take(exchange, begun.session, event)
         if isinstance(record, Turn):
-            self._count(record.usage)
+            self.usage = counted(self.usage, record.usage)
             self.calls = tuple(asked_by(record, exchange))
             if not self._is_taken and begun.id in record.ended:
                 self._is_taken = True
                 if any(note.code == "late_result" for note in record.notes):
                     raise CallOver(self._asked.results[0].field)
-            return self.spoken.said(_words(record)) if self.calls else ""
+            return self.spoken.said(words_of(record)) if self.calls else ""
         return "".join(self.spoken.said(one.text) for one in exchange.said[before:])
 
-    def _count(self, usage: tuple[Usage, ...]) -> None:
-        out = sum(one.output_tokens for one in usage)
-        all_ = sum(one.tokens for one in usage)
-        before = self.usage
-        self.usage = CompletionUsage(
-            prompt_tokens=before.prompt_tokens + all_ - out,
-            completion_tokens=before.completion_tokens + out,
-            total_tokens=before.total_tokens + all_,
+    def _place(self, begun: BegunRun) -> ResponsePlace:
+        return ResponsePlace(
+            owner=begun.session.user,
+            agent=begun.session.agent,
+            thread=begun.session.thread,
+            event_id=begun.followed.event_id,
+            seq=begun.followed.seq,
+            created=self.created,
+            previous=self._previous,
         )
 
     async def _note(self, begun: BegunRun, *, is_over: bool) -> None:
@@ -249,12 +262,6 @@ class BegunRun(NamedTuple):
     request: str
     times: int
     """Of the request that it began with, and how often that was answered before."""
-
-
-def _words(turn: Turn) -> str:
-    """Return what the model wrote in a turn beside its calls."""
-    blocks = (block for row in turn.rows if row.role == "assistant" for block in row.blocks)
-    return "".join(block.text for block in blocks if isinstance(block, TextBlock)).strip()
 
 
 def scope_of(caller: Principal, agent: str) -> Scope:

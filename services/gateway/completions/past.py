@@ -1,8 +1,8 @@
 """Which conversation a request goes on: by what was said before, over all replicas.
 
-Four kinds of marks stand in the bucket of cursors, by hashes alone (X-8). Of a conversation as far
+Five kinds of marks stand in the bucket of cursors, by hashes alone (X-8). Of a conversation as far
 as it was answered: which thread it is, and what was said next. Of an answer that programs know by
-its id: which conversation it ends. Of a call of a tool of
+its id: which conversation it ends, and where it stands. Of a call of a tool of
 the program's: what it is of. Of a whole request: how often it was answered. The same request
 again is a repeat, and told the same, until it was answered; then it asks for another answer. A mark
 that is lost begins a conversation anew.
@@ -20,6 +20,8 @@ from vigil.subjects import Scope, token_of
 
 BUCKET: Final = "CURSORS"
 T = TypeVar("T")
+_ANY: Final = Scope("", "")
+"""In the keys of what is named without its agent."""
 
 
 class ThreadPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +43,22 @@ class CallPlace(msgspec.Struct, frozen=True, kw_only=True):
     request: str
     count: int
     """Of the request that it all began with, and how often that was answered before."""
+
+
+class ResponsePlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an answer stands that its program knows by an id."""
+
+    owner: str
+    agent: str
+    thread: str
+    event_id: str
+    """The message that is answered."""
+    seq: int
+    """Stream sequence of what was new: the message, or what came of calls."""
+    created: int
+    """Seconds since 1970."""
+    previous: str | None = None
+    """The answer that it follows."""
 
 
 class Past:
@@ -68,6 +86,14 @@ class Past:
     async def note_id(self, whose: Scope, id_: str, past: str) -> None:
         """Note what was said up to an answer."""
         await self._bucket.put(self._key(whose, "id", id_), msgspec.json.encode(past))
+
+    async def response(self, id_: str) -> ResponsePlace | None:
+        """Return where an answer stands, of whichever agent; None: nobody knows it."""
+        return await self._get(self._key(_ANY, "response", id_), ResponsePlace)
+
+    async def note_response(self, id_: str, place: ResponsePlace) -> None:
+        """Note where an answer stands."""
+        await self._bucket.put(self._key(_ANY, "response", id_), msgspec.json.encode(place))
 
     async def call(self, whose: Scope, call_id: str) -> CallPlace | None:
         """Return where a call stands; None: nobody knows it."""

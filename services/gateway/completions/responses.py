@@ -17,7 +17,7 @@ from ..endpoint import Endpoint
 from ..sessions.messages import parent_of
 from ..state.edge import Edge
 from .answers import ERRORS, BegunAnswer, answer, event, read, scope
-from .exchange import RESPONSE, CompletionRun
+from .exchange import RESPONSE, AnswerSoFar, CompletionRun
 from .lent import CALL, AskedCall, GivenTool, caller_tools
 from .past import Past
 from .request import TOOL, NewMessage, new_message
@@ -59,7 +59,9 @@ async def _begun(request: Request, edge: Edge, caller: Principal) -> BegunAnswer
         if known is None:
             raise InvalidInput("previous_response_id", "no answer of this agent has this id")
         past = known
-    run = CompletionRun(edge, caller, whose, asked(given, past), parent, RESPONSE)
+    run = CompletionRun(
+        edge, caller, whose, asked(given, past), parent, RESPONSE, given.previous_response_id
+    )
     return BegunAnswer(run, ResponseForm(run, given), given.stream)
 
 
@@ -124,7 +126,7 @@ class ResponseForm:
     """An answer as Responses write it (:class:`~.answers.AnswerForm`): one message of one text,
     and the calls that the caller is to run."""
 
-    def __init__(self, run: CompletionRun, given: ResponseRequest) -> None:
+    def __init__(self, run: AnswerSoFar, given: ResponseRequest) -> None:
         self._run = run
         self._given = given
         self._count = 0
@@ -133,10 +135,10 @@ class ResponseForm:
         self._has_message = False
 
     def whole(self) -> AgentResponse:
-        return self._response("completed")
+        return self.response("completed")
 
     def begun(self) -> bytes:
-        empty = self._response("in_progress")
+        empty = self.response("in_progress")
         return self._event("response.created", response=empty) + self._event(
             "response.in_progress", response=empty
         )
@@ -210,7 +212,7 @@ class ResponseForm:
         content = (OutputText(text=self._run.spoken.text),) if status == "completed" else ()
         return OutputMessage(id=self._item_id, status=status, content=content)
 
-    def _response(self, status: Literal["in_progress", "completed"]) -> AgentResponse:
+    def response(self, status: Literal["in_progress", "completed"]) -> AgentResponse:
         is_over, usage, given = status == "completed", self._run.usage, self._given
         calls = tuple(map(_called, self._run.calls))
         is_told = bool(self._run.spoken.text) or not calls

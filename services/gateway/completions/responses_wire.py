@@ -175,3 +175,40 @@ class ResponseEvent(msgspec.Struct, frozen=True, kw_only=True):
     message: str | UnsetType = UNSET
     param: str | UnsetType | None = UNSET
     """Of an error: the field at fault."""
+
+
+class GivenText(msgspec.Struct, frozen=True, kw_only=True):
+    """What was said."""
+
+    text: str
+    type: Literal["input_text"] = "input_text"
+
+
+class GivenItem(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="message"):
+    """A message of a request."""
+
+    id: str
+    content: tuple[GivenText, ...]
+    role: Literal["user"] = "user"
+    status: Literal["completed"] = "completed"
+
+
+class GivenOutput(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="function_call_output"
+):
+    """What came of a call."""
+
+    id: str
+    call_id: str
+    output: str
+    status: Literal["completed"] = "completed"
+
+
+class GivenItems(msgspec.Struct, frozen=True, kw_only=True):
+    """What was new in a request."""
+
+    data: tuple[GivenItem | GivenOutput, ...]
+    first_id: str | None
+    last_id: str | None
+    has_more: Literal[False] = False
+    object: Literal["list"] = "list"

@@ -116,9 +116,13 @@ async def _exchange(bus: Bus, session: SessionKey, accepted: Accepted) -> tuple[
 async def followed(bus: Bus, session: SessionKey, accepted: Accepted) -> tuple[Follower, Exchange]:
     """Return what tells of all that comes of a message, and what waits for its end. Raises: as
     `Bus.follow`."""
-    filters = [session.out_all, session.turns, session.receipts]
-    follower = await bus.follow(session.stream, filters, accepted.seq + 1)
+    follower = await bus.follow(session.stream, filters_of(session), accepted.seq + 1)
     return follower, Exchange(accepted.event_id, accepted.seq)
+
+
+def filters_of(session: SessionKey) -> list[str]:
+    """Return where all that comes of a message stands."""
+    return [session.out_all, session.turns, session.receipts]
 
 
 def take(exchange: Exchange, session: SessionKey, message: Message) -> Turn | Said | None:
