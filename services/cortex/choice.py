@@ -21,6 +21,7 @@ from .core.kinds import registered
 from .model import LanguageModel
 from .models.loader import LoadingModel
 from .models.rehearsal.model import RehearsalModel
+from .models.tape import taped
 from .models.tool_sight import ToolSight
 from .policy import sight_of
 from .thought.catalogue import Catalogue, ModelChoice
@@ -66,7 +67,7 @@ def _others(settings: Settings, there: Container[str]) -> dict[str, ModelChoice]
 
 def _choice(settings: Settings, access: ModelAccess) -> ModelChoice:
     provider = "vigil" if access.provider == REHEARSAL else access.provider
-    model, sight = opened(settings, access), sight_of(settings.config, access.name)
+    model, sight = taped(opened(settings, access)), sight_of(settings.config, access.name)
     return ModelChoice(access.name, model, provider, sight=sight)
 
 

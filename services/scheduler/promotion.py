@@ -15,7 +15,7 @@ import msgspec
 
 from vigil import crash
 from vigil.bus.bus import Bus, Message
-from vigil.clock import Clock
+from vigil.clock import PACE_S, Clock
 from vigil.errors import InvalidInput, Unavailable
 from vigil.marks.thread_mark import Deletion
 from vigil.observe.trace import HEADER
@@ -240,10 +240,11 @@ class Promoter:
 
     def _sleep_s(self) -> float:
         next_at = self.agenda.next_at(is_paused=self._pause.is_on)
+        longest_s = min(self._limits.sleep_max_s, PACE_S.get())
         if next_at is None:
-            return self._limits.sleep_max_s
+            return longest_s
         left_s = (next_at - self._clock.now()).total_seconds()
-        return min(max(left_s, 0), self._limits.sleep_max_s)
+        return min(max(left_s, 0), longest_s)
 
     def _is_held(self, entry: PendingTimer) -> bool:
         is_paused = entry.is_follow_up and self._pause.is_on

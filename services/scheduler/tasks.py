@@ -20,6 +20,7 @@ from vigil import crash
 from vigil.board.kept import KeptBoard
 from vigil.board.kinds.task import TASKS
 from vigil.bus.bus import Message
+from vigil.clock import PACE_S
 from vigil.contracts import BoardTask, Change, Control, ControlPayload, Start, encode
 from vigil.errors import VigilError, WrongLastSequence
 from vigil.observe import trace
@@ -60,7 +61,9 @@ class Pickup:
         is_behind = False
         try:
             while True:
-                message = await follower.next_within(LOOK_S if self._tasks else QUIET_S)
+                message = await follower.next_within(
+                    min(LOOK_S, PACE_S.get()) if self._tasks else QUIET_S
+                )
                 if message is not None:
                     self._take_in(message)
                     is_behind = message.pending > 0

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import time
+from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import uuid4
+
+PACE_S: Final[ContextVar[float]] = ContextVar("PACE_S", default=1.0)
+"""So often, in real time, what waits for a moment looks at the wall clock, which may be set; more
+often where a story moves it (`vigil.evals`)."""
 
 
 class Clock(Protocol):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from vigil.errors import InvalidInput
-from vigil.evals.files import of_text
+from vigil.evals.files import STARTER, check_names, of_text, starter
 from vigil.evals.judged import Happened, ToldMessage, ToolWish, missed
-from vigil.evals.story import Expected
+from vigil.evals.story import EvalStep, EvalStory, Expected
 
 MONDAY: Final = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)
 VIENNA: Final = ZoneInfo("Europe/Vienna")
@@ -114,3 +117,19 @@ def test_what_does_not_hold_is_named(expected: dict[str, Any], fields: str) -> N
 def test_a_cost_is_not_held_by_a_model_without_prices() -> None:
     (one,) = missed(Expected(usd_max=1.0), _happened(micro_usd=None), VIENNA)
     assert (one.field, one.found) == ("usd_max", "no price is known")
+
+
+def test_the_page_on_evals_tells_every_key_and_its_example_is_a_story() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "evals.md").read_text("utf-8")
+    (example,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert of_text(example, "docs/evals.md")
+    fields = {*EvalStory.__struct_fields__, *EvalStep.__struct_fields__}
+    told = set(re.findall(r"`\[*(?:story\.)?(\w+)\]*`", page))
+    assert fields - told == set()
+
+
+def test_the_starter_set_is_forty_stories_eight_of_each_theme() -> None:
+    stories = [story for theme in STARTER for story in starter(theme)]
+    check_names(stories)
+    assert Counter(story.theme for story in stories) == dict.fromkeys(STARTER, 8)
+    assert all(story.why for story in stories)

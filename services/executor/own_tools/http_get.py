@@ -25,10 +25,12 @@ import msgspec
 from vigil.contracts import Address, Grant
 from vigil.contracts.arguments import Arguments
 from vigil.grants import address
+from vigil.net import staged
 from vigil.net.client import FAILURES, guarded_client, why_failed
 from vigil.net.guard import GuardedTransport, Resolve
 from vigil.net.page_text import text_of_page
 from vigil.net.ssrf import URL_LENGTH_MAX, RequestRefused, Rules, target_of
+from vigil.net.staged import StagedWeb
 from vigil.texts import excerpt
 from vigil.trust import sources as trust
 
@@ -136,9 +138,9 @@ class Fetcher:
         self._bytes_max = bytes_max
         self._timeout_s = timeout_s
         self._sites = sites
-        self._client = guarded_client(
-            GuardedTransport(rules, resolve, tls=tls), timeout=timeout_s, headers=HEADERS
-        )
+        pages = staged.PAGES.get()
+        web = GuardedTransport(rules, resolve, tls=tls) if pages is None else StagedWeb(pages)
+        self._client = guarded_client(web, timeout=timeout_s, headers=HEADERS)
 
     async def close(self) -> None:
         await self._client.aclose()

@@ -18,6 +18,7 @@ from .admin import (
     backup,
     console,
     erase,
+    evals,
     export,
     health,
     import_,
@@ -113,6 +114,7 @@ app.command(rich_help_panel=_LOOK)(status.timers)
 app.command(rich_help_panel=_LOOK)(why.why)
 app.command(rich_help_panel=_LOOK)(facts.facts)
 app.command(rich_help_panel=_LOOK)(replay.replay)
+app.command("eval", rich_help_panel=_LOOK)(evals.eval_)
 app.command(rich_help_panel=_LOOK)(cost.cost)
 status.tail.command("signals")(watching.tail_signals)
 app.add_typer(status.tail, name="tail", rich_help_panel=_LOOK)
