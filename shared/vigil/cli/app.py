@@ -50,7 +50,7 @@ from .cron import autonomy, facts
 from .cron import commands as recurring
 from .doctor import command
 from .registry import CommandLine
-from .setup import models, settings
+from .setup import agents, models, settings
 from .setup import up as running
 
 app = CommandLine(
@@ -98,6 +98,7 @@ app.command(rich_help_panel=_START)(command.doctor)
 app.add_typer(health.app, name="health", rich_help_panel=_START)
 app.add_typer(settings.app, name="config", rich_help_panel=_START)
 app.add_typer(models.app, name="models", rich_help_panel=_START)
+app.add_typer(agents.app, name="agents", rich_help_panel=_START)
 app.command(rich_help_panel=_LOOK)(console.console)
 app.command(rich_help_panel=_TALK)(talking.chat)
 app.command(rich_help_panel=_TALK)(talking.send)

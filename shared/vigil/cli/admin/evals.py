@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import typer
@@ -30,47 +30,50 @@ if TYPE_CHECKING:
     from vigil.evals.report import StoryResult
     from vigil.evals.story import EvalStory
 
-Many = Annotated[int, typer.Option(min=1, max=1000)]
+Files = Annotated[list[Path] | None, typer.Argument(metavar="[FILE]...", help="Stories, as TOML.")]
+Starter = Annotated[bool, typer.Option("--starter", help="The stories that come with Vigil.")]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Only stories or themes of this name; may hold a *."),
+]
+Model = Annotated[
+    str, typer.Option(metavar="NAME", help="A [models.NAME], or a model's id; else model.main.")
+]
+AgentName = Annotated[str, typer.Option(metavar="NAME", help="Whose files say who the agent is.")]
+Repeat = Annotated[int, typer.Option(min=1, max=1000, help="Play each story so often.")]
+Least = Annotated[
+    int, typer.Option(min=0, max=1000, help="How often of those it must hold; 0: each time.")
+]
+Jobs = Annotated[int, typer.Option(min=1, max=32, help="Stories side by side.")]
+JUnit = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write what came of it as JUnit's XML.")
+]
+Record = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write down what the model answers.")
+]
+Recorded = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Ask no model: take the answers from such a file."),
+]
+Log = Annotated[Path, typer.Option(metavar="FILE", help="Write what the services log.")]
+Listed = Annotated[bool, typer.Option("--list", help="Only list the stories; nothing is played.")]
+NOWHERE: Final = Path(os.devnull)
 
 
 def eval_(
-    files: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE]...", help="Stories, as TOML.")
-    ] = None,
-    starter: Annotated[
-        bool, typer.Option("--starter", help="The stories that come with Vigil.")
-    ] = False,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Only stories or themes of this name; may hold a *."),
-    ] = None,
-    model: Annotated[
-        str, typer.Option(metavar="NAME", help="A [models.NAME], or a model's id; else model.main.")
-    ] = "",
-    agent: Annotated[
-        str, typer.Option(metavar="NAME", help="Whose files say who the agent is.")
-    ] = DEFAULT_AGENT,
-    repeat: Annotated[int, typer.Option(min=1, max=1000, help="Play each story so often.")] = 1,
-    least: Annotated[
-        int, typer.Option(min=0, max=1000, help="How often of those it must hold; 0: each time.")
-    ] = 0,
-    jobs: Annotated[int, typer.Option(min=1, max=32, help="Stories side by side.")] = 1,
-    junit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write what came of it as JUnit's XML.")
-    ] = None,
-    record: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write down what the model answers.")
-    ] = None,
-    recorded: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Ask no model: take the answers from such a file."),
-    ] = None,
-    log: Annotated[Path, typer.Option(metavar="FILE", help="Write what the services log.")] = Path(
-        os.devnull
-    ),
-    names: Annotated[
-        bool, typer.Option("--list", help="Only list the stories; nothing is played.")
-    ] = False,
+    files: Files = None,
+    starter: Starter = False,
+    only: Only = None,
+    model: Model = "",
+    agent: AgentName = DEFAULT_AGENT,
+    repeat: Repeat = 1,
+    least: Least = 0,
+    jobs: Jobs = 1,
+    junit: JUnit = None,
+    record: Record = None,
+    recorded: Recorded = None,
+    log: Log = NOWHERE,
+    names: Listed = False,
 ) -> Result:
     """Play stories against a model, each in a home of its own, and tell which hold.
 

@@ -1,0 +1,120 @@
+"""An agent made or changed: its section of `vigil.toml`, and the files that say who it is.
+
+The file stays the truth, with its comments and order. Without a section of its own an agent is as
+`[agent]` says; the first key that is set for it begins one, with what `[agent]` has, since a
+section replaces it whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from vigil.errors import InvalidInput
+from vigil.local.identity_files import FILE_BYTES_MAX, FILES, write_text
+from vigil.settings.config import Config, Settings
+from vigil.settings.sections import Agent
+from vigil.subjects import PART, check_part
+from vigil.teams import DEFAULT_AGENT, TEAM
+
+from .. import toml_sections
+from ..exits import AlreadyExists, NotReady
+
+KEYS: Final = ("authority", "model", "looks", "double_text")
+"""Settings of an agent that are changed here; others by `vigil config set`."""
+
+
+class AgentFound(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent, as the configuration and the home have it."""
+
+    name: str
+    settings: Agent
+    has_section: bool
+    channels: tuple[str, ...] = ()
+    """Whose section names it: who writes there talks with it."""
+
+
+def found(settings: Settings) -> tuple[AgentFound, ...]:
+    """Return the agents that there are: configured, or with a folder of their own."""
+    config, folder = settings.config, settings.agents
+    folders = folder.glob("*/") if folder.is_dir() else ()
+    named = {one.name for one in folders if PART.fullmatch(one.name)}
+    return tuple(
+        AgentFound(
+            name=name,
+            settings=config.agent_of(name),
+            has_section=name in config.agents,
+            channels=channels_of(config, name),
+        )
+        for name in sorted({DEFAULT_AGENT, *config.agents, *named})
+    )
+
+
+def channels_of(config: Config, agent: str) -> tuple[str, ...]:
+    """Return the channels on which one talks with an agent."""
+    return tuple(
+        name for name, one in config.channels.items() if getattr(one, "agent", "") == agent
+    )
+
+
+def make(
+    settings: Settings, name: str, changes: Mapping[str, Any], texts: Mapping[str, str]
+) -> None:
+    """Make an agent.
+
+    Raises:
+        InvalidInput: naming the field. AlreadyExists: there is one of that name.
+        ConfigError: it would be no configuration; nothing is changed.
+    """
+    check_part("name", name)
+    if name == TEAM or any(name == one.name for one in found(settings)):
+        raise AlreadyExists(f"there is an agent called {name} already")
+    _check_texts(texts)
+    _write_section(settings, name, changes)
+    folder = settings.agents / name
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _write_texts(folder, texts)
+
+
+def change(
+    settings: Settings, name: str, changes: Mapping[str, Any], texts: Mapping[str, str]
+) -> None:
+    """Change an agent that is there. Raises: as `make`; NotReady: there is none of that name."""
+    if not any(name == one.name for one in found(settings)):
+        raise NotReady(f"there is no agent called {name}")
+    _check_texts(texts)
+    _write_section(settings, name, changes)
+    if texts:
+        (settings.agents / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+        _write_texts(settings.agents / name, texts)
+
+
+def _write_section(settings: Settings, name: str, changes: Mapping[str, Any]) -> None:
+    if unknown := set(changes) - set(KEYS):
+        raise InvalidInput(min(unknown), f"is none of {', '.join(KEYS)}")
+    values = dict(changes)
+    if values and name not in settings.config.agents:
+        # What `[agent]` sets for all is this one's as well, unless it's changed just now.
+        shared = msgspec.to_builtins(settings.config.agent)
+        defaults = msgspec.to_builtins(Agent())
+        values = {key: one for key, one in shared.items() if one != defaults[key]} | values
+        toml_sections.add(settings.file, "agents", name, values)
+        return
+    for key, value in values.items():
+        toml_sections.set_value(settings.file, ("agents", name, key), value)
+
+
+def _check_texts(texts: Mapping[str, str]) -> None:
+    for name, text in texts.items():
+        if name not in FILES:
+            raise InvalidInput(name, f"an agent has no such file; it has {', '.join(FILES)}")
+        if len(text.encode("utf-8", "replace")) > FILE_BYTES_MAX:
+            raise InvalidInput(name, "an agent is shown 32 kB of a file at most")
+
+
+def _write_texts(folder: Path, texts: Mapping[str, str]) -> None:
+    for name, text in texts.items():
+        write_text(folder / name, text)
