@@ -15,7 +15,7 @@ from tests.support.stack import running_stack
 from tests.support.talk import Talk
 from vigil.cli.app import app, commands
 from vigil.errors import VigilError
-from vigil.settings import followed
+from vigil.settings.live import followed
 
 BEFORE = """\
 # Mine, written by hand.
