@@ -29,7 +29,7 @@ from .contacts import endpoint as contacts
 from .documents import asyncapi, examples_http, openapi
 from .door import Door, is_open
 from .endpoint import Endpoint
-from .events import channels, hooks, mail_accounts, networks
+from .events import added_channels, channels, hooks, mail_accounts, networks
 from .events import endpoint as events
 from .http import wire
 from .http.errors import EXPECTED, HANDLERS, on_error, refuse_method
@@ -209,6 +209,7 @@ def endpoints() -> tuple[Endpoint, ...]:
     more = (
         *(agent_files, tools, servers, deliveries, mail_accounts, networks, calendars, contacts),
         *(feed, pauses, deletion, letters, trust, labels, push, models, completions, sign_ins),
+        added_channels,
     )
     added = (one for part in (*parts, *more) for one in part.ENDPOINTS)
     return tuple(map(_closed, (*_of_memory(), *added, *_OWN, *on_board.endpoints())))

@@ -69,7 +69,12 @@ ACTS: Final[dict[str, dict[str, How]]] = {
     "mail": {"pair": "a code expires by itself, and an address has a button that ends it"},
     "memories": {"": "question"},
     "memory": {"": "question"},
-    "networks": {"pair": "a code expires by itself, and an id has a button that ends it"},
+    "networks": {
+        "add": ENDED,
+        "pair": "a code expires by itself, and an id has a button that ends it",
+        "remove": "question",
+        "try": AGAIN,
+    },
     "notifications": {"remove": "question", "try": AGAIN},
     "parts": {
         "move": "undo",

@@ -129,6 +129,7 @@ ADMINS: Final = frozenset(
     {"rebuild_memories", "change_autonomy", "make_token", "end_token", "approve_tools"}
     | {"add_server", "change_server", "list_servers", "remove_server", "sign_in", "sign_out"}
     | {"list_agent_files", "write_agent_file", "get_models", "choose_model"}
+    | {"list_channel_kinds", "add_channel", "remove_channel"}
 )
 """For admins alone, who reach it all."""
 SIGNED: Final = frozenset({"post_hook", "post_channel", "get_feed"})

@@ -102,6 +102,13 @@ BODIES: Final[dict[str, Mapping[str, Any]]] = {
     "RaiseBody": {"as much again today": {"times": 1}, "as configured": {"times": 0}},
     "TokenBody": {"for a laptop": {"user": "ann", "name": "laptop", "expires_days": 90}},
     "ToolApproval": {"one tool": {"tools": {"files__read": "4f2a"}}},
+    "ChannelWanted": {
+        "a bot of Telegram": {
+            "kind": "telegram",
+            "given": {"bot": "@my_vigil_bot", "token": "123456:AAE-letters"},
+        },
+        "a topic of ntfy": {"kind": "ntfy", "name": "pager", "given": {"topic": "hard-to-guess"}},
+    },
     "ServerWanted": {
         "a program": {"name": "memory", "command": ["npx", "-y", "server-memory"], "network": True},
         "a service": {"name": "wiki", "url": "https://mcp.example.org/mcp", "token": "wiki-1"},

@@ -23,7 +23,8 @@ from ..http.json import Json
 from ..http.problem import Problem
 from ..http.wire import Answer, RequestBody
 from ..state.edge import Edge
-from ..work.servers import KnownName, known_server, read_settings
+from ..work.servers import KnownName, known_server
+from ..written_settings import read_settings
 
 log = structlog.get_logger("vigil.gateway")
 

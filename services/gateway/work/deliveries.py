@@ -123,7 +123,7 @@ async def try_channel(
         raise unavailable(f"delivery can't be asked: {error}") from error
     tried: ChannelTried = trial.decode_answer(answer.data)
     if tried.outcome == "unknown_channel":
-        raise Problem(409, "delivery was started without this channel: restart it")
+        raise Problem(409, "delivery doesn't have this channel yet: see `vigil status`")
     log.info("tried", action="gateway.channel_tried", channel=name, by=caller.user)
     return Json(ChannelTriedView(channel=name, outcome=tried.outcome, reason=tried.reason))
 

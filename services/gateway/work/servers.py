@@ -8,7 +8,6 @@ the program's name, of a URL the host, of variables their names.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
 from pathlib import Path as File
 from typing import Annotated, Final, Literal
@@ -23,7 +22,7 @@ from vigil.errors import ConfigError
 from vigil.fields.secrets import is_key
 from vigil.local import command_lines, mcp_servers
 from vigil.oauth import kept as oauth
-from vigil.settings import config, credentials
+from vigil.settings import credentials
 from vigil.settings.config import Settings
 from vigil.settings.sections import McpServer
 from vigil.subjects import check_part
@@ -35,6 +34,7 @@ from ..http.json import Json
 from ..http.problem import Problem
 from ..http.wire import PART_SCHEMA, Answer, RequestBody
 from ..state.edge import Edge
+from ..written_settings import read_settings
 from .tools import shelves
 
 log = structlog.get_logger("vigil.gateway")
@@ -202,15 +202,6 @@ def _view(home: File, name: str, known: McpServer | None, shelf: Shelf | None) -
         tools=() if shelf is None else tuple(one.name for one in shelf.tools),
         held=0 if shelf is None else len(shelf.held),
     )
-
-
-async def read_settings(edge: Edge) -> Settings:
-    """Return the configuration as it is now. Raises: Problem, 503: it can't be used."""
-    home = edge.context.settings.home
-    try:
-        return await asyncio.to_thread(config.load, os.environ, home=home)
-    except (ConfigError, OSError) as error:
-        raise Problem(503, f"vigil.toml can't be used: {error}") from error
 
 
 def known_server(settings: Settings, name: str) -> McpServer:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, ClassVar, Protocol
 
 import msgspec
 
@@ -29,6 +29,7 @@ from ..errors import InvalidInput, VigilError
 from ..fields.section import PositiveS, Section
 from ..subjects import SessionKey
 from .answers import Answer
+from .asked import AskedField
 
 if TYPE_CHECKING:
     from ..bus.bus import Bus
@@ -205,6 +206,9 @@ class Listener(Protocol):
 class Channel(Section, frozen=True, kw_only=True, tag_field="kind"):
     """``[channels.NAME]``: what all kinds have, with the terms on which delivery tries."""
 
+    asked: ClassVar[tuple[AskedField, ...] | None] = None
+    """What somebody is asked who adds one in the console or by a command; None: it takes an
+    editor."""
     is_idempotent: bool = False
     """The receiver drops repeated ids, so unknown outcomes are retried; false: they end as
     `ambiguous`."""

@@ -218,6 +218,7 @@ INFOS: Final = {
     "gateway.raised": "a limit of the day was raised",
     "gateway.person": "a person set what holds for them",
     "gateway.agents": "an admin wrote a file that says who an agent is",
+    "gateway.channels": "an admin added or removed a channel",
     "gateway.servers": "an admin added, switched or removed an MCP server",
     "gateway.pins": "an admin approved what tools of an MCP server say of themselves",
     "gateway.signed_in": "somebody signed in to the console with a browser",

@@ -8,6 +8,7 @@ from typing import Final
 
 from ...errors import InvalidInput
 from ...fields import secrets
+from ..asked import AskedField
 from ..chats.section import ChatBot
 from ..contract import ChannelContext, Listener, Sender
 from .happenings import SNOWFLAKE
@@ -22,6 +23,11 @@ class DiscordBot(ChatBot, frozen=True, kw_only=True, tag="discord"):
     People are written to in, and heard from, channels with those whom they paired
     (`vigil channels pair`).
     """
+
+    asked = (
+        AskedField("bot", "What the bot is called", "@vigil", is_needed=False),
+        AskedField("token", "Its token, as the developer portal gave it", is_secret=True),
+    )
 
     token: str = ""
     """As the developer portal gave it."""

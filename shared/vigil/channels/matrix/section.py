@@ -13,6 +13,7 @@ from ...checks import Check, fail, of_secret, ok, warn
 from ...errors import InvalidInput
 from ...fields import secrets
 from ...fields.section import PositiveS
+from ..asked import AskedField
 from ..contract import Channel, ChannelContext, Listener, Sender
 
 _ADVICE: Final = "see docs/matrix.md"
@@ -27,6 +28,12 @@ class MatrixAccount(Channel, frozen=True, kw_only=True, tag="matrix"):
     People are written to in, and heard from, rooms with those whom they paired
     (`vigil channels pair`).
     """
+
+    asked = (
+        AskedField("homeserver", "Where its server is reached", "https://matrix.example.org"),
+        AskedField("user_id", "The account", "@vigil:example.org"),
+        AskedField("access_token", "Its access token", is_secret=True),
+    )
 
     homeserver: str
     """Where it is reached: https://matrix.example.org"""

@@ -10,6 +10,7 @@ from ... import distribution
 from ...checks import Check, fail, of_secret, ok
 from ...errors import InvalidInput
 from ...fields import secrets
+from ..asked import AskedField
 from ..contract import Channel, ChannelContext, Sender
 
 _ADVICE: Final = "see docs/notices.md"
@@ -17,6 +18,8 @@ _ADVICE: Final = "see docs/notices.md"
 
 class AppriseWay(Channel, frozen=True, kw_only=True, tag="apprise"):
     """One of the many ways that the library Apprise knows, for one person: out only."""
+
+    asked = (AskedField("url", "A URL of Apprise's", is_secret=True),)
 
     url_file: str
     """A file with one URL of Apprise's, which has secrets in it; relative to the home."""

@@ -19,6 +19,8 @@ UNIX: Final = "unix:"
 class Desktop(Channel, frozen=True, kw_only=True, tag="desktop"):
     """Notifications of a desktop on this machine, by D-Bus, for one person: out only."""
 
+    asked = ()
+
     user: str
     """Whose desktop it is: messages for anybody else aren't shown there."""
     bus: str = ""

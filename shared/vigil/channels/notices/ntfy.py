@@ -11,6 +11,7 @@ from ...checks import Check, fail, of_secret, ok, warn
 from ...errors import InvalidInput
 from ...fields import secrets
 from ...net import ssrf
+from ..asked import AskedField
 from ..contract import Channel, ChannelContext, Sender
 
 _ADVICE: Final = "see docs/notices.md"
@@ -20,6 +21,12 @@ PORTS: Final = {"https": 443, "http": 80}
 
 class Ntfy(Channel, frozen=True, kw_only=True, tag="ntfy"):
     """A topic of ntfy, for one person: out only."""
+
+    asked = (
+        AskedField("url", "The server", "https://ntfy.sh", is_needed=False),
+        AskedField("topic", "The topic: who knows it reads it", is_secret=True),
+        AskedField("token", "Access token, if the server wants one", "", True, False),
+    )
 
     url: str = "https://ntfy.sh"
     """Of the server; public unless `allow_private`."""

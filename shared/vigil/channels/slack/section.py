@@ -8,6 +8,7 @@ from typing import Final
 
 from ...errors import InvalidInput
 from ...fields import secrets
+from ..asked import AskedField
 from ..chats.section import ChatBot
 from ..contract import ChannelContext, Listener, Sender
 
@@ -24,6 +25,12 @@ class SlackAccount(ChatBot, frozen=True, kw_only=True, tag="slack"):
     People are written to in, and heard from, conversations with those whom they paired
     (`vigil channels pair`).
     """
+
+    asked = (
+        AskedField("bot", "What the app is called", "@vigil", is_needed=False),
+        AskedField("bot_token", "Bot token of the app", "xoxb-…", is_secret=True),
+        AskedField("app_token", "App token, with connections:write", "xapp-…", is_secret=True),
+    )
 
     bot_token: str = ""
     """Of the app in the workspace: xoxb-…"""

@@ -9,6 +9,7 @@ from typing import Final
 from ...errors import InvalidInput
 from ...fields import secrets
 from ...fields.section import PositiveS
+from ..asked import AskedField
 from ..chats.section import ChatBot
 from ..contract import ChannelContext, Listener, Sender
 
@@ -22,6 +23,11 @@ class TelegramBot(ChatBot, frozen=True, kw_only=True, tag="telegram"):
     People are written to in, and heard from, chats with those whom they paired
     (`vigil channels pair`).
     """
+
+    asked = (
+        AskedField("bot", "What the bot is called", "@my_vigil_bot"),
+        AskedField("token", "Its token, as @BotFather gave it", is_secret=True),
+    )
 
     bot: str
     """How it's called: @vigil_bot"""

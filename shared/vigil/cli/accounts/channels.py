@@ -7,7 +7,9 @@ credential, as tokens are: whoever may read that credential's file owns the inst
 from __future__ import annotations
 
 import asyncio
+import sys
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -19,14 +21,18 @@ from vigil.settings.config import Settings
 from vigil.settings.credentials import write_private
 
 from .. import exits, options, output, tables
+from ..admin import operator
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
+from ..toml_sections import AT_ONCE
 from .paired import STANDING, Name, Whose, coded, seen, taken_back, told_of
 
 app = CommandLine(
-    cls=ListedGroup, help="Ways to people: list, pair, unpair, test, login. Default: list."
+    cls=ListedGroup,
+    help="Ways to people: list, add, remove, pair, unpair, test, login. Default: list.",
 )
 LIST: Final = "vigil channels list"
+KINDS_SHOWN: Final = "telegram, slack, discord, matrix, ntfy, apprise or desktop."
 COLUMNS: Final = (
     Column("NAME", "name"),
     Column("KIND", "kind"),
@@ -46,9 +52,96 @@ def list_() -> Result:
         | told_of(one, people.get(name, []), states.get(name, {}))
         for name, one in channels.items()
     ]
-    pages = "docs/matrix.md, telegram.md, slack.md, discord.md, mail.md and webhooks.md"
-    empty = f"No channels. {pages} say how to add one."
+    empty = "No channels. `vigil channels add KIND` adds one, `vigil mail add` an e-mail account."
     return tables.listing("channels", told, COLUMNS, empty=empty)
+
+
+@app.command()
+def add(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help=KINDS_SHOWN)],
+    name: Annotated[str, typer.Option(help="What it's called. Default: as its kind.")] = "",
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="FIELD=VALUE", help="What the kind asks for; repeatable."),
+    ] = None,
+    given_files: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--file", metavar="FIELD=FILE", help="The same, as a file has it: for secrets."
+        ),
+    ] = None,
+    user: Whose = None,
+) -> Result:
+    """Add a channel to vigil.toml; a running Vigil takes it in. What isn't given is asked for."""
+    from vigil.local.home import ensure_home
+
+    from . import channel_sections
+
+    settings, asked = config.load(), channel_sections.offered().get(kind)
+    found = _given(given or [], given_files or [])
+    if asked is not None and sys.stdin.isatty():
+        found |= _answers(asked, found)
+    is_somebodys = asked is not None and "user" in asked.__struct_fields__
+    whose = user or (options.client().me()["user"] if is_somebodys else "")
+    ensure_home(settings)
+    planned = channel_sections.plan(settings.config, kind, name, found, whose)
+    advice = channel_sections.add(settings, planned)
+    told = [f"[channels.{planned.name}] is in {settings.file}. {AT_ONCE}"]
+    if address := config.load().config.channels[planned.name].paired_at:
+        told.append(f"To be heard at {address}: vigil channels pair {planned.name}")
+    text = output.printable("\n".join([*told, advice]).rstrip())
+    facts = {"name": planned.name, "kind": kind, "file": str(settings.file)}
+    return Result(facts, partial(output.data, text))
+
+
+def _given(values: list[str], files: list[str]) -> dict[str, str]:
+    """Return what is given by options. Raises: InvalidInput."""
+    found = dict(_pair_of("--set", one) for one in values)
+    for one in files:
+        name, file = _pair_of("--file", one)
+        try:
+            found[name] = Path(file).expanduser().read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput("--file", f"{file} can't be read: {error}") from error
+    return found
+
+
+def _answers(kind: type[Channel], found: dict[str, str]) -> dict[str, str]:
+    """Ask for what isn't given yet."""
+    told: dict[str, str] = {}
+    for one in kind.asked or ():
+        if one.name not in found:
+            text = f"{one.label} ({one.hint})" if one.hint else one.label
+            default = None if one.is_needed else ""
+            told[one.name] = typer.prompt(
+                text, default, hide_input=one.is_secret, show_default=False, err=True
+            )
+    return told
+
+
+def _pair_of(option: str, given: str) -> tuple[str, str]:
+    field, mark, value = given.partition("=")
+    if not mark or not field:
+        raise InvalidInput(option, f"{given!r} must be FIELD=…")
+    return field, value
+
+
+@app.command()
+def remove(name: Name) -> Result:
+    """Take a channel out of vigil.toml, and forget who was paired with it."""
+    from vigil.channels import pairs
+
+    from . import channel_sections
+
+    settings = config.load()
+    _channel(settings, name)
+    channel_sections.remove(settings, name)
+    try:
+        operator.run(settings, lambda bus: pairs.forget_channel(bus, name))
+    except exits.NotReady:
+        output.message(f"Vigil isn't running: who was paired with {name} stays paired.")
+    text = f"[channels.{name}] is no longer in {settings.file}. {AT_ONCE}"
+    return Result({"name": name, "file": str(settings.file)}, partial(output.data, text))
 
 
 @app.command()

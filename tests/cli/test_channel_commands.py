@@ -1,0 +1,89 @@
+"""Channels added and removed by commands: in the file, with its comments; secrets apart."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vigil.channels.notices.ntfy import Ntfy
+from vigil.cli.accounts import channel_sections
+from vigil.cli.app import app, commands
+from vigil.errors import VigilError
+from vigil.settings import config
+
+BEFORE = '# Mine.\n[person]\ntimezone = "Europe/Vienna"  # here\n'
+TOKEN = "123456:AAE-letters"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("VIGIL_HOME", str(tmp_path))
+    (tmp_path / "vigil.toml").write_text(BEFORE, "utf-8")
+    return tmp_path
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    commands(app)(["channels", *words, "--json"], standalone_mode=False)
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+def test_channels_of_one_kind_have_names_and_secrets_of_their_own(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, secret = home / "vigil.toml", home / "given"
+    secret.write_text(f"{TOKEN}\n")
+    given = ("--set", "bot=@my_bot", "--file", f"token={secret}")
+    assert run(capsys, "add", "telegram", *given)["name"] == "telegram"
+    assert run(capsys, "add", "telegram", *given)["name"] == "telegram-2"
+    named = run(capsys, "add", "telegram", "--name", "telegram-2-token", *given)
+    assert named["name"] == "telegram-2-token"
+    text = file.read_text("utf-8")
+    assert text.startswith(BEFORE)
+    assert TOKEN not in text
+    run(capsys, "remove", "telegram-2")
+    kept = sorted(one.name for one in (home / "keys").iterdir())
+    assert kept == ["channel-telegram-2-token-token", "channel-telegram-token"]
+    channels = tomllib.loads(file.read_text("utf-8"))["channels"]
+    assert {name for name in channels if name != "push"} == {"telegram", "telegram-2-token"}
+
+
+def test_a_way_out_is_somebodys(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "add", "ntfy", "--set", "topic=hard-to-guess", "--user", "ann")
+    found = config.load({}, home=home).config.channels["ntfy"]
+    assert isinstance(found, Ntfy)
+    assert (found.user, found.topic_file) == ("ann", "keys/channel-ntfy-topic")
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["webhook"], "kind: must be one of apprise, desktop, discord, matrix, ntfy"),
+        (["telegram", "--set", "bot=@my_bot"], "token: is missing"),
+        (["telegram", "--set", "bot"], "must be FIELD=…"),
+        (["telegram", "--set", "bot=@my_bot", "--set", "token=a b"], "token: has another form"),
+        (["telegram", "--set", "bot=my_bot", "--set", f"token={TOKEN}"], "must be the bot's name"),
+        (["telegram", "--set", "bots=x"], "bots: isn't asked for: bot, token is"),
+        (["telegram", "--file", "token=nowhere"], "nowhere can't be read"),
+        (["ntfy", "--name", "socket", "--set", "topic=a", "--user", "ann"], "a channel socket"),
+        (["ntfy", "--set", "topic=a\nb", "--user", "ann"], "topic: must be one line"),
+    ],
+)
+def test_what_can_not_work_leaves_nothing(
+    home: Path, words: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(VigilError) as refused:
+        run(capsys, "add", *words)
+    assert reason in str(refused.value)
+    assert "channels" not in tomllib.loads((home / "vigil.toml").read_text("utf-8"))
+    assert not list((home / "keys").glob("channel-*"))
+
+
+def test_each_kind_asks_for_fields_that_it_has() -> None:
+    for kind, section in channel_sections.offered().items():
+        for one in section.asked or ():
+            field = f"{one.name}_file" if one.is_secret else one.name
+            assert field in section.__struct_fields__, (kind, one.name)
