@@ -58,15 +58,20 @@ async def writing(edge: Edge, session: SessionKey) -> AsyncGenerator[str]:
     heard = await edge.bus.newest(session.stream, [session.in_user])
     follower = await edge.said.follow(session, heard + 1)
     ending = asyncio.create_task(page.end_with(follower), name="gateway-writing")
+
+    async def let_go() -> None:
+        ending.cancel()
+        await asyncio.gather(ending, return_exceptions=True)
+        await follower.close()
+        await edge.live.leave(session, page.take)
+
     try:
         await edge.live.join(session, page.take)
         while await _has_more(page):
             yield page.text
     finally:
-        ending.cancel()
-        await asyncio.gather(ending, return_exceptions=True)
-        await follower.close()
-        await edge.live.leave(session, page.take)
+        # The next message may come, and end this, while it is let go.
+        await asyncio.shield(asyncio.create_task(let_go(), name="gateway-writing-end"))
 
 
 async def _has_more(page: _AnswerSoFar) -> bool:

@@ -29,9 +29,19 @@ _decode: Final = msgspec.json.Decoder(LiveToken).decode
 class _Channel:
     """One session's subscription, and who listens."""
 
-    def __init__(self, opening: asyncio.Task[Any]) -> None:
-        self.opening = opening
+    def __init__(self) -> None:
         self.listeners: set[Take] = set()
+        self.opening: asyncio.Task[Any]
+
+    async def on_token(self, msg: Any) -> None:
+        frame = _frame_of(msg.data)
+        for take in tuple(self.listeners) if frame else ():
+            take(frame)
+
+    async def end(self) -> None:
+        await asyncio.wait({self.opening})
+        with contextlib.suppress(Exception):  # the connection is gone, and so is this with it
+            await self.opening.result().unsubscribe()
 
 
 class Live:
@@ -40,6 +50,7 @@ class Live:
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
         self._channels: dict[str, _Channel] = {}
+        self._ending: set[asyncio.Task[None]] = set()
 
     @property
     def sessions(self) -> int:
@@ -55,8 +66,9 @@ class Live:
         subject = session.live
         channel = self._channels.get(subject)
         if channel is None:
-            opening = asyncio.create_task(self._open(subject), name="live-open")
-            channel = self._channels[subject] = _Channel(opening)
+            channel = self._channels[subject] = _Channel()
+            opening = self._open(subject, channel)
+            channel.opening = asyncio.create_task(opening, name="live-open")
         channel.listeners.add(take)
         try:
             await asyncio.shield(channel.opening)
@@ -73,21 +85,14 @@ class Live:
         if channel.listeners:
             return
         del self._channels[session.live]
-        await asyncio.wait({channel.opening})
-        with contextlib.suppress(Exception):  # the connection is gone, and so is this with it
-            await channel.opening.result().unsubscribe()
+        ending = asyncio.create_task(channel.end(), name="live-end")
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+        await asyncio.shield(ending)  # who leaves may be cancelled meanwhile
 
-    async def _open(self, subject: str) -> Any:
-        async def on_token(msg: Any) -> None:
-            channel = self._channels.get(subject)
-            if channel is None:
-                return
-            frame = _frame_of(msg.data)
-            for take in tuple(channel.listeners) if frame else ():
-                take(frame)
-
+    async def _open(self, subject: str, channel: _Channel) -> Any:
         try:
-            return await self._bus.listen(subject, on_token)
+            return await self._bus.listen(subject, channel.on_token)
         except Exception as error:
             raise Unavailable(f"{subject}: {error!r}") from error
 

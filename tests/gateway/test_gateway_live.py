@@ -1,0 +1,45 @@
+"""Tokens of answers in the making, for those who come and go while others follow them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import msgspec
+
+from services.gateway.state.live import Live
+from tests.support.stack import Stack
+from tests.support.talk import PATIENCE_S
+from vigil.subjects import SessionKey
+
+
+async def test_who_goes_and_comes_back_gets_each_token_once(bare: Stack) -> None:
+    """Whoever left was still served, as whoever came next, and got each token twice; cancelled as
+    they left, for good."""
+    key = SessionKey("ann", "vigil", "t1")
+    live, admin = Live(await bare.bus("gateway")), await bare.bus("admin")
+    found: list[str] = []
+
+    def take(frame: str) -> None:
+        found.append(msgspec.json.decode(frame)["text"])
+
+    leaving: list[asyncio.Task[None]] = []
+    for steps in range(8):
+        await live.join(key, take)
+        leaving.append(asyncio.create_task(live.leave(key, take)))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        leaving[-1].cancel()
+    await live.join(key, take)
+    for text in ("one", "two", "last"):
+        token = {"turn": 1, "attempt": 0, "text": text}
+        await admin.send(key.live, msgspec.json.encode(token))
+    async with asyncio.timeout(PATIENCE_S):
+        while "last" not in found:
+            await asyncio.sleep(0.01)
+    assert found == ["one", "two", "last"]
+    for one in leaving:
+        with contextlib.suppress(asyncio.CancelledError):
+            await one
+    await live.leave(key, take)
+    assert live.sessions == 0
