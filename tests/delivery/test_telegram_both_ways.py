@@ -13,9 +13,11 @@ import pytest
 from aiohttp import web
 
 from tests.support.agent import ask
+from tests.support.attacks_in_rooms import TelegramRooms, attack
 from tests.support.files_in_rooms import LIMITS, check_files
 from tests.support.mailing import until_told
 from tests.support.sent_files import another_place
+from tests.support.stack import Stack
 from tests.support.telegram_server import (
     BOT,
     TOKEN,
@@ -29,7 +31,7 @@ from tests.support.telegram_server import (
 )
 from tests.support.world import World, running_world
 from vigil.channels import pairs
-from vigil.channels.chats import files, posts
+from vigil.channels.chats import files, follower, posts
 from vigil.channels.pairs import ChannelPerson, PairedAddress
 from vigil.channels.telegram import drafts
 from vigil.clock import SystemClock
@@ -129,6 +131,14 @@ async def test_a_bot_hears_whom_a_code_paired_and_requests_are_decided_by_button
         async with another_place() as (other, caught):
             await check_files(world.admin, "telegram", CHANNEL, server, other)
             assert caught == []
+
+
+async def test_who_is_paired_is_heard_once_and_nobody_else_by_whatever_they_are_called(
+    bare: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X-2, L-11: as in the other networks (`test_rooms_attacked.py`)."""
+    monkeypatch.setattr(follower, "REFUSED_S", 0.02)
+    await attack(TelegramRooms(), await bare.bus("admin"), tmp_path)
 
 
 async def check_drafts(

@@ -125,6 +125,7 @@ class TelegramServer:
         self.behaviours: list[Behaviour] = []
         self.is_revoked = False
         self.files = SentFiles()
+        self.happened: list[dict[str, Any]] = []
         self._updates: list[dict[str, Any]] = []
         self._arrived = asyncio.Event()
         self._numbers = itertools.count(100)
@@ -153,6 +154,7 @@ class TelegramServer:
 
     def happen(self, update: dict[str, Any]) -> None:
         self._updates.append({"update_id": next(self._update_ids)} | update)
+        self.happened.append(update)
         self._arrived.set()
 
     async def until(self, count: int) -> list[Message]:
