@@ -15,6 +15,7 @@ from vigil.channels.chats import follower
 from vigil.channels.matrix import listener
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize("rooms", [SlackRooms, DiscordRooms, MatrixRooms])
 async def test_who_is_paired_is_heard_once_and_nobody_else_by_whatever_they_are_called(
     bare: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rooms: type[Rooms]

@@ -133,6 +133,7 @@ async def test_a_bot_hears_whom_a_code_paired_and_requests_are_decided_by_button
             assert caught == []
 
 
+@pytest.mark.repeated
 async def test_who_is_paired_is_heard_once_and_nobody_else_by_whatever_they_are_called(
     bare: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
