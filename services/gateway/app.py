@@ -19,6 +19,7 @@ from vigil.memory.operation import http_view
 from vigil.memory.questions import Rebuild
 from vigil.observe.health import Alive
 
+from .a2a import endpoint as a2a
 from .attachments import endpoint as attachments
 from .board import kinds as on_board
 from .by_path import ByPath, ServedRoute
@@ -208,7 +209,7 @@ def endpoints() -> tuple[Endpoint, ...]:
     parts = (health, streams, doctor, console, forks, versions, budget, calls, now, people, tokens)
     more = (
         *(agent_files, tools, servers, deliveries, mail_accounts, networks, calendars, contacts),
-        *(feed, pauses, deletion, letters, trust, labels, push, models, completions, sign_ins),
+        *(feed, pauses, deletion, letters, trust, labels, push, models, completions, a2a, sign_ins),
         added_channels,
     )
     added = (one for part in (*parts, *more) for one in part.ENDPOINTS)

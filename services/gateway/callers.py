@@ -20,7 +20,7 @@ from vigil.subjects import SessionKey
 from .access import PRINCIPAL, own_session, readable_session
 from .gone import shown
 from .http import body
-from .http.problem import Problem
+from .http.problem import Problem, unauthorized
 from .http.wire import (
     ID_SCHEMA,
     KEY_SCHEMA,
@@ -55,6 +55,12 @@ def body_of(
 
 def edge_of(request: Request) -> Edge:
     return cast(Edge, request.app.state.edge)
+
+
+def check_let_in(edge: Edge, caller: Principal) -> None:
+    """Check that a caller's token counts yet, as they waited. Raises: Problem, it doesn't."""
+    if edge.tokens.find_id(caller.token_id, edge.clock.now()) is None:
+        raise unauthorized("the token has ended")
 
 
 async def _edge(request: Request) -> Edge:

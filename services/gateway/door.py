@@ -2,8 +2,8 @@
 
 Host and Origin are checked first (a page of another site must not reach a gateway on the
 visitor's own machine, also not by rebinding a name), then the token, then the rate. Only
-`/healthz`, `/readyz`, `/openapi.json` and `/asyncapi.json` need no token (SPEC X-4), and `/hooks/`,
-`/channels/`, `/calendar/` and `/console`, where a proof of another kind takes its place.
+`/healthz`, `/readyz`, the two documents and the card of A2A need no token (SPEC X-4), and
+`/hooks/`, `/channels/`, `/calendar/` and `/console`, where a proof of another kind takes its place.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ from .state.edge import Edge
 
 log = structlog.get_logger("vigil.gateway")
 
-PUBLIC: Final = frozenset({"/healthz", "/readyz", "/openapi.json", "/asyncapi.json"})
+CARD: Final = "/.well-known/agent-card.json"
+"""Of A2A: it says no more than that there is an agent, and that a token is needed."""
+PUBLIC: Final = frozenset({"/healthz", "/readyz", "/openapi.json", "/asyncapi.json", CARD})
 HOOKS: Final = "/hooks/"
 """Below it a signature takes the place of the token; the endpoint checks it."""
 CHANNELS: Final = "/channels/"

@@ -12,12 +12,13 @@ from fastapi import Request, Response
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope
 
+from ..callers import check_let_in
 from ..clients import answered, serve_until_gone
 from ..http import body
 from ..http.body import ClientGone
 from ..http.errors import EXPECTED
 from ..http.json import Json
-from ..http.problem import Problem, of_error, unauthorized
+from ..http.problem import Problem, of_error
 from ..insight.agent_files import agents_there
 from ..signals.streams import HEAD, MEDIA_TYPE, SILENCE_S, send_end, send_more
 from ..state.edge import Edge
@@ -113,7 +114,7 @@ async def _whole(
         )
     if is_said is None:
         raise Problem(504, "the agent is at it yet; its answer comes into the conversation")
-    _check_let_in(edge, caller)
+    check_let_in(edge, caller)
     return Json(form.whole())
 
 
@@ -151,7 +152,7 @@ class AnswerStream(Response):
                     await send(HEAD)
                     await send_more(send, self._form.begun())
                     is_begun = True
-                _check_let_in(self._edge, self._caller)
+                check_let_in(self._edge, self._caller)
                 if not done:
                     await send_more(send, HEARTBEAT)
                     continue
@@ -207,9 +208,3 @@ def _problem(error: BaseException | None) -> Problem:
     if problem is None:
         raise AssertionError("it isn't one of those that are expected") from error
     return problem
-
-
-def _check_let_in(edge: Edge, caller: Principal) -> None:
-    """Check that a caller's token counts yet, as they waited. Raises: Problem, it doesn't."""
-    if edge.tokens.find_id(caller.token_id, edge.clock.now()) is None:
-        raise unauthorized("the token has ended")

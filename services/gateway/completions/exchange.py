@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Final, NamedTuple
 
 import msgspec
@@ -21,7 +21,7 @@ from ..attachments import keep
 from ..http.decide import Exchange, keyed_event_id
 from ..http.problem import Problem, erasing
 from ..http.wire import Accepted, TokenFrame
-from ..sessions.chat import followed, take
+from ..sessions.chat import listening, take
 from ..state.edge import Edge
 from ..versions.endpoint import VersionRequest, replace
 from .called import CallerCalls, CallOver, asked_by, counted, words_of
@@ -75,7 +75,6 @@ class CompletionRun(AnswerSoFar):
         self._previous = previous
         self._past = Past(edge.bus, caller.user)
         self._given = CallerCalls(edge, caller, whose, self._past)
-        self._events: asyncio.Queue[str | Message] = asyncio.Queue()
         self._is_taken = False
         """Whether what was stored is taken up. Of results another program's may have been first."""
         super().__init__("", int(edge.clock.now().timestamp()))
@@ -97,21 +96,17 @@ class CompletionRun(AnswerSoFar):
         self.id = f"{self._prefix}{begun.id}"
         if self._prefix == RESPONSE:
             await self._past.note_response(self.id, self._place(begun))
-        session = begun.session
-        follower, exchange = await followed(self._edge.bus, session, begun.followed)
-        await self._edge.live.join(session, self._events.put_nowait)
-        reading = asyncio.create_task(self._read(follower), name="gateway-completion")
+        is_over = False
         try:
-            while not self._is_taken or not (exchange.is_over or self.calls):
-                piece = self._take(exchange, begun, await self._events.get())
-                if piece:
-                    yield piece
+            heard = listening(self._edge, begun.session, begun.followed)
+            async with heard as (exchange, following):
+                while not self._is_taken or not (exchange.is_over or self.calls):
+                    piece = self._take(exchange, begun, await following())
+                    if piece:
+                        yield piece
+                is_over = exchange.is_over
         finally:
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
-            await follower.close()
-            await self._edge.live.leave(session, self._events.put_nowait)
-            await self._note(begun, is_over=exchange.is_over)
+            await self._note(begun, is_over=is_over)
 
     # ------------------------------------------------------------ saying
 
@@ -193,10 +188,6 @@ class CompletionRun(AnswerSoFar):
         )
 
     # ------------------------------------------------------------ following
-
-    async def _read(self, follower: AsyncIterator[Message]) -> None:
-        async for message in follower:
-            self._events.put_nowait(message)
 
     def _take(self, exchange: Exchange, begun: BegunRun, event: str | Message) -> str:
         """Take in a token or a record; return what more of the answer there is. Raises:

@@ -19,7 +19,8 @@ from ..http.decide import Exchange
 from ..http.errors import EXPECTED
 from ..http.json import Json
 from ..http.problem import Problem
-from ..sessions.chat import filters_of, take
+from ..http.wire import Accepted
+from ..sessions.chat import records_of, take
 from ..state.edge import Edge
 from .answers import refused
 from .called import asked_by, counted, words_of
@@ -94,25 +95,21 @@ async def _response(edge: Edge, caller: Principal, response_id: str) -> AgentRes
     place, session = await _found(edge, caller, response_id)
     so_far = AnswerSoFar(response_id, place.created)
     exchange = Exchange(place.event_id, place.seq)
-    after, has_more = place.seq, True
+    accepted = Accepted(event_id=place.event_id, seq=place.seq)
     is_over = False
-    while has_more and not is_over:
-        filters = filters_of(session)
-        page, has_more = await edge.bus.page(session.stream, filters, after + 1, limit=100)
-        for message in page:
-            after = message.seq
-            before = len(exchange.said)
-            record = take(exchange, session, message)
-            if isinstance(record, Turn):
-                so_far.usage = counted(so_far.usage, record.usage)
-                so_far.calls = tuple(asked_by(record, exchange))
-                if so_far.calls:
-                    so_far.spoken.said(words_of(record))
-            for one in exchange.said[before:]:
-                so_far.spoken.said(one.text)
-            is_over = exchange.is_over or bool(so_far.calls)
-            if is_over:
-                break
+    async for message in records_of(edge.bus, session, accepted):
+        before = len(exchange.said)
+        record = take(exchange, session, message)
+        if isinstance(record, Turn):
+            so_far.usage = counted(so_far.usage, record.usage)
+            so_far.calls = tuple(asked_by(record, exchange))
+            if so_far.calls:
+                so_far.spoken.said(words_of(record))
+        for one in exchange.said[before:]:
+            so_far.spoken.said(one.text)
+        is_over = exchange.is_over or bool(so_far.calls)
+        if is_over:
+            break
     given = ResponseRequest(model=place.agent, input="", previous_response_id=place.previous)
     form = ResponseForm(so_far, given)
     return form.whole() if is_over else form.response("in_progress")

@@ -38,7 +38,7 @@ TAGS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         "Say something, read what was said and why, over HTTP and a WebSocket",
         (
             *("/api/chat", "/api/sessions", "/api/ws", "/api/tickets", "/api/why"),
-            *("/api/attachments", "/v1/"),
+            *("/api/attachments", "/v1/", "/a2a/", "/.well-known/"),
         ),
     ),
     "events": (

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final
 
 import structlog
 
@@ -21,6 +23,9 @@ from ..http.wire import Accepted, ChatAnswer, ChatMessage, ChatPending, ChatRequ
 from ..state.edge import Edge
 
 log = structlog.get_logger("vigil.gateway")
+
+PAGE: Final = 100
+"""Records that are read at once."""
 
 
 def session_of(request: ChatRequest, principal: Principal, new_id: Callable[[], str]) -> SessionKey:
@@ -118,6 +123,41 @@ async def followed(bus: Bus, session: SessionKey, accepted: Accepted) -> tuple[F
     `Bus.follow`."""
     follower = await bus.follow(session.stream, filters_of(session), accepted.seq + 1)
     return follower, Exchange(accepted.event_id, accepted.seq)
+
+
+@asynccontextmanager
+async def listening(
+    edge: Edge, session: SessionKey, accepted: Accepted
+) -> AsyncIterator[tuple[Exchange, Callable[[], Awaitable[str | Message]]]]:
+    """Follow what comes of a message, with the tokens of what is in the making: yield what waits
+    for its end, and what gives the next token or record. Raises: as `Bus.follow`."""
+    events = asyncio.Queue[str | Message]()
+
+    async def read(follower: Follower) -> None:
+        async for message in follower:
+            events.put_nowait(message)
+
+    follower, exchange = await followed(edge.bus, session, accepted)
+    await edge.live.join(session, events.put_nowait)
+    reading = asyncio.create_task(read(follower), name="gateway-listening")
+    try:
+        yield exchange, events.get
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+        await follower.close()
+        await edge.live.leave(session, events.put_nowait)
+
+
+async def records_of(bus: Bus, session: SessionKey, accepted: Accepted) -> AsyncIterator[Message]:
+    """Yield what there is of what comes of a message, and wait for nothing."""
+    after, has_more = accepted.seq, True
+    while has_more:
+        filters = filters_of(session)
+        page, has_more = await bus.page(session.stream, filters, after + 1, limit=PAGE)
+        for message in page:
+            after = message.seq
+            yield message
 
 
 def filters_of(session: SessionKey) -> list[str]:

@@ -25,7 +25,7 @@ _PUBLIC: Final = re.compile(
     re.ASCII,
 )
 _OWN_PATHS: Final = frozenset(
-    {"api", "calendar", "channels", "console", "hooks", "mcp", "v1"}
+    {"a2a", "api", "calendar", "channels", "console", "hooks", "mcp", "v1"}
     | {"asyncapi.json", "healthz", "metrics", "openapi.json", "readyz"}
 )
 """What paths of the gateway begin with."""

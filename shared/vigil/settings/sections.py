@@ -1,7 +1,4 @@
-"""The sections of the configuration: a frozen struct each, with its keys, defaults and ranges.
-
-What they are read from, and what else must hold of them, is in :mod:`vigil.settings.config`.
-"""
+"""The sections of the configuration, a frozen struct each; `vigil.settings.config` reads it."""
 
 from __future__ import annotations
 
@@ -51,6 +48,8 @@ class Gateway(Section, frozen=True, kw_only=True):
     """From connecting, or a request's first byte, to the end of its head."""
     body_timeout_s: PositiveS = 60.0
     """From there to the end of the body."""
+    a2a: bool = False
+    """Whether agents answer programs that speak A2A, at `/a2a/AGENT`; extra `a2a`."""
     chat_wait_s: PositiveS = 60.0
     """How long `POST /api/chat` waits for the answer."""
     socket_queue_max: Positive = 1000
