@@ -53,6 +53,7 @@ from .http.wire import (
 )
 from .insight import (
     agent_files,
+    agents,
     budget,
     calendars,
     calls,
@@ -208,9 +209,9 @@ def endpoints() -> tuple[Endpoint, ...]:
     """Return everything that is served here but what comes before the routes."""
     parts = (health, streams, doctor, console, forks, versions, budget, calls, now, people, tokens)
     more = (
-        *(agent_files, tools, servers, deliveries, mail_accounts, networks, calendars, contacts),
+        *(agents, agent_files, tools, servers, deliveries, mail_accounts, networks, calendars),
         *(feed, pauses, deletion, letters, trust, labels, push, models, completions, a2a, sign_ins),
-        added_channels,
+        *(contacts, added_channels),
     )
     added = (one for part in (*parts, *more) for one in part.ENDPOINTS)
     return tuple(map(_closed, (*_of_memory(), *added, *_OWN, *on_board.endpoints())))

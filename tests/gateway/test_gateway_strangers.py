@@ -130,6 +130,7 @@ ADMINS: Final = frozenset(
     | {"add_server", "change_server", "list_servers", "remove_server", "sign_in", "sign_out"}
     | {"list_agent_files", "write_agent_file", "get_models", "choose_model"}
     | {"list_channel_kinds", "add_channel", "remove_channel"}
+    | {"list_agents", "make_agent", "change_agent"}
 )
 """For admins alone, who reach it all."""
 SIGNED: Final = frozenset({"post_hook", "post_channel", "get_feed"})
@@ -617,7 +618,7 @@ async def test_a_teams_agent_is_for_its_members(people: People) -> None:
     wrong = []
     named = [one for one in fields_of(people.document) if one.field in ("agent", "agentId")]
     # For admins alone, and what is off here (`test_a2a_programs` asks it).
-    others = {"list_agent_files", "write_agent_file", "get_card_of_agent", "post_a2a"}
+    others = {"list_agent_files", "write_agent_file", "change_agent", "get_card_of_agent", "post_a2a"}
     for one in (one for one in named if one.operation not in SIGNED | others):
         if one.path.startswith("/api/memories"):  # one of them forgets it
             moment = await save(people.clients[MEMBERS[0]], "a moment", agentId=DESK)

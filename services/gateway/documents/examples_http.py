@@ -116,6 +116,10 @@ BODIES: Final[dict[str, Mapping[str, Any]]] = {
     "ServerChange": {"off": {"is_enabled": False}},
     "SignInWanted": {"behind a proxy": {"gateway": "https://vigil.example.org"}},
     "AgentFileChange": {"what it does": {"text": "You look after plants.", "digest": "4f2a"}},
+    "AgentWanted": {
+        "a coach": {"name": "coach", "authority": "suggest", "role": "You help me train."}
+    },
+    "AgentChange": {"a look more": {"looks": ["feed:https://a.example/news"]}},
     "CircuitReset": {"a model": {"name": "model:main"}},
     "AutonomyChange": {
         "an hour apart": {"autonomy_interval_secs": 3600, "autonomy_max_turns": 10},

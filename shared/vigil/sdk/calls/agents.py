@@ -8,7 +8,23 @@ from .method_group import MethodGroup, segment
 
 
 class AgentCalls(MethodGroup):
-    """Base of `vigil.Client`: the files that say who an agent is (SPEC P-4)."""
+    """Base of `vigil.Client`: agents, and the files that say who one is (SPEC P-4)."""
+
+    def agents(self) -> list[dict[str, Any]]:
+        """Return the agents of that home. Needs an admin token."""
+        found: list[dict[str, Any]] = self._object("GET", "/api/agents")["agents"]
+        return found
+
+    def make_agent(self, name: str, **given: Any) -> dict[str, Any]:
+        """Make an agent (`authority`, `model`, `looks`, `role`); return it. Needs an admin token.
+
+        Raises: ApiError with status 409, there is one of that name.
+        """
+        return self._object("POST", "/api/agents", {"name": name, **given})
+
+    def change_agent(self, name: str, **changes: Any) -> dict[str, Any]:
+        """Change an agent (`authority`, `model`, `looks`); return it. Needs an admin token."""
+        return self._object("PATCH", f"/api/agents/{segment(name)}", changes)
 
     def agent_files(self, agent: str = "vigil") -> list[dict[str, Any]]:
         """Return the files, each with its `text` and `digest`. Needs an admin token."""

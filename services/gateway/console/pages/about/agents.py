@@ -1,13 +1,14 @@
-"""Agents: which there are, what each keeps up, and the skills that they have on file."""
+"""Agents: which there are, what each keeps up, and their skills; an admin makes another."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
+from ....insight.agents import AUTHORITIES
 from ....timetable.autonomy import AutonomyView
 from ....work.jobs import SkillList
-from ...visit import Visit
+from ...visit import Visit, segment_of
 from ..board.autonomy import switches_of
 
 
@@ -19,6 +20,16 @@ async def show(visit: Visit) -> dict[str, Any]:
     return {
         "switches": switches_of(visit, mine),
         "cycles": mine,
+        "may_make": visit.reader.is_admin,
+        "authorities": AUTHORITIES,
         "skills": skills.skills,
         "broken": skills.broken,
     }
+
+
+async def act(visit: Visit) -> str:
+    """Make an agent. Raises: Problem, 409: there is one of that name."""
+    name = segment_of(visit.wanted("name"))
+    body = {"name": name, "authority": visit.wanted("authority"), "role": visit.wanted("role")}
+    await visit.api.send("POST", "/api/agents", body)
+    return f"/agents/{name}?saved=made"

@@ -1,0 +1,67 @@
+"""A second agent, made and changed over HTTP and in the console: in the file, with its comments."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Final
+
+from services.cortex.thought.identity import Identities
+from tests.support.console import signed_in
+from tests.support.gateway import Gate, assert_problem
+
+MINE: Final = '# Mine.\n[person]\ntimezone = "Europe/Vienna" # home\n'
+
+
+async def test_an_agent_is_made_and_changed_over_http(gate: Gate, tmp_path: Path) -> None:
+    """By admins alone; whose name is taken, or who isn't there, is told apart; teams stay."""
+    (file := tmp_path / "vigil.toml").write_text(
+        f'{MINE}[agents.desk]\nkind = "team"\nmembers = ["ann"]\n'
+    )
+    root, ann = await gate.person("root", is_admin=True), await gate.person("ann")
+    wanted = {"name": "coach", "authority": "observe", "role": "You coach."}
+    assert_problem(await ann.post("/api/agents", json=wanted), 403)
+    assert_problem(await ann.get("/api/agents"), 403)
+    made = await root.post("/api/agents", json=wanted)
+    assert (made.status_code, made.json()["authority"]) == (201, "observe")
+    assert_problem(await root.post("/api/agents", json=wanted), 409, "name")
+    assert_problem(await root.post("/api/agents", json={"name": "a b"}), 422, "name")
+    looks = ["feed:https://a.example/news"]
+    changed = await root.patch("/api/agents/coach", json={"looks": looks, "model": ""})
+    assert changed.json()["looks"] == looks
+    assert_problem(await root.patch("/api/agents/nobody", json={"model": "x"}), 404, "agentId")
+    assert_problem(await root.patch("/api/agents/desk", json={"authority": "act"}), 409, "agentId")
+    assert_problem(await root.patch("/api/agents/coach", json={"looks": ["nonsense"]}), 409)
+    assert file.read_text().startswith(MINE)
+    section = tomllib.loads(file.read_text())["agents"]["coach"]
+    assert section == {"authority": "observe", "looks": looks, "model": ""}
+    listed = (await root.get("/api/agents")).json()["agents"]
+    assert [(one["name"], one["kind"]) for one in listed] == [
+        ("coach", "personal"),
+        ("desk", "team"),
+        ("vigil", "personal"),
+    ]
+    assert Identities(tmp_path / "agents").load("coach", "ann").role == "You coach."
+
+
+async def test_an_agent_is_made_and_changed_in_the_console(gate: Gate, tmp_path: Path) -> None:
+    """By who never opens a terminal; who is no admin sees no form for it, and is refused."""
+    admin, ann = await signed_in(gate, "root", is_admin=True), await signed_in(gate, "ann")
+    form = {"name": "coach", "role": "You coach.</textarea>", "authority": "suggest"}
+    assert "Make another" not in (await ann.page("/agents")).text
+    assert (await ann.send("/agents", **form)).status_code == 403
+    assert "Make another" in (await admin.page("/agents")).text
+    assert await admin.did("/agents", **form) == "/console/agents/coach?saved=made"
+    change = {
+        "do": "change",
+        "authority": "act",
+        "model": "",
+        "looks": "https://a.example\n\n feed:https://b.example/x ",
+    }
+    assert (await ann.send("/agents/coach", **change)).status_code == 403
+    assert await admin.did("/agents/coach", **change) == "/console/agents/coach?saved=change"
+    page = await admin.page("/agents/coach", saved="change")
+    assert "https://a.example\nfeed:https://b.example/x" in page.text
+    assert not page.strange()
+    section = tomllib.loads((tmp_path / "vigil.toml").read_text())["agents"]["coach"]
+    assert section["looks"] == ["https://a.example", "feed:https://b.example/x"]
