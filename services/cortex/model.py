@@ -93,6 +93,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a person is there."""
     members: tuple[str, ...] = ()
     """Of the team that it is a conversation with."""
+    others: tuple[str, ...] = ()
+    """Other agents of the person's."""
     letters: tuple[OpenedLetter, ...] = ()
     """That the loop opened."""
     facts: tuple[str, ...] = ()

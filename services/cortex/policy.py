@@ -21,7 +21,7 @@ from vigil.settings.hours import digest_time_of, pause_of, quiet_hours_of, zone_
 from vigil.settings.sections import Person
 from vigil.settings.switches import has_mind
 from vigil.subjects import SessionKey
-from vigil.teams import TEAM
+from vigil.teams import DEFAULT_AGENT, TEAM
 from vigil.timetable.cycles import KIND as CYCLE
 from vigil.words.contacts import book_of_contacts
 
@@ -63,6 +63,7 @@ MADE: Final = frozenset(
         "homes",
         "is_book_enough",
         "looks",
+        "others",
         "profile",
         "result_length_max",
         "route",
@@ -104,6 +105,7 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
         home_thread=config.person_of(key.user).home_thread,
         homes=tuple(map(str, homes_of(config, key))) if key.user == TEAM else (),
         teams=config.teams,
+        others=others_of(config, key),
         has_mind=has_mind(config, key.agent),
         fact_sources=(
             *hooks_for(config.hooks, key.scope),
@@ -112,6 +114,22 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
         looks=frozenset(whats(agent.looks) if key.kind == CYCLE else ()),
         urls=frozenset(url for site in config.sites.values() for url in site.urls),
     )
+
+
+def others_of(config: Config, key: SessionKey) -> tuple[str, ...]:
+    """Return the other agents of a session's person: those that are configured, and no team's.
+
+    >>> from vigil.settings.sections import Agent
+    >>> config = Config(agents={"coach": Agent(), "desk": Agent(kind="team", members=("ann",))})
+    >>> others_of(config, SessionKey("ann", "vigil", "t1"))
+    ('coach',)
+    >>> others_of(config, SessionKey("team", "desk", "t1"))
+    ()
+    """
+    if key.user == TEAM:
+        return ()
+    names = {DEFAULT_AGENT, *config.agents} - config.teams.keys() - {key.agent}
+    return tuple(sorted(names))
 
 
 def context_tokens_of(config: Config, key: SessionKey) -> int:

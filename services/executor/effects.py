@@ -31,6 +31,7 @@ from vigil.contracts import (
 )
 from vigil.contracts.board import BoardAction
 from vigil.contracts.effects import RaiseBudget
+from vigil.contracts.events import AGENT_MESSAGE
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.observe import trace
 from vigil.runtime import Context
@@ -124,7 +125,8 @@ class Carrying:
 
     async def _tell_person(self, key: SessionKey, effect: TellPerson) -> None:
         """Store what the person is to be told, where they are. A repeat finds it there."""
-        home = work.home_of(key, effect.payload.home, self._teams)
+        is_for_agent = effect.payload.told.what == AGENT_MESSAGE
+        home = work.home_of(key, effect.payload.home, self._teams, is_for_agent=is_for_agent)
         event = work.told_of(home, effect.id, effect.payload.told, now=self._clock.now())
         name = effect.payload.once or effect.id
         try:

@@ -219,14 +219,20 @@ def relative_of(key: SessionKey, text: str) -> SessionKey:
     return other
 
 
-def home_of(key: SessionKey, text: str, teams: Teams) -> SessionKey:
+def home_of(key: SessionKey, text: str, teams: Teams, *, is_for_agent: bool = False) -> SessionKey:
     """Parse the key of a home: of the same person and agent, or of a member of the team; or that of
     the agent's mind for the same person.
+
+    Args:
+        is_for_agent: it may be another agent's of the same person, neither of them a team's.
 
     Raises:
         InvalidInput: it is no key, no conversation, or somebody else's.
     """
     home = SessionKey.parse(text)
+    is_others = home.user == key.user and not {home.agent, key.agent} & teams.keys()
+    if is_for_agent and is_others and not home.is_system:
+        return home
     is_of_team = key.user == TEAM and home.user != TEAM
     if not (is_of_team and may_act(home.user, key.user, key.agent, teams)):
         home = relative_of(key, text)

@@ -122,6 +122,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Of a team: its members' homes, which are told instead."""
     teams: Teams = {}
     """Who the members are of agents' teams."""
+    others: tuple[str, ...] = ()
+    """Other agents of the person's, which may be given tasks and told things."""
     urls: frozenset[str] = frozenset()
     """Addresses that the configuration names: fetching one tells nobody anything."""
     book: Book = Book()

@@ -19,12 +19,13 @@ from typing import Final
 from msgspec.structs import replace
 
 from vigil.contracts import Cause, Digest, TaskBlock, TimerPayload, ToldEvent, ToldPayload, Unsaid
+from vigil.contracts.events import AGENT_MESSAGE
 
 from ..notice import BUDGET, Notice
 from . import loops, speech
 from . import sway as sways
 from .allowance import more
-from .draft import Draft
+from .draft import OUTSIDE, Draft
 from .queue import enqueue
 from .sway import Sway
 
@@ -34,6 +35,7 @@ TEXT_LENGTH_MAX: Final = 600
 """Of an entry, in characters: with so many entries some 30 kB of the state."""
 CONTENT_MAX: Final = 16_000
 """Characters of a text that is said, as of a result that a row holds."""
+HEARD: Final = "Other agents told you something meanwhile; it stands above."
 LOOK_AGAIN_S: Final = 60.0
 """A digest that comes due while the agent is at something waits so long."""
 GONE_AFTER: Final = timedelta(hours=20)
@@ -74,6 +76,9 @@ def take(draft: Draft, cause: Cause, event: ToldEvent) -> None:
         return
     if payload.what == BUDGET:
         draft.note("budget_warned", payload.text)
+    if payload.what == AGENT_MESSAGE:
+        _hear(draft, cause, event)
+        return
     later = _later(draft, payload, name)
     if later is not None:
         why, due_at = later
@@ -92,6 +97,25 @@ def take(draft: Draft, cause: Cause, event: ToldEvent) -> None:
     if payload.row:
         entry = _entry(draft, payload)
         _enter(draft, name, replace(entry, count=0, is_known=True), _next_digest(draft))
+
+
+def _hear(draft: Draft, cause: Cause, event: ToldEvent) -> None:
+    """Take in what another agent says: as of an event from outside a model is asked, by the same
+    gates, but for the sway, which it has from there."""
+    payload = event.payload
+    sway = sways.of(payload)
+    draft.row("user", "task", block_of(payload, event.id))
+    refusal, until = speech.gate(draft, is_ordered=False), speech.held_until(draft)
+    if refusal is not None:
+        draft.note(f"blocked_{refusal.code}", refusal.text, event.id)
+        draft.outcome = "blocked"
+        draft.ended.append(cause.id)
+    elif until is not None:
+        speech.hold_model(draft, f"{OUTSIDE}-agents", HEARD, until, sway, event_id=event.id)
+        draft.outcome = "held"
+        draft.ended.append(cause.id)
+    else:
+        loops.begin(draft, cause, is_direct=False, sway=sway)
 
 
 def _later(draft: Draft, payload: ToldPayload, name: str) -> tuple[str, datetime] | None:

@@ -60,6 +60,8 @@ class TaskCreate(Arguments, frozen=True, kw_only=True):
     title: Title
     description: Description = ""
     priority: TaskPriority = "medium"
+    agent: Annotated[str, msgspec.Meta(max_length=64)] = ""
+    """Another agent of the person's, who is to do it; empty: you."""
 
 
 class TaskUpdate(Arguments, frozen=True, kw_only=True):
@@ -82,21 +84,31 @@ class TaskList(Arguments, frozen=True, kw_only=True):
 # ---------------------------------------------------------------- task_create
 
 
-def _may_begin(call: OwnCall, draft: Draft) -> bool:
-    """Whether what this loop makes may begin without the person."""
+def _may_begin(call: OwnCall, draft: Draft, agent: str = "") -> bool:
+    """Whether what this loop makes may begin without the person. Another agent may do more by
+    itself than this one, so for that one only what the person ordered does."""
     is_free = not draft.policy.tasks_need_approval and calls.may_not_change(draft) is None
-    return is_free and not call.sway.is_outside
+    is_behind = draft.loop.is_direct or draft.loop.is_ordered
+    return is_free and not call.sway.is_outside and (is_behind or not agent)
 
 
-def _no_room(given: Arguments, call: OwnCall, draft: Draft) -> str | None:
-    return calls.refusal(draft, call.use.input)
+def _no_room(given: TaskCreate, call: OwnCall, draft: Draft) -> str | None:
+    return no_other(given.agent, draft) or calls.refusal(draft, call.use.input)
+
+
+def no_other(agent: str, draft: Draft) -> str | None:
+    """Return why there is no such other agent; None: there is, or none is named."""
+    if agent in ("", *draft.policy.others):
+        return None
+    there = ", ".join(draft.policy.others) or "none"
+    return f"The person has no other agent called {agent!r}; there is: {there}."
 
 
 @tool(
     risk="write",
     profiles=("channel", "worker", "cron", "autonomy", "mind"),
     obstacle=_no_room,
-    aims={"priority": "detail"},
+    aims={"priority": "detail", "agent": "who"},
 )
 def task_create(given: TaskCreate, call: OwnCall, draft: Draft) -> Answer:
     """Make a task; whether there is room for one more is found when it's stored."""
@@ -106,10 +118,10 @@ def task_create(given: TaskCreate, call: OwnCall, draft: Draft) -> Answer:
     task = BoardTask(
         id=id_,
         owner=key.user,
-        agent=key.agent,
+        agent=given.agent or key.agent,
         title=given.title,
         description=given.description,
-        status="ready" if _may_begin(call, draft) else "pending_approval",
+        status="ready" if _may_begin(call, draft, given.agent) else "pending_approval",
         priority=given.priority,
         created_by="agent",
         session_key=draft.key,

@@ -207,6 +207,7 @@ def _variables(situation: Situation) -> dict[str, Any]:
         "route": situation.route,
         "is_conversation": situation.is_conversation,
         "members": situation.members,
+        "others": situation.others,
         "under_way": situation.under_way,
         "follow_ups": [
             {

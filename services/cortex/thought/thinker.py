@@ -369,6 +369,7 @@ class Thinker:
             under_way=under_way(state.tasks.values()),
             is_conversation=is_conversation,
             members=policy.teams.get(key.agent, ()) if key.user == TEAM else (),
+            others=policy.others if is_conversation else (),
             steps_left=steps_left(state, policy.calls_max),
         )
 

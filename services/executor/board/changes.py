@@ -66,7 +66,7 @@ class BoardChanges:
         """
         kind = str(entity.__struct_config__.tag)
         for one in (entity, *effect.payload.parts):
-            if (one.owner, one.agent) != (key.user, key.agent):
+            if (one.owner, one.agent) != (key.user, key.agent) and not self._is_handed(key, effect):
                 raise InvalidInput(kind, f"{one.id} is not of the same person and agent")
         try:
             text, is_error = await self._done(key, effect, entity), False
@@ -82,6 +82,17 @@ class BoardChanges:
         )
         await self._bus.publish(
             key.in_event("tool_result"), encode(event), _headers(), msg_id=event.id
+        )
+
+    def _is_handed(self, key: SessionKey, effect: BoardChange) -> bool:
+        """Whether it's a new task for another agent of the same person's; teams are apart."""
+        task, teams = effect.payload.entity, self._config.teams
+        is_new = isinstance(task, BoardTask) and not effect.payload.expect
+        return (
+            isinstance(task, BoardTask)
+            and is_new
+            and (task.owner, task.session_key) == (key.user, str(key))
+            and not {task.agent, key.agent} & teams.keys()
         )
 
     async def note(self, key: SessionKey, effect: BoardChange, action: BoardAction) -> None:

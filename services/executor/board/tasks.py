@@ -59,7 +59,8 @@ class TaskEnds:
         if made is not None and is_end(key, made.entity):
             told = report_of(key, made.entity)
             mind = (mind_of(key.scope),) if has_mind(self._config, key.agent) else ()
-            for home in (*homes_of(self._config, key), *mind):
+            giver = giver_of(key, made.entity)
+            for home in (*homes_of(self._config, giver), *mind):
                 await self._tell(home, effect, told)
 
     async def _tell(self, home: SessionKey, effect: TellParent, told: ToldPayload) -> None:
@@ -91,6 +92,13 @@ class TaskEnds:
             except WrongLastSequence:
                 continue
         raise Unavailable(f"{task_id}: others change it all the time")
+
+
+def giver_of(key: SessionKey, task: BoardTask) -> SessionKey:
+    """Return in whose home it's told how a task ended: its worker's agent's, or that of another
+    agent of the same person's, who handed it over."""
+    maker = SessionKey.parse(task.session_key) if task.session_key else key
+    return maker if maker.user == key.user else key
 
 
 def is_held_by(key: SessionKey, task: BoardTask) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -349,6 +349,10 @@ class Control(Envelope, frozen=True, kw_only=True, tag="control"):
 
 Urgency = Literal["low", "normal", "high"]
 """`low` waits for the next digest; `high` is said in quiet hours, too, if the person ordered it."""
+
+
+AGENT_MESSAGE: Final = "message"
+"""Of what is told: it's for the agent whose home it is, and comes from another of the person's."""
 
 
 class ToldPayload(Record, frozen=True, kw_only=True):
