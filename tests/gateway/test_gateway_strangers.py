@@ -618,7 +618,13 @@ async def test_a_teams_agent_is_for_its_members(people: People) -> None:
     wrong = []
     named = [one for one in fields_of(people.document) if one.field in ("agent", "agentId")]
     # For admins alone, and what is off here (`test_a2a_programs` asks it).
-    others = {"list_agent_files", "write_agent_file", "change_agent", "get_card_of_agent", "post_a2a"}
+    others = {
+        "list_agent_files",
+        "write_agent_file",
+        "change_agent",
+        "get_card_of_agent",
+        "post_a2a",
+    }
     for one in (one for one in named if one.operation not in SIGNED | others):
         if one.path.startswith("/api/memories"):  # one of them forgets it
             moment = await save(people.clients[MEMBERS[0]], "a moment", agentId=DESK)
