@@ -30,7 +30,8 @@ ENDED: Final = "what is made stands on the page, with a button that ends it"
 SAID_ANEW: Final = "what is said stands on the page, and is said anew there"
 LESS: Final = "only less is allowed by it"
 ACTS: Final[dict[str, dict[str, How]]] = {
-    "agent": {"": "question"},
+    "agent": {"": "question", "change": SAID_ANEW},
+    "agents": {"": "what is made stands on the page; unasked it may do what is said there"},
     "autonomy": {
         "": TAKEN_BACK,
         "on": TAKEN_BACK,
