@@ -56,7 +56,7 @@ LOCK := $(COMPILE) pyproject.toml deploy/build-requirements.in
 # start hundreds of programs.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help up down test quick check reference pictures coverage bench chaos conformance lock clean
+.PHONY: help up down test quick check reference docs pictures coverage bench chaos conformance lock clean
 
 help: ## Show this.
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | \
@@ -85,6 +85,9 @@ check: $(VENV)/.installed-dev ## Formatting, linting, types, and who may import 
 
 reference: $(VENV)/.installed-dev ## Write docs/reference, docs/openapi.json and docs/asyncapi.json anew.
 	$(BIN)/python -m tests.docs.reference
+
+docs: $(VENV)/.installed-docs ## Make the documentation a site, in .venv/site: strictly, a broken link ends it.
+	@$(BIN)/python -m tests.docs.site $(VENV)/docs/bin/mkdocs $(VENV)/site
 
 pictures: $(VENV)/.installed-dev ## Take the pictures of the console in docs/pictures anew, with a Chromium.
 	$(BIN)/python -m tests.support.console_pictures
@@ -117,6 +120,7 @@ lock: ## Resolve the locks again (UV=path; ARGS=--upgrade for newer versions).
 	$(COMPILE) tests/matrix_servers/synapse.in --output-file tests/matrix_servers/synapse.lock $(ARGS)
 	$(COMPILE) --no-deps deploy/weights.in --output-file deploy/weights.lock $(ARGS)
 	$(COMPILE) deploy/pip.in --output-file deploy/pip.lock $(ARGS)
+	$(COMPILE) tests/docs/site.in --output-file tests/docs/site.lock $(ARGS)
 
 clean: ## Remove .venv and caches. What Vigil stored stays.
 	rm -rf $(VENV) .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
@@ -179,6 +183,13 @@ $(VENV)/.installed-synapse: tests/matrix_servers/synapse.lock | $(BIN)/python
 	@$(VENV)/synapse/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-compile \
 		--only-binary=:all: --require-hashes --requirement $< && touch $@ || \
 		{ rm -rf $(VENV)/synapse; echo "No Synapse here: the tests of Matrix will be skipped." >&2; }
+
+# What makes the documentation a site, apart from what Vigil needs.
+$(VENV)/.installed-docs: tests/docs/site.lock | $(BIN)/python
+	@$(BIN)/python -m venv --clear $(VENV)/docs
+	@$(VENV)/docs/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-compile \
+		--only-binary=:all: --require-hashes --requirement $<
+	@touch $@
 
 # For the examples in JavaScript. Without npm their tests are skipped, and say so.
 $(VENV)/.installed-node: examples/node/package-lock.json
