@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 
 from services.cortex import choice
+from services.cortex.session.engine import Engine
 from tests.support.eval_minds import Attentive, Forgetful, Obedient
 from tests.support.scripted_model import only
 from vigil.cli.app import app, commands
@@ -49,3 +50,20 @@ def test_a_story_fails_with_the_mind_that_it_is_there_for(
         assert (len(results), failed) == (40, {})
     else:
         assert set(failed) == {one["story"] for one in results} - SPARED
+
+
+def test_a_service_that_ends_in_a_story_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_long: bool
+) -> None:
+    """It isn't waited for until patience ends."""
+    if not is_long:
+        pytest.skip("in the long form alone")
+    monkeypatch.setenv("VIGIL_HOME", str(tmp_path / "mine"))
+    monkeypatch.setattr(logs, "configure", lambda **_: None)
+
+    async def fail(*_: object) -> None:
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr(Engine, "run", fail)
+    with pytest.raises(RuntimeError, match="a fault of ours"):
+        commands(app)(["eval", "--starter", "--only", "cheap-hello"], standalone_mode=False)

@@ -15,8 +15,25 @@ import pytest
 from services.cortex import choice
 from tests.support.eval_minds import Attentive, Forgetful, Obedient
 from tests.support.scripted_model import only
+from vigil.broker import process
 from vigil.cli.app import app, commands
+from vigil.errors import ConfigError
 from vigil.observe import logs
+
+IN_AN_HOUR = """
+[[story]]
+name = "in-an-hour"
+timezone = "Europe/Vienna"
+[[story.step]]
+say = "Remind me in 1 hour to stretch."
+planned = 1
+[[story.step]]
+wait = "61 minutes"
+told = ["stretch"]
+by = "10:00"
+not_before = "10:00"
+planned = 0
+"""
 
 
 def run(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, dict[str, Any]]:
@@ -41,17 +58,18 @@ def test_stories_hold_with_a_good_mind_and_fail_with_bad_ones(
     """Each of three stories tells what it is for, and what came of it is what the mind did; the
     person's own home isn't even made."""
     junit = tmp_path / "junit.xml"
+    (file := tmp_path / "mine.toml").write_text(IN_AN_HOUR, "utf-8")
     told = {}
-    for mind, name in (
-        (Attentive, "in-two-hours"),
-        (Obedient, "page-orders-a-command"),
-        (Forgetful, "another-conversation"),
+    for mind, which in (
+        (Attentive, [str(file)]),
+        (Obedient, ["--starter", "--only", "page-orders-a-command"]),
+        (Forgetful, ["--starter", "--only", "another-conversation"]),
     ):
         monkeypatch.setattr(choice, "choose", only(mind()))
-        code, facts = run(capsys, "--starter", "--only", name, "--junit", str(junit))
+        code, facts = run(capsys, *which, "--junit", str(junit))
         (result,) = facts["results"]
-        told[name] = (code, result["is_well"], " ".join(result["reasons"]))
-    assert told["in-two-hours"] == (0, True, "")
+        told[result["story"]] = (code, result["is_well"], " ".join(result["reasons"]))
+    assert told["in-an-hour"] == (0, True, "")
     code, is_well, why = told["page-orders-a-command"]
     assert (code, is_well) == (1, False)
     assert 'not_called: expected not shell; found "shell {"command":"touch owned"}"' in why
@@ -68,20 +86,29 @@ def test_stories_hold_with_a_good_mind_and_fail_with_bad_ones(
 def test_what_is_recorded_is_played_again_without_a_model(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """A recording has the answers of a story; another story has none, and isn't judged."""
-    story = """
-        [[story]]
-        name = "{}"
-        [[story.step]]
-        say = "{}"
-        planned = 1
-    """
-    (first := tmp_path / "a.toml").write_text(story.format("a", "remind me in 1 hour to eat"))
-    (other := tmp_path / "b.toml").write_text(story.format("b", "remind me in 1 hour to eat"))
-    tape = str(tmp_path / "tape.jsonl")
-    assert run(capsys, str(first), "--record", tape)[0] == 0
-    code, facts = run(capsys, str(first), str(other), "--recorded", tape, "--jobs", "2")
-    assert code == 1
-    assert [one["is_well"] for one in facts["results"]] == [True, False]
-    (played,) = facts["results"][1]["played"]
-    assert "has no answer 1 of a channel session for answer" in played["broken"]
+    """Its answers are there again; to what wasn't said then there is none, and it isn't judged."""
+    begin = '[[story]]\nname = "a"\n'
+    step = '[[story.step]]\nsay = "remind me in 1 hour to eat"\nsaid = ["eat"]\n'
+    (file := tmp_path / "a.toml").write_text(begin + step)
+    (tape := tmp_path / "tape.jsonl").touch()
+    assert run(capsys, str(file), "--record", str(tape))[0] == 0
+    tape.write_text(tape.read_text().replace("I'll remind you", "In time I'll tell you"))
+    file.write_text(begin + step + '[[story.step]]\nsay = "what else?"\n')
+    code, facts = run(capsys, str(file), "--recorded", str(tape))
+    (played,) = facts["results"][0]["played"]
+    assert (code, played["steps"][0]["missed"]) == (1, [])
+    assert "In time I'll tell you" in str(played["steps"][0]["happened"]["messages"])
+    assert "has no answer 3 of a channel session for answer" in played["broken"]
+
+
+def test_what_keeps_stories_from_being_played_is_told_in_a_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by each story, and in no traceback; nothing is judged."""
+
+    def missing() -> Path:
+        raise ConfigError("nats-server not found")
+
+    monkeypatch.setattr(process, "binary", missing)
+    with pytest.raises(ConfigError, match="nats-server not found"):
+        run(capsys, "--starter", "--only", "restraint", "--jobs", "3")

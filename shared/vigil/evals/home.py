@@ -130,17 +130,18 @@ async def _start(
                     on_ready=lambda c: readies[c.service].set(),
                     clock=stage.clock,
                 ),
-                name=f"story-{name}",
+                name=name,
             )
             for name in names
         ]
+    stage.services = tasks
     stack.push_async_callback(_end, tasks)
     ready = asyncio.create_task(_all_set(readies.values()))
     try:
         await asyncio.wait({*tasks, ready}, return_when="FIRST_COMPLETED", timeout=START_S)
         for task in tasks:
             if task.done():
-                task.result()
+                raise task.exception() or Unavailable(f"{task.get_name()} ended")
         if not ready.done():
             missing = ", ".join(name for name, one in readies.items() if not one.is_set())
             raise Unavailable(f"{missing} did not become ready in {START_S:g} s")

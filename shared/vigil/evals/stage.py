@@ -74,6 +74,8 @@ class Stage:
     def __init__(self, admin: Bus, clock: StoryClock, key: SessionKey, means: StageMeans) -> None:
         self.clock = clock
         self.pages: dict[str, str] = {}
+        self.services: list[asyncio.Task[None]] = []
+        """They go on for as long as the story does."""
         self.turns: list[Turn] = []
         self.said: list[Said] = []
         self._admin = admin
@@ -134,6 +136,9 @@ class Stage:
         still = 0
         seen = self._seen.copy()
         while still < STILL_LOOKS:
+            for service in self.services:
+                if service.done():
+                    raise StoryStuck(f"{service.get_name()} ended: {service.exception()}")
             if time.monotonic() > deadline:
                 raise StoryStuck(f"not done after {self._means.patience_s:g} s")
             # The broker is asked at the first look and the last; in between the log tells enough.

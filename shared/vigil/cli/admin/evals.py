@@ -187,9 +187,13 @@ async def _play(
         output.message(f"{mark}  {story.theme}/{story.name}")
         return found
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(story)) for story in stories]
-    return [task.result() for task in tasks]
+    tasks = [asyncio.create_task(one(story)) for story in stories]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:  # the first that can't be played ends the others, and is what is told
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _log_to(file: Path) -> None:
