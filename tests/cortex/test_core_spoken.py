@@ -190,6 +190,19 @@ def test_a_name_that_nothing_has_is_a_message() -> None:
     assert len(driver.state.approvals) == 1, "what was asked stays open, as with any message"
 
 
+def test_who_is_too_late_is_told_so_and_no_model_is_asked() -> None:
+    """X-2, L-9: a button and a sign say the whole id; two are pressed at once, or one again."""
+    driver = asked_driver(WIPE, answer("It is wiped."))
+    (approval,) = driver.board
+    (sent,) = verdicts_of(driver.user(f"reject {approval.id}"))
+    carry_out(driver, sent)
+    driver.brain = lambda _: answer("I accept what you say!")
+    turns = driver.user(f"accept {approval.id}")
+    assert verdicts_of(turns) == []
+    assert driver.texts[-1] == spoken.GONE.format(id=approval.id)
+    assert run(driver) == []
+
+
 def test_several_of_one_name_are_told_apart() -> None:
     """The name follows from the id: two of them may share one."""
     driver = driver_of(answer("Hello."))

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from services.cortex.core.work.spoken import GONE
 from tests.chaos.ended import toml_of
 from tests.support.agent import ask, follow_up, tell
 from tests.support.chats import CHANNEL, Chat, pair, running_matrix_world, section, until
@@ -229,6 +230,42 @@ async def paired_by_command(chat: Chat, home: Path, address: str) -> str:
     return code
 
 
+async def check_decided_at_once(chat: Chat, ann: Correspondent, own: str, hers: Any) -> None:
+    """Have a request decided by a sign in the room, in words there, on the console's page and by
+    the API at the same instant: one verdict counts, and everybody is told which."""
+    world, talk = chat.world, chat.world.talk("ann:vigil:main")
+    before = len(await chat.heard(ann, own, 0))
+    said = len(talk.said)
+    await talk.outside(ask(("shell", {"command": "ls src"})))
+    request = (await chat.heard(ann, own, before + 1))[before]
+    id_ = request["content"]["org.vigil.asks"]
+    path = f"/api/approvals/{id_}"
+    digest = (await hers.get(path)).json()["digest"]
+    page = await signed_in(world.gate, "ann")
+    relation = {"rel_type": "m.annotation", "event_id": request["event_id"], "key": "👍"}
+    _, _, clicked, asked = await asyncio.gather(
+        asyncio.to_thread(ann.put, own, "m.reaction", {"m.relates_to": relation}),
+        asyncio.to_thread(ann.say, own, f"reject {id_}"),
+        page.send("/inbox", id=id_, verdict="accept", digest=digest),
+        hers.patch(path, json={"verdict": "reject", "digest": digest}),
+    )
+    assert {clicked.status_code, asked.status_code} <= {202, 303, 409}
+    # What is said of it: the request, what came of it, and an answer to each of her words.
+    texts = bodies(await chat.heard(ann, own, before + 4))[before + 1 :]
+    in_room = [text for text in texts if text.startswith(("Accepted: ", "Rejected: "))]
+    too_late = [text for text in texts if text.startswith(GONE.partition("{")[0])]
+    assert len(in_room) + len(too_late) == 2, texts
+    decided = (await hers.get(path)).json()
+    assert decided["state"] in ("accepted", "rejected")
+    taken = [clicked.status_code == 303, asked.status_code == 202, bool(in_room)]
+    assert True in taken
+    # Whoever comes now is told whose word counted.
+    late = await hers.patch(path, json={"verdict": "accept", "digest": digest})
+    assert (late.status_code, decided["state"] in late.json()["detail"]) == (409, True)
+    talked = "\n".join(t.text for t in talk.said[said:])
+    assert "re: accept" not in talked, "no model is asked about a verdict"
+
+
 async def test_what_the_server_refuses_waits_or_is_told_and_a_long_text_comes_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: MatrixServer
 ) -> None:
@@ -278,17 +315,7 @@ async def test_what_the_server_refuses_waits_or_is_told_and_a_long_text_comes_wh
         refused = [one for one in map(decode_attempt, (m.data for m in tries)) if one.status]
         assert {(one.status, one.state) for one in refused} == {(429, "refused")}
 
-        # A request is decided by a sign of hers, in the room that is hers; of others it's nothing.
-        await talk.outside(ask(("shell", {"command": "ls build"})))
-        request = (await chat.heard(ann, own, 12))[11]
-        relation = {"rel_type": "m.annotation", "event_id": request["event_id"], "key": "👎🏽"}
-        await asyncio.to_thread(ann.put, own, "m.reaction", {"m.relates_to": relation})
-        # The decision is said, and what the model makes of it, before she takes her address back.
-        after = "\n".join(bodies(await chat.heard(ann, own, 14))[12:])
-        assert "The person rejected it." in after
-        decided = [m.data for m in talk.log if m.subject == talk.key.in_user][-1]
-        assert f'"text":"reject {request["content"]["org.vigil.asks"]}"'.encode() in decided
-        assert any(one.text.startswith("Rejected: shell") for one in talk.said)
+        await check_decided_at_once(chat, ann, own, hers)
 
         seen, _ = (await hers.get("/api/networks")).json()["accounts"]
         assert (seen["kind"], seen["state"], seen["address"]) == (

@@ -36,7 +36,12 @@ TOO_LONG: Final = (
     "Nothing ran: this is too long to be shown here. Read it: `vigil approvals show {id}`. Then "
     "`vigil approvals accept {id}` lets it run."
 )
-_NAME: Final = f"({SHORT_NAME}|[0-9a-f]{{32}})"
+GONE: Final = (
+    "Nothing to decide: that request isn't open any more. What became of it: `vigil approvals show "
+    "{id}`."
+)
+ID_LENGTH: Final = 32
+_NAME: Final = f"({SHORT_NAME}|[0-9a-f]{{{ID_LENGTH}}})"
 _WORD: Final = f"({'|'.join(VERDICTS)})"
 _BETWEEN: Final = "[ ,:]{1,2}"
 _FLAGS: Final = re.ASCII | re.IGNORECASE | re.DOTALL
@@ -120,7 +125,7 @@ def decide(draft: Draft, spoken: VerdictWords, *, by: str) -> bool:
     """
     found = _requests(draft, spoken.called)
     if not found:
-        return False
+        return _is_gone(draft, spoken.called)
     draft.update(counters=gates.reset(draft.state.counters))
     if len(found) > 1:
         text = f"Several requests have that name: {' '.join(one.id for one in found)}"
@@ -137,6 +142,18 @@ def decide(draft: Draft, spoken: VerdictWords, *, by: str) -> bool:
         text = f"{approval.name} is a question: answer {approval.name} TEXT, or reject it."
     draft.note("approval_spoken", f"{spoken.verdict}: {approval.tool}", approval.id)
     speech.say(draft, text, sways.of(approval), is_autonomous=False)
+    return True
+
+
+def _is_gone(draft: Draft, called: str) -> bool:
+    """Tell the person that a whole id, as buttons and signs have it, is of no open request: they
+    may have been a moment too late, and a model would answer them. Whether that was said; a short
+    name that nothing has is a word like any other."""
+    if len(called) < ID_LENGTH:
+        return False
+    draft.update(counters=gates.reset(draft.state.counters))
+    draft.note("no_such_approval", "it is not open", called)
+    speech.say(draft, GONE.format(id=called), Sway.NONE, is_autonomous=False)
     return True
 
 
