@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.support.chat_network import as_usual, cut, half, in_trouble, too_many
+from tests.support.chat_network import as_usual, cut, half, in_trouble, slow, too_many
 from tests.support.discord_server import OWN, DiscordServer
 from tests.support.network_world import (
     Step,
@@ -20,7 +20,7 @@ from tests.support.network_world import (
 )
 from tests.support.world import World
 from vigil.channels.chats import posts, remarks
-from vigil.channels.discord import sender
+from vigil.channels.discord import sender, wire
 
 CHANNEL: Final = "club"
 ANN: Final = "77"
@@ -82,6 +82,9 @@ async def test_a_bot_hears_whom_a_code_paired_and_each_try_ends_as_it_did(
         await server.press(ANN, asked, values[1])
         assert await server.until_called("callback") == {"type": 7, "data": {"components": []}}
         await until_rejected(world)
+        with monkeypatch.context() as hasty:
+            hasty.setattr(wire, "CALL_S", 0.5)
+            await try_all(world, server, ANN, [("slow", [slow], "delivered", 1)])
         await _try_all(world, server)
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from tests.support.chat_network import as_usual, cut, half, in_trouble, too_many
+from tests.support.chat_network import as_usual, cut, half, in_trouble, slow, too_many
 from tests.support.network_world import (
     Step,
     check_revoked,
@@ -20,6 +20,7 @@ from tests.support.network_world import (
 from tests.support.slack_server import OWN, SlackServer
 from tests.support.world import World
 from vigil.channels.chats import posts, remarks
+from vigil.channels.slack import wire
 
 CHANNEL: Final = "work"
 ANN: Final = "U0ANN"
@@ -88,6 +89,9 @@ async def test_an_app_hears_whom_a_code_paired_and_each_try_ends_as_it_did(
         update = await server.until_called("chat.update")
         assert [one["type"] for one in update["blocks"]] == ["section", "context"]
         await until_rejected(world)
+        with monkeypatch.context() as hasty:
+            hasty.setattr(wire, "CALL_S", 0.5)
+            await try_all(world, server, ANN, [("slow", [slow], "delivered", 1)])
         await _try_all(world, server)
 
 

@@ -27,13 +27,15 @@ from tests.support.telegram_server import (
     failed,
     half,
     in_trouble,
+    slow,
     too_many,
 )
 from tests.support.world import World, running_world
 from vigil.channels import pairs
 from vigil.channels.chats import files, follower, posts
+from vigil.channels.chats.calls import CALL_S
 from vigil.channels.pairs import ChannelPerson, PairedAddress
-from vigil.channels.telegram import drafts
+from vigil.channels.telegram import drafts, sender
 from vigil.clock import SystemClock
 
 CHANNEL: Final = "tele"
@@ -227,6 +229,7 @@ async def test_what_may_have_arrived_is_not_sent_again_and_what_surely_did_not_i
         (long, [as_usual, cut], "ambiguous", 2),
         ("nine", [], "delivered", 1),
         ("ten", [wordless], "ambiguous", 0),
+        ("eleven", [slow], "ambiguous", 1),
     ]
     async with running_telegram_world(tmp_path, monkeypatch) as (world, server):
         await pair_ann(world)
@@ -234,6 +237,7 @@ async def test_what_may_have_arrived_is_not_sent_again_and_what_surely_did_not_i
         for step, (text, behaviours, outcome, arrived) in enumerate(steps, 1):
             before = len(server.said)
             server.behaviours[:] = behaviours
+            monkeypatch.setattr(sender, "CALL_S", 0.3 if behaviours == [slow] else CALL_S)
             server.write(ANN, text)
             await talk.until(lambda: len(talk.receipts) == step)  # noqa: B023
             assert (talk.receipts[-1].outcome, len(server.said) - before) == (outcome, arrived), (

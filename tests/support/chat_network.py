@@ -166,3 +166,15 @@ def cut(*, is_stored: bool) -> Behaviour:
         return web.Response()
 
     return answer
+
+
+def slow(network: ChatNetwork, request: web.Request, given: dict[str, Any]) -> Any:
+    """It has the message, and says nothing until nobody waits any more."""
+
+    async def answer() -> web.Response:
+        network.store(given)
+        while request.transport is not None and not request.transport.is_closing():
+            await asyncio.sleep(0.01)
+        return web.Response()
+
+    return answer()

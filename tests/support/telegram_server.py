@@ -319,3 +319,15 @@ def cut(server: TelegramServer, request: web.Request, given: dict[str, Any]) -> 
         return web.Response()
 
     return answer()
+
+
+def slow(network: TelegramServer, request: web.Request, given: dict[str, Any]) -> Any:
+    """It has the message, and says nothing until nobody waits any more."""
+
+    async def answer() -> web.Response:
+        network.store(given)
+        while request.transport is not None and not request.transport.is_closing():
+            await asyncio.sleep(0.01)
+        return web.Response()
+
+    return answer()
