@@ -18,8 +18,9 @@ from tests.support.stack import Stack, running_stack
 from tests.support.talk import PATIENCE_S, Talk
 from vigil.cli import toml_sections
 from vigil.fields.secrets import file_of_provider
-from vigil.settings import config, credentials, followed
+from vigil.settings import config, credentials
 from vigil.settings.config import Settings
+from vigil.settings.live import followed
 from vigil.settings.live.followed import FollowedSettings
 
 

@@ -50,7 +50,7 @@ async def test_a_bot_is_added_heard_and_removed(
         assert "Add one" not in (await ann.page("/networks")).text
         assert "What the bot is called" in (await root.page("/networks", add="telegram")).text
         for wrong, why in (
-            ({"f-token": "secret"}, "token: has another form"),
+            ({"f-token": "secret"}, "has another form than 123456"),
             ({"f-token": ""}, "is missing"),
             ({"f-bot": "bot"}, "must be the bot's name"),
             ({"kind": "webhook"}, "no such kind is offered"),

@@ -27,7 +27,6 @@ from tests.support.push_browsers import PushedBrowser, channel_of
 from tests.support.receiver import running_receiver, status
 from tests.support.world import World, running_world
 from vigil.channels.push import subscriptions
-from vigil.cli import toml_sections
 from vigil.clock import SystemClock
 from vigil.local import model_servers
 from vigil.settings.live import followed
@@ -71,8 +70,6 @@ async def test_from_the_link_to_a_decision_in_a_notification(
             "gateway": {"public_url": proxy.url},
         }
         home, clock = tmp_path / "home", SystemClock()
-        home.mkdir()
-        toml_sections.add(home / "vigil.toml", "channels", "push", sections["channels"]["push"])
         async with running_world(
             home, monkeypatch, clock, has_agent=False, has_hands=True, **sections
         ) as world:

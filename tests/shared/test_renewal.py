@@ -19,6 +19,7 @@ from vigil.settings import config
 from vigil.settings.config import Config, Settings
 from vigil.settings.live import followed, renewal
 from vigil.settings.live.renewal import AT_START, BEGIN_ANEW, FOLLOWED, changed_for, taken_in
+from vigil.settings.sections import Person
 
 HOOK: Final = '[channels.{name}]\nkind = "webhook"\nurl = "https://hooks.example/{name}"\n'
 AGENT: Final = '[agents.kim]\nmodel = "{model}"\nauthority = "{authority}"\n'
@@ -61,12 +62,17 @@ def test_what_waits_for_the_start_waits(tmp_path: Path) -> None:
     model = '[models.a]\nprovider = "openai"\nmodel = "a"\nbase_url = "http://127.0.0.1:1/v1"\n'
     old = read("[gateway]\nport = 8000\n" + AGENT.format(model="", authority="act"), tmp_path)
     text = "[gateway]\nport = 9000\n" + model + AGENT.format(model="a", authority="off")
-    plain = taken_in(old, read(text, tmp_path)).config
+    plain = taken_in(old, old, read(text, tmp_path)).config
     assert (plain.gateway.port, plain.agents["kim"].model, set(plain.models)) == (8000, "a", {"a"})
     text = text.replace(model, model + prices)
-    priced = taken_in(old, read(text + HOOK.format(name="ops"), tmp_path)).config
+    priced = taken_in(old, old, read(text + HOOK.format(name="ops"), tmp_path)).config
     assert (priced.agents["kim"].model, priced.agents["kim"].authority) == ("", "off")
     assert (set(priced.models), set(priced.channels)) == (set(), {"ops"})
+    # What a service was started with otherwise than by the file stays, where that stays.
+    own = msgspec.structs.replace(
+        old, config=msgspec.structs.replace(old.config, people={"a": Person()})
+    )
+    assert set(taken_in(own, old, read(text, tmp_path)).config.people) == {"a"}
 
 
 class Service:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import structlog
 from fastapi import Depends, Response
@@ -19,11 +19,11 @@ from ..callers import Admin, Shared, body_of
 from ..endpoint import Endpoint
 from ..http.json import Json
 from ..http.problem import Problem
-from ..http.wire import Answer
-from .choice import ModelWanted, kept_keys, plan_of, tried_in_copy, write
+from ..http.wire import Answer, RequestBody
 
 log = structlog.get_logger("vigil.gateway")
 
+ChosenProvider = Literal["anthropic", "openai", "local"]
 _ONE_AT_A_TIME: Final = asyncio.Lock()
 
 
@@ -43,6 +43,18 @@ class ModelsView(Answer, frozen=True, kw_only=True, omit_defaults=False):
     servers: tuple[LocalServerView, ...]
 
 
+class ModelWanted(RequestBody, frozen=True, kw_only=True):
+    """Who is to think."""
+
+    provider: ChosenProvider
+    model: str = ""
+    """Its id there; empty: Anthropic's usual one."""
+    key: str = ""
+    """Of the provider; empty: the one that is kept."""
+    url: str = ""
+    """`local`: of a server that `GET /api/models` found."""
+
+
 class ModelInUse(Answer, frozen=True, kw_only=True, omit_defaults=False):
     """Who thinks from now on."""
 
@@ -57,6 +69,8 @@ class ModelInUse(Answer, frozen=True, kw_only=True, omit_defaults=False):
 
 async def get_models(edge: Shared, _: Admin) -> Response:
     """Look which servers of models answer on the gateway's machine, and which keys there are."""
+    from vigil.cli.setup.model_choice import kept_keys  # of the command line, only needed here
+
     servers = await asyncio.to_thread(model_servers.found, model_servers.USUAL)
     views = tuple(LocalServerView(name=one.name, url=one.url, models=one.models) for one in servers)
     return Json(ModelsView(kept=kept_keys(edge.context.settings.home), servers=views))
@@ -80,9 +94,18 @@ async def choose_model(
     return Json(made)
 
 
-def _chosen(running: config.Settings, chosen: ModelWanted) -> ModelInUse:
+def _chosen(running: config.Settings, wanted: ModelWanted) -> ModelInUse:
+    from vigil.cli.setup.model_choice import (
+        ModelChosen,
+        kept_keys,
+        plan_of,
+        tried_in_copy,
+        write,
+    )
+
     settings = config.load(os.environ, home=running.home)
-    server = _server_at(chosen.url) if chosen.provider == "local" else None
+    server = _server_at(wanted.url) if wanted.provider == "local" else None
+    chosen = ModelChosen(provider=wanted.provider, model=wanted.model, key=wanted.key)
     plan = plan_of(chosen, settings.config, server, kept_keys(settings.home))
     found = tried_in_copy(settings, plan, chosen.key)
     if found.error:

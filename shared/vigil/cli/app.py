@@ -50,7 +50,7 @@ from .cron import autonomy, facts
 from .cron import commands as recurring
 from .doctor import command
 from .registry import CommandLine
-from .setup import agents, models, settings
+from .setup import agents, models, settings, wizard
 from .setup import up as running
 
 app = CommandLine(
@@ -93,6 +93,7 @@ _KEEP = "Keep and erase"
 
 app.command(rich_help_panel=_START)(running.up)
 app.command(rich_help_panel=_START)(running.down)
+app.command(rich_help_panel=_START)(wizard.setup)
 app.command(rich_help_panel=_START)(status.status)
 app.command(rich_help_panel=_START)(command.doctor)
 app.add_typer(health.app, name="health", rich_help_panel=_START)

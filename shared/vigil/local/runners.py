@@ -20,9 +20,8 @@ from ..backoff import Backoff
 from ..broker.process import die_with_parent
 from ..errors import ConfigError
 from ..fields import environ
-from ..settings import config
 from ..settings.config import Settings
-from ..settings.live.renewal import taken_in
+from ..settings.live.renewal import read_now, taken_in
 
 log = structlog.get_logger("vigil.up")
 
@@ -71,6 +70,7 @@ class TaskRunner:
     def __init__(self, settings: Settings, url: str) -> None:
         self._settings = settings
         self._url = url
+        self._read = read_now(settings)
         self._begun: set[str] = set()
 
     async def run(self, name: str, on_start: Callable[[int], None]) -> str:
@@ -90,8 +90,8 @@ class TaskRunner:
         """Run it as it was configured at the start; one that failed, as it is by now, if it can."""
         if name in self._begun:
             with contextlib.suppress(ConfigError):
-                now = config.load(os.environ, home=self._settings.home)
-                await runtime.run(name, taken_in(self._settings, now), self._url)
+                now = taken_in(self._settings, self._read, read_now(self._settings))
+                await runtime.run(name, now, self._url)
                 return
         self._begun.add(name)
         await runtime.run(name, self._settings, self._url)

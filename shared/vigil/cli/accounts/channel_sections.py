@@ -149,5 +149,6 @@ def _checked(home: Path, planned: PlannedChannel) -> str:
     if found is None:
         return ""
     if found.state == "fail":
-        raise InvalidInput("given", found.found)
+        field, mark, reason = found.found.partition(": ")
+        raise InvalidInput(field, reason) if mark else InvalidInput("kind", found.found)
     return f"{found.found}: {found.advice}" if found.advice else ""

@@ -80,7 +80,7 @@ def add(
     settings, asked = config.load(), channel_sections.offered().get(kind)
     found = _given(given or [], given_files or [])
     if asked is not None and sys.stdin.isatty():
-        found |= _answers(asked, found)
+        found |= answers(asked, found)
     is_somebodys = asked is not None and "user" in asked.__struct_fields__
     whose = user or (options.client().me()["user"] if is_somebodys else "")
     ensure_home(settings)
@@ -106,7 +106,7 @@ def _given(values: list[str], files: list[str]) -> dict[str, str]:
     return found
 
 
-def _answers(kind: type[Channel], found: dict[str, str]) -> dict[str, str]:
+def answers(kind: type[Channel], found: dict[str, str]) -> dict[str, str]:
     """Ask for what isn't given yet."""
     told: dict[str, str] = {}
     for one in kind.asked or ():

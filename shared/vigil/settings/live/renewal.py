@@ -8,12 +8,16 @@ some wait for the next start of all, since others than services go by them.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
 import structlog
 
+from ...errors import ConfigError
+from .. import config
 from ..config import Config, Settings
 from .followed import FollowedSettings
 
@@ -85,29 +89,33 @@ def changed_for(service: str, before: Config, read: Config) -> tuple[str, ...]:
     )
 
 
-def taken_in(before: Settings, read: Settings) -> Settings:
-    """Return settings with what holds at once as it was read, and all else as it was.
+def taken_in(running: Settings, before: Settings, read: Settings) -> Settings:
+    """Return settings with what changed of what holds at once, and all else as it was.
 
     Where prices or caps changed, who thinks waits with them: accounts are kept by them.
+
+    Args:
+        running: what a service runs with, by the file or by whoever started it.
+        before: what the file said until now.
     """
-    old, new = before.config, read.config
-    agents, agent = new.agents, new.agent
-    names: tuple[str, ...] = (*BEGIN_ANEW, *FOLLOWED)
+    held, old, new = running.config, before.config, read.config
+    changed = [one for one in (*BEGIN_ANEW, *FOLLOWED) if getattr(old, one) != getattr(new, one)]
+    told: dict[str, Any] = {name: getattr(new, name) for name in changed}
     if old.caps_digest != new.caps_digest:
-        names = tuple(one for one in names if one not in ("model", "models"))
-        agent = msgspec.structs.replace(agent, model=old.agent.model)
-        agents = {
-            name: msgspec.structs.replace(one, model=old.agent_of(name).model)
-            for name, one in agents.items()
-        }
-    told: dict[str, Any] = {name: getattr(new, name) for name in names}
-    told |= {"agent": agent, "agents": agents}
-    return msgspec.structs.replace(
-        before,
-        config=msgspec.structs.replace(old, **told),
-        anthropic_api_key=read.anthropic_api_key,
-        openai_api_key=read.openai_api_key,
-    )
+        told = {name: one for name, one in told.items() if name not in ("model", "models")}
+        if "agent" in told:
+            told["agent"] = msgspec.structs.replace(new.agent, model=held.agent.model)
+        if "agents" in told:
+            told["agents"] = {
+                name: msgspec.structs.replace(one, model=held.agent_of(name).model)
+                for name, one in new.agents.items()
+            }
+    keys = {
+        name: getattr(read, name)
+        for name in ("anthropic_api_key", "openai_api_key")
+        if getattr(before, name) != getattr(read, name)
+    }
+    return msgspec.structs.replace(running, config=msgspec.structs.replace(held, **told), **keys)
 
 
 def _without_models(config: Config) -> Config:
@@ -117,6 +125,13 @@ def _without_models(config: Config) -> Config:
     return msgspec.structs.replace(config, agent=agent, agents=agents)
 
 
+def read_now(settings: Settings) -> Settings:
+    """Return what the file says now; what is known, if it can't be read."""
+    with contextlib.suppress(ConfigError, OSError):
+        return config.load(os.environ, home=settings.home)
+    return settings
+
+
 class Renewal:
     """Follows the configuration for a service, through all of its beginnings."""
 
@@ -124,7 +139,7 @@ class Renewal:
         self._service = service
         self.settings = settings
         """What it runs with."""
-        self._read = settings
+        self._before = self._read = read_now(settings)
         self._is_wanted = asyncio.Event()
         self._followed = FollowedSettings(settings, self._take)
 
@@ -141,11 +156,12 @@ class Renewal:
             await asyncio.sleep(IDLE_LOOK_S)
             left_s -= IDLE_LOOK_S
         self._is_wanted.clear()
-        self.settings = taken_in(self.settings, self._read)
+        self.settings = taken_in(self.settings, self._before, self._read)
+        self._before = self._read
 
     async def _take(self, read: Settings) -> None:
         self._read = read
-        if sections := changed_for(self._service, self.settings.config, read.config):
+        if sections := changed_for(self._service, self._before.config, read.config):
             told = {"service": self._service, "sections": sections}
             log.info("the service begins anew", action="service.anew", **told)
             self._is_wanted.set()

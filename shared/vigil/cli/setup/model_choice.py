@@ -22,7 +22,8 @@ from vigil.settings.config import Config, Settings
 from vigil.settings.models import DEFAULT_MODEL
 from vigil.settings.models.trial import TriedModel
 
-from ..http.wire import RequestBody
+from .. import toml_sections
+from ..doctor.models import tried
 
 ChosenProvider = Literal["anthropic", "openai", "local"]
 Change = tuple[tuple[str, ...], Any]
@@ -30,7 +31,7 @@ Change = tuple[tuple[str, ...], Any]
 NAMES_MAX: Final = 100
 
 
-class ModelWanted(RequestBody, frozen=True, kw_only=True):
+class ModelChosen(msgspec.Struct, frozen=True, kw_only=True):
     """Who is to think."""
 
     provider: ChosenProvider
@@ -38,8 +39,6 @@ class ModelWanted(RequestBody, frozen=True, kw_only=True):
     """Its id there; empty: Anthropic's usual one."""
     key: str = ""
     """Of the provider; empty: the one that is kept."""
-    url: str = ""
-    """`local`: of a server that `GET /api/models` found."""
 
 
 class ModelPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +52,7 @@ class ModelPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_of(
-    chosen: ModelWanted, found: Config, server: ModelServer | None, kept: Sequence[str]
+    chosen: ModelChosen, found: Config, server: ModelServer | None, kept: Sequence[str]
 ) -> ModelPlan:
     """Return what a choice changes. Pure.
 
@@ -83,7 +82,7 @@ def plan_of(
     return ModelPlan(name=name, changes=_section(name, wanted), key_of=key_of)
 
 
-def _local(chosen: ModelWanted, found: Config, server: ModelServer) -> ModelPlan:
+def _local(chosen: ModelChosen, found: Config, server: ModelServer) -> ModelPlan:
     if chosen.model not in server.models:
         raise InvalidInput("model", f"isn't one of {server.name}'s: {', '.join(server.models)}")
     wanted = {"provider": "openai", "base_url": server.url, "model": chosen.model}
@@ -121,9 +120,6 @@ def tried_in_copy(settings: Settings, plan: ModelPlan, key: str) -> TriedModel:
         ConfigError: what is planned is no configuration, or models can't be asked here.
         Unavailable: they can't be asked.
     """
-    # Of the command line, which no service needs otherwise.
-    from vigil.cli.doctor.models import tried
-
     with tempfile.TemporaryDirectory(prefix="vigil-") as folder:
         home = Path(folder)
         if settings.file.exists():
@@ -144,8 +140,6 @@ def write(settings: Settings, plan: ModelPlan, key: str) -> None:
         ConfigError: it can't be done safely; what was written before stays.
         OSError: a file can't be written.
     """
-    from vigil.cli import toml_sections
-
     if plan.key_of:
         credentials.keep_key(settings.home, plan.key_of, key)
     for path, value in plan.changes:
