@@ -1,11 +1,13 @@
-"""Bots of Slack, Discord and Telegram, all connected at once: what they cost while nothing comes,
-what saying something costs over the bare HTTP client, and how much memory each takes. Against
-servers of our own in this process, whose part isn't taken out."""
+"""Accounts with Slack, Discord, Telegram and Matrix, all connected at once: what they cost while
+nothing comes, what saying something costs over the bare HTTP client, and how much memory each
+takes, also of the kinds that only go out. Against servers of our own in this process, whose part
+isn't taken out."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import statistics
 import subprocess
 import sys
@@ -21,6 +23,9 @@ from bench.chats import IDLE_S, SENDS, SETTLED_S, cpu_s, said_of
 from bench.numbers import report
 from tests.support.chats import pair
 from tests.support.discord_server import TOKEN, DiscordServer
+from tests.support.scripted_matrix import OWN as MATRIX_OWN
+from tests.support.scripted_matrix import TOKEN as MATRIX_TOKEN
+from tests.support.scripted_matrix import ScriptedMatrix
 from tests.support.slack_server import BOT_TOKEN, SlackServer
 from tests.support.stack import Stack, running_stack
 from tests.support.telegram_server import BOT, TelegramServer
@@ -30,7 +35,17 @@ from vigil.channels.answers import Taken
 from vigil.channels.contract import ChannelContext, Sender
 from vigil.clock import SystemClock
 
-HERS: Final = {"slack": ("U0ANN", "D0ANN"), "discord": ("77", "177"), "telegram": ("77", "77")}
+HERS: Final = {
+    "slack": ("U0ANN", "D0ANN"), "discord": ("77", "177"), "telegram": ("77", "77"),
+    "matrix": ("@ann:a.example", "!hers"),
+}  # fmt: skip
+MODULES: Final = {
+    **{kind: f"vigil.channels.{kind}.listener, vigil.channels.{kind}.sender" for kind in HERS},
+    "desktop": "vigil.channels.notices.desktop_sender",
+    "ntfy": "vigil.channels.notices.ntfy_sender",
+    "apprise": "vigil.channels.notices.apprise_sender",
+}
+"""Of each kind, what is imported where it's configured."""
 MEMORY: Final = """
 import resource
 import sys
@@ -43,7 +58,7 @@ sys.modules["aiohttp"] = None  # which nats-py imports where it can
 import vigil.channels.kinds, services.gateway.app, services.delivery.handlers
 del sys.modules["aiohttp"]
 begun = resident_mb()
-import vigil.channels.{kind}.listener, vigil.channels.{kind}.sender
+import {modules}
 print(resident_mb() - begun)
 """
 
@@ -52,6 +67,7 @@ class Networks(msgspec.Struct, frozen=True):
     slack: SlackServer
     discord: DiscordServer
     telegram: TelegramServer
+    matrix: ScriptedMatrix
 
     @property
     def sections(self) -> dict[str, dict[str, Any]]:
@@ -60,23 +76,25 @@ class Networks(msgspec.Struct, frozen=True):
             "slack": self.slack.section(),
             "discord": self.discord.section(),
             "telegram": telegram | {"api_url": self.telegram.url},
+            "matrix": self.matrix.section() | {"sync_s": 30.0},
         }
 
 
 async def measure(home: Path) -> None:
-    """Report what the three cost."""
-    networks = Networks(SlackServer(), DiscordServer(), TelegramServer())
+    """Report what they cost."""
+    networks = Networks(SlackServer(), DiscordServer(), TelegramServer(), ScriptedMatrix())
+    networks.matrix.members["!hers"] = (HERS["matrix"][0], MATRIX_OWN)
     async with contextlib.AsyncExitStack() as running:
-        for one in (networks.slack, networks.discord, networks.telegram):
+        for one in (networks.slack, networks.discord, networks.telegram, networks.matrix):
             await running.enter_async_context(one.running())
         bare = await _idle(home / "bare", {})
-        all_three = await _idle(home / "all", networks.sections)
-        more = (all_three - bare) * 100
-        report("channel_idle_cpu_pct", more, "% of a core", aim="< 0.5", networks=3)
+        all_of_them = await _idle(home / "all", networks.sections)
+        more, count = (all_of_them - bare) * 100, len(HERS)
+        report("channel_idle_cpu_pct", more, "% of a core", aim="< 0.5", networks=count)
         await _measure_sends(home / "sends", networks)
-    for kind in HERS:
+    for kind, modules in MODULES.items():
         told = subprocess.run(
-            [sys.executable, "-c", MEMORY.replace("{kind}", kind)],
+            [sys.executable, "-c", MEMORY.replace("{modules}", modules)],
             check=True, capture_output=True, text=True,
         ).stdout  # fmt: skip
         report("channel_memory_mb", float(told), "MB in each of two services", kind=kind)
@@ -123,6 +141,8 @@ async def _measure_sends(home: Path, networks: Networks) -> None:
 
 def _bare_of(name: str, client: ClientSession, networks: Networks) -> Callable[[], Awaitable[None]]:
     """Return what says something by the HTTP client alone."""
+    method, place = "PUT" if name == "matrix" else "POST", "/rooms/!hers/send/m.room.message"
+    numbers = itertools.count()
     url, headers, given = {
         "slack": (
             f"{networks.slack.url}/api/chat.postMessage",
@@ -139,10 +159,16 @@ def _bare_of(name: str, client: ClientSession, networks: Networks) -> Callable[[
             {},
             {"data": {"chat_id": "77", "text": "It freezes tonight."}},
         ),
+        "matrix": (
+            f"{networks.matrix.url}/_matrix/client/v3{place}",
+            {"Authorization": f"Bearer {MATRIX_TOKEN}"},
+            {"json": {"msgtype": "m.text", "body": "It freezes tonight."}},
+        ),
     }[name]
 
     async def say() -> None:
-        async with client.post(url, headers=headers, **given) as answer:
+        to = f"{url}/{next(numbers)}" if method == "PUT" else url
+        async with client.request(method, to, headers=headers, **given) as answer:
             assert answer.status == 200, await answer.text()
             await answer.read()
 

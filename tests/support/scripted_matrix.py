@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -68,7 +68,7 @@ class ScriptedMatrix:
         way = [unquote(one) for one in request.raw_path.partition("?")[0].split("/")[4:]]
         match way:
             case ["sync"]:
-                return web.json_response(await self._news(request.query.get("since", "")))
+                return web.json_response(await self._news(request.query))
             case ["rooms", room, "joined_members"]:
                 joined: dict[str, Any] = {one: {} for one in self.members.get(room, ())}
                 return web.json_response({"joined": joined})
@@ -83,12 +83,13 @@ class ScriptedMatrix:
             case _:
                 return web.json_response({"errcode": "M_NOT_FOUND"}, status=404)
 
-    async def _news(self, since: str) -> dict[str, Any]:
+    async def _news(self, asked: Mapping[str, str]) -> dict[str, Any]:
+        since = asked.get("since", "")
         at = int(since.removeprefix("s") or 0)
         if since and at == len(self._happened):
             self._is_new.clear()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(SYNC_S):
+                async with asyncio.timeout(int(asked.get("timeout", "0")) / 1000):
                     await self._is_new.wait()
         rooms: dict[str, Any] = {}
         for room, event in self._happened[at:]:
