@@ -23,14 +23,20 @@ from tests.support import telegram_server
 from tests.support.chat_network import as_usual, cut, half, in_trouble, too_many
 from tests.support.chats import pair
 from tests.support.discord_server import DiscordServer
+from tests.support.pictures import png
+from tests.support.sent_files import whole
 from tests.support.slack_server import SlackServer
 from tests.support.telegram_server import TelegramServer
+from vigil.attachments import store
+from vigil.bus.bus import Bus
 from vigil.channels.discord.composition import texts_of
 from vigil.channels.slack.composition import composed as composed_for_slack
 from vigil.channels.telegram.composition import composed as composed_for_telegram
 from vigil.contracts import (
     Said,
+    UserMessage,
     decode_dispatch,
+    decode_event,
     decode_said,
 )
 
@@ -39,13 +45,15 @@ pytestmark = [pytest.mark.chaos, pytest.mark.usefixtures("halved_times")]
 SERVICES: Final = ("gateway", "delivery", "cortex")
 POINTS: Final = ("chat.heard", "chat.place")
 """At which the gateway ends, too, at first."""
-PLAN: Final = {"gateway": POINTS, "delivery": (), "cortex": ()}
+FILE_POINTS: Final = ("attachment.noted", "attachment.named", "attachment.copied")
+"""In the long form also at these, as it keeps a file."""
 SETTINGS: Final = {
     "VIGIL_PORT": "0",
     "VIGIL_HEALTH__CIRCUIT_OPEN_S": "0.5",
     "VIGIL_HEALTH__CIRCUIT_OPEN_S_MAX": "1",
 }
 TERMS: Final = {"attempts_max": 100, "backoff_base_s": 0.5, "backoff_cap_s": 1.0, "timeout_s": 5.0}
+CAT: Final = png(6, 5)
 TROUBLES: Final = (
     as_usual, half, in_trouble(is_stored=True), in_trouble(is_stored=False), cut(is_stored=True),
     cut(is_stored=False), too_many(1),
@@ -68,7 +76,8 @@ class Network(ABC):
     def running(self) -> contextlib.AbstractAsyncContextManager[None]: ...
 
     @abstractmethod
-    async def write(self, text: str) -> None: ...
+    async def write(self, text: str, *, has_file: bool) -> None:
+        """Ann writes, also with a picture."""
 
     @abstractmethod
     def trouble(self, dice: random.Random) -> None:
@@ -89,6 +98,7 @@ class Modern(Network):
     def __init__(self, name: str, who: str, server: SlackServer | DiscordServer) -> None:
         super().__init__(name, who, server.direct(who))
         self._server = server
+        self._server.files.ways["cat"] = whole(CAT)
 
     @property
     def section(self) -> dict[str, Any]:
@@ -97,8 +107,11 @@ class Modern(Network):
     def running(self) -> contextlib.AbstractAsyncContextManager[None]:
         return self._server.running()
 
-    async def write(self, text: str) -> None:
-        await self._server.write(self.who, text)
+    async def write(self, text: str, *, has_file: bool) -> None:
+        url = f"{self._server.url}/sent/cat"
+        field = "files" if isinstance(self._server, SlackServer) else "attachments"
+        files = [{"url": url, "url_private": url}] if has_file else []
+        await self._server.write(self.who, text, **{field: files})
 
     def trouble(self, dice: random.Random) -> None:
         self._server.behaviours.append(dice.choice(TROUBLES))
@@ -120,6 +133,7 @@ class Telegram(Network):
     def __init__(self) -> None:
         super().__init__("telegram", "77", "77")
         self._server = TelegramServer()
+        self._server.files.ways["cat"] = whole(CAT)
 
     @property
     def section(self) -> dict[str, Any]:
@@ -132,8 +146,12 @@ class Telegram(Network):
     def running(self) -> contextlib.AbstractAsyncContextManager[None]:
         return self._server.running()
 
-    async def write(self, text: str) -> None:
-        self._server.write(int(self.who), text)
+    async def write(self, text: str, *, has_file: bool) -> None:
+        if has_file:
+            photo = [{"file_id": "cat"}]
+            self._server.write(int(self.who), "", caption=text, photo=photo)
+        else:
+            self._server.write(int(self.who), text)
 
     def trouble(self, dice: random.Random) -> None:
         server = telegram_server
@@ -168,11 +186,25 @@ def check_said(network: Network, several: list[Said], ends: dict[str, str]) -> N
     assert at == len(there), (network.name, there[at][:40])
 
 
+async def check_files(bus: Bus) -> None:
+    """Check that what was sent with a picture has it, and that it's kept."""
+    events = [decode_event(one.data) for one in await records(bus, "in.said.user")]
+    for one in events:
+        assert isinstance(one, UserMessage)
+        number = int(one.payload.text.split()[1])
+        assert len(one.payload.attachments) == (number % 2 == 0), one.payload.text[:20]
+        for file in one.payload.attachments:
+            assert await store.is_kept(bus, "ann", file.hash)
+            assert await store.read(bus, "ann", file) == CAT
+
+
 async def test_each_message_is_heard_once_and_said_once_whatever_is_killed(
     tmp_path: Path, is_long: bool, seed: int
 ) -> None:
     """D-2, D-3: 40 kills in the long form, with all three."""
     kills, dice = 40 if is_long else 3, random.Random(seed)
+    points = (*POINTS, *FILE_POINTS) if is_long else POINTS
+    plan = {"gateway": points, "delivery": (), "cortex": ()}
     networks: list[Network] = [
         Modern("slack", "U0ANN", SlackServer()),
         Modern("discord", "77", DiscordServer()),
@@ -183,7 +215,7 @@ async def test_each_message_is_heard_once_and_said_once_whatever_is_killed(
             await running.enter_async_context(one.running())
         sections = [toml_of(one.name, TERMS | one.section) for one in networks]
         (tmp_path / "vigil.toml").write_text("\n".join(sections))
-        async with killable(tmp_path, steps_of(PLAN), SETTINGS) as (stack, processes):
+        async with killable(tmp_path, steps_of(plan), SETTINGS) as (stack, processes):
             bus = await stack.bus("admin")
             for one in networks:
                 await pair(bus, "ann", one.who, one.room, channel=one.name)
@@ -194,7 +226,7 @@ async def test_each_message_is_heard_once_and_said_once_whatever_is_killed(
 
             async def converse(network: Network) -> None:
                 for which in range(max(kills // 2, 2)):
-                    await network.write(text_of(network.name, which))
+                    await network.write(text_of(network.name, which), has_file=which % 2 == 0)
                     network.trouble(dice)
                     await asyncio.sleep(dice.uniform(0.0, 0.3))
 
@@ -218,12 +250,13 @@ async def test_each_message_is_heard_once_and_said_once_whatever_is_killed(
             heard = await texts_heard(bus)
             for one, texts in zip(networks, wanted, strict=True):
                 assert [text for text in heard if text.startswith(one.name)] == texts
+            await check_files(bus)
             several = [decode_said(one.data) for one in await records(bus, "out.said.*")]
             orders = [decode_dispatch(one.data) for one in await records(bus, "send.*")]
             over = {one.effect_id: one.channel for one in orders}
             for one in networks:
                 check_said(one, [each for each in several if over[each.id] == one.name], ends)
             crashed = {one.crash_at.partition(":")[0] for one in processes.exits if one.is_crash}
-            assert crashed == set(POINTS)
+            assert crashed == set(points)
             assert not [fault for fault in processes.faults() if "Traceback" in fault]
             print(f"killed {dict(killed)}, seed {seed}: {Counter(ends.values())}")
