@@ -203,6 +203,20 @@ def test_who_is_too_late_is_told_so_and_no_model_is_asked() -> None:
     assert run(driver) == []
 
 
+def test_of_two_verdicts_at_once_the_second_is_told_that_the_first_counted() -> None:
+    """X-2: both were understood before either reached the session that asks."""
+    driver = asked_driver(WIPE, answer("It stays."))
+    (approval,) = driver.board
+    orders = [
+        verdicts_of(driver.user(f"{word} {approval.name}"))[0] for word in ("reject", "accept")
+    ]
+    assert [text.partition(":")[0] for text in driver.texts[-2:]] == ["Rejected", "Accepted"]
+    carry_out(driver, orders[0])
+    carry_out(driver, orders[1])
+    assert driver.texts[-1] == spoken.GONE.format(id=approval.id)
+    assert run(driver) == []
+
+
 def test_several_of_one_name_are_told_apart() -> None:
     """The name follows from the id: two of them may share one."""
     driver = driver_of(answer("Hello."))

@@ -48,7 +48,7 @@ from ..told import REQUEST
 from ..tools import accepted, calls, elicitation
 from ..tools.calls import INPUT_BYTES_MAX
 from ..tools.declaration import Answer, OwnCall, declared
-from . import children, detached, errands, request_text, requests, tasks
+from . import children, detached, errands, request_text, requests, spoken, tasks
 from .requests import APPROVAL_TIMER
 
 ENDS: Final[dict[Verdict, ApprovalState]] = {
@@ -183,7 +183,7 @@ def decide(draft: Draft, cause: Cause, event: Control) -> None:
         return
     approval = draft.state.approvals.get(decision.approval_id)
     if approval is None:
-        draft.note("no_such_approval", "it is not open", decision.approval_id)
+        spoken.tell_gone(draft, decision.approval_id)
         return
     if draft.moment.now >= approval.expires_at:
         _expire(draft, cause, event, approval, has_fired=False)

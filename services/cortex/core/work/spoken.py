@@ -152,9 +152,16 @@ def _is_gone(draft: Draft, called: str) -> bool:
     if len(called) < ID_LENGTH:
         return False
     draft.update(counters=gates.reset(draft.state.counters))
-    draft.note("no_such_approval", "it is not open", called)
-    speech.say(draft, GONE.format(id=called), Sway.NONE, is_autonomous=False)
+    tell_gone(draft, called)
     return True
+
+
+def tell_gone(draft: Draft, id_: str) -> None:
+    """Say in a conversation that a verdict came too late: of two at once each was taken, it seemed,
+    until one reached the session that asks."""
+    draft.note("no_such_approval", "it is not open", id_)
+    if draft.policy.profile.is_conversation:
+        speech.say(draft, GONE.format(id=id_), Sway.NONE, is_autonomous=False)
 
 
 def _requests(draft: Draft, called: str) -> list[Approval]:
