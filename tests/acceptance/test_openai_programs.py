@@ -109,41 +109,6 @@ async def test_a_program_talks_and_goes_on(tmp_path: Path, monkeypatch: pytest.M
         assert len(await threads(ann)) == 2
 
 
-async def test_it_streams_with_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with running(tmp_path, monkeypatch) as (_, ann, client):
-        stream = await client.chat.completions.create(
-            model="vigil",
-            messages=[user("Hello")],  # type: ignore[list-item]
-            stream=True,
-            stream_options={"include_usage": True},
-        )
-        chunks = [chunk async for chunk in stream]
-        said = "".join(one.choices[0].delta.content or "" for one in chunks if one.choices)
-        assert said == "re: Hello"
-        assert chunks[0].choices[0].delta.role == "assistant"
-        assert [one.choices[0].finish_reason for one in chunks[:-1]][-1] == "stop"
-        assert chunks[-1].usage is not None
-        assert chunks[-1].usage.total_tokens == 2
-        assert len({one.id for one in chunks}) == 1
-        turns = [user("Hello"), agent(said), user("And?")]
-        assert await answer(client, turns) == "re: And?"
-        assert list((await threads(ann)).values()) == [2]
-
-
-async def test_what_was_lost_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The SDK sends a request again whose answer doesn't come: that's the same message."""
-    async with running(tmp_path, monkeypatch) as (world, ann, client):
-        world.agent.held.add("Hello")
-        impatient = client.with_options(timeout=0.7, max_retries=0)
-        with pytest.raises(openai.APITimeoutError):
-            await answer(impatient, [user("Hello")])
-        waiting = asyncio.create_task(answer(client, [user("Hello")]))
-        await world.agent.thinking.wait()
-        world.agent.gate.set()
-        assert await waiting == "re: Hello"
-        assert list((await threads(ann)).values()) == [1]
-
-
 async def test_a_reminder_and_a_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It's the same agent as anywhere: it comes back by itself, and is shown pictures."""
     async with running(tmp_path, monkeypatch) as (world, ann, client):
@@ -225,21 +190,61 @@ REFUSED: Final[tuple[tuple[dict[str, Any], str, str], ...]] = (
 )  # fmt: skip
 
 
-async def test_what_it_cant_do_is_an_error_that_it_understands(
+async def streams_with_usage(ann: Person, client: openai.AsyncOpenAI) -> None:
+    stream = await client.chat.completions.create(
+        model="vigil",
+        messages=[user("Hello")],  # type: ignore[list-item]
+        stream=True,
+        stream_options={"include_usage": True},
+    )
+    chunks = [chunk async for chunk in stream]
+    said = "".join(one.choices[0].delta.content or "" for one in chunks if one.choices)
+    assert said == "re: Hello"
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert [one.choices[0].finish_reason for one in chunks[:-1]][-1] == "stop"
+    assert chunks[-1].usage is not None
+    assert chunks[-1].usage.total_tokens == 2
+    assert len({one.id for one in chunks}) == 1
+    turns = [user("Hello"), agent(said), user("And?")]
+    assert await answer(client, turns) == "re: And?"
+    assert list((await threads(ann)).values()) == [2]
+
+
+async def says_once_what_was_lost(world: World, ann: Person, client: openai.AsyncOpenAI) -> None:
+    """The SDK sends a request again whose answer doesn't come: that's the same message."""
+    before = await threads(ann)
+    world.agent.held.add("Lost")
+    impatient = client.with_options(timeout=0.7, max_retries=0)
+    with pytest.raises(openai.APITimeoutError):
+        await answer(impatient, [user("Lost")])
+    waiting = asyncio.create_task(answer(client, [user("Lost")]))
+    await world.agent.thinking.wait()
+    world.agent.gate.set()
+    assert await waiting == "re: Lost"
+    assert [n for one, n in (await threads(ann)).items() if one not in before] == [1]
+
+
+async def refuses_what_it_cant_do(ann: Person, client: openai.AsyncOpenAI) -> None:
+    given: dict[str, Any] = {"model": "vigil", "messages": [user("hi")]}
+    for change, field, words in REFUSED:
+        for more in ({}, {"stream": True}):
+            with pytest.raises(openai.BadRequestError, match=words) as refused:
+                await client.chat.completions.create(**(given | change | more))
+            assert refused.value.param == field
+    with pytest.raises(openai.NotFoundError, match="there is: vigil"):
+        await client.chat.completions.create(**(given | {"model": "gpt-x"}))
+    with pytest.raises(openai.AuthenticationError):
+        await client.with_options(api_key="nope").models.list()
+    assert not await threads(ann)
+
+
+async def test_it_streams_refuses_and_says_once_what_was_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with running(tmp_path, monkeypatch) as (_, ann, client):
-        given: dict[str, Any] = {"model": "vigil", "messages": [user("hi")]}
-        for change, field, words in REFUSED:
-            for more in ({}, {"stream": True}):
-                with pytest.raises(openai.BadRequestError, match=words) as refused:
-                    await client.chat.completions.create(**(given | change | more))
-                assert refused.value.param == field
-        with pytest.raises(openai.NotFoundError, match="there is: vigil"):
-            await client.chat.completions.create(**(given | {"model": "gpt-x"}))
-        with pytest.raises(openai.AuthenticationError):
-            await client.with_options(api_key="nope").models.list()
-        assert not await threads(ann)
+    async with running(tmp_path, monkeypatch) as (world, ann, client):
+        await refuses_what_it_cant_do(ann, client)
+        await streams_with_usage(ann, client)
+        await says_once_what_was_lost(world, ann, client)
 
 
 REFUSED_RESPONSES: Final[tuple[tuple[dict[str, Any], str, str], ...]] = (

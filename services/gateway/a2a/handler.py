@@ -50,10 +50,10 @@ from vigil.contracts import ControlPayload, State, UserMessage, decode_event
 from vigil.errors import InvalidInput
 from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
+from vigil.texts.streamed import StreamedAnswer
 
 from ..access import PRINCIPAL
 from ..callers import check_let_in
-from ..completions.spoken import StreamedAnswer
 from ..gone import check_not_deleted, shown
 from ..http.decide import Exchange
 from ..http.errors import EXPECTED

@@ -16,6 +16,7 @@ from vigil.contracts import Turn
 from vigil.errors import InvalidInput
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope, SessionKey, token_of
+from vigil.texts.streamed import StreamedAnswer
 
 from ..attachments import keep
 from ..http.decide import Exchange, keyed_event_id
@@ -28,7 +29,6 @@ from .called import CallerCalls, CallOver, asked_by, counted, words_of
 from .lent import AskedCall
 from .past import CallPlace, Past, ResponsePlace, ThreadPlace
 from .request import NewMessage, after
-from .spoken import StreamedAnswer
 from .wire import CompletionUsage
 
 THREAD: Final = "chat-"

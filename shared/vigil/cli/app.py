@@ -49,6 +49,7 @@ from .commands import (
 from .cron import autonomy, facts
 from .cron import commands as recurring
 from .doctor import command
+from .editors import command as editors
 from .registry import CommandLine
 from .setup import agents, models, settings, wizard
 from .setup import up as running
@@ -103,6 +104,7 @@ app.add_typer(agents.app, name="agents", rich_help_panel=_START)
 app.command(rich_help_panel=_LOOK)(console.console)
 app.command(rich_help_panel=_TALK)(talking.chat)
 app.command(rich_help_panel=_TALK)(talking.send)
+app.command(rich_help_panel=_TALK)(editors.acp)
 app.add_typer(channels.app, name="channels", rich_help_panel=_TALK)
 app.add_typer(mail.app, name="mail", rich_help_panel=_TALK)
 app.add_typer(calendar.app, name="calendar", rich_help_panel=_TALK)

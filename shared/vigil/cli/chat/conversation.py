@@ -8,9 +8,10 @@ the screen; the gateway repeats the rest, and a message that was shown is not sh
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
@@ -33,8 +34,11 @@ _HOPELESS: Final = frozenset({400, 401, 403, 404, 405, 422})
 class Conversation:
     """One session, followed on a socket for as long as `run` runs."""
 
-    def __init__(self, client: Client, session_key: str, screen: Screen) -> None:
+    def __init__(
+        self, client: Client, session_key: str, screen: Screen, *, device: str = DEVICE
+    ) -> None:
         self._client = client
+        self._device = device
         self._key = session_key
         self._screen = screen
         self._socket: ClientConnection | None = None
@@ -80,7 +84,7 @@ class Conversation:
             await asyncio.sleep(RECONNECTS.after(failures) * spread)
 
     async def _follow(self) -> None:
-        url = self._client.socket_url(self._key, client=DEVICE)
+        url = self._client.socket_url(self._key, client=self._device)
         async with connect(
             url, additional_headers=self._client.headers, proxy=None, open_timeout=10
         ) as socket:
@@ -179,6 +183,17 @@ class Conversation:
     async def wait_open(self, timeout_s: float) -> bool:
         """Wait until the socket is open; return whether it is."""
         return await self.wait_until(lambda: self._socket is not None, timeout_s)
+
+    def know(self, ids: Iterable[str]) -> None:
+        """Don't show these messages: they were shown before."""
+        self._shown.update(ids)
+
+    async def wait_changed(self, timeout_s: float) -> None:
+        """Return when something was heard, or after so long."""
+        self._changed.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._changed.wait()
 
     async def wait_until(self, is_true: Callable[[], bool], timeout_s: float) -> bool:
         """Wait for a condition on what was heard."""
