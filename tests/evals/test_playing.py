@@ -16,9 +16,11 @@ from services.cortex import choice
 from tests.support.eval_minds import Attentive, Forgetful, Obedient
 from tests.support.scripted_model import only
 from vigil.broker import process
+from vigil.cli.admin import evals
 from vigil.cli.app import app, commands
 from vigil.errors import ConfigError
 from vigil.observe import logs
+from vigil.settings import models
 
 IN_AN_HOUR = """
 [[story]]
@@ -112,3 +114,21 @@ def test_what_keeps_stories_from_being_played_is_told_in_a_line(
     monkeypatch.setattr(process, "binary", missing)
     with pytest.raises(ConfigError, match="nats-server not found"):
         run(capsys, "--starter", "--only", "restraint", "--jobs", "3")
+
+
+def test_the_model_that_is_named_is_asked_for_everything(home: Path) -> None:
+    """Whatever else of the configuration names one: of a tier, a kind of session, an agent."""
+    home.mkdir()
+    names = (
+        'cheap = "small"\nprofiles = { worker = "small" }\n[models.small]\nprovider = "rehearsal"'
+    )
+    (home / "vigil.toml").write_text(
+        f'[agents.vigil]\nmodel = "small"\n[agent]\nmodel = "small"\n[model]\n{names}\n', "utf-8"
+    )
+    settings = evals._settings("rehearsal", is_recorded=False)
+    asked = {
+        models.name_of(settings.config, agent="vigil", profile=profile, tier=tier)
+        for profile in ("channel", "worker")
+        for tier in ("main", "cheap")
+    }
+    assert asked == {"rehearsal"}

@@ -135,12 +135,11 @@ def _settings(model: str, *, is_recorded: bool) -> Settings:
     if is_recorded:
         model = "rehearsal"
     if model:
-        one = msgspec.structs.replace(
-            settings.config.model, main=model, cheap="", fallback="", profiles={}
-        )
-        settings = msgspec.structs.replace(
-            settings, config=msgspec.structs.replace(settings.config, model=one)
-        )
+        mine = settings.config
+        one = msgspec.structs.replace(mine.model, main=model, cheap="", fallback="", profiles={})
+        agent = msgspec.structs.replace(mine.agent, model="")
+        asked = msgspec.structs.replace(mine, model=one, agent=agent, agents={})
+        settings = msgspec.structs.replace(settings, config=asked)
         access_of(settings, model, "--model")
     return settings
 
