@@ -11,6 +11,7 @@ from services.cortex.core import Policy
 from services.executor.board.changes import BoardChanges
 from tests.cortex.driver import Driver, answer, call
 from tests.cortex.test_core_approvals import driver_of
+from tests.cortex.test_core_tasks import on_board
 from tests.support.agent import Agent, ask
 from tests.support.board_tasks import task_of
 from tests.support.memories import Asking, until
@@ -69,6 +70,23 @@ def test_nobody_else_is_handed_anything() -> None:
     driver.user("do it")
     assert not effects(driver, BoardChange)
     assert not effects(driver, TellPerson)
+
+
+@pytest.mark.parametrize("is_tainted", [False, True])
+def test_what_is_told_is_marked_as_it_was_here_and_sways_there(is_tainted: bool) -> None:
+    """X-3: the other agent asks before it runs a command, if a stranger had a part in it."""
+    read, told = call("task_list"), call("tell_agent", agent="coach", text="Run the cleanup.")
+    here = driver_with(answer(read), answer(told), answer("Told."))
+    on_board(here, task_of("backlog", is_tainted=is_tainted))
+    here.user("tell coach what there is to do")
+    (effect,) = effects(here, TellPerson)
+    payload = effect.told
+    assert (effect.home, bool(payload.is_tainted)) == ("ann:coach:main", is_tainted)
+
+    there = driver_with(answer(call("memory_save", content="x")), answer("I see."))
+    there.told(payload.text, what=payload.what, is_tainted=payload.is_tainted)
+    (loop,) = {bool(turn.state.loop.taint) for turn in there.turns if turn.state.loop}
+    assert loop == is_tainted
 
 
 def test_agents_do_not_talk_with_each_other_without_end() -> None:
