@@ -106,5 +106,5 @@ def _openai() -> Callable[..., LanguageModel]:
 
 _PROVIDERS: Final = {
     "anthropic": _Provider("anthropic", _anthropic),
-    "openai": _Provider("openai", _openai),
+    "openai": _Provider("httpx2", _openai),
 }

@@ -173,7 +173,7 @@ def test_a_provider_without_its_sdk_says_what_installs_it(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     rows = {"gpt": {"provider": "openai", "base_url": "http://127.0.0.1:1/v1"}}
-    wanted = r"^model 'gpt' needs openai: pip install vigil-agents$"
+    wanted = r"^model 'gpt' needs httpx2: pip install vigil-agents$"
     with pytest.raises(ConfigError, match=wanted):
         choose(settings(tmp_path, "gpt", models=rows))
 

@@ -1,4 +1,4 @@
-"""Chat Completions of OpenAI's, and every server that speaks it, through the official SDK.
+"""Chat Completions of OpenAI's, and every server that speaks it.
 
 Ollama, vLLM and llama.cpp do, each a little differently: what a server doesn't take is left out
 (`parameters`). What goes out and what an answer becomes is decided in `chat`.
@@ -6,6 +6,7 @@ Ollama, vLLM and llama.cpp do, each a little differently: what a server doesn't 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -14,13 +15,18 @@ import msgspec
 from vigil.settings.models import server_of
 
 from ..model import ModelAnswer, ModelError, ModelRequest
-from . import answers
+from . import answers, completions
 from .chat import SCHEMA, Gathered, body_of, refused
 from .failures import AskedModel, ServerWords, answered, error_of, failure, was_dropped
 from .inbound.silence import CallTimeout
 from .parameters import READ_STATUSES, learned
 
 API_URL: Final = "https://api.openai.com/v1"
+_ACCOUNT: Final = {
+    "openai-organization": "OPENAI_ORG_ID",
+    "openai-project": "OPENAI_PROJECT_ID",
+}
+"""What of the environment OpenAI itself is told, and nobody else."""
 
 
 class OpenAIModel:
@@ -37,21 +43,14 @@ class OpenAIModel:
         key_setting: str = "OPENAI_API_KEY",
         model_setting: str = "VIGIL_MODEL",
     ) -> None:
-        import openai
-
         self._name = name
         self._asked = AskedModel(name, api_key, key_setting, model_setting)
         self._is_own = base_url is not None
         self._lacks: frozenset[str] = frozenset()
         self.server: Final = server_of(base_url or API_URL)
-        # By itself the SDK would take the conversation to wherever an answer says.
-        web = openai.DefaultAsyncHttpxClient(follow_redirects=False)
-        self._client = openai.AsyncOpenAI(
-            api_key=api_key, base_url=base_url or API_URL, max_retries=0, http_client=web
-        )
-        if self._is_own:  # what the SDK found in the environment isn't for others
-            self._client.organization = self._client.project = None
-        self._completions = self._client.chat.completions  # imported here, not by the first call
+        told = {header: os.environ.get(variable) for header, variable in _ACCOUNT.items()}
+        account = {header: value for header, value in told.items() if value and not self._is_own}
+        self._client = completions.ChatCompletions(base_url or API_URL, api_key, account)
 
     @property
     def name(self) -> str:
@@ -59,12 +58,11 @@ class OpenAIModel:
 
     async def answer(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelAnswer:
         """Answer once. Raises: ModelError: for everything but being cancelled."""
-        import openai
 
         def ask(waiting: CallTimeout) -> Awaitable[ModelAnswer]:
             return self._answer(request, waiting, on_text)
 
-        return await answered(openai, request, ask, self._read, self._name)
+        return await answered(completions, request, ask, self._read, self._name)
 
     async def close(self) -> None:
         await self._client.close()
@@ -72,26 +70,24 @@ class OpenAIModel:
     async def _answer(
         self, request: ModelRequest, waiting: CallTimeout, on_text: Callable[[str], None]
     ) -> ModelAnswer:
-        import openai
-
         has_tried = False
         while True:
             lacks = self._lacks
             body = body_of(self._name, request, is_own=self._is_own, lacks=lacks)
             try:
                 gathered = await self._stream(body, waiting, on_text)
-            except openai.APIConnectionError as error:
+            except completions.APIConnectionError as error:
                 if has_tried or not was_dropped(error):
                     raise
                 has_tried = True
-            except openai.APIStatusError as error:
+            except completions.APIStatusError as error:
                 has_read = error.status_code in READ_STATUSES
                 less = refused(str(error.message), body) if has_read else frozenset[str]()
                 if not less:
                     raise
                 self._lacks = answers.lacking(self._name, self._lacks, less)
-            except openai.APIError as error:
-                if type(error) is not openai.APIError:  # of the connection
+            except completions.APIError as error:
+                if type(error) is not completions.APIError:  # of the connection
                     raise
                 raise self._read(error) from error
             else:
@@ -103,21 +99,13 @@ class OpenAIModel:
     async def _stream(
         self, body: dict[str, Any], waiting: CallTimeout, on_text: Callable[[str], None]
     ) -> Gathered:
-        import openai
-
         gathered = Gathered()
-        # As it is: the SDK would walk through all of the history first, for 10 ms in 40 rows.
-        asked = self._completions.create(
-            model=self._name,
-            messages=(),
-            stream=True,
-            extra_body=body,
-            timeout=openai.Timeout(waiting.total_s, connect=waiting.silence_s),
-        )
-        async with await asked as stream:
-            async for chunk in stream:
+        sent = {"model": self._name, "stream": True} | body
+        asked = self._client.asked(sent, timeout_s=waiting.total_s, connect_s=waiting.silence_s)
+        async with asked as pieces:
+            async for piece in pieces:
                 waiting.heard()
-                text = gathered.take(chunk)
+                text = gathered.take(piece)
                 if gathered.room.is_full:
                     break
                 if text:
