@@ -14,7 +14,7 @@ import typer
 from typer.testing import CliRunner
 
 from vigil.cli.setup import up as starting
-from vigil.cli.setup.up import ask_for_cap, first_person
+from vigil.cli.setup.first_answers import ask_for_cap, first_person
 from vigil.local import system
 from vigil.local.home import ensure_home
 from vigil.local.token import token_file

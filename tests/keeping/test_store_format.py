@@ -12,10 +12,10 @@ from tests.support.stack import Stack
 from vigil.backup import backup
 from vigil.backup.archive import Archive
 from vigil.errors import ConfigError
-from vigil.local import store_format
 from vigil.local.home import check_whole
-from vigil.local.store_format import FORMAT, StoreFormat
 from vigil.local.up import Supervisor
+from vigil.upgrade import migrate, store_format
+from vigil.upgrade.store_format import FORMAT, StoreFormat
 
 NEWER = json.encode(StoreFormat(format=FORMAT + 1, vigil="9.1.0"))
 
@@ -37,7 +37,7 @@ async def test_a_backup_of_a_newer_home_is_refused_before_anything_is_written(
 ) -> None:
     """And one of ours brings its format along."""
     admin, file = await bare.bus("admin"), tmp_path / "b.tar"
-    store_format.note(bare.settings.home)
+    migrate.bring_up(bare.settings.home)
     await backup.save(admin, bare.settings, file, datetime.now(UTC), lambda step, done: None)
     backup.write_files(Archive.open(file), tmp_path / "same")
     assert store_format.check_home(tmp_path / "same") == store_format.check_home(bare.settings.home)
@@ -51,7 +51,7 @@ async def test_a_backup_of_a_newer_home_is_refused_before_anything_is_written(
 
 def test_an_older_home_is_noted_and_a_damaged_note_is_told(tmp_path: Path) -> None:
     assert store_format.check_home(tmp_path) is None  # one from before has no such file
-    store_format.note(tmp_path)
+    migrate.bring_up(tmp_path)
     found = store_format.check_home(tmp_path)
     assert found is not None
     assert found.format == FORMAT

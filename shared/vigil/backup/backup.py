@@ -47,13 +47,13 @@ from ..bus.bus import Bus, BusError
 from ..bus.replies import ERR_STREAM_NOT_FOUND
 from ..errors import ConfigError, VigilError
 from ..layout import LOG, LogLayout
-from ..local import store_format
 from ..local.home import RESTORING, connect_admin
 from ..local.runfile import Lock
 from ..settings import config
 from ..settings.config import Settings
 from ..settings.credentials import write_private
 from ..topology import BUCKETS, STREAMS
+from ..upgrade import store_format
 from . import board, rearm, snapshots, workspaces
 from .archive import Archive, ArchiveError, Manifest, Report, Writer
 from .snapshots import Snapshot, StreamState

@@ -26,6 +26,7 @@ from .admin import (
     replay,
     skills,
     token,
+    upgrade,
 )
 from .board import bulletin, kinds, trust
 from .chat import commands as talking
@@ -147,6 +148,7 @@ app.add_typer(token.app, name="token", rich_help_panel=_STEER)
 app.command(rich_help_panel=_KEEP)(delete.delete)
 app.command(rich_help_panel=_KEEP)(backup.backup)
 app.command(rich_help_panel=_KEEP)(backup.restore)
+app.command(rich_help_panel=_KEEP)(upgrade.upgrade)
 app.command(rich_help_panel=_KEEP)(export.export)
 app.command("import", rich_help_panel=_KEEP)(import_.import_)
 app.command(rich_help_panel=_KEEP)(erase.erase)

@@ -59,7 +59,7 @@ _DECODERS: Final = {name: msgspec.json.Decoder(kind) for name, kind in _TYPES.it
 _ERRORS: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
-def _decode(record: str, data: bytes) -> Any:
+def decode(record: str, data: bytes) -> Any:
     """Decode a stored record of any version.
 
     Raises:
@@ -105,101 +105,101 @@ def _lifted(record: str, version: int, data: bytes) -> Any:
 
 def decode_event(data: bytes) -> Event:
     """Decode a stored event of any version. Raises: InvalidInput."""
-    event: Event = _decode("event", data)
+    event: Event = decode("event", data)
     return event
 
 
 def decode_turn(data: bytes) -> Turn:
     """Decode a stored turn of any version. Raises: InvalidInput."""
-    turn: Turn = _decode("turn", data)
+    turn: Turn = decode("turn", data)
     return turn
 
 
 def decode_said(data: bytes) -> Said:
     """Decode what the agent said. Raises: InvalidInput."""
-    said: Said = _decode("said", data)
+    said: Said = decode("said", data)
     return said
 
 
 def decode_receipt(data: bytes) -> Receipt:
     """Decode the outcome of a send. Raises: InvalidInput."""
-    receipt: Receipt = _decode("receipt", data)
+    receipt: Receipt = decode("receipt", data)
     return receipt
 
 
 def decode_timer(data: bytes) -> TimerRecord:
     """Decode a schedule. Raises: InvalidInput."""
-    timer: TimerRecord = _decode("timer", data)
+    timer: TimerRecord = decode("timer", data)
     return timer
 
 
 def decode_dead_letter(data: bytes) -> DeadLetter:
     """Decode a dead letter. Raises: InvalidInput."""
-    letter: DeadLetter = _decode("dead_letter", data)
+    letter: DeadLetter = decode("dead_letter", data)
     return letter
 
 
 def decode_dispatch(data: bytes) -> Dispatch:
     """Decode an order to carry a message over a channel. Raises: InvalidInput."""
-    dispatch: Dispatch = _decode("dispatch", data)
+    dispatch: Dispatch = decode("dispatch", data)
     return dispatch
 
 
 def decode_attempt(data: bytes) -> Attempt:
     """Decode one try of a channel. Raises: InvalidInput."""
-    attempt: Attempt = _decode("attempt", data)
+    attempt: Attempt = decode("attempt", data)
     return attempt
 
 
 def decode_dead_letter_end(data: bytes) -> DeadLetterEnd:
     """Decode what a person did with a dead letter. Raises: InvalidInput."""
-    end: DeadLetterEnd = _decode("dead_letter_end", data)
+    end: DeadLetterEnd = decode("dead_letter_end", data)
     return end
 
 
 def decode_signal(data: bytes) -> Signal:
     """Decode a signal. Raises: InvalidInput."""
-    signal: Signal = _decode("signal", data)
+    signal: Signal = decode("signal", data)
     return signal
 
 
 def decode_memory(data: bytes) -> MemoryRecord:
     """Decode a record of MEMORIES. Raises: InvalidInput."""
-    record: MemoryRecord = _decode("memory", data)
+    record: MemoryRecord = decode("memory", data)
     return record
 
 
 def decode_call_claim(data: bytes) -> CallClaim:
     """Decode the claim of a tool call. Raises: InvalidInput."""
-    claim: CallClaim = _decode("call_claim", data)
+    claim: CallClaim = decode("call_claim", data)
     return claim
 
 
 def decode_board(data: bytes) -> BoardEntry:
     """Decode an entry of the board. Raises: InvalidInput."""
-    entry: BoardEntry = _decode("board", data)
+    entry: BoardEntry = decode("board", data)
     return entry
 
 
 def decode_shelf(data: bytes) -> Shelf:
     """Decode what a source of tools offers. Raises: InvalidInput."""
-    shelf: Shelf = _decode("shelf", data)
+    shelf: Shelf = decode("shelf", data)
     return shelf
 
 
 def decode_pins(data: bytes) -> Pins:
     """Decode what was approved of an MCP server. Raises: InvalidInput."""
-    pins: Pins = _decode("pins", data)
+    pins: Pins = decode("pins", data)
     return pins
 
 
 def decode_slot(data: bytes) -> SlotEntry:
     """Decode an entry of the timetable's ledger. Raises: InvalidInput."""
-    slot: SlotEntry = _decode("slot", data)
+    slot: SlotEntry = decode("slot", data)
     return slot
 
 
 def decode_mail(data: bytes) -> MailEntry:
     """Decode a mail that came to a mailbox. Raises: InvalidInput."""
-    mail: MailEntry = _decode("mail", data)
+    mail: MailEntry = decode("mail", data)
     return mail

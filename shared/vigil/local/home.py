@@ -15,13 +15,13 @@ import structlog
 
 from ..bus.bus import Bus
 from ..bus.kv import KeyValue
-from ..channels.push.section import missing_libraries
+from ..channels.push.section import FIRST_WRITTEN, missing_libraries
 from ..errors import ConfigError, Unavailable
 from ..settings import credentials, tokens
 from ..settings.config import Settings
 from ..settings.sections import Person
 from ..topology import ADMIN
-from . import store_format
+from ..upgrade import store_format
 from .token import read_token, token_file
 
 log = structlog.get_logger("vigil.home")
@@ -53,12 +53,6 @@ timezone = "{timezone}"
 language = "{language}"
 # quiet_hours = "22:00-07:00"
 """
-WITH_PUSH: Final = """
-[channels.push]
-# Notifications in browsers, with every page closed: who wants them presses a button in the console.
-kind = "push"
-"""
-"""Where what it needs is installed."""
 
 
 def ensure_home(settings: Settings, person: Callable[[], Person] = Person) -> bool:
@@ -73,7 +67,7 @@ def ensure_home(settings: Settings, person: Callable[[], Person] = Person) -> bo
     one = person()
     text = FIRST_FILE.format(timezone=one.timezone, language=one.language)
     if not missing_libraries():
-        text += WITH_PUSH
+        text += FIRST_WRITTEN
     settings.file.touch(mode=0o600)  # secrets of hooks and channels may come into it
     settings.file.write_text(text, "utf-8")
     return True

@@ -33,8 +33,9 @@ from ..observe.health import HEALTH, Health
 from ..settings import credentials
 from ..settings.config import Settings
 from ..topology import SERVICES
+from ..upgrade import migrate
 from ..worker.patience import AWAY, Patience, after_s
-from . import runfile, store_format
+from . import runfile
 from .home import check_whole, connect_admin, ensure_token
 from .runfile import APART, Lock, RunFile
 from .runners import STOP_GRACE_S, ProcessRunner, Restarts, Runner, TaskRunner
@@ -86,7 +87,7 @@ class Supervisor:
         try:
             check_whole(self.settings.home)
             check_port(self.settings)
-            store_format.note(self.settings.home)  # before anything is stored
+            migrate.bring_up(self.settings.home)  # before anything is stored
             self._note(self._run)
             async with contextlib.AsyncExitStack() as stack:
                 url = await self._broker(stack)

@@ -17,6 +17,12 @@ from ..contract import Channel, ChannelContext, Sender
 
 _ADVICE: Final = "see docs/console.md#notifications"
 _LIBRARIES: Final = ("cryptography", "httpx2")
+FIRST_WRITTEN: Final = """
+[channels.push]
+# Notifications in browsers, with every page closed: who wants them presses a button in the console.
+kind = "push"
+"""
+"""What a first start writes of it, where what it needs is installed, and an upgrade adds."""
 
 
 class PushChannel(Channel, frozen=True, kw_only=True, tag="push"):

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import os
-import re
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
@@ -21,21 +18,19 @@ import msgspec
 import typer
 
 from vigil import distribution
-from vigil.errors import ConfigError, VigilError
-from vigil.local import runfile, system
+from vigil.errors import VigilError
+from vigil.local import runfile
 from vigil.local.runfile import APART, PROCESSES, AlreadyRunning, RunFile
 from vigil.local.startup import in_words
 from vigil.local.token import read_token
 from vigil.sdk.client import Client
 from vigil.settings import config
 from vigil.settings.config import Settings
-from vigil.settings.models import REHEARSAL, first_cap
-from vigil.settings.sections import LANGUAGE, Person
-from vigil.zones.database import refusal_of
+from vigil.settings.models import REHEARSAL
 
-from .. import exits, options, output, tables, toml_sections
+from .. import exits, options, output, tables
 from ..tables import Result
-from . import first_model
+from . import first_answers, first_model
 
 if TYPE_CHECKING:
     from vigil.local.up import Supervisor
@@ -95,6 +90,8 @@ def up(
     The services run from a checkout or an image. From the wheel alone: exit code 1, nothing made.
     """
     distribution.check_services()
+    if not is_child:
+        _bring_up(config.unread())
     settings = config.load()
     if not is_child:
         _prepare(settings, is_asked=sys.stdin.isatty() and not json)
@@ -116,6 +113,23 @@ def up(
     _serve_all(settings, processes, without or [], on_ready)
 
 
+def _bring_up(settings: Settings) -> None:
+    """Take the steps that the home hasn't seen, before anything of it is read."""
+    from vigil.upgrade import migrate
+
+    if not settings.file.exists():
+        return
+    _refuse_second(settings)
+    lock = runfile.Lock(settings.run_file)
+    lock.acquire()
+    try:
+        done = migrate.bring_up(settings.home)
+    finally:
+        lock.release()
+    if done is not None:
+        output.message(migrate.in_words(done))
+
+
 def _prepare(settings: Settings, *, is_asked: bool) -> None:
     """Make of the home what a start needs; at the first one a person who is there is asked."""
     from vigil.broker.cut import cut_blocks, newest_blocks
@@ -123,63 +137,13 @@ def _prepare(settings: Settings, *, is_asked: bool) -> None:
 
     _refuse_second(settings)
     is_first = read_token(settings.home) is None
-    for remark in prepare_home(settings, partial(first_person, is_asked=is_asked)):
+    for remark in prepare_home(settings, partial(first_answers.first_person, is_asked=is_asked)):
         output.message(remark)
     if is_first and is_asked:
         first_model.ask_for_model(settings)
-        ask_for_cap(config.load())
+        first_answers.ask_for_cap(config.load())
     for cut in cut_blocks(newest_blocks(settings.broker_store)):
         output.message(f"{cut.in_words}: if that was no kill, `vigil restore` a backup.")
-
-
-def first_person(*, is_asked: bool) -> Person:
-    """Return what holds for the person at the first start: what the machine says, and they."""
-    found = system.person_of(os.environ)
-    if not is_asked:
-        return found
-    ask = partial(typer.prompt, err=True)
-    zone = ask("Your time zone", default=found.timezone, value_proc=_zone)
-    language = ask("Language to write in", default=found.language or "en", value_proc=_language)
-    return Person(timezone=zone, language=language)
-
-
-def ask_for_cap(settings: Settings) -> None:
-    """Propose a limit in money, where prices are known and none is set; write what is taken."""
-    found = first_cap.proposed(settings.config, datetime.now(UTC).date())
-    if found is None:
-        return
-    question = "Daily limit in USD for all agents (0: none; a heavy day of one person fits)"
-    most: float = typer.prompt(question, default=found, err=True, value_proc=_dollars)
-    if not most:
-        return
-    remark = "Of all agents, a day. Asked at the first start; only models with prices are asked."
-    value = int(most) if most == int(most) else most
-    try:
-        toml_sections.set_value(settings.file, ("budget", "daily_usd"), value, remark=remark)
-    except ConfigError as error:
-        output.message(f"{error}. It is: daily_usd = {value}")
-
-
-def _dollars(text: str) -> float:
-    try:
-        most = float(text)
-    except ValueError:
-        most = -1.0
-    if not 0 <= most < math.inf:
-        raise typer.BadParameter("an amount such as 20 or 7.5; 0: none")
-    return most
-
-
-def _zone(text: str) -> str:
-    if reason := refusal_of(text):
-        raise typer.BadParameter(reason)
-    return text
-
-
-def _language(text: str) -> str:
-    if not re.fullmatch(LANGUAGE, text):
-        raise typer.BadParameter("no language tag; for example: en, de-AT")
-    return text
 
 
 def _refuse_second(settings: Settings) -> None:

@@ -1,6 +1,7 @@
 """In which form a home's data is, so that an older program doesn't work on what it can't read.
 
-The number is raised by whoever changes what is stored so that older versions can't read it.
+The number is raised by whoever changes what is stored so that older versions can't read it. What
+they could go on with is a step alone (`vigil.upgrade.steps`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ class StoreFormat(msgspec.Struct, frozen=True, kw_only=True):
     format: int
     vigil: str
     """The version that put it into that format."""
+    step: int = 0
+    """How many of the steps it has seen."""
 
 
 def check(data: bytes, where: str) -> StoreFormat:
@@ -48,9 +51,6 @@ def check_home(home: Path) -> StoreFormat | None:
         return None
 
 
-def note(home: Path) -> None:
-    """Note that the home is in our format from now on. Raises: ConfigError, OSError."""
-    found = check_home(home)
-    if found is None or found.format < FORMAT:
-        ours = StoreFormat(format=FORMAT, vigil=__version__)
-        write_private(home / FILE, msgspec.json.encode(ours) + b"\n")
+def write(home: Path, found: StoreFormat) -> None:
+    """Note what a home is in from now on. Raises: OSError."""
+    write_private(home / FILE, msgspec.json.encode(found) + b"\n")
