@@ -45,6 +45,7 @@ from bench import (
     shares,
     signals,
     slots,
+    starting,
     system,
     timers,
     tools,
@@ -171,9 +172,10 @@ IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
     "rest_200k_turn_ratio": rest.measure,
     "restart_1gib_s": restart.measure,
     "sockets_2000_mb": sockets.measure,
+    "starting": starting.measure,
 }
 """Parts that compare, and how often is to be chosen."""
-ON_REQUEST = {"peers", "growth", "partitions_cluster", "month", "upkeep", "errands"}
+ON_REQUEST = {"peers", "growth", "partitions_cluster", "month", "upkeep", "errands", "starting"}
 """Parts that only run when they are named: they need more, or take long."""
 
 
@@ -193,11 +195,13 @@ def _arguments() -> argparse.Namespace:
         f"by default all but {', '.join(sorted(ON_REQUEST))}",
     )  # fmt: skip
     parser.add_argument(
-        "--before", metavar="COMMIT", help="of `errands`: do them in the console of that commit"
+        "--before",
+        metavar="COMMIT",
+        help="of `errands`: do them in the console of that commit; of `starting`: compare with it",
     )
     arguments = parser.parse_args()
-    if arguments.before and arguments.parts != ["errands"]:
-        parser.error("--before is of `errands` alone")
+    if arguments.before and arguments.parts not in (["errands"], ["starting"]):
+        parser.error("--before is of `errands` and `starting` alone")
     if unknown := set(arguments.parts) - IN_ROUNDS.keys() - PARTS.keys():
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     return arguments
@@ -207,4 +211,5 @@ if __name__ == "__main__":
     chosen = _arguments()
     if chosen.before:
         PARTS["errands"] = partial(errands.measure_before, commit=chosen.before)
+        IN_ROUNDS["starting"] = partial(starting.measure, commit=chosen.before)
     uvloop.run(main(chosen.parts, chosen.rounds))

@@ -13,8 +13,8 @@ import socket
 
 import structlog
 
-from services.gateway.work import configured_grants, skills
 from vigil import runtime
+from vigil.imports import fastapi  # before anything of ours imports it
 from vigil.runtime import Context
 from vigil.settings.switches import Switches
 from vigil.settings.tokens import Tokens
@@ -26,7 +26,9 @@ from .events.listeners import Listening
 from .http.server import listen, raise_file_limit, server_for
 from .push.ends import EndedTokens
 from .state.edge import Edge
+from .work import configured_grants, skills
 
+del fastapi
 log = structlog.get_logger("vigil.gateway")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -119,6 +120,11 @@ def test_the_wheel_carries_the_golden_files(wheel: Path) -> None:
 def test_the_wheel_is_all_that_is_needed(elsewhere: Path, tmp_path: Path) -> None:
     """P-1: services, prompts, the console and memory's data are in it; it answers."""
     home = tmp_path / "home"
+    # A project of somebody's, who starts it where they work: nothing of that is taken for ours.
+    for name in ("services", "vigil"):
+        (elsewhere / name / "gateway").mkdir(parents=True)
+        (elsewhere / name / "gateway" / "__init__.py").write_text("raise SystemExit('not ours')")
+        (elsewhere / name / "__init__.py").touch()
     try:
         started = run(elsewhere, home, "up", "--detach")
         assert started.returncode == 0, started.stderr
@@ -131,6 +137,8 @@ def test_the_wheel_is_all_that_is_needed(elsewhere: Path, tmp_path: Path) -> Non
         assert (home / "skills" / "describe-machine.md").is_file()
     finally:
         assert run(elsewhere, home, "down").returncode == 0
+        for name in ("services", "vigil"):
+            shutil.rmtree(elsewhere / name)
 
 
 def test_without_the_path_of_services_it_says_what_starts_them(

@@ -402,7 +402,7 @@ class _Subprocess:
 
     class Popen:
         def __init__(self, command: Sequence[str], *, stdout: Any, **_: Any) -> None:
-            assert list(command[:2]) == [sys.executable, "-m"]
+            assert list(command[:2]) == [sys.executable, "-Pm"]
             self.returncode: int | None = None
             self.pid = os.fork()
             if self.pid:

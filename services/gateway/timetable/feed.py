@@ -32,7 +32,6 @@ from ..http.problem import Problem, erasing, too_many
 from ..http.wire import Answer, RequestBody
 from ..insight.people import ID_LENGTH, ID_PATTERN, NAME_LENGTH_MAX
 from ..state.edge import Edge
-from .calendar import calendar_of
 
 log = structlog.get_logger("vigil.gateway")
 
@@ -200,6 +199,8 @@ async def _calendar(edge: Edge, whose: tuple[Scope, ...], days: int) -> Response
     }
     until = now + timedelta(days=days)
     # A hundred rows take a second to compare.
+    from .calendar import calendar_of  # 40 ms of icalendar, of which most starts need nothing
+
     data = await asyncio.to_thread(calendar_of, there, now, until, ledgers)
     headers = {"cache-control": "no-store", "content-type": "text/calendar; charset=utf-8"}
     return Response(data, headers=headers)

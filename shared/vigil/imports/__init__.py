@@ -15,3 +15,17 @@ def import_without(module: str, unneeded: str) -> None:
         importlib.import_module(module)
     finally:
         del sys.modules[unneeded]
+
+
+def import_unbuilt(module: str) -> None:
+    """Import `module`, of which Pydantic models are built once they are used, if they are."""
+    if module in sys.modules:
+        return
+    from pydantic import BaseModel
+
+    config = BaseModel.model_config
+    BaseModel.model_config = {**config, "defer_build": True}
+    try:
+        importlib.import_module(module)
+    finally:
+        BaseModel.model_config = config

@@ -112,8 +112,9 @@ class ProcessRunner:
 
     async def run(self, name: str, on_start: Callable[[int], None]) -> str:
         try:
+            # -P: a folder `services` of wherever a person stands isn't ours.
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", f"services.{name}",
+                sys.executable, "-Pm", f"services.{name}",
                 stdin=asyncio.subprocess.DEVNULL, preexec_fn=die_with_parent,
                 env=environ.of_service(self._environ, name),
             )  # fmt: skip

@@ -112,7 +112,7 @@ def _found(
     if not distribution.is_importable("services.cortex.replay"):
         raise ConfigError(f"a log is folded where the services are: {distribution.PROGRAMS}")
     done = subprocess.run(
-        [sys.executable, "-m", "services.cortex.replay"],
+        [sys.executable, "-Pm", "services.cortex.replay"],
         input=msgspec.json.encode(asked),
         capture_output=True,
         check=False,

@@ -36,7 +36,7 @@ def tried(settings: Settings, name: str = "") -> list[TriedModel]:
         raise ConfigError(f"models are asked where the services are: {distribution.PROGRAMS}")
     try:
         told = subprocess.run(
-            [sys.executable, "-m", "services.cortex.trial"],
+            [sys.executable, "-Pm", "services.cortex.trial"],
             input=name.encode(),
             capture_output=True,
             timeout=TRY_S,

@@ -37,7 +37,7 @@ def sandbox(settings: Settings) -> Check | None:
         return None
     try:
         told = subprocess.run(
-            [sys.executable, "-m", "services.executor.sandbox"],
+            [sys.executable, "-Pm", "services.executor.sandbox"],
             capture_output=True,
             timeout=TRY_S,
             check=True,

@@ -199,7 +199,7 @@ def _detached(settings: Settings, processes: int, without: list[str]) -> RunFile
     log_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if log_file.exists():
         log_file.replace(log_file.with_suffix(".log.1"))
-    command = [sys.executable, "-m", "vigil.cli", "up", "--is-child"]
+    command = [sys.executable, "-Pm", "vigil.cli", "up", "--is-child"]
     command.append(f"--processes={processes}")
     command += [f"--without={name}" for name in without]
     # Nothing of ours is inherited: a caller that captures our output must not wait for it.
