@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import shutil
 import signal
@@ -153,6 +154,8 @@ def _refuse_second(settings: Settings) -> None:
 
 
 def _serve_all(settings: Settings, processes: int, without: list[str], on_ready: Any) -> None:
+    gc.disable()  # as in `runtime.serve_alone`, until all is ready
+
     import uvloop
 
     from vigil.local.up import Supervisor
