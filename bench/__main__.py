@@ -27,6 +27,7 @@ from bench import (
     console,
     errands,
     grants,
+    grouped,
     groupings,
     homes,
     letters,
@@ -165,6 +166,7 @@ IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
     "partitions_gain": partitions.measure,
     "partitions_cluster": partitions.measure_cluster,
     "groupings": groupings.measure,
+    "grouped": grouped.measure,
     "tracing": tracing.measure,
     "peers": comparison.measure,
     "growth": table.measure,
@@ -175,7 +177,16 @@ IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
     "starting": starting.measure,
 }
 """Parts that compare, and how often is to be chosen."""
-ON_REQUEST = {"peers", "growth", "partitions_cluster", "month", "upkeep", "errands", "starting"}
+ON_REQUEST = {
+    "grouped",
+    "peers",
+    "growth",
+    "partitions_cluster",
+    "month",
+    "upkeep",
+    "errands",
+    "starting",
+}
 """Parts that only run when they are named: they need more, or take long."""
 
 

@@ -14,7 +14,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import nats
 from nats.aio.client import Client
@@ -34,17 +34,24 @@ PULL_S: Final = 600.0
 """How long a pull stays open; a measurement is over before."""
 
 
-async def measure(home: Path, settings: Nats, *, sessions: int, messages: int) -> dict[str, float]:
-    """Return per_s and p50_ms of `sessions` loops that pass on `messages` messages each."""
+async def measure(
+    home: Path, settings: Nats, *, sessions: int, messages: int, end: type[End] | None = None
+) -> dict[str, float]:
+    """Return per_s and p50_ms of `sessions` loops that pass on `messages` messages each.
+
+    Args:
+        end: how the three ends store; none: one record after the other, each acknowledged.
+    """
+    kind = end or End
     broker = Broker(settings, home=home)
     await broker.start()
     try:
         seed = credentials.load(home / "nkeys", ADMIN).decode()
-        ends = [await End.connect(broker.url, seed) for _ in range(3)]
+        ends = [await kind.connect(broker.url, seed) for _ in range(3)]
         await _prepare(ends[0])
         result = await _run(ends, sessions, messages)
-        for end in ends:
-            await end.close()
+        for one in ends:
+            await one.close()
         return result
     finally:
         await broker.stop()
@@ -60,7 +67,7 @@ class End:
         self._waiting: dict[str, asyncio.Future[bytes]] = {}
 
     @classmethod
-    async def connect(cls, url: str, seed: str) -> End:
+    async def connect(cls, url: str, seed: str) -> Self:
         end = cls(await nats.connect(url, nkeys_seed_str=seed))
         await end._client.subscribe(f"{end._inbox}.*", cb=end._answered)
         return end
@@ -70,10 +77,16 @@ class End:
 
     async def ask(self, subject: str, data: bytes) -> dict[str, Any]:
         """Publish, and return the answer: to a message stored, or of the JetStream API."""
+        return await self.ask_with(subject, data, None)
+
+    async def ask_with(
+        self, subject: str, data: bytes, headers: dict[str, str] | None
+    ) -> dict[str, Any]:
+        """Do as `ask` does, with headers."""
         token = str(next(self._ids))
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._waiting[token] = future
-        await self._client.publish(subject, data, f"{self._inbox}.{token}")
+        await self._client.publish(subject, data, f"{self._inbox}.{token}", headers=headers)
         answer: dict[str, Any] = json.loads(await future)
         if "error" in answer:
             raise RuntimeError(f"{subject}: {answer['error']}")
@@ -109,6 +122,7 @@ class End:
 async def _prepare(end: End) -> None:
     config: dict[str, Any] = {
         "name": STREAM, "subjects": ["floor.>"], "storage": "file", "num_replicas": 1,
+        "allow_atomic": True,
     }  # fmt: skip
     await end.ask(f"$JS.API.STREAM.CREATE.{STREAM}", json.dumps(config).encode())
     for stage in (1, 2):
