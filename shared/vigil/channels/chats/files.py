@@ -56,10 +56,8 @@ async def taken(post: Post, user: str, ear: Ear, fetch: Fetch) -> TakenFiles:
     files: dict[str, tuple[Attachment, bytes]] = {}
     kinds: list[str] = []
     refused: list[str] = []
-    for one in post.files:
+    for one in post.files[:FILES_MAX]:
         try:
-            if len(files) == FILES_MAX:
-                raise InvalidInput("file", f"is one of more than {FILES_MAX}")
             data = await _fetched(one, ear.file_bytes_max, fetch, until)
             about = await asyncio.to_thread(examined, file_name(one.name), data)
             await ear.check_file(user, about)
@@ -69,6 +67,8 @@ async def taken(post: Post, user: str, ear: Ear, fetch: Fetch) -> TakenFiles:
         if about.hash not in files:
             files[about.hash] = about, data
             kinds.append(one.kind)
+    if (count := len(post.files) - FILES_MAX) > 0:
+        refused.append(f"the other {count}, since at most {FILES_MAX} are taken at once")
     return TakenFiles(files=tuple(files.values()), kinds=tuple(kinds), refused=tuple(refused))
 
 
