@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from services.cortex.core import Policy
-from services.executor.board.changes import BoardChanges
+from services.executor.board.changes import is_handed
 from tests.cortex.driver import Driver, answer, call
 from tests.cortex.test_core_approvals import driver_of
 from tests.cortex.test_core_tasks import on_board
@@ -137,23 +137,21 @@ async def test_agents_of_a_person_hand_over_a_task_and_a_message(
             await talk.close()
 
 
-async def test_no_task_of_a_team_or_of_somebody_else_is_made(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("given", "expect", "is_taken"),
+    [
+        ({}, 0, True),
+        ({}, 3, False),
+        ({"owner": "ben"}, 0, False),
+        ({"agent": "desk"}, 0, False),
+        ({"session_key": "ann:coach:t1"}, 0, False),
+    ],
+)
+def test_no_task_of_a_team_or_of_somebody_else_is_made(
+    given: dict[str, Any], expect: int, is_taken: bool
+) -> None:
     """The executor's own look at what a turn asks for, whatever made the turn."""
-    agents = {"coach": {}, "desk": {"kind": "team", "members": ["ann"]}}
-    async with running_stack(tmp_path, ("executor",), agents=agents) as stack:
-        changes, key = BoardChanges(stack.contexts["executor"]), SessionKey("ann", "vigil", "t1")
-
-        def is_handed(**other: Any) -> bool:
-            given = {"owner": "ann", "agent": "coach", "session_key": str(key)} | other
-            expect = int(given.pop("expect", 0))
-            payload = BoardChangePayload(entity=task_of(**given), expect=expect)
-            return changes._is_handed(key, BoardChange(id="e", ordinal=1, payload=payload))
-
-        assert is_handed()
-        wrong: list[dict[str, Any]] = [
-            {"owner": "ben"},
-            {"agent": "desk"},
-            {"session_key": "ann:coach:t1"},
-            {"expect": 3},
-        ]
-        assert not [one for one in wrong if is_handed(**one)]
+    key = SessionKey("ann", "vigil", "t1")
+    task = task_of(**{"owner": "ann", "agent": "coach", "session_key": str(key)} | given)
+    payload = BoardChangePayload(entity=task, expect=expect)
+    assert is_handed(key, payload, {"desk": ("ann",)}) == is_taken

@@ -13,7 +13,7 @@ from tests.support.gateway import Gate, assert_problem
 MINE: Final = '# Mine.\n[person]\ntimezone = "Europe/Vienna" # home\n'
 
 
-async def test_an_agent_is_made_and_changed_over_http(gate: Gate, tmp_path: Path) -> None:
+async def test_agents_are_made_and_changed(gate: Gate, tmp_path: Path) -> None:
     """By admins alone; whose name is taken, or who isn't there, is told apart; teams stay."""
     (file := tmp_path / "vigil.toml").write_text(
         f'{MINE}[agents.desk]\nkind = "team"\nmembers = ["ann"]\n'
@@ -42,26 +42,27 @@ async def test_an_agent_is_made_and_changed_over_http(gate: Gate, tmp_path: Path
         ("vigil", "personal"),
     ]
     assert Identities(tmp_path / "agents").load("coach", "ann").role == "You coach."
+    await _in_the_console(gate, tmp_path)
 
 
-async def test_an_agent_is_made_and_changed_in_the_console(gate: Gate, tmp_path: Path) -> None:
+async def _in_the_console(gate: Gate, home: Path) -> None:
     """By who never opens a terminal; who is no admin sees no form for it, and is refused."""
     admin, ann = await signed_in(gate, "root", is_admin=True), await signed_in(gate, "ann")
-    form = {"name": "coach", "role": "You coach.</textarea>", "authority": "suggest"}
+    form = {"name": "cook", "role": "You coach.</textarea>", "authority": "suggest"}
     assert "Make another" not in (await ann.page("/agents")).text
     assert (await ann.send("/agents", **form)).status_code == 403
     assert "Make another" in (await admin.page("/agents")).text
-    assert await admin.did("/agents", **form) == "/console/agents/coach?saved=made"
+    assert await admin.did("/agents", **form) == "/console/agents/cook?saved=made"
     change = {
         "do": "change",
         "authority": "act",
         "model": "",
         "looks": "https://a.example\n\n feed:https://b.example/x ",
     }
-    assert (await ann.send("/agents/coach", **change)).status_code == 403
-    assert await admin.did("/agents/coach", **change) == "/console/agents/coach?saved=change"
-    page = await admin.page("/agents/coach", saved="change")
+    assert (await ann.send("/agents/cook", **change)).status_code == 403
+    assert await admin.did("/agents/cook", **change) == "/console/agents/cook?saved=change"
+    page = await admin.page("/agents/cook", saved="change")
     assert "https://a.example\nfeed:https://b.example/x" in page.text
     assert not page.strange()
-    section = tomllib.loads((tmp_path / "vigil.toml").read_text())["agents"]["coach"]
+    section = tomllib.loads((home / "vigil.toml").read_text())["agents"]["cook"]
     assert section["looks"] == ["https://a.example", "feed:https://b.example/x"]

@@ -23,13 +23,13 @@ Piece = tuple[str, str]
 
 def rendered(chart: Path, release: str = "vigil", **values: Any) -> Iterator[dict[str, Any]]:
     """Yield the documents that the chart makes. Raises: ValueError, it uses what isn't known."""
-    given = merged(yaml.safe_load((chart / "values.yaml").read_text("utf-8")), values)
+    given = merged(yaml.load((chart / "values.yaml").read_text("utf-8"), yaml.CSafeLoader), values)
     scope = {"": {"Values": given, "Release": {"Name": release}}}
     for file in sorted((chart / "templates").glob("*.yaml")):
         text, rest = _render(list(_pieces(file.read_text("utf-8"))), scope)
         if rest:
             raise ValueError(f"{file.name}: {rest[0][1]!r} ends nothing")
-        yield from filter(None, yaml.safe_load_all(text))
+        yield from filter(None, yaml.load_all(text, yaml.CSafeLoader))
 
 
 def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:

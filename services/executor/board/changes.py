@@ -32,7 +32,7 @@ from vigil.preferences.confidence import confidence_at, level_of
 from vigil.runtime import Context
 from vigil.subjects import SessionKey
 from vigil.tasks.check import admitted
-from vigil.teams import holding
+from vigil.teams import Teams, holding
 from vigil.worker import turns
 
 from .fact_news import FactNews
@@ -66,7 +66,9 @@ class BoardChanges:
         """
         kind = str(entity.__struct_config__.tag)
         for one in (entity, *effect.payload.parts):
-            if (one.owner, one.agent) != (key.user, key.agent) and not self._is_handed(key, effect):
+            if (one.owner, one.agent) != (key.user, key.agent) and not is_handed(
+                key, effect.payload, self._config.teams
+            ):
                 raise InvalidInput(kind, f"{one.id} is not of the same person and agent")
         try:
             text, is_error = await self._done(key, effect, entity), False
@@ -82,17 +84,6 @@ class BoardChanges:
         )
         await self._bus.publish(
             key.in_event("tool_result"), encode(event), _headers(), msg_id=event.id
-        )
-
-    def _is_handed(self, key: SessionKey, effect: BoardChange) -> bool:
-        """Whether it's a new task for another agent of the same person's; teams are apart."""
-        task, teams = effect.payload.entity, self._config.teams
-        is_new = isinstance(task, BoardTask) and not effect.payload.expect
-        return (
-            isinstance(task, BoardTask)
-            and is_new
-            and (task.owner, task.session_key) == (key.user, str(key))
-            and not {task.agent, key.agent} & teams.keys()
         )
 
     async def note(self, key: SessionKey, effect: BoardChange, action: BoardAction) -> None:
@@ -192,6 +183,17 @@ class BoardChanges:
         kind: KeptKind[Any] = TASKS if isinstance(entity, BoardTask) else self._goals
         found = await KeptBoard(self._bus, kind).find([key.scope], entity.id)
         return CONFLICT.format(status="gone" if found is None else found.entity.status)
+
+
+def is_handed(key: SessionKey, payload: BoardChangePayload, teams: Teams) -> bool:
+    """Whether it's a new task for another agent of the same person's; teams are apart."""
+    task = payload.entity
+    return (
+        isinstance(task, BoardTask)
+        and not payload.expect
+        and (task.owner, task.session_key) == (key.user, str(key))
+        and not {task.agent, key.agent} & teams.keys()
+    )
 
 
 def _new(entity: Any, others: list[Any]) -> Any:
