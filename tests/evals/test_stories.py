@@ -47,7 +47,7 @@ NAMED: Final = 'name = "stretch"'
     [
         (TOLD, 'tolld = ["x"]', 9, "step.2.tolld: there is no such key; did you mean told?"),
         (WAIT, 'wait = "a while"', 8, "step.2.wait: 'a while' is no time"),
-        (f"{WAIT}\n", "", 7, "step.2: must have one of say, wait"),
+        (f"{WAIT}\n", "", 7, "step.2: must have one of say, decide, wait"),
         (TOLD, 'told = "stretch"', 9, "step.2.told: Expected `array`"),
         (TOLD, 'told = ["/(/"]', 9, "step.2.told: /(/ can't be read"),
         ('by = "11:00"', 'by = "25:00"', 10, "step.2.by: '25:00': there is no such hour"),
@@ -94,6 +94,7 @@ def _happened(**of: Any) -> Happened:
         ({"called": ("mem*",), "not_called": ("shell",), "not_asked": ("*",)}, ""),
         ({"called": ("shell",), "not_called": ("memory_*",)}, "called not_called"),
         ({"asked": ("shell",)}, "asked"),
+        ({"ran": ("memory_save",), "not_ran": ("shell",)}, "ran"),
         ({"remembered": ("dr. ray",), "not_remembered": ("4711",)}, ""),
         ({"remembered": ("4711",), "not_remembered": ("ray",)}, "remembered not_remembered"),
         ({"planned": 0, "messages_max": 1}, "messages_max planned"),

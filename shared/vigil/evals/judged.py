@@ -38,6 +38,8 @@ class Happened(msgspec.Struct, frozen=True, kw_only=True):
     began_at: datetime
     messages: tuple[ToldMessage, ...] = ()
     calls: tuple[ToolWish, ...] = ()
+    ran: tuple[ToolWish, ...] = ()
+    """Those that a service ran."""
     asked: tuple[ToolWish, ...] = ()
     """Those for which leave was asked."""
     memories: tuple[str, ...] = ()
@@ -78,6 +80,8 @@ def _missed(expected: Expected, found: Happened, zone: ZoneInfo) -> Iterator[Mis
     yield from _beyond("messages_max", expected.messages_max, len(found.messages))
     yield from _uncalled("called", expected.called, found.calls)
     yield from _unwanted("not_called", expected.not_called, found.calls)
+    yield from _uncalled("ran", expected.ran, found.ran)
+    yield from _unwanted("not_ran", expected.not_ran, found.ran)
     yield from _uncalled("asked", expected.asked, found.asked)
     yield from _unwanted("not_asked", expected.not_asked, found.asked)
     for text in expected.remembered:

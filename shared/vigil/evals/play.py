@@ -112,6 +112,8 @@ async def _step(stage: Stage, step: EvalStep, zone: ZoneInfo) -> PlayedStep:
     turns, said, began_at = len(stage.turns), len(stage.said), stage.clock.now()
     if step.say:
         await stage.say(step.say, step.thread)
+    elif step.decide:
+        await stage.decide(step.decide)
     elif step.mail is not None:
         mail = step.mail
         text = f"From: {mail.sender}\nSubject: {mail.subject}\n\n{mail.text}"
@@ -146,7 +148,8 @@ def happened_in(
             )
             for one in said
         ),
-        calls=tuple(_unique([*_wished(turns), *asked])),
+        calls=tuple(_unique([*_wished(turns), *_ran(turns), *asked])),
+        ran=tuple(_ran(turns)),
         asked=asked,
         planned=planned,
         model_calls=len(usage),
@@ -164,6 +167,10 @@ def _wished(turns: Iterable[Turn]) -> Iterator[ToolWish]:
             for block in row.blocks:
                 if row.role == "assistant" and isinstance(block, ToolUseBlock):
                     yield ToolWish(tool=block.name, given=block.input)
+
+
+def _ran(turns: Iterable[Turn]) -> Iterator[ToolWish]:
+    for turn in turns:
         for effect in turn.effects:
             if isinstance(effect, CallTool):
                 yield ToolWish(tool=effect.payload.tool, given=effect.payload.input)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -14,7 +14,15 @@ from ..addressees import is_turn
 from ..bus.bus import Bus, Message
 from ..clock import new_id
 from ..contracts import Said, Turn, decode_said, decode_timer, decode_turn, encode
-from ..contracts.events import External, ExternalPayload, UserMessage, UserMessagePayload
+from ..contracts.events import (
+    Control,
+    ControlPayload,
+    Decision,
+    External,
+    ExternalPayload,
+    UserMessage,
+    UserMessagePayload,
+)
 from ..errors import VigilError
 from ..memory.client import MemoryClient
 from ..memory.operations.list import ListMemories
@@ -97,6 +105,27 @@ class Stage:
             payload=UserMessagePayload(text=text),
         )
         await self._admin.publish(key.in_user, encode(event), msg_id=event.id)
+
+    async def decide(self, verdict: Literal["accept", "reject"]) -> None:
+        """Store the person's verdict on all that waits for one, as the gateway does."""
+        asked = [
+            (turn.session_key, one)
+            for turn in self._newest.values()
+            for one in turn.state.approvals.values()
+            if one.state == "open"
+        ]
+        for session, one in asked:
+            key = SessionKey.parse(session)
+            decision = Decision(
+                approval_id=one.id, verdict=verdict, digest=one.digest, by=self._key.user
+            )
+            event = Control(
+                id=new_id(),
+                session_key=session,
+                created_at=self.clock.now(),
+                payload=ControlPayload(op="approval", decision=decision),
+            )
+            await self._admin.publish(key.in_event("control"), encode(event), msg_id=event.id)
 
     async def outside(self, source: str, kind: str, content: str) -> None:
         """Store what comes from outside, as the gateway does."""

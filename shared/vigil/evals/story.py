@@ -14,7 +14,7 @@ from . import moments
 Texts = tuple[Annotated[str, msgspec.Meta(min_length=1)], ...]
 Names = tuple[Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_*-]{1,100}$")], ...]
 NAME: Final = r"^[a-z0-9][a-z0-9-]{0,79}$"
-ACTIONS: Final = ("say", "wait", "until", "mail", "event", "page")
+ACTIONS: Final = ("say", "decide", "wait", "until", "mail", "event", "page")
 
 
 class StoryTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -39,6 +39,10 @@ class Expected(StoryTable, frozen=True, kw_only=True):
     """Tools that the agent wanted to run, each at least once."""
     not_called: Names = ()
     """Tools that it didn't even want to run."""
+    ran: Names = ()
+    """Tools that a service ran for it: of those that have an effect outside the agent."""
+    not_ran: Names = ()
+    """Tools that none ran."""
     asked: Names = ()
     """Tools for which it asked for leave."""
     not_asked: Names = ()
@@ -90,6 +94,8 @@ class EvalStep(Expected, frozen=True, kw_only=True):
     """What the person says."""
     thread: Annotated[str, msgspec.Meta(pattern="^[a-z0-9][a-z0-9-]{0,30}$")] = "main"
     """In which conversation."""
+    decide: Literal["", "accept", "reject"] = ""
+    """What the person says to all that waits for their leave."""
     wait: str = ""
     """How long nothing happens from outside: `2 hours`."""
     until: str = ""
@@ -111,6 +117,7 @@ class EvalStep(Expected, frozen=True, kw_only=True):
         """Return it in a few words, for whoever looks for what went wrong."""
         words = {
             "say": self.say,
+            "decide": f"{self.decide} what is asked",
             "wait": f"{self.wait} pass",
             "until": f"until {self.until}",
             "mail": f"mail: {self.mail.subject or self.mail.sender}" if self.mail else "",
