@@ -132,8 +132,9 @@ def test_the_wheel_is_all_that_is_needed(elsewhere: Path, tmp_path: Path) -> Non
         assert page
         assert "console.css" in httpx2.get(page[0], follow_redirects=True).text
         assert "rehearsal model" in run(elsewhere, home, "send", "hello").stdout
-        told = run(elsewhere, home, "status").stdout
-        assert "memory wordllama-l2-256, edge" in told
+        headers = {"authorization": f"Bearer {(home / 'token').read_text().strip()}"}
+        told = httpx2.get(page[0].partition("/console")[0] + "/api/status", headers=headers).text
+        assert "wordllama-l2-256" in told
         assert (home / "skills" / "describe-machine.md").is_file()
     finally:
         assert run(elsewhere, home, "down").returncode == 0
@@ -148,12 +149,11 @@ def test_without_the_path_of_services_it_says_what_starts_them(
     (path,) = elsewhere.rglob("vigil_agents.pth")
     path.rename(kept := path.with_suffix(".off"))
     try:
-        for args in (("up", "--detach"), ("serve", "gateway")):
-            done = run(elsewhere, tmp_path / "home", *args)
-            assert done.returncode == 1, done.stderr
-            assert "the services aren't on this Python's path" in done.stderr
-            assert "make up" in done.stderr
-            assert "Traceback" not in done.stderr
+        done = run(elsewhere, tmp_path / "home", "up", "--detach")
+        assert done.returncode == 1, done.stderr
+        assert "the services aren't on this Python's path" in done.stderr
+        assert "make up" in done.stderr
+        assert "Traceback" not in done.stderr
         done = run(elsewhere, tmp_path / "home", "doctor")
         assert done.returncode == 1
         assert "pipx install vigil-agents" in done.stdout
@@ -163,7 +163,6 @@ def test_without_the_path_of_services_it_says_what_starts_them(
 
 
 def test_the_rest_of_the_command_line_works_from_the_wheel(elsewhere: Path, tmp_path: Path) -> None:
-    assert run(elsewhere, tmp_path / "home", "--help").returncode == 0
     done = run(elsewhere, tmp_path / "home", "provision", "--credentials-only")
     assert done.returncode == 0, done.stderr
 
