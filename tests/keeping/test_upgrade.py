@@ -79,6 +79,10 @@ def test_a_kept_home_is_read_and_goes_on_whenever_it_was_killed(
             told = cli("up", "--detach").stderr
             assert ("can be notified" in told) is not was_taken
             assert_all_is_there(cli, later=f"later {seed}")
+            if seed == 0:  # while it runs, over its bus
+                tried = cli.json("upgrade", "--check")
+                assert (tried["steps"], tried["changed"]) == ([], [])
+                assert tried["records"].keys() >= codec.VERSIONS.keys()
         finally:
             cli.end()
         assert_brought_up(cli.home)

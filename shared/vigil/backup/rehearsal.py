@@ -8,6 +8,7 @@ of one that runs on a copy of the store.
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import tempfile
 from collections import Counter
@@ -55,7 +56,9 @@ async def rehearse(settings: Settings, steps: Sequence[UpgradeStep] = STEPS) -> 
     """
     home = settings.home
     check_whole(home)
-    with tempfile.TemporaryDirectory(prefix="vigil-rehearsal-") as place:
+    # Beside the home, if it may be: what is kept for a while may have no room for a store.
+    beside = home.parent if os.access(home.parent, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix=".vigil-rehearsal-", dir=beside) as place:
         copy = Path(place) / "home"
         _copy(home, copy)
         names = tuple(step.name for step in migrate.pending(copy, steps))
