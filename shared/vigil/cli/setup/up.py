@@ -32,6 +32,7 @@ from vigil.settings.models import REHEARSAL
 from .. import exits, options, output, tables
 from ..tables import Result
 from . import first_answers, first_model
+from .forked import ForkedStart, may_fork
 
 if TYPE_CHECKING:
     from vigil.local.up import Supervisor
@@ -202,20 +203,22 @@ def _detached(settings: Settings, processes: int, without: list[str]) -> RunFile
     log_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if log_file.exists():
         log_file.replace(log_file.with_suffix(".log.1"))
-    command = [sys.executable, "-Pm", "vigil.cli", "up", "--is-child"]
-    command.append(f"--processes={processes}")
-    command += [f"--without={name}" for name in without]
+    args = ["up", "--is-child", f"--processes={processes}"]
+    args += [f"--without={name}" for name in without]
     # Nothing of ours is inherited: a caller that captures our output must not wait for it.
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     with os.fdopen(os.open(log_file, flags, 0o600), "ab") as log:
-        child = subprocess.Popen(  # noqa: S603 - our own interpreter and arguments
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            close_fds=True,
-        )
+        if may_fork():
+            child: subprocess.Popen[bytes] | ForkedStart = ForkedStart(partial(_again, args), log)
+        else:
+            child = subprocess.Popen(  # noqa: S603 - our own interpreter and arguments
+                [sys.executable, "-Pm", "vigil.cli", *args],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                close_fds=True,
+            )
     try:
         return _wait_ready(settings, child, log_file)
     except KeyboardInterrupt:
@@ -223,7 +226,16 @@ def _detached(settings: Settings, processes: int, without: list[str]) -> RunFile
         raise
 
 
-def _wait_ready(settings: Settings, child: subprocess.Popen[bytes], log_file: Path) -> RunFile:
+def _again(args: list[str]) -> None:
+    from ..app import main
+
+    sys.argv[1:] = args
+    main()
+
+
+def _wait_ready(
+    settings: Settings, child: subprocess.Popen[bytes] | ForkedStart, log_file: Path
+) -> RunFile:
     """Wait for the child as long as it moves; it goes on, whatever becomes of the waiting."""
     begun = time.monotonic()
     told: dict[str, str] = {}
@@ -239,7 +251,7 @@ def _wait_ready(settings: Settings, child: subprocess.Popen[bytes], log_file: Pa
                 output.message(f"Still starting: {in_words(told)}.")
         time.sleep(0.05)
     output.message(_with_last_words("vigil: it did not start", log_file))
-    raise typer.Exit(child.returncode if child.returncode > 0 else exits.FAILURE)
+    raise typer.Exit(code if (code := child.returncode or 0) > 0 else exits.FAILURE)
 
 
 def _stuck(run: RunFile) -> str:
