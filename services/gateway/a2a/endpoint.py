@@ -118,6 +118,6 @@ def _own_url(request: Request, edge: Edge) -> str:
 
 ENDPOINTS: Final = (
     Endpoint("GET", CARD, get_agent_card, {200: AgentCardView}, (404,)),
-    Endpoint("GET", f"{PATH}{CARD}", get_card_of_agent, {200: AgentCardView}, (403, 404)),
+    Endpoint("GET", f"{PATH}{CARD}", get_card_of_agent, {200: AgentCardView}, (403, 404, 422)),
     Endpoint("POST", PATH, post_a2a, {200: JsonRpc}, (403, 404, 413, 422, 503), JsonRpc),
 )

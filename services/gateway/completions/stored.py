@@ -138,7 +138,9 @@ async def _items(edge: Edge, caller: Principal, response_id: str) -> GivenItems:
 
 _ONE: Final = "/v1/responses/{response_id}"
 ENDPOINTS: Final = (
-    Endpoint("GET", _ONE, get_response, {200: AgentResponse, **ERRORS}, (503,)),
-    Endpoint("DELETE", _ONE, delete_response, {**ERRORS}, (503,)),
-    Endpoint("GET", f"{_ONE}/input_items", list_input_items, {200: GivenItems, **ERRORS}, (503,)),
+    Endpoint("GET", _ONE, get_response, {200: AgentResponse, **ERRORS}, (422, 503)),
+    Endpoint("DELETE", _ONE, delete_response, {**ERRORS}, (422, 503)),
+    Endpoint(
+        "GET", f"{_ONE}/input_items", list_input_items, {200: GivenItems, **ERRORS}, (422, 503)
+    ),
 )
