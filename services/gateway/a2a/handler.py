@@ -237,7 +237,7 @@ class AgentHandler(RequestHandler):
             record = take(exchange, found.session, message)
             story.take(record)
             at = getattr(record, "at", at)
-            if exchange.is_over:
+            if story.state != "working":
                 break
         task = _task(found, _status(story, at))
         if story.text:

@@ -62,7 +62,7 @@ class TaskStory:
     def __init__(self, event_id: str, exchange: Exchange) -> None:
         self._event_id = event_id
         self._exchange = exchange
-        self._end: State = "completed"
+        self._end: State = "working"
 
     def take(self, record: Turn | Said | None) -> None:
         """Take in a record that the exchange took."""
@@ -73,9 +73,12 @@ class TaskStory:
             self._end = "canceled"
         elif record.outcome == "failed" or "queue_full" in codes:
             self._end = "failed"
+        else:
+            self._end = "completed"
 
     @property
     def state(self) -> State:
+        """Return how it is: put off, as there is no room in a budget, it is at work yet."""
         return self._end if self._exchange.is_over else "working"
 
     @property

@@ -27,6 +27,8 @@ class PromptEnd:
         self._event_id = event_id
         self._causes = {event_id}
         self._is_ended = False
+        self._is_put_off = False
+        """Whether no model is asked for now: what was said of that is all there is."""
         self._calls = set[str]()
         self.is_stopped = False
         """Whether it was ended by somebody who stopped it, or wrote again."""
@@ -66,6 +68,9 @@ class PromptEnd:
             elif effect["type"] == "call_tool":
                 self._calls.add(effect["id"])
                 yield ToolNews(effect["id"], "in_progress", payload["tool"], payload["input"])
+        loop = turn.get("state", {}).get("loop") or {}
+        if loop.get("is_stopped") and loop.get("retry") and loop["cause"]["id"] in self._causes:
+            self._is_put_off = True
         if self._event_id in turn.get("ended", ()):
             self._is_ended = True
             codes = {one["code"] for one in notes}
@@ -84,7 +89,7 @@ class PromptEnd:
 
     @property
     def is_over(self) -> bool:
-        return self._is_ended and self.sends <= self._settled
+        return (self._is_ended or self._is_put_off) and self.sends <= self._settled
 
     @property
     def said(self) -> set[str]:
