@@ -110,10 +110,11 @@ class Client(
         """What authenticates a request."""
         return {"Authorization": f"Bearer {self._token}"} if self._token else {}
 
-    def socket_url(self, session_key: str, *, client: str) -> str:
-        """Return where a session can be followed; `client` names the device of the cursor."""
+    def socket_url(self, session_key: str, *, client: str, cursor: int | None = None) -> str:
+        """Return where a session can be followed; `client` names the device of the cursor, and
+        `cursor` is where to begin instead."""
         scheme = "wss" if self._parts.scheme == "https" else "ws"
-        wanted = query({"session": session_key, "client": client})
+        wanted = query({"session": session_key, "client": client, "cursor": cursor})
         return f"{scheme}{self.url[len(self._parts.scheme) :]}/api/ws{wanted}"
 
     # ------------------------------------------------------------ what it answers

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import json
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
@@ -39,6 +39,7 @@ class Conversation:
     ) -> None:
         self._client = client
         self._device = device
+        self._cursor: int | None = None
         self._key = session_key
         self._screen = screen
         self._socket: ClientConnection | None = None
@@ -84,7 +85,7 @@ class Conversation:
             await asyncio.sleep(RECONNECTS.after(failures) * spread)
 
     async def _follow(self) -> None:
-        url = self._client.socket_url(self._key, client=self._device)
+        url = self._client.socket_url(self._key, client=self._device, cursor=self._cursor)
         async with connect(
             url, additional_headers=self._client.headers, proxy=None, open_timeout=10
         ) as socket:
@@ -114,6 +115,7 @@ class Conversation:
             case "token":
                 self._screen.token(frame)
             case "message":
+                self._cursor = None  # what is acknowledged from here on is kept
                 self.show(frame)
                 await self._send({"type": "ack", "cursor": frame["cursor"]})
             case "accepted":
@@ -184,9 +186,9 @@ class Conversation:
         """Wait until the socket is open; return whether it is."""
         return await self.wait_until(lambda: self._socket is not None, timeout_s)
 
-    def know(self, ids: Iterable[str]) -> None:
-        """Don't show these messages: they were shown before."""
-        self._shown.update(ids)
+    def begin_at(self, cursor: int) -> None:
+        """Show what was said behind that, whatever this device acknowledged."""
+        self._cursor = cursor
 
     async def wait_changed(self, timeout_s: float) -> None:
         """Return when something was heard, or after so long."""

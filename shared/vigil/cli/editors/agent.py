@@ -69,25 +69,25 @@ class EditorAgent:
 
     async def new_session(self, cwd: str, **_: Any) -> schema.NewSessionResponse:
         key = SessionKey(self._owner, self._agent, f"{THREAD}{uuid4().hex[:12]}")
-        self._open(str(key), set())
+        self._open(str(key), 0)
         return schema.NewSessionResponse(session_id=str(key))
 
     async def load_session(
         self, cwd: str, session_id: str, **_: Any
     ) -> schema.LoadSessionResponse | None:
-        """Show all that was said, and go on with it."""
+        """Show what was said, the newest thousand messages, and go on with it."""
         with _explained():
             SessionKey.parse(session_id)
             found = await asyncio.to_thread(self._client.session, session_id)
-        shown = set()
         for one in found["messages"]:
-            is_persons = one["role"] == "user"
-            made = acp.update_user_message_text if is_persons else acp.update_agent_message_text
-            await self._editor.session_update(session_id, made(one["text"]))
-            shown |= set() if is_persons else {one["id"]}
+            if one.get("taken_back_by") is None:
+                is_persons = one["role"] == "user"
+                made = acp.update_user_message_text if is_persons else acp.update_agent_message_text
+                await self._editor.session_update(session_id, made(one["text"]))
+        last = max((one["seq"] for one in found["messages"]), default=0)
         if (before := self._sessions.pop(session_id, None)) is not None:
             await before.close()
-        self._open(session_id, shown)
+        self._open(session_id, last)
         return schema.LoadSessionResponse()
 
     async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> schema.PromptResponse:
@@ -104,9 +104,9 @@ class EditorAgent:
         if session is not None:
             await session.stop()
 
-    def _open(self, key: str, shown: set[str]) -> None:
+    def _open(self, key: str, after: int) -> None:
         session = EditorSession(self._client, key, self)
-        session.start(shown)
+        session.start(after)
         self._sessions[key] = session
 
     async def _uploaded(self, image: schema.ImageContentBlock) -> str:

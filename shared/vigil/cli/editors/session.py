@@ -55,13 +55,9 @@ class EditorSession:
         self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._lock = asyncio.Lock()
 
-    def start(self, shown: set[str]) -> None:
-        """Follow it from now on.
-
-        Args:
-            shown: ids of what the agent said that the editor has.
-        """
-        self._conversation.know(shown)
+    def start(self, after: int) -> None:
+        """Follow it from now on: what was said behind the message of that sequence."""
+        self._conversation.begin_at(after)
         self._tasks = (
             asyncio.create_task(self._conversation.run(), name="acp-socket"),
             asyncio.create_task(self._tell(), name="acp-updates"),
