@@ -90,7 +90,7 @@ docs: $(VENV)/.installed-docs ## Make the documentation a site, in .venv/site: s
 	@$(BIN)/python -m tests.docs.site $(VENV)/docs/bin/mkdocs $(VENV)/site
 
 pictures: $(VENV)/.installed-dev ## Take the pictures of the console in docs/pictures anew, with a Chromium.
-	$(BIN)/python -m tests.support.console_pictures
+	$(BIN)/python -m tests.support.console_pictures $(ARGS)
 
 coverage: $(VENV)/.installed-dev ## Which lines the tests run; fails below the share that pyproject.toml keeps.
 	$(BIN)/python -m pytest -m "not chaos" --numprocesses $(WORKERS) --dist loadfile \

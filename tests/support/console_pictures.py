@@ -1,4 +1,4 @@
-"""Pictures of every page of the console, for docs/pictures: `make pictures`.
+"""Pictures of every page of the console, for docs/pictures: `make pictures` (ARGS: some by name).
 
 As an admin who has something on every page sees it, at a desk and with a phone, by day and night.
 """
@@ -9,6 +9,7 @@ import asyncio
 import re
 import sys
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
@@ -41,15 +42,17 @@ def name_of(path: str) -> str:
     """
     place, _, query = path.partition("?")
     name = _NAMELESS.sub("one", place).strip("/").replace("/", "-") or "today"
-    return f"{name}-one" if query.startswith("id=") else name
+    return name + {"id": "-one", "add": "-add"}.get(query.partition("=")[0], "")
 
 
-async def take(tab: Tab, stage: Stage) -> list[str]:
-    """Write the pictures of all pages; return the pages' names."""
+async def take(tab: Tab, stage: Stage, wanted: Collection[str]) -> list[str]:
+    """Write the pictures of all pages, or of those that are wanted; return all pages' names."""
     names = []
     for path in (*pages(), *stage.below()):
         name = name_of(path)
         names.append(name)
+        if wanted and name not in wanted:
+            continue
         for shape, width, scale in SHAPES:
             await tab.look(width=width)
             await tab.go(f"http://127.0.0.1:{stage.world.gate.port}/console{path}")
@@ -86,7 +89,7 @@ async def main() -> None:
             link = await link_of(gate, await gate.token("ann", is_admin=True))
             await tab.go(f"http://127.0.0.1:{gate.port}{link}")
             await tab.press("form button")
-            LIST.write_text(listed(await take(tab, stage)))
+            LIST.write_text(listed(await take(tab, stage, sys.argv[1:])))
     size = sum(one.stat().st_size for one in FOLDER.glob("*.webp"))
     sys.stdout.write(f"{size // 1000} kB in {FOLDER}\n")
 

@@ -67,7 +67,7 @@ class Stage:
         yield from (f"/tasks/{self.ids['task']}", f"/goals/{self.ids['goal']}")
         yield f"/timetable/{self.ids['row']}"
         yield from ("/contacts", "/calendars", "/networks", "/notifications", "/agents/vigil")
-        yield "/find?q=bruno"
+        yield from ("/networks?add=telegram", "/find?q=bruno")
         yield from (f"/memories/{self.ids['memory']}?agentId=vigil", "/memories/graph")
         yield f"/inbox/{self.ids['request']}"
         yield f"/why?id={self.said}&session={KEY}"
