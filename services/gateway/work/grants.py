@@ -183,7 +183,7 @@ async def revoke_grant(edge: Shared, caller: Caller, id_: Id, expected: Expected
     preconditions.check(expected, found.number)
     if found.entity.revoked_at is None:
         if found.entity.made_by == "configuration":
-            raise Problem(409, "it stands in vigil.toml: remove it there, and restart the gateway")
+            raise Problem(409, "it stands in vigil.toml: remove it there")
         now = edge.clock.now()
         ended = replace(found.entity, revoked_at=now)
         try:
