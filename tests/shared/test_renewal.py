@@ -50,8 +50,10 @@ def test_who_thinks_has_nobody_begin_anew(tmp_path: Path) -> None:
     assert changed_for("cortex", before, other) == ()
     less = read(models + AGENT.format(model="a", authority="observe"), tmp_path).config
     assert changed_for("cortex", before, less) == ("agents",)
-    assert changed_for("delivery", before, less) == ()
-    more = read(models + HOOK.format(name="ops"), tmp_path).config
+    assert changed_for("delivery", before, less) == ("agents",)  # whose mind tells what failed
+    assert changed_for("memory", before, less) == ()
+    agent = AGENT.format(model="a", authority="act")
+    more = read(models + agent + HOOK.format(name="ops"), tmp_path).config
     assert changed_for("delivery", before, more) == ("channels",)
     assert changed_for("memory", before, more) == ()
 

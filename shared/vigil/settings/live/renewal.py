@@ -25,8 +25,8 @@ log = structlog.get_logger("vigil.config")
 
 _TALKING: Final = ("gateway", "cortex", "scheduler", "executor")
 BEGIN_ANEW: Final[Mapping[str, tuple[str, ...]]] = {
-    "agent": _TALKING,
-    "agents": _TALKING,
+    "agent": (*_TALKING, "delivery"),
+    "agents": (*_TALKING, "delivery"),
     "calendars": ("gateway", "cortex", "executor"),
     "channels": ("gateway", "cortex", "executor", "delivery"),
     "contacts": ("gateway", "cortex", "executor"),
