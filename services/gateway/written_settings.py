@@ -1,16 +1,26 @@
-"""This home's vigil.toml as it is now, for those who change it for somebody."""
+"""This home's vigil.toml, read and changed by admins while everything runs.
+
+The services take a change in by themselves. What is changed is done by what the command line does
+it with, in a thread; here is what of its refusals is told.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
+from typing import Final, TypeVar
 
-from vigil.errors import ConfigError
+from vigil.errors import ConfigError, InvalidInput
 from vigil.settings import config
 from vigil.settings.config import Settings
 
 from .http.problem import Problem
 from .state.edge import Edge
+
+T = TypeVar("T")
+WRITING: Final = asyncio.Lock()
+"""What a change looks at in the file holds while it is made; others take turns by the file."""
 
 
 async def read_settings(edge: Edge) -> Settings:
@@ -20,3 +30,23 @@ async def read_settings(edge: Edge) -> Settings:
         return await asyncio.to_thread(config.load, os.environ, home=home)
     except (ConfigError, OSError) as error:
         raise Problem(503, f"vigil.toml can't be used: {error}") from error
+
+
+async def written(settings: Settings, change: Callable[[], T], *, refused: int = 409) -> T:
+    """Return what a change of the file came to.
+
+    Args:
+        refused: the status where it would be no configuration, or can't be so here; nothing is
+            changed then.
+
+    Raises:
+        Problem: `refused`; 503: a file can't be written.
+    """
+    try:
+        return await asyncio.to_thread(change)
+    except InvalidInput as error:
+        raise Problem(refused, f"{error.field} {error.reason}", field=error.field) from error
+    except ConfigError as error:
+        raise Problem(refused, str(error).replace(f"{settings.file}: ", "")) from error
+    except OSError as error:
+        raise Problem(503, f"it can't be written: {error.strerror or error}") from error

@@ -6,29 +6,22 @@ second or two.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final
 
 import msgspec
 import structlog
 from fastapi import Depends, Path, Response
 
 from vigil.channels import pairs
-from vigil.errors import ConfigError, InvalidInput
 
 from ..callers import Admin, Shared, body_of
 from ..endpoint import Endpoint
 from ..http.json import Json
 from ..http.problem import Problem
 from ..http.wire import PART_SCHEMA, Answer, RequestBody
-from ..written_settings import read_settings
+from ..written_settings import WRITING, read_settings, written
 
 log = structlog.get_logger("vigil.gateway")
-
-T = TypeVar("T")
-_WRITING: Final = asyncio.Lock()
-"""What a change looks at in the file holds while it is made; others take turns by the file."""
 
 
 class AskedFieldView(Answer, frozen=True, kw_only=True, omit_defaults=False):
@@ -96,7 +89,7 @@ async def add_channel(
     secret is kept in a file of its own. Needs an admin token."""
     from vigil.cli.accounts import channel_sections
 
-    async with _WRITING:
+    async with WRITING:
         settings = await read_settings(edge)
 
         def add() -> tuple[str, str]:
@@ -105,7 +98,7 @@ async def add_channel(
             )
             return planned.name, channel_sections.add(settings, planned)
 
-        name, remark = await _changed(add)
+        name, remark = await written(settings, add)
     log.info("channel added", action="gateway.channels", by=caller.user, channel=name)
     return Json(ChannelAdded(name=name, kind=wanted.kind, remark=remark), 201)
 
@@ -119,26 +112,14 @@ async def remove_channel(
     it. Needs an admin token."""
     from vigil.cli.accounts import channel_sections
 
-    async with _WRITING:
+    async with WRITING:
         settings = await read_settings(edge)
         if name not in settings.config.channels:
             raise Problem(404, "there is no such channel")
-        await _changed(lambda: channel_sections.remove(settings, name))
+        await written(settings, lambda: channel_sections.remove(settings, name))
         await pairs.forget_channel(edge.bus, name)
     log.info("channel removed", action="gateway.channels", by=caller.user, channel=name)
     return Response(status_code=204)
-
-
-async def _changed(change: Callable[[], T]) -> T:
-    """Change the file. Raises: Problem, 409: it can't work so here; 503: it can't be written."""
-    try:
-        return await asyncio.to_thread(change)
-    except InvalidInput as error:
-        raise Problem(409, error.reason, field=error.field) from error
-    except ConfigError as error:
-        raise Problem(409, str(error)) from error
-    except OSError as error:
-        raise Problem(503, f"it can't be written: {error.strerror}") from error
 
 
 _C: Final = "/api/channels"

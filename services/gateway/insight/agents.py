@@ -7,7 +7,6 @@ seconds. Teams are made in the file: who is a member decides who may read what.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal, get_args
 
@@ -16,8 +15,6 @@ import structlog
 from fastapi import Depends, Response
 from msgspec import UNSET, UnsetType
 
-from vigil.errors import ConfigError
-from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.subjects import PartText, check_part
 
@@ -26,6 +23,8 @@ from ..endpoint import Endpoint
 from ..http.json import Json
 from ..http.problem import Problem
 from ..http.wire import Answer, RequestBody
+from ..state.edge import Edge
+from ..written_settings import WRITING, read_settings, written
 from .agent_files import AgentName
 
 log = structlog.get_logger("vigil.gateway")
@@ -83,7 +82,7 @@ class AgentWanted(AgentChange, frozen=True, kw_only=True):
 
 async def list_agents(edge: Shared, _: Admin) -> Response:
     """List the agents of this home. Needs an admin token."""
-    return Json(AgentsView(agents=await asyncio.to_thread(_views, edge.context.settings)))
+    return Json(AgentsView(agents=await _views(edge)))
 
 
 async def make_agent(
@@ -124,54 +123,46 @@ def _changes(wanted: AgentChange) -> dict[str, Any]:
     return {key: one for key, one in given.items() if one is not UNSET}
 
 
-async def _done(edge: Shared, name: str, write: Callable[[Settings], None]) -> AgentView:
+async def _done(edge: Edge, name: str, write: Callable[[Settings], None]) -> AgentView:
     """Return an agent once it is written. Raises: Problem, 404 or 409."""
     from vigil.cli.exits import AlreadyExists, NotReady
 
-    running = edge.context.settings
-    try:
-        settings = await asyncio.to_thread(config.load, os.environ, home=running.home)
+    async with WRITING:
+        settings = await read_settings(edge)
         if settings.config.agent_of(name).kind == "team":
             raise Problem(409, f"{name} is a team's: change it in vigil.toml", field="agentId")
-        await asyncio.to_thread(write, settings)
-        views = await asyncio.to_thread(_views, running)
-    except NotReady as error:
-        raise Problem(404, str(error), field="agentId") from error
-    except AlreadyExists as error:
-        raise Problem(409, str(error), field="name") from error
-    except ConfigError as error:
-        raise Problem(409, str(error)) from error
-    except OSError as error:
-        raise Problem(503, f"it can't be written: {error.strerror}") from error
+        try:
+            await written(settings, lambda: write(settings))
+        except NotReady as error:
+            raise Problem(404, str(error), field="agentId") from error
+        except AlreadyExists as error:
+            raise Problem(409, str(error), field="name") from error
+        views = await _views(edge)
     return next(one for one in views if one.name == name)
 
 
-def _views(running: Settings) -> tuple[AgentView, ...]:
+async def _views(edge: Edge) -> tuple[AgentView, ...]:
     """Return the agents as the file has them now."""
     from vigil.cli.setup import agent_sections
 
-    try:
-        settings = config.load(os.environ, home=running.home)
-    except ConfigError as error:
-        raise Problem(409, str(error)) from error
+    settings = await read_settings(edge)
+    found = await asyncio.to_thread(agent_sections.found, settings)
     return tuple(
         AgentView(
             name=one.name,
             kind=one.settings.kind,
             authority=one.settings.authority,
             model=one.settings.model,
-            looks=tuple(
-                look if isinstance(look, str) else look.what for look in one.settings.looks
-            ),
+            looks=one.looks,
             channels=one.channels,
         )
-        for one in agent_sections.found(settings)
+        for one in found
     )
 
 
 _PATH: Final = "/api/agents"
 ENDPOINTS: Final = (
-    Endpoint("GET", _PATH, list_agents, {200: AgentsView}, (403, 409)),
+    Endpoint("GET", _PATH, list_agents, {200: AgentsView}, (403, 503)),
     Endpoint("POST", _PATH, make_agent, {201: AgentView}, (403, 409, 413, 422, 503), AgentWanted),
     Endpoint(
         "PATCH",

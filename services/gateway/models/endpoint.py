@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 import structlog
 from fastapi import Depends, Response
 
-from vigil.errors import ConfigError, InvalidInput
+from vigil.errors import InvalidInput
 from vigil.local import model_servers
 from vigil.local.model_servers import ModelServer
 from vigil.settings import config
@@ -20,6 +20,7 @@ from ..endpoint import Endpoint
 from ..http.json import Json
 from ..http.problem import Problem
 from ..http.wire import Answer, RequestBody
+from ..written_settings import written
 
 log = structlog.get_logger("vigil.gateway")
 
@@ -81,15 +82,9 @@ async def choose_model(
 ) -> Response:
     """Have a model think, if it answers; it's asked for a token first, and nothing is written if it
     doesn't. The key is kept in the home, all else in `vigil.toml`."""
-    async with _ONE_AT_A_TIME:
-        try:
-            made = await asyncio.to_thread(_chosen, edge.context.settings, wanted)
-        except InvalidInput as error:  # its form is right; it just isn't so here
-            raise Problem(409, f"{error.field} {error.reason}", field=error.field) from error
-        except ConfigError as error:
-            raise Problem(409, str(error)) from error
-        except OSError as error:
-            raise Problem(409, f"it can't be written: {error.strerror}") from error
+    running = edge.context.settings
+    async with _ONE_AT_A_TIME:  # not `WRITING`: others needn't wait for the model's answer
+        made = await written(running, lambda: _chosen(running, wanted))
     log.info("model chosen", action="gateway.model", by=caller.user, model=made.name)
     return Json(made)
 

@@ -7,8 +7,6 @@ the program's name, of a URL the host, of variables their names.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from pathlib import Path as File
 from typing import Annotated, Final, Literal
 
@@ -18,7 +16,7 @@ from fastapi import Depends, Path, Response
 
 from vigil.bus.kv import KeyValue
 from vigil.contracts import Shelf
-from vigil.errors import ConfigError
+from vigil.errors import InvalidInput
 from vigil.fields.secrets import is_key
 from vigil.local import command_lines, mcp_servers
 from vigil.oauth import kept as oauth
@@ -34,7 +32,7 @@ from ..http.json import Json
 from ..http.problem import Problem
 from ..http.wire import PART_SCHEMA, Answer, RequestBody
 from ..state.edge import Edge
-from ..written_settings import read_settings
+from ..written_settings import WRITING, read_settings, written
 from .tools import shelves
 
 log = structlog.get_logger("vigil.gateway")
@@ -44,8 +42,6 @@ ServerName = Annotated[
     str, msgspec.Meta(max_length=32, pattern=r"^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$")
 ]
 KnownName = Annotated[str, Path(description="NAME of [mcp.NAME]", json_schema_extra=PART_SCHEMA)]
-_WRITING: Final = asyncio.Lock()
-"""What a change looks at in the file holds while it is made; others take turns by the file."""
 _TABLE: Final = "mcp"
 
 
@@ -130,11 +126,13 @@ async def add_server(
     """Add a server to vigil.toml; the executor starts it within a second or two. Needs an admin
     token."""
     name = check_part("name", wanted.name)
-    async with _WRITING:
+    if wanted.token and not (is_key(wanted.token) and wanted.url):
+        raise InvalidInput("token", "must be one word, and belongs to a URL")
+    async with WRITING:
         settings = await read_settings(edge)
         if name in settings.config.mcp:
             raise Problem(409, f"there is a server {name} already", field="name")
-        await _changed(settings, lambda: _add(settings, wanted))
+        await written(settings, lambda: _add(settings, wanted), refused=422)
     log.info("server added", action="gateway.servers", by=caller.user, server=name)
     return Json((await _views(edge))[name], 201)
 
@@ -146,11 +144,13 @@ async def change_server(
     wanted: Annotated[ServerChange, Depends(body_of(ServerChange))],
 ) -> Response:
     """Switch a server on or off in vigil.toml; its tools go, or come. Needs an admin token."""
-    async with _WRITING:
+    async with WRITING:
         settings = await read_settings(edge)
         known = known_server(settings, name)
         if known.is_enabled != wanted.is_enabled:
-            await _changed(settings, lambda: _switch(settings, name, to=wanted.is_enabled))
+            await written(
+                settings, lambda: _switch(settings, name, to=wanted.is_enabled), refused=422
+            )
     on = wanted.is_enabled
     log.info("server switched", action="gateway.servers", by=caller.user, server=name, on=on)
     return Json((await _views(edge))[name])
@@ -162,10 +162,10 @@ async def remove_server(
     name: KnownName,
 ) -> Response:
     """Take a server out of vigil.toml, and forget what was approved of it. Needs an admin token."""
-    async with _WRITING:
+    async with WRITING:
         settings = await read_settings(edge)
         known, kept = known_server(settings, name), _token_file(settings.home, name)
-        await _changed(settings, lambda: _remove(settings, name))
+        await written(settings, lambda: _remove(settings, name), refused=422)
         if known.headers_file == str(kept):
             kept.unlink(missing_ok=True)
         oauth.forget(settings.home, name)
@@ -210,17 +210,6 @@ def known_server(settings: Settings, name: str) -> McpServer:
     return settings.config.mcp[name]
 
 
-async def _changed(settings: Settings, change: Callable[[], None]) -> None:
-    """Change the file. Raises: Problem, 422: it would be no configuration; 503: it can't be
-    written."""
-    try:
-        await asyncio.to_thread(change)
-    except ConfigError as error:
-        raise Problem(422, str(error).replace(f"{settings.file}: ", "")) from error
-    except OSError as error:
-        raise Problem(503, f"{settings.file.name} can't be written: {error.strerror}") from error
-
-
 def _token_file(home: File, name: str) -> File:
     """Return where a home keeps what is sent to a server to be let in."""
     return home / "keys" / f"mcp-{name}"
@@ -232,8 +221,6 @@ def _add(settings: Settings, wanted: ServerWanted) -> None:
     line = command_lines.resolved(wanted.command) if wanted.command else []
     kept = _token_file(settings.home, wanted.name) if wanted.token else None
     if kept is not None:
-        if not is_key(wanted.token) or not wanted.url:
-            raise ConfigError("token: must be one word, and belongs to a URL")
         credentials.write_private(kept, f"Authorization: Bearer {wanted.token}\n".encode())
     values = mcp_servers.section_of(
         command=line[0] if line else "",

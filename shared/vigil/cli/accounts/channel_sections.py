@@ -68,7 +68,7 @@ def plan(
     wanted = kinds[kind].asked or ()
     name = check_part("name", name) if name else _free(found, kind)
     if name == SOCKET or name in found.channels:
-        raise InvalidInput("name", f"there is a channel {name} already")
+        raise InvalidInput("name", f"is taken: there is a channel {name} already")
     if unknown := sorted(set(given) - {one.name for one in wanted}):
         asked = ", ".join(one.name for one in wanted) or "nothing"
         raise InvalidInput(unknown[0], f"isn't asked for: {asked} is")
@@ -150,5 +150,9 @@ def _checked(home: Path, planned: PlannedChannel) -> str:
         return ""
     if found.state == "fail":
         field, mark, reason = found.found.partition(": ")
-        raise InvalidInput(field, reason) if mark else InvalidInput("kind", found.found)
+        raise (
+            InvalidInput(field, reason)
+            if mark
+            else InvalidInput("kind", f"can't be used here: {found.found}")
+        )
     return f"{found.found}: {found.advice}" if found.advice else ""

@@ -36,6 +36,11 @@ class AgentFound(msgspec.Struct, frozen=True, kw_only=True):
     channels: tuple[str, ...] = ()
     """Whose section names it: who writes there talks with it."""
 
+    @property
+    def looks(self) -> tuple[str, ...]:
+        """What it keeps up with."""
+        return tuple(one if isinstance(one, str) else one.what for one in self.settings.looks)
+
 
 def found(settings: Settings) -> tuple[AgentFound, ...]:
     """Return the agents that there are: configured, or with a folder of their own."""

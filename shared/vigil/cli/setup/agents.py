@@ -105,7 +105,7 @@ def shown(one: AgentFound) -> dict[str, Any]:
         "kind": one.settings.kind,
         "authority": one.settings.authority,
         "model": one.settings.model,
-        "looks": [look if isinstance(look, str) else look.what for look in one.settings.looks],
+        "looks": list(one.looks),
         "channels": one.channels,
         "has_section": one.has_section,
     }
