@@ -109,20 +109,21 @@ async def run(
     clock: Clock | None = None,
     serve: Serve | None = None,
     on_start: Callable[[Context], None] | None = None,
+    renewal: Renewal | None = None,
 ) -> None:
     """Run one service until cancelled; anew where the configuration changed so.
 
     Args:
         on_start: is told of the context before it is ready.
+        renewal: what was taken in of the configuration by earlier runs; none: this is the first.
 
     Raises:
         ConfigError: it can't start as configured. One that began anew goes on as before then.
         Unavailable: no broker at `url`.
     """
     serve = serve or load_service(name)
-    renewal = Renewal(name, settings)
+    renewal = renewal or Renewal(name, settings)
     kept: dict[str, Any] = {}
-    warnings: dict[str, str] = {}
 
     def make(bus: Bus, called: str, tracer: Tracer) -> Context:
         return Context(
@@ -137,27 +138,22 @@ async def run(
             metrics=Metrics(name, called),
             lasting=lasting,
             kept=kept,
-            warnings=dict(warnings),
+            warnings={"config": renewal.refused} if renewal.refused else {},
         )
 
     following = asyncio.create_task(renewal.follow(), name=f"{name}-config")
-    before: Settings | None = None
     with contextlib.ExitStack() as lasting:
         lasting.callback(following.cancel)
         while True:
-            begun = renewal.settings
+            heed_cancellation()
             try:
                 if not await _run_once(name, renewal, url, make, serve, on_start, on_ready):
                     return
-                before = begun
-                warnings.clear()
             except ConfigError as error:
-                if before is None:
+                if not renewal.refuse(str(error)):
                     raise
                 told = {"service": name, "error": str(error)}
                 log.error("the configuration can't be used", action="service.refused", **told)
-                renewal.settings, before = before, None
-                warnings["config"] = f"{settings.file} as it is now can't be used: {error}"
 
 
 async def _run_once(
@@ -292,9 +288,12 @@ async def keep_running(
     Raises:
         ConfigError: it can't start as configured.
     """
+    renewal = Renewal(name, settings)
     while True:
         try:
-            return await run(name, settings, url, on_ready=on_ready, on_start=on_start)
+            return await run(
+                name, settings, url, on_ready=on_ready, on_start=on_start, renewal=renewal
+            )
         except (VigilError, ExceptionGroup) as error:
             reason = of_broker(error)
             if not reason:

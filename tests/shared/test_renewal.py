@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Final
 
 import msgspec
@@ -13,7 +15,8 @@ import pytest
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import PATIENCE_S
 from vigil import runtime
-from vigil.errors import ConfigError
+from vigil.errors import ConfigError, InvalidInput, Unavailable
+from vigil.fields import secrets
 from vigil.runtime import Context
 from vigil.settings import config
 from vigil.settings.config import Config, Settings
@@ -22,6 +25,7 @@ from vigil.settings.live.renewal import AT_START, BEGIN_ANEW, FOLLOWED, changed_
 from vigil.settings.sections import Person
 
 HOOK: Final = '[channels.{name}]\nkind = "webhook"\nurl = "https://hooks.example/{name}"\n'
+PEOPLE: Final = '[people.ann]\ntimezone = "Asia/Tokyo"\n'
 AGENT: Final = '[agents.kim]\nmodel = "{model}"\nauthority = "{authority}"\n'
 
 
@@ -75,6 +79,70 @@ def test_what_waits_for_the_start_waits(tmp_path: Path) -> None:
         old, config=msgspec.structs.replace(old.config, people={"a": Person()})
     )
     assert set(taken_in(own, old, read(text, tmp_path)).config.people) == {"a"}
+    # Prices that wait go on waiting when a model changes after them.
+    now = taken_in(old, old, read(text, tmp_path))
+    later = text.replace('model = "a"\nbase_url', 'model = "b"\nbase_url')
+    assert taken_in(now, read(text, tmp_path), read(later, tmp_path)).config.models == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["a = " + "[" * 3000, "[gateway]\nport = " + "1" * 5000, "[" + "a." * 3000 + "b]\n="]
+)
+def test_what_can_not_be_read_is_refused_in_words(tmp_path: Path, text: str) -> None:
+    """Whoever follows the file would end of anything else."""
+    with pytest.raises(ConfigError, match=r"vigil\.toml: "):
+        read(text, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["\0", "~nobody-of-this-name/key", "a" * 5000])
+def test_a_secret_in_no_file_is_refused_in_words(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidInput, match="can't be read"):
+        secrets.of_file("token_file", name, tmp_path)
+
+
+async def test_half_of_a_file_is_not_taken_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It's read when it has been quiet, and not taken if it's written again while it's read."""
+    one, two, three = (HOOK.format(name=name) for name in ("one", "two", "three"))
+    file = tmp_path / "vigil.toml"
+    writes = iter(["", one, one + two, None, None, None, None, None, "stop"])
+
+    async def sleep(_: float) -> None:
+        if (text := next(writes)) == "stop":
+            raise asyncio.CancelledError
+        if text is not None:
+            file.write_text(text)
+
+    def load(*args: object, home: Path) -> Settings:
+        found = loaded({}, home=home)
+        if "three" not in file.read_text():
+            file.write_text(one + two + three)
+        return found
+
+    async def take(settings: Settings) -> None:
+        taken.append(set(settings.config.channels) - {"push"})
+
+    taken: list[set[str]] = []
+    settings = read(one, tmp_path)
+    loaded = config.load
+    monkeypatch.setattr(config, "load", load)
+    monkeypatch.setattr(followed, "asyncio", SimpleNamespace(sleep=sleep))
+    with contextlib.suppress(asyncio.CancelledError):
+        await followed.FollowedSettings(settings, take).follow()
+    assert taken == [{"one", "two", "three"}]
+
+
+async def test_a_change_before_anybody_follows_is_taken_in(tmp_path: Path) -> None:
+    """While a service is loaded, or waits for its broker."""
+    settings = read("", tmp_path)
+    read(HOOK.format(name="early"), tmp_path)
+    made = renewal.Renewal("delivery", settings)
+    following = asyncio.create_task(made.follow())
+    async with asyncio.timeout(PATIENCE_S):
+        await made.wait(lambda: 0)
+    following.cancel()
+    assert "early" in made.settings.config.channels
 
 
 class Service:
@@ -84,6 +152,7 @@ class Service:
         self.begun: asyncio.Queue[tuple[Context, set[str]]] = asyncio.Queue()
         self.ended = 0
         self.in_hand = 0
+        self.outage = asyncio.Event()
 
     async def serve(self, context: Context) -> None:
         names = set(context.settings.config.channels) - {"push"}
@@ -93,7 +162,9 @@ class Service:
         context.ready.set()
         self.begun.put_nowait((context, names))
         try:
-            await asyncio.Event().wait()
+            await self.outage.wait()
+            self.outage.clear()
+            raise Unavailable("the broker went")
         finally:
             self.ended += 1
 
@@ -102,8 +173,10 @@ class Service:
             return await self.begun.get()
 
 
-async def running(bare: Stack, home: Path) -> tuple[Service, asyncio.Task[None]]:
-    service = Service()
+async def running(
+    bare: Stack, home: Path, service: Service | None = None
+) -> tuple[Service, asyncio.Task[None]]:
+    service = service or Service()
     settings = msgspec.structs.replace(
         bare.settings, config=config.load({}, home=home).config, home=bare.settings.home
     )
@@ -129,14 +202,27 @@ async def test_a_service_begins_anew_and_keeps_what_lasts(bare: Stack) -> None:
     # What isn't its business, and what can't be read, ends nothing.
     file.write_text(HOOK.format(name="ops") + '[mcp.notes]\ncommand = ["true"]\n')
     file.write_text("[channels")
-    # One that it can't use is refused, and said; what held before holds.
-    file.write_text(HOOK.format(name="ops") + HOOK.format(name="bad"))
+    # One that it can't use is refused, and said; what held before holds, in all of it.
+    file.write_text(PEOPLE + HOOK.format(name="ops") + HOOK.format(name="bad"))
     context, names = await service.next()
     assert (names, closed) == ({"ops"}, [])
     (warning,) = context.health().warnings
     assert warning.endswith(
         "vigil.toml as it is now can't be used: channels.bad.url: leads nowhere"
     )
+
+    assert not context.settings.config.people
+    # Where that alone is mended, all else that was changed with it is taken in as well.
+    file.write_text(PEOPLE + HOOK.format(name="ops"))
+    context, names = await service.next()
+    assert (names, context.health().warnings) == ({"ops"}, ())
+    assert set(context.settings.config.people) == {"ann"}
+    # And where it's taken back, nothing is said of it any more.
+    file.write_text(PEOPLE + HOOK.format(name="ops") + HOOK.format(name="bad"))
+    assert (await service.next())[0].health().warnings
+    file.write_text(PEOPLE + HOOK.format(name="ops"))
+    context, names = await service.next()
+    assert (names, context.health().warnings) == ({"ops"}, ())
 
     # What is in hand ends first; two changes meanwhile are one beginning, with the newest.
     service.in_hand = 1
@@ -154,6 +240,52 @@ async def test_a_service_begins_anew_and_keeps_what_lasts(bare: Stack) -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert (closed, service.begun.empty()) == (["closed"], True)
+
+
+async def test_what_was_taken_in_outlives_an_outage(
+    bare: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service that lost its broker goes on with what it had begun anew with."""
+    service = Service()
+    monkeypatch.setattr(runtime, "load_service", lambda _: service.serve)
+    monkeypatch.setattr(runtime, "AGAIN_S", 0)
+    home = bare.settings.home
+    settings, url = config.load({}, home=home), bare.broker.url
+    task = asyncio.create_task(
+        runtime.keep_running("delivery", settings, url, on_ready=lambda _: None)
+    )
+    await service.next()
+    (home / "vigil.toml").write_text(HOOK.format(name="ops"))
+    assert (await service.next())[1] == {"ops"}
+    service.outage.set()
+    assert (await service.next())[1] == {"ops"}
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_service_that_is_ended_while_it_begins_anew_ends(bare: Stack) -> None:
+    """Also where its parts failed as they ended, and what asked it to end is lost in that."""
+
+    class Stubborn(Service):
+        async def serve(self, context: Context) -> None:
+            try:
+                await super().serve(context)
+            except asyncio.CancelledError:
+                ending.set()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.Event().wait()
+
+    ending = asyncio.Event()
+    service, task = await running(bare, bare.settings.home, Stubborn())
+    await service.next()
+    (bare.settings.home / "vigil.toml").write_text(HOOK.format(name="ops"))
+    async with asyncio.timeout(PATIENCE_S):
+        await ending.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert service.begun.empty()
 
 
 async def test_people_wait_while_the_gateway_begins_anew(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from vigil.oauth import kept
+from vigil.settings import stamps
 from vigil.settings.live import followed
 from vigil.settings.sections import McpServer
 
@@ -19,7 +20,7 @@ class SignIns:
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self._stamps: dict[str, followed.Stamp | None] = {}
+        self._stamps: dict[str, stamps.Stamp | None] = {}
         self._ids: dict[str, str] = {}
 
     def changed(self, servers: Mapping[str, McpServer]) -> list[str]:
@@ -27,7 +28,7 @@ class SignIns:
         Blocks."""
         found: list[str] = []
         for name, server in servers.items():
-            stamp = followed.stamp_of(kept.path_of(self._home, name)) if server.url else None
+            stamp = stamps.stamp_of(kept.path_of(self._home, name)) if server.url else None
             if name in self._stamps and self._stamps[name] == stamp:
                 continue
             kept_now = None if stamp is None else kept.read(self._home, name, server.url)

@@ -175,7 +175,7 @@ def _read(file: Path) -> str:
         # As bytes: reading it as text would change how its lines end.
         text = file.read_bytes().decode("utf-8") if file.exists() else ""
         tomllib.loads(text)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except config.NO_TOML as error:
         raise ConfigError(f"{file}: {error}") from error
     return text
 

@@ -43,11 +43,14 @@ def of_file(field: str, file: str, home: Path) -> Secret:
     Raises:
         InvalidInput: it can't be read, or isn't text.
     """
-    path = home / Path(file).expanduser()
+    path = home / file
     try:
+        path = home / Path(file).expanduser()
         return Secret(path.read_text("utf-8").strip())
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+    except UnicodeDecodeError as error:
+        raise InvalidInput(field, f"{path} can't be read: it is no text") from error
+    except (OSError, ValueError, RuntimeError) as error:  # also: no path, or of a user unknown
+        reason = error.strerror if isinstance(error, OSError) else error
         raise InvalidInput(field, f"{path} can't be read: {reason}") from error
 
 

@@ -60,7 +60,10 @@ from .sections import (
     WatchSection,
 )
 from .sites import Site
+from .stamps import Stamps, stamps_of
 
+NO_TOML: Final = (OSError, ValueError, RecursionError)
+"""What reading a file may end with: also numbers of 5,000 digits, and brackets of 1,000 levels."""
 TOOL_MARGIN_S: Final = 15.0
 """How much longer than a tool may take a session waits for its result."""
 
@@ -140,6 +143,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     qdrant_api_key: Secret | None = None
     embedder_api_key: Secret | None = None
     remarks: tuple[str, ...] = ()
+    stamps: Stamps = ()
+    """Of the files as they were read; empty: they weren't."""
 
     def __repr__(self) -> str:
         key = "set" if self.anthropic_api_key else "not set"
@@ -207,10 +212,11 @@ def load(environ: Mapping[str, str] | None = None, *, home: Path | None = None) 
     remarks: list[str] = []
     raw: dict[str, Any] = {}
     file = home / "vigil.toml"
+    stamps = stamps_of(home)
     if file.exists():
         try:
             raw = tomllib.loads(file.read_text("utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        except NO_TOML as error:
             problems.append(f"{file}: {error}")
         else:
             problems += [f"{file}: {p}" for p in _mistakes(raw)]
@@ -237,6 +243,7 @@ def load(environ: Mapping[str, str] | None = None, *, home: Path | None = None) 
         qdrant_api_key=secrets.of_environment(environ, "QDRANT_API_KEY"),
         embedder_api_key=secrets.of_environment(environ, "EMBEDDER_API_KEY"),
         remarks=tuple(remarks),
+        stamps=stamps,
     )
 
 
@@ -244,7 +251,7 @@ def port_in(environ: Mapping[str, str], home: Path) -> int | None:
     """Return the gateway's port as far as it can be read, whatever else is wrong; None: it isn't
     said, or is no port."""
     raw: dict[str, Any] = {}
-    with contextlib.suppress(OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+    with contextlib.suppress(*NO_TOML):
         raw = tomllib.loads((home / "vigil.toml").read_text("utf-8"))
     gateway = raw.get("gateway")
     found = gateway.get("port") if isinstance(gateway, dict) else None

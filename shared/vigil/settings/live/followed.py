@@ -1,7 +1,8 @@
 """The configuration followed while it changes: for what needs no restart.
 
-The file, and those with keys, are looked at every second. One that can't be read as a configuration
-changes nothing and is told. The environment overrides the file as it does at the start.
+The file, and those with keys, are looked at every second, and read once nobody writes them: half of
+a file may be a configuration, too. One that can't be read as one changes nothing and is told. The
+environment overrides the file as it does at the start.
 """
 
 from __future__ import annotations
@@ -9,21 +10,20 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Final
 
 import structlog
 
 from ...errors import ConfigError
-from ...fields.secrets import PROVIDERS, file_of_provider
 from .. import config
 from ..config import Settings
+from ..stamps import Stamps, stamps_of
 
 log = structlog.get_logger("vigil.config")
 
 LOOK_EVERY_S: Final = 1.0
-Stamp = tuple[int, int, int]
-"""By which a changed file is known: time, size, inode."""
+SETTLED_FOR: Final = 0.2
+"""For how much of that a file has to be as it is before it's read."""
 
 
 class FollowedSettings:
@@ -32,45 +32,38 @@ class FollowedSettings:
     def __init__(self, settings: Settings, take: Callable[[Settings], Awaitable[None]]) -> None:
         self._home = settings.home
         self._take = take
-        self._files = (
-            settings.file,
-            *(file_of_provider(settings.home, name) for name in PROVIDERS),
-        )
-        self._stamps = self._stamped()
+        # Since it was read; what came before this was made came in between.
+        self._stamps = settings.stamps or self._stamped()
 
     async def follow(self) -> None:
         """Look until cancelled."""
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
             stamps = self._stamped()
-            is_being_written = stamps[0] is None and self._stamps[0] is not None
-            if stamps == self._stamps or is_being_written:
+            is_away = stamps[0] is None and self._stamps[0] is not None
+            if stamps == self._stamps or is_away:
                 continue
-            self._stamps = stamps
-            await self._reread()
+            await asyncio.sleep(LOOK_EVERY_S * SETTLED_FOR)
+            if self._stamped() == stamps:
+                await self._reread(stamps)
 
-    def _stamped(self) -> tuple[Stamp | None, ...]:
-        return tuple(map(stamp_of, self._files))
+    def _stamped(self) -> Stamps:
+        return stamps_of(self._home)
 
-    async def _reread(self) -> None:
+    async def _reread(self, stamps: Stamps) -> None:
         try:
             read = config.load(os.environ, home=self._home)
         except (ConfigError, OSError) as error:
+            self._stamps = stamps
             log.error(
                 "the configuration is not usable; what was read before holds",
                 action="config.refused",
-                file=str(self._files[0]),
+                file=str(self._home / "vigil.toml"),
                 error=str(error),
             )
             return
+        if self._stamped() != stamps:
+            return  # written once more meanwhile: the next look reads it
+        self._stamps = stamps
         log.info("configuration read", action="config.read")
         await self._take(read)
-
-
-def stamp_of(file: Path) -> Stamp | None:
-    """Return what tells a file's versions apart; None: there is none just now."""
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino

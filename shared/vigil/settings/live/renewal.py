@@ -19,6 +19,7 @@ import structlog
 from ...errors import ConfigError
 from .. import config
 from ..config import Config, Settings
+from ..stamps import stamps_of
 from .followed import FollowedSettings
 
 log = structlog.get_logger("vigil.config")
@@ -101,7 +102,7 @@ def taken_in(running: Settings, before: Settings, read: Settings) -> Settings:
     held, old, new = running.config, before.config, read.config
     changed = [one for one in (*BEGIN_ANEW, *FOLLOWED) if getattr(old, one) != getattr(new, one)]
     told: dict[str, Any] = {name: getattr(new, name) for name in changed}
-    if old.caps_digest != new.caps_digest:
+    if held.caps_digest != new.caps_digest:
         told = {name: one for name, one in told.items() if name not in ("model", "models")}
         if "agent" in told:
             told["agent"] = msgspec.structs.replace(new.agent, model=held.agent.model)
@@ -139,9 +140,13 @@ class Renewal:
         self._service = service
         self.settings = settings
         """What it runs with."""
-        self._before = self._read = read_now(settings)
+        is_newest = settings.stamps in ((), stamps_of(settings.home))
+        self._before = self._read = read_now(settings) if is_newest else settings
         self._is_wanted = asyncio.Event()
         self._followed = FollowedSettings(settings, self._take)
+        self._good: tuple[Settings, Settings] | None = None
+        self.refused = ""
+        """Why it can't begin with what the file says now; empty: it did."""
 
     async def follow(self) -> None:
         """Look until cancelled."""
@@ -156,12 +161,26 @@ class Renewal:
             await asyncio.sleep(IDLE_LOOK_S)
             left_s -= IDLE_LOOK_S
         self._is_wanted.clear()
+        self._good, self.refused = (self.settings, self._before), ""
         self.settings = taken_in(self.settings, self._before, self._read)
         self._before = self._read
 
+    def refuse(self, why: str) -> bool:
+        """Go back to what it ran with before; return whether there is that.
+
+        What the file says next is compared with what it said then: more may have changed than what
+        was refused.
+        """
+        if self._good is None:
+            return False
+        (self.settings, self._before), self._good = self._good, None
+        self.refused = f"{self.settings.file} as it is now can't be used: {why}"
+        return True
+
     async def _take(self, read: Settings) -> None:
         self._read = read
-        if sections := changed_for(self._service, self._before.config, read.config):
+        sections = changed_for(self._service, self._before.config, read.config)
+        if sections or self.refused:
             told = {"service": self._service, "sections": sections}
             log.info("the service begins anew", action="service.anew", **told)
             self._is_wanted.set()
