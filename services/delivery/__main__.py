@@ -39,6 +39,7 @@ async def serve(context: Context, limits: DeliveryLimits | None = None) -> None:
     channels = build(
         configured, context.clock, limits,
         home=settings.home, ports_never=context.bus.broker_ports, bus=context.bus,
+        console_url=settings.config.gateway.public_url,
     )  # fmt: skip
     try:
         await _deliver(context, limits, channels)

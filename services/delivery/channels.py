@@ -41,6 +41,7 @@ def build(
     home: Path,
     ports_never: Collection[int] = (),
     bus: Bus | None = None,
+    console_url: str = "",
 ) -> dict[str, OpenChannel]:
     """Make every channel of the configuration.
 
@@ -48,6 +49,7 @@ def build(
         home: where the path of a secret's file begins, unless it's absolute.
         ports_never: the broker's.
         bus: to look up what a message answers, and whom it is for.
+        console_url: where people reach the console; empty: nobody said.
 
     Raises:
         ConfigError: with every mistake, one a line.
@@ -64,6 +66,7 @@ def build(
             clock=clock,
             ports_never=ports_never,
             bus=bus,
+            console_url=console_url,
             request_of=None if bus is None else partial(_request_of, bus),
         )
         try:

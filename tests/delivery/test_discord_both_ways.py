@@ -20,6 +20,7 @@ from tests.support.network_world import (
 )
 from tests.support.world import World
 from vigil.channels.chats import posts, remarks
+from vigil.channels.chats.parts import PARTS_MAX
 from vigil.channels.discord import sender, wire
 
 CHANNEL: Final = "club"
@@ -98,6 +99,7 @@ async def _try_all(world: World, server: DiscordServer) -> None:
         ("four", [cut(is_stored=True), cut(is_stored=True)], "delivered", 1),
         ("five", [lost, lost, lost], "ambiguous", 0),
         (long, [as_usual, too_many(1)], "delivered", 4),
+        (f"{long}\n\n{long}", [], "delivered", PARTS_MAX),
         (long, [as_usual, lost, lost, lost], "ambiguous", 1),
     ]
     await try_all(world, server, ANN, steps)

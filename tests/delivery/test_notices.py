@@ -55,7 +55,10 @@ async def telling(
     terms = {"timeout_s": 2.0, "attempts_max": 3, "backoff_base_s": 0.05, "backoff_cap_s": 0.2}
     channels = {"push": section | terms}
     health = {"circuit_open_s": 0.05}
-    async with running_stack(home, services=("delivery",), channels=channels, health=health) as it:
+    gateway = {"public_url": "https://vigil.example"}
+    async with running_stack(
+        home, services=("delivery",), channels=channels, health=health, gateway=gateway
+    ) as it:
         yield conversation(await it.bus("admin"))
 
 
@@ -76,7 +79,6 @@ async def test_ntfy_is_asked_as_it_publishes_and_never_twice_for_what_it_may_hav
         section = {
             "kind": "ntfy", "url": f"http://127.0.0.1:{receiver.port}", "topic": TOPIC,
             "token": "tk_secret", "user": "ann", "allow_private": True,
-            "console_url": "https://vigil.example",
         }  # fmt: skip
         async with telling(tmp_path, section, receiver) as talk:
             await talk.user()
@@ -117,6 +119,8 @@ def test_what_is_urgent_is_louder_and_a_request_leads_to_where_it_is_decided() -
     long = published(text="é" * 9_000, is_tainted=True).message
     assert len(long.encode()) <= 4_096
     assert long.startswith("(Content from outside had a part in this")
+    page = "https://v.example/console/conversations/ann:vigil:main"
+    assert long.endswith(f"… (cut; all of it: {page} )")
 
 
 async def test_apprise_is_asked_once_and_its_no_is_no_reason_to_ask_again(tmp_path: Path) -> None:
@@ -153,7 +157,7 @@ async def test_what_hangs_in_apprise_holds_up_nothing_else(tmp_path: Path) -> No
         async with await asyncio.start_server(hang, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
             section = AppriseWay(url_file="push.url", user="ann", timeout_s=0.05)
-            sender = AppriseSender(section, f"json://127.0.0.1:{port}/?cto=60&rto=60")
+            sender = AppriseSender(section, f"json://127.0.0.1:{port}/?cto=60&rto=60", "")
             try:
                 found = [await sender.send(said, 1) for _ in range(HANGING_MAX + 1)]
                 async with asyncio.timeout(30):

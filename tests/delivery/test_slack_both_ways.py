@@ -20,6 +20,7 @@ from tests.support.network_world import (
 from tests.support.slack_server import OWN, SlackServer
 from tests.support.world import World
 from vigil.channels.chats import posts, remarks
+from vigil.channels.chats.parts import PARTS_MAX
 from vigil.channels.slack import wire
 
 CHANNEL: Final = "work"
@@ -105,6 +106,7 @@ async def _try_all(world: World, server: SlackServer) -> None:
         ("five", [cut(is_stored=True)], "delivered", 1),
         ("six", [cut(is_stored=False)], "ambiguous", 0),
         (long, [as_usual, too_many(1)], "delivered", 4),
+        (f"{long}\n\n{long}", [], "delivered", PARTS_MAX),
         (long, [as_usual, cut(is_stored=False)], "ambiguous", 1),
     ]
     await try_all(world, server, ANN, steps)

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from tests.support.examples import up_to
 from vigil.channels.chats import place
-from vigil.channels.chats.parts import split
+from vigil.channels.chats.parts import PARTS_MAX, parts_of, split, units
 from vigil.channels.chats.place import ChatPlace
+from vigil.channels.mail.composition import OUTSIDE
+from vigil.contracts import Said
 
 NOW: Final = datetime(2026, 11, 28, 12, tzinfo=UTC)
 LINES: Final = st.lists(
@@ -36,6 +38,31 @@ def test_no_part_is_too_long_and_no_word_is_lost(lines: list[str], room: int) ->
     parts = split(text, room, lambda one: len(one.encode()))
     assert all(0 < len(one.encode()) <= room for one in parts)
     assert words_of("\n".join(parts)) == words_of(text)
+
+
+@up_to(200)
+@given(lines=LINES, times=st.integers(1, 30), is_tainted=st.booleans())
+def test_what_is_too_long_even_in_parts_ends_with_where_all_of_it_is(
+    lines: list[str], times: int, is_tainted: bool
+) -> None:
+    """A request that isn't shown whole has no buttons there: its page is named instead."""
+    text = "\n\n".join(["\n".join(lines)] * times)
+    said = Said(
+        id="e", session_key="ann:vigil:main", text=text, at=NOW, caused_by="", turn_seq=1,
+        asks="0a", is_tainted=is_tainted,
+    )  # fmt: skip
+    parts = parts_of(said, "https://home.example", 1_800, units)
+    joined = "\n".join(parts.texts)
+    assert all(0 < units(one) <= 1_800 for one in parts.texts)
+    assert len(parts.texts) <= PARTS_MAX
+    assert joined.count(OUTSIDE) == is_tainted
+    is_cut = "https://home.example/console/inbox/0a " in joined
+    assert parts.asks == ("" if is_cut else "0a")
+    whole, shown = words_of(text), words_of(joined)
+    if is_cut:
+        assert whole.startswith(shown.partition("…(cut;")[0])
+    else:
+        assert shown.startswith(whole)
 
 
 def test_code_that_is_cut_is_closed_and_opened_anew() -> None:

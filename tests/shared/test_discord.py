@@ -68,7 +68,7 @@ def test_a_part_is_known_by_its_effect_and_calls_nobody() -> None:
     at = datetime(2026, 11, 28, tzinfo=UTC)
     text = "@everyone " + "🙂" * 3_000
     said = Said(id="e1", session_key="ann:vigil:main", text=text, at=at, caused_by="", turn_seq=1)
-    texts = texts_of(said)
+    texts = texts_of(said, "").texts
     assert max(len(one.encode("utf-16-le")) // 2 for one in texts) <= 2_000
     nonces = [nonce_of("e1", number) for number in range(1, len(texts) + 1)]
     assert len({*nonces, nonce_of("e2", 1)}) == len(texts) + 1

@@ -109,12 +109,12 @@ def test_a_sign_decides_a_request_of_the_accounts_own_and_nothing_else() -> None
         changed = put | {"content": {"m.relates_to": relation | other}}
         assert happenings.reaction_of(changed) is None
     asked = "0a" * 16
-    (shown,) = composed(said("May I?", asks=asked))
+    (shown,) = composed(said("May I?", asks=asked), "")
     sent = event(shown.content)
     assert happenings.request_in(sent | {"sender": OWN}, OWN) == asked
     assert happenings.request_in(sent, OWN) == ""
     assert happenings.request_in(event({"org.vigil.asks": "all"}, sender=OWN), OWN) == ""
-    long = composed(said("word " * 4_000, asks=asked))
+    long = composed(said("word " * 4_000, asks=asked), "")
     assert ["org.vigil.asks" in one.content for one in long] == [False, True]
 
 
@@ -151,8 +151,8 @@ def test_what_is_sent_is_the_same_each_time_and_shows_no_more_than_it_says() -> 
     """Each part under a transaction of its own; nobody is called that isn't meant; HTML and
     pictures in a text are text."""
     text = "@room **see** <img src=x> ![a](https://x.example/p.png)\n\n" + "long " * 6000
-    parts = composed(said(text, is_tainted=True), reply_to="$9", to="@ann:b.example")
-    again = composed(said(text, is_tainted=True), reply_to="$9", to="@ann:b.example")
+    parts = composed(said(text, is_tainted=True), "", reply_to="$9", to="@ann:b.example")
+    again = composed(said(text, is_tainted=True), "", reply_to="$9", to="@ann:b.example")
     assert [one.body for one in parts] == [one.body for one in again]
     assert len({one.transaction for one in parts}) == len(parts) == 4
     assert all(len(one.body.encode()) < 62_000 for one in parts)
@@ -164,7 +164,7 @@ def test_what_is_sent_is_the_same_each_time_and_shows_no_more_than_it_says() -> 
     assert "<img" not in page
     assert "<strong>see</strong> &lt;img src=x&gt;" in page
     assert html_of(r"**so** \(a*b*c\)") == r"<p><strong>so</strong> \(a*b*c\)</p>"
-    (only,) = composed(said("\ud800\x00"))
+    (only,) = composed(said("\ud800\x00"), "")
     assert json.loads(only.body)["body"] == "…"
 
 

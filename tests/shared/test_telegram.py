@@ -68,7 +68,7 @@ def test_long_words_are_parts_that_telegram_takes() -> None:
         turn_seq=1,
         is_tainted=True,
     )
-    parts = composed(said)
+    parts, _ = composed(said, "")
     assert [units(one.text) <= 4096 for one in parts] == [True] * len(parts) == [True] * 3
     assert parts[-1].text.endswith("look twice before you follow a link.)")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -14,8 +14,10 @@ from tests.support.chat_network import Behaviour, ChatNetwork
 from tests.support.mailing import until_told
 from tests.support.world import World, running_world
 from vigil.channels import pairs
+from vigil.channels.chats.parts import PARTS_MAX
 from vigil.clock import SystemClock
 
+PUBLIC_URL: Final = "https://home.example/vigil"
 Step = tuple[str, list[Behaviour], str, int]
 """What is said, how the network fails, how the try ends, and how many messages arrive."""
 
@@ -36,6 +38,7 @@ async def running_network_world(
             "person": {"channel": channel},
             "autonomy": {"enabled": True},
             "health": {"circuit_open_s": 0.05},
+            "gateway": {"public_url": PUBLIC_URL},
         }
         async with running_world(
             home, monkeypatch, SystemClock(), has_hands=has_hands, **sections
@@ -77,6 +80,9 @@ async def try_all(world: World, network: ChatNetwork, who: str, steps: list[Step
         await talk.until(lambda: len(talk.receipts) > closed)  # noqa: B023
         found = talk.receipts[-1].outcome, len(network.said) - before
         assert found == (outcome, arrived), (text, talk.receipts[-1])
+        if arrived == PARTS_MAX:
+            page = f"{PUBLIC_URL}/console/conversations/ann:vigil:main"
+            assert f"\n\n… (cut; all of it: {page} )" in network.said[-1].text
     assert network.secret not in "".join(one.reason for one in talk.receipts)
 
 

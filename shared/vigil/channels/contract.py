@@ -51,6 +51,8 @@ class ChannelContext(msgspec.Struct, frozen=True, kw_only=True):
     """The broker's: nothing may be sent there."""
     bus: Bus | None = None
     """Of the service, with its rights; None: it is looked at alone."""
+    console_url: str = ""
+    """Where people reach the console, as `gateway.public_url` says; empty: nobody said."""
     request_of: FindRequest | None = None
     """Finds the one open request of a short name; None: this service doesn't look on the board."""
 

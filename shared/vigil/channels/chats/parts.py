@@ -15,10 +15,22 @@ import msgspec
 
 from ...contracts import Said
 from ..mail.composition import OUTSIDE
+from ..notices.pages import rest_of
 
 FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 Measure = Callable[[str], int]
+PARTS_MAX: Final = 5
+"""Of a message: nobody wants more of them at once in a room. The rest is in the console."""
+
+
+class SaidParts(msgspec.Struct, frozen=True, kw_only=True):
+    """A message in parts."""
+
+    texts: tuple[str, ...]
+    asks: str = ""
+    """The request that it shows; empty: none, or not whole, and nobody decides on what they
+    aren't shown."""
 
 
 class _Block(msgspec.Struct, frozen=True):
@@ -35,12 +47,24 @@ class _Block(msgspec.Struct, frozen=True):
         return "\n".join(whole)
 
 
-def parts_of(said: Said, room: int, measure: Measure = len) -> list[str]:
-    """Return a message in parts, and that others had a hand in it at its end. As `split`."""
+def parts_of(said: Said, console_url: str, room: int, measure: Measure = len) -> SaidParts:
+    """Return a message in parts; at its end stands that others had a hand in it, and where all of
+    it is, if it's cut.
+
+    Args:
+        console_url: where people reach the console; empty: nobody said.
+        room: for a part, at least 1,800.
+        measure: of a text; of two together it's the sum.
+    """
     text = clean(said.text).strip() or "…"
-    if said.is_tainted:
-        text = f"{text}\n\n({OUTSIDE})"
-    return split(text, room, measure)
+    remark = f"\n\n({OUTSIDE})" if said.is_tainted else ""
+    texts = split(text + remark, room, measure)
+    if len(texts) <= PARTS_MAX:
+        return SaidParts(texts=tuple(texts), asks=said.asks)
+    rest = f"\n\n{rest_of(said, console_url)}{remark}"
+    *whole, last = texts[:PARTS_MAX]
+    begin = split(last, room - measure(rest), measure)[0]
+    return SaidParts(texts=(*whole, begin + rest))
 
 
 def units(text: str) -> int:

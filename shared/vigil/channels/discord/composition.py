@@ -7,7 +7,7 @@ from typing import Any, Final
 from ...contracts import Said
 from ...subjects import token_of
 from ..chats.buttons import buttons
-from ..chats.parts import parts_of, units
+from ..chats.parts import SaidParts, parts_of, units
 
 UNITS_MAX: Final = 1_950
 """Of a part, in UTF-16; Discord takes 2,000 characters."""
@@ -19,9 +19,9 @@ NOBODY: Final[dict[str, Any]] = {"parse": []}
 """Whom a message calls, whatever stands in it."""
 
 
-def texts_of(said: Said) -> list[str]:
+def texts_of(said: Said, console_url: str) -> SaidParts:
     """Return a message in parts, in order."""
-    return parts_of(said, UNITS_MAX, units)
+    return parts_of(said, console_url, UNITS_MAX, units)
 
 
 def body_of(text: str, *, nonce: str, reply: str = "", asks: str = "") -> dict[str, Any]:

@@ -46,8 +46,8 @@ class DiscordSender(ChatSender[DiscordApi, _Part]):
 
     async def planned(self, api: DiscordApi, said: Said, partner: ChatPartner) -> Sequence[_Part]:
         channel, reply, is_own = await _place_of(api, partner)
-        texts = texts_of(said)
-        asks = said.asks if is_own else ""
+        parts = texts_of(said, self._context.console_url)
+        asks = parts.asks if is_own else ""
         return [
             (
                 f"/channels/{channel}/messages",
@@ -55,10 +55,10 @@ class DiscordSender(ChatSender[DiscordApi, _Part]):
                     text,
                     nonce=nonce_of(said.id, at),
                     reply=reply if at == 1 else "",
-                    asks=asks if at == len(texts) else "",
+                    asks=asks if at == len(parts.texts) else "",
                 ),
             )
-            for at, text in enumerate(texts, 1)
+            for at, text in enumerate(parts.texts, 1)
         ]
 
     async def hand_over(self, api: DiscordApi, part: _Part) -> None:

@@ -17,6 +17,7 @@ from ...contracts.mail.heads import MailHead
 from ...mail import ids
 from ...mail.letter import POLICY, clean, with_ids
 from ...subjects import SessionKey
+from ..notices.pages import conversation_of
 
 SUBJECT_LENGTH_MAX: Final = 70
 OUTSIDE: Final = "Content from outside had a part in this: look twice before you follow a link."
@@ -68,7 +69,7 @@ def _rest(said: Said, to: str, subject: str, key: SessionKey, account: Letterhea
     mail["Auto-Submitted"] = "auto-generated" if said.is_autonomous else "auto-replied"
     mail["X-Auto-Response-Suppress"] = "All"
     text = clean(said.text)
-    link = _link(key, account.console_url)
+    link = conversation_of(said, account.console_url)
     remark = OUTSIDE if said.is_tainted else ""
     mail.set_content(_plain(text, remark, link), cte="quoted-printable")
     mail.add_alternative(_html(text, remark, link), subtype="html", cte="quoted-printable")
@@ -92,10 +93,6 @@ def subject_of(text: str, head: MailHead | None) -> str:
         line = line[: SUBJECT_LENGTH_MAX - 1].rpartition(" ")[0] or line[: SUBJECT_LENGTH_MAX - 1]
         line += "…"
     return " ".join(line.split())
-
-
-def _link(key: SessionKey, console_url: str) -> str:
-    return f"{console_url.rstrip('/')}/console/conversations/{key}" if console_url else ""
 
 
 def _plain(text: str, remark: str, link: str) -> str:

@@ -65,7 +65,8 @@ class MailAccount(Channel, frozen=True, kw_only=True, tag="mail"):
     """The server lets in no mail whose From is forged; without that, and without `authserv_id`,
     nobody is heard."""
     console_url: str = ""
-    """Where people reach the console, for links to it: https://vigil.example"""
+    """Where people reach the console, for links to it: https://vigil.example; empty: as
+    `gateway.public_url` says."""
     poll_s: PositiveS = 60.0
     """How often to look for mail where the server tells nothing by itself (IDLE)."""
     mail_bytes_max: Annotated[int, msgspec.Meta(ge=64 * 1024)] = 25 * 1024**2

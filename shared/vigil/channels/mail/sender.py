@@ -30,7 +30,9 @@ class MailSender:
         self._context = context
         self._way = SmtpWay(smtp_of(account.smtp(), account), access, context.home, context.clock)
         self._letterhead = Letterhead(
-            address=account.address, name=account.name, console_url=account.console_url
+            address=account.address,
+            name=account.name,
+            console_url=account.console_url or context.console_url,
         )
 
     def __repr__(self) -> str:

@@ -35,24 +35,24 @@ class RoomEvent(msgspec.Struct, frozen=True, kw_only=True):
         return json.dumps(self.content, ensure_ascii=False, separators=(",", ":"))
 
 
-def composed(said: Said, *, reply_to: str = "", to: str = "") -> list[RoomEvent]:
+def composed(said: Said, console_url: str, *, reply_to: str = "", to: str = "") -> list[RoomEvent]:
     """Return a message as it is sent, in order.
 
     Args:
         reply_to: the event that it answers, in a room of several; empty: none.
         to: whom it speaks to there.
     """
-    parts = parts_of(said, PART_BYTES_MAX, lambda one: len(one.encode()))
+    parts = parts_of(said, console_url, PART_BYTES_MAX, lambda one: len(one.encode()))
     return [
         _event(
-            said,
+            said.id,
             part,
             number,
             reply_to=reply_to if number == 1 else "",
             to=to,
-            is_last=number == len(parts),
+            asks=parts.asks if number == len(parts.texts) else "",
         )
-        for number, part in enumerate(parts, 1)
+        for number, part in enumerate(parts.texts, 1)
     ]
 
 
@@ -66,19 +66,17 @@ def notice(text: str, about: str) -> RoomEvent:
     return RoomEvent(transaction=token_of("matrix notice", about), content=content)
 
 
-def _event(
-    said: Said, text: str, number: int, *, reply_to: str, to: str, is_last: bool
-) -> RoomEvent:
+def _event(effect: str, text: str, number: int, *, reply_to: str, to: str, asks: str) -> RoomEvent:
     content: dict[str, Any] = {
         "msgtype": "m.text",
         "body": text,
         # Whatever a text has in it, it calls nobody that isn't named here.
         "m.mentions": {"user_ids": [to]} if to else {},
-        EFFECT: said.id,
+        EFFECT: effect,
         PART: number,
     }
-    if said.asks and is_last:
-        content[ASKS] = said.asks
+    if asks:
+        content[ASKS] = asks
     if reply_to:
         content["m.relates_to"] = {"m.in_reply_to": {"event_id": reply_to}}
     page = html_of(text)
@@ -86,7 +84,7 @@ def _event(
         formatted = content | {"format": "org.matrix.custom.html", "formatted_body": page}
         if len(json.dumps(formatted, ensure_ascii=False).encode()) <= EVENT_BYTES_MAX:
             content = formatted
-    transaction = token_of("matrix", said.id, "message", str(number))
+    transaction = token_of("matrix", effect, "message", str(number))
     return RoomEvent(transaction=transaction, content=content)
 
 

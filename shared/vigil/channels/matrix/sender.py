@@ -94,7 +94,10 @@ class MatrixSender:
     async def _sent(self, said: Said, place: RoomPlace, token: str) -> Answer:
         await self._check_room(place, token)
         events = composed(
-            said, reply_to=place.reply_to, to="" if place.is_direct else place.address
+            said,
+            self._context.console_url,
+            reply_to=place.reply_to,
+            to="" if place.is_direct else place.address,
         )
         there: set[int] = set()
         if self._context.clock.now() - said.at > FRESH:

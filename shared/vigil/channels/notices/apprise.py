@@ -32,7 +32,7 @@ class AppriseWay(Channel, frozen=True, kw_only=True, tag="apprise"):
         self.check_fields()
         from .apprise_sender import AppriseSender
 
-        return AppriseSender(self, self.url(context.home))
+        return AppriseSender(self, self.url(context.home), context.console_url)
 
     def url(self, home: Path) -> str:
         """Return where it leads. Raises: InvalidInput."""

@@ -35,8 +35,9 @@ HANGING_MAX: Final = 4
 class AppriseSender:
     """One person's way."""
 
-    def __init__(self, section: AppriseWay, url: str) -> None:
+    def __init__(self, section: AppriseWay, url: str, console_url: str) -> None:
         self._section = section
+        self._console_url = console_url
         self._hanging = 0
         self._ways = Apprise()
         if not self._ways.add(url):
@@ -53,7 +54,7 @@ class AppriseSender:
             return NotTaken(reason=f"{self._hanging} messages before it hang")
         kind = NotifyType.WARNING if said.is_urgent or said.asks else NotifyType.INFO
         told: dict[str, Any] = {
-            "body": shortened(said, BYTES_MAX),
+            "body": shortened(said, BYTES_MAX, self._console_url),
             "title": TITLE,
             "notify_type": kind,
             "body_format": NotifyFormat.TEXT,

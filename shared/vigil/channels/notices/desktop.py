@@ -32,7 +32,7 @@ class Desktop(Channel, frozen=True, kw_only=True, tag="desktop"):
         self.check_fields()
         from .desktop_sender import DesktopSender
 
-        return DesktopSender(self)
+        return DesktopSender(self, context.console_url)
 
     def check_fields(self) -> None:
         """Check what can be told by the section alone. Raises: InvalidInput."""

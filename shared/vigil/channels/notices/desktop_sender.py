@@ -41,8 +41,9 @@ FAILURES: Final = (OSError, EOFError, ValueError, KeyError, RouterClosed, DBusEr
 class DesktopSender:
     """One person's desktop. Each try has a connection of its own: desktops come and go."""
 
-    def __init__(self, section: Desktop) -> None:
+    def __init__(self, section: Desktop, console_url: str) -> None:
         self._section = section
+        self._console_url = console_url
 
     def __repr__(self) -> str:
         return f"DesktopSender({self._section.user!r})"
@@ -51,7 +52,7 @@ class DesktopSender:
         """Try once; never raises but when cancelled."""
         if (refusal := not_theirs(said, self._section.user)) is not None:
             return refusal
-        showing = _Showing(said)
+        showing = _Showing(said, self._console_url)
         try:
             async with asyncio.timeout(self._section.timeout_s):
                 return await showing.run(self._section.bus)
@@ -67,8 +68,9 @@ class DesktopSender:
 class _Showing:
     """One try, and how far it came."""
 
-    def __init__(self, said: Said) -> None:
+    def __init__(self, said: Said, console_url: str) -> None:
         self._said = said
+        self._console_url = console_url
         self._is_sent = False
 
     def failed(self, reason: str) -> Answer:
@@ -87,7 +89,7 @@ class _Showing:
         reply = await router.send_and_get_reply(asked)
         if (refusal := _refusal(reply)) is not None:
             return refusal
-        told = notice_of(self._said, frozenset(reply.body[0]))
+        told = notice_of(self._said, frozenset(reply.body[0]), self._console_url)
         self._is_sent = True
         reply = await router.send_and_get_reply(
             new_method_call(DESKTOP, "Notify", "susssasa{sv}i", told)
@@ -95,13 +97,13 @@ class _Showing:
         return _refusal(reply) or Taken()
 
 
-def notice_of(said: Said, capabilities: frozenset[str]) -> tuple[Any, ...]:
+def notice_of(said: Said, capabilities: frozenset[str], console_url: str) -> tuple[Any, ...]:
     """Return the arguments of `Notify`.
 
     Args:
         capabilities: of the desktop.
     """
-    text = shortened(said, BYTES_MAX)
+    text = shortened(said, BYTES_MAX, console_url)
     title, body = (APP, text) if "body" in capabilities else (f"{APP}: {text}", "")
     if "body-markup" in capabilities:
         body = escape(body, quote=False)

@@ -41,7 +41,8 @@ class Ntfy(Channel, frozen=True, kw_only=True, tag="ntfy"):
     user: str
     """Whose it is: messages for anybody else aren't sent there."""
     console_url: str = ""
-    """Where people reach the console, for buttons that lead to it: https://vigil.example"""
+    """Where people reach the console, for buttons that lead to it: https://vigil.example; empty:
+    as `gateway.public_url` says."""
     allow_private: bool = False
     """Allow this machine and private networks, never the broker's port."""
 
@@ -56,6 +57,7 @@ class Ntfy(Channel, frozen=True, kw_only=True, tag="ntfy"):
             context.clock,
             topic=self.own_topic(context.home),
             token=self.own_token(context.home),
+            console_url=self.console_url or context.console_url,
         )
 
     def own_topic(self, home: Path) -> str:

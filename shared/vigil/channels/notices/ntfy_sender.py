@@ -17,6 +17,7 @@ from ...contracts import Said
 from ...net.ssrf import Rules
 from ..answers import Answer
 from ..post import GuardedPost
+from .pages import conversation_of, request_of
 from .words import not_theirs, shortened
 
 if TYPE_CHECKING:
@@ -33,9 +34,17 @@ class NtfySender:
     """One person's topic."""
 
     def __init__(
-        self, section: Ntfy, rules: Rules, clock: Clock, *, topic: str, token: str
+        self,
+        section: Ntfy,
+        rules: Rules,
+        clock: Clock,
+        *,
+        topic: str,
+        token: str,
+        console_url: str,
     ) -> None:
         self._section = section
+        self._console_url = console_url
         self._topic = str(topic)  # a secret isn't written down by mistake
         self._headers = JSON | ({"authorization": f"Bearer {token}"} if token else {})
         self._post = GuardedPost(rules, clock, timeout_s=section.timeout_s)
@@ -47,7 +56,7 @@ class NtfySender:
         """Try once; never raises but when cancelled."""
         if (refusal := not_theirs(said, self._section.user)) is not None:
             return refusal
-        notice = notice_of(said, self._topic, self._section.console_url)
+        notice = notice_of(said, self._topic, self._console_url)
         return await self._post.send(self._section.url, msgspec.json.encode(notice), self._headers)
 
     async def close(self) -> None:
@@ -57,20 +66,17 @@ class NtfySender:
 def notice_of(said: Said, topic: str, console_url: str) -> dict[str, Any]:
     """Return what is published: louder where it's urgent, with buttons that lead to the console,
     and decide nothing by themselves."""
-    base = f"{console_url.rstrip('/')}/console" if console_url else ""
-    conversation = f"{base}/conversations/{said.session_key}"
-    actions = [("Open the conversation", conversation)]
-    if said.asks:
-        actions.insert(0, ("Decide", f"{base}/inbox/{said.asks}"))
+    actions = [
+        ("Decide", request_of(said, console_url)),
+        ("Open the conversation", conversation_of(said, console_url)),
+    ]
+    views = [{"action": "view", "label": label, "url": url} for label, url in actions if url]
     notice: dict[str, Any] = {
         "topic": topic,
         "title": TITLE,
-        "message": shortened(said, BYTES_MAX),
+        "message": shortened(said, BYTES_MAX, console_url),
         "priority": URGENT if said.is_urgent else HIGH if said.asks else USUAL,
     }
-    if base:
-        notice["click"] = actions[0][1]
-        notice["actions"] = [
-            {"action": "view", "label": label, "url": url} for label, url in actions
-        ]
+    if views:
+        notice |= {"click": views[0]["url"], "actions": views}
     return notice

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from ...contracts import Said
 from ...mail.letter import clean
 from ...subjects import SessionKey
 from ..answers import NotTaken
 from ..mail.composition import OUTSIDE
-
-CUT: Final = "… (the rest is in the conversation)"
+from .pages import rest_of
 
 
 def not_theirs(said: Said, user: str) -> NotTaken | None:
@@ -20,14 +17,18 @@ def not_theirs(said: Said, user: str) -> NotTaken | None:
     return NotTaken(reason=f"the channel is of {user} alone", is_final=True)
 
 
-def shortened(said: Said, bytes_max: int) -> str:
-    """Return what is said, cut to what fits.
+def shortened(said: Said, bytes_max: int, console_url: str) -> str:
+    """Return what is said, cut to what fits, with where all of it is.
+
+    Args:
+        bytes_max: over 1,000, so that this has room.
+        console_url: where people reach the console; empty: nobody said.
 
     >>> from datetime import UTC, datetime
-    >>> said = Said(id="e", session_key="ann:vigil:main", text="é" * 99, at=datetime.now(UTC),
+    >>> said = Said(id="e", session_key="ann:vigil:main", text="é" * 999, at=datetime.now(UTC),
     ...             caused_by="", turn_seq=1)
-    >>> len(shortened(said, 60).encode()) <= 60, shortened(said, 60).endswith(CUT)
-    (True, True)
+    >>> len(shortened(said, 1_000, "").encode()) <= 1_000, shortened(said, 1_000, "")[-12:]
+    (True, 'the console)')
     """
     text = clean(said.text).strip() or "…"
     if said.is_tainted:
@@ -35,4 +36,5 @@ def shortened(said: Said, bytes_max: int) -> str:
     data = text.encode("utf-8", "ignore")
     if len(data) <= bytes_max:
         return data.decode()
-    return data[: bytes_max - len(CUT.encode())].decode("utf-8", "ignore") + CUT
+    rest = rest_of(said, console_url)
+    return data[: bytes_max - len(rest.encode())].decode("utf-8", "ignore") + rest

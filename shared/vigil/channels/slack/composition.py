@@ -40,10 +40,11 @@ class SlackPart(msgspec.Struct, frozen=True, kw_only=True):
     number: int = 1
 
 
-def composed(said: Said) -> list[SlackPart]:
-    """Return a message in parts, in order."""
-    texts = parts_of(said, ROOM, lambda text: len(escaped(text)))
-    return [SlackPart(text=mrkdwn_of(one), number=at) for at, one in enumerate(texts, 1)]
+def composed(said: Said, console_url: str) -> tuple[list[SlackPart], str]:
+    """Return a message in parts, in order, and the request that is decided on below them."""
+    parts = parts_of(said, console_url, ROOM, lambda text: len(escaped(text)))
+    found = [SlackPart(text=mrkdwn_of(one), number=at) for at, one in enumerate(parts.texts, 1)]
+    return found, parts.asks
 
 
 def escaped(text: str) -> str:

@@ -56,7 +56,7 @@ class SlackSender(ChatSender[SlackApi, SlackCall]):
 
     async def planned(self, api: SlackApi, said: Said, partner: ChatPartner) -> Sequence[SlackCall]:
         channel, thread, is_own = await _place_of(api, partner)
-        parts = composed(said)
+        parts, asks = composed(said, self._context.console_url)
         return [
             SlackCall(
                 body=call_of(
@@ -64,7 +64,7 @@ class SlackSender(ChatSender[SlackApi, SlackCall]):
                     channel=channel,
                     thread=thread,
                     effect=said.id,
-                    asks=said.asks if is_own and part is parts[-1] else "",
+                    asks=asks if is_own and part is parts[-1] else "",
                 ),
                 effect=said.id,
                 part=part.number,

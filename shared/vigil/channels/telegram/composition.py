@@ -35,9 +35,10 @@ class TelegramPart(msgspec.Struct, frozen=True, kw_only=True):
     """Empty: it's nothing but text."""
 
 
-def composed(said: Said) -> list[TelegramPart]:
-    """Return a message in parts, in order."""
-    return [TelegramPart(text=one, html=html_of(one)) for one in parts_of(said, UNITS_MAX, units)]
+def composed(said: Said, console_url: str) -> tuple[list[TelegramPart], str]:
+    """Return a message in parts, in order, and the request that is decided on below them."""
+    parts = parts_of(said, console_url, UNITS_MAX, units)
+    return [TelegramPart(text=one, html=html_of(one)) for one in parts.texts], parts.asks
 
 
 def html_of(text: str) -> str:

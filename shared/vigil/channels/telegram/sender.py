@@ -51,13 +51,13 @@ class TelegramSender(ChatSender[BotApi, _Part]):
 
     async def planned(self, api: BotApi, said: Said, partner: ChatPartner) -> list[_Part]:
         chat, reply, is_own = place_of(partner)
-        parts = composed(said)
+        parts, asks = composed(said, self._context.console_url)
         calls = [_call(part, chat) for part in parts]
         if reply:
             to = ReplyParameters(message_id=reply, allow_sending_without_reply=True)
             calls[0] = calls[0].model_copy(update={"reply_parameters": to})
-        if is_own and said.asks:
-            calls[-1] = calls[-1].model_copy(update={"reply_markup": _keyboard(said.asks)})
+        if is_own and asks:
+            calls[-1] = calls[-1].model_copy(update={"reply_markup": _keyboard(asks)})
         return list(zip(calls, parts, strict=True))
 
     async def hand_over(self, api: BotApi, part: _Part) -> None:
