@@ -136,7 +136,7 @@ async def _network(url: str) -> None:
 
 SENDERS: Final[dict[str, Callable[[str], Awaitable[None]]]] = {
     "services/cortex/models/anthropic.py": _anthropic,
-    "services/cortex/models/openai.py": _openai,
+    "services/cortex/models/completions.py": _openai,
     "services/memory/embedding/openai.py": _embedder,
     "services/memory/vectors/server.py": _vectors,
     "shared/vigil/channels/matrix/wire.py": _matrix,
