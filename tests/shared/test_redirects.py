@@ -26,11 +26,12 @@ from tests.cortex.asked import KEY, fail
 from tests.support.receiver import running_receiver, status
 from vigil.channels.answers import NotTaken
 from vigil.channels.chats.calls import CallFailed
+from vigil.channels.downloads import ELSEWHERE, Downloads
 from vigil.channels.matrix.wire import Homeserver, NotReached
 from vigil.channels.network_api import NetworkApi
 from vigil.channels.telegram.wire import BotApi
 from vigil.cli.doctor import memory, search
-from vigil.errors import VigilError
+from vigil.errors import InvalidInput, VigilError
 from vigil.observe import otlp, spans
 from vigil.sdk.client import Client
 from vigil.settings.config import Config, Settings
@@ -134,11 +135,19 @@ async def _network(url: str) -> None:
     await api.close()
 
 
+async def _file(url: str) -> None:
+    files = Downloads()
+    with pytest.raises(InvalidInput, match=ELSEWHERE):
+        await files.get(f"{url}/files/1", 1000, headers={"authorization": f"Bearer {KEY}"})
+    await files.close()
+
+
 SENDERS: Final[dict[str, Callable[[str], Awaitable[None]]]] = {
     "services/cortex/models/anthropic.py": _anthropic,
     "services/cortex/models/completions.py": _openai,
     "services/memory/embedding/openai.py": _embedder,
     "services/memory/vectors/server.py": _vectors,
+    "shared/vigil/channels/downloads.py": _file,
     "shared/vigil/channels/matrix/wire.py": _matrix,
     "shared/vigil/channels/network_api.py": _network,
     "shared/vigil/channels/telegram/wire.py": _telegram,
