@@ -6,11 +6,24 @@ import tomllib
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from services.cortex.thought.identity import Identities
 from tests.support.console import signed_in
 from tests.support.gateway import Gate, assert_problem
+from vigil.settings.live import followed
 
-MINE: Final = '# Mine.\n[person]\ntimezone = "Europe/Vienna" # home\n'
+LOOK: Final = {"what": "https://b.example", "hours": "07:00-22:00"}
+MINE: Final = (
+    '# Mine.\n[person]\ntimezone = "Europe/Vienna" # home\n'
+    '[agent]\nlooks = [{ what = "https://b.example", hours = "07:00-22:00" }] # by day\n'
+)
+
+
+@pytest.fixture(autouse=True)
+def as_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is looked at here; a gateway that begins anew meanwhile ends connections."""
+    monkeypatch.setattr(followed, "LOOK_EVERY_S", 3600.0)
 
 
 async def test_agents_are_made_and_changed(gate: Gate, tmp_path: Path) -> None:
@@ -26,7 +39,7 @@ async def test_agents_are_made_and_changed(gate: Gate, tmp_path: Path) -> None:
     assert (made.status_code, made.json()["authority"]) == (201, "observe")
     assert_problem(await root.post("/api/agents", json=wanted), 409, "name")
     assert_problem(await root.post("/api/agents", json={"name": "a b"}), 422, "name")
-    looks = ["feed:https://a.example/news"]
+    looks = ["feed:https://a.example/news", LOOK["what"]]
     changed = await root.patch("/api/agents/coach", json={"looks": looks, "model": ""})
     assert changed.json()["looks"] == looks
     assert_problem(await root.patch("/api/agents/nobody", json={"model": "x"}), 404, "agentId")
@@ -34,7 +47,11 @@ async def test_agents_are_made_and_changed(gate: Gate, tmp_path: Path) -> None:
     assert_problem(await root.patch("/api/agents/coach", json={"looks": ["nonsense"]}), 409)
     assert file.read_text().startswith(MINE)
     section = tomllib.loads(file.read_text())["agents"]["coach"]
-    assert section == {"authority": "observe", "looks": looks, "model": ""}
+    assert section == {"authority": "observe", "looks": [looks[0], LOOK]}
+    same = {"authority": "observe", "looks": looks, "model": ""}
+    before = file.read_bytes()
+    assert (await root.patch("/api/agents/coach", json=same)).is_success
+    assert file.read_bytes() == before
     listed = (await root.get("/api/agents")).json()["agents"]
     assert [(one["name"], one["kind"]) for one in listed] == [
         ("coach", "personal"),

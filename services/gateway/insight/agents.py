@@ -153,7 +153,7 @@ async def _views(edge: Edge) -> tuple[AgentView, ...]:
             kind=one.settings.kind,
             authority=one.settings.authority,
             model=one.settings.model,
-            looks=one.looks,
+            looks=agent_sections.whats(one.settings),
             channels=one.channels,
         )
         for one in found

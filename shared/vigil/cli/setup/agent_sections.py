@@ -16,7 +16,7 @@ import msgspec
 from vigil.errors import InvalidInput
 from vigil.local.identity_files import FILE_BYTES_MAX, FILES, write_text
 from vigil.settings.config import Config, Settings
-from vigil.settings.sections import Agent
+from vigil.settings.sections import Agent, NamedLook
 from vigil.subjects import PART, check_part
 from vigil.teams import DEFAULT_AGENT, TEAM
 
@@ -36,11 +36,6 @@ class AgentFound(msgspec.Struct, frozen=True, kw_only=True):
     channels: tuple[str, ...] = ()
     """Whose section names it: who writes there talks with it."""
 
-    @property
-    def looks(self) -> tuple[str, ...]:
-        """What it keeps up with."""
-        return tuple(one if isinstance(one, str) else one.what for one in self.settings.looks)
-
 
 def found(settings: Settings) -> tuple[AgentFound, ...]:
     """Return the agents that there are: configured, or with a folder of their own."""
@@ -56,6 +51,11 @@ def found(settings: Settings) -> tuple[AgentFound, ...]:
         )
         for name in sorted({DEFAULT_AGENT, *config.agents, *named})
     )
+
+
+def whats(agent: Agent) -> tuple[str, ...]:
+    """Return what an agent keeps up with, without when."""
+    return tuple(map(_what, agent.looks))
 
 
 def channels_of(config: Config, agent: str) -> tuple[str, ...]:
@@ -91,7 +91,9 @@ def change(
     if not any(name == one.name for one in found(settings)):
         raise NotReady(f"there is no agent called {name}")
     _check_texts(texts)
-    _write_section(settings, name, changes)
+    now = settings.config.agent_of(name)
+    changed = {key: one for key, one in changes.items() if _differs(now, key, one)}
+    _write_section(settings, name, changed)
     if texts:
         (settings.agents / name).mkdir(parents=True, exist_ok=True, mode=0o700)
         _write_texts(settings.agents / name, texts)
@@ -101,15 +103,39 @@ def _write_section(settings: Settings, name: str, changes: Mapping[str, Any]) ->
     if unknown := set(changes) - set(KEYS):
         raise InvalidInput(min(unknown), f"is none of {', '.join(KEYS)}")
     values = dict(changes)
+    if "looks" in values:
+        known = {_what(one): one for one in settings.config.agent_of(name).looks}
+        values["looks"] = [_as_written(known.get(one, one)) for one in values["looks"]]
     if values and name not in settings.config.agents:
         # What `[agent]` sets for all is this one's as well, unless it's changed just now.
-        shared = msgspec.to_builtins(settings.config.agent)
-        defaults = msgspec.to_builtins(Agent())
-        values = {key: one for key, one in shared.items() if one != defaults[key]} | values
-        toml_sections.add(settings.file, "agents", name, values)
+        toml_sections.add(settings.file, "agents", name, _set_in(settings.config.agent) | values)
         return
     for key, value in values.items():
         toml_sections.set_value(settings.file, ("agents", name, key), value)
+
+
+def _differs(now: Agent, key: str, value: Any) -> bool:
+    return tuple(value) != whats(now) if key == "looks" else value != getattr(now, key, None)
+
+
+def _what(look: str | NamedLook) -> str:
+    return look if isinstance(look, str) else look.what
+
+
+def _as_written(look: str | NamedLook) -> Any:
+    """Return a look as a value of the file; when it is due, and its facts, go with its address."""
+    return look if isinstance(look, str) else _set_in(look)
+
+
+def _set_in(section: Agent | NamedLook) -> dict[str, Any]:
+    """Return what a section sets otherwise than it is without."""
+    unset = {one.name: one.default for one in msgspec.structs.fields(section)}
+    found: dict[str, Any] = {}
+    for name in section.__struct_fields__:
+        value = getattr(section, name)
+        if value != unset[name] and value != {}:
+            found[name] = list(map(_as_written, value)) if name == "looks" else value
+    return found
 
 
 def _check_texts(texts: Mapping[str, str]) -> None:

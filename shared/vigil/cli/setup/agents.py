@@ -105,7 +105,7 @@ def shown(one: AgentFound) -> dict[str, Any]:
         "kind": one.settings.kind,
         "authority": one.settings.authority,
         "model": one.settings.model,
-        "looks": list(one.looks),
+        "looks": list(agent_sections.whats(one.settings)),
         "channels": one.channels,
         "has_section": one.has_section,
     }
