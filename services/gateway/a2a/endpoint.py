@@ -8,7 +8,6 @@ from typing import Any, Final
 from fastapi import Request, Response
 
 from vigil import __version__
-from vigil.errors import InvalidInput
 from vigil.settings.tokens import Principal
 
 from ..access import check_reach
@@ -17,7 +16,6 @@ from ..clients import serve_until_gone
 from ..door import CARD
 from ..endpoint import Endpoint
 from ..http import body
-from ..http.decide import is_too_deep
 from ..http.json import Json
 from ..http.problem import Problem
 from ..http.wire import JsonRpc
@@ -50,10 +48,8 @@ async def post_a2a(request: Request, edge: Shared, caller: Caller, agent: AgentN
     """Talk with an agent by A2A 1.0: JSON-RPC, answered whole or as a stream of events."""
     _check_on(edge)
     _check_there(edge, caller, agent)
-    data = await body.read(request.scope, request.receive, edge.config.body_bytes_max)
-    if is_too_deep(data, edge.config.json_depth_max):
-        depth = edge.config.json_depth_max
-        raise InvalidInput("body", f"is nested deeper than {depth} levels, or not JSON")
+    limits = edge.config.body_bytes_max, edge.config.json_depth_max
+    data = await body.read_shallow(request.scope, request.receive, *limits)
     return _A2aAnswer(edge, data)
 
 
@@ -66,14 +62,8 @@ class _A2aAnswer(Response):
         self._data = data
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        is_read = False
-
-        async def replay() -> Any:
-            nonlocal is_read
-            if is_read:
-                await asyncio.Event().wait()  # whether the client has gone is seen below
-            is_read = True
-            return {"type": "http.request", "body": self._data, "more_body": False}
+        # Whether the client has gone is seen below.
+        replay = body.replayed(self._data, asyncio.Event().wait)
 
         async def serve() -> None:
             dispatcher = await _dispatcher(scope["app"], self._edge)

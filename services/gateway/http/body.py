@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -55,6 +55,33 @@ async def read(scope: Any, receive: Any, bytes_max: int) -> bytes:
         chunks.append(chunk)
         if not message.get("more_body", False):
             return b"".join(chunks)
+
+
+async def read_shallow(scope: Any, receive: Any, bytes_max: int, depth_max: int) -> bytes:
+    """Return the body of an ASGI request that an SDK is to parse: as `read`, and nested no deeper.
+
+    Raises:
+        InvalidInput: it's nested deeper.
+    """
+    data = await read(scope, receive, bytes_max)
+    if is_too_deep(data, depth_max):
+        raise InvalidInput("body", f"is nested deeper than {depth_max} levels, or not JSON")
+    return data
+
+
+def replayed(data: bytes, then: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
+    """Return what an SDK that reads the body itself receives: that which was read already, and
+    after it what `then` has."""
+    is_read = False
+
+    async def receive() -> Any:
+        nonlocal is_read
+        if is_read:
+            return await then()
+        is_read = True
+        return {"type": "http.request", "body": data, "more_body": False}
+
+    return receive
 
 
 def by_documented_names(data: bytes, names: Mapping[str, str]) -> bytes:

@@ -12,7 +12,6 @@ from typing import Any, Final
 import msgspec
 from fastapi import Request, Response
 
-from vigil.errors import InvalidInput
 from vigil.memory import wire
 from vigil.memory.behalf import Acting
 from vigil.settings.tokens import Principal
@@ -20,7 +19,6 @@ from vigil.settings.tokens import Principal
 from ..access import PRINCIPAL
 from ..callers import Caller, Shared
 from ..http import body
-from ..http.decide import is_too_deep
 from ..http.problem import of_error
 from ..http.query import query_of
 from ..state.edge import Edge
@@ -40,10 +38,8 @@ async def post_mcp(request: Request, edge: Shared, caller: Caller) -> Response:
     """
     whose = query_of(request.scope["query_string"], wire.Whose)
     scope_of(edge, caller, whose.user_id, whose.agent_id)  # before anything is read
-    data = await body.read(request.scope, request.receive, edge.config.body_bytes_max)
-    if is_too_deep(data, edge.config.json_depth_max):
-        depth = edge.config.json_depth_max
-        raise InvalidInput("body", f"is nested deeper than {depth} levels, or not JSON")
+    limits = edge.config.body_bytes_max, edge.config.json_depth_max
+    data = await body.read_shallow(request.scope, request.receive, *limits)
     request.scope[_WHOSE] = whose
     return _Answer(edge, data)
 
@@ -57,15 +53,7 @@ class _Answer(Response):
         self._data = data
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        is_read = False
-
-        async def replay() -> Any:
-            nonlocal is_read
-            if is_read:
-                return await receive()
-            is_read = True
-            return {"type": "http.request", "body": self._data, "more_body": False}
-
+        replay = body.replayed(self._data, receive)
         manager = await self._edge.mcp.started(lambda: build(self._edge))
         await manager.handle_request(scope, replay, _Plain(send))
 
