@@ -8,6 +8,7 @@ from typing import Any, Final
 from fastapi import Request, Response
 
 from vigil import __version__
+from vigil.local.identity_files import agents_there
 from vigil.settings.tokens import Principal
 
 from ..access import check_reach
@@ -19,7 +20,7 @@ from ..http import body
 from ..http.json import Json
 from ..http.problem import Problem
 from ..http.wire import JsonRpc
-from ..insight.agent_files import AgentName, agents_there
+from ..insight.agent_files import AgentName
 from ..state.edge import Edge
 from .card import AgentCardView, card_of
 

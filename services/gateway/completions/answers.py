@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import msgspec
 from fastapi import Request, Response
 
+from vigil.local.identity_files import agents_there
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope
 
@@ -19,7 +20,6 @@ from ..http.body import ClientGone
 from ..http.errors import EXPECTED
 from ..http.json import Json
 from ..http.problem import Problem, of_error
-from ..insight.agent_files import agents_there
 from ..signals.streams import HEAD, MEDIA_TYPE, SILENCE_S, send_end, send_more
 from ..state.edge import Edge
 from ..state.feed import HEARTBEAT

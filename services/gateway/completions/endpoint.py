@@ -8,12 +8,12 @@ import msgspec
 from fastapi import Request, Response
 from msgspec import UNSET
 
+from vigil.local.identity_files import agents_there
 from vigil.settings.tokens import Principal
 
 from ..callers import Caller, Shared
 from ..endpoint import Endpoint
 from ..http.json import Json
-from ..insight.agent_files import agents_there
 from ..sessions.messages import parent_of
 from ..state.edge import Edge
 from . import responses, stored

@@ -20,14 +20,13 @@ from vigil.local.identity_files import (
     FILE_BYTES_MAX,
     FILES,
     MEANINGS,
+    agents_there,
     digest_of,
     is_whole,
     read_text,
     write_text,
 )
-from vigil.settings.config import Settings
-from vigil.subjects import PART, check_part
-from vigil.teams import DEFAULT_AGENT
+from vigil.subjects import check_part
 
 from ..callers import Admin, Shared, body_of
 from ..endpoint import Endpoint
@@ -103,13 +102,6 @@ def _folder(edge: Edge, agent: str) -> File:
     if check_part("agentId", agent) not in agents_there(settings):
         raise Problem(404, f"there is no agent {agent}", field="agentId")
     return settings.agents / agent
-
-
-def agents_there(settings: Settings) -> tuple[str, ...]:
-    """Return the names of the agents that there are: configured, or with a folder of their own."""
-    folders = settings.agents.glob("*/") if settings.agents.is_dir() else ()
-    named = {one.name for one in folders if PART.fullmatch(one.name)}
-    return tuple(sorted({DEFAULT_AGENT, *settings.config.agents, *named}))
 
 
 def _all(folder: File) -> tuple[AgentFile, ...]:

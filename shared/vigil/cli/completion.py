@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import typer
 
+from vigil.local.identity_files import agents_there
 from vigil.sdk.calls.kind import KindCalls
 from vigil.sdk.client import connect
 from vigil.settings import config
@@ -64,7 +65,9 @@ approval_ids: Final = _offering(
 )
 job_ids: Final = _offering(lambda s: (one["id"] for one in connect(s).jobs()))
 skills: Final = _offering(lambda s: (one["name"] for one in connect(s).skills()["skills"]))
-agents: Final = _offering(lambda s: sorted(one.name for one in s.agents.iterdir() if one.is_dir()))
+agents: Final = _offering(
+    lambda s: agents_there(config.load(home=s.home)) if s.agents.is_dir() else ()
+)
 grant_names: Final = _offering(
     lambda s: ((one["name"], one["tool"]) for one in connect(s).grants())
 )

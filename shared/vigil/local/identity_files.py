@@ -1,4 +1,4 @@
-"""The files that say who an agent is (SPEC P-4), as a home keeps them: found, read, written."""
+"""The agents of a home, and the files that say who each is (SPEC P-4): found, read, written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from ..settings.config import Settings
 from ..settings.credentials import write_private
+from ..subjects import PART
+from ..teams import DEFAULT_AGENT
 
 FILES: Final = ("SOUL.md", "IDENTITY.md", "ROLE.md", "USER.md")
 MEANINGS: Final = {
@@ -18,6 +21,13 @@ MEANINGS: Final = {
 }
 FILE_BYTES_MAX: Final = 32 * 1024
 CUT: Final = "\n\n[cut here: the file is larger than 32 kB]"
+
+
+def agents_there(settings: Settings) -> tuple[str, ...]:
+    """Return the names of the agents that there are: configured, or with a folder of their own."""
+    folders = settings.agents.glob("*/") if settings.agents.is_dir() else ()
+    named = {one.name for one in folders if PART.fullmatch(one.name)}
+    return tuple(sorted({DEFAULT_AGENT, *settings.config.agents, *named}))
 
 
 def digest_of(text: str) -> str:

@@ -14,11 +14,11 @@ from typing import Any, Final
 import msgspec
 
 from vigil.errors import InvalidInput
-from vigil.local.identity_files import FILE_BYTES_MAX, FILES, write_text
+from vigil.local.identity_files import FILE_BYTES_MAX, FILES, agents_there, write_text
 from vigil.settings.config import Config, Settings
 from vigil.settings.sections import Agent, NamedLook
-from vigil.subjects import PART, check_part
-from vigil.teams import DEFAULT_AGENT, TEAM
+from vigil.subjects import check_part
+from vigil.teams import TEAM
 
 from .. import toml_sections
 from ..exits import AlreadyExists, NotReady
@@ -39,9 +39,7 @@ class AgentFound(msgspec.Struct, frozen=True, kw_only=True):
 
 def found(settings: Settings) -> tuple[AgentFound, ...]:
     """Return the agents that there are: configured, or with a folder of their own."""
-    config, folder = settings.config, settings.agents
-    folders = folder.glob("*/") if folder.is_dir() else ()
-    named = {one.name for one in folders if PART.fullmatch(one.name)}
+    config = settings.config
     return tuple(
         AgentFound(
             name=name,
@@ -49,7 +47,7 @@ def found(settings: Settings) -> tuple[AgentFound, ...]:
             has_section=name in config.agents,
             channels=channels_of(config, name),
         )
-        for name in sorted({DEFAULT_AGENT, *config.agents, *named})
+        for name in agents_there(settings)
     )
 
 
