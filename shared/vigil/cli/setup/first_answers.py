@@ -1,16 +1,18 @@
-"""What the first start asks a person who is there: zone, language, a limit in money."""
+"""What the first start asks a person who is there (zone, language, a limit in money), and how a
+person is asked."""
 
 from __future__ import annotations
 
 import math
 import os
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
+from typing import Final
 
 import typer
 
-from vigil.errors import ConfigError
+from vigil.errors import ConfigError, InvalidInput, VigilError
 from vigil.local import system
 from vigil.settings.config import Settings
 from vigil.settings.models import first_cap
@@ -19,15 +21,17 @@ from vigil.zones.database import refusal_of
 
 from .. import output, toml_sections
 
+NONE: Final = "none"
+"""What a person says who wants nothing of what is asked."""
+
 
 def first_person(*, is_asked: bool) -> Person:
     """Return what holds for the person at the first start: what the machine says, and they."""
     found = system.person_of(os.environ)
     if not is_asked:
         return found
-    ask = partial(typer.prompt, err=True)
-    zone = ask("Your time zone", default=found.timezone, value_proc=_zone)
-    language = ask("Language to write in", default=found.language or "en", value_proc=_language)
+    zone = asked("Your time zone", found.timezone, check_zone)
+    language = asked("Language to write in", found.language or "en", check_language)
     return Person(timezone=zone, language=language)
 
 
@@ -58,13 +62,27 @@ def _dollars(text: str) -> float:
     return most
 
 
-def _zone(text: str) -> str:
+def check_zone(text: str) -> None:
     if reason := refusal_of(text):
-        raise typer.BadParameter(reason)
-    return text
+        raise InvalidInput("zone", reason)
 
 
-def _language(text: str) -> str:
-    if not re.fullmatch(LANGUAGE, text):
-        raise typer.BadParameter("no language tag; for example: en, de-AT")
-    return text
+def check_language(text: str) -> None:
+    if text and not re.fullmatch(LANGUAGE, text):
+        raise InvalidInput("language", "is no language tag; for example: en, de-AT")
+
+
+def asked(text: str, default: str, check: Callable[[str], object]) -> str:
+    """Ask until it can be used; what is there already is offered, `none` is nothing."""
+
+    def checked(given: str) -> str:
+        value = "" if given.strip() == NONE else given.strip()
+        try:
+            check(value)
+        except VigilError as error:
+            raise typer.BadParameter(str(error)) from error
+        return value
+
+    shown = default or NONE
+    found: str = typer.prompt(text, default=shown, value_proc=checked, err=True)
+    return found

@@ -7,35 +7,32 @@ it doesn't. All else is written as `vigil models` and `vigil channels add` write
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
 import typer
 
 from vigil.channels.contract import Channel
-from vigil.errors import ConfigError, InvalidInput, VigilError
+from vigil.errors import ConfigError, InvalidInput
 from vigil.local import model_servers, runfile, system
 from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.settings.hours import quiet_hours_of
 from vigil.settings.models.access import all_names
-from vigil.settings.sections import LANGUAGE, Person
-from vigil.zones.database import refusal_of
+from vigil.settings.sections import Person
 
 from .. import exits, options, output, toml_sections
 from ..accounts import channel_sections
 from ..accounts.channels import answers
 from ..doctor.sandbox import sandbox
 from . import first_model, model_choice
+from .first_answers import asked, check_language, check_zone
 from .model_choice import ChosenProvider, ModelChosen
 
 MAIN: Final = "model.main"
 PERSON: Final = ("timezone", "language", "quiet_hours")
 QUIET: Final = "Hours in which nothing comes unasked, as 22:00-07:00"
-NONE: Final = "none"
 _NO_TERMINAL: Final = (
     "it asks, and nobody is at a terminal: `vigil me`, `vigil models` and `vigil channels add` do "
     "the same"
@@ -61,22 +58,6 @@ def setup() -> None:
     output.message("All is set." if is_running else "All is set. Start it: vigil up")
 
 
-def _asked(text: str, default: str, check: Callable[[str], object]) -> str:
-    """Ask until it can be used; what is there already is offered, `none` is nothing."""
-
-    def checked(given: str) -> str:
-        value = "" if given.strip() == NONE else given.strip()
-        try:
-            check(value)
-        except VigilError as error:
-            raise typer.BadParameter(str(error)) from error
-        return value
-
-    shown = default or NONE
-    found: str = typer.prompt(text, default=shown, value_proc=checked, err=True)
-    return found
-
-
 # ---------------------------------------------------------------- the person
 
 
@@ -88,9 +69,9 @@ def _ask_for_person(settings: Settings, *, is_running: bool) -> None:
         else client.person()
     )
     said = {
-        "timezone": _asked("Your time zone", known["timezone"], _check_zone),
-        "language": _asked("Language to write in", known["language"], _check_language),
-        "quiet_hours": _asked(QUIET, known["quiet_hours"], _check_quiet),
+        "timezone": asked("Your time zone", known["timezone"], check_zone),
+        "language": asked("Language to write in", known["language"], check_language),
+        "quiet_hours": asked(QUIET, known["quiet_hours"], _check_quiet),
     }
     changed = {name: text for name, text in said.items() if text != known[name]}
     if client is not None and changed:
@@ -98,16 +79,6 @@ def _ask_for_person(settings: Settings, *, is_running: bool) -> None:
     elif changed:
         for name, text in changed.items():
             toml_sections.set_value(settings.file, ("person", name), text)
-
-
-def _check_zone(text: str) -> None:
-    if reason := refusal_of(text):
-        raise InvalidInput("zone", reason)
-
-
-def _check_language(text: str) -> None:
-    if text and not re.fullmatch(LANGUAGE, text):
-        raise InvalidInput("language", "is no language tag; for example: en, de-AT")
 
 
 def _check_quiet(text: str) -> None:
@@ -125,7 +96,7 @@ def _ask_for_model(settings: Settings) -> None:
     thinks = next(name for name, used in all_names(settings).items() if MAIN in used)
     while True:
         words = ", ".join(ways)
-        chosen = _asked(f"Who thinks ({words}; Enter: {thinks})", thinks, lambda _: None)
+        chosen = asked(f"Who thinks ({words}; Enter: {thinks})", thinks, lambda _: None)
         if chosen in ("", thinks):
             return
         if chosen not in ways:
@@ -151,12 +122,12 @@ def _wanted(
     settings: Settings, provider: ChosenProvider, server: model_servers.ModelServer | None
 ) -> ModelChosen:
     if server is not None:
-        model = _asked("Which model", server.models[0], lambda _: None)
+        model = asked("Which model", server.models[0], lambda _: None)
         return ModelChosen(provider=provider, model=model)
     kept = provider in model_choice.kept_keys(settings.home)
     text = f"Key of {provider}" + (" (Enter: the one that is kept)" if kept else "")
     key: str = typer.prompt(text, default="", hide_input=True, show_default=False, err=True)
-    model = _asked("Which model, by its id", "", lambda _: None) if provider == "openai" else ""
+    model = asked("Which model, by its id", "", lambda _: None) if provider == "openai" else ""
     return ModelChosen(provider=provider, model=model, key=key.strip())
 
 
@@ -168,7 +139,7 @@ def _ask_for_channel(settings: Settings, *, is_running: bool) -> None:
     there = ", ".join(name for name in settings.config.channels) or "none yet"
     while True:
         text = f"Another way to reach you ({', '.join(kinds)}; there is: {there})"
-        kind = _asked(text, "", lambda _: None)
+        kind = asked(text, "", lambda _: None)
         if not kind:
             return
         if kind not in kinds:
