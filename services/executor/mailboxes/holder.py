@@ -78,7 +78,7 @@ class MailboxHolder:
         await self._leases.whenever_free(f"mailbox.{token_of('mailbox', name)}", follow, failed)
 
     async def _follow(self, name: str, section: MailboxSection) -> None:
-        from vigil.mail.line import MailboxLine, imap_of  # they need the extra `mail`
+        from vigil.mail.line import MailboxLine, imap_of  # only for mailboxes
 
         from .follower import MailFollower
 

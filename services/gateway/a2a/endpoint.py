@@ -8,6 +8,7 @@ from typing import Any, Final
 from fastapi import Request, Response
 
 from vigil import __version__
+from vigil.distribution import command_for
 from vigil.local.identity_files import agents_there
 from vigil.settings.tokens import Principal
 
@@ -27,7 +28,7 @@ from .card import AgentCardView, card_of
 PATH: Final = "/a2a/{agentId}"
 AGENT: Final = "vigil"
 _OFF: Final = "agents don't speak A2A here: `gateway.a2a` is off"
-_MISSING: Final = "the extra `a2a` isn't installed: pip install 'vigil-agents[a2a]'"
+_MISSING: Final = f"the extra `a2a` isn't installed: {command_for('a2a')}"
 
 
 async def get_agent_card(request: Request, edge: Shared) -> Response:

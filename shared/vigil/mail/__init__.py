@@ -3,5 +3,5 @@
 The channel `mail` (`vigil.channels.mail`) and the agent's view of a person's mailbox share it. What
 decides is pure and apart: `heads`, `bodies`, `quotes` (what a mail says), `ids` (threads), `place`
 (how far a mailbox was read). Around it are `access` (logging in), `mailbox` (IMAP) and `smtp`; only
-the last two need the libraries of the extra `mail`.
+the last two import the libraries of mail.
 """

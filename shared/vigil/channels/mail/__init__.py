@@ -2,5 +2,5 @@
 
 What decides is pure and apart: `composition` (what is sent), `words` (what came), `authentic` (who
 wrote it), and what `vigil.mail` has for all who deal with mail. Around it are `sender` and
-`listener`, which need the libraries of the extra `mail`.
+`listener`, which import the libraries of mail.
 """

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Any
+from typing import Any, Final
 
+from vigil.distribution import command_for
 from vigil.errors import ConfigError
 from vigil.sdk.client import Client
 from vigil.subjects import SessionKey
@@ -13,7 +14,7 @@ from vigil.subjects import SessionKey
 from .. import options
 from ..admin.backup import quiet
 
-MISSING = "this needs the Agent Client Protocol: pip install 'vigil-agents[acp]'"
+MISSING: Final = f"this needs the Agent Client Protocol: {command_for('acp')}"
 
 
 def acp(agent: options.Agent = "vigil") -> None:

@@ -89,7 +89,7 @@ def up(
 ) -> None:
     """Start the broker and all services, and print the URL, a token and the model in use.
 
-    The services run from a checkout or an image. From the wheel alone: exit code 1, nothing made.
+    Exit code 1, nothing made, where the services aren't on the path: see the README.
     """
     distribution.check_services()
     if not is_child:
