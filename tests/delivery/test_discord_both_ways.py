@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.support.chat_network import as_usual, cut, half, in_trouble, slow, too_many
+from tests.support.chat_network import as_usual, cut, in_trouble, too_many
 from tests.support.discord_server import OWN, DiscordServer
 from tests.support.network_world import (
     Step,
@@ -18,6 +18,7 @@ from tests.support.network_world import (
     try_all,
     until_rejected,
 )
+from tests.support.on_loopback import half, slow
 from tests.support.world import World
 from vigil.channels.chats import posts, remarks
 from vigil.channels.chats.parts import PARTS_MAX

@@ -11,6 +11,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from tests.support.chats import CHANNEL, pair
+from tests.support.on_loopback import served
 from tests.support.stack import running_stack
 from vigil.channels.contract import ChannelContext, Inbound
 from vigil.channels.matrix.listener import MatrixListener
@@ -37,13 +38,8 @@ class ScriptedServer:
     async def running(self) -> AsyncIterator[str]:
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._answer)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        try:
-            yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-        finally:
-            await runner.cleanup()
+        async with served(app) as url:
+            yield url
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         what = request.path.rpartition("/")[2]

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from tests.support.chat_network import as_usual, cut, half, in_trouble, slow, too_many
+from tests.support.chat_network import as_usual, cut, in_trouble, too_many
 from tests.support.network_world import (
     Step,
     check_revoked,
@@ -17,6 +17,7 @@ from tests.support.network_world import (
     try_all,
     until_rejected,
 )
+from tests.support.on_loopback import half, slow
 from tests.support.slack_server import OWN, SlackServer
 from tests.support.world import World
 from vigil.channels.chats import posts, remarks

@@ -16,6 +16,7 @@ from tests.support.agent import ask
 from tests.support.attacks_in_rooms import TelegramRooms, attack
 from tests.support.files_in_rooms import LIMITS, check_files
 from tests.support.mailing import until_told
+from tests.support.on_loopback import half, slow
 from tests.support.sent_files import another_place
 from tests.support.stack import Stack
 from tests.support.telegram_server import (
@@ -25,9 +26,7 @@ from tests.support.telegram_server import (
     TelegramServer,
     cut,
     failed,
-    half,
     in_trouble,
-    slow,
     too_many,
 )
 from tests.support.world import World, running_world

@@ -10,6 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.support.on_loopback import served
 from tests.support.sent_files import SentFiles
 from tests.support.talk import PATIENCE_S
 
@@ -76,17 +77,12 @@ class ChatNetwork(ABC):
     async def running(self, port: int = 0) -> AsyncIterator[None]:
         app = web.Application()
         app.router.add_routes([*self.routes(), web.get("/sent/{name}", self.files.answer)])
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", port)
-        await site.start()
-        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        try:
-            yield
-        finally:
-            for one in self.sockets:
-                await one.close()
-            await runner.cleanup()
+        async with served(app, port) as self.url:
+            try:
+                yield
+            finally:
+                for one in self.sockets:
+                    await one.close()
 
     async def says(self, request: web.Request, given: dict[str, Any]) -> web.StreamResponse:
         """Answer a call that says something."""
@@ -143,16 +139,6 @@ def in_trouble(*, is_stored: bool) -> Behaviour:
     return lambda network, _, given: answer(network, given)
 
 
-def half(network: ChatNetwork, request: web.Request, given: dict[str, Any]) -> Any:
-    """An answer that ends in its middle."""
-
-    async def answer() -> web.Response:
-        network.store(given)
-        return web.Response(text='{"ok": true, "resu', content_type="application/json")
-
-    return answer()
-
-
 def cut(*, is_stored: bool) -> Behaviour:
     """The line is lost, before or after the server has the message."""
 
@@ -166,15 +152,3 @@ def cut(*, is_stored: bool) -> Behaviour:
         return web.Response()
 
     return answer
-
-
-def slow(network: ChatNetwork, request: web.Request, given: dict[str, Any]) -> Any:
-    """It has the message, and says nothing until nobody waits any more."""
-
-    async def answer() -> web.Response:
-        network.store(given)
-        while request.transport is not None and not request.transport.is_closing():
-            await asyncio.sleep(0.01)
-        return web.Response()
-
-    return answer()

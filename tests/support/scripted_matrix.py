@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from aiohttp import web
 
 from tests.support.chat_network import Said
+from tests.support.on_loopback import served
 
 TOKEN: Final = "t-secret"
 OWN: Final = "@vigil:a.example"
@@ -53,14 +54,8 @@ class ScriptedMatrix:
     async def running(self) -> AsyncIterator[None]:
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._answer)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        try:
+        async with served(app) as self.url:
             yield
-        finally:
-            await runner.cleanup()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         if request.headers.get("Authorization") != f"Bearer {TOKEN}" or self.is_revoked:

@@ -8,6 +8,8 @@ from typing import Final
 
 from aiohttp import web
 
+from tests.support.on_loopback import served
+
 Way = Callable[[web.Request], Awaitable[web.StreamResponse]]
 """Answers who asks for a file."""
 PIECE: Final = bytes(64 * 1024)
@@ -86,10 +88,5 @@ async def another_place() -> AsyncIterator[tuple[str, list[str]]]:
 
     app = web.Application()
     app.router.add_get("/{path:.*}", answer)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}", asked
-    finally:
-        await runner.cleanup()
+    async with served(app) as url:
+        yield url, asked

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from tests.support.on_loopback import served
 from tests.support.sent_files import SentFiles
 
 TOKEN: Final = "4711:AAE-secret_of-the-bot"
@@ -171,15 +172,8 @@ class TelegramServer:
         app = web.Application()
         app.router.add_post("/bot{token}/{method}", self._answer)
         app.router.add_get(f"/file/bot{TOKEN}/documents/{{name}}", self.files.answer)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        try:
+        async with served(app) as self.url:
             yield
-        finally:
-            await runner.cleanup()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         method = request.match_info["method"]
@@ -299,16 +293,6 @@ def in_trouble(*, is_stored: bool) -> Behaviour:
     return lambda server, _, given: answer(server, given)
 
 
-def half(server: TelegramServer, request: web.Request, given: dict[str, Any]) -> Any:
-    """An answer that ends in its middle."""
-
-    async def answer() -> web.Response:
-        server.store(given)
-        return web.Response(text='{"ok": true, "resu', content_type="application/json")
-
-    return answer()
-
-
 def cut(server: TelegramServer, request: web.Request, given: dict[str, Any]) -> Any:
     """The line is lost once the server has the message."""
 
@@ -316,18 +300,6 @@ def cut(server: TelegramServer, request: web.Request, given: dict[str, Any]) -> 
         server.store(given)
         assert request.transport is not None
         request.transport.abort()
-        return web.Response()
-
-    return answer()
-
-
-def slow(network: TelegramServer, request: web.Request, given: dict[str, Any]) -> Any:
-    """It has the message, and says nothing until nobody waits any more."""
-
-    async def answer() -> web.Response:
-        network.store(given)
-        while request.transport is not None and not request.transport.is_closing():
-            await asyncio.sleep(0.01)
         return web.Response()
 
     return answer()

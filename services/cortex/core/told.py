@@ -22,7 +22,7 @@ from vigil.contracts import Cause, Digest, TaskBlock, TimerPayload, ToldEvent, T
 from vigil.contracts.events import AGENT_MESSAGE
 
 from ..notice import BUDGET, Notice
-from . import loops, speech
+from . import external, loops, speech
 from . import sway as sways
 from .allowance import more
 from .draft import OUTSIDE, Draft
@@ -103,19 +103,8 @@ def _hear(draft: Draft, cause: Cause, event: ToldEvent) -> None:
     """Take in what another agent says: as of an event from outside a model is asked, by the same
     gates, but for the sway, which it has from there."""
     payload = event.payload
-    sway = sways.of(payload)
     draft.row("user", "task", block_of(payload, event.id))
-    refusal, until = speech.gate(draft, is_ordered=False), speech.held_until(draft)
-    if refusal is not None:
-        draft.note(f"blocked_{refusal.code}", refusal.text, event.id)
-        draft.outcome = "blocked"
-        draft.ended.append(cause.id)
-    elif until is not None:
-        speech.hold_model(draft, f"{OUTSIDE}-agents", HEARD, until, sway, event_id=event.id)
-        draft.outcome = "held"
-        draft.ended.append(cause.id)
-    else:
-        loops.begin(draft, cause, is_direct=False, sway=sway)
+    external.ask_model(draft, cause, event.id, sways.of(payload), f"{OUTSIDE}-agents", HEARD)
 
 
 def _later(draft: Draft, payload: ToldPayload, name: str) -> tuple[str, datetime] | None:

@@ -169,7 +169,7 @@ def _decide(
 
 
 def _finish(home: Path, passed: Passed) -> Upgraded | None:
-    """Carry out what was decided, from the begin: each part of it may be repeated."""
+    """Carry out what was decided, from its beginning: each part of it may be repeated."""
     folder = home / DECIDED
     if not folder.exists():
         return None
