@@ -10,12 +10,15 @@ from typing import Any
 
 import pytest
 
+from services.cortex.policy import others_of
 from tests.support.scripted_model import ScriptedModel, say
 from tests.support.stack import running_stack
 from tests.support.talk import Talk
 from vigil.cli.app import app, commands
 from vigil.errors import VigilError
+from vigil.settings import config
 from vigil.settings.live import followed
+from vigil.subjects import SessionKey
 
 BEFORE = """\
 # Mine, written by hand.
@@ -55,6 +58,9 @@ def test_an_agent_is_made_and_changed_in_the_file_which_keeps_its_comments(
     section = tomllib.loads(text)["agents"]["coach"]
     assert section == {"authority": "act", "looks": ["https://a.example"]}
     assert {one["name"] for one in run(capsys, "list")["agents"]} == {"coach", "vigil"}
+    # One of which nothing is said but its name is an agent that the others can hand something.
+    run(capsys, "add", "cook")
+    assert others_of(config.load().config, SessionKey("me", "vigil", "main")) == ("coach", "cook")
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,8 @@ def make(
     if name == TEAM or any(name == one.name for one in found(settings)):
         raise AlreadyExists(f"there is an agent called {name} already")
     _check_texts(texts)
-    _write_section(settings, name, changes)
+    # Also without a change: by its section others know of it, and services that they begin anew.
+    _write_section(settings, name, changes, is_new=True)
     folder = settings.agents / name
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     _write_texts(folder, texts)
@@ -97,14 +98,16 @@ def change(
         _write_texts(settings.agents / name, texts)
 
 
-def _write_section(settings: Settings, name: str, changes: Mapping[str, Any]) -> None:
+def _write_section(
+    settings: Settings, name: str, changes: Mapping[str, Any], *, is_new: bool = False
+) -> None:
     if unknown := set(changes) - set(KEYS):
         raise InvalidInput(min(unknown), f"is none of {', '.join(KEYS)}")
     values = dict(changes)
     if "looks" in values:
         known = {_what(one): one for one in settings.config.agent_of(name).looks}
         values["looks"] = [_as_written(known.get(one, one)) for one in values["looks"]]
-    if values and name not in settings.config.agents:
+    if (values or is_new) and name not in settings.config.agents:
         # What `[agent]` sets for all is this one's as well, unless it's changed just now.
         toml_sections.add(settings.file, "agents", name, _set_in(settings.config.agent) | values)
         return
