@@ -2,7 +2,7 @@
 
 What a session reads of a model when it opens (its window, what it can be shown) is as it was until
 the session is opened anew. What calls cost is counted by prices and caps of the start, so where
-those changed nothing is exchanged: the log says that a restart takes it in.
+those changed nothing is exchanged: the log says that the next start takes it in.
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ import structlog
 
 from vigil.errors import ConfigError
 from vigil.settings.config import Config, Settings
+from vigil.settings.live.renewal import MODELS, thinking_as
 
 from . import choice
 from .thought.catalogue import Catalogue
 
 log = structlog.get_logger("vigil.cortex")
-
-FIELDS = ("model", "models")
-"""Sections that say which models there are."""
 
 
 class FollowedModels:
@@ -82,18 +80,11 @@ async def _closed(catalogue: Catalogue, after_s: float) -> None:
 def _merged(settings: Settings, read: Settings) -> Settings:
     """Return settings with what another reading says of models: their sections, who names them,
     and keys."""
-    config, other = settings.config, read.config
-    agents = {
-        name: msgspec.structs.replace(one, model=other.agents[name].model)
-        if name in other.agents
-        else one
-        for name, one in config.agents.items()
-    }
-    agent = msgspec.structs.replace(config.agent, model=other.agent.model)
-    sections = {name: getattr(other, name) for name in FIELDS}
+    config = thinking_as(settings.config, read.config)
+    sections = {name: getattr(read.config, name) for name in MODELS}
     return msgspec.structs.replace(
         settings,
-        config=msgspec.structs.replace(config, agent=agent, agents=agents, **sections),
+        config=msgspec.structs.replace(config, **sections),
         anthropic_api_key=read.anthropic_api_key,
         openai_api_key=read.openai_api_key,
     )

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import structlog
@@ -41,7 +41,9 @@ BEGIN_ANEW: Final[Mapping[str, tuple[str, ...]]] = {
     "watch": ("executor",),
 }
 """By section: the services that begin anew when it changes."""
-FOLLOWED: Final = ("mcp", "model", "models")
+MODELS: Final = ("model", "models")
+"""Sections that say which models there are."""
+FOLLOWED: Final = ("mcp", *MODELS)
 """Sections that are taken in by those who use them, while they go on."""
 AT_START: Final = (
     "approvals",
@@ -82,7 +84,8 @@ def holds_at_once(section: str) -> bool:
 
 def changed_for(service: str, before: Config, read: Config) -> tuple[str, ...]:
     """Return the sections for which a service has to begin anew."""
-    was, now = _without_models(before), _without_models(read)
+    # Who thinks is followed, also as an agent's section says it.
+    was, now = thinking_as(before, Config()), thinking_as(read, Config())
     return tuple(
         section
         for section, services in BEGIN_ANEW.items()
@@ -101,16 +104,10 @@ def taken_in(running: Settings, before: Settings, read: Settings) -> Settings:
     """
     held, old, new = running.config, before.config, read.config
     changed = [one for one in (*BEGIN_ANEW, *FOLLOWED) if getattr(old, one) != getattr(new, one)]
-    told: dict[str, Any] = {name: getattr(new, name) for name in changed}
     if held.caps_digest != new.caps_digest:
-        told = {name: one for name, one in told.items() if name not in ("model", "models")}
-        if "agent" in told:
-            told["agent"] = msgspec.structs.replace(new.agent, model=held.agent.model)
-        if "agents" in told:
-            told["agents"] = {
-                name: msgspec.structs.replace(one, model=held.agent_of(name).model)
-                for name, one in new.agents.items()
-            }
+        changed = [one for one in changed if one not in MODELS]
+        new = thinking_as(new, held)
+    told = {name: getattr(new, name) for name in changed}
     keys = {
         name: getattr(read, name)
         for name in ("anthropic_api_key", "openai_api_key")
@@ -119,10 +116,13 @@ def taken_in(running: Settings, before: Settings, read: Settings) -> Settings:
     return msgspec.structs.replace(running, config=msgspec.structs.replace(held, **told), **keys)
 
 
-def _without_models(config: Config) -> Config:
-    """Who thinks is followed, also as an agent's section says it."""
-    agents = {name: msgspec.structs.replace(one, model="") for name, one in config.agents.items()}
-    agent = msgspec.structs.replace(config.agent, model="")
+def thinking_as(config: Config, other: Config) -> Config:
+    """Return a configuration whose agents think with the models that another names for them."""
+    agents = {
+        name: msgspec.structs.replace(one, model=other.agent_of(name).model)
+        for name, one in config.agents.items()
+    }
+    agent = msgspec.structs.replace(config.agent, model=other.agent.model)
     return msgspec.structs.replace(config, agent=agent, agents=agents)
 
 
