@@ -17,11 +17,11 @@ from vigil.settings.config import Settings
 from vigil.settings.models import REHEARSAL
 from vigil.settings.models.trial import FILE, IN_PROSE, TOOLS, TriedModel
 
-from .. import output, toml_sections
+from .. import output
 from ..doctor.models import tried
+from . import model_choice
+from .model_choice import ModelChosen
 
-LOCAL: Final = "local"
-"""What a model of this machine is called, unless a person says otherwise."""
 _BEFORE: Final = "model"
 """The file, beside that of what runs, with the name of who thought last."""
 
@@ -51,10 +51,10 @@ def _took_local(settings: Settings) -> bool:
     for server in model_servers.found():
         text = f"{server.name} runs here, with {server.models[0]}. Have it think?"
         if typer.confirm(text, default=True, err=True):
-            values = {"provider": "openai", "base_url": server.url, "model": server.models[0]}
+            chosen = ModelChosen(provider="local", model=server.models[0])
+            plan = model_choice.plan_of(chosen, settings.config, server, ())
             try:
-                toml_sections.add(settings.file, "models", LOCAL, values)
-                toml_sections.set_value(settings.file, ("model", "main"), LOCAL)
+                model_choice.write(settings, plan, "")
             except (ConfigError, VigilError) as error:
                 output.message(f"Not written: {error}")
                 return False
