@@ -32,18 +32,28 @@ async def read_settings(edge: Edge) -> Settings:
         raise Problem(503, f"vigil.toml can't be used: {error}") from error
 
 
-async def written(settings: Settings, change: Callable[[], T], *, refused: int = 409) -> T:
+async def written(
+    settings: Settings, change: Callable[[], T], *, refused: int = 409, field: str = "name"
+) -> T:
     """Return what a change of the file came to.
 
     Args:
         refused: the status where it would be no configuration, or can't be so here; nothing is
             changed then.
+        field: names what is changed.
 
     Raises:
-        Problem: `refused`; 503: a file can't be written.
+        Problem: `refused`; 404, 409: somebody else was faster: what was to be changed has gone, or
+            what was to be added is there; 503: a file can't be written.
     """
+    from vigil.cli.exits import AlreadyExists, NotReady  # of the command line
+
     try:
         return await asyncio.to_thread(change)
+    except NotReady as error:
+        raise Problem(404, str(error), field=field) from error
+    except AlreadyExists as error:
+        raise Problem(409, str(error), field="name") from error
     except InvalidInput as error:
         raise Problem(refused, f"{error.field} {error.reason}", field=error.field) from error
     except ConfigError as error:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import tomllib
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from services.gateway.http.problem import Problem
+from services.gateway.written_settings import write
 from vigil.channels.notices.ntfy import Ntfy
+from vigil.cli import toml_sections
 from vigil.cli.accounts import channel_sections
 from vigil.cli.app import app, commands
 from vigil.errors import VigilError
@@ -70,6 +75,10 @@ def test_a_way_out_is_somebodys(home: Path, capsys: pytest.CaptureFixture[str]) 
         (["telegram", "--file", "token=nowhere"], "nowhere can't be read"),
         (["ntfy", "--name", "socket", "--set", "topic=a", "--user", "ann"], "a channel socket"),
         (["ntfy", "--set", "topic=a\nb", "--user", "ann"], "topic: must be one line"),
+        (
+            ["matrix", "--set", "user_id=@a:b\x7f", "--set", "homeserver=https://m"],
+            "user_id: must be",
+        ),
     ],
 )
 def test_what_can_not_work_leaves_nothing(
@@ -82,8 +91,29 @@ def test_what_can_not_work_leaves_nothing(
     assert not list((home / "keys").glob("channel-*"))
 
 
+def test_who_comes_second_leaves_the_secret_of_the_first(home: Path) -> None:
+    """A command and an admin in the console, or two, of one name: both looked before."""
+    settings = config.load({}, home=home)
+    for topic in ("first", "second"):
+        planned = channel_sections.plan(settings.config, "ntfy", "n", {"topic": topic}, "ann")
+        with nullcontext() if topic == "first" else pytest.raises(VigilError, match="already"):
+            channel_sections.add(settings, planned)
+    assert (home / "keys/channel-n-topic").read_text() == "first\n"
+
+
 def test_each_kind_asks_for_fields_that_it_has() -> None:
     for kind, section in channel_sections.offered().items():
         for one in section.asked or ():
             field = f"{one.name}_file" if one.is_secret else one.name
             assert field in section.__struct_fields__, (kind, one.name)
+
+
+async def test_who_comes_second_over_http_is_told_so(home: Path) -> None:
+    """Of replicas, each looks at the file for itself."""
+    file = home / "vigil.toml"
+    add = partial(toml_sections.add, file, "mcp", "a", {"url": "https://a.example"})
+    remove = partial(toml_sections.remove, file, "mcp", "a")
+    for change, status in ((add, 0), (add, 409), (remove, 0), (remove, 404)):
+        with pytest.raises(Problem) if status else nullcontext() as refused:
+            await write(change)
+        assert refused is None or refused.value.status == status

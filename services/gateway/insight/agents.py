@@ -125,18 +125,11 @@ def _changes(wanted: AgentChange) -> dict[str, Any]:
 
 async def _done(edge: Edge, name: str, write: Callable[[Settings], None]) -> AgentView:
     """Return an agent once it is written. Raises: Problem, 404 or 409."""
-    from vigil.cli.exits import AlreadyExists, NotReady
-
     async with WRITING:
         settings = await read_settings(edge)
         if settings.config.agent_of(name).kind == "team":
             raise Problem(409, f"{name} is a team's: change it in vigil.toml", field="agentId")
-        try:
-            await written(settings, lambda: write(settings))
-        except NotReady as error:
-            raise Problem(404, str(error), field="agentId") from error
-        except AlreadyExists as error:
-            raise Problem(409, str(error), field="name") from error
+        await written(settings, lambda: write(settings), field="agentId")
         views = await _views(edge)
     return next(one for one in views if one.name == name)
 

@@ -20,7 +20,6 @@ from vigil.errors import InvalidInput
 from vigil.fields.secrets import is_key
 from vigil.local import command_lines, mcp_servers
 from vigil.oauth import kept as oauth
-from vigil.settings import credentials
 from vigil.settings.config import Settings
 from vigil.settings.sections import McpServer
 from vigil.subjects import check_part
@@ -164,10 +163,8 @@ async def remove_server(
     """Take a server out of vigil.toml, and forget what was approved of it. Needs an admin token."""
     async with WRITING:
         settings = await read_settings(edge)
-        known, kept = known_server(settings, name), _token_file(settings.home, name)
+        known_server(settings, name)
         await written(settings, lambda: _remove(settings, name), refused=422)
-        if known.headers_file == str(kept):
-            kept.unlink(missing_ok=True)
         oauth.forget(settings.home, name)
         await KeyValue(edge.bus, pins.BUCKET).delete(name)
     log.info("server removed", action="gateway.servers", by=caller.user, server=name)
@@ -220,8 +217,6 @@ def _add(settings: Settings, wanted: ServerWanted) -> None:
 
     line = command_lines.resolved(wanted.command) if wanted.command else []
     kept = _token_file(settings.home, wanted.name) if wanted.token else None
-    if kept is not None:
-        credentials.write_private(kept, f"Authorization: Bearer {wanted.token}\n".encode())
     values = mcp_servers.section_of(
         command=line[0] if line else "",
         args=line[1:],
@@ -234,12 +229,8 @@ def _add(settings: Settings, wanted: ServerWanted) -> None:
         allow_private=wanted.allow_private,
         risk="" if wanted.risk == McpServer().risk else wanted.risk,
     )
-    try:
-        toml_sections.add(settings.file, _TABLE, wanted.name, values)
-    except BaseException:
-        if kept is not None:
-            kept.unlink(missing_ok=True)
-        raise
+    secrets = {} if kept is None else {kept: f"Authorization: Bearer {wanted.token}"}
+    toml_sections.add(settings.file, _TABLE, wanted.name, values, secrets)
 
 
 def _switch(settings: Settings, name: str, *, to: bool) -> None:
@@ -251,7 +242,9 @@ def _switch(settings: Settings, name: str, *, to: bool) -> None:
 def _remove(settings: Settings, name: str) -> None:
     from vigil.cli import toml_sections
 
-    toml_sections.remove(settings.file, _TABLE, name)
+    kept = _token_file(settings.home, name)
+    is_ours = settings.config.mcp[name].headers_file == str(kept)
+    toml_sections.remove(settings.file, _TABLE, name, [kept] if is_ours else [])
 
 
 _PATH: Final = "/api/servers"

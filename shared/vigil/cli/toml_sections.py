@@ -7,12 +7,13 @@ after the other, whoever makes them: commands, or admins in the console.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import re
 import tempfile
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec
 
@@ -44,8 +45,21 @@ def _one_at_a_time(edit: _Edit[_More]) -> _Edit[_More]:
 
 
 @_one_at_a_time
-def add(file: Path, table: str, name: str, values: Mapping[str, Any]) -> None:
+def add(
+    file: Path,
+    table: str,
+    name: str,
+    values: Mapping[str, Any],
+    secrets: Mapping[Path, str] | None = None,
+    check: Callable[[], None] = lambda: None,
+) -> None:
     """Append ``[table.name]`` to a file.
+
+    Args:
+        secrets: texts of files that belong to the section, each a line; another section of this
+            name keeps its own.
+        check: called with those files there; what it raises leaves nothing of them, nor what else
+            keeps the section from being added.
 
     Raises:
         AlreadyExists: there is one already.
@@ -62,7 +76,22 @@ def add(file: Path, table: str, name: str, values: Mapping[str, Any]) -> None:
     lines = [f"[{table}.{name}]", *(f"{key} = {_value(one)}" for key, one in values.items())]
     end = "\r\n" if "\r\n" in text else "\n"
     between = "" if not text else end if text.endswith("\n") else end + end
-    _write(file, text + between + end.join(lines) + end, meant, f"[{table}.{name}]")
+    with _kept(secrets or {}):
+        check()
+        _write(file, text + between + end.join(lines) + end, meant, f"[{table}.{name}]")
+
+
+@contextlib.contextmanager
+def _kept(secrets: Mapping[Path, str]) -> Iterator[None]:
+    """Write files, and take them away if what they are for fails."""
+    try:
+        for one, text in secrets.items():
+            credentials.write_private(one, f"{text}\n".encode())
+        yield
+    except BaseException:
+        for one in secrets:
+            one.unlink(missing_ok=True)
+        raise
 
 
 @_one_at_a_time
@@ -152,8 +181,11 @@ def _set(found: Any, path: Sequence[str], value: Any, remark: str) -> None:
 
 
 @_one_at_a_time
-def remove(file: Path, table: str, name: str) -> None:
+def remove(file: Path, table: str, name: str, secrets: Sequence[Path] = ()) -> None:
     """Take ``[table.name]`` and what is below it out of a file.
+
+    Args:
+        secrets: files that go with it.
 
     Raises:
         NotReady: there is none.
@@ -167,6 +199,8 @@ def remove(file: Path, table: str, name: str) -> None:
     if not meant[table]:
         del meant[table]
     _write(file, _without(text, table, name), meant, f"[{table}.{name}]")
+    for one in secrets:
+        one.unlink(missing_ok=True)
 
 
 def _read(file: Path) -> str:

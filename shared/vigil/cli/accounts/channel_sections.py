@@ -17,14 +17,13 @@ from vigil.channels.contract import Channel
 from vigil.channels.kinds import BUILT_IN, GROUP, kind_of
 from vigil.contracts import SOCKET
 from vigil.errors import ConfigError, InvalidInput
-from vigil.settings import credentials
 from vigil.settings.config import Config, Settings
 from vigil.subjects import check_part
 
 from .. import toml_sections
 
 TABLE: Final = "channels"
-SECRET_LENGTH_MAX: Final = 4096
+VALUE_LENGTH_MAX: Final = 4096
 NAMES_MAX: Final = 100
 
 
@@ -79,9 +78,9 @@ def plan(
         if not value:
             if one.is_needed:
                 raise InvalidInput(one.name, "is missing")
+        elif len(value) > VALUE_LENGTH_MAX or not value.isprintable():
+            raise InvalidInput(one.name, "must be one line")
         elif one.is_secret:
-            if len(value) > SECRET_LENGTH_MAX or not value.isprintable():
-                raise InvalidInput(one.name, "must be one line")
             section[f"{one.name}_file"] = file = _file_of(name, one.name)
             secrets[file] = value
         else:
@@ -100,16 +99,13 @@ def add(settings: Settings, planned: PlannedChannel) -> str:
         OSError: a file can't be written.
     """
     files = {settings.home / file: text for file, text in planned.secrets.items()}
-    try:
-        for file, text in files.items():
-            credentials.write_private(file, f"{text}\n".encode())
-        advice = _checked(settings.home, planned)
-        toml_sections.add(settings.file, TABLE, planned.name, planned.section)
-    except BaseException:
-        for file in files:
-            file.unlink(missing_ok=True)
-        raise
-    return advice
+    advice: list[str] = []
+
+    def check() -> None:
+        advice.append(_checked(settings.home, planned))
+
+    toml_sections.add(settings.file, TABLE, planned.name, planned.section, files, check)
+    return advice[0]
 
 
 def remove(settings: Settings, name: str) -> None:
@@ -120,11 +116,12 @@ def remove(settings: Settings, name: str) -> None:
         ConfigError: it can't be done safely; the file is left as it was.
     """
     section = settings.config.channels.get(name)
-    toml_sections.remove(settings.file, TABLE, name)
-    for one in (section and section.asked) or ():
-        kept = _file_of(name, one.name)
-        if getattr(section, f"{one.name}_file", "") == kept:
-            (settings.home / kept).unlink(missing_ok=True)
+    files = [
+        settings.home / kept
+        for one in (section and section.asked) or ()
+        if getattr(section, f"{one.name}_file", "") == (kept := _file_of(name, one.name))
+    ]
+    toml_sections.remove(settings.file, TABLE, name, files)
 
 
 def _file_of(name: str, field: str) -> str:
