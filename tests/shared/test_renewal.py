@@ -133,6 +133,21 @@ async def test_half_of_a_file_is_not_taken_in(
     assert taken == [{"one", "two", "three"}]
 
 
+async def test_who_works_in_another_home_takes_nothing_of_it_for_a_change(tmp_path: Path) -> None:
+    """A story of an eval: with a person's models, and all else its own."""
+    settings = read(AGENT.format(model="", authority="act"), tmp_path)
+    (tmp_path / "story").mkdir()
+    (tmp_path / "story/vigil.toml").write_text(HOOK.format(name="ops"))
+    there = msgspec.structs.replace(settings, home=tmp_path / "story")
+    made = renewal.Renewal("delivery", there)
+    (tmp_path / "story/vigil.toml").write_text(HOOK.format(name="other"))
+    following = asyncio.create_task(made.follow())
+    async with asyncio.timeout(PATIENCE_S):
+        await made.wait(lambda: 0)
+    following.cancel()
+    assert "kim" in made.settings.config.agents
+
+
 async def test_a_change_before_anybody_follows_is_taken_in(tmp_path: Path) -> None:
     """While a service is loaded, or waits for its broker."""
     settings = read("", tmp_path)

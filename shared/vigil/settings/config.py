@@ -143,8 +143,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     qdrant_api_key: Secret | None = None
     embedder_api_key: Secret | None = None
     remarks: tuple[str, ...] = ()
-    stamps: Stamps = ()
-    """Of the files as they were read; empty: they weren't."""
+    stamps: Stamps | None = None
+    """Of the files as they were read, of whichever home; None: of none."""
 
     def __repr__(self) -> str:
         key = "set" if self.anthropic_api_key else "not set"

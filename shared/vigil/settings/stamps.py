@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 from ..fields.secrets import PROVIDERS, file_of_provider
 
 Stamp = tuple[int, int, int]
 """By which a changed file is known: time, size, inode."""
-Stamps = tuple[Stamp | None, ...]
-"""Of the file, and of those with keys of providers."""
+
+
+class Stamps(NamedTuple):
+    """Of the files of a home."""
+
+    home: Path
+    config: Stamp | None = None
+    keys: tuple[Stamp | None, ...] = ()
+    """Of the providers of models."""
 
 
 def stamps_of(home: Path) -> Stamps:
     """Return the stamps of a home's files as they are now."""
-    files = (home / "vigil.toml", *(file_of_provider(home, name) for name in PROVIDERS))
-    return tuple(map(stamp_of, files))
+    keys = (file_of_provider(home, name) for name in PROVIDERS)
+    return Stamps(home, stamp_of(home / "vigil.toml"), tuple(map(stamp_of, keys)))
 
 
 def stamp_of(file: Path) -> Stamp | None:

@@ -33,14 +33,14 @@ class FollowedSettings:
         self._home = settings.home
         self._take = take
         # Since it was read; what came before this was made came in between.
-        self._stamps = settings.stamps or self._stamped()
+        self._stamps = read_as(settings) or self._stamped()
 
     async def follow(self) -> None:
         """Look until cancelled."""
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
             stamps = self._stamped()
-            is_away = stamps[0] is None and self._stamps[0] is not None
+            is_away = stamps.config is None and self._stamps.config is not None
             if stamps == self._stamps or is_away:
                 continue
             await asyncio.sleep(LOOK_EVERY_S * SETTLED_FOR)
@@ -67,3 +67,9 @@ class FollowedSettings:
         self._stamps = stamps
         log.info("configuration read", action="config.read")
         await self._take(read)
+
+
+def read_as(settings: Settings) -> Stamps | None:
+    """Return the stamps with which settings were read; None: not from the files of their home."""
+    stamps = settings.stamps
+    return stamps if stamps is not None and stamps.home == settings.home else None

@@ -20,7 +20,7 @@ from ...errors import ConfigError
 from .. import config
 from ..config import Config, Settings
 from ..stamps import stamps_of
-from .followed import FollowedSettings
+from .followed import FollowedSettings, read_as
 
 log = structlog.get_logger("vigil.config")
 
@@ -140,7 +140,7 @@ class Renewal:
         self._service = service
         self.settings = settings
         """What it runs with."""
-        is_newest = settings.stamps in ((), stamps_of(settings.home))
+        is_newest = read_as(settings) in (None, stamps_of(settings.home))
         self._before = self._read = read_now(settings) if is_newest else settings
         self._is_wanted = asyncio.Event()
         self._followed = FollowedSettings(settings, self._take)
