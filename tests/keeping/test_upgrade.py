@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import shutil
 import tarfile
 import time
 from collections.abc import Mapping
@@ -239,3 +240,15 @@ def test_a_file_that_cant_be_read_is_told_with_what_to_do(tmp_path: Path) -> Non
         migrate.bring_up(tmp_path)
     assert Cli(tmp_path)("upgrade", "--check", code=1).stderr
     assert {path.name for path in tmp_path.iterdir()} <= {"vigil.toml", "run"}
+    (tmp_path / "vigil.toml").write_text(f"a = {'[' * 5000}")
+    with pytest.raises(ConfigError, match=r"push-channel .* correct it\."):
+        migrate.bring_up(tmp_path)
+
+
+def test_what_a_person_made_of_a_kept_upgrade_is_no_other_one(tmp_path: Path) -> None:
+    (tmp_path / "vigil.toml").write_text("# Mine.\n")
+    migrate.bring_up(tmp_path)
+    shutil.copytree(tmp_path / "before-upgrade-1", tmp_path / "before-upgrade-1.old")
+    migrate.back(tmp_path)
+    assert (tmp_path / "vigil.toml").read_text() == "# Mine.\n"
+    assert (tmp_path / "before-upgrade-1.old").is_dir()

@@ -52,7 +52,7 @@ def of_text(text: str, name: str) -> tuple[EvalStory, ...]:
     """Read the stories of a text. Raises: InvalidInput, as `of_file`."""
     try:
         raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also of a number, or of brackets, without end
         raise InvalidInput(name, f"is no TOML: {error}") from error
     found, mistakes = _read(raw, text)
     if mistakes:

@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from ..errors import InvalidInput
+from ..settings.hours import hours_of
 from ..zones.database import refusal_of, zone_named
 from . import moments
 
@@ -160,6 +161,10 @@ def check(story: EvalStory) -> None:
     """
     if refusal := refusal_of(story.timezone):
         raise InvalidInput("timezone", refusal)
+    try:
+        hours_of(story.quiet_hours)
+    except InvalidInput as error:
+        raise InvalidInput("quiet_hours", error.reason) from error
     _check_moment("begins", story.begins, story)
     for number, step in enumerate(story.step, 1):
         at = f"step.{number}"
@@ -186,7 +191,7 @@ def _check_expected(expected: Expected, at: str, story: EvalStory) -> None:
         for text in getattr(expected, field):
             try:
                 pattern(text)
-            except re.error as error:
+            except (re.error, OverflowError, RecursionError) as error:
                 raise InvalidInput(f"{at}{field}", f"{text} can't be read: {error}") from error
     for field in ("by", "not_before"):
         if given := getattr(expected, field):

@@ -10,6 +10,7 @@ Only whoever holds the home's lock may call this.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -127,8 +128,11 @@ def back(home: Path) -> Upgraded:
 
 def kept(home: Path) -> list[Upgraded]:
     """Return the upgrades that changed files, newest first. Raises: ConfigError."""
-    folders = sorted(home.glob(f"{KEPT}*"), key=lambda path: int(path.name.removeprefix(KEPT)))
-    return [Upgraded(steps=_read(folder).steps, kept=folder) for folder in reversed(folders)]
+    numbers = (path.name.removeprefix(KEPT) for path in home.glob(f"{KEPT}*"))
+    # What a person made of one, "before-upgrade-1.old", is theirs.
+    newest = sorted((int(one) for one in numbers if re.fullmatch("[0-9]{1,9}", one)), reverse=True)
+    folders = [home / f"{KEPT}{number}" for number in newest]
+    return [Upgraded(steps=_read(folder).steps, kept=folder) for folder in folders]
 
 
 def in_words(done: Upgraded | None) -> str:

@@ -89,7 +89,7 @@ def _push_channel(files: Files) -> Change:
         return {}
     try:
         channels = tomllib.loads(text.decode()).get("channels", {})
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also of a number, or of brackets, without end
         raise CannotMigrate(f"vigil.toml can't be read ({error}): correct it") from error
     if "push" in channels or any(one.get("kind") == "push" for one in channels.values()):
         return {}

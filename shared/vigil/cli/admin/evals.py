@@ -156,7 +156,7 @@ def _tape(record: Path | None, recorded: Path | None) -> Any:
         return None
     try:
         return home.tape(path, "record" if record else "play")
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, msgspec.MsgspecError, RecursionError) as error:
         setting = "--record" if record else "--recorded"
         raise InvalidInput(setting, f"{path} can't be used: {error}") from error
 

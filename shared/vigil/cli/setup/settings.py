@@ -22,7 +22,7 @@ from vigil.fields import variables
 from vigil.fields.section import Section
 from vigil.local import runfile
 from vigil.settings import config
-from vigil.settings.config import NAMED_SECTIONS, Config, Settings
+from vigil.settings.config import NAMED_SECTIONS, NO_TOML, Config, Settings
 from vigil.settings.live.renewal import holds_at_once
 from vigil.words.nearest import nearest
 
@@ -137,7 +137,7 @@ def _readings(value: str) -> list[Any]:
     """Return what a word of a command line may mean: a value of TOML, then the text itself."""
     try:
         return [tomllib.loads(f"value = {value}")["value"], value]
-    except tomllib.TOMLDecodeError:
+    except NO_TOML:
         return [value]
 
 
@@ -157,7 +157,7 @@ def _file(settings: Settings) -> dict[str, Any]:
     """Return what the file says; nothing, if that can't be read."""
     try:
         return tomllib.loads(settings.file.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+    except NO_TOML:
         return {}
 
 
