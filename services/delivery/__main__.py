@@ -21,7 +21,7 @@ from vigil.worker.worker import Worker
 
 from . import decide, reports, trials
 from .carrier import Carrier
-from .channels import OpenChannel, build
+from .channels import ComingChannels, OpenChannel, build
 from .config import DeliveryLimits
 from .handlers import Speech
 from .outbox import Outbox
@@ -55,7 +55,8 @@ async def _deliver(
     carrier = Carrier(context, channels, limits, SystemRandom().random)
     speech = Speech(bus, clock, limits, context.tracer, context.metrics, carrier.ensure)
     ordered = {name for name, one in context.settings.config.channels.items() if one.is_ordered}
-    outbox = Outbox(bus, clock, carrier, limits, ordered)
+    coming = ComingChannels(context.settings)
+    outbox = Outbox(bus, clock, carrier, limits, ordered, coming)
     switches = await Switches.watch(bus)
     speech.claims.is_gone = carrier.is_gone = switches.is_gone
     config = context.settings.config

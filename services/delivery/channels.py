@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,9 @@ from vigil.channels.contract import ChannelContext, Sender
 from vigil.clock import Clock
 from vigil.contracts import SOCKET, Approval
 from vigil.errors import ConfigError, InvalidInput
+from vigil.settings.config import Settings
+from vigil.settings.live.renewal import read_now
+from vigil.settings.stamps import Stamps, stamps_of
 from vigil.subjects import SessionKey
 
 from .config import DeliveryLimits
@@ -31,6 +35,27 @@ class OpenChannel(msgspec.Struct, frozen=True, kw_only=True):
     """Whether what answers a message that came through it goes back through it."""
     is_announcing: bool = False
     """Whether what is asked in a conversation goes over it, too."""
+
+
+class ComingChannels:
+    """Channels that the configuration has by now, and delivery doesn't use yet: others took a
+    change in a moment earlier, or it can't be used as it is and waits for somebody to mend it. What
+    is ordered of them waits as well."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._stamps: Stamps | None = None
+        self._names: Collection[str] = ()
+
+    async def has(self, name: str) -> bool:
+        """Return whether it is one."""
+        if name in self._settings.config.channels:
+            return False
+        stamps = await asyncio.to_thread(stamps_of, self._settings.home)
+        if stamps != self._stamps:
+            read = await asyncio.to_thread(read_now, self._settings)
+            self._names, self._stamps = frozenset(read.config.channels), stamps
+        return name in self._names
 
 
 def build(

@@ -23,6 +23,7 @@ from vigil.worker.requeue import DONE, RequeueReply
 
 from . import decide, orders
 from .carrier import Carrier
+from .channels import ComingChannels
 from .config import DeliveryLimits
 from .orders import Order
 from .sequence import held_until
@@ -30,6 +31,8 @@ from .sequence import held_until
 log = structlog.get_logger("vigil.delivery")
 
 DELAY_MIN_S: Final = 0.01
+COMING_S: Final = 1.0
+"""After which an order comes again whose channel others know already."""
 
 
 class Outbox:
@@ -37,6 +40,7 @@ class Outbox:
 
     Args:
         ordered: the channels that keep the order of a conversation.
+        coming: the channels that aren't used here yet; None: none are to come.
     """
 
     service = decide.SERVICE
@@ -51,7 +55,9 @@ class Outbox:
         carrier: Carrier,
         limits: DeliveryLimits,
         ordered: Collection[str] = (),
+        coming: ComingChannels | None = None,
     ) -> None:
+        self._coming = coming
         self._ordered = ordered
         self._bus = bus
         self._clock = clock
@@ -76,6 +82,8 @@ class Outbox:
             Unavailable: the broker did not answer for some seconds.
             BusError: the broker refused.
         """
+        if self._coming is not None and await self._coming.has(effect.record.channel):
+            raise TryLater(COMING_S)
         try:
             later = None
             if effect.record.channel in self._ordered:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from services.delivery import outbox
 from services.delivery.channels import build
 from services.delivery.config import DeliveryLimits
 from tests.support.channels import (
@@ -43,10 +44,12 @@ from tests.support.receiver import (
 from tests.support.stack import Stack, running_stack
 from vigil import contracts, runtime
 from vigil.channels.webhook import Webhook, secret_of
+from vigil.cli import toml_sections
 from vigil.clock import SystemClock
 from vigil.contracts import encode
 from vigil.errors import ConfigError, OutcomeUnknown
 from vigil.settings import config
+from vigil.settings.live import followed
 from vigil.subjects import SessionKey
 from vigil.worker.requeue import RequeueReply
 
@@ -281,6 +284,37 @@ async def test_a_channel_that_is_gone_fails_what_waits_for_it(tmp_path: Path) ->
         receipt = await closed(talk.bus, talk.key, send.id)
         assert (receipt.outcome, receipt.reason) == ("failed", "no channel named 'ops'")
         assert len(await died(talk.bus)) == 1
+
+
+async def test_what_is_ordered_of_a_channel_that_comes_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others took the change in before, or delivery can't use it until its secret is there."""
+    monkeypatch.setattr(followed, "LOOK_EVERY_S", 0.02)
+    monkeypatch.setattr(outbox, "COMING_S", 0.1)
+    async with running_receiver() as receiver, running_stack(tmp_path, ("delivery",)) as stack:
+        first = stack.contexts["delivery"]
+        values = channel_of(receiver, kind="webhook") | {"secret_file": "ops.secret"}
+        del values["secret"]
+        toml_sections.add(tmp_path / "vigil.toml", "channels", "ops", values)
+        await until(lambda: _is_refused(stack, first), what="a warning")
+        talk = conversation(await stack.bus("admin"))
+        await talk.user()
+        send = talk.send(channel="ops")
+        await talk.turn(send)
+        await until(lambda: _is_ordered(talk, send.id), what="an order")
+        (tmp_path / "ops.secret").write_text(SECRET)
+        toml_sections.set_value(tmp_path / "vigil.toml", ("channels", "ops", "timeout_s"), 1.5)
+        assert (await closed(talk.bus, talk.key, send.id)).outcome == "delivered"
+
+
+async def _is_refused(stack: Stack, first: runtime.Context) -> bool:
+    now = stack.contexts["delivery"]
+    return now is not first and bool(now.health().warnings)
+
+
+async def _is_ordered(talk: Any, effect: str) -> bool:
+    return bool(await orders(talk.bus, talk.key, effect))
 
 
 async def _has_attempts(talk: Any, effect: str, count: int) -> bool:
