@@ -30,6 +30,6 @@ def stamp_of(file: Path) -> Stamp | None:
     """Return the stamp of a file; None: there is none just now."""
     try:
         found = file.stat()
-    except OSError:
+    except (OSError, ValueError):  # also a name that no file can have
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino

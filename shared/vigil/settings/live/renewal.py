@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -19,7 +19,8 @@ import structlog
 from ...errors import ConfigError
 from .. import config
 from ..config import Config, Settings
-from ..stamps import stamps_of
+from ..stamps import Stamp, stamp_of, stamps_of
+from . import followed
 from .followed import FollowedSettings, read_as
 
 log = structlog.get_logger("vigil.config")
@@ -147,10 +148,12 @@ class Renewal:
         self._good: tuple[Settings, Settings] | None = None
         self.refused = ""
         """Why it can't begin with what the file says now; empty: it did."""
+        self._named: Mapping[str, Stamp | None] = {}
+        """Of the files that were named as it was refused."""
 
     async def follow(self) -> None:
         """Look until cancelled."""
-        await self._followed.follow()
+        await asyncio.gather(self._followed.follow(), self._try_again())
 
     async def wait(self, in_hand: Callable[[], int]) -> None:
         """Wait until the service has to begin anew, has nothing in hand or has had its time; it's
@@ -175,7 +178,17 @@ class Renewal:
             return False
         (self.settings, self._before), self._good = self._good, None
         self.refused = f"{self.settings.file} as it is now can't be used: {why}"
+        self._named = _stamps_of_named(self._read)
         return True
+
+    async def _try_again(self) -> None:
+        """Where it was refused, begin anew once a file that the configuration names is otherwise:
+        often a secret was missing."""
+        while True:
+            await asyncio.sleep(followed.LOOK_EVERY_S)
+            if self.refused and (named := _stamps_of_named(self._read)) != self._named:
+                self._named = named
+                self._is_wanted.set()
 
     async def _take(self, read: Settings) -> None:
         self._read = read
@@ -184,3 +197,25 @@ class Renewal:
             told = {"service": self._service, "sections": sections}
             log.info("the service begins anew", action="service.anew", **told)
             self._is_wanted.set()
+
+
+def _stamps_of_named(settings: Settings) -> dict[str, Stamp | None]:
+    sections = {name: getattr(settings.config, name) for name in BEGIN_ANEW}
+    names = set(_named_in(msgspec.to_builtins(sections, enc_hook=str)))
+    return {name: stamp_of(settings.home / name) for name in names}
+
+
+def _named_in(found: object) -> Iterator[str]:
+    """Yield the files that sections name.
+
+    >>> list(_named_in({"a": [{"token_file": "a.token", "ca_file": "", "user": "ann"}]}))
+    ['a.token']
+    """
+    if isinstance(found, dict):
+        for key, one in found.items():
+            if key.endswith("_file") and isinstance(one, str) and one:
+                yield one
+            yield from _named_in(one)
+    elif isinstance(found, list):
+        for one in found:
+            yield from _named_in(one)
