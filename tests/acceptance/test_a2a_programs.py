@@ -131,6 +131,10 @@ async def test_a_program_talks_by_its_sdk(tmp_path: Path, monkeypatch: pytest.Mo
             [one async for one in whole.send_message(file)]
         with pytest.raises(errors.InvalidParamsError, match="empty"):
             [one async for one in whole.send_message(said(" "))]
+        nameless = said("Hello")
+        nameless.message.message_id = ""
+        with pytest.raises(errors.InvalidParamsError, match="messageId"):
+            [one async for one in whole.send_message(nameless)]
         pushed = said("Push")
         pushed.configuration.task_push_notification_config.CopyFrom(
             TaskPushNotificationConfig(url="https://a.example/hook")

@@ -82,9 +82,9 @@ async def goes_on(world: World, ann: Person, client: openai.AsyncOpenAI) -> None
     again = await called(client, turns)
     assert again["tool_calls"] == first["tool_calls"]
     assert len(await threads(ann)) == 1
-    turns += [first, *told(first, "21", "4")]
+    turns += [first, *told(first, "21", "4\0")]
     assert await answer(client, turns) == "Done."
-    assert results(world.agent.requests[-1]) == ["21", "4"]
+    assert results(world.agent.requests[-1]) == ["21", "4?"]
     asked = len(world.agent.requests)
     assert await answer(client, turns) == "Done."
     assert len(world.agent.requests) == asked, "told again, and not thought about again"
@@ -161,6 +161,8 @@ REFUSED: Final[tuple[tuple[dict[str, Any], str, str], ...]] = (
         "required": "x"}}}]}, "tools[0].function.parameters.required", "list of names"),
     ({"tools": [{"type": "function", "function": {"name": "a", "description": 40_000 * "x"}}]},
      "tools", "at most 32768 bytes"),
+    ({"tools": [{"type": "function", "function": {"name": "a", "description": "\\\0"}}]},
+     "tools", "NUL"),
     ({"tools": 65 * [WEATHER]}, "tools", "at most 64"),
     ({"messages": [user("hi"), {"role": "tool", "content": "x", "tool_call_id": "call_1"}]},
      "messages[1].tool_call_id", "no call"),

@@ -160,6 +160,8 @@ class AgentHandler(RequestHandler):
         if params.configuration.HasField("task_push_notification_config"):
             raise PushNotificationNotSupportedError
         message = params.message
+        if not message.message_id:  # by which a repeat is known, and no other message is one
+            raise InvalidInput("message.messageId", "must not be empty")
         if message.task_id:
             await self._found(acting, message.task_id)
             raise UnsupportedOperationError(

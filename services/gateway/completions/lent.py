@@ -23,6 +23,8 @@ NAME_LENGTH_MAX: Final = 64 - len(CALLER_PREFIX)
 FUNCTION: Final = "function"
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _ARGUMENT: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
+_NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+"""In JSON; behind an odd number of backslashes it's those, and digits."""
 _AT_THE_TOP: Final = ("oneOf", "anyOf", "allOf", "not", "if", "enum", "const")
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _CHOICE: Final = "must be auto or none: an agent decides by itself what it calls"
@@ -59,8 +61,11 @@ def caller_tools(
     for at, one in enumerate(given):
         if names[at] in names[:at]:
             raise InvalidInput(f"{one.field}.name", f"{one.name!r} is there twice")
-    if (size := len(msgspec.json.encode(tools))) > BYTES_MAX:
-        raise InvalidInput("tools", f"must have at most {BYTES_MAX} bytes, have {size}")
+    written = msgspec.json.encode(tools)
+    if len(written) > BYTES_MAX:
+        raise InvalidInput("tools", f"must have at most {BYTES_MAX} bytes, have {len(written)}")
+    if _NUL.search(written):
+        raise InvalidInput("tools", "must not contain NUL")
     if not tools or choice == "none":
         return None
     return CallerTools(tools=tools, is_one_by_one=is_parallel is False)

@@ -150,12 +150,13 @@ def _is_spoken(turn: ChatTurn) -> bool:
 
 
 def _result(turn: ChatTurn, field: str) -> str:
-    """Return what came of a call. Raises: InvalidInput: it isn't text."""
+    """Return what came of a call: NUL as a question mark, as of commands of our own. Raises:
+    InvalidInput: it isn't text."""
     parts = turn.content if isinstance(turn.content, list) else []
     for one in parts:
         if one.type != "text":
             raise InvalidInput(field, f"a result of type {one.type[:40]!r} isn't taken here")
-    return _text(turn)
+    return _text(turn).replace("\0", "?")
 
 
 def _joined(new: Iterable[ChatTurn]) -> str:
