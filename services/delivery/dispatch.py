@@ -71,6 +71,7 @@ class StoreAttempt(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     status: int | None = None
     next_at: datetime | None = None
+    sent: tuple[str, ...] = ()
 
 
 class TrySend(msgspec.Struct, frozen=True):
@@ -85,6 +86,7 @@ class StoreReceipt(msgspec.Struct, frozen=True, kw_only=True):
     outcome: ReceiptOutcome
     reason: str
     expect: int
+    sent: tuple[str, ...] = ()
 
 
 class OrderNext(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,7 +159,8 @@ def _step(order: Order, terms: Terms, seen: Seen) -> Carrying:
         if outcome == "failed":
             yield from _fail(order, seen, reason)
         else:
-            yield StoreReceipt(outcome=outcome, reason=reason, expect=seen.receipt_seq)
+            came = tuple(mark for one in seen.attempts for mark in one.sent)
+            yield StoreReceipt(outcome=outcome, reason=reason, expect=seen.receipt_seq, sent=came)
         return None
     return (yield from _again(order, terms, seen, last.next_at))
 
@@ -212,7 +215,11 @@ def _try(order: Order, terms: Terms, seen: Seen, *, number: int) -> Carrying:
 def _delivered(order: Order, seen: Seen, taken: Taken) -> Carrying:
     """Store that the receiver has it, whatever others concluded meanwhile."""
     reason = taken.reason[:REASON_LENGTH_MAX]
-    while not (yield StoreReceipt(outcome="delivered", reason=reason, expect=seen.receipt_seq)):
+    while not (
+        yield StoreReceipt(
+            outcome="delivered", reason=reason, expect=seen.receipt_seq, sent=taken.sent
+        )
+    ):
         seen = yield ReadLog()
         if seen.dispatch_seq != order.seq or seen.receipt is not None:
             return None
@@ -238,6 +245,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     status: int | None
     next_at: datetime | None
+    sent: tuple[str, ...] = ()
 
 
 def _note(end: End, *, expect: int) -> StoreAttempt:
@@ -248,6 +256,7 @@ def _note(end: End, *, expect: int) -> StoreAttempt:
         reason=end.reason,
         status=end.status,
         next_at=end.next_at,
+        sent=end.sent,
     )
 
 
@@ -277,6 +286,7 @@ def end_of(number: int, sent: Sent, terms: Terms) -> End:
         reason=answer.reason[:REASON_LENGTH_MAX],
         status=answer.status,
         next_at=next_at,
+        sent=() if isinstance(answer, NotTaken) else answer.sent,
     )
 
 
@@ -328,6 +338,7 @@ def attempt_of(order: Order, note: StoreAttempt, *, now: datetime) -> Attempt:
         reason=note.reason,
         status=note.status,
         next_at=note.next_at,
+        sent=note.sent,
     )
 
 
@@ -339,4 +350,5 @@ def receipt_of(order: Order, close: StoreReceipt, *, now: datetime) -> Receipt:
         outcome=close.outcome,
         at=now,
         reason=close.reason,
+        sent=close.sent,
     )

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import itertools
 import re
+import time
 from typing import Any, Final
 
 from aiohttp import WSMsgType, web
 
 from tests.support.chat_network import ChatNetwork, Refused, Said
+from vigil.channels.discord.happenings import snowflake_at
 
 TOKEN: Final = "MTA0.secret.of-the_bot"
 OWN: Final = "4711"
@@ -21,8 +23,6 @@ FIELDS: Final[dict[str, type]] = {
     "message_reference": dict, "components": list,
 }  # fmt: skip
 INTENTS: Final = 1 << 9 | 1 << 12
-FIRST_ID: Final = 9_000_000_000_000_000_000
-"""Of the future, so that it's after the bot's first start whatever the clock says."""
 
 
 class DiscordServer(ChatNetwork):
@@ -82,7 +82,7 @@ class DiscordServer(ChatNetwork):
         return f"1{who}"
 
     def _id(self) -> str:
-        return str(FIRST_ID + next(self._numbers))
+        return str(int(snowflake_at(time.time())) + next(self._numbers))
 
     def _message(self, channel: str, text: str, author: dict[str, Any]) -> dict[str, Any]:
         return {

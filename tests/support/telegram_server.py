@@ -12,6 +12,7 @@ import html.parser
 import itertools
 import json
 import re
+import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
@@ -212,7 +213,7 @@ class TelegramServer:
         self.said.append(Message(number, given, text))
         return {
             "message_id": number,
-            "date": 1,
+            "date": int(time.time()),
             "chat": {"id": given["chat_id"], "type": "private"},
             "text": text,
         }

@@ -76,7 +76,7 @@ async def take(edge: Edge, channel: str, heard: Inbound, parent: str | None) -> 
         return await events.take(edge, session, heard.user, told, source=source, parent=parent)
     hashes, remarks = await _uploaded(edge, heard)
     text = "\n\n".join((heard.text, *remarks))
-    reply_to = await _replied(edge, session, heard.reply_to)
+    reply_to = await _replied(edge, session, heard)
 
     async def accept(files: tuple[Attachment, ...]) -> Accepted:
         return await edge.intake.accept(
@@ -111,9 +111,12 @@ async def _uploaded(edge: Edge, heard: Inbound) -> tuple[list[str], list[str]]:
     return hashes, remarks
 
 
-async def _replied(edge: Edge, session: SessionKey, id_: str | None) -> str | None:
+async def _replied(edge: Edge, session: SessionKey, heard: Inbound) -> str | None:
     """Return what a message replies to, if that was said there."""
+    id_ = heard.reply_to
     try:
+        if id_ is None and heard.replied_at is not None:
+            id_ = await replies.sent_as(edge.bus, session, heard.replied_mark, heard.replied_at)
         found = await replies.find(edge.bus, session, id_)
     except InvalidInput:
         return None

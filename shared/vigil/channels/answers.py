@@ -13,6 +13,8 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
     """The receiver has it."""
 
     reason: str = ""
+    sent: tuple[str, ...] = ()
+    """The messages of a chat network that came of it (`vigil.channels.chats.post.mark_of`)."""
 
 
 class NotTaken(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +37,8 @@ class Unclear(msgspec.Struct, frozen=True, kw_only=True):
     status: int | None = None
     is_apart: bool = False
     """As above."""
+    sent: tuple[str, ...] = ()
+    """Those that came, though not all did."""
 
 
 Answer = Taken | NotTaken | Unclear

@@ -114,6 +114,10 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
     reply_to: str | None = None
     """Of a message: the id of what the agent said that it replies to; one that isn't there counts
     as none."""
+    replied_mark: str = ""
+    """Of a message: instead, what a sender of the channel told of it in `Taken.sent`."""
+    replied_at: datetime | None = None
+    """When that was sent, by the network's clock; aware."""
     mail: MailHead | None = None
     """Of a message that came as a mail."""
     chat: ChatHead | None = None

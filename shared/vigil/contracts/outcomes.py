@@ -37,6 +37,9 @@ class Receipt(Record, frozen=True, kw_only=True):
     outcome: ReceiptOutcome
     at: Instant
     reason: str = ""
+    sent: tuple[str, ...] = ()
+    """The messages of a chat network that came of it, each as channel, room and its id there; by
+    them a reply to one is known."""
     v: int = VERSION_1
 
 
@@ -83,6 +86,8 @@ class Attempt(Record, frozen=True, kw_only=True):
     """The HTTP status, if there was an answer."""
     next_at: Instant | None = None
     """When it's tried again; None on an end: never, a receipt follows."""
+    sent: tuple[str, ...] = ()
+    """As of a receipt: those that came, though not all did."""
     v: int = VERSION_1
 
 

@@ -2,7 +2,39 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import msgspec
+
+
+def mark_of(channel: str, room: str, message: str) -> str:
+    """Return by what a message that was sent is known again.
+
+    >>> mark_of("tele", "77", "104")
+    'tele 77 104'
+    """
+    return f"{channel} {room} {message}"
+
+
+class RepliedPost(msgspec.Struct, frozen=True):
+    """A message of the account that a post replies to, as its network tells of it."""
+
+    message: str
+    """Its id in the room."""
+    at: datetime
+    """When it was sent, by the network's clock."""
+
+
+def replied_post(message: str, epoch_s: float) -> RepliedPost | None:
+    """Return what is replied to; None: it's of no time.
+
+    >>> replied_post("104", 1.5).at.year, replied_post("104", 1e300)
+    (1970, None)
+    """
+    try:
+        return RepliedPost(message, datetime.fromtimestamp(epoch_s, UTC))
+    except (OverflowError, OSError, ValueError):
+        return None
 
 
 class PostFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +66,8 @@ class Post(msgspec.Struct, frozen=True, kw_only=True):
     is_edit: bool = False
     """Whether it only changes what was written before."""
     reply_to: str | None = None
-    """The effect that said what it replies to."""
+    """The effect that said what it replies to, where the network tells it."""
+    replied: RepliedPost | None = None
+    """What it replies to, where it doesn't."""
     files: tuple[PostFile, ...] = ()
     """What may be taken in, if it's what it's said to be."""

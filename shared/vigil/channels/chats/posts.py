@@ -27,7 +27,7 @@ from ..pairs import ChannelPerson
 from . import files, place
 from .files import Fetch, TakenFiles
 from .place import ChatPlace
-from .post import Post
+from .post import Post, mark_of
 from .remarks import with_taken
 
 if TYPE_CHECKING:
@@ -236,6 +236,10 @@ class ChatReading:
             text=with_taken(post.text, found.kinds, found.refused),
             files=found.files,
             reply_to=post.reply_to,
+            replied_mark=""
+            if post.replied is None
+            else mark_of(self._channel, post.room, post.replied.message),
+            replied_at=None if post.replied is None else post.replied.at,
             chat=ChatHead(
                 address=post.author,
                 room=post.room,

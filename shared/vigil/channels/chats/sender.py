@@ -48,8 +48,9 @@ class ChatSender(ABC, Generic[A, P]):
         """Return what is to be sent, in order. Raises: CallFailed."""
 
     @abstractmethod
-    async def hand_over(self, api: A, part: P) -> None:
-        """Send one part, once. Raises: CallFailed."""
+    async def hand_over(self, api: A, part: P) -> str:
+        """Send one part, once -> its mark, by which a reply to it is known; empty: by something
+        else. Raises: CallFailed."""
 
     async def close(self) -> None:
         if self._opened is not None:
@@ -89,28 +90,30 @@ class ChatSender(ABC, Generic[A, P]):
         except CallFailed as failed:
             # Nothing was said yet.
             return failed.answer if isinstance(failed.answer, NotTaken) else _not_yet(failed)
+        sent: tuple[str, ...] = ()
         for number, part in enumerate(parts, 1):
             answer = await self._handed_over(api, part, until)
             if isinstance(answer, Taken):
+                sent += answer.sent
                 continue
             if number > 1:
                 of = f"{number - 1} of {len(parts)} parts arrived"
-                return Unclear(reason=f"{of}; then: {answer.reason}")
+                return Unclear(reason=f"{of}; then: {answer.reason}", sent=sent)
             return answer
-        return Taken(reason="" if len(parts) == 1 else f"{len(parts)} messages")
+        return Taken(reason="" if len(parts) == 1 else f"{len(parts)} messages", sent=sent)
 
     async def _handed_over(self, api: A, part: P, until: float) -> Answer:
         """Send one part; what is to wait waits, if there is time for it."""
         while True:
             try:
-                await self.hand_over(api, part)
+                mark = await self.hand_over(api, part)
             except CallFailed as failed:
                 left_s = until - asyncio.get_running_loop().time()
                 if 0 < failed.wait_s < left_s - CALL_S:
                     await asyncio.sleep(failed.wait_s)
                     continue
                 return failed.answer
-            return Taken()
+            return Taken(sent=(mark,) if mark else ())
 
 
 def _not_yet(failed: CallFailed) -> NotTaken:

@@ -14,7 +14,7 @@ import msgspec
 
 from ..chats.buttons import verdict_in
 from ..chats.fields import dict_in, dicts_in, text_in
-from ..chats.post import Post, PostFile
+from ..chats.post import Post, PostFile, RepliedPost, replied_post
 from ..chats.remarks import FORWARDED, OTHER, with_attached
 
 SNOWFLAKE: Final = re.compile(r"[0-9]{1,20}")
@@ -66,8 +66,14 @@ def post_of(kind: str, data: Any, own: str) -> DiscordPost | None:
         is_direct=is_private,
         is_named=own in _mentioned(data) or text_in(replied, "id") == own,
         is_edit=is_edit,
+        replied=_replied(data) if text_in(replied, "id") == own else None,
         files=() if _is_forward(data) else tuple(_files(data)),
     )
+
+
+def _replied(data: dict[str, Any]) -> RepliedPost | None:
+    number = text_in(data, "referenced_message", "id")
+    return replied_post(number, sent_at(number)) if SNOWFLAKE.fullmatch(number) else None
 
 
 def _press(data: Any) -> DiscordPost | None:
@@ -171,6 +177,15 @@ def snowflake_at(epoch_s: float) -> str:
     '4194304000'
     """
     return str(max(int(epoch_s * 1000) - EPOCH_MS, 0) << 22)
+
+
+def sent_at(id_: str) -> float:
+    """Return when a message was written that has such an id, in epoch seconds.
+
+    >>> sent_at("4194304000")
+    1420070401.0
+    """
+    return ((int(id_) >> 22) + EPOCH_MS) / 1000
 
 
 def messages_in(data: Any) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from ..answers import Unclear
 from ..chats.calls import CallFailed
 from ..chats.fields import text_in
 from ..chats.partner import ChatPartner
+from ..chats.post import mark_of
 from ..chats.sender import ChatSender
 from ..contract import ChannelContext
 from .composition import body_of, nonce_of, texts_of
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 REPEATS: Final = (0.2, 2.0)
 """After how many seconds what is unclear is sent again."""
 _Part = tuple[str, dict[str, Any]]
+"""The channel where it is said, and the body."""
 
 
 class DiscordSender(ChatSender[DiscordApi, _Part]):
@@ -50,7 +52,7 @@ class DiscordSender(ChatSender[DiscordApi, _Part]):
         asks = parts.asks if is_own else ""
         return [
             (
-                f"/channels/{channel}/messages",
+                channel,
                 body_of(
                     text,
                     nonce=nonce_of(said.id, at),
@@ -61,18 +63,22 @@ class DiscordSender(ChatSender[DiscordApi, _Part]):
             for at, text in enumerate(parts.texts, 1)
         ]
 
-    async def hand_over(self, api: DiscordApi, part: _Part) -> None:
-        path, body = part
-        for pause_s in REPEATS:
-            try:
-                await api.call("POST", path, body)
-            except CallFailed as failed:
-                if not isinstance(failed.answer, Unclear):
-                    raise
-                await asyncio.sleep(pause_s)
-            else:
-                return
-        await api.call("POST", path, body)
+    async def hand_over(self, api: DiscordApi, part: _Part) -> str:
+        channel, body = part
+        sent = await _posted(api, f"/channels/{channel}/messages", body)
+        return mark_of(self._context.name, channel, text_in(sent, "id"))
+
+
+async def _posted(api: DiscordApi, path: str, body: dict[str, Any]) -> Any:
+    """Send it, again while that is unclear. Raises: CallFailed."""
+    for pause_s in REPEATS:
+        try:
+            return await api.call("POST", path, body)
+        except CallFailed as failed:
+            if not isinstance(failed.answer, Unclear):
+                raise
+            await asyncio.sleep(pause_s)
+    return await api.call("POST", path, body)
 
 
 async def _place_of(api: DiscordApi, partner: ChatPartner) -> tuple[str, str, bool]:

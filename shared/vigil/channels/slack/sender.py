@@ -72,12 +72,13 @@ class SlackSender(ChatSender[SlackApi, SlackCall]):
             for part in parts
         ]
 
-    async def hand_over(self, api: SlackApi, part: SlackCall) -> None:
+    async def hand_over(self, api: SlackApi, part: SlackCall) -> str:
         try:
             await api.call("chat.postMessage", part.body)
         except CallFailed as failed:
             if not (isinstance(failed.answer, Unclear) and await _is_there(api, part)):
                 raise
+        return ""  # a reply shows the metadata of what it's to
 
 
 async def _is_there(api: SlackApi, part: SlackCall) -> bool:

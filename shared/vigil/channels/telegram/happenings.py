@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ..chats.buttons import verdict_in
 from ..chats.fields import dict_in, text_in
-from ..chats.post import Post, PostFile
+from ..chats.post import Post, PostFile, RepliedPost, replied_post
 from ..chats.remarks import FORWARDED, MADE, OTHER, with_attached
 
 KINDS: Final = ("message", "edited_message", "callback_query")
@@ -93,8 +93,17 @@ def _message(message: dict[str, Any], bot: str, *, is_edit: bool) -> TelegramPos
         is_named=is_reply or _is_in(text, bot),
         is_edit=is_edit,
         message=number,
+        replied=_replied(message) if is_reply else None,
         files=_files(message),
     )
+
+
+def _replied(message: dict[str, Any]) -> RepliedPost | None:
+    to = dict_in(message, "reply_to_message")
+    number, date = to.get("message_id"), to.get("date")
+    if not isinstance(number, int) or not isinstance(date, int):
+        return None
+    return replied_post(str(number), date)
 
 
 def _files(message: dict[str, Any]) -> tuple[PostFile, ...]:

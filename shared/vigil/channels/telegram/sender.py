@@ -19,6 +19,7 @@ from ...contracts import Said
 from ..chats.buttons import buttons
 from ..chats.calls import CALL_S, CallFailed
 from ..chats.partner import ChatPartner
+from ..chats.post import mark_of
 from ..chats.sender import ChatSender
 from ..contract import ChannelContext
 from .composition import TelegramPart, composed
@@ -60,15 +61,16 @@ class TelegramSender(ChatSender[BotApi, _Part]):
             calls[-1] = calls[-1].model_copy(update={"reply_markup": _keyboard(asks)})
         return list(zip(calls, parts, strict=True))
 
-    async def hand_over(self, api: BotApi, part: _Part) -> None:
+    async def hand_over(self, api: BotApi, part: _Part) -> str:
         call, of = part
         try:
-            await api.call(call, timeout_s=CALL_S)
+            sent = await api.call(call, timeout_s=CALL_S)
         except CallFailed as failed:
             if not (call.parse_mode and UNREADABLE in failed.answer.reason):
                 raise
             plain = call.model_copy(update={"parse_mode": None, "text": of.text})
-            await api.call(plain, timeout_s=CALL_S)
+            sent = await api.call(plain, timeout_s=CALL_S)
+        return mark_of(self._context.name, str(call.chat_id), str(sent.message_id))
 
 
 def place_of(partner: ChatPartner) -> tuple[str, int, bool]:
