@@ -117,7 +117,7 @@ async def test_each_message_is_heard_once_and_said_once_whatever_is_killed(
     there = ann.messages(room)
     assert [one["content"]["body"] for one in there if one["sender"] == ann.user] == wanted
     meant: list[dict[str, Any]] = [
-        event.content for one in said if ends[one.id] == "delivered" for event in composed(one)
+        event.content for one in said if ends[one.id] == "delivered" for event in composed(one, "")
     ]
     assert [one["content"] for one in there if one["sender"] == agent.user] == meant
     assert set(ends.values()) <= {"delivered", "void", "dropped"}

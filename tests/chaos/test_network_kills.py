@@ -125,8 +125,8 @@ class Modern(Network):
 
     def meant(self, said: Said) -> list[str]:
         if isinstance(self._server, SlackServer):
-            return [one.text for one in composed_for_slack(said)]
-        return texts_of(said)
+            return [one.text for one in composed_for_slack(said, "")[0]]
+        return list(texts_of(said, "").texts)
 
 
 class Telegram(Network):
@@ -162,7 +162,7 @@ class Telegram(Network):
         return [one.source for one in self._server.said]
 
     def meant(self, said: Said) -> list[str]:
-        return [one.html or one.text for one in composed_for_telegram(said)]
+        return [one.html or one.text for one in composed_for_telegram(said, "")[0]]
 
 
 def text_of(name: str, which: int) -> str:
