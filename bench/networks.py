@@ -1,7 +1,7 @@
 """Accounts with Slack, Discord, Telegram and Matrix, all connected at once: what they cost while
-nothing comes, what saying something costs over the bare HTTP client, and how much memory each
-takes, also of the kinds that only go out. Against servers of our own in this process, whose part
-isn't taken out."""
+nothing comes, what saying something costs over the bare HTTP client (of Apprise, over the library),
+and how much memory each takes, also of the kinds that only go out. Against servers of our own in
+this process, whose part isn't taken out."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from aiohttp import ClientSession
+from aiohttp import ClientSession, web
+from apprise import Apprise
 
 from bench.chats import IDLE_S, SENDS, SETTLED_S, cpu_s, said_of
 from bench.numbers import report
@@ -92,6 +93,7 @@ async def measure(home: Path) -> None:
         more, count = (all_of_them - bare) * 100, len(HERS)
         report("channel_idle_cpu_pct", more, "% of a core", aim="< 0.5", networks=count)
         await _measure_sends(home / "sends", networks)
+    await _measure_notices(home)
     for kind, modules in MODULES.items():
         told = subprocess.run(
             [sys.executable, "-c", MEMORY.replace("{modules}", modules)],
@@ -127,16 +129,70 @@ async def _measure_sends(home: Path, networks: Networks) -> None:
             context = ChannelContext(name=name, home=home, clock=SystemClock(), bus=bus)
             sender = section.sender(context)
             bare = _bare_of(name, client, networks)
-            ours: list[float] = []
-            theirs: list[float] = []
-            for number in range(SENDS):
-                theirs.append(await _timed(bare))
-                ours.append(await _timed(lambda: _say(sender, number)))  # noqa: B023
-                networks.discord.limit_left = 4  # its pauses are no cost of ours
-            await sender.close()
-            over = (statistics.median(ours) - statistics.median(theirs)) * 1000
-            bare_ms = round(statistics.median(theirs) * 1000, 2)
-            report("channel_send_overhead_ms", over, "ms", kind=name, bare_http_ms=bare_ms)
+            await _compare(name, sender, bare, networks)
+
+
+async def _compare(
+    kind: str, sender: Sender, bare: Callable[[], Awaitable[None]], networks: Networks | None = None
+) -> None:
+    """Report what a sender costs over what says the same barely."""
+    ours: list[float] = []
+    theirs: list[float] = []
+    for number in range(SENDS):
+        theirs.append(await _timed(bare))
+        ours.append(await _timed(lambda: _say(sender, number)))  # noqa: B023
+        if networks is not None:
+            networks.discord.limit_left = 4  # its pauses are no cost of ours
+    await sender.close()
+    over = (statistics.median(ours) - statistics.median(theirs)) * 1000
+    bare_ms = round(statistics.median(theirs) * 1000, 2)
+    report("channel_send_overhead_ms", over, "ms", kind=kind, bare_ms=bare_ms)
+
+
+async def _measure_notices(home: Path) -> None:
+    """Report what ntfy costs over the HTTP client, and Apprise over the library."""
+    async with _receiving() as url, ClientSession() as client:
+        (home / "apprise.url").write_text(url.replace("http://", "json://"))
+        (home / "apprise.url").chmod(0o600)
+        ways = Apprise()
+        ways.add(url.replace("http://", "json://"))
+
+        async def by_http() -> None:
+            told = {"topic": "ann-4fZ0q", "message": "It freezes tonight."}
+            async with client.post(url, json=told) as answer:
+                await answer.read()
+
+        async def by_library() -> None:
+            assert await asyncio.to_thread(ways.notify, body="It freezes tonight.")
+
+        sections = {
+            "ntfy": {"url": url, "topic": "ann-4fZ0q", "user": "ann", "allow_private": True},
+            "apprise": {"url_file": "apprise.url", "user": "ann"},
+        }
+        bare = {"ntfy": by_http, "apprise": by_library}
+        for kind, section in sections.items():
+            context = ChannelContext(name=kind, home=home, clock=SystemClock())
+            (found,) = kinds.read({kind: section | {"kind": kind}}).values()
+            await _compare(kind, found.sender(context), bare[kind])
+
+
+@contextlib.asynccontextmanager
+async def _receiving() -> AsyncIterator[str]:
+    """Take whatever is posted; yields where."""
+
+    async def take(request: web.Request) -> web.Response:
+        await request.read()
+        return web.json_response({})
+
+    app = web.Application()
+    app.router.add_post("/", take)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
 
 
 def _bare_of(name: str, client: ClientSession, networks: Networks) -> Callable[[], Awaitable[None]]:

@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.channels import attempts, closed
 from tests.support.delivery import Conversation, conversation
-from tests.support.receiver import OK, Behaviour, Receiver, raw, running_receiver, status
+from tests.support.receiver import OK, Behaviour, Receiver, drip, raw, running_receiver, status
 from tests.support.stack import running_stack
 from vigil.channels.answers import NotTaken, Unclear
 from vigil.channels.notices.apprise import AppriseWay
@@ -73,8 +73,11 @@ async def outcome(talk: Conversation) -> tuple[str, str]:
 async def test_ntfy_is_asked_as_it_publishes_and_never_twice_for_what_it_may_have(
     tmp_path: Path,
 ) -> None:
-    """429, 5xx, a lost line, half an answer: what surely isn't there is said again."""
-    behaviours: list[Behaviour] = [OK, LATER, OK, status(500), OK, raw(b""), raw(b"HTTP/1.1 2")]
+    """429, 5xx, a lost line, half an answer, one that never ends: what surely isn't there is said
+    again, and what came after it arrives."""
+    behaviours: list[Behaviour] = [
+        OK, LATER, OK, status(500), OK, raw(b""), raw(b"HTTP/1.1 2"), drip, OK,
+    ]  # fmt: skip
     async with running_receiver(*behaviours) as receiver:
         section = {
             "kind": "ntfy", "url": f"http://127.0.0.1:{receiver.port}", "topic": TOPIC,
@@ -82,9 +85,13 @@ async def test_ntfy_is_asked_as_it_publishes_and_never_twice_for_what_it_may_hav
         }  # fmt: skip
         async with telling(tmp_path, section, receiver) as talk:
             await talk.user()
-            found = [(await outcome(talk))[0] for _ in range(5)]
-            assert found == ["delivered", "delivered", "delivered", "ambiguous", "ambiguous"]
-            assert len(receiver.requests) == 7
+            found = [await outcome(talk) for _ in range(7)]
+            assert [how for how, _ in found] == [
+                "delivered", "delivered", "delivered", "ambiguous", "ambiguous", "ambiguous",
+                "delivered",
+            ]  # fmt: skip
+            assert found[5][1].startswith("no answer within 2 s")
+            assert len(receiver.requests) == 9
             for request in receiver.requests:
                 published = msgspec.json.decode(request.body, type=Published)
                 assert (published.topic, published.priority) == (TOPIC, 3)
@@ -95,7 +102,7 @@ async def test_ntfy_is_asked_as_it_publishes_and_never_twice_for_what_it_may_hav
             other = conversation(talk.bus, "t2", "bob")
             await other.user()
             assert await outcome(other) == ("failed", "the channel is of ann alone; 1 try")
-            assert len(receiver.requests) == 7
+            assert len(receiver.requests) == 9
 
 
 def test_what_is_urgent_is_louder_and_a_request_leads_to_where_it_is_decided() -> None:
