@@ -28,7 +28,7 @@ from vigil.contracts.tools import ServerAnswer
 from vigil.errors import VigilError
 from vigil.oauth.bearer import Bearer
 from vigil.oauth.signing_in import NothingToSignIn, SigningIn, came_back
-from vigil.settings.sections import McpServer
+from vigil.settings.servers import McpServer
 
 NAME = "tested"
 BACK = "http://127.0.0.1:3000/callback"

@@ -46,7 +46,8 @@ from vigil.settings import config
 from vigil.settings.grants import GrantSection
 from vigil.settings.mailboxes import MailboxSection
 from vigil.settings.models import ModelRow
-from vigil.settings.sections import Hook, McpServer, WatchSection
+from vigil.settings.sections import Hook, WatchSection
+from vigil.settings.servers import McpServer
 from vigil.settings.sites import Site
 from vigil.signals.kinds import KINDS
 from vigil.tasks import lifecycle

@@ -18,7 +18,7 @@ from vigil.cli import toml_sections
 from vigil.errors import ConfigError
 from vigil.settings import config
 from vigil.settings.live import followed
-from vigil.settings.sections import McpServer
+from vigil.settings.servers import McpServer
 
 
 @pytest.fixture(autouse=True)

@@ -27,7 +27,7 @@ from vigil.circuits import CircuitOpen
 from vigil.contracts import Pin, Pins, decode_pins, encode
 from vigil.contracts.tools import ServerAnswer
 from vigil.errors import ConfigError, Unavailable
-from vigil.settings.sections import McpServer
+from vigil.settings.servers import McpServer
 
 MEBIBYTE = 1024 * 1024
 

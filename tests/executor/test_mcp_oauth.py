@@ -34,7 +34,7 @@ from vigil.oauth.signing_in import (
     came_back,
 )
 from vigil.settings.config import Config, Settings
-from vigil.settings.sections import McpServer
+from vigil.settings.servers import McpServer
 
 BACK = "http://127.0.0.1:9/back"
 

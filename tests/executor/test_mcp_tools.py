@@ -16,7 +16,7 @@ from services.executor.mcp import pins, tools
 from services.executor.mcp.schemas import SCHEMA_BYTES_MAX, Unfit, fit, visible
 from tests.support.pictures import pdf, png
 from vigil.contracts import Pins
-from vigil.settings.sections import McpServer
+from vigil.settings.servers import McpServer
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 OBJECT: dict[str, Any] = {"type": "object"}

@@ -26,7 +26,7 @@ from tests.support.mcp_client import Hands, hands, sandbox
 from vigil.errors import ConfigError, Unavailable
 from vigil.net.guard import GuardedTransport
 from vigil.net.ssrf import Rules
-from vigil.settings.sections import McpServer
+from vigil.settings.servers import McpServer
 
 MEBIBYTE = 1024 * 1024
 Scope = dict[str, Any]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from vigil.errors import ConfigError
 from vigil.settings.config import Settings
-from vigil.settings.sections import McpServer
+from vigil.settings.servers import McpServer
 from vigil.subjects import Scope
 
 from ..workspace.marks import Marks

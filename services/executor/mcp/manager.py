@@ -16,7 +16,7 @@ import structlog
 from vigil.runtime import Context
 from vigil.settings.config import Settings
 from vigil.settings.live.followed import FollowedSettings
-from vigil.settings.sections import McpServer
+from vigil.settings.servers import McpServer
 
 from ..sandbox.choice import Choice
 from ..tools.source import Registrar

@@ -14,7 +14,7 @@ from typing import Final
 
 from vigil.errors import ConfigError
 from vigil.settings.config import Settings
-from vigil.settings.sections import McpServer
+from vigil.settings.servers import McpServer
 
 from ..pairs import read
 from ..sandbox.box import CommandLimits, Sandbox, environment_of, search_path

@@ -17,7 +17,7 @@ from vigil.errors import ConfigError, Unavailable
 from vigil.net.ssrf import RequestRefused, Rules, target_of
 from vigil.oauth.bearer import Bearer
 from vigil.runtime import Context
-from vigil.settings.sections import McpServer
+from vigil.settings.servers import McpServer
 from vigil.trust import sources as trust
 from vigil.words.rule import fields_of
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from vigil.oauth import kept
 from vigil.settings import stamps
 from vigil.settings.live import followed
-from vigil.settings.sections import McpServer
+from vigil.settings.servers import McpServer
 
 
 class SignIns:

@@ -20,7 +20,7 @@ from vigil.contracts import Tool
 from vigil.contracts.tools import ServerAnswer, ServerQuestion
 from vigil.errors import InvalidInput
 from vigil.net.ssrf import RequestRefused, Rules, target_of
-from vigil.settings.sections import McpServer
+from vigil.settings.servers import McpServer
 from vigil.words.aims import opens_address
 
 from ..tools.source import OutputFile, output_file

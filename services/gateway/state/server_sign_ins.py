@@ -10,7 +10,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from vigil.settings.sections import McpServer
+from vigil.settings.servers import McpServer
 
 if TYPE_CHECKING:
     from vigil.oauth.signing_in import SigningIn

@@ -21,7 +21,7 @@ from vigil.fields.secrets import is_key
 from vigil.local import command_lines, mcp_servers
 from vigil.oauth import kept as oauth
 from vigil.settings.config import Settings
-from vigil.settings.sections import McpServer
+from vigil.settings.servers import McpServer
 from vigil.subjects import check_part
 from vigil.trust import pins
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ..contracts import Shelf
-from ..settings.sections import McpServer
+from ..settings.servers import McpServer
 
 OWN: Final = "builtin"
 """The shelf of Vigil's own tools, which is none of a server."""

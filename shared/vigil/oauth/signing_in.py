@@ -37,7 +37,7 @@ from ..errors import VigilError
 from ..fields import secrets
 from ..net.client import FAILURES, why_failed
 from ..net.ssrf import RequestRefused, Rules, target_of
-from ..settings.sections import McpServer
+from ..settings.servers import McpServer
 from . import kept, outlet, words
 from .kept import KeptSignIn
 

@@ -18,7 +18,8 @@ from ..subjects import SessionKey
 from ..teams import check_user
 from ..words.nearest import nearest
 from .hours import hours_of
-from .sections import Agent, Hook, McpServer, NamedLook, WatchSection
+from .sections import Agent, Hook, NamedLook, WatchSection
+from .servers import McpServer
 
 _PUBLIC: Final = re.compile(
     r"(https?://([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?)((?:/[A-Za-z0-9_-][A-Za-z0-9._~-]*)*)/?",

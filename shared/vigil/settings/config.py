@@ -49,7 +49,6 @@ from .sections import (
     Gateway,
     HealthSection,
     Hook,
-    McpServer,
     MetricsSection,
     Model,
     Nats,
@@ -59,6 +58,7 @@ from .sections import (
     Sessions,
     WatchSection,
 )
+from .servers import McpServer
 from .sites import Site
 from .stamps import Stamps, stamps_of
 

@@ -272,66 +272,6 @@ class Executor(Section, frozen=True, kw_only=True):
     """Concurrent calls of a person; one of several is always left for others."""
 
 
-class McpServer(Section, frozen=True, kw_only=True):
-    """An MCP server, whose tools the agents see as `NAME__tool`.
-
-    NAME has up to 32 of `A-Z a-z 0-9 _ -`, no `__`, no `_` at its ends. A running executor
-    applies changes.
-    """
-
-    command: str = ""
-    """MCP program over stdio, in the sandbox; or set `url`."""
-    args: tuple[str, ...] = ()
-    """Its arguments."""
-    env: dict[str, str] = msgspec.field(default_factory=dict)
-    """Its variables."""
-    env_file: str = ""
-    """The same, one `NAME=value` a line."""
-    folders: tuple[str, ...] = ()
-    """Folders that it may read and write."""
-    folders_read: tuple[str, ...] = ()
-    """Folders that it may only read."""
-    network: bool = False
-    """Network for the program."""
-    url: str = ""
-    """Server over streamable HTTP."""
-    headers: dict[str, str] = msgspec.field(default_factory=dict)
-    """Headers to send."""
-    headers_file: str = ""
-    """The same, one `Name: value` a line."""
-    client_id: str = ""
-    """Signing in: our id there, or the https URL of our metadata document; default: we register."""
-    client_secret_file: str = ""
-    """Its secret, if it has one."""
-    allow_private: bool = False
-    """`url` may be private."""
-    is_enabled: bool = True
-    """False: ignored."""
-    is_trusted: bool = False
-    """Results count as trusted."""
-    risk: Literal["read", "write", "external", "destructive"] = "external"
-    """Of its tools."""
-    risks: dict[str, Literal["read", "write", "external", "destructive"]] = msgspec.field(
-        default_factory=dict
-    )
-    """Of single tools."""
-    aims: dict[str, dict[str, Literal["who", "run", "which", "content", "detail"]]] = msgspec.field(
-        default_factory=dict
-    )
-    """Tool -> argument -> what it is for ([approvals.md](../approvals.md)); others are `who`."""
-    open: tuple[str, ...] = ()
-    """Tools that open an address of the model's choice, beside those with an argument `url`."""
-    idempotent: tuple[str, ...] = ()
-    """Tools safe to repeat after a crash; others end as `ambiguous`."""
-    timeout_s: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 60.0
-    """Per call."""
-    start_timeout_s: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 60.0
-    """For its start, until it has listed its tools."""
-
-    def __repr__(self) -> str:
-        return f"McpServer(command={self.command!r}, <env, url and headers hidden>)"
-
-
 class WatchSection(Section, frozen=True, kw_only=True):
     """What rows of the timetable watch, and who may be trusted there. A tool: in `[mcp.NAME]`."""
 

@@ -22,7 +22,7 @@ from vigil import distribution
 from vigil.errors import ConfigError
 from vigil.settings import config
 from vigil.settings.config import Settings
-from vigil.settings.sections import McpServer
+from vigil.settings.servers import McpServer
 from vigil.subjects import check_part
 
 from .. import completion, exits, output

@@ -27,7 +27,7 @@ from vigil.errors import ConfigError, VigilError
 from vigil.local import command_lines, mcp_servers, system
 from vigil.settings import config
 from vigil.settings.config import Settings
-from vigil.settings.sections import McpServer
+from vigil.settings.servers import McpServer
 from vigil.subjects import check_part
 from vigil.words.aims import proposed
 
