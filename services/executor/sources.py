@@ -1,4 +1,4 @@
-"""Where tools come from: the executor's own, and MCP servers as configured."""
+"""Where tools come from: the executor's own, and MCP servers and others' agents as configured."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ if they are among them."""
 
 def expected(config: Config) -> frozenset[str]:
     """Return the names of the sources that there may be by this configuration."""
-    return frozenset((BUILTIN, *(name for name, one in config.mcp.items() if one.is_enabled)))
+    return frozenset(
+        (BUILTIN, *(name for name, one in config.tool_servers.items() if one.is_enabled))
+    )
 
 
 @contextlib.asynccontextmanager

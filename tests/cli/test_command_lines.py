@@ -80,3 +80,10 @@ def test_what_is_kept_is_shown(tmp_path: Path, bin_: Path) -> None:
     assert "npx fetches the program" in cli("mcp", "add", "c", "--", "npx", "a").stdout
     assert "fetches" not in cli("mcp", "add", "d", "--network", "--", "npx", "a").stdout
     assert "No such program here yet: tickets" in cli("mcp", "add", "b", "--", "tickets").stdout
+    # An agent of others is added and taken out like a server, and is none.
+    cli("a2a", "add", "pine", "https://pine.example", "--risk", "read")
+    agents = {"pine": {"url": "https://pine.example", "risk": "read"}}
+    assert tomllib.loads((cli.home / "vigil.toml").read_text())["a2a"] == agents
+    assert "take another name" in cli("mcp", "add", "pine", "--", "npx", "a", code=None).stderr
+    cli("a2a", "remove", "pine")
+    assert "pine" not in (cli.home / "vigil.toml").read_text()

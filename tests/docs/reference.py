@@ -47,7 +47,7 @@ from vigil.settings.grants import GrantSection
 from vigil.settings.mailboxes import MailboxSection
 from vigil.settings.models import ModelRow
 from vigil.settings.sections import Hook, WatchSection
-from vigil.settings.servers import McpServer
+from vigil.settings.servers import A2aAgent, McpServer
 from vigil.settings.sites import Site
 from vigil.signals.kinds import KINDS
 from vigil.tasks import lifecycle
@@ -133,6 +133,7 @@ def settings() -> str:
         settings_part("hooks.NAME", Hook),
         settings_part("mailboxes.NAME", MailboxSection),
         settings_part("mcp.NAME", McpServer),
+        settings_part("a2a.NAME", A2aAgent),
         settings_part("sites.NAME", Site),
         settings_part("calendars.NAME", CalendarSection),
         settings_part("contacts.NAME", ContactSource),

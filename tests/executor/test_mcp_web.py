@@ -19,8 +19,14 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from services.executor.mcp import connection
 from services.executor.mcp.pace import DEAF
-from services.executor.mcp.server import headers_of
-from services.executor.mcp.web import LOST, UNREACHABLE, McpEndpoint, Outlet, WebWire
+from services.executor.mcp.web import (
+    LOST,
+    UNREACHABLE,
+    McpEndpoint,
+    Outlet,
+    WebWire,
+    headers_of,
+)
 from services.executor.tools.source import ToolOutput
 from tests.support.mcp_client import Hands, hands, sandbox
 from vigil.errors import ConfigError, Unavailable

@@ -136,10 +136,15 @@ class Hands:
 
 
 @contextlib.asynccontextmanager
-async def hands(home: Path, choice: Choice, **servers: dict[str, Any]) -> AsyncIterator[Hands]:
-    """Servers by these sections, on a broker of their own."""
+async def hands(
+    home: Path,
+    choice: Choice,
+    agents: dict[str, dict[str, Any]] | None = None,
+    **servers: dict[str, Any],
+) -> AsyncIterator[Hands]:
+    """Servers, and others' agents, by these sections, on a broker of their own."""
     async with running_broker(home) as broker:
-        settings = settings_of(home, mcp=servers)
+        settings = settings_of(home, mcp=servers, a2a=agents or {})
         async with on(broker.url, settings, choice) as found:
             yield found
 

@@ -13,6 +13,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any, Final, Protocol
 
 import mcp_types as types
@@ -87,8 +88,8 @@ OnLost = Callable[[str, int], None]
 """Is told why there is no connection, and how many in a row have failed."""
 
 
-class McpConnection:
-    """One server. `run` keeps it up until it is cancelled.
+class KeptConnection:
+    """What is asked for tools, of whatever kind. `run` keeps it up until it is cancelled.
 
     Args:
         start_s: for its start and its first words: some fetch themselves first.
@@ -111,16 +112,12 @@ class McpConnection:
         self._open = open_
         self._on_listed = on_listed
         self._on_lost = on_lost
-        self._client: Client | None = None
-        self._held = HeldCalls()
         self._has_ended = False
         self._is_stopping = False
         self._was_connected = False
         self._news = asyncio.Event()
         self._is_tried = asyncio.Event()
         """Whether it has been tried to connect since the last connection ended."""
-
-    # ------------------------------------------------------------ calls
 
     async def call(
         self,
@@ -132,8 +129,6 @@ class McpConnection:
         """Call a tool, once -> its result (`CallToolResult`), or what it wants of the person first
         (`InputRequiredResult`).
 
-        If it did not run since the session had ended, it's called in the next one.
-
         Args:
             answered: what the person said to that: the call goes on.
 
@@ -142,6 +137,97 @@ class McpConnection:
             Unclear: nobody knows.
             Refusal: the server said no, or something that isn't an answer.
         """
+        raise NotImplementedError
+
+    def let_go(self, state: str | None) -> None:
+        """Hold a call no more that waits for a person."""
+
+    async def _hold(self, wire: Wire) -> None:
+        """Be connected until it ends. Raises: whatever ended it, always."""
+        raise NotImplementedError
+
+    def _look(self) -> None:
+        """Have it listed soon: it may be gone, or stuck, or another one now."""
+        self._news.set()
+
+    def stop(self) -> None:
+        """Connect no more, and let go of what there is; to be called before `run` is cancelled.
+
+        Cancelling alone gets lost where the connection ends at the same time.
+        """
+        self._is_stopping = True
+        self._ended()
+        self._is_tried.set()
+
+    async def run(self) -> None:
+        """Connect, again and again, until cancelled."""
+        loop = asyncio.get_running_loop()
+        failed = 0
+        while not self._is_stopping:
+            begun = loop.time()
+            self._has_ended = self._was_connected = False
+            wire: Wire | None = None
+            try:
+                wire = self._open(self._ended)
+                await self._hold(wire)
+            except Exception as error:
+                reason = (wire and wire.problem) or self._reason(error)
+            if not self._was_connected:
+                self._is_tried.set()
+            failed = 1 if loop.time() - begun > STEADY_S else failed + 1
+            problem = f"not connected: {reason}"
+            log.warning(
+                "no connection", action="mcp.lost", server=self._name, reason=reason, failed=failed
+            )
+            self._on_lost(problem, failed)
+            if not self._is_stopping:
+                await asyncio.sleep(PAUSES.after(failed))
+
+    def _reason(self, error: BaseException) -> str:
+        if isinstance(error, TimeoutError) and not self._was_connected:
+            return f"it did not answer in time, within {self._start_s:g} s{self._late}"
+        return _words(error)
+
+    def _ended(self) -> None:
+        self._has_ended = True
+        self._is_tried.clear()
+        self._news.set()
+
+    async def _tend(self, list_: Callable[[], Awaitable[None]]) -> None:
+        """List its tools again whenever there is news. Raises: Unavailable, it ended."""
+        loop = asyncio.get_running_loop()
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LIST_AGAIN_S):
+                    await self._news.wait()
+            self._news.clear()
+            if self._has_ended:
+                raise Unavailable("the connection ended")
+            begun = loop.time()
+            await list_()
+            # One that changes all the time, or offers what takes long to look at, waits its turn.
+            pause_s = LIST_PAUSE_FACTOR * (loop.time() - begun)
+            await asyncio.sleep(min(max(LIST_PAUSE_S, pause_s), LIST_AGAIN_S))
+
+
+class McpConnection(KeptConnection):
+    """A server that speaks MCP."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._client: Client | None = None
+        self._held = HeldCalls()
+
+    # ------------------------------------------------------------ calls
+
+    async def call(
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        timeout_s: float,
+        answered: ServerAnswer | None = None,
+    ) -> Any:
+        """Call a tool. One that did not run since the session had ended is called in the next."""
         loop = asyncio.get_running_loop()
         until_s = loop.time() + timeout_s
         if answered is not None and self._held.is_of(answered.state):
@@ -158,7 +244,6 @@ class McpConnection:
         return await self._call(tool, arguments, max(0.0, until_s - loop.time()), answered)
 
     def let_go(self, state: str | None) -> None:
-        """Hold a call no more that waits for a person."""
         self._held.let_go(state)
 
     async def _call(
@@ -217,59 +302,9 @@ class McpConnection:
             return McpUnclear(f"the connection ended while it ran{why}")
         return McpRefusal(text)
 
-    def _look(self) -> None:
-        """Have it listed soon: it may be gone, or stuck, or another one now."""
-        self._news.set()
-
-    # ------------------------------------------------------------ keeping it up
-
-    def stop(self) -> None:
-        """Connect no more, and let go of what there is; to be called before `run` is cancelled.
-
-        Cancelling alone gets lost where the connection ends at the same time.
-        """
-        self._is_stopping = True
-        self._ended()
-        self._is_tried.set()
-
-    async def run(self) -> None:
-        """Connect, again and again, until cancelled."""
-        loop = asyncio.get_running_loop()
-        failed = 0
-        while not self._is_stopping:
-            begun = loop.time()
-            self._has_ended = self._was_connected = False
-            wire: Wire | None = None
-            try:
-                wire = self._open(self._ended)
-                await self._hold(wire)
-            except Exception as error:
-                reason = (wire and wire.problem) or self._reason(error)
-            finally:
-                self._client = None
-            if not self._was_connected:
-                self._is_tried.set()
-            failed = 1 if loop.time() - begun > STEADY_S else failed + 1
-            problem = f"not connected: {reason}"
-            log.warning(
-                "no connection", action="mcp.lost", server=self._name, reason=reason, failed=failed
-            )
-            self._on_lost(problem, failed)
-            if not self._is_stopping:
-                await asyncio.sleep(PAUSES.after(failed))
-
-    def _reason(self, error: BaseException) -> str:
-        if isinstance(error, TimeoutError) and not self._was_connected:
-            return f"it did not answer in time, within {self._start_s:g} s{self._late}"
-        return _words(error)
-
-    def _ended(self) -> None:
-        self._has_ended = True
-        self._is_tried.clear()
-        self._news.set()
+    # ------------------------------------------------------------ holding it
 
     async def _hold(self, wire: Wire) -> None:
-        """Be connected until it ends. Raises: whatever ended it, always."""
         async with (
             asyncio.timeout(self._start_s) as patience,
             Client(
@@ -287,27 +322,12 @@ class McpConnection:
             self._is_tried.set()
             listening = asyncio.create_task(self._subscribe(client))
             try:
-                await self._tend(client)
+                await self._tend(partial(self._list, client))
             finally:
                 self._client = None
                 self._is_tried.clear()
                 await self._held.close()
                 await _ended(listening)
-
-    async def _tend(self, client: Client) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LIST_AGAIN_S):
-                    await self._news.wait()
-            self._news.clear()
-            if self._has_ended:
-                raise Unavailable("the connection ended")
-            begun = loop.time()
-            await self._list(client)
-            # One that changes all the time, or offers what takes long to look at, waits its turn.
-            pause_s = LIST_PAUSE_FACTOR * (loop.time() - begun)
-            await asyncio.sleep(min(max(LIST_PAUSE_S, pause_s), LIST_AGAIN_S))
 
     async def _list(self, client: Client, within_s: float = LIST_S) -> None:
         found: list[types.Tool] = []

@@ -1,14 +1,15 @@
-"""All MCP servers of the configuration, brought up, and exchanged when it changes.
+"""All MCP servers and others' agents of the configuration, brought up, and exchanged when it
+changes.
 
-Sections ``[mcp.NAME]`` that came, went or changed are started, ended or started anew, and no other
-server notices.
+Sections ``[mcp.NAME]`` and ``[a2a.NAME]`` that came, went or changed are started, ended or started
+anew, and no other server notices.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -16,7 +17,7 @@ import structlog
 from vigil.runtime import Context
 from vigil.settings.config import Settings
 from vigil.settings.live.followed import FollowedSettings
-from vigil.settings.servers import McpServer
+from vigil.settings.servers import McpServer, ToolServer
 
 from ..sandbox.choice import Choice
 from ..tools.source import Registrar
@@ -58,11 +59,11 @@ class Servers:
     async def start(self) -> None:
         """Start what is configured, and wait a little for it."""
         await self._pinning.start()
-        await self.apply(self._context.settings.config.mcp)
+        await self.apply(self._context.settings.config.tool_servers)
         self._looking = [
             asyncio.create_task(self._followed.follow(), name="mcp-config"),
             asyncio.create_task(
-                self._sign_ins.follow(self._sections, self._signed_in), name="mcp-sign-ins"
+                self._sign_ins.follow(self._signed_in_to, self._signed_in), name="mcp-sign-ins"
             ),
         ]
         with contextlib.suppress(TimeoutError):
@@ -78,12 +79,12 @@ class Servers:
         await asyncio.gather(*(server.close() for server in self._servers.values()))
         await self._pinning.close()
 
-    async def apply(self, wanted: dict[str, McpServer]) -> None:
+    async def apply(self, wanted: Mapping[str, ToolServer]) -> None:
         """Have exactly these servers."""
         async with self._changing:
             await self._apply({name: one for name, one in wanted.items() if one.is_enabled}, ())
 
-    async def _apply(self, wanted: dict[str, McpServer], anew: Collection[str]) -> None:
+    async def _apply(self, wanted: Mapping[str, ToolServer], anew: Collection[str]) -> None:
         gone = [
             name
             for name, server in self._servers.items()
@@ -100,16 +101,20 @@ class Servers:
                 server.start()
 
     async def _reread(self, read: Settings) -> None:
-        await self.apply(read.config.mcp)
+        await self.apply(read.config.tool_servers)
 
-    def _sections(self) -> dict[str, McpServer]:
+    def _sections(self) -> dict[str, ToolServer]:
         return {name: server.config for name, server in self._servers.items()}
+
+    def _signed_in_to(self) -> dict[str, McpServer]:
+        sections = self._sections().items()
+        return {name: one for name, one in sections if isinstance(one, McpServer)}
 
     async def _signed_in(self, names: list[str]) -> None:
         async with self._changing:
             await self._apply(self._sections(), names)
 
-    def _made(self, name: str, one: McpServer) -> ServerTools:
+    def _made(self, name: str, one: ToolServer) -> ServerTools:
         from .server import ServerTools  # the SDK takes 20 MiB, and most have no server
 
         return ServerTools(

@@ -1,10 +1,9 @@
-"""One configured MCP server as a source of tools."""
+"""One configured MCP server, or another program's agent, as a source of tools."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import mcp_types as types
@@ -14,14 +13,12 @@ import structlog
 from vigil.circuits import Circuits
 from vigil.contracts import Shelf, Tool
 from vigil.errors import ConfigError, Unavailable
-from vigil.net.ssrf import RequestRefused, Rules, target_of
 from vigil.oauth.bearer import Bearer
 from vigil.runtime import Context
-from vigil.settings.servers import McpServer
+from vigil.settings.servers import McpServer, ToolServer
 from vigil.trust import sources as trust
 from vigil.words.rule import fields_of
 
-from ..pairs import read
 from ..sandbox.choice import Choice
 from ..sandbox.commands import Watches
 from ..sandbox.memory import SERVER_S as LOOK_S
@@ -30,7 +27,8 @@ from ..tools.source import Call, Registrar, ToolOutput
 from ..workspace.disk import SERVER_S, Disk
 from . import pins as pins_of
 from . import tools as tools_of
-from .connection import McpConnection, McpRefusal, McpUnclear, Wire
+from .agents.connection import A2aConnection, AgentWay
+from .connection import KeptConnection, McpConnection, McpRefusal, McpUnclear, Wire
 from .loans import Loans
 from .pin_bucket import Pinning
 from .pins import Sorted
@@ -38,7 +36,7 @@ from .program import program_of, workspace_of
 from .schemas import visible
 from .stdio import StdioWire
 from .tools import OfferedTool
-from .web import SILENCE_S, McpEndpoint, WebWire
+from .web import WebWire, endpoint_of
 
 log = structlog.get_logger("vigil.executor.mcp")
 
@@ -61,7 +59,7 @@ class ServerTools:
     def __init__(
         self,
         name: str,
-        config: McpServer,
+        config: ToolServer,
         context: Context,
         registrar: Registrar,
         pinning: Pinning,
@@ -79,7 +77,8 @@ class ServerTools:
         self._circuit = f"mcp:{name}"
         self._telling: set[asyncio.Task[None]] = set()
         self._loans: Loans | None = None
-        self._connection = McpConnection(
+        kind = McpConnection if isinstance(config, McpServer) else A2aConnection
+        self._connection: KeptConnection = kind(
             name,
             self._open,
             self._listed,
@@ -118,13 +117,18 @@ class ServerTools:
 
     def _open(self, on_end: Callable[[], None]) -> Wire:
         """Make a way to it. Raises: ConfigError, ever again until it is configured otherwise."""
-        if self.config.url:
-            return WebWire(self._endpoint(), on_end, bearer=self._bearer())
+        config = self.config
+        if config.url or not isinstance(config, McpServer):
+            ports_never = self._context.bus.broker_ports
+            endpoint = endpoint_of(config, self._context.settings.home, ports_never)
+            if isinstance(config, McpServer):
+                return WebWire(endpoint, on_end, bearer=self._bearer())
+            return AgentWay(endpoint)
         sandbox = self._choice.sandbox()
         if sandbox is None:
             raise ConfigError(self._choice.problem)
-        program = program_of(self.name, self.config, self._context.settings, sandbox)
-        self._loans = Loans(self.config, self._context.settings)
+        program = program_of(self.name, config, self._context.settings, sandbox)
+        self._loans = Loans(config, self._context.settings)
         return StdioWire(program, _ProgramLog(self.name), on_end, self._loans.running, self._guard)
 
     def _guard(self) -> Watches:
@@ -144,14 +148,6 @@ class ServerTools:
             allow_private=self.config.allow_private,
             ports_never=self._context.bus.broker_ports,
             now_s=lambda: self._context.clock.now().timestamp(),
-        )
-
-    def _endpoint(self) -> McpEndpoint:
-        return McpEndpoint(
-            url=self.config.url,
-            headers=headers_of(self.config, self._context.settings.home),
-            rules=port_rules(self.config, self._context.bus.broker_ports),
-            silence_s=max(SILENCE_S, self.config.timeout_s + 10.0),
         )
 
     # ------------------------------------------------------------ what it offers
@@ -313,22 +309,9 @@ class _ProgramLog:
         )  # fmt: skip
 
 
-def _late(name: str, config: McpServer) -> str:
+def _late(name: str, config: ToolServer) -> str:
     """Return which settings to look at when a server doesn't answer in time."""
+    if not isinstance(config, McpServer):
+        return f" (`start_timeout_s` of [a2a.{name}])"
     offline = "; it has no network, see `network`" if config.command and not config.network else ""
     return f" (`start_timeout_s` of [mcp.{name}]{offline})"
-
-
-def port_rules(config: McpServer, ports_never: Collection[int]) -> Rules:
-    """Return where its requests may go: to the port of its URL. Raises: ConfigError."""
-    any_port = Rules(ports=range(1, 65536), allow_private=config.allow_private)
-    try:
-        port = target_of(config.url, any_port).port
-    except RequestRefused as error:
-        raise ConfigError(f"url: {error.reason}") from error
-    return Rules(ports=(port,), ports_never=ports_never, allow_private=config.allow_private)
-
-
-def headers_of(config: McpServer, home: Path) -> dict[str, str]:
-    """Return the headers of each request. Raises: ConfigError."""
-    return config.headers | read("headers_file", home, config.headers_file, ":")

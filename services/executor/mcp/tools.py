@@ -20,7 +20,7 @@ from vigil.contracts import Tool
 from vigil.contracts.tools import ServerAnswer, ServerQuestion
 from vigil.errors import InvalidInput
 from vigil.net.ssrf import RequestRefused, Rules, target_of
-from vigil.settings.servers import McpServer
+from vigil.settings.servers import ToolServer
 from vigil.words.aims import opens_address
 
 from ..tools.source import OutputFile, output_file
@@ -54,7 +54,7 @@ class OfferedTool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def offers(
-    server: str, config: McpServer, listed: Sequence[types.Tool], *, output_bytes_max: int
+    server: str, config: ToolServer, listed: Sequence[types.Tool], *, output_bytes_max: int
 ) -> tuple[tuple[OfferedTool, ...], tuple[str, ...]]:
     """Return what of the tools that a server lists can be offered, and why the rest can't."""
     found: dict[str, OfferedTool] = {}
@@ -86,7 +86,7 @@ def _few(problems: list[str]) -> tuple[str, ...]:
 
 
 def offer_of(
-    server: str, config: McpServer, tool: types.Tool, *, output_bytes_max: int
+    server: str, config: ToolServer, tool: types.Tool, *, output_bytes_max: int
 ) -> OfferedTool:
     """Return one tool as it is offered. Raises: Unfit."""
     schema = fit(tool.input_schema)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any, Final
 
 import anyio
@@ -20,11 +21,14 @@ import msgspec
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
+from vigil.errors import ConfigError
 from vigil.net.client import guarded_client, why_failed
 from vigil.net.guard import GuardedTransport, Resolve
-from vigil.net.ssrf import RequestRefused, Rules
+from vigil.net.ssrf import RequestRefused, Rules, target_of
 from vigil.oauth.bearer import Bearer
+from vigil.settings.servers import ToolServer
 
+from ..pairs import read
 from .ended import REFUSAL_BYTES_MAX, SESSION_ENDED, is_session_gone
 from .pace import DEAF, Pace, Unheard
 from .stdio import MESSAGE_BYTES_MAX
@@ -247,3 +251,31 @@ async def _beginning(response: httpx2.Response, bytes_max: int) -> bytes:
 def _refused(status: int) -> str:
     told = f"it answered HTTP {status}"
     return f"{told}: {SIGN_IN}" if status in (401, 403) else told
+
+
+# ---------------------------------------------------------------- by the configuration
+
+
+def endpoint_of(config: ToolServer, home: Path, ports_never: Collection[int]) -> McpEndpoint:
+    """Return where a section says that somebody is. Raises: ConfigError."""
+    return McpEndpoint(
+        url=config.url,
+        headers=headers_of(config, home),
+        rules=port_rules(config, ports_never),
+        silence_s=max(SILENCE_S, config.timeout_s + 10.0),
+    )
+
+
+def port_rules(config: ToolServer, ports_never: Collection[int]) -> Rules:
+    """Return where its requests may go: to the port of its URL. Raises: ConfigError."""
+    any_port = Rules(ports=range(1, 65536), allow_private=config.allow_private)
+    try:
+        port = target_of(config.url, any_port).port
+    except RequestRefused as error:
+        raise ConfigError(f"url: {error.reason}") from error
+    return Rules(ports=(port,), ports_never=ports_never, allow_private=config.allow_private)
+
+
+def headers_of(config: ToolServer, home: Path) -> dict[str, str]:
+    """Return the headers of each request. Raises: ConfigError."""
+    return config.headers | read("headers_file", home, config.headers_file, ":")

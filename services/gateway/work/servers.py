@@ -175,7 +175,7 @@ async def _views(edge: Edge) -> dict[str, ServerView]:
     settings = await read_settings(edge)
     there = {one.source: one for one in await shelves(edge.bus) if one.source != mcp_servers.OWN}
     sections = settings.config.mcp
-    names, home = {*sections, *there}, settings.home
+    names, home = {*sections, *there} - {*settings.config.a2a}, settings.home
     return {name: _view(home, name, sections.get(name), there.get(name)) for name in names}
 
 

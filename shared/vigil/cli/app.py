@@ -13,7 +13,7 @@ from vigil import __version__
 from vigil.errors import VigilError
 
 from . import exits, output
-from .accounts import calendar, channels, contacts, mail, mailbox, push
+from .accounts import calendar, channels, contacts, mail, mailbox, other_agents, push
 from .admin import (
     backup,
     console,
@@ -128,6 +128,7 @@ app.add_typer(memory.app, name="memory", rich_help_panel=_REMEMBER)
 app.command(rich_help_panel=_REMEMBER)(bulletin.bulletin)
 app.add_typer(kinds.GROUPS["preferences"], name="preferences", rich_help_panel=_REMEMBER)
 app.add_typer(mcp.app, name="mcp", rich_help_panel=_REMEMBER)
+app.add_typer(other_agents.app, name="a2a", rich_help_panel=_REMEMBER)
 app.add_typer(skills.app, name="skills", rich_help_panel=_REMEMBER)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=_WORK)
 app.add_typer(kinds.GROUPS["tasks"], name="tasks", rich_help_panel=_WORK)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ..contracts import Shelf
-from ..settings.servers import McpServer
+from ..settings.servers import McpServer, ToolServer
 
 OWN: Final = "builtin"
 """The shelf of Vigil's own tools, which is none of a server."""
@@ -35,7 +35,7 @@ def needs_network(command: str, *, network: bool) -> bool:
     return not network and Path(command).name in FETCHING
 
 
-def state_of(server: McpServer | None, shelf: Shelf | None) -> str:
+def state_of(server: ToolServer | None, shelf: Shelf | None) -> str:
     """Return how a server is, in a word or two; None: it isn't configured, or isn't there.
 
     >>> state_of(McpServer(url="https://a.example"), None), state_of(None, None)

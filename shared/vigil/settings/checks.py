@@ -19,7 +19,7 @@ from ..teams import check_user
 from ..words.nearest import nearest
 from .hours import hours_of
 from .sections import Agent, Hook, NamedLook, WatchSection
-from .servers import McpServer
+from .servers import A2aAgent, McpServer
 
 _PUBLIC: Final = re.compile(
     r"(https?://([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?)((?:/[A-Za-z0-9_-][A-Za-z0-9._~-]*)*)/?",
@@ -129,6 +129,33 @@ MCP_NAME_LENGTH_MAX: Final = 32
 """Of a server: with it and two underscores begin the names of its tools, which have 64."""
 
 
+def check_servers(servers: Mapping[str, McpServer], agents: Mapping[str, A2aAgent]) -> None:
+    """Check what the types don't say of sections ``[mcp.NAME]`` and ``[a2a.NAME]``. Raises:
+    ConfigError."""
+    for name, server in servers.items():
+        check_mcp(name, server)
+    for name, agent in agents.items():
+        _check_source("a2a", name)
+        if not agent.url:
+            raise ConfigError(f"[a2a.{name}]: set url")
+
+
+def _check_source(table: str, name: str) -> None:
+    """Check the name of whoever has tools. Raises: ConfigError."""
+
+    def wrong(reason: str) -> ConfigError:
+        return ConfigError(f"[{table}.{name}]: {reason}")
+
+    if len(name) > MCP_NAME_LENGTH_MAX:
+        raise wrong(f"its name may have at most {MCP_NAME_LENGTH_MAX} characters")
+    if "__" in name or name != name.strip("_"):
+        raise wrong("its name may not begin or end with '_' or contain '__'")
+    if name == "builtin":
+        raise wrong("that is the name of Vigil's own tools")
+    if name == CALLER:
+        raise wrong("that is the name of the tools that programs bring along")
+
+
 def check_mcp(name: str, server: McpServer) -> None:
     """Check what the types don't say of a section ``[mcp.NAME]``.
 
@@ -139,14 +166,7 @@ def check_mcp(name: str, server: McpServer) -> None:
     def wrong(reason: str) -> ConfigError:
         return ConfigError(f"[mcp.{name}]: {reason}")
 
-    if len(name) > MCP_NAME_LENGTH_MAX:
-        raise wrong(f"its name may have at most {MCP_NAME_LENGTH_MAX} characters")
-    if "__" in name or name != name.strip("_"):
-        raise wrong("its name may not begin or end with '_' or contain '__'")
-    if name == "builtin":
-        raise wrong("that is the name of Vigil's own tools")
-    if name == CALLER:
-        raise wrong("that is the name of the tools that programs bring along")
+    _check_source("mcp", name)
     if bool(server.command) == bool(server.url):
         raise wrong("set either command or url")
     for_a_url = server.headers or server.headers_file or server.allow_private or server.client_id

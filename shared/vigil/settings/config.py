@@ -31,8 +31,8 @@ from ..subjects import check_part
 from ..teams import TEAM, Teams
 from ..topology import DAY_S
 from ..words.nearest import nearest
-from . import mailboxes, models, sites
-from .checks import check_agent, check_hook, check_mcp, check_watch, meant_field, read_public_url
+from . import checks, mailboxes, models, sites
+from .checks import meant_field, read_public_url
 from .cortex import Approvals, BulletinSection, Cortex, Goals, Jobs, Preferences, Tasks
 from .grants import GrantSection
 from .grants import mistakes as grant_mistakes
@@ -58,7 +58,7 @@ from .sections import (
     Sessions,
     WatchSection,
 )
-from .servers import McpServer
+from .servers import A2aAgent, McpServer, ToolServer
 from .sites import Site
 from .stamps import Stamps, stamps_of
 
@@ -90,6 +90,7 @@ class Config(Section, frozen=True, kw_only=True):
     preferences: Preferences = Preferences()
     search: SearchSection = SearchSection()
     mcp: dict[str, McpServer] = msgspec.field(default_factory=dict)
+    a2a: dict[str, A2aAgent] = msgspec.field(default_factory=dict)
     sites: dict[str, Site] = msgspec.field(default_factory=dict)
     calendars: dict[str, CalendarSection] = msgspec.field(default_factory=dict)
     contacts: dict[str, ContactSource] = msgspec.field(default_factory=dict)
@@ -107,6 +108,11 @@ class Config(Section, frozen=True, kw_only=True):
     health: HealthSection = HealthSection()
     retention: Retention = Retention()
     metrics: MetricsSection = MetricsSection()
+
+    @property
+    def tool_servers(self) -> dict[str, ToolServer]:
+        """Return all whose tools agents are offered, beside Vigil's own, by name."""
+        return {**self.mcp, **self.a2a}
 
     def person_of(self, user: str) -> Person:
         return self.people.get(user, self.person)
@@ -293,6 +299,8 @@ def _contradictions(config: Config) -> list[str]:
             "approvals.expires_s must be less than retention.system_days: a worker that asks would "
             "be forgotten before"
         )
+    both = sorted({*config.mcp} & {*config.a2a})
+    found += [f"a2a.{name}: there is an [mcp.{name}]; take another name" for name in both]
     found += sites.repeated(config.sites)
     found += mailboxes.contradictions(config.mailboxes, config.teams)
     found += grant_mistakes(config.grants, config.teams)
@@ -300,6 +308,7 @@ def _contradictions(config: Config) -> list[str]:
         "executor.shell_timeout_s": config.executor.shell_timeout_s,
         "executor.http_timeout_s": config.executor.http_timeout_s,
         **{f"mcp.{name}.timeout_s": server.timeout_s for name, server in config.mcp.items()},
+        **{f"a2a.{name}.timeout_s": agent.timeout_s for name, agent in config.a2a.items()},
     }
     # A worker tells nothing while it waits for a tool, nor for a while before.
     longest_s = config.sessions.worker_timeout_s - config.sessions.status_every_s - TOOL_MARGIN_S
@@ -313,7 +322,7 @@ def _contradictions(config: Config) -> list[str]:
 
 NAMED_SECTIONS: Final = (
     *("people", "agents", "hooks", "channels", "mailboxes", "calendars", "contacts"),
-    *("mcp", "sites", "watch", "models"),
+    *("mcp", "a2a", "sites", "watch", "models"),
 )
 """Sections of sections, each with a name that people choose."""
 LISTED_SECTION: Final = "grants"
@@ -368,9 +377,9 @@ def _check(raw: dict[str, Any]) -> list[str]:
         for section in NAMED_SECTIONS:
             for name in raw.get(section, {}):
                 check_part(section, name)
-        check_agent("agent", config.agent)
+        checks.check_agent("agent", config.agent)
         for name, agent in config.agents.items():
-            check_agent(f"agents.{name}", agent)
+            checks.check_agent(f"agents.{name}", agent)
         _check_named(config)
     except (msgspec.ValidationError, VigilError) as error:
         return [str(error)]
@@ -380,11 +389,10 @@ def _check(raw: dict[str, Any]) -> list[str]:
 def _check_named(config: Config) -> None:
     """Check what the types don't say of sections with a name of their own. Raises: VigilError."""
     for name, hook in config.hooks.items():
-        check_hook(name, hook)
+        checks.check_hook(name, hook)
     for name, mailbox in config.mailboxes.items():
         mailboxes.check(name, mailbox)
-    for name, server in config.mcp.items():
-        check_mcp(name, server)
+    checks.check_servers(config.mcp, config.a2a)
     for name, row in config.models.items():
         models.check(name, row)
     for name, site in config.sites.items():
@@ -393,4 +401,4 @@ def _check_named(config: Config) -> None:
         calendars.check(name, calendar)
     read_public_url(config.gateway.public_url)
     check_contacts(config.contacts)
-    check_watch(config.watch)
+    checks.check_watch(config.watch)

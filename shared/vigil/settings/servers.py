@@ -13,7 +13,7 @@ Risk = Literal["read", "write", "external", "destructive"]
 
 class ToolServer(Section, frozen=True, kw_only=True):
     url: str = ""
-    """Server over streamable HTTP."""
+    """Where it is, over HTTP; of an MCP server, over streamable HTTP."""
     headers: dict[str, str] = msgspec.field(default_factory=dict)
     """Headers to send."""
     headers_file: str = ""
@@ -43,6 +43,14 @@ class ToolServer(Section, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(<url and headers hidden>)"
+
+
+class A2aAgent(ToolServer, frozen=True, kw_only=True):
+    """Another program's agent, asked by A2A; the agents see each of its skills as `NAME__skill`.
+
+    NAME is as in `[mcp.NAME]`, and none of those. A running executor applies changes. Its `url` is
+    where its card is, before `/.well-known/`; it is asked at that host alone.
+    """
 
 
 class McpServer(ToolServer, frozen=True, kw_only=True):

@@ -27,7 +27,7 @@ from vigil.errors import ConfigError, VigilError
 from vigil.local import command_lines, mcp_servers, system
 from vigil.settings import config
 from vigil.settings.config import Settings
-from vigil.settings.servers import McpServer
+from vigil.settings.servers import ToolServer
 from vigil.subjects import check_part
 from vigil.words.aims import proposed
 
@@ -96,12 +96,12 @@ def _serve(agent: str, user: str | None) -> None:
 def servers() -> Result:
     """List the servers that agents use: how they are, their tools, and what is held back."""
     settings = config.load()
-    shelves, pins = operator.run(settings, _stored)
-    names = sorted({*settings.config.mcp, *shelves} - {mcp_servers.OWN})
-    told = [_told(name, settings.config.mcp.get(name), shelves, pins) for name in names]
+    shelves, pins = operator.run(settings, stored)
+    names = sorted({*settings.config.mcp, *shelves} - {mcp_servers.OWN, *settings.config.a2a})
+    told = [told_of(name, settings.config.mcp.get(name), shelves, pins) for name in names]
     empty = "No servers. `vigil mcp add` adds one."
     listed = tables.listing("servers", told, COLUMNS, empty=empty)
-    return listed._replace(show=partial(_show, listed, told))
+    return listed._replace(show=partial(show, listed, told))
 
 
 COLUMNS: Final = (
@@ -115,7 +115,7 @@ COLUMNS: Final = (
 TOOL_COLUMNS: Final = (Column("TOOL", "name"), Column("RISK", "risk"))
 
 
-async def _stored(bus: Bus) -> tuple[dict[str, Shelf], dict[str, Pins]]:
+async def stored(bus: Bus) -> tuple[dict[str, Shelf], dict[str, Pins]]:
     """Return what is offered, and what was approved, by server."""
     shelves, pins = await operator.entries(bus, "TOOLS"), await operator.entries(bus, "PINS")
     return (
@@ -124,8 +124,8 @@ async def _stored(bus: Bus) -> tuple[dict[str, Shelf], dict[str, Pins]]:
     )
 
 
-def _told(
-    name: str, server: McpServer | None, shelves: dict[str, Shelf], pins: dict[str, Pins]
+def told_of(
+    name: str, server: ToolServer | None, shelves: dict[str, Shelf], pins: dict[str, Pins]
 ) -> dict[str, Any]:
     shelf = shelves.get(name)
     known = pins.get(name, Pins(server=name)).tools
@@ -156,7 +156,7 @@ def _held(held: HeldTool, known: dict[str, Pin]) -> dict[str, Any]:
     }
 
 
-def _show(listed: Result, told: list[dict[str, Any]]) -> None:
+def show(listed: Result, told: list[dict[str, Any]]) -> None:
     listed.show()
     for one in told:
         _show_tools(one)
@@ -222,7 +222,7 @@ def aims(server: Server) -> Result:
     What isn't declared counts as whom it reaches: once content from outside had a part, it must
     then stand in your own message.
     """
-    shelves, _ = operator.run(config.load(), _stored)
+    shelves, _ = operator.run(config.load(), stored)
     if server not in shelves:
         raise exits.NotReady(f"{server} offers nothing yet; see `vigil mcp servers`")
     found = {tool.name.partition("__")[2]: _aims_of(tool) for tool in shelves[server].tools}
@@ -308,26 +308,27 @@ def add(
         args=line[1:],
         url=url,
         env=dict(map(_pair, env or ())),
-        env_file=_file("--env-file", env_file),
+        env_file=secret_file("--env-file", env_file),
         folders=folder or [],
         network=network,
         headers=headers,
-        headers_file=_file("--headers-file", headers_file),
+        headers_file=secret_file("--headers-file", headers_file),
         allow_private=allow_private,
         risk=risk,
     )
-    _write(settings, name, values)
+    write(settings, "mcp", name, values)
     text = _words_of(settings, name, line)
     if command and mcp_servers.needs_network(command[0], network=network):
         text += f"\n{command[0]} fetches the program that it runs; that needs --network"
-    return _changed(settings, name, text)
+    return changed(settings, name, text)
 
 
-def _write(settings: Settings, name: str, values: dict[str, Any]) -> None:
+def write(settings: Settings, table: str, name: str, values: dict[str, Any]) -> None:
+    """Add a section to vigil.toml, and make the home if there is none."""
     from vigil.local.home import ensure_home
 
     ensure_home(settings, partial(system.person_of, os.environ))
-    toml_sections.add(settings.file, "mcp", name, values)
+    toml_sections.add(settings.file, table, name, values)
 
 
 def _words_of(settings: Settings, name: str, line: Sequence[str]) -> str:
@@ -342,11 +343,11 @@ def _words_of(settings: Settings, name: str, line: Sequence[str]) -> str:
     return text
 
 
-def _changed(settings: Settings, name: str, text: str) -> Result:
+def changed(settings: Settings, name: str, text: str) -> Result:
     return Result({"name": name, "file": str(settings.file)}, partial(output.data, text))
 
 
-def _file(option: str, path: Path | None) -> str:
+def secret_file(option: str, path: Path | None) -> str:
     """Return a file's absolute path; the executor reads it, from another folder."""
     if path is None:
         return ""
@@ -372,15 +373,21 @@ def _pair(text: str) -> tuple[str, str]:
 def remove(name: Server) -> Result:
     """Take a server out of vigil.toml, and forget what was approved of it."""
     settings = config.load()
-    toml_sections.remove(settings.file, "mcp", name)
+    done = taken_out(settings, "mcp", name)
     from vigil.oauth import kept
 
     kept.forget(settings.home, name)
+    return done
+
+
+def taken_out(settings: Settings, table: str, name: str) -> Result:
+    """Take a section out of vigil.toml, and forget what was approved of whom it names."""
+    toml_sections.remove(settings.file, table, name)
     try:
         operator.run(settings, lambda bus: _forget(bus, name))
     except exits.NotReady:
         output.message(f"Vigil isn't running: what was approved of {name} stays approved.")
-    return _changed(settings, name, f"[mcp.{name}] is no longer in {settings.file}")
+    return changed(settings, name, f"[{table}.{name}] is no longer in {settings.file}")
 
 
 async def _forget(bus: Bus, name: str) -> None:

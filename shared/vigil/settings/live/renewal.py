@@ -44,7 +44,7 @@ BEGIN_ANEW: Final[Mapping[str, tuple[str, ...]]] = {
 """By section: the services that begin anew when it changes."""
 MODELS: Final = ("model", "models")
 """Sections that say which models there are."""
-FOLLOWED: Final = ("mcp", *MODELS)
+FOLLOWED: Final = ("a2a", "mcp", *MODELS)
 """Sections that are taken in by those who use them, while they go on."""
 AT_START: Final = (
     "approvals",

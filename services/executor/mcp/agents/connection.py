@@ -1,0 +1,77 @@
+"""A connection to another program's agent, kept up as one to an MCP server is.
+
+There is nothing to hold open: what is kept is that its card can be read, and says what it said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from vigil import distribution
+from vigil.contracts.tools import ServerAnswer
+from vigil.errors import Unavailable
+
+from ..connection import LIST_S, KeptConnection, McpUnclear, Wire
+from ..web import McpEndpoint
+
+if TYPE_CHECKING:
+    from .client import AgentClient
+
+
+class AgentWay:
+    """The way to an agent."""
+
+    problem = ""
+
+    def __init__(self, endpoint: McpEndpoint) -> None:
+        self._endpoint = endpoint
+
+    def connect(self) -> AbstractAsyncContextManager[Any]:
+        try:
+            from .client import opened  # the SDK is an extra
+        except ModuleNotFoundError as error:
+            raise Unavailable(
+                f"this needs {error.name}: {distribution.command_for('a2a')}"
+            ) from error
+        return opened(self._endpoint)
+
+
+class A2aConnection(KeptConnection):
+    """An agent that speaks A2A."""
+
+    _agent: AgentClient | None = None
+
+    async def call(
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        timeout_s: float,
+        answered: ServerAnswer | None = None,
+    ) -> Any:
+        if self._agent is None or self._has_ended:
+            raise Unavailable("it is not connected")
+        try:
+            return await self._agent.ask(tool, arguments, timeout_s)
+        except (McpUnclear, Unavailable):
+            self._look()
+            raise
+
+    async def _hold(self, wire: Wire) -> None:
+        async with asyncio.timeout(self._start_s) as patience, wire.connect() as agent:
+            await self._list(agent, self._start_s)
+            patience.reschedule(None)
+            self._agent, self._was_connected = agent, True
+            self._is_tried.set()
+            try:
+                await self._tend(partial(self._list, agent))
+            finally:
+                self._agent = None
+                self._is_tried.clear()
+
+    async def _list(self, agent: AgentClient, within_s: float = LIST_S) -> None:
+        async with asyncio.timeout(within_s):
+            found, facts = await agent.look()
+        await self._on_listed(found, facts)
