@@ -265,7 +265,13 @@ def span_page() -> str:
         f"  {' '.join(f'`{name}`' for name in span.attributes)}"
         for span in spans.SPANS
     )
-    return page("Spans", "With service, kind and attributes.", "\n".join(lines))
+    conventions = "https://github.com/open-telemetry/semantic-conventions-genai"
+    text = (
+        "With service, kind and attributes. Those of `gen_ai.*` are named as in\n"
+        f"[OpenTelemetry's conventions for generative AI]({conventions}), "
+        f"version {spans.GEN_AI_VERSION}."
+    )
+    return page("Spans", text, "\n".join(lines))
 
 
 # ---------------------------------------------------------------- the bus

@@ -24,6 +24,34 @@ from vigil.observe import spans, trace
 CALL = "chat scripted"
 SECRET = "the mauve hippopotamus sings at noon"
 CALLER = f"00-{'a' * 32}-{'b' * 16}-01"
+USAGE = {"input_tokens": 10, "cache_creation_input_tokens": 7, "output_tokens": 5}
+CONVENTIONS = {
+    "0.1.0": {
+        "chat": {
+            "gen_ai.conversation.id",
+            "gen_ai.operation.name",
+            "gen_ai.provider.name",
+            "gen_ai.request.max_tokens",
+            "gen_ai.request.model",
+            "gen_ai.request.stream",
+            "gen_ai.response.finish_reasons",
+            "gen_ai.response.model",
+            "gen_ai.usage.cache_read.input_tokens",
+            "gen_ai.usage.cache_write.input_tokens",
+            "gen_ai.usage.input_tokens",
+            "gen_ai.usage.output_tokens",
+        },
+        # The conversation may be told of any span.
+        "execute_tool": {
+            "gen_ai.conversation.id",
+            "gen_ai.operation.name",
+            "gen_ai.tool.call.id",
+            "gen_ai.tool.name",
+        },
+    }
+}
+"""By version of OpenTelemetry's conventions for generative AI: of the attributes that each kind of
+span has there, those that are known here."""
 
 Running = Callable[..., AbstractAsyncContextManager[World]]
 
@@ -327,7 +355,7 @@ async def test_a_call_of_a_model_names_who_answered_where_and_why_it_stopped(
     async with messages_api() as api:
         api.replies += [
             fails(403, "permission_error"),
-            says(SECRET, stop_reason="stop_sequence", model="claude-small-2026"),
+            says(SECRET, stop_reason="stop_sequence", model="claude-small-2026", usage=USAGE),
         ]
         sections = {"model": {"main": "claude-small"}}
         async with running_stack(
@@ -346,3 +374,24 @@ async def test_a_call_of_a_model_names_who_answered_where_and_why_it_stopped(
     assert answered[spans.GEN_AI_FINISH_REASONS] == ("stop_sequence",)
     assert (answered[spans.SERVER_ADDRESS], answered[spans.SERVER_PORT]) == ("127.0.0.1", port)
     assert SECRET not in str(answered)
+    of_convention = {name: value for name, value in answered.items() if name.startswith("gen_ai")}
+    assert of_convention.keys() <= CONVENTIONS[spans.GEN_AI_VERSION]["chat"]
+    # Written to a cache, and none of it read: what's nothing isn't told.
+    assert of_convention["gen_ai.usage.input_tokens"] == 17
+    assert of_convention["gen_ai.usage.cache_write.input_tokens"] == 7
+    assert "gen_ai.usage.cache_read.input_tokens" not in of_convention
+    assert of_convention["gen_ai.request.stream"] is True
+    assert of_convention["gen_ai.request.max_tokens"] == api.last["max_tokens"]
+
+
+def test_spans_have_the_names_of_one_version_of_the_conventions() -> None:
+    """X-7: all that the conventions require, and nothing that they don't know."""
+    assert spans.GEN_AI_VERSION == "0.1.0"
+    known = CONVENTIONS[spans.GEN_AI_VERSION]
+    required = {"chat": {"gen_ai.provider.name"}, "execute_tool": {"gen_ai.tool.name"}}
+    for kind in spans.SPANS:
+        names = {one for one in kind.attributes if one.startswith("gen_ai")}
+        assert names <= known.get(kind.name, set())
+        assert not names or names >= required[kind.name] | {"gen_ai.operation.name"}
+    assert spans.MODEL.direction == "client"
+    assert spans.TOOL.direction == "internal"

@@ -204,12 +204,12 @@ class Thinker:
             error_type = error.kind
             raise
         finally:
-            self._tell(span, request.session_key, chosen, outcome, answer, error_type)
+            self._tell(span, request, chosen, outcome, answer, error_type)
 
     def _tell(
         self,
         span: Span,
-        session: str,
+        request: ModelRequest,
         chosen: ModelChoice,
         outcome: str,
         answer: ModelAnswer | None,
@@ -228,7 +228,9 @@ class Thinker:
             spans.GEN_AI_OPERATION: "chat",
             spans.GEN_AI_PROVIDER: chosen.provider,
             spans.GEN_AI_MODEL: model,
-            spans.GEN_AI_CONVERSATION: session,
+            spans.GEN_AI_MAX_TOKENS: request.max_tokens,
+            spans.GEN_AI_STREAM: True,
+            spans.GEN_AI_CONVERSATION: request.session_key,
         }
         if chosen.model.server is not None:
             attributes[spans.SERVER_ADDRESS], attributes[spans.SERVER_PORT] = chosen.model.server
@@ -240,11 +242,10 @@ class Thinker:
                 spans.GEN_AI_INPUT_TOKENS: usage.input_tokens + cached,
                 spans.GEN_AI_OUTPUT_TOKENS: usage.output_tokens,
             }
-            if cached:
-                attributes |= {
-                    spans.GEN_AI_CACHE_READ: usage.cache_read_tokens,
-                    spans.GEN_AI_CACHE_WRITE: usage.cache_write_tokens,
-                }
+            if usage.cache_read_tokens:
+                attributes[spans.GEN_AI_CACHE_READ] = usage.cache_read_tokens
+            if usage.cache_write_tokens:
+                attributes[spans.GEN_AI_CACHE_WRITE] = usage.cache_write_tokens
         error = "" if answer is not None else error_type
         self._tracer.end(span, spans.MODEL, attributes, name=f"chat {model}", error=error)
 

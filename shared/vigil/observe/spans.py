@@ -3,8 +3,9 @@
 ``docs/reference/spans.md`` is made of it. What people and agents say is never an attribute; session
 keys are. Pure.
 
-The names of ``gen_ai.*`` and ``http.*`` are those of the OpenTelemetry conventions. They stand
-here because the GenAI ones are still in development and their Python constants are deprecated.
+The names of ``http.*`` are those of the OpenTelemetry conventions, those of ``gen_ai.*`` of its
+conventions for generative AI, in the version below. They stand here because all of them are still
+in development there, and have no Python constants since they have a repository of their own.
 """
 
 from __future__ import annotations
@@ -30,9 +31,13 @@ SERVER_ADDRESS: Final = "server.address"
 SERVER_PORT: Final = "server.port"
 HTTP_STATUS: Final = "http.response.status_code"
 
+GEN_AI_VERSION: Final = "0.1.0"
+"""Of the conventions for generative AI that spans are named by."""
 GEN_AI_OPERATION: Final = "gen_ai.operation.name"
 GEN_AI_PROVIDER: Final = "gen_ai.provider.name"
 GEN_AI_MODEL: Final = "gen_ai.request.model"
+GEN_AI_MAX_TOKENS: Final = "gen_ai.request.max_tokens"
+GEN_AI_STREAM: Final = "gen_ai.request.stream"
 GEN_AI_RESPONSE_MODEL: Final = "gen_ai.response.model"
 GEN_AI_FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
 """Why the model stopped, in its provider's own words; one answer, one reason."""
@@ -44,7 +49,7 @@ GEN_AI_INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 """Those that a cache held, or was given, count too."""
 GEN_AI_OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
 GEN_AI_CACHE_READ: Final = "gen_ai.usage.cache_read.input_tokens"
-GEN_AI_CACHE_WRITE: Final = "gen_ai.usage.cache_creation.input_tokens"
+GEN_AI_CACHE_WRITE: Final = "gen_ai.usage.cache_write.input_tokens"
 
 
 class SpanKind(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +81,8 @@ MODEL: Final = SpanKind(
     service="cortex",
     direction="client",
     attributes=(
-        GEN_AI_OPERATION, GEN_AI_PROVIDER, GEN_AI_MODEL, GEN_AI_RESPONSE_MODEL,
+        GEN_AI_OPERATION, GEN_AI_PROVIDER, GEN_AI_MODEL, GEN_AI_MAX_TOKENS, GEN_AI_STREAM,
+        GEN_AI_RESPONSE_MODEL,
         GEN_AI_FINISH_REASONS, GEN_AI_CONVERSATION, GEN_AI_INPUT_TOKENS, GEN_AI_OUTPUT_TOKENS,
         GEN_AI_CACHE_READ, GEN_AI_CACHE_WRITE, SERVER_ADDRESS, SERVER_PORT,
     ),
