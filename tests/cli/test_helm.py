@@ -62,6 +62,11 @@ def test_values_are_heeded() -> None:
     assert found["Deployment", "vigil-cortex"]["spec"]["replicas"] == 5
     config = found["ConfigMap", "vigil-config"]["data"]["vigil.toml"]
     assert config == VALUES["otherwise"]["config"]
+    before = {(one["kind"], one["metadata"]["name"]): one for one in made()}
+    for name in SERVICES:
+        place = "StatefulSet" if name == "memory" else "Deployment", f"vigil-{name}"
+        old, new = (one[place]["spec"]["template"]["metadata"] for one in (before, found))
+        assert old["annotations"] != new["annotations"]  # so that pods with it take their place
 
 
 def test_there_are_three_brokers_and_each_service_is_there_twice() -> None:

@@ -1,11 +1,13 @@
 """Renders the chart of deploy/helm: the small part of Helm's templates that it uses, nothing else.
 
-Values by their path, `range` over a mapping, `if` with `else`, `eq`, and the pipes `quote` and
-`toJson`. Anything else is an error, so the chart can't grow past what its test understands.
+Values by their path, `range` over a mapping, `if` with `else`, `eq`, and the pipes `quote`,
+`toJson` and `sha256sum`. Anything else is an error, so the chart can't grow past what its test
+understands.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -97,9 +99,13 @@ def _value(said: str, scope: dict[str, Any]) -> Any:
     else:
         raise ValueError(f"not known: {said!r}")
     for pipe in pipes:
-        if pipe not in ("quote", "toJson"):
-            raise ValueError(f"no such pipe: {pipe!r}")
-        found = json.dumps(found if pipe == "toJson" else _told(found))
+        match pipe:
+            case "quote" | "toJson":
+                found = json.dumps(found if pipe == "toJson" else _told(found))
+            case "sha256sum":
+                found = hashlib.sha256(_told(found).encode()).hexdigest()
+            case _:
+                raise ValueError(f"no such pipe: {pipe!r}")
     return found
 
 
