@@ -122,7 +122,10 @@ async def run(
         Unavailable: no broker at `url`.
     """
     serve = serve or load_service(name)
-    renewal = renewal or Renewal(name, settings)
+    if renewal is None:
+        renewal = Renewal(name, settings)
+    else:
+        renewal.catch_up()
     kept: dict[str, Any] = {}
 
     def make(bus: Bus, called: str, tracer: Tracer) -> Context:

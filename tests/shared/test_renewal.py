@@ -17,6 +17,7 @@ from tests.support.talk import PATIENCE_S
 from vigil import runtime
 from vigil.errors import ConfigError, InvalidInput, Unavailable
 from vigil.fields import secrets
+from vigil.local.runners import TaskRunner
 from vigil.runtime import Context
 from vigil.settings import config
 from vigil.settings.config import Config, Settings
@@ -277,6 +278,39 @@ async def test_what_was_taken_in_outlives_an_outage(
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_a_service_that_failed_begins_with_what_it_had_taken_in(
+    bare: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under `vigil up`: where the file can't be used by now, not with what stood there at first.
+    What was mended while it was down is taken in before it begins."""
+    service = Service()
+    monkeypatch.setattr(runtime, "load_service", lambda _: service.serve)
+    home = bare.settings.home
+    file = home / "vigil.toml"
+    settings = msgspec.structs.replace(config.load({}, home=home), home=home)
+    runner = TaskRunner(settings, bare.broker.url)
+
+    async def fail(task: asyncio.Task[str]) -> None:
+        service.outage.set()
+        assert "the broker went" in await task
+
+    task = asyncio.create_task(runner.run("delivery", lambda _: None))
+    await service.next()
+    file.write_text(HOOK.format(name="ops"))
+    assert (await service.next())[1] == {"ops"}
+    file.write_text(HOOK.format(name="bad"))
+    assert (await service.next())[1] == {"ops"}
+    await fail(task)
+    task = asyncio.create_task(runner.run("delivery", lambda _: None))
+    context, names = await service.next()
+    assert (names, bool(context.health().warnings)) == ({"ops"}, True)
+    await fail(task)
+    file.write_text(HOOK.format(name="mended"))
+    task = asyncio.create_task(runner.run("delivery", lambda _: None))
+    assert (await service.next())[1] == {"mended"}
+    await fail(task)
 
 
 async def test_a_service_that_is_ended_while_it_begins_anew_ends(bare: Stack) -> None:

@@ -7,7 +7,6 @@ A runner runs a service once and tells why it ended; when to start it again is d
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import sys
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from ..broker.process import die_with_parent
 from ..errors import ConfigError
 from ..fields import environ
 from ..settings.config import Settings
-from ..settings.live.renewal import read_now, taken_in
+from ..settings.live.renewal import Renewal
 
 log = structlog.get_logger("vigil.up")
 
@@ -70,8 +69,7 @@ class TaskRunner:
     def __init__(self, settings: Settings, url: str) -> None:
         self._settings = settings
         self._url = url
-        self._read = read_now(settings)
-        self._begun: set[str] = set()
+        self._renewals: dict[str, Renewal] = {}
 
     async def run(self, name: str, on_start: Callable[[int], None]) -> str:
         on_start(os.getpid())
@@ -87,14 +85,11 @@ class TaskRunner:
         return "it returned"
 
     async def _run(self, name: str) -> None:
-        """Run it as it was configured at the start; one that failed, as it is by now, if it can."""
-        if name in self._begun:
-            with contextlib.suppress(ConfigError):
-                now = taken_in(self._settings, self._read, read_now(self._settings))
-                await runtime.run(name, now, self._url)
-                return
-        self._begun.add(name)
-        await runtime.run(name, self._settings, self._url)
+        """Run it as it was configured at the start; one that failed, as it is by now, if it can,
+        else with what it took in before."""
+        if name not in self._renewals:
+            self._renewals[name] = Renewal(name, self._settings)
+        await runtime.run(name, self._settings, self._url, renewal=self._renewals[name])
 
 
 class ProcessRunner:

@@ -163,6 +163,16 @@ class Renewal:
         while in_hand() and left_s > 0:
             await asyncio.sleep(IDLE_LOOK_S)
             left_s -= IDLE_LOOK_S
+        self._begin()
+
+    def catch_up(self) -> None:
+        """Take in what changed while nobody followed: it failed, or waited to begin."""
+        read = read_now(self.settings)
+        if changed_for(self._service, self._before.config, read.config):
+            self._read = read
+            self._begin()
+
+    def _begin(self) -> None:
         self._is_wanted.clear()
         self._good, self.refused = (self.settings, self._before), ""
         self.settings = taken_in(self.settings, self._before, self._read)
