@@ -44,7 +44,11 @@ async def test_agents_are_made_and_changed(gate: Gate, tmp_path: Path) -> None:
     assert changed.json()["looks"] == looks
     assert_problem(await root.patch("/api/agents/nobody", json={"model": "x"}), 404, "agentId")
     assert_problem(await root.patch("/api/agents/desk", json={"authority": "act"}), 409, "agentId")
-    assert_problem(await root.patch("/api/agents/coach", json={"looks": ["nonsense"]}), 409)
+    # All of a change, or nothing; a model that there isn't would keep the next start from working.
+    for wrong in ({"looks": ["nonsense"]}, {"model": "gtp"}):
+        assert_problem(
+            await root.patch("/api/agents/coach", json={"authority": "act"} | wrong), 409
+        )
     assert file.read_text().startswith(MINE)
     section = tomllib.loads(file.read_text())["agents"]["coach"]
     assert section == {"authority": "observe", "looks": [looks[0], LOOK]}

@@ -112,6 +112,23 @@ def set_value(file: Path, path: Sequence[str], value: Any, *, remark: str = "") 
 
 
 @_one_at_a_time
+def set_values(file: Path, changes: Sequence[tuple[Sequence[str], Any]]) -> None:
+    """Write several keys at once, or none. Raises: as `set_value`."""
+    if not changes:
+        return
+    text = _read(file)
+    meant = tomllib.loads(text)
+    for path, value in changes:
+        _put(meant, path, value, file)
+
+    def change(found: Any) -> None:
+        for path, value in changes:
+            _set(found, path, value, "")
+
+    _write(file, _edited(text, change), meant, ", ".join(_name(path) for path, _ in changes))
+
+
+@_one_at_a_time
 def unset(file: Path, path: Sequence[str]) -> None:
     """Take a key out, with all else as it is; its default holds again.
 

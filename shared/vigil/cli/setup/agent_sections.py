@@ -16,6 +16,7 @@ import msgspec
 from vigil.errors import InvalidInput
 from vigil.local.identity_files import FILE_BYTES_MAX, FILES, agents_there, write_text
 from vigil.settings.config import Config, Settings
+from vigil.settings.models.access import check_known
 from vigil.settings.sections import Agent, NamedLook
 from vigil.subjects import check_part
 from vigil.teams import TEAM
@@ -104,6 +105,7 @@ def _write_section(
     if unknown := set(changes) - set(KEYS):
         raise InvalidInput(min(unknown), f"is none of {', '.join(KEYS)}")
     values = dict(changes)
+    check_known(settings, str(values.get("model", "")), f"agents.{name}.model")
     if "looks" in values:
         known = {_what(one): one for one in settings.config.agent_of(name).looks}
         values["looks"] = [_as_written(known.get(one, one)) for one in values["looks"]]
@@ -111,8 +113,8 @@ def _write_section(
         # What `[agent]` sets for all is this one's as well, unless it's changed just now.
         toml_sections.add(settings.file, "agents", name, _set_in(settings.config.agent) | values)
         return
-    for key, value in values.items():
-        toml_sections.set_value(settings.file, ("agents", name, key), value)
+    changed = [(("agents", name, key), value) for key, value in values.items()]
+    toml_sections.set_values(settings.file, changed)
 
 
 def _differs(now: Agent, key: str, value: Any) -> bool:

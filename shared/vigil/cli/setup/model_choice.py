@@ -137,10 +137,9 @@ def write(settings: Settings, plan: ModelPlan, key: str) -> None:
     """Write what is planned; comments and order of the file stay.
 
     Raises:
-        ConfigError: it can't be done safely; what was written before stays.
+        ConfigError: it can't be done safely; the file is left as it was.
         OSError: a file can't be written.
     """
     if plan.key_of:
         credentials.keep_key(settings.home, plan.key_of, key)
-    for path, value in plan.changes:
-        toml_sections.set_value(settings.file, path, value)
+    toml_sections.set_values(settings.file, plan.changes)

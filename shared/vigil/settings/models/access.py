@@ -92,15 +92,27 @@ def _name_of(settings: Settings, name: str) -> str:
     return name or (DEFAULT_MODEL if has_provider else REHEARSAL)
 
 
-def _implied(settings: Settings, name: str, setting: str) -> ModelRow:
-    if name == REHEARSAL:
-        return ModelRow(provider="rehearsal")
+def check_known(settings: Settings, name: str, setting: str) -> None:
+    """Check that a setting may name that model; empty: the default. Whether it can be reached isn't
+    looked at.
+
+    Raises:
+        ConfigError: there is none, naming the setting.
+    """
+    if name in ("", REHEARSAL, *settings.config.models):
+        return
     if not (name.startswith("claude") or settings.anthropic_base_url):
         known = ", ".join(sorted(settings.config.models)) or "none"
         raise ConfigError(
             f"{setting}: {name!r} is neither a [models.NAME] (there is: {known}) nor a model of "
             "Anthropic's"
         )
+
+
+def _implied(settings: Settings, name: str, setting: str) -> ModelRow:
+    if name == REHEARSAL:
+        return ModelRow(provider="rehearsal")
+    check_known(settings, name, setting)
     return ModelRow()
 
 
