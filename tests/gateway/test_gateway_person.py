@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.gateway import Gate, assert_problem
 from vigil.contracts.base import NEVER
-from vigil.errors import ConfigError
+from vigil.errors import ConfigError, InvalidInput
 from vigil.marks import agent_pause
 from vigil.settings import config, own
 from vigil.settings.sections import Person
@@ -142,3 +142,12 @@ def test_what_cant_be_used_stops_the_start_too(line: str, tmp_path: Path) -> Non
     (tmp_path / "vigil.toml").write_text(f"[people.ann]\n{line}\n")
     with pytest.raises(ConfigError, match=line.partition(" ")[0]):
         config.load({}, home=tmp_path)
+
+
+def test_a_channel_that_was_taken_out_stands_in_the_way_of_nothing_else() -> None:
+    now = datetime(2026, 1, 5, tzinfo=UTC)
+    found = own.StoredSettings(own=own.OwnSettings(channel="ops", at=now, by="ann"), revision=1)
+    then = own.changed(found, {"timezone": "Asia/Tokyo"}, now, "ann", Person(), ("push",))
+    assert (then.timezone, then.channel) == ("Asia/Tokyo", "ops")
+    with pytest.raises(InvalidInput, match="channel: there is: socket, push"):
+        own.changed(found, {"channel": "ops"}, now, "ann", Person(), ("push",))

@@ -175,7 +175,9 @@ def changed(
     }
     calls = () if found.own is None else found.own.calls
     calls = (*calls, call)[-CALLS_MAX:] if call else calls
-    own = check(OwnSettings(**{**kept, **wanted}, at=at, by=by, calls=calls), channels)
+    # A channel that was taken out since is no reason to refuse something else.
+    known = (*channels, *([] if "channel" in wanted else [kept.get("channel") or SOCKET]))
+    own = check(OwnSettings(**{**kept, **wanted}, at=at, by=by, calls=calls), known)
     after = over(configured, own)
     if wanted.get("pause") and _is_over(after, now):
         raise InvalidInput("pause", f"{after.pause!r} is over already")
