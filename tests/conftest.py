@@ -32,6 +32,7 @@ from tests.support import (
 )
 from tests.support.stack import Stack, running_stack
 from vigil import runtime
+from vigil.settings.live import followed
 
 _MEMORY: Final = Path("/dev/shm")
 _MEMORY_FREE_MIN: Final = 4 * 1024**3
@@ -59,6 +60,9 @@ structlog.configure(
         ),
     ]
 )
+
+# Services of tests have sections that no file has; whoever looks at a file that changes says so.
+followed.LOOK_EVERY_S = 3600.0  # type: ignore[misc]
 
 settings.load_profile(examples.FAST)
 certificates.share()
