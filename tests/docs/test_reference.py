@@ -32,7 +32,10 @@ LEVELS: Final = {
     "WarningBurst": actions.WARNINGS,
 }
 """What writes a line -> the table that has its action."""
-OF_A_VARIABLE: Final = {("info", "library"), ("info", "delivery.void"), ("info", "delivery.failed")}
+OF_A_VARIABLE: Final = {
+    *(("info", "library"), ("info", "delivery.void"), ("info", "delivery.failed")),
+    *(("info", "mcp.said"), ("info", "mcp.stderr")),
+}
 """Lines whose level or action the source computes."""
 
 

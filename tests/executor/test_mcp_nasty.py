@@ -14,7 +14,7 @@ import psutil
 import pytest
 import structlog
 
-from services.executor.mcp import connection, server
+from services.executor.mcp import connection, pace
 from services.executor.mcp.pace import DEAF
 from services.executor.mcp.program import variables_of
 from services.executor.mcp.stdio import LINE_BYTES_MAX
@@ -258,17 +258,21 @@ async def test_what_it_says_beside_its_messages(tmp_path: Path) -> None:
             assert (await found.call("nasty__add", a=1, b=2)).content == "3"
 
             async def is_told() -> bool:
-                return len(said_in(logs)) == server.LINES_MAX
+                told = [len(said_in(logs, action)) for action in ("mcp.stderr", "mcp.said")]
+                return told == [pace.LINES_MAX, pace.LINES_MAX]
 
             await until(is_told, "its lines are in the log")
     said = said_in(logs)
     assert said[0] == "[31mgreetings from stderr", "without the escape"
-    assert len(said) == server.LINES_MAX
+    assert len(said) == pace.LINES_MAX
     assert max(map(len, said)) == LINE_BYTES_MAX
+    by_protocol = said_in(logs, "mcp.said")
+    assert {len(line) for line in by_protocol} == {pace.LINE_LENGTH_MAX}
+    assert by_protocol[0].startswith('{"told":"zzz')
 
 
-def said_in(logs: list[Any]) -> list[str]:
-    return [log["line"] for log in logs if log.get("action") == "mcp.stderr"]
+def said_in(logs: list[Any], action: str = "mcp.stderr") -> list[str]:
+    return [log["line"] for log in logs if log.get("action") == action]
 
 
 # ---------------------------------------------------------------- starts and ends

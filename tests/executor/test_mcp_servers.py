@@ -36,7 +36,7 @@ async def test_the_filesystem_server_over_stdio(tmp_path: Path, folder: Path) ->
     """X-1: reads and writes the folder that it was given, and nothing beside it."""
     (tmp_path / "beside.txt").write_text("not for it")
     section = {
-        "command": node(), "args": [script("filesystem"), str(folder)], "folders": [str(folder)],
+        "command": node(), "args": [script("filesystem")], "folders": [str(folder)],
         "risks": {"read_text_file": "read", "write_file": "write"},
     }  # fmt: skip
     async with hands(tmp_path / "home", await sandbox(), files=section) as found:
@@ -49,6 +49,10 @@ async def test_the_filesystem_server_over_stdio(tmp_path: Path, folder: Path) ->
         assert risks["files__write_file"] == "write"
         assert risks["files__move_file"] == "external"
 
+        # Which folders it has it asks for itself (roots).
+        async with asyncio.timeout(30):
+            while str(folder) not in (await found.call("files__list_allowed_directories")).content:
+                pass
         note = await found.call("files__read_text_file", path=str(folder / "note.txt"))
         assert note.content == "The parrot is called Kiwi."
         assert note.is_tainted

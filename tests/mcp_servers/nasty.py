@@ -147,6 +147,8 @@ def break_something(name: str, given: dict[str, Any]) -> None:
         case "chatter":
             for _ in range(given["lines"]):
                 print("z" * 5000, file=sys.stderr)
+                about = {"level": "error", "data": {"told": "z" * 5000}}
+                send(method="notifications/message", params=about)
 
 
 def call(name: str, given: dict[str, Any]) -> str:

@@ -1,9 +1,10 @@
 """A connection to one MCP server that is kept up: made, listed, tended, made anew.
 
 One task holds it, because the SDK's client belongs to the task that entered it; calls come from
-others. What a server wants of a model or of our folders (sampling, roots) is declined, and said
-before it asks. What it wants of a person (elicitation) is handed to whoever called; by the protocol
-of 2025 a call is held open for it. That its tools have changed is only a reason to look.
+others. What a server wants of a model (sampling) is declined, and said before it asks; a program
+that was given folders may ask which (roots). What it wants of a person (elicitation) is handed to
+whoever called; by the protocol of 2025 a call is held open for it. What it says for a log is in
+ours. That its tools have changed is only a reason to look.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from vigil.errors import Unavailable, VigilError
 
 from .ended import SESSION_ENDED
 from .held.calls import HeldCall, HeldCalls
+from .pace import ServerLog
 from .tools import elicited, shortened
 from .web import GONE, LOST, OURS, UNREACHABLE
 
@@ -84,6 +86,7 @@ class McpRefusal(VigilError):
 Open = Callable[[Callable[[], None]], Wire]
 """Make a way to the server; what it is given is to be called when the way ends by itself."""
 OnListed = Callable[[Sequence[types.Tool], dict[str, str]], Awaitable[None]]
+Roots = Callable[[], list[types.Root]]
 OnLost = Callable[[str, int], None]
 """Is told why there is no connection, and how many in a row have failed."""
 
@@ -133,9 +136,7 @@ class KeptConnection:
             answered: what the person said to that: the call goes on.
 
         Raises:
-            Unavailable: it surely did not run.
-            Unclear: nobody knows.
-            Refusal: the server said no, or something that isn't an answer.
+            Unavailable, McpUnclear, McpRefusal: it surely did not run; nobody knows; it said no.
         """
         raise NotImplementedError
 
@@ -211,10 +212,11 @@ class KeptConnection:
 
 
 class McpConnection(KeptConnection):
-    """A server that speaks MCP."""
+    """A server that speaks MCP; `roots` tells which folders it was given."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
+    def __init__(self, *args: Any, roots: Roots | None = None, **options: Any) -> None:
         super().__init__(*args, **options)
+        self._roots = roots
         self._client: Client | None = None
         self._held = HeldCalls()
 
@@ -313,6 +315,8 @@ class McpConnection(KeptConnection):
                 client_info=INFO,
                 message_handler=self._hear,
                 elicitation_callback=self._held.asked,
+                logging_callback=ServerLog(self._name, "mcp.said").take,
+                list_roots_callback=self._tell_roots if self._roots else None,
             ) as client,
         ):
             await self._list(client, self._start_s)
@@ -328,6 +332,9 @@ class McpConnection(KeptConnection):
                 self._is_tried.clear()
                 await self._held.close()
                 await _ended(listening)
+
+    async def _tell_roots(self, context: object) -> types.ListRootsResult:
+        return types.ListRootsResult(roots=self._roots() if self._roots else [])
 
     async def _list(self, client: Client, within_s: float = LIST_S) -> None:
         found: list[types.Tool] = []

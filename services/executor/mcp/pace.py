@@ -11,7 +11,13 @@ import asyncio
 from typing import Final
 
 import mcp_types as types
+import msgspec
+import structlog
 from mcp.shared.message import SessionMessage
+
+from .schemas import visible
+
+log = structlog.get_logger("vigil.executor.mcp")
 
 MESSAGES_PER_S_MAX: Final = 1000
 BYTES_PER_S_MAX: Final = 16 * 1024 * 1024
@@ -19,6 +25,9 @@ BURST_S: Final = 1.0
 """What may come at once: as much as otherwise in so many seconds."""
 UNHEARD_MAX: Final = 500
 UNHEARD_BYTES_MAX: Final = 32 * 1024 * 1024
+LINES_MAX: Final = 100
+"""Of what a server says beside answers: so many lines are logged, of each start or connection."""
+LINE_LENGTH_MAX: Final = 500
 DEAF: Final = "it asks without end, and does not listen"
 
 
@@ -56,3 +65,30 @@ class Unheard:
             self._count += 1
             self._bytes += len(message.message.model_dump_json())
         return self._count <= UNHEARD_MAX and self._bytes <= UNHEARD_BYTES_MAX
+
+
+class ServerLog:
+    """What a server says for whoever runs it, in our log, and not more than a person reads.
+
+    A program says it beside its messages; by the protocol any server may say it in one of them.
+    """
+
+    def __init__(self, server: str, action: str) -> None:
+        self._server = server
+        self._action = action
+        self._count = 0
+
+    def __call__(self, line: str, **about: str) -> None:
+        self._count += 1
+        if not line or self._count > LINES_MAX:
+            return
+        log.info(
+            "said", action=self._action, server=self._server, line=visible(line)[:LINE_LENGTH_MAX],
+            is_last=self._count == LINES_MAX, **about,
+        )  # fmt: skip
+
+    async def take(self, params: types.LoggingMessageNotificationParams) -> None:
+        """Log a message of the protocol's; data that is no text as JSON."""
+        data = params.data
+        text = data if isinstance(data, str) else msgspec.json.encode(data).decode()
+        self(" ".join(text.split()), level=params.level)

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
+
+import mcp_types as types
+from pydantic import FileUrl
 
 from vigil.errors import ConfigError
 from vigil.settings.config import Settings
@@ -67,6 +71,17 @@ def program_of(name: str, config: McpServer, settings: Settings, sandbox: Sandbo
     )
     env = environment_of(variables, workspace=workspace)
     return Program(argv=tuple(argv), env=env, cwd=str(workspace))
+
+
+def roots_of(config: McpServer) -> Callable[[], list[types.Root]] | None:
+    """Return what tells a program its folders, if it has any, when it asks."""
+    folders = (*config.folders, *config.folders_read)
+
+    def told() -> list[types.Root]:
+        found = [Path(one).expanduser().resolve() for one in folders]
+        return [types.Root(uri=FileUrl(one.as_uri()), name=one.name) for one in found]
+
+    return told if folders else None
 
 
 def variables_of(config: McpServer, workspace: Path, home: Path) -> dict[str, str]:

@@ -30,10 +30,10 @@ from . import tools as tools_of
 from .agents.connection import A2aConnection, AgentWay
 from .connection import KeptConnection, McpConnection, McpRefusal, McpUnclear, Wire
 from .loans import Loans
+from .pace import ServerLog
 from .pin_bucket import Pinning
 from .pins import Sorted
-from .program import program_of, workspace_of
-from .schemas import visible
+from .program import program_of, roots_of, workspace_of
 from .stdio import StdioWire
 from .tools import OfferedTool
 from .web import WebWire, endpoint_of
@@ -44,8 +44,6 @@ FAILED_MAX: Final = 2
 """Connections in a row that may fail before its tools are taken off the shelf."""
 CONNECTIONS_MAX: Final = 3
 """The same, before its circuit opens (SPEC C-5)."""
-LINES_MAX: Final = 100
-"""Of what a program writes beside messages that are logged, for each start of it."""
 AMBIGUOUS: Final = (
     "ambiguous: {reason}. Nobody knows whether {tool} did what it was asked to; look before you "
     "ask again."
@@ -77,14 +75,12 @@ class ServerTools:
         self._circuit = f"mcp:{name}"
         self._telling: set[asyncio.Task[None]] = set()
         self._loans: Loans | None = None
-        kind = McpConnection if isinstance(config, McpServer) else A2aConnection
-        self._connection: KeptConnection = kind(
-            name,
-            self._open,
-            self._listed,
-            self._lost,
-            start_s=config.start_timeout_s,
-            late=_late(name, config),
+        way = (name, self._open, self._listed, self._lost)
+        patience: dict[str, Any] = {"start_s": config.start_timeout_s, "late": _late(name, config)}
+        self._connection: KeptConnection = (
+            McpConnection(*way, roots=roots_of(config), **patience)
+            if isinstance(config, McpServer)
+            else A2aConnection(*way, **patience)
         )
         self._task: asyncio.Task[None] | None = None
         self._found: tuple[OfferedTool, ...] = ()
@@ -129,7 +125,8 @@ class ServerTools:
             raise ConfigError(self._choice.problem)
         program = program_of(self.name, config, self._context.settings, sandbox)
         self._loans = Loans(config, self._context.settings)
-        return StdioWire(program, _ProgramLog(self.name), on_end, self._loans.running, self._guard)
+        said = ServerLog(self.name, "mcp.stderr")
+        return StdioWire(program, said, on_end, self._loans.running, self._guard)
 
     def _guard(self) -> Watches:
         """Return what looks after its program. Blocks. Raises: Unavailable, there is no room."""
@@ -290,23 +287,6 @@ class ServerTools:
         if tool.is_idempotent:
             raise Unavailable(str(error)) from error
         return ToolOutput(content=AMBIGUOUS.format(reason=error, tool=tool.name), is_error=True)
-
-
-class _ProgramLog:
-    """What a program writes beside its messages, in our log; not more than a person reads."""
-
-    def __init__(self, server: str) -> None:
-        self._server = server
-        self._count = 0
-
-    def __call__(self, line: str) -> None:
-        self._count += 1
-        if not line or self._count > LINES_MAX:
-            return
-        log.info(
-            "said", action="mcp.stderr", server=self._server, line=visible(line),
-            is_last=self._count == LINES_MAX,
-        )  # fmt: skip
 
 
 def _late(name: str, config: ToolServer) -> str:

@@ -232,6 +232,7 @@ INFOS: Final = {
     "mcp.connected": "a server and its number of tools",
     "mcp.listen": "a server without notifications (debug)",
     "mcp.pinned": "the tools of a new server are approved",
+    "mcp.said": "what a server says for a log, at most 100 lines a connection",
     "mcp.signed_in": "a person has signed in to a server",
     "mcp.stderr": "a server's stderr, at most 100 lines a start",
     "mcp.token": "a token of a server was exchanged",
