@@ -28,7 +28,10 @@ from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 from uvicorn import Config, Server
 
+from tests.support.agent import Agent, ask
 from tests.support.mcp_client import Hands, hands, sandbox
+from tests.support.stack import running_stack
+from tests.support.talk import Talk
 from vigil.errors import ConfigError
 from vigil.settings import config
 
@@ -122,21 +125,46 @@ class Site:
 
 
 @contextlib.asynccontextmanager
-async def using(home: Path, site: Site, **section: Any) -> AsyncIterator[Hands]:
-    """Serve the agent, and have it among the tools as `pine`."""
+async def served(site: Site, **section: Any) -> AsyncIterator[dict[str, dict[str, Any]]]:
+    """Serve the agent; yield the sections by which it is `pine`."""
     web = Server(Config(site, port=0, lifespan="off", log_config=None))
     serving = asyncio.create_task(web.serve())
     while not web.started:
         await asyncio.sleep(0.005)
     url = f"http://127.0.0.1:{web.servers[0].sockets[0].getsockname()[1]}"
     site.open(url)
-    given = {"url": url, "allow_private": True, "timeout_s": 20.0} | section
     try:
-        async with hands(home, await sandbox(is_off=True), agents={"pine": given}) as found:
-            yield found
+        yield {"pine": {"url": url, "allow_private": True, "timeout_s": 20.0} | section}
     finally:
         web.should_exit = True
         await serving
+
+
+@contextlib.asynccontextmanager
+async def using(home: Path, site: Site, **section: Any) -> AsyncIterator[Hands]:
+    """Have the agent among the tools, as `pine`."""
+    async with (
+        served(site, **section) as agents,
+        hands(home, await sandbox(is_off=True), agents=agents) as found,
+    ):
+        yield found
+
+
+async def test_a_person_has_it_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through the log: unasked since the person ordered it; what it said is from outside."""
+    site, agent = Site(), Agent()
+    agent.install(monkeypatch)
+    async with (
+        served(site) as agents,
+        running_stack(tmp_path, ("cortex", "scheduler", "executor"), a2a=agents) as stack,
+    ):
+        talk = await Talk.open(stack, "ann:vigil:t1")
+        await talk.ended(await talk.say(ask(("pine__forecast", {"message": "Oslo"}))))
+        await talk.close()
+    begun, answered = talk.turns[0], talk.turns[-1]
+    assert (begun.is_tainted, answered.is_tainted) == (False, True)
+    assert "Rain in Oslo." in str(agent.requests[-1].rows)
+    assert site.agent.heard[-1].get_user_input() == "Oslo"
 
 
 async def test_a_skill_is_a_tool(tmp_path: Path) -> None:
