@@ -112,6 +112,4 @@ def _explains(cli: Cli, one: Pane) -> None:
     # A second may have passed since, and then it's told again.
     compare("why", one.columns, _LATER.sub(" " * len("  00:00:00  "), shown))
     shown = one.does("vigil doctor")
-    assert [
-        part for part in ("ok    services", "(pid ", "ok    token    of me") if part not in shown
-    ] == []
+    assert [part for part in ("ok    services", "(pid ", "of me, admin") if part not in shown] == []
