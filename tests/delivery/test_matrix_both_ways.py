@@ -203,6 +203,10 @@ async def test_who_brings_the_code_is_heard_at_home_and_nobody_else_anywhere(
 async def paired_by_command(chat: Chat, home: Path, address: str) -> str:
     """Log in and make a code, as whoever runs it does; returns the code."""
     world, agent = chat.world, chat.agent
+    # A home of the command's own: the services take in at once what changes in theirs.
+    keys = home / "nkeys"
+    (home := home / "command").mkdir()
+    (home / "nkeys").symlink_to(keys)
     (home / "vigil.toml").write_text(toml_of(CHANNEL, section(chat.server, agent)))
     cli = Cli(
         home,
