@@ -264,8 +264,9 @@ async def check_decided_at_once(chat: Chat, ann: Correspondent, own: str, hers: 
     await until(lambda: too_late() == 1 + is_clicked + is_asked)
     decided = (await hers.get(path)).json()
     assert decided["state"] in ("accepted", "rejected")
-    # Whoever comes now is told whose word counted.
-    late = await hers.patch(path, json={"verdict": "accept", "digest": digest})
+    # Whoever comes now with another word is told whose counted; the same again is taken as said.
+    other = "reject" if decided["state"] == "accepted" else "accept"
+    late = await hers.patch(path, json={"verdict": other, "digest": digest})
     assert (late.status_code, decided["state"] in late.json()["detail"]) == (409, True)
     talked = "\n".join(t.text for t in talk.said[said:])
     assert "re: accept" not in talked, "no model is asked about a verdict"
