@@ -35,6 +35,7 @@ from tests.support.talk import Talk
 from vigil.errors import ConfigError
 from vigil.settings import config
 
+FLOOD: Final = b"[" + b"{}," * 30_000 + b"{}]"
 HIDDEN: Final = "Weather\u200b of towns"
 
 
@@ -104,6 +105,7 @@ class Site:
         )
         self.seen: list[dict[str, str]] = []
         self.instead: bytes | None = None
+        self.where = "/rpc"
         self.elsewhere = ""
 
     def open(self, url: str) -> None:
@@ -116,7 +118,7 @@ class Site:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.seen.append({k.decode(): v.decode() for k, v in scope["headers"]})
-        if self.instead is None or scope["path"] != "/rpc":
+        if self.instead is None or scope["path"] != self.where:
             await self.app(scope, receive, send)
             return
         headers = [(b"content-type", b"application/json")]
@@ -204,6 +206,10 @@ async def test_a_skill_is_a_tool(tmp_path: Path) -> None:
         # Long ones: to their end, and no further than somebody waits.
         slow = asyncio.create_task(found.call("pine__forecast", message="slow"))
         await site.agent.working.wait()
+        await until_told(site)
+        site.instead = FLOOD  # what is lost meanwhile is asked again
+        await until_told(site)
+        site.instead = None
         site.agent.is_free.set()
         assert (await slow).content.startswith("At last.")
         site.agent.is_free.clear()
@@ -215,6 +221,8 @@ async def test_a_skill_is_a_tool(tmp_path: Path) -> None:
         with pytest.raises(asyncio.CancelledError):
             await unwanted
         assert site.agent.cancelled == [site.agent.heard[-1].task_id]
+        late = await found.run(msgspec.structs.replace(tool, timeout_s=0.4), {"message": "slow"})
+        assert late.content.startswith("ambiguous: there was no answer within 0.4 s. Nobody knows")
 
         # Answers that are none.
         for body in (b"[]", b"nothing", b'{"jsonrpc": "2.0", "result": {"task": 1}}', b"{}"):
@@ -223,7 +231,7 @@ async def test_a_skill_is_a_tool(tmp_path: Path) -> None:
             assert (told.content, told.is_error, told.is_tainted) == (
                 "what it answered is nothing by A2A", True, True,
             )  # fmt: skip
-        site.instead = b"[" + b"{}," * 30_000 + b"{}]"
+        site.instead = FLOOD
         told = await found.call("pine__forecast", message="Oslo")
         assert told.content.startswith("ambiguous: it sent more than 20000 objects and lists")
         site.instead = None
@@ -252,6 +260,7 @@ async def until_told(site: Site) -> None:
         ("http://127.0.0.2:9", {}, "its card names no way to it"),
         ("", {"allow_private": False}, "not connected: url: leads to 127.0.0.1"),
         ("", {"url": "http://127.0.0.1:1"}, "not connected: ConnectError"),
+        ("no card", {}, "not connected: what it answers is nothing by A2A"),
     ],
 )
 async def test_no_card_leads_elsewhere(
@@ -260,6 +269,8 @@ async def test_no_card_leads_elsewhere(
     """S9: neither the card nor its URL leads where nobody said, and the shelf says why."""
     site = Site()
     site.elsewhere = url
+    if url == "no card":
+        site.where, site.instead = "/.well-known/agent-card.json", b'{"skills": [{"id": [7]}]}'
     async with using(tmp_path, site, **section) as found:
         shelf = await found.shelves.until("pine", lambda shelf: shelf.problem)
         assert problem in shelf.problem
