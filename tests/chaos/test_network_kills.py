@@ -20,9 +20,10 @@ import pytest
 from tests.chaos.ended import SETTLED_S, all_settled, records, texts_heard, toml_of
 from tests.chaos.killable import killable, steps_of
 from tests.support import telegram_server
-from tests.support.chat_network import as_usual, cut, half, in_trouble, too_many
+from tests.support.chat_network import as_usual, cut, in_trouble, too_many
 from tests.support.chats import pair
 from tests.support.discord_server import DiscordServer
+from tests.support.on_loopback import half
 from tests.support.pictures import png
 from tests.support.sent_files import whole
 from tests.support.slack_server import SlackServer

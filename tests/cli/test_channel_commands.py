@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from services.gateway.http.problem import Problem
-from services.gateway.written_settings import write
+from services.gateway.written_settings import written
 from vigil.channels.notices.ntfy import Ntfy
 from vigil.cli import toml_sections
 from vigil.cli.accounts import channel_sections
@@ -115,5 +115,5 @@ async def test_who_comes_second_over_http_is_told_so(home: Path) -> None:
     remove = partial(toml_sections.remove, file, "mcp", "a")
     for change, status in ((add, 0), (add, 409), (remove, 0), (remove, 404)):
         with pytest.raises(Problem) if status else nullcontext() as refused:
-            await write(change)
+            await written(config.load({}, home=home), change)
         assert refused is None or refused.value.status == status
