@@ -156,7 +156,7 @@ class Telegram(Network):
 
     def trouble(self, dice: random.Random) -> None:
         server = telegram_server
-        ways = (server.half, server.in_trouble(is_stored=True), server.cut, server.too_many(1))
+        ways = (half, server.in_trouble(is_stored=True), server.cut, server.too_many(1))
         self._server.behaviours.append(dice.choice(ways))
 
     def said(self) -> list[str]:
