@@ -19,7 +19,7 @@ from vigil.contracts import SOCKET, Approval
 from vigil.errors import ConfigError, InvalidInput
 from vigil.settings.config import Settings
 from vigil.settings.live.renewal import read_now
-from vigil.settings.stamps import Stamps, stamps_of
+from vigil.settings.live.stamps import Stamps, stamps_of
 from vigil.subjects import SessionKey
 
 from .config import DeliveryLimits

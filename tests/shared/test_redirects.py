@@ -48,6 +48,7 @@ GUARDED: Final = {
     "shared/vigil/net/client.py": "webhooks, search, pages, MCP: tests/delivery/test_webhook.py, "
     "tests/executor/test_web_search.py, test_fetch.py, test_mcp_web.py",
     "services/executor/mcp/web.py": "tests/executor/test_mcp_web.py",
+    "services/executor/mcp/agents/client.py": "tests/executor/test_a2a_agents.py",
 }
 """Modules that are looked at elsewhere."""
 

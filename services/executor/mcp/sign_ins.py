@@ -10,8 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from vigil.oauth import kept
-from vigil.settings import stamps
-from vigil.settings.live import followed
+from vigil.settings.live import followed, stamps
 from vigil.settings.servers import McpServer
 
 

@@ -1,8 +1,7 @@
 """One frozen struct with every setting; the sections are in :mod:`vigil.settings.sections`.
 
-Precedence: ``VIGIL_SECTION__KEY`` and the seed's variables over ``$VIGIL_HOME/vigil.toml`` over
-the defaults below. All mistakes are reported at once, each with its place and its reason, and
-the process refuses to start.
+``VIGIL_SECTION__KEY`` and the seed's variables go over ``$VIGIL_HOME/vigil.toml``, and that over
+the defaults. All mistakes are reported at once, with place and reason; then nothing starts.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import msgspec
 import platformdirs
 
 from ..calendars import section as calendars
-from ..calendars.section import CalendarSection
 from ..channels import kinds
 from ..channels.contract import Channel
 from ..contacts.section import ContactSource, check_contacts
@@ -29,7 +27,6 @@ from ..fields.secrets import Secret
 from ..fields.section import Section
 from ..subjects import check_part
 from ..teams import TEAM, Teams
-from ..topology import DAY_S
 from ..words.nearest import nearest
 from . import checks, mailboxes, models, sites
 from .checks import meant_field, read_public_url
@@ -37,6 +34,7 @@ from .cortex import Approvals, BulletinSection, Cortex, Goals, Jobs, Preferences
 from .grants import GrantSection
 from .grants import mistakes as grant_mistakes
 from .hours import PARSED, check_zone
+from .live.stamps import Stamps, stamps_of
 from .mailboxes import MailboxSection
 from .memory import MemorySection, MindSection
 from .models import ModelRow
@@ -60,7 +58,6 @@ from .sections import (
 )
 from .servers import A2aAgent, McpServer, ToolServer
 from .sites import Site
-from .stamps import Stamps, stamps_of
 
 NO_TOML: Final = (OSError, ValueError, RecursionError)
 """What reading a file may end with: also numbers of 5,000 digits, and brackets of 1,000 levels."""
@@ -92,7 +89,7 @@ class Config(Section, frozen=True, kw_only=True):
     mcp: dict[str, McpServer] = msgspec.field(default_factory=dict)
     a2a: dict[str, A2aAgent] = msgspec.field(default_factory=dict)
     sites: dict[str, Site] = msgspec.field(default_factory=dict)
-    calendars: dict[str, CalendarSection] = msgspec.field(default_factory=dict)
+    calendars: dict[str, calendars.CalendarSection] = msgspec.field(default_factory=dict)
     contacts: dict[str, ContactSource] = msgspec.field(default_factory=dict)
     grants: tuple[GrantSection, ...] = ()
     person: Person = Person()
@@ -153,8 +150,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Of the files as they were read, of whichever home; None: of none."""
 
     def __repr__(self) -> str:
-        key = "set" if self.anthropic_api_key else "not set"
-        return f"Settings(home={str(self.home)!r}, anthropic_api_key=<{key}>)"
+        return f"Settings(home={str(self.home)!r}, has_key={bool(self.anthropic_api_key)})"
 
     @property
     def credentials(self) -> Path:
@@ -294,7 +290,7 @@ def _contradictions(config: Config) -> list[str]:
         for name, one in sections.items()
         if (one.user == TEAM) != (one.agent in config.teams)
     ]
-    if config.approvals.expires_s >= config.retention.system_days * DAY_S:
+    if config.approvals.expires_s >= config.retention.system_days * 86_400:
         found.append(
             "approvals.expires_s must be less than retention.system_days: a worker that asks would "
             "be forgotten before"

@@ -17,7 +17,7 @@ import structlog
 from ...errors import ConfigError
 from .. import config
 from ..config import Settings
-from ..stamps import Stamps, stamps_of
+from .stamps import Stamps, stamps_of
 
 log = structlog.get_logger("vigil.config")
 

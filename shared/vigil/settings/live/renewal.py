@@ -19,9 +19,9 @@ import structlog
 from ...errors import ConfigError
 from .. import config
 from ..config import Config, Settings
-from ..stamps import Stamp, stamp_of, stamps_of
 from . import followed
 from .followed import FollowedSettings, read_as
+from .stamps import Stamp, stamp_of, stamps_of
 
 log = structlog.get_logger("vigil.config")
 

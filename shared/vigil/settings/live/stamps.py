@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from ..fields.secrets import PROVIDERS, file_of_provider
+from ...fields.secrets import PROVIDERS, file_of_provider
 
 Stamp = tuple[int, int, int]
 """By which a changed file is known: time, size, inode."""
