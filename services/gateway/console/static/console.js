@@ -32,6 +32,13 @@
     document.getElementById("news").hidden = false;
   }, true);
 
+  // One that was asked for before somebody began to write comes while they do, where much is going on.
+  document.addEventListener("htmx:before:swap", (event) => {
+    if (!isLeaving && !isBusy()) return;
+    event.preventDefault();
+    document.getElementById("news").hidden = false;
+  });
+
   let isGoing = false;
   document.addEventListener("keydown", (event) => {
     const help = document.getElementById("keys");
