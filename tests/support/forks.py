@@ -2,7 +2,8 @@
 
 A worker of xdist imports and collects everything by itself, which is 8 s of CPU for each; here it
 is done once. A process takes the tests of one file after the other. One that dies fails the test
-that it ran, and another goes on with the rest of that file.
+that it ran, and another goes on with the rest of that file. So does one that waits for ever, which
+tells where.
 
 Files that mostly wait, for leases and servers that come back, have some more processes, from the
 start: among the others, they'd leave the processor idle as long as several of them run at once.
@@ -26,7 +27,7 @@ from typing import Any, Final
 import pytest
 from _pytest.capture import FDCapture
 
-from tests.support import lent
+from tests.support import hung, lent
 from vigil.broker.process import die_with_parent
 
 NAME: Final = "forks"
@@ -48,6 +49,9 @@ class _Worker:
         self.sources = sources
         self.left: deque[int] = deque()
         """The places of tests that it was told to run and hasn't told of."""
+        self.last = 0
+        """The place of the test that it told of last."""
+        self.last_words = ""
 
 
 class Forks:
@@ -55,10 +59,14 @@ class Forks:
 
     Args:
         waiting: the files that mostly wait.
+        test_max_s: how long a test may take, and so what is ended behind the last of a process.
     """
 
-    def __init__(self, count: int, waiting: Container[Path] = ()) -> None:
+    def __init__(
+        self, count: int, waiting: Container[Path] = (), test_max_s: float = hung.TEST_MAX_S
+    ) -> None:
         self._count = count
+        self._test_max_s = test_max_s
         self._waiting = waiting
         self._started = 0
         self._workers: dict[Connection, _Worker] = {}
@@ -90,7 +98,9 @@ class Forks:
         ours, theirs = _context.Pipe()
         name = f"{NAME}-{self._started}"
         self._started += 1
-        process = _context.Process(target=_work, args=(session, theirs, name), name=name)
+        process = _context.Process(
+            target=_work, args=(session, theirs, name, self._test_max_s), name=name
+        )
         process.start()
         theirs.close()
         self._workers[ours] = _Worker(process, sources)
@@ -110,21 +120,23 @@ class Forks:
             worker.left.extend(file)
             with contextlib.suppress(BrokenPipeError):  # that it's gone is heard next
                 pipe.send(file)
+        elif isinstance(heard, str):
+            worker.last_words = heard
         else:
             read = session.config.hook.pytest_report_from_serializable
             reports = [read(config=session.config, data=data) for data in heard]
-            self._tell(session, worker.left.popleft(), reports)
+            worker.last = worker.left.popleft()
+            self._tell(session, worker.last, reports)
 
     def _end(self, session: pytest.Session, worker: _Worker) -> None:
         worker.process.join()
         if not worker.left:
+            if worker.process.exitcode:
+                self._tell(session, worker.last, [_failed(session.items[worker.last], worker)])
             return
-        place = worker.left.popleft()
-        item = session.items[place]
-        why = f"the process that ran it ended with exit code {worker.process.exitcode}"
-        report = pytest.TestReport(
-            item.nodeid, item.location, {}, outcome="failed", longrepr=why, when="call"
-        )
+        place = worker.left[0]
+        report = _failed(session.items[place], worker)
+        worker.left.popleft()
         if worker.left:
             worker.sources[0].appendleft([*worker.left])
         if any(worker.sources):
@@ -144,6 +156,16 @@ class Forks:
             raise session.Interrupted(session.shouldstop)
 
 
+def _failed(item: pytest.Item, worker: _Worker) -> pytest.TestReport:
+    """Of the test that it ran, or else of what ends behind the test that it told of last."""
+    why = worker.last_words or (
+        f"the process that ran it ended with exit code {worker.process.exitcode}"
+    )
+    return pytest.TestReport(
+        item.nodeid, item.location, {}, "failed", why, "call" if worker.left else "teardown"
+    )
+
+
 # ---------------------------------------------------------------- in a process that was forked
 
 
@@ -157,13 +179,19 @@ class _Reports:
         self.told.append(report)
 
 
-def _work(session: pytest.Session, pipe: Connection, name: str) -> None:
+def _work(session: pytest.Session, pipe: Connection, name: str, test_max_s: float) -> None:
     """Run the tests of one file after the other, until there are none."""
+
+    def give_up(why: str) -> None:
+        pipe.send(why)
+        os._exit(1)
+
     die_with_parent()
     random.seed()
     config, reports = session.config, _Reports()
     _be_alone(config, name)
     config.pluginmanager.register(reports)
+    watch = hung.Watch(give_up, test_max_s)
     while file := _next_file(pipe):
         # After the last test of a file ends what is of that file, whichever comes next: that isn't
         # asked for before, as another process may be free earlier.
@@ -173,6 +201,7 @@ def _work(session: pytest.Session, pipe: Connection, name: str) -> None:
             told, reports.told = reports.told, []
             to_data = config.hook.pytest_report_to_serializable
             pipe.send([to_data(config=config, report=report) for report in told])
+            watch.heard()
     session._setupstate.teardown_exact(None)
     lent.end()
     pipe.close()
