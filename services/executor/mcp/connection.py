@@ -12,10 +12,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import mcp_types as types
 import structlog
@@ -83,6 +84,8 @@ class McpRefusal(VigilError):
     """The server refused a call, or its answer can't be used. The text is partly the server's."""
 
 
+C = TypeVar("C")
+"""What speaks the protocol."""
 Open = Callable[[Callable[[], None]], Wire]
 """Make a way to the server; what it is given is to be called when the way ends by itself."""
 OnListed = Callable[[Sequence[types.Tool], dict[str, str]], Awaitable[None]]
@@ -91,7 +94,7 @@ OnLost = Callable[[str, int], None]
 """Is told why there is no connection, and how many in a row have failed."""
 
 
-class KeptConnection:
+class KeptConnection(ABC, Generic[C]):
     """What is asked for tools, of whatever kind. `run` keeps it up until it is cancelled.
 
     Args:
@@ -115,6 +118,7 @@ class KeptConnection:
         self._open = open_
         self._on_listed = on_listed
         self._on_lost = on_lost
+        self._client: C | None = None
         self._has_ended = False
         self._is_stopping = False
         self._was_connected = False
@@ -122,6 +126,7 @@ class KeptConnection:
         self._is_tried = asyncio.Event()
         """Whether it has been tried to connect since the last connection ended."""
 
+    @abstractmethod
     async def call(
         self,
         tool: str,
@@ -138,14 +143,46 @@ class KeptConnection:
         Raises:
             Unavailable, McpUnclear, McpRefusal: it surely did not run; nobody knows; it said no.
         """
-        raise NotImplementedError
 
     def let_go(self, state: str | None) -> None:
         """Hold a call no more that waits for a person."""
 
+    @abstractmethod
+    def _connected(self, wire: Wire) -> AbstractAsyncContextManager[C]:
+        """Open the way, and what speaks the protocol over it."""
+
+    @abstractmethod
+    async def _list(self, client: C, within_s: float = LIST_S) -> None:
+        """Look what there is, and hand it on. Raises: whatever keeps it from that."""
+
+    @contextlib.asynccontextmanager
+    async def _beside(self, client: C) -> AsyncIterator[None]:
+        """Do what else is to be done while it is connected."""
+        yield
+
     async def _hold(self, wire: Wire) -> None:
         """Be connected until it ends. Raises: whatever ended it, always."""
-        raise NotImplementedError
+        async with (
+            asyncio.timeout(self._start_s) as patience,
+            self._connected(wire) as client,
+        ):
+            await self._list(client, self._start_s)
+            patience.reschedule(None)
+            self._client = client
+            self._was_connected = True
+            self._is_tried.set()
+            async with self._beside(client):
+                try:
+                    await self._tend(partial(self._list, client))
+                finally:
+                    self._client = None
+                    self._is_tried.clear()
+
+    def _there(self) -> C:
+        """Return what is connected. Raises: Unavailable."""
+        if self._client is None or self._has_ended:
+            raise Unavailable("it is not connected")  # the reason may be in the server's words
+        return self._client
 
     def _look(self) -> None:
         """Have it listed soon: it may be gone, or stuck, or another one now."""
@@ -211,13 +248,12 @@ class KeptConnection:
             await asyncio.sleep(min(max(LIST_PAUSE_S, pause_s), LIST_AGAIN_S))
 
 
-class McpConnection(KeptConnection):
+class McpConnection(KeptConnection[Client]):
     """A server that speaks MCP; `roots` tells which folders it was given."""
 
     def __init__(self, *args: Any, roots: Roots | None = None, **options: Any) -> None:
         super().__init__(*args, **options)
         self._roots = roots
-        self._client: Client | None = None
         self._held = HeldCalls()
 
     # ------------------------------------------------------------ calls
@@ -255,9 +291,7 @@ class McpConnection(KeptConnection):
         timeout_s: float,
         answered: ServerAnswer | None,
     ) -> Any:
-        client = self._client
-        if client is None or self._has_ended:
-            raise Unavailable("it is not connected")  # the reason may be in the server's words
+        client = self._there()
         params = types.CallToolRequestParams(name=tool, arguments=arguments)
         if answered is not None:
             params.input_responses = {answered.name: elicited(answered)}
@@ -306,32 +340,25 @@ class McpConnection(KeptConnection):
 
     # ------------------------------------------------------------ holding it
 
-    async def _hold(self, wire: Wire) -> None:
-        async with (
-            asyncio.timeout(self._start_s) as patience,
-            Client(
-                wire.connect(),
-                cache=None,
-                client_info=INFO,
-                message_handler=self._hear,
-                elicitation_callback=self._held.asked,
-                logging_callback=ServerLog(self._name, "mcp.said").take,
-                list_roots_callback=self._tell_roots if self._roots else None,
-            ) as client,
-        ):
-            await self._list(client, self._start_s)
-            patience.reschedule(None)
-            self._client = client
-            self._was_connected = True
-            self._is_tried.set()
-            listening = asyncio.create_task(self._subscribe(client))
-            try:
-                await self._tend(partial(self._list, client))
-            finally:
-                self._client = None
-                self._is_tried.clear()
-                await self._held.close()
-                await _ended(listening)
+    def _connected(self, wire: Wire) -> Client:
+        return Client(
+            wire.connect(),
+            cache=None,
+            client_info=INFO,
+            message_handler=self._hear,
+            elicitation_callback=self._held.asked,
+            logging_callback=ServerLog(self._name, "mcp.said").take,
+            list_roots_callback=self._tell_roots if self._roots else None,
+        )
+
+    @contextlib.asynccontextmanager
+    async def _beside(self, client: Client) -> AsyncIterator[None]:
+        listening = asyncio.create_task(self._subscribe(client))
+        try:
+            yield
+        finally:
+            await self._held.close()
+            await _ended(listening)
 
     async def _tell_roots(self, context: object) -> types.ListRootsResult:
         return types.ListRootsResult(roots=self._roots() if self._roots else [])

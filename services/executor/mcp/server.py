@@ -77,7 +77,7 @@ class ServerTools:
         self._loans: Loans | None = None
         way = (name, self._open, self._listed, self._lost)
         patience: dict[str, Any] = {"start_s": config.start_timeout_s, "late": _late(name, config)}
-        self._connection: KeptConnection = (
+        self._connection: KeptConnection[Any] = (
             McpConnection(*way, roots=roots_of(config), **patience)
             if isinstance(config, McpServer)
             else A2aConnection(*way, **patience)

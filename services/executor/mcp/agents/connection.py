@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AbstractAsyncContextManager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from vigil import distribution
@@ -39,10 +38,8 @@ class AgentWay:
         return opened(self._endpoint)
 
 
-class A2aConnection(KeptConnection):
+class A2aConnection(KeptConnection["AgentClient"]):
     """An agent that speaks A2A."""
-
-    _agent: AgentClient | None = None
 
     async def call(
         self,
@@ -51,27 +48,17 @@ class A2aConnection(KeptConnection):
         timeout_s: float,
         answered: ServerAnswer | None = None,
     ) -> Any:
-        if self._agent is None or self._has_ended:
-            raise Unavailable("it is not connected")
+        agent = self._there()
         try:
-            return await self._agent.ask(tool, arguments, timeout_s)
+            return await agent.ask(tool, arguments, timeout_s)
         except (McpUnclear, Unavailable):
             self._look()
             raise
 
-    async def _hold(self, wire: Wire) -> None:
-        async with asyncio.timeout(self._start_s) as patience, wire.connect() as agent:
-            await self._list(agent, self._start_s)
-            patience.reschedule(None)
-            self._agent, self._was_connected = agent, True
-            self._is_tried.set()
-            try:
-                await self._tend(partial(self._list, agent))
-            finally:
-                self._agent = None
-                self._is_tried.clear()
+    def _connected(self, wire: Wire) -> AbstractAsyncContextManager[AgentClient]:
+        return wire.connect()
 
-    async def _list(self, agent: AgentClient, within_s: float = LIST_S) -> None:
+    async def _list(self, client: AgentClient, within_s: float = LIST_S) -> None:
         async with asyncio.timeout(within_s):
-            found, facts = await agent.look()
+            found, facts = await client.look()
         await self._on_listed(found, facts)
