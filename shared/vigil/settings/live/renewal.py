@@ -150,6 +150,8 @@ class Renewal:
         """Why it can't begin with what the file says now; empty: it did."""
         self._named: Mapping[str, Stamp | None] = {}
         """Of the files that were named as it was refused."""
+        self._was_refused = asyncio.Event()
+        """Set until it begins anew: as long as nothing was refused, nobody looks for those."""
 
     async def follow(self) -> None:
         """Look until cancelled."""
@@ -174,6 +176,7 @@ class Renewal:
 
     def _begin(self) -> None:
         self._is_wanted.clear()
+        self._was_refused.clear()
         self._good, self.refused = (self.settings, self._before), ""
         self.settings = taken_in(self.settings, self._before, self._read)
         self._before = self._read
@@ -189,12 +192,14 @@ class Renewal:
         (self.settings, self._before), self._good = self._good, None
         self.refused = f"{self.settings.file} as it is now can't be used: {why}"
         self._named = _stamps_of_named(self._read)
+        self._was_refused.set()
         return True
 
     async def _try_again(self) -> None:
         """Where it was refused, begin anew once a file that the configuration names is otherwise:
         often a secret was missing."""
         while True:
+            await self._was_refused.wait()
             await asyncio.sleep(followed.LOOK_EVERY_S)
             if self.refused and (named := _stamps_of_named(self._read)) != self._named:
                 self._named = named
