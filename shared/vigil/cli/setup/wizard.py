@@ -74,11 +74,11 @@ def _ask_for_person(settings: Settings, *, is_running: bool) -> None:
         "quiet_hours": asked(QUIET, known["quiet_hours"], _check_quiet),
     }
     changed = {name: text for name, text in said.items() if text != known[name]}
-    if client is not None and changed:
-        client.set_person(changed)
+    if client is None:
+        changes = [(("person", name), text) for name, text in changed.items()]
+        toml_sections.set_values(settings.file, changes)
     elif changed:
-        for name, text in changed.items():
-            toml_sections.set_value(settings.file, ("person", name), text)
+        client.set_person(changed)
 
 
 def _check_quiet(text: str) -> None:
@@ -90,9 +90,9 @@ def _check_quiet(text: str) -> None:
 
 def _ask_for_model(settings: Settings) -> None:
     """Ask who is to think; what is chosen is asked for a token, and written if it answers."""
-    servers = model_servers.found()
+    servers = {one.name.lower().replace(" ", "-"): one for one in model_servers.found()}
     ways: dict[str, ChosenProvider] = {"anthropic": "anthropic", "openai": "openai"}
-    ways |= {one.name.lower().replace(" ", "-"): "local" for one in servers}
+    ways |= dict.fromkeys(servers, "local")
     thinks = next(name for name, used in all_names(settings).items() if MAIN in used)
     while True:
         words = ", ".join(ways)
@@ -102,7 +102,7 @@ def _ask_for_model(settings: Settings) -> None:
         if chosen not in ways:
             output.message(f"There is no {output.printable(chosen)}: one of {words}")
             continue
-        server = next((o for o in servers if o.name.lower().replace(" ", "-") == chosen), None)
+        server = servers.get(chosen)
         wanted = _wanted(settings, ways[chosen], server)
         try:
             plan = model_choice.plan_of(
