@@ -3,6 +3,7 @@ admin adds and removes them."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from ....events.added_channels import ChannelKindList, ChannelKindView
@@ -15,10 +16,12 @@ from . import paired
 
 
 async def show(visit: Visit) -> dict[str, Any]:
-    found = await visit.api.get(NetworkAccountList, "/api/networks")
-    channels = await visit.api.get(ChannelList, "/api/channels")
+    found, channels, kinds = await asyncio.gather(
+        visit.api.get(NetworkAccountList, "/api/networks"),
+        visit.api.get(ChannelList, "/api/channels"),
+        _kinds(visit),
+    )
     known = {one.name for one in found.accounts}
-    kinds = await _kinds(visit)
     return {
         "accounts": found.accounts,
         "ways": [one for one in channels.channels if one.name not in known and not one.is_hearing],
