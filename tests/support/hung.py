@@ -8,6 +8,7 @@ import gc
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from typing import Any, Final
 
 TEST_MAX_S: Final = 240.0
@@ -37,10 +38,15 @@ def stacks() -> str:
     with tempfile.TemporaryFile("w+") as told:
         faulthandler.dump_traceback(told, all_threads=True)
         told.seek(0)
-        threads = told.read()
+        threads = [_own(thread) for thread in told.read().split("\n\n")]
     # By the garbage collector: asyncio lists tasks of a loop only, and differently by version.
     tasks = [one for one in gc.get_objects() if isinstance(one, asyncio.Task) and not one.done()]
-    return "\n\n".join([threads, *("\n".join(_lines(task)) for task in tasks)])
+    return "\n\n".join([*threads, *("\n".join(_lines(task)) for task in tasks)])
+
+
+def _own(thread: str) -> str:
+    """Return what a thread does without how pytest came to it."""
+    return "\n".join(takewhile(lambda line: "/_pytest/" not in line, thread.splitlines()))
 
 
 def _lines(task: asyncio.Task[Any]) -> Iterator[str]:
