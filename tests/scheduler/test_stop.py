@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from services.scheduler.__main__ import _be_active
 from vigil import runtime
 from vigil.errors import LeaseLost, Unavailable, VigilError
 from vigil.observe.metrics import Metrics
-from vigil.settings.config import Settings
+from vigil.settings import config
 
 
 class Failing:
@@ -53,7 +54,7 @@ async def test_a_term_that_fails_while_it_is_stopped_is_the_last(
 
 
 async def test_a_service_that_fails_while_it_is_stopped_does_not_begin_again(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     failing = Failing(lambda: Unavailable("gone"))
 
@@ -61,7 +62,7 @@ async def test_a_service_that_fails_while_it_is_stopped_does_not_begin_again(
         await failing.run(None)
 
     monkeypatch.setattr(runtime, "run", run)
-    settings: Any = Settings
+    settings = config.load({}, home=tmp_path)
     task = asyncio.create_task(
         runtime.keep_running("delivery", settings, "nats://unused", on_ready=lambda _: None)
     )
