@@ -28,7 +28,8 @@ from ..workspace.disk import SERVER_S, Disk
 from . import pins as pins_of
 from . import tools as tools_of
 from .agents.connection import A2aConnection, AgentWay
-from .connection import KeptConnection, McpConnection, McpRefusal, McpUnclear, Wire
+from .connection import McpConnection
+from .held.connection import KeptConnection, McpRefusal, McpUnclear, Wire
 from .loans import Loans
 from .pace import ServerLog
 from .pin_bucket import Pinning

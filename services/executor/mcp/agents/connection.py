@@ -13,7 +13,7 @@ from vigil import distribution
 from vigil.contracts.tools import ServerAnswer
 from vigil.errors import Unavailable
 
-from ..connection import LIST_S, KeptConnection, McpUnclear, Wire
+from ..held.connection import KeptConnection, McpUnclear, Wire
 from ..web import McpEndpoint
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class A2aConnection(KeptConnection["AgentClient"]):
     def _connected(self, wire: Wire) -> AbstractAsyncContextManager[AgentClient]:
         return wire.connect()
 
-    async def _list(self, client: AgentClient, within_s: float = LIST_S) -> None:
+    async def _list(self, client: AgentClient, within_s: float) -> None:
         async with asyncio.timeout(within_s):
             found, facts = await client.look()
         await self._on_listed(found, facts)

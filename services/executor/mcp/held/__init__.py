@@ -1,1 +1,1 @@
-"""Calls of MCP servers that stay open while a person is asked."""
+"""Connections that are kept up, and calls that stay open while a person is asked."""
