@@ -660,10 +660,15 @@ async def test_the_keyboard_leads_everywhere(stage: Stage, tab: Tab) -> None:
     await tab.key("/")
     assert await tab.run("document.activeElement.name") != "words"
     await tab.run("localStorage.clear()")
-    # Ctrl-K: from anywhere, whatever has the focus.
+    # Ctrl-K: from anywhere, whatever has the focus, and also where something is half written.
+    await tab.go(url(stage, "/welcome"))
+    await _goes_anywhere(tab)
     await tab.go(url(stage, f"/conversations/{KEY}"))
-    await tab.call("Input.dispatchKeyEvent", type="keyDown", key="k", code="KeyK", modifiers=2)
-    await tab.until("document.querySelector('#palette[open] #palette-found a') !== null")
+    await tab.run("window.isOld = true")
+    await tab.run("document.querySelector('article.user a[href*=edit]').click()")
+    await tab.arrived()
+    await tab.call("Input.insertText", text="half")
+    await _goes_anywhere(tab)
     await tab.call("Input.insertText", text="repot")
     await tab.until(
         "document.querySelector('#palette-found a')?.innerText.startsWith('Repot Bruno')"
@@ -675,6 +680,11 @@ async def test_the_keyboard_leads_everywhere(stage: Stage, tab: Tab) -> None:
     await tab.arrived()
     assert await tab.run("location.pathname") == f"/console/tasks/{stage.ids['task']}"
     assert tab.complaints == []
+
+
+async def _goes_anywhere(tab: Tab) -> None:
+    await tab.call("Input.dispatchKeyEvent", type="keyDown", key="k", code="KeyK", modifiers=2)
+    await tab.until("document.querySelector('#palette[open] #palette-found a') !== null")
 
 
 async def looked(stage: Stage, tab: Tab, path: str) -> list[list[str]]:

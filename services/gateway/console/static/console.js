@@ -34,6 +34,7 @@
 
   // One that was asked for before somebody began to write comes while they do, where much is going on.
   document.addEventListener("htmx:before:swap", (event) => {
+    if (event.detail.ctx.sourceElement.dataset.follows === undefined) return; // it was asked for by hand
     if (!isLeaving && !isBusy()) return;
     event.preventDefault();
     document.getElementById("news").hidden = false;
