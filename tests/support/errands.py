@@ -24,12 +24,17 @@ if TYPE_CHECKING:
 WIDTHS: Final = {"desk": 1280, "phone": 390}
 CLICKS_MAX: Final = 2
 TABLE: Final = "prices\n\n|tariff|a month|\n|---|---:|\n|small|9.50|\n"
-_POINT: Final = """(() => {
-    const found = [...document.querySelectorAll(%s)].find(one => one.checkVisibility());
-    if (found === undefined) return null;
-    found.scrollIntoView({block: "center", behavior: "instant"});
-    const box = [...found.getClientRects()].find(one => one.width);  // a link may have two lines
-    const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+_POINT: Final = """(async () => {
+    let found, x, y, was = [];
+    do {  // nobody presses what moves: a page that was opened at a message scrolls there
+        await new Promise(requestAnimationFrame);
+        found = [...document.querySelectorAll(%s)].find(one => one.checkVisibility());
+        if (found === undefined) return null;
+        found.scrollIntoView({block: "center", behavior: "instant"});
+        const box = [...found.getClientRects()].find(one => one.width);  // a link may have two
+        [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+        was = [...was, `${x} ${y}`].slice(-3);
+    } while (was.length < 3 || was.some(one => one !== was[0]));
     const top = document.elementFromPoint(x, y);
     return found.contains(top) || top?.contains(found) ? [x, y] : `covered by ${top?.outerHTML}`;
 })()"""
@@ -198,11 +203,8 @@ async def edit(hand: Hand) -> None:
     """From the conversation: say the last message otherwise."""
     await hand.click("article.user a[href*=edit]")
     await hand.tab.until("document.activeElement.matches('textarea[name=instead]')")
-    wanted = f"otherwise, {hand.width}"
-    field = "document.querySelector('textarea[name=instead]').value"
-    while await hand.tab.run(field) != wanted:  # a page that is looked at again takes the focus
-        await hand.into("textarea[name=instead]")
-        await hand.write(wanted)
+    await hand.into("textarea[name=instead]")
+    await hand.write(f"otherwise, {hand.width}")
     await hand.click("button[name=message].go")
     await hand.sees(f"re: otherwise, {hand.width}")
 
