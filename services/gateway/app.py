@@ -68,6 +68,8 @@ from .insight import (
 from .memory import mcp, memories
 from .models import endpoint as models
 from .push import endpoint as push
+from .servers import catalogue
+from .servers import endpoint as servers
 from .sessions import forks, labels, routes
 from .sessions.messages import Messages
 from .sessions.sockets import Sockets
@@ -81,7 +83,7 @@ from .versions import deletion
 from .versions import endpoint as versions
 from .why import endpoint as explain
 from .why.answer import WhyAnswer
-from .work import approvals, cost, dead, deliveries, grants, health, jobs, person, servers, tools
+from .work import approvals, cost, dead, deliveries, grants, health, jobs, person, tools
 from .work.letters import DeadLetterDetail, DeadLetterPage
 from .work.verdicts import ApprovalList, ApprovalView, Decide
 
@@ -211,7 +213,7 @@ def endpoints() -> tuple[Endpoint, ...]:
     more = (
         *(agents, agent_files, tools, servers, deliveries, mail_accounts, networks, calendars),
         *(feed, pauses, deletion, letters, trust, labels, push, models, completions, a2a, sign_ins),
-        *(contacts, added_channels),
+        *(contacts, added_channels, catalogue),
     )
     added = (one for part in (*parts, *more) for one in part.ENDPOINTS)
     return tuple(map(_closed, (*_of_memory(), *added, *_OWN, *on_board.endpoints())))

@@ -4,6 +4,7 @@ files that say who an agent is."""
 from __future__ import annotations
 
 import asyncio
+import json
 import shlex
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from services.cortex.thought.identity import Identities
+from services.gateway.console.pages.about import servers
 from tests.support.console import Shown, browser, signed_in
 from tests.support.gateway import Gate
 from tests.support.mcp_client import NASTY, sandbox
@@ -115,6 +117,119 @@ async def test_a_token_is_kept_apart_and_goes_with_its_server(gate: Gate, tmp_pa
     assert "s3cret" not in page.text
     assert (await api.delete("/api/servers/far")).status_code == 204
     assert not kept.exists()
+
+
+PUBLISHED = {
+    "name": "io.github.ann/far-notes", "description": "Keeps <b>notes</b>", "version": "1.2.0",
+    "packages": [{
+        "registryType": "pypi", "identifier": "far-notes", "version": "1.2.0",
+        "transport": {"type": "stdio"},
+        "environmentVariables": [
+            {"name": "NOTES_LANGUAGE", "default": "en"},
+            {"name": "NOTES_FOLDER", "isRequired": True, "description": "Where they are."},
+            {"name": "NOTES_KEY", "isRequired": True, "isSecret": True},
+        ],
+    }],
+}  # fmt: skip
+ASKED = {
+    "name": "com.example/wiki", "description": "A wiki of notes", "version": "2.0.0",
+    "remotes": [{
+        "type": "streamable-http", "url": "https://wiki.example.com/mcp",
+        "headers": [{"name": "X-Client", "value": "vigil"}, {"name": "X-Key", "isSecret": True}],
+    }],
+}  # fmt: skip
+OTHERWISE = {
+    "name": "com.example/boxed-notes", "description": "Notes in a box", "version": "1.0.0",
+    "packages": [{"registryType": "oci", "identifier": "notes", "version": "1.0.0"}],
+}  # fmt: skip
+
+
+async def test_servers_are_found_in_a_catalogue_seen_and_added(
+    gate: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it was seen, with what it needs; what is secret is kept apart. Admins alone."""
+    monkeypatch.setattr(servers, "TRIED_S", 0.0)  # no executor runs
+    published = tmp_path / "published.json"
+    listed = [{"server": one} for one in (PUBLISHED, ASKED, OTHERWISE)]
+    published.write_text(json.dumps({"servers": listed}))
+    (tmp_path / "vigil.toml").write_text(f"[gateway]\nregistry = {json.dumps(str(published))}\n")
+    admin, ann = await signed_in(gate, "root", is_admin=True), await signed_in(gate, "ann")
+    api = await gate.person("ann")
+    assert (await api.get("/api/catalogue", params={"words": "notes"})).status_code == 403
+    assert "far-notes" not in (await ann.page("/servers", words="notes")).text
+
+    page = await admin.page("/servers", words="notes")
+    assert "Keeps <b>notes</b>" in page.text
+    assert "runs uvx far-notes==1.2.0" in page.text
+    assert "can't be added by its name: oci" in page.text
+    service, program = (one for one in page.forms if one.get("name") in ("far-notes", "wiki"))
+    assert program["command"] == "uvx far-notes==1.2.0"
+    assert "None of" in (await admin.page("/servers", words="nothing-like-it")).text
+
+    filled = program | {"risk": "read", "env.NOTES_FOLDER": "/notes", "secret.NOTES_KEY": "s3cret"}
+    asked = await admin.client.post(
+        "/console/servers", data=filled, headers={"sec-fetch-site": "same-origin"}
+    )
+    for told in ("Start the server far-notes?", "uvx far-notes==1.2.0", "NOTES_LANGUAGE=en"):
+        assert told in asked.text
+    assert config.load({}, home=tmp_path).config.mcp == {}
+    await admin.did("/servers", **filled)
+    added = config.load({}, home=tmp_path).config.mcp["far-notes"]
+    assert (Path(added.command).name, added.args) == ("uvx", ("far-notes==1.2.0",))
+    assert added.env == {"NOTES_LANGUAGE": "en", "NOTES_FOLDER": "/notes"}
+    kept_apart = Path(added.env_file)
+    assert (kept_apart.read_text(), added.network) == ("NOTES_KEY=s3cret\n", True)
+    assert kept_apart.stat().st_mode & 0o077 == 0
+
+    await admin.did("/servers", **service | {"risk": "read", "secret.X-Key": "k3y"})
+    far = config.load({}, home=tmp_path).config.mcp["wiki"]
+    assert (far.url, far.headers) == ("https://wiki.example.com/mcp", {"X-Client": "vigil"})
+    assert Path(far.headers_file).read_text() == "X-Key: k3y\n"
+    await admin.did("/servers", do="remove", name="far-notes")
+    assert not kept_apart.exists()
+
+    published.write_text("{}")
+    page = await admin.page("/servers", words="notes")
+    assert "It can't be searched now" in page.text
+    assert "wiki.example.com" in page.text
+
+
+async def test_anothers_agent_is_added_switched_and_removed_as_servers_are(
+    gate: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers, "TRIED_S", 0.0)  # no executor runs
+    admin, home = await signed_in(gate, "root", is_admin=True), tmp_path
+    form = GIVEN | {"name": "tax", "url": "https://tax.example/agent", "speaks": "a2a"}
+    asked = await admin.client.post(
+        "/console/servers", data=form, headers={"sec-fetch-site": "same-origin"}
+    )
+    assert "Whatever they tell it leaves this machine" in asked.text
+    await admin.did("/servers", **form | {"token": "k3y"})
+    found = config.load({}, home=home).config
+    assert (found.a2a["tax"].url, found.mcp) == ("https://tax.example/agent", {})
+    kept_apart = Path(found.a2a["tax"].headers_file)
+    assert kept_apart.read_text() == "Authorization: Bearer k3y\n"
+    assert "An agent, asked by A2A at" in (await admin.page("/servers")).text
+    assert (await admin.send("/servers", **GIVEN | form)).status_code == 409
+    assert (await admin.send("/servers", do="sign-in", name="tax")).status_code == 404
+    await admin.did("/servers", do="off", name="tax")
+    assert not config.load({}, home=home).config.a2a["tax"].is_enabled
+    await admin.did("/servers", do="remove", name="tax")
+    assert config.load({}, home=home).config.a2a == {}
+    assert not kept_apart.exists()
+    program = {"name": "prog", "speaks": "a2a", "command": "true"}
+    assert (await admin.send("/servers", **GIVEN | program)).status_code == 422
+
+
+@pytest.mark.parametrize("wrong", [{"A B": "x"}, {"A": ""}, {"A": "x\ny=z"}, {"A": "\x7f"}])
+async def test_a_secret_is_a_name_and_a_line(
+    gate: Gate, tmp_path: Path, wrong: dict[str, str]
+) -> None:
+    api = await gate.person("root", is_admin=True)
+    wanted = {"name": "far", "url": "https://a.example/mcp", "secrets": wrong}
+    answer = await api.post("/api/servers", json=wanted)
+    assert (answer.status_code, answer.json()["field"]) == (422, "secrets")
+    assert not list((tmp_path / "keys").glob("mcp-*"))
 
 
 async def test_admins_who_change_something_at_once_each_have_it(gate: Gate, tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ from ..http.browser import PATH as CONSOLE
 from ..http.json import Json
 from ..http.problem import Problem
 from ..http.wire import Answer, RequestBody
+from ..servers.endpoint import KnownName, known_server
 from ..state.edge import Edge
-from ..work.servers import KnownName, known_server
 from ..written_settings import read_settings
 
 log = structlog.get_logger("vigil.gateway")

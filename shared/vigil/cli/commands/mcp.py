@@ -284,7 +284,7 @@ def add(
     from_: Annotated[
         str, typer.Option("--from", metavar="FOUND", help="What `vigil mcp search` found, instead.")
     ] = "",
-    registry: catalogue.Registry = catalogue.REGISTRY,
+    registry: catalogue.Registry = "",
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
 ) -> Result:
     """Add a server to vigil.toml. A running Vigil takes it up by itself.

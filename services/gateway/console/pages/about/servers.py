@@ -1,4 +1,5 @@
-"""MCP servers: how each is, what it sees and what it offers; added, tried, switched, removed."""
+"""MCP servers and others' agents: how each is, what it sees and what it offers; found in a
+catalogue, added, tried, switched, removed."""
 
 from __future__ import annotations
 
@@ -11,11 +12,12 @@ from markupsafe import escape
 from vigil.local.mcp_servers import needs_network
 
 from ....http.problem import Problem
-from ....work.servers import Risk, ServerList, ServerView
+from ....servers.endpoint import Risk, ServerList, ServerView
 from ....work.tools import ToolList
 from ...second_thoughts import Confirmation, with_undo
 from ...text import clip, visible
 from ...visit import Visit, segment_of
+from . import catalogue
 
 PATH: Final = "/api/servers"
 RISKS: Final[tuple[str, ...]] = get_args(Risk)
@@ -28,11 +30,16 @@ _BEGINNING: Final = "not connected yet"
 
 async def show(visit: Visit) -> dict[str, Any]:
     if not visit.reader.is_admin:
-        return {"servers": None, "tried": "", "risks": RISKS, "risk_of": {}, "sign_in": None}
-    found, tools = await asyncio.gather(
-        visit.api.get(ServerList, PATH), visit.api.get(ToolList, "/api/tools")
+        return {"servers": None}
+    found, tools, searched = await asyncio.gather(
+        visit.api.get(ServerList, PATH),
+        visit.api.get(ToolList, "/api/tools"),
+        catalogue.searched(visit),
     )
     return {
+        **searched,
+        "proposed_name": catalogue.proposed_name,
+        "as_line": shlex.join,
         "servers": found.servers,
         "tried": visit.query.get("tried", ""),
         "sign_in": None,
@@ -46,7 +53,16 @@ async def ask(visit: Visit) -> Confirmation | None:
     match visit.wanted("do"):
         case "add":
             body = _wanted(visit)
+            if body["speaks"] == "a2a":
+                return Confirmation(
+                    title=f"Ask the agent {body['name']} from now on?",
+                    text="Your agents may call its skills at once. Whatever they tell it leaves "
+                    "this machine; what it answers counts as from outside.",
+                    yes="Ask it",
+                    exact=(escape(visible(clip(body["url"]))),),
+                )
             what = shlex.join(body["command"]) if body["command"] else body["url"]
+            fixed = [f"{key}={value}" for key, value in (body["env"] | body["headers"]).items()]
             sees = [f"folders {', '.join(body['folders'])}"] if body["folders"] else []
             sees += ["the network"] if body["network"] or body["url"] else []
             also = f", and {' and '.join(sees)}" if sees else ", and nothing else"
@@ -59,7 +75,7 @@ async def ask(visit: Visit) -> Confirmation | None:
                 text="Its tools are offered to agents at once. It sees the arguments of their "
                 f"calls{also}.{hint}",
                 yes="Start it",
-                exact=(escape(visible(clip(what))),),
+                exact=tuple(escape(visible(clip(one))) for one in (what, *fixed)),
             )
         case "remove":
             return Confirmation(
@@ -115,15 +131,19 @@ async def act(visit: Visit) -> str | dict[str, Any]:
 
 def _wanted(visit: Visit) -> dict[str, Any]:
     """Return what a form says of a new server. Raises: Problem, 422."""
+    visit.wanted("name")
     given = {
-        name: visit.wanted(name).strip()
-        for name in ("name", "command", "url", "token", "folders", "risk")
+        name: visit.form.get(name, "").strip()
+        for name in ("name", "command", "url", "token", "folders")
     }
     try:
         command, folders = shlex.split(given["command"]), shlex.split(given["folders"])
     except ValueError as error:
         raise Problem(422, f"a quotation mark is left open: {error}", field="command") from error
     return given | {
+        **catalogue.given(visit),
+        "speaks": visit.form.get("speaks", "mcp"),
+        "risk": visit.wanted("risk"),
         "command": command,
         "folders": folders,
         "network": "network" in visit.form,

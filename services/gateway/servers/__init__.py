@@ -1,0 +1,1 @@
+"""Servers whose tools agents use, and the catalogue that they are found in."""
