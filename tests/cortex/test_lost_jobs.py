@@ -38,6 +38,11 @@ async def test_it_doesnt_stay_running(tmp_path: Path, *, headers: bool) -> None:
         kept = {name: last.headers[name] for name in wanted}
         await gate.admin.publish(key.turn, b"garbage", kept)
         workspace = tmp_path / "home" / "workspaces" / "vigil" / "ann"
+
+        async def has_begun() -> bool:
+            return workspace.is_dir()
+
+        await until(has_begun, "the call runs")
         (workspace / "go").touch()  # its result wakes the session
         await stack.start("cortex")
         job = await jobs.until(id_, "failed")
