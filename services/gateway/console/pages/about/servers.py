@@ -30,7 +30,7 @@ _BEGINNING: Final = "not connected yet"
 
 async def show(visit: Visit) -> dict[str, Any]:
     if not visit.reader.is_admin:
-        return {"servers": None}
+        return {"servers": None, "words": ""}
     found, tools, searched = await asyncio.gather(
         visit.api.get(ServerList, PATH),
         visit.api.get(ToolList, "/api/tools"),
