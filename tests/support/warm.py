@@ -323,7 +323,7 @@ def _run(request: Mapping[str, Any]) -> NoReturn:
     if request.get("has_halved_times"):
         importlib.import_module("tests.support.takeover").scale(0.5)
         ours.has_halved_times = True
-    for part in ("setup.up", "admin.replay", "doctor.sandbox", "doctor.models"):
+    for part in ("admin.replay", "doctor.sandbox", "doctor.models"):
         importlib.import_module(f"vigil.cli.{part}").subprocess = ours._Subprocess
     importlib.import_module("vigil.local.runners").asyncio = ours._Asyncio()
     sys.stdin = os.fdopen(0, "r", closefd=False)
@@ -384,7 +384,7 @@ class _Asyncio:
 
 
 class _Subprocess:
-    """For `vigil up --detach`, doctor, models and replay: what they start is forked as well."""
+    """For doctor, models and replay: what they start is forked as well."""
 
     DEVNULL: Final = subprocess.DEVNULL
     SubprocessError: Final = subprocess.SubprocessError
@@ -399,30 +399,6 @@ class _Subprocess:
             done.check_returncode()
         out, err = done.stdout.encode(), done.stderr.encode()
         return subprocess.CompletedProcess(done.args, done.returncode, out, err)
-
-    class Popen:
-        def __init__(self, command: Sequence[str], *, stdout: Any, **_: Any) -> None:
-            assert list(command[:2]) == [sys.executable, "-Pm"]
-            self.returncode: int | None = None
-            self.pid = os.fork()
-            if self.pid:
-                return
-            os.setsid()
-            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            os.dup2(stdout.fileno(), 1)
-            os.dup2(stdout.fileno(), 2)
-            os.closerange(3, 65536)
-            _run({"module": command[2], "args": command[3:], "env": dict(os.environ),
-                  "cwd": str(Path.cwd())})  # fmt: skip
-
-        def poll(self) -> int | None:
-            if self.returncode is None:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
-                self.returncode = os.waitstatus_to_exitcode(status) if pid else None
-            return self.returncode
-
-        def terminate(self) -> None:
-            os.kill(self.pid, signal.SIGTERM)
 
 
 def _prepare() -> None:
