@@ -16,8 +16,8 @@ from datetime import datetime
 from typing import Final
 
 from vigil import crash
-from vigil.board.grants import standing_of
-from vigil.board.kept import GRANTS, USES, KeptBoard, Revision
+from vigil.board.kept import KeptBoard, Revision
+from vigil.board.kinds.grant import GRANTS, USES, standing_of
 from vigil.contracts import CallTool, Change, Grant, GrantUse, Tool
 from vigil.errors import Unavailable, WrongLastSequence
 from vigil.grants.rule import Wanted, obstacle
@@ -56,7 +56,9 @@ class GrantChecks:
             if counted is not None and call.id in counted.entity.calls:
                 return found.entity
             use = None if counted is None else counted.entity
-            problem = obstacle(standing_of(found, use), _wanted(key, call, tool, now))
+            problem = obstacle(
+                standing_of(found.entity, found.number, use), _wanted(key, call, tool, now)
+            )
             if problem is not None:
                 return problem
             try:

@@ -83,7 +83,7 @@ from .versions import deletion
 from .versions import endpoint as versions
 from .why import endpoint as explain
 from .why.answer import WhyAnswer
-from .work import approvals, cost, dead, deliveries, grants, health, jobs, person, tools
+from .work import approvals, cost, dead, deliveries, health, jobs, person, tools
 from .work.letters import DeadLetterDetail, DeadLetterPage
 from .work.verdicts import ApprovalList, ApprovalView, Decide
 
@@ -133,12 +133,6 @@ _OWN: Final = (
              (*_INPUT, 503)),
     Endpoint("PATCH", "/api/approvals/{id}", approvals.decide_approval, {202: Accepted},
              (403, 404, 409, 413, 422, 503), Decide),
-    Endpoint("GET", "/api/grants", grants.list_grants, {200: grants.GrantList}, (403, 422, 503)),
-    Endpoint("POST", "/api/grants", grants.make_grant, {201: grants.GrantView},
-             (403, 404, 409, 413, 422, 503), grants.GrantBody),
-    Endpoint("GET", "/api/grants/{id}", grants.get_grant, {200: grants.GrantView}, (*_INPUT, 503)),
-    Endpoint("DELETE", "/api/grants/{id}", grants.revoke_grant, {200: grants.GrantView},
-             (404, 409, 412, 422, 503)),
     Endpoint("GET", "/api/cron", cron.list_rows, {200: rows.RowListing}, (403, 422, 503)),
     Endpoint("POST", "/api/cron", cron.make_row, {201: rows.RowDetail}, (403, 413, 422, 503),
              rows.RowBody),

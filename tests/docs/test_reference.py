@@ -34,7 +34,7 @@ LEVELS: Final = {
 """What writes a line -> the table that has its action."""
 OF_A_VARIABLE: Final = {
     *(("info", "library"), ("info", "delivery.void"), ("info", "delivery.failed")),
-    *(("info", "mcp.said"), ("info", "mcp.stderr")),
+    *(("info", "mcp.said"), ("info", "mcp.stderr"), ("info", "gateway.board")),
 }
 """Lines whose level or action the source computes."""
 

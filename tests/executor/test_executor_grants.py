@@ -20,7 +20,8 @@ from tests.support.hands import Hands, call_of, choice_of
 from tests.support.memories import Session
 from tests.support.stack import Stack
 from vigil.board.grants import standing
-from vigil.board.kept import GRANTS, USES, KeptBoard, Revision
+from vigil.board.kept import KeptBoard, Revision
+from vigil.board.kinds.grant import GRANTS, USES
 from vigil.contracts import Address, Argv, BoardEntry, CallTool, Change, Equal, Grant, encode
 from vigil.errors import InvalidInput
 from vigil.net.ssrf import Rules

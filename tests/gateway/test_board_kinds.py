@@ -16,9 +16,10 @@ from vigil.board.outside import BoardKind, kinds
 from vigil.contracts import Change
 from vigil.teams import holding
 
-CHANGES: Final[dict[str, dict[str, Any]]] = {
+CHANGES: Final[dict[str, dict[str, Any] | None]] = {
     "actions": {"is_good": False, "text": "ask first"},
     "goals": {"priority": 4},
+    "grants": None,
     "preferences": {"is_confirmed": True},
     "tasks": {"priority": "critical"},
 }

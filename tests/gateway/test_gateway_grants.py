@@ -12,7 +12,8 @@ import pytest
 from services.gateway.work import configured_grants
 from tests.support.approvals import ID, ask, request
 from tests.support.gateway import Gate, assert_problem
-from vigil.board.kept import GRANTS, USES, KeptBoard
+from vigil.board.kept import KeptBoard
+from vigil.board.kinds.grant import GRANTS, USES
 from vigil.contracts import Change, GrantUse
 from vigil.errors import ConfigError
 from vigil.settings import config

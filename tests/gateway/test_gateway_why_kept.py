@@ -9,7 +9,8 @@ import pytest
 from tests.gateway.test_gateway_why import ANN, why
 from tests.support.gateway import Gate, assert_problem
 from tests.support.why import Log, at
-from vigil.board.kept import USES, KeptBoard
+from vigil.board.kept import KeptBoard
+from vigil.board.kinds.grant import USES
 from vigil.contracts import (
     Change,
     GrantUse,

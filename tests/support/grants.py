@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from vigil.board.kept import GRANTS, KeptBoard, Revision
+from vigil.board.kept import KeptBoard, Revision
+from vigil.board.kinds.grant import GRANTS
 from vigil.bus.bus import Bus
 from vigil.contracts import AnyConstraint, Argv, Change, Grant
 from vigil.grants.check import check

@@ -9,11 +9,13 @@ from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query, Response
 
+from vigil.board.kind import BoardRefusal
 from vigil.board.outside import BoardKind, kinds
 from vigil.settings.tokens import Principal
 
 from ..callers import Caller, Shared, User, body_of, id_of
 from ..endpoint import Endpoint
+from ..http.problem import Problem
 from ..preconditions import Expected
 from ..state.edge import Edge
 from . import bulletins
@@ -44,11 +46,14 @@ def _endpoints_of(kind: BoardKind[Any]) -> Iterator[Endpoint]:
     def served(name: str, text: str, work: Handler, **parameters: Any) -> Handler:
         return _handler(kind, name, text, work, parameters)
 
-    lists, text = kind.lists, kind.lists.unchosen and f"; absent: {kind.lists.unchosen}"
-    choices: Any = lists.choices | None
-    choice = Annotated[choices, Query(description=f"Only those{text}")]
+    lists = kind.lists
+    said = "; ".join(
+        filter(None, ("Only those", lists.said, lists.unchosen and f"absent: {lists.unchosen}"))
+    )
+    choices: Any = lists.choices | None if lists.default is None else lists.choices
+    choice = Annotated[choices, Query(description=said)]
     limit = Annotated[int, Query(ge=1, le=500)]
-    chosen: dict[str, Any] = {lists.by: (choice, None)}
+    chosen: dict[str, Any] = {lists.by: (choice, lists.default)}
     handler = served(
         f"list_{kind.plural}",
         lists.text,
@@ -68,13 +73,15 @@ def _endpoints_of(kind: BoardKind[Any]) -> Iterator[Endpoint]:
         made = {201: answer[200]} | (answer if makes.is_new else {})
         yield Endpoint("POST", path, handler, made, (*makes.errors, *MAKE_ERRORS), makes.body)
     text = f"Show {kind.called}{' with its history' if kind.state else ''}"
-    handler = served(f"get_{noun}", f"{text}; its ETag is its revision.", KindRequest.get, id_=id_)
+    text = kind.show_text or f"{text}; its ETag is its revision."
+    handler = served(f"get_{noun}", text, KindRequest.get, id_=id_)
     yield Endpoint("GET", one, handler, answer, READ_ERRORS)
-    changes = kind.changes
-    name, body = changes.name or f"change_{noun}", _body(changes.body)
-    of_one: dict[str, Any] = {"id_": id_, "wanted": body, "expected": Expected}
-    handler = served(name, changes.text, partial(KindRequest.change, changes=changes), **of_one)
-    yield Endpoint("PATCH", one, handler, answer, CHANGE_ERRORS, changes.body)
+    of_one: dict[str, Any] = {"id_": id_, "expected": Expected}
+    if (changes := kind.changes) is not None:
+        name = changes.name or f"change_{noun}"
+        of_one["wanted"] = _body(changes.body)
+        handler = served(name, changes.text, partial(KindRequest.change, changes=changes), **of_one)
+        yield Endpoint("PATCH", one, handler, answer, CHANGE_ERRORS, changes.body)
     if (ends := kind.ends) is not None:
         handler = served(
             ends.name, ends.text, partial(KindRequest.end, ends=ends), id_=id_, expected=Expected
@@ -103,7 +110,11 @@ def _handler(
     """
 
     async def answer(edge: Edge, caller: Principal, **given: Any) -> Response:
-        return await work(KindRequest(kind, edge, caller), **given)
+        try:
+            return await work(KindRequest(kind, edge, caller), **given)
+        except BoardRefusal as error:
+            status = 409 if error.is_conflict else 422
+            raise Problem(status, str(error), field=error.field) from None
 
     shown = []
     for parameter, wanted in {"edge": Shared, "caller": Caller, **parameters}.items():

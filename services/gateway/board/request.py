@@ -7,14 +7,17 @@ said by the kind (`vigil.board.kinds`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final, Generic
 
 import structlog
 from fastapi import Response
+from msgspec.structs import replace
 
 from vigil.board import goals
 from vigil.board.kept import KeptBoard
 from vigil.board.kind import E, Revision
+from vigil.board.named import check_there
 from vigil.board.outside import (
     BoardKind,
     ChangeOperation,
@@ -28,7 +31,7 @@ from vigil.errors import WrongLastSequence
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope
 from vigil.tasks.check import check_text
-from vigil.teams import may_act
+from vigil.teams import holding, may_act
 
 from .. import preconditions
 from ..access import check_reach, listed
@@ -54,6 +57,7 @@ class KindRequest(Generic[E]):
         self._caller = caller
         self._kept = kind.kept_by(config)
         self._board = KeptBoard(edge.bus, self._kept)
+        self._beside = None if kind.beside is None else KeptBoard(edge.bus, kind.beside)
         self._occasion = Occasion(now=edge.clock.now(), by=caller.user, config=config)
 
     async def list(self, *, user: str | None, limit: int, **chosen: Any) -> Response:
@@ -61,6 +65,8 @@ class KindRequest(Generic[E]):
         whose = listed(self._caller, user)
         there = [one for part in whose for one in await self._board.all(part)]
         wanted = chosen[self._kind.lists.by]
+        if self._beside is not None and there:
+            self._count([one for part in whose for one in await self._beside.all(part)])
         return Json(self._kind.listed(there, wanted, limit, self._occasion))
 
     async def get(self, *, id_: str) -> Response:
@@ -71,10 +77,17 @@ class KindRequest(Generic[E]):
         """Make one, or learn something: it's the caller's, or their team's."""
         user, agent = getattr(wanted, "user_id", None), wanted.agent_id
         whose = Scope(agent, owner_for(self._edge, self._caller, agent, user))
+        for one in makes.names:
+            if id_ := getattr(wanted, one.field):
+                await check_there(self._edge.bus, whose, one, id_)
         entity = makes.make(wanted, whose, self._new_id(), self._occasion)
-        if makes.goal and (goal := getattr(entity, makes.goal)):
-            await goals.check_there(self._edge.bus, whose, goal)
-        made = await self._board.add(entity, self._change_by(wanted.why), self._occasion.now)
+        change, now = self._change_by(wanted.why, makes.cause(entity)), self._occasion.now
+        if (among := makes.among) is None:
+            made = await self._board.add(entity, change, now)
+        else:
+            made = await self._board.create(
+                lambda others: among(entity, others), holding(whose.owner, agent), change, now
+            )
         self._log("made" if self._kept.merge is None else "learned", made)
         is_new = makes.is_new is None or makes.is_new(made.entity)
         return await self._told(made, 201 if is_new else 200)
@@ -143,18 +156,28 @@ class KindRequest(Generic[E]):
 
     async def _told(self, found: Revision[E], status: int = 200) -> Response:
         history = await self._board.history(found) if self._kind.state else []
+        if self._beside is not None:
+            whose = Scope(found.entity.agent, found.entity.owner)
+            counted = await self._beside.find([whose], found.entity.id)
+            self._count([] if counted is None else [counted])
         answer = self._kind.told(found, history, self._occasion)
         return preconditions.tagged(Json(answer, status), found.number)
 
-    def _change_by(self, why: str) -> Change:
-        return Change(by=self._caller.user, why=check_text("why", why, WHY_LENGTH_MAX))
+    def _count(self, beside: Iterable[Revision[Any]]) -> None:
+        """Take in what is counted of those that are looked at."""
+        counted = {one.entity.id: one.entity for one in beside}
+        self._occasion = replace(self._occasion, beside=counted)
+
+    def _change_by(self, why: str, cause: str = "") -> Change:
+        why = check_text("why", why, WHY_LENGTH_MAX)
+        return Change(by=self._caller.user, why=why, cause=cause)
 
     def _new_id(self) -> str:
         return self._edge.context.new_id().replace("-", "")
 
     def _log(self, done: str, made: Revision[E]) -> None:
         kind, id_, by = self._kept.name, made.entity.id, self._caller.user
-        log.info("changed", action="gateway.board", how=done, kind=kind, id=id_, by=by)
+        log.info("changed", action=self._kind.action, how=done, kind=kind, id=id_, by=by)
 
 
 def owner_for(edge: Edge, caller: Principal, agent: str, user: str | None = None) -> str:

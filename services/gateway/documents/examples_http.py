@@ -129,14 +129,6 @@ BODIES: Final[dict[str, Mapping[str, Any]]] = {
         "quiet hours": {"quiet_hours": "22:00-07:00", "timezone": "Europe/Berlin"},
         "as configured": {"channel": None},
     },
-    "GrantBody": {
-        "a command": {
-            "tool": "shell",
-            "constraints": [{"kind": "argv", "argv": ["df", "-h"], "more": "operands"}],
-            "holds_for_outside": True,
-            "why": "the disk",
-        },
-    },
     "SaveBody": {
         "a fact": {"content": "Ann prefers tea", "type": "preference"},
         "of a conversation": {

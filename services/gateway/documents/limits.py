@@ -20,7 +20,6 @@ from vigil.board.outside import kinds
 from vigil.channels.matrix.section import MATRIX_ID
 from vigil.fields.schema import (
     LINE,
-    MAYBE_ID,
     MAYBE_SAID,
     NO_NUL,
     SAID,
@@ -29,7 +28,6 @@ from vigil.fields.schema import (
     length,
     within,
 )
-from vigil.grants import check as grants
 from vigil.looks.watched import COMMAND_LENGTH_MAX, GLOB_LENGTH_MAX, TOOL_LENGTH_MAX
 from vigil.mail.ids import ADDRESS
 from vigil.net.ssrf import URL_LENGTH_MAX
@@ -39,7 +37,7 @@ from vigil.texts.pointer import POINTER_LENGTH_MAX
 from vigil.timetable import check as rows
 from vigil.timetable.schedule import INTERVAL_S_MAX, INTERVAL_S_MIN
 
-from ..http.wire import ID_SCHEMA, KEY_SCHEMA, OWN_KEY_SCHEMA
+from ..http.wire import ID_SCHEMA, OWN_KEY_SCHEMA
 
 _TIME: Final = "([01][0-9]|2[0-3]):[0-5][0-9]"
 _HOURS: Final = {"pattern": f"^({_TIME}-{_TIME})?$"}
@@ -122,19 +120,6 @@ FIELDS: Final[dict[str, Mapping[str, Schema]]] = {
     "Empty": {"field": _ARGUMENT},
     "Equal": {"field": _ARGUMENT},
     "Folder": {"field": _ARGUMENT},
-    "GrantBody": {
-        "tool": {
-            "pattern": r"^([A-Za-z0-9_-]{1,64}|[A-Za-z0-9_-]*[A-Za-z0-9-]__\*)$",
-            "not": {"pattern": "^_*$"},
-        },
-        "session_key": {"pattern": f"^$|{KEY_SCHEMA['pattern']}"},
-        "constraints": {"maxItems": grants.CONSTRAINTS_MAX},
-        "name": {"pattern": "^[a-z0-9][a-z0-9-]{0,31}$"},
-        "row": MAYBE_ID,
-        "goal": MAYBE_ID,
-        "uses_max": within(0, grants.USES_MAX),
-        "why": LINE | {"maxLength": grants.WHY_LENGTH_MAX},
-    },
     "JobBody": {"skill": _SKILL, "goal": SAID},
     "LinkBody": {"name": LINE},
     "PersonChange": {

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from vigil.contracts import Attachment, Instant
-from vigil.fields import bodies
+from vigil.fields import bodies, schema
 from vigil.observe.health import Health
 from vigil.observe.warmth import Lacked, Warmth
 from vigil.settings.switches import Paused
@@ -20,11 +20,10 @@ from vigil.subjects import PartText
 
 from .decide import KEY_LENGTH_MAX
 
-_PART = "[A-Za-z0-9_-]{1,64}"
 _OWN = "[A-Za-z0-9-][A-Za-z0-9_-]{0,63}"
-PART_SCHEMA: Final = {"pattern": f"^{_PART}$"}
-KEY_SCHEMA: Final = {"pattern": f"^{_PART}:{_PART}:{_PART}$"}
-OWN_KEY_SCHEMA: Final = {"pattern": f"^{_PART}:{_PART}:{_OWN}$"}
+PART_SCHEMA: Final = {"pattern": f"^{schema.PART}$"}
+KEY_SCHEMA: Final = schema.SESSION_KEY
+OWN_KEY_SCHEMA: Final = {"pattern": f"^{schema.PART}:{schema.PART}:{_OWN}$"}
 ID_SCHEMA: Final = {"pattern": "^[0-9a-f]{32}$"}
 """For parameters that FastAPI describes; functions check them."""
 # What the schema says of these is checked by functions, whose words are better.

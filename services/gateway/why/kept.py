@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from vigil.board.entries import STREAM, last_of
-from vigil.board.kept import GRANTS, USES, KeptBoard, Revision
+from vigil.board.kept import KeptBoard, Revision
 from vigil.board.kinds.action import ACTIONS
 from vigil.board.kinds.goal import GOALS
+from vigil.board.kinds.grant import GRANTS, USES
 from vigil.board.kinds.preference import PREFERENCES
 from vigil.board.kinds.task import TASKS
 from vigil.bus.bus import Bus, Message

@@ -13,7 +13,8 @@ from datetime import datetime
 import structlog
 from msgspec.structs import replace
 
-from vigil.board.kept import GRANTS, KeptBoard, Revision
+from vigil.board.kept import KeptBoard, Revision
+from vigil.board.kinds.grant import GRANTS
 from vigil.bus.bus import Bus
 from vigil.contracts import Change, Grant
 from vigil.errors import WrongLastSequence

@@ -6,7 +6,7 @@ of the body that it fills.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal
 
 import msgspec
@@ -17,6 +17,9 @@ Shown = Mapping[str, Any]
 """An answer of HTTP, as JSON has it."""
 SHORT_ID: Final = Column("ID", lambda one: one["id"][:8])
 """As much of an id as commands take for the whole."""
+AGENT: Final = "agent"
+"""The field of `Given` that has the option which all commands have that make something. Where it
+isn't given, that stands behind the others."""
 WHOSE: Final = (Column("id", "id"), Column("owner", "owner"), Column("agent", "agent_id"))
 MOVED: Final = (
     Column("made", "created_at", is_instant=True),
@@ -33,14 +36,26 @@ class Given(msgspec.Struct, frozen=True):
     option: str = ""
     """Its flag; empty: it's an argument."""
     default: Any = None
-    """Of an argument that may be left out. None: it may not."""
+    """Where it's left out. None: an argument may not be, and an option fills nothing then."""
     metavar: str | None = None
     kind: Any = None
     """What is typed, if that isn't what the field holds; None: as the field. Instants are texts."""
     read: Callable[[Any], Any] | None = None
     """Makes the field's value of what is typed."""
-    is_goal: bool = False
-    """It names a goal, by the beginning of its id."""
+    names: Literal["", "goal", "row"] = ""
+    """It names one of these, by the beginning of its id; of the timetable also by its name."""
+    is_until: bool = False
+    """It's an instant to come, or how long it is until then, on the person's clocks."""
+    least: int | None = None
+    """Of a number."""
+
+
+class Agreement(msgspec.Struct, frozen=True):
+    """What a person has to agree to before something is made."""
+
+    shown: Callable[[Shown], Iterable[str]]
+    """Lines, of what would be sent."""
+    question: str
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -52,6 +67,10 @@ class Command(msgspec.Struct, frozen=True):
     gives: tuple[Given, ...] = ()
     always: Mapping[str, Any] = {}
     """What else the body has."""
+    builds: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    """Makes the body of what was typed, where that isn't field by field. Raises: InvalidInput."""
+    agreement: Agreement | None = None
+    """None: nobody is asked."""
     only: str = ""
     """The status that it must have; empty: any."""
     has_why: bool = True
@@ -65,10 +84,15 @@ class CommandGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     help: str
     list_text: str
+    choice: Given | None = None
+    """How what a list shows is chosen; None: by an option of that parameter's name."""
+    empty: str = ""
+    """Said where there is none; empty: just that."""
     empty_unchosen: str = ""
-    """Said where there is none and nothing was chosen; empty: as where something was."""
+    """The same where nothing was chosen; empty: as where something was."""
     chosen: tuple[Any, ...] = (None,)
-    """What lists are asked for to find one by the beginning of its id; None: all that they show."""
+    """What lists are asked for to find one by the beginning of its id; None: all that they show.
+    Names are looked up in one after the other; of several in a later one the newest is meant."""
     columns: tuple[Column, ...]
     """Of a list."""
     show_text: str
@@ -78,10 +102,14 @@ class CommandGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Fields that stand whole before these."""
     texts: tuple[str, ...] = ()
     """Fields that stand whole behind these."""
+    documents: Mapping[str, str] = {}
+    """Fields that stand whole behind these, empty ones, too, by what they are called."""
     parts: Mapping[str, tuple[Column, ...]] = {}
     """Tables behind that: the field that holds its lines, and what is shown of one."""
     words: str
     """The field that tells a person which it is."""
     is_named: bool = False
     """Whether that is a name, which may be given in the place of an id."""
+    offered: str = ""
+    """The field that a shell shows beside names; empty: it offers ids, beside `words`."""
     commands: tuple[Command, ...]

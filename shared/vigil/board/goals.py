@@ -1,29 +1,17 @@
-"""Goals on the board: whether one is there, and splitting one so that all its parts find room."""
+"""Goals on the board: splitting one so that all its parts find room."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 
 from ..bus.bus import Bus
 from ..contracts import Change
 from ..contracts.board import BoardGoal
-from ..errors import InvalidInput
 from ..goals.check import check
 from ..goals.lifecycle import part_of
-from ..subjects import Scope
 from ..teams import holding
 from .kept import BoundReached, KeptBoard, KeptKind, Revision
-from .kinds.goal import GOALS
-
-
-async def check_there(bus: Bus, whose: Scope, id_: str) -> None:
-    """Raises: InvalidInput, `goal`: they have none of that id; Unavailable."""
-    if re.fullmatch(r"[0-9a-f]{32}", id_, re.ASCII) is None:
-        raise InvalidInput("goal", "must be 32 hex digits")
-    if await KeptBoard(bus, GOALS).find([whose], id_) is None:
-        raise InvalidInput("goal", f"there is no goal {id_} of the same person and agent")
 
 
 async def split(

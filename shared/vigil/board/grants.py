@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 from ..bus.bus import Bus
-from ..contracts import Grant, GrantUse
 from ..grants.rule import Standing
 from ..subjects import Scope
-from .kept import GRANTS, USES, KeptBoard, Revision
-
-
-def standing_of(grant: Revision[Grant], use: GrantUse | None) -> Standing:
-    """Return a grant with what was counted of it."""
-    return Standing(
-        grant=grant.entity,
-        revision=grant.number,
-        uses=0 if use is None else use.uses,
-        last_used_at=None if use is None else use.last_used_at,
-    )
+from .kept import KeptBoard
+from .kinds.grant import GRANTS, USES, standing_of
 
 
 async def standing(bus: Bus, whose: Scope) -> list[Standing]:
@@ -29,7 +19,7 @@ async def standing(bus: Bus, whose: Scope) -> list[Standing]:
     if not grants:
         return []
     uses = {one.entity.id: one.entity for one in await KeptBoard(bus, USES).all(whose)}
-    return [standing_of(one, uses.get(one.entity.id)) for one in grants]
+    return [standing_of(one.entity, one.number, uses.get(one.entity.id)) for one in grants]
 
 
 class OwnersGrants:

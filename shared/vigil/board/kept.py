@@ -18,8 +18,6 @@ from ..contracts import (
     BoardEntry,
     Change,
     Circuit,
-    Grant,
-    GrantUse,
     TimetableRow,
     decode_board,
     encode,
@@ -41,9 +39,7 @@ __all__ = [
     "BULLETINS",
     "CIRCUITS",
     "FACTS",
-    "GRANTS",
     "ROWS",
-    "USES",
     "BoundReached",
     "E",
     "KeptBoard",
@@ -53,14 +49,6 @@ __all__ = [
 TRIES_MAX: Final = 20
 """Others of an owner's that may be made between a look and a write, and lessons of others."""
 
-GRANTS: Final = KeptKind(
-    Grant,
-    200,
-    lambda one, now: (
-        one.revoked_at is None and not (one.expires_at is not None and one.expires_at <= now)
-    ),
-)
-USES: Final = KeptKind(GrantUse, 200, lambda _one, _now: True)
 ROWS: Final = KeptKind(
     TimetableRow,
     100,
@@ -73,7 +61,7 @@ FACTS: Final = KeptKind(SourceFacts, 200, lambda _one, _now: False)
 
 
 class KeptBoard(Generic[E]):
-    """The entities of one kind: ``KeptBoard(bus, GRANTS)``."""
+    """The entities of one kind: ``KeptBoard(bus, ROWS)``."""
 
     def __init__(self, bus: Bus, kind: KeptKind[E]) -> None:
         self._bus = bus

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import msgspec
 
 from ..contracts import Change
-from ..errors import InvalidInput
+from ..errors import InvalidInput, VigilError
 
 
 class Entity(Protocol):
@@ -36,6 +36,20 @@ E = TypeVar("E", bound=Entity)
 
 class BoundReached(InvalidInput):
     """There are as many open ones of that kind as an owner may have."""
+
+
+class BoardRefusal(VigilError):
+    """What is asked for can't be, and why, in words that stand alone.
+
+    Args:
+        field: of the request, that is to blame.
+        is_conflict: only as things are now; otherwise it never can.
+    """
+
+    def __init__(self, why: str, field: str | None = None, *, is_conflict: bool = False) -> None:
+        super().__init__(why)
+        self.field = field
+        self.is_conflict = is_conflict
 
 
 class KeptKind(msgspec.Struct, Generic[E], frozen=True):

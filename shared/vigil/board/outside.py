@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any, Generic
+from typing import Any, Generic, Literal
 
 import msgspec
 
@@ -43,6 +43,8 @@ class Occasion(msgspec.Struct, frozen=True, kw_only=True):
     """Aware, UTC."""
     by: str
     config: Config
+    beside: Mapping[str, Any] = {}
+    """What is counted of those that are looked at, by their ids; see `BoardKind.beside`."""
 
 
 class ListOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
@@ -56,6 +58,10 @@ class ListOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
     """The parameter that chooses among them."""
     choices: Any
     """The type of that one."""
+    default: Any = None
+    """What is chosen where nothing is said."""
+    said: str = ""
+    """What the document says of choices by themselves."""
     unchosen: str = ""
     """What is listed where nothing is chosen, if that isn't simply all."""
     shows: Callable[[E, Any, Occasion], bool]
@@ -67,6 +73,15 @@ class ListOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
     """Unless more is asked for."""
 
 
+class Named(msgspec.Struct, frozen=True):
+    """A field of a request that names something else on the board, which its owner has to have."""
+
+    field: str
+    what: Literal["approval", "goal", "row"]
+    is_of_agent: bool = False
+    """Only of the same agent; otherwise of any of the owner's."""
+
+
 class MakeOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
     """Making one. It's its owner's who asks."""
 
@@ -76,8 +91,11 @@ class MakeOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
     """Gets the body, whose it will be, and a new id. Raises: InvalidInput."""
     is_new: Callable[[E], bool] | None = None
     """Of what is learned: whether nothing was known before. None: what is made is new."""
-    goal: str = ""
-    """The field that names a goal of the same owner, if it names any."""
+    names: tuple[Named, ...] = ()
+    among: Callable[[E, list[E]], E] | None = None
+    """Makes one fit among the owner's open ones. Raises: BoardRefusal. None: it fits."""
+    cause: Callable[[E], str] = lambda _: ""
+    """The id of what led to it, if that isn't the person's own word."""
     errors: tuple[int, ...] = ()
     """But for 403, 413, 422 and 503."""
 
@@ -103,7 +121,7 @@ class EndOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
     name: str
     text: str
     end: Callable[[E, Occasion], E]
-    """Raises: InvalidInput."""
+    """Raises: InvalidInput, BoardRefusal."""
     why: str
     """What its history says."""
 
@@ -132,6 +150,8 @@ class BoardKind(msgspec.Struct, Generic[E], frozen=True, kw_only=True, eq=False)
     """One of it, in a sentence."""
     plural: str
     """In its path: ``/api/{plural}``."""
+    beside: KeptKind[Any] | None = None
+    """Another record under the same id, of what is counted of one; only a service writes it."""
     view: type[Answer]
     """What a list shows of one."""
     detail: type[Answer] | None = None
@@ -143,8 +163,10 @@ class BoardKind(msgspec.Struct, Generic[E], frozen=True, kw_only=True, eq=False)
     state_facts: Callable[[E], dict[str, Any]] = lambda _: {}
     """The same of a revision of its history."""
     lists: ListOperation[E]
+    show_text: str = ""
+    """What the document says of showing one; empty: as of most kinds."""
     makes: MakeOperation[E] | None = None
-    changes: ChangeOperation[E]
+    changes: ChangeOperation[E] | None = None
     ends: EndOperation[E] | None = None
     splits: SplitOperation[E] | None = None
     limits: Mapping[type[RequestBody], Mapping[str, Schema]] = {}
@@ -152,6 +174,8 @@ class BoardKind(msgspec.Struct, Generic[E], frozen=True, kw_only=True, eq=False)
     examples: Mapping[type[RequestBody], Mapping[str, Any]] = {}
     """Bodies that are taken, by what each does."""
     commands: CommandGroup
+    action: str = "gateway.board"
+    """Of the log line that tells of a change."""
 
     @property
     def noun(self) -> str:

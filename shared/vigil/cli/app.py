@@ -35,7 +35,6 @@ from .commands import (
     approvals,
     cost,
     dead,
-    grants,
     jobs,
     mcp,
     memory,
@@ -142,7 +141,7 @@ app.command(rich_help_panel=_STEER)(pause.pause)
 app.command(rich_help_panel=_STEER)(pause.resume)
 app.command(rich_help_panel=_STEER)(pause.stop)
 app.add_typer(approvals.app, name="approvals", rich_help_panel=_STEER)
-app.add_typer(grants.app, name="grants", rich_help_panel=_STEER)
+app.add_typer(kinds.GROUPS["grants"], name="grants", rich_help_panel=_STEER)
 app.add_typer(trust.app, name="trust", rich_help_panel=_STEER)
 app.add_typer(dead.app, name="dead", rich_help_panel=_STEER)
 app.add_typer(token.app, name="token", rich_help_panel=_STEER)

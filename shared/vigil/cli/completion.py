@@ -68,17 +68,19 @@ skills: Final = _offering(lambda s: (one["name"] for one in connect(s).skills()[
 agents: Final = _offering(
     lambda s: agents_there(config.load(home=s.home)) if s.agents.is_dir() else ()
 )
-grant_names: Final = _offering(
-    lambda s: ((one["name"], one["tool"]) for one in connect(s).grants())
-)
 row_names: Final = _offering(
     lambda s: ((_word_of(one), one["when"]) for one in connect(s).cron_rows())
 )
 
 
-def of_kind(plural: str, words: str) -> Complete:
-    """Offer the ids of a kind of the board, with the field `words` of each."""
-    return _offering(lambda s: _begun(KindCalls(connect(s), plural).listed(), words))
+def of_kind(plural: str, words: str, beside: str = "") -> Complete:
+    """Offer the ids of a kind of the board, with the field `words` of each; or that, a name, with
+    the field `beside`, if there is one."""
+    if not beside:
+        return _offering(lambda s: _begun(KindCalls(connect(s), plural).listed(), words))
+    return _offering(
+        lambda s: ((one[words], one[beside]) for one in KindCalls(connect(s), plural).listed())
+    )
 
 
 def timer_ids(context: typer.Context, incomplete: str) -> list[Offer]:

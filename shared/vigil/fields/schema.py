@@ -21,6 +21,9 @@ MAYBE_SAID: Final = {"pattern": f"^$|{SAID['pattern']}"}
 LINE: Final = {"pattern": rf"^[^{_CONTROL}]*$"}
 """One line, or nothing."""
 SAID_LINE: Final = {"pattern": rf"^[^{_CONTROL}]*[^{_CONTROL}\s][^{_CONTROL}]*$"}
+PART: Final = "[A-Za-z0-9_-]{1,64}"
+"""Of a session key."""
+SESSION_KEY: Final = {"pattern": f"^{PART}:{PART}:{PART}$"}
 MAYBE_ID: Final = {"pattern": "^([0-9a-f]{32})?$"}
 
 

@@ -34,6 +34,7 @@ from ..outside import (
     EndOperation,
     ListOperation,
     MakeOperation,
+    Named,
     Occasion,
     RevisionView,
 )
@@ -243,7 +244,7 @@ COMMANDS: Final = CommandGroup(
                     "The goal that it serves.",
                     "--goal",
                     metavar="ID",
-                    is_goal=True,
+                    names="goal",
                 ),
             ),
         ),
@@ -312,7 +313,7 @@ KIND: Final = BoardKind(
         text="Make a task; 422 beyond 200 that haven't ended.",
         body=TaskBody,
         make=_made,
-        goal="goal",
+        names=(Named("goal", "goal", is_of_agent=True),),
     ),
     changes=ChangeOperation(
         text="Move a task, or change what it says; 412 if it was changed since it was read.",

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from functools import partial
-from itertools import chain
-from typing import Annotated, Any, Final, get_args, get_type_hints
+from typing import Annotated, Any, Final, cast, get_args, get_type_hints
 
+import msgspec
 import typer
 
-from vigil.board.commands import Command, Given
+from vigil.board.commands import AGENT, Command, Given
 from vigil.board.outside import BoardKind, kinds
+from vigil.errors import InvalidInput
 from vigil.sdk.calls.kind import KindCalls
 from vigil.sdk.client import Client
 from vigil.texts.exact import exact
 
-from .. import completion, exits, options, output, prefixes, tables
-from ..registry import CommandLine, ListedGroup, keyword
+from .. import completion, exits, options, output, prefixes, tables, times
+from ..registry import CommandLine, ListedGroup, Work, keyword, parameters_of, with_parameters
 from ..tables import Result
 
 LOOKED_AT_MAX: Final = 500
 """Of each list, for one that is named by the beginning of its id."""
 _NEEDED: Final = inspect.Parameter.empty
+_AGENT: Final = keyword(AGENT, options.Agent, default="vigil")
+_YES: Final = keyword(
+    "yes", Annotated[bool, typer.Option("--yes", help="Don't ask.")], default=False
+)
 Why = Annotated[str, typer.Option("--why", help="For its history.")]
 
 
@@ -63,30 +69,43 @@ class KindCommands:
 
     def _choice(self) -> inspect.Parameter:
         lists = self._kind.lists
+        if self._said.choice is not None:
+            return _parameter(msgspec.structs.replace(self._said.choice, field="chosen"), None)
         text = "Only those." + (lists.unchosen and f" Default: {lists.unchosen}.")
         option = typer.Option(f"--{lists.by}", help=text)
         return keyword("chosen", Annotated[lists.choices | None, option], default=None)
 
     def _id(self) -> inspect.Parameter:
-        offer = completion.of_kind(self._kind.plural, self._said.words)
+        said = self._said
+        offer = completion.of_kind(self._kind.plural, said.words, beside=said.offered)
         argument = options.id_of(self._kind.called, f"vigil {self._kind.plural}", offer)
         return keyword("id_", Annotated[str, argument], default=_NEEDED)
 
     def _parameters(self, command: Command) -> list[inspect.Parameter]:
         is_new = command.does == "make"
-        types = get_type_hints(self._kind.body_of(command)) if command.gives else {}
-        given = [_parameter(one, types[one.field]) for one in command.gives]
+        given = self.typed(command, command.gives)
         first = [] if is_new else [self._id()]
-        agent = [keyword("agent", options.Agent, default="vigil")] if is_new else []
+        is_said = any(one.field == AGENT for one in command.gives)
+        agent = [_AGENT] if is_new and not is_said else []
         why = [keyword("why", Why, default="")] if command.has_why and command.does != "end" else []
-        return [*first, *given, *agent, *why]
+        yes = [] if command.agreement is None else [_YES]
+        return [*first, *given, *agent, *why, *yes]
+
+    def typed(self, command: Command, gives: Iterable[Given]) -> list[inspect.Parameter]:
+        """Return the arguments and options for these fields of what a command sends."""
+        types = get_type_hints(self._kind.body_of(command)) if command.gives else {}
+        return [
+            _AGENT if one.field == AGENT else _parameter(one, types.get(one.field)) for one in gives
+        ]
 
     # ------------------------------------------------------------ work
 
-    def _list(self, chosen: str | None) -> Result:
+    def _list(self, chosen: Any) -> Result:
         said, plural = self._said, self._kind.plural
+        if said.choice is not None and said.choice.read is not None:
+            chosen = said.choice.read(chosen)
         found = self._calls(options.client()).listed(**{self._kind.lists.by: chosen})
-        empty = (not chosen and said.empty_unchosen) or f"No {plural}."
+        empty = (not chosen and said.empty_unchosen) or said.empty or f"No {plural}."
         return tables.listing(plural, found, said.columns, empty=empty)
 
     def _show(self, id_: str) -> Result:
@@ -104,14 +123,19 @@ class KindCommands:
                 output.data(exact(found[name], indent=2))
         if said.texts:
             output.data("")
+        for title, name in said.documents.items():
+            output.data(title)
+            output.data(exact(found[name], indent=2))
         for name, columns in said.parts.items():
             tables.table(columns, found[name])
 
-    def _make(self, command: Command, **given: Any) -> Result:
+    def _make(self, command: Command, /, *, yes: bool = False, **given: Any) -> Result:
         client = options.client()
-        return _done(command, self._calls(client).make(**_body(client, command, given)))
+        body = _body(client, command, given)
+        agree(command, body, yes=yes)
+        return make(client, self._kind.plural, command, body)
 
-    def _change(self, command: Command, id_: str, **given: Any) -> Result:
+    def _change(self, command: Command, /, id_: str, **given: Any) -> Result:
         client = options.client()
         found, calls = self.find(client, id_), self._calls(client)
         if command.only and found["status"] != command.only:
@@ -131,45 +155,121 @@ class KindCommands:
     def find(self, client: Client, id_: str) -> dict[str, Any]:
         """Return what has that name, or whose id begins so. Raises: NotReady, InvalidInput."""
         calls, by = self._calls(client), self._kind.lists.by
-        lists = (calls.listed(**{by: one}, limit=LOOKED_AT_MAX) for one in self._said.chosen)
-        there: Iterator[dict[str, Any]] = chain.from_iterable(lists)
+        chosen = self._said.chosen
+        lists: Iterable[Any] = (calls.listed(**{by: one}, limit=LOOKED_AT_MAX) for one in chosen)
         if self._said.is_named:
-            there = iter(known := list(there))
-            named = prefixes.named(self._kind.noun, id_, known, client.me, field=self._said.words)
+            lists = list(lists)
+            named = self._named(client, id_, lists)
             if named is not None:
                 return calls.get(named)
-        return calls.get(prefixes.whole(self._kind.noun, id_, (one["id"] for one in there)))
+        there = (one["id"] for listed in lists for one in listed)
+        return calls.get(prefixes.whole(self._kind.noun, id_, there))
+
+    def _named(self, client: Client, name: str, lists: list[list[dict[str, Any]]]) -> str | None:
+        """Return the id of what has that name. Raises: InvalidInput, several have it."""
+        field, (first, *later) = self._said.words, lists
+        if named := prefixes.named(self._kind.noun, name, first, client.me, field=field):
+            return named
+        if found := [one for there in later for one in there if one[field] == name]:
+            me = client.me()
+            return str(next((one for one in found if prefixes.is_own(one, me)), found[0])["id"])
+        return None
 
 
 def _parameter(given: Given, kind: Any) -> inspect.Parameter:
     """Return what is typed for a field; what isn't typed is left as it is."""
-    kind = (str if _is_instant(kind) else kind) if given.kind is None else given.kind
+    kind = _typed(kind) if given.kind is None else given.kind
     if not given.option:
         argument = Annotated[kind, typer.Argument(help=given.help)]
         is_needed = given.default is None
         return keyword(given.field, argument, default=_NEEDED if is_needed else given.default)
-    option = typer.Option(given.option, help=given.help, metavar=given.metavar)
+    option = typer.Option(given.option, help=given.help, metavar=given.metavar, min=given.least)
     if kind is bool:
         return keyword(given.field, Annotated[bool, option], default=False)
+    if given.default is not None:
+        return keyword(given.field, Annotated[kind, option], default=given.default)
     return keyword(given.field, Annotated[kind | None, option], default=None)
 
 
-def _is_instant(kind: Any) -> bool:
-    return datetime in (kind, *get_args(kind))
+def _typed(kind: Any) -> Any:
+    """Return what is typed for a field of that kind: of an instant a text."""
+    return str if datetime in (kind, *get_args(kind)) else kind
 
 
 def _body(client: Client, command: Command, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a body: what was typed, and what the command says by itself."""
+    """Return a body: what was typed, and what the command says by itself."""
     body = {**command.always, **given}
-    for one in command.gives:
-        value = body[one.field]
-        if value is None or value == []:
-            body[one.field] = None
-        elif one.is_goal and not (value == "" and command.does == "change"):
-            body[one.field] = id_of(client, "goals", value)
-        elif one.read is not None:
-            body[one.field] = one.read(value)
-    return body
+    may_clear = command.does == "change"
+    body |= filled(client, command.gives, body, may_clear=may_clear)
+    return body if command.builds is None else command.builds(body)
+
+
+def filled(
+    client: Client, gives: Iterable[Given], typed: Mapping[str, Any], *, may_clear: bool = False
+) -> dict[str, Any]:
+    """Return the fields of a body, by what was typed for each. Raises: InvalidInput, NotReady."""
+    return {one.field: _value(client, one, typed[one.field], may_clear=may_clear) for one in gives}
+
+
+def _value(client: Client, one: Given, typed: Any, *, may_clear: bool = False) -> Any:
+    """Return what a field is, by what was typed for it. Raises: InvalidInput, NotReady."""
+    if typed is None or typed == []:
+        return None
+    if one.names and not (typed == "" and may_clear):
+        return id_of(client, "goals", typed) if one.names == "goal" else row_of(client, typed)
+    if one.is_until:
+        return times.until(one.option, typed, datetime.now(UTC), partial(_zone, client))
+    return typed if one.read is None else one.read(typed)
+
+
+def _zone(client: Client) -> str:
+    return str(client.person()["timezone"])
+
+
+def row_of(client: Client, named: str) -> str:
+    """Return the id of the row of that name, or whose id begins so. Raises: InvalidInput."""
+    there = client.cron_rows()
+    ids = [one["id"] for one in there if one["name"] == named]
+    ids = ids or [one["id"] for one in there if named and one["id"].startswith(named)]
+    if len(ids) != 1:
+        begin = "no row of yours has" if not ids else f"{len(ids)} rows of yours have"
+        raise InvalidInput("--row", f"{begin} the name, or an id that begins with, {named!r}")
+    return str(ids[0])
+
+
+def agree(command: Command, body: Mapping[str, Any], *, yes: bool) -> None:
+    """Show what is to be made, and ask unless `yes`, where a command has people agree.
+
+    Raises:
+        InvalidInput: nobody is there to be asked.
+    """
+    if command.agreement is None or yes:
+        return
+    for line in command.agreement.shown(body):
+        output.message(line)
+    if not sys.stdin.isatty():
+        raise InvalidInput("--yes", "is needed where nobody can be asked")
+    typer.confirm(command.agreement.question, abort=True, err=True)
+
+
+def make(client: Client, plural: str, command: Command, body: Mapping[str, Any]) -> Result:
+    """Make what was agreed to, and tell it as that command does."""
+    return _done(command, KindCalls(client, plural).make(**body))
+
+
+def asking(plural: str, command: Command, gives: Iterable[Given]) -> Callable[[Work], Work]:
+    """Give a function with `**` these options of a kind's command, and the one to agree."""
+
+    def declare(work: Work) -> Work:
+        own = [one for one in parameters_of(work) if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        more = _ALL[plural].typed(command, gives)
+
+        def run(**given: Any) -> Any:
+            return work(**given)
+
+        return cast("Work", with_parameters(work, run, [*own, *more, _YES]))
+
+    return declare
 
 
 def _print_ids(made: list[dict[str, Any]]) -> None:

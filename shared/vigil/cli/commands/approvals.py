@@ -16,6 +16,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 import typer
 
+from vigil.board.kinds.grant import ADD, TERMS
 from vigil.contracts.vocabulary import ApprovalState
 from vigil.errors import InvalidInput
 from vigil.grants.proposal import constraints_of
@@ -27,7 +28,6 @@ from .. import completion, exits, options, output, prefixes, tables
 from ..board import kinds
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
-from . import grants
 
 LISTED_MAX: Final = 500
 GIST_LENGTH_MAX: Final = 80
@@ -102,6 +102,7 @@ def _show(found: dict[str, Any]) -> None:
 
 
 @app.command()
+@kinds.asking("grants", ADD, TERMS)
 def accept(
     id_: Id,
     digest: Digest = None,
@@ -111,77 +112,43 @@ def accept(
             "--always", help="And such calls from now on: shown first, narrow as this one."
         ),
     ] = False,
-    session: grants.Session = None,
-    row: grants.RowId = None,
-    goal: grants.GoalId = None,
-    expires: grants.Expires = None,
-    uses: grants.Uses = 0,
-    outside: grants.Outside = False,
-    yes: grants.Yes = False,
+    **terms: Any,
 ) -> Result:
     """Let it run as it is. 5 if it was decided, expired or isn't what the digest names."""
     if not always:
         return _decide(id_, Client.accept, digest, _accepted)
     client = options.client()
     found = _find(client, id_)
-    wanted = _wanted(client, found, session, row, goal, expires, uses, outside=outside)
-    proposed = _agreed(found, wanted, yes=yes)
+    grant = _agreed(client, found, terms)
     client.accept(found["id"], digest=digest or found["digest"])
-    return grants.made(client, found["tool"], proposed, wanted)
+    return kinds.make(client, "grants", ADD, grant)
 
 
 @app.command()
-def always(
-    id_: Id,
-    session: grants.Session = None,
-    row: grants.RowId = None,
-    goal: grants.GoalId = None,
-    expires: grants.Expires = None,
-    uses: grants.Uses = 0,
-    outside: grants.Outside = False,
-    yes: grants.Yes = False,
-) -> Result:
+@kinds.asking("grants", ADD, TERMS)
+def always(id_: Id, **terms: Any) -> Result:
     """Let such calls run from now on, as one that you let run before: shown first."""
     client = options.client()
     found = _find(client, id_)
     if found["state"] not in ("accepted", "edited"):
         raise InvalidInput("id", f"it is {found['state']}: only what you let run is taken")
-    wanted = _wanted(client, found, session, row, goal, expires, uses, outside=outside)
-    proposed = _agreed(found, wanted, yes=yes)
-    return grants.made(client, found["tool"], proposed, wanted)
+    return kinds.make(client, "grants", ADD, _agreed(client, found, terms))
 
 
-def _wanted(
-    client: Client,
-    found: dict[str, Any],
-    session: str | None,
-    row: str | None,
-    goal: str | None,
-    expires: str | None,
-    uses: int,
-    *,
-    outside: bool,
-) -> dict[str, Any]:
-    return {
+def _agreed(client: Client, found: dict[str, Any], terms: dict[str, Any]) -> dict[str, Any]:
+    """Return a grant like a request, as narrow as it, once the person saw and took it."""
+    wanted = kinds.filled(client, TERMS, terms)
+    given = found.get("edited") or found["input"]
+    wanted |= {
+        "tool": found["tool"],
+        "constraints": msgspec.to_builtins(constraints_of(found["tool"], found["risk"], given)),
         "agent": SessionKey.parse(found["session_key"]).agent,
-        "session_key": session,
-        "row": grants.row_of(client, row),
-        "goal": kinds.id_of(client, "goals", goal),
-        "expires_at": grants.expiry(client, expires),
-        "uses_max": uses,
-        "holds_for_outside": outside,
         "approval_id": found["id"],
     }
-
-
-def _agreed(found: dict[str, Any], wanted: dict[str, Any], *, yes: bool) -> Any:
-    """Return the constraints of a grant like a request, once the person saw and took them."""
-    given = found.get("edited") or found["input"]
-    proposed = msgspec.to_builtins(constraints_of(found["tool"], found["risk"], given))
     if found.get("is_tainted") and not wanted["holds_for_outside"]:
         output.message("Content from outside had a part in this: without --outside it asks again.")
-    grants.agreed(found["tool"], proposed, wanted, yes=yes)
-    return proposed
+    kinds.agree(ADD, wanted, yes=terms["yes"])
+    return wanted
 
 
 @app.command()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, Final
 
-from .method_group import MethodGroup, given, match, query, segment
+from .kind import KindCalls
+from .method_group import MethodGroup, query, segment
 
 TRUST: Final = "/api/trust"
-PATH: Final = "/api/grants"
 
 
 class GrantingCalls(MethodGroup):
@@ -25,13 +24,11 @@ class GrantingCalls(MethodGroup):
             user: whose; an admin may name anybody.
             limit: 1..500.
         """
-        wanted = query({"state": state, "limit": limit, "user": user})
-        found: list[dict[str, Any]] = self._object("GET", PATH + wanted)["grants"]
-        return found
+        return KindCalls(self, "grants").listed(state=state, user=user, limit=limit)
 
     def grant(self, id_: str) -> dict[str, Any]:
         """Return a grant, how it was used, and its `revision`."""
-        return self._object("GET", f"{PATH}/{segment(id_)}")
+        return KindCalls(self, "grants").get(id_)
 
     def give_grant(
         self,
@@ -39,15 +36,7 @@ class GrantingCalls(MethodGroup):
         constraints: Sequence[Mapping[str, Any]] = (),
         *,
         agent: str = "vigil",
-        name: str | None = None,
-        session_key: str | None = None,
-        row: str | None = None,
-        goal: str | None = None,
-        expires_at: datetime | None = None,
-        uses_max: int = 0,
-        holds_for_outside: bool = False,
-        approval_id: str | None = None,
-        why: str = "",
+        **fields: Any,
     ) -> dict[str, Any]:
         """Allow calls beforehand; return the grant.
 
@@ -55,31 +44,11 @@ class GrantingCalls(MethodGroup):
 
         Args:
             constraints: each with its `kind`: ``argv``, ``url``, ``folder``, ``equal``, ``exact``.
-            session_key: the one conversation that it holds in. None: all of the agent's.
-            row: the one row of the timetable whose runs it holds in, by its id.
-            goal: the one goal that it holds for, by its id.
-            uses_max: 0: no limit.
-            holds_for_outside: also once content from outside had a part in the decision.
-            approval_id: the request that it is made of.
+            fields: `name`, `session_key`, `row`, `goal`, `expires_at`, `uses_max`,
+                `holds_for_outside`, `approval_id`, `why`, as `POST /api/grants` takes them.
         """
-        return self._object(
-            "POST",
-            PATH,
-            given(
-                tool=tool,
-                constraints=[dict(one) for one in constraints],
-                agentId=agent,
-                name=name,
-                session_key=session_key,
-                row=row,
-                goal=goal,
-                expires_at=expires_at,
-                uses_max=uses_max,
-                holds_for_outside=holds_for_outside,
-                approval_id=approval_id,
-                why=why,
-            ),
-        )
+        wanted = [dict(one) for one in constraints]
+        return KindCalls(self, "grants").make(tool=tool, constraints=wanted, agent=agent, **fields)
 
     def revoke_grant(self, id_: str, *, revision: int | None = None) -> dict[str, Any]:
         """End a grant; return it. Raises: ApiError with status 412, if it isn't `revision` now.
@@ -87,8 +56,7 @@ class GrantingCalls(MethodGroup):
         Args:
             revision: as it was read. None: whatever is there.
         """
-        headers = match(revision)
-        return self._object("DELETE", f"{PATH}/{segment(id_)}", headers=headers)
+        return KindCalls(self, "grants").end(id_, revision=revision)
 
     def trusted(self, *, agent: str = "vigil") -> list[dict[str, Any]]:
         """Return the sources that you trust with an agent: what comes from exactly them is no

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ....work.grants import GrantList, GrantView
+from vigil.board.kinds.grant import GrantList, GrantView
+
 from ...second_thoughts import Confirmation
 from ...visit import Visit, segment_of
 

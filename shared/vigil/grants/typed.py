@@ -1,0 +1,56 @@
+"""What a person types for the constraints of a grant, as options of a command. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import Any, get_args
+
+import msgspec
+
+from ..contracts.board.grant import Address, AnyConstraint, Argv, Empty, Equal, Folder, More
+from ..errors import InvalidInput
+from . import address
+
+
+def constraints(
+    command: str | None = None,
+    more: str = "nothing",
+    url: str | None = None,
+    folder: str | None = None,
+    equal: Sequence[str] | None = None,
+    empty: Sequence[str] | None = None,
+) -> list[dict[str, Any]]:
+    """Return the constraints that the options stand for. Raises: InvalidInput, naming the option.
+
+    >>> constraints("df -h", "operands")
+    [{'kind': 'argv', 'argv': ('df', '-h'), 'more': 'operands'}]
+    """
+    found: list[AnyConstraint] = []
+    if more not in get_args(More):
+        raise InvalidInput("--more", f"must be one of {', '.join(get_args(More))}")
+    if command is not None:
+        try:
+            words = tuple(shlex.split(command))
+        except ValueError as error:
+            raise InvalidInput("--command", f"can't be read: {error}") from error
+        found.append(Argv(argv=words, more=more))  # type: ignore[arg-type]
+    if url is not None:
+        target, path = address.parse(url)
+        scheme: Any = target.scheme
+        found.append(Address(scheme=scheme, host=target.host, port=target.port, path=path))
+    if folder is not None:
+        found.append(Folder(folder=folder))
+    found += [_equal(one) for one in equal or ()]
+    found += [Empty(field=one) for one in empty or ()]
+    built: list[dict[str, Any]] = msgspec.to_builtins(found)
+    return built
+
+
+def _equal(text: str) -> Equal:
+    field, mark, value = text.partition("=")
+    try:
+        return Equal(field=field, value=msgspec.json.decode(value.encode()))
+    except msgspec.DecodeError as error:
+        reason = f"{text[:80]!r} is no FIELD=JSON" + (f": {error}" if mark else "")
+        raise InvalidInput("--equal", reason) from error
