@@ -46,9 +46,9 @@ from vigil.contracts.made import StepKind
 from vigil.subjects import SessionKey
 
 from . import sway as sways
+from .context import tidings
 from .context.inputs import Inputs
 from .kinds import thinking
-from .mind import tidings
 from .policy import Moment, Policy, limited
 from .profile import Profile
 from .sway import Sway

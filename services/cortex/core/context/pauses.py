@@ -17,7 +17,7 @@ from ...model import ModelAnswer
 from .. import loops, speech
 from ..draft import INSTANT, PAUSE_TIMER, Draft
 from ..kinds import profile_of
-from ..mind import tidings
+from . import tidings
 from .offers import Offer, save_all, things
 
 
