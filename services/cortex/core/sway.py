@@ -32,9 +32,6 @@ from vigil.contracts import (
     Turn,
 )
 
-from .policy import Moment
-from .profile import Profile
-
 
 class Sway(enum.Enum):
     """What had a part in a decision, or in a text.
@@ -53,6 +50,20 @@ class Sway(enum.Enum):
 
     def __or__(self, other: Sway) -> Sway:
         return other if self is Sway.NONE else self
+
+
+class HistorySeen(Protocol):
+    """The circumstances of a decision, as far as they tell what a model is shown of before."""
+
+    @property
+    def is_history_tainted(self) -> bool: ...
+
+
+class ThreadSeen(Protocol):
+    """Who is asked, as far as that tells what they are shown."""
+
+    @property
+    def is_thread_shown(self) -> bool: ...
 
 
 class Marked(Protocol):
@@ -78,7 +89,7 @@ def of_job(job: Job) -> Sway:
     return _sway(bool(job.input) and not job.is_vouched)
 
 
-def of_decision(state: State, moment: Moment, thinking: Profile) -> Sway:
+def of_decision(state: State, moment: HistorySeen, thinking: ThreadSeen) -> Sway:
     """Return the sway of what the open loop decides.
 
     Of the thread before it a loop is shown closed letters (`context.letters`): they sway nobody
@@ -114,13 +125,13 @@ def beside_caller(loop: Loop) -> Sway:
     return of_loop(replace(loop, caller_taint=taint(Sway.NONE)))
 
 
-def of_thread(state: State, moment: Moment) -> Sway:
+def of_thread(state: State, moment: HistorySeen) -> Sway:
     """Return the sway of what a session was ever shown, or would be now: turns of older versions
     have no mark of the thread."""
     return _sway(bool(state.taint) or moment.is_history_tainted)
 
 
-def recorded(moment: Moment) -> bool:
+def recorded(moment: HistorySeen) -> bool:
     """Return what a turn records of the history that its model was shown, to be decided again."""
     return moment.is_history_tainted
 
