@@ -11,7 +11,8 @@ import pytest
 from services.cortex import core
 from services.cortex.core import Draft, Policy
 from services.cortex.core.context.history import trim
-from services.cortex.core.external import CONTENT_MAX, HELD_REASON, TOLD_MAX
+from services.cortex.core.external import CONTENT_MAX, HELD_REASON
+from services.cortex.core.loops import TOLD_MAX
 from services.cortex.model import ModelAnswer
 from tests.cortex.driver import START, Brain, Driver, answer, call
 from vigil.contracts import (

@@ -16,10 +16,7 @@ from . import loops, speech
 from . import sway as sways
 from .draft import OUTSIDE, Draft
 from .queue import enqueue, fitting, stored_size
-from .sway import Sway
 
-TOLD_MAX: Final = 32
-"""Ids of events that the state remembers; the broker drops repeats within two minutes."""
 CONTENT_MAX: Final = 16_000
 """Characters of the content that a row holds: some 4,000 tokens."""
 ATTRIBUTE_MAX: Final = 256
@@ -42,7 +39,7 @@ def receive(draft: Draft, cause: Cause, event: External) -> None:
         draft.note("queue_full", "too many events are waiting in this session", event.id)
         draft.ended.append(cause.id)
         return
-    draft.update(told=(*state.told, event.id)[-TOLD_MAX:])
+    loops.fold_once(draft, event.id)
     if is_busy:
         enqueue(draft, cause)
     else:
@@ -52,30 +49,7 @@ def receive(draft: Draft, cause: Cause, event: External) -> None:
 def consider(draft: Draft, cause: Cause, event: External) -> None:
     """Write down what it told; ask the model about it, or say why not."""
     _write_down(draft, block_of(event))
-    ask_model(draft, cause, event.id, sways.of_event(event.payload), OUTSIDE, HELD_REASON)
-
-
-def ask_model(
-    draft: Draft, cause: Cause, event_id: str, sway: Sway, timer: str, reason: str
-) -> None:
-    """Ask the model about what nobody asked for, if the gates admit it now.
-
-    Args:
-        timer: by which it's asked later, if the person's hours hold it back; all of that name are
-            one.
-        reason: what the model is told then.
-    """
-    refusal, until = speech.gate(draft, is_ordered=False), speech.held_until(draft)
-    if refusal is not None:
-        draft.note(f"blocked_{refusal.code}", refusal.text, event_id)
-        draft.outcome = "blocked"
-        draft.ended.append(cause.id)
-    elif until is not None:
-        speech.hold_model(draft, timer, reason, until, sway, event_id=event_id)
-        draft.outcome = "held"
-        draft.ended.append(cause.id)
-    else:
-        loops.begin(draft, cause, is_direct=False, sway=sway)
+    loops.ask_unasked(draft, cause, event.id, sways.of_event(event.payload), OUTSIDE, HELD_REASON)
 
 
 def remember(draft: Draft, events: Sequence[External]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -20,11 +21,15 @@ from vigil.contracts import (
 from vigil.contracts.calls.caller import CallerTools
 from vigil.contracts.turns import RecentExchange
 
+from . import speech
 from . import sway as sways
 from .context import letters
 from .draft import CALL_TIMER, PAUSE_TIMER, RETRY_TIMER, Draft
 from .sway import Sway
 from .work import findings, tasks
+
+TOLD_MAX: Final = 32
+"""Ids of events that the state remembers; the broker drops repeats within two minutes."""
 
 
 def begin(
@@ -79,6 +84,34 @@ def begin(
     )
     draft.update(loop=loop)
     draft.outcome = "begun"
+
+
+def ask_unasked(
+    draft: Draft, cause: Cause, event_id: str, sway: Sway, timer: str, reason: str
+) -> None:
+    """Ask the model about what nobody asked for, if the gates admit it now.
+
+    Args:
+        timer: by which it's asked later, if the person's hours hold it back; all of that name are
+            one.
+        reason: what the model is told then.
+    """
+    refusal, until = speech.gate(draft, is_ordered=False), speech.held_until(draft)
+    if refusal is not None:
+        draft.note(f"blocked_{refusal.code}", refusal.text, event_id)
+        draft.outcome = "blocked"
+        draft.ended.append(cause.id)
+    elif until is not None:
+        speech.hold_model(draft, timer, reason, until, sway, event_id=event_id)
+        draft.outcome = "held"
+        draft.ended.append(cause.id)
+    else:
+        begin(draft, cause, is_direct=False, sway=sway)
+
+
+def fold_once(draft: Draft, event_id: str) -> None:
+    """Remember that an event was folded, so that a repeat isn't."""
+    draft.update(told=(*draft.state.told, event_id)[-TOLD_MAX:])
 
 
 def _gone_on_from(draft: Draft) -> RecentExchange | None:

@@ -22,7 +22,7 @@ from vigil.contracts import Cause, Digest, TaskBlock, TimerPayload, ToldEvent, T
 from vigil.contracts.events import AGENT_MESSAGE
 
 from ..notice import BUDGET, Notice
-from . import external, loops, speech
+from . import loops, speech
 from . import sway as sways
 from .allowance import more
 from .draft import OUTSIDE, Draft
@@ -104,7 +104,7 @@ def _hear(draft: Draft, cause: Cause, event: ToldEvent) -> None:
     gates, but for the sway, which it has from there."""
     payload = event.payload
     draft.row("user", "task", block_of(payload, event.id))
-    external.ask_model(draft, cause, event.id, sways.of(payload), f"{OUTSIDE}-agents", HEARD)
+    loops.ask_unasked(draft, cause, event.id, sways.of(payload), f"{OUTSIDE}-agents", HEARD)
 
 
 def _later(draft: Draft, payload: ToldPayload, name: str) -> tuple[str, datetime] | None:

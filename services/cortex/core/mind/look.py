@@ -89,7 +89,7 @@ def receive(draft: Draft, cause: Cause, event: Event) -> None:
             draft.ended.append(cause.id)
             return
     if isinstance(event, External):
-        draft.update(told=(*state.told, event.id)[-external.TOLD_MAX :])
+        loops.fold_once(draft, event.id)
     if isinstance(event, Tick) and not _is_by_hand(event):
         draft.update(mind=replace(state.mind, ticked_at=event.payload.slot))
     enqueue(draft, cause)

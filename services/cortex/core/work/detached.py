@@ -30,7 +30,6 @@ from vigil.contracts import (
 from .. import loops, speech
 from .. import sway as sways
 from ..draft import OUTSIDE, Draft
-from ..external import TOLD_MAX
 from ..queue import enqueue, in_its_place, result_of
 from ..tools import calls
 from . import request_text, requests, tasks
@@ -201,7 +200,7 @@ def ask_for(draft: Draft, cause: Cause, task: Task, status: ChildStatus) -> None
     if cause.id in draft.state.told:
         draft.note("repeat", "an event with this id was folded before", cause.id)
         return
-    draft.update(told=(*draft.state.told, cause.id)[-TOLD_MAX:])
+    loops.fold_once(draft, cause.id)
     text, sway = status.text, sways.of(task, status)
     draft.note("child_asks", text, cause.id)
     if draft.state.loop is not None and not draft.is_aside:
