@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from bench.numbers import percentile, report
-from services.cortex.core.context.history import Chunk
 from services.cortex.core.context.letters import ALL, Opening, view
 from services.cortex.core.context.window import tokens_of_rows
+from services.cortex.core.draft.chunk import Chunk
 from vigil.contracts import Row, TextBlock, ToolResultBlock, ToolUseBlock
 from vigil.contracts.tools import Aim
 from vigil.words.aims import parts

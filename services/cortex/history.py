@@ -12,17 +12,7 @@ from vigil.contracts.events import LetterName
 from vigil.contracts.history import LetterHead
 
 from .core.context.compaction import CompactionPlan, Excerpt, decide, make_room, summary_tokens
-from .core.context.history import (
-    FILL_MAX,
-    Chunk,
-    chunk_of,
-    length,
-    measure,
-    newest,
-    swayed,
-    trim,
-    without,
-)
+from .core.context.history import FILL_MAX, chunk_of, length, measure, newest, swayed, trim, without
 from .core.context.letters import (
     ALL,
     ClosedLetter,
@@ -35,6 +25,7 @@ from .core.context.letters import (
     view,
 )
 from .core.context.window import Measured, Window, tokens_of_rows
+from .core.draft.chunk import Chunk
 
 
 class Inherited(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from services.cortex.core.context.history import Chunk
 from services.cortex.core.context.window import tokens_of_rows
+from services.cortex.core.draft.chunk import Chunk
 from services.cortex.history import History
 from services.cortex.session import log as session_log
 from services.cortex.session.past.inheritance import without_open_call

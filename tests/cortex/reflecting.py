@@ -9,9 +9,9 @@ from typing import Final
 from services.cortex import core
 from services.cortex.core import CompactionPlan, Draft, Policy, Window
 from services.cortex.core.context import pauses
-from services.cortex.core.context.history import Chunk, chunk_of
-from services.cortex.core.context.offers import Offer
+from services.cortex.core.context.history import chunk_of
 from services.cortex.core.context.window import tokens_of_rows
+from services.cortex.core.draft.chunk import Chunk, Offer
 from services.cortex.history import History
 from services.cortex.model import ModelAnswer
 from services.cortex.session import log as session_log

@@ -12,8 +12,8 @@ from services.cortex import core
 from services.cortex.core import Policy
 from services.cortex.core.kinds import profile_of
 from services.cortex.core.policy import Authority
-from services.cortex.core.profile import offers
 from services.cortex.core.tools import arguments
+from services.cortex.core.tools.declaration import offers
 from tests.cortex.driver import KEY, Driver, answer, call
 from tests.cortex.test_core import scripted
 from vigil.contracts import (

@@ -9,7 +9,7 @@ import pytest
 
 from services.cortex.core import Policy
 from services.cortex.core.kinds import registered
-from services.cortex.core.profile import offers
+from services.cortex.core.tools.declaration import offers
 from services.cortex.core.tools.routing import ONLY_THE_PERSON
 from services.executor.own_tools.cron import cron
 from services.executor.own_tools.settings import change_settings

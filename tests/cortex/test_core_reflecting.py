@@ -28,9 +28,10 @@ from services.cortex.core.context.compaction import (
     summary_bytes_max,
     summary_tokens,
 )
-from services.cortex.core.context.history import FILL_MAX, Chunk, chunk_of
+from services.cortex.core.context.history import FILL_MAX, chunk_of
 from services.cortex.core.context.offers import was_offered
 from services.cortex.core.context.window import Measured, tokens_of_rows
+from services.cortex.core.draft.chunk import Chunk
 from services.cortex.history import History
 from services.cortex.model import ModelAnswer
 from tests.cortex.driver import KEY, START, answer, call

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from services.cortex.core.context.history import Chunk
 from services.cortex.core.context.window import Window, tokens_of_rows
+from services.cortex.core.draft.chunk import Chunk
 from services.cortex.history import History, Inherited
 from services.cortex.session.past.inheritance import inherited
 from tests.cortex.driver import Driver, answer

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from services.cortex.core import Draft, Policy
-from services.cortex.core.context.history import Chunk
 from services.cortex.core.context.letters import (
     NOTHING,
     Opening,
@@ -23,6 +22,7 @@ from services.cortex.core.context.letters import (
     view,
 )
 from services.cortex.core.context.window import Window
+from services.cortex.core.draft.chunk import Chunk
 from services.cortex.core.kinds import profile_of
 from services.memory.calls import closed as closed_memory
 from tests.cortex.driver import KEY, Driver, answer, call

@@ -19,7 +19,7 @@ from services.cortex.core import Draft, Policy
 from services.cortex.core.context.history import memorable
 from services.cortex.core.context.letters import opening_of
 from services.cortex.core.kinds import profile_of
-from services.cortex.core.profile import offers
+from services.cortex.core.tools.declaration import offers
 from services.cortex.core.work import steps as job_steps
 from services.cortex.history import History, Inherited
 from services.cortex.model import ModelAnswer

@@ -12,9 +12,9 @@ from .context.compaction import CompactionPlan, summarise
 from .context.compaction import drop as drop_oldest
 from .context.compaction import fail as fail_to_summarise
 from .context.compaction import seen as seen_cut
-from .context.inputs import moment_at
 from .context.window import Window
 from .draft import Draft
+from .draft.inputs import moment_at
 from .fold import (
     begin_takeover,
     cause_of,

@@ -23,12 +23,12 @@ from vigil.contracts.events import Fork, LetterName
 
 from . import external, loops, person, speech, timers, told
 from .context import plainly
-from .draft import Draft
+from .draft import Draft, job_record
 from .policy import Moment, Policy
 from .queue import is_void
 from .sway import Sway
 from .tools import callers, calls, elicitation
-from .work import approvals, children, detached, job_record, tasks
+from .work import approvals, children, detached, tasks
 
 VOUCHED_MAX: Final = 50
 """Letters of one conversation that its person vouched for."""

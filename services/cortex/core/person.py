@@ -26,10 +26,10 @@ from vigil.contracts import (
 from vigil.contracts.events import Replaced
 from vigil.words.own import kept
 
-from . import gates, loops, speech
+from . import gates, loops, sight, speech
 from . import sway as sways
 from .allowance import more
-from .context import replied, sight
+from .context import replied
 from .context.versions import is_gone, taken_back_by
 from .draft import Draft
 from .mind import stop

@@ -14,17 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 import msgspec
 
-from vigil.contracts import Cause, Event, Risk, Row, Tool
+from vigil.contracts import Cause, Event, Risk, Row
 from vigil.contracts.arguments import Arguments
 from vigil.contracts.board import BoardAction, BoardGoal, BoardPreference
-from vigil.memory.operation import tools as memory_tools
-
-from .tools.declaration import declared
 
 if TYPE_CHECKING:
     from ..model import Effort, ModelAnswer, ModelError, Tier, ToolSpec
-    from .context.offers import Offer
     from .draft import Draft
+    from .draft.chunk import Offer
     from .policy import OnBoard
 
 MEMORY: Final = "memory"
@@ -212,17 +209,3 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
     def __hash__(self) -> int:
         return hash(self.name)
-
-
-def offers(profile: Profile, name: str, tool: Tool | None) -> bool:
-    """Whether sessions of this kind are offered a tool.
-
-    Args:
-        tool: as the executor offers it; None: it doesn't.
-    """
-    if "__" in name:
-        return MCP in profile.tools
-    if name in memory_tools():
-        return MEMORY in profile.tools
-    offered = tool or declared().get(name)
-    return name in profile.tools or (offered is not None and profile.name in offered.profiles)

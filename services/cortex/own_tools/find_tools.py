@@ -12,10 +12,9 @@ import msgspec
 
 from vigil.contracts.arguments import Arguments, description_of
 
-from ..core.context.inputs import unnoted
 from ..core.draft import Draft
-from ..core.profile import offers
-from ..core.tools.declaration import OwnCall, Result, tool
+from ..core.draft.inputs import unnoted
+from ..core.tools.declaration import OwnCall, Result, offers, tool
 from ..core.tools.search import FIND_TOOLS, arguments, is_first, kept, search
 
 FOUND = "Among your tools now: {names}. Call what you need."

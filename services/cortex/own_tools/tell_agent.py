@@ -17,8 +17,7 @@ from vigil.contracts.arguments import Arguments
 from vigil.contracts.events import AGENT_MESSAGE
 from vigil.subjects import SessionKey
 
-from ..core.context import tidings
-from ..core.draft import Draft
+from ..core.draft import Draft, tidings
 from ..core.tools import calls
 from ..core.tools.declaration import OwnCall, Result, tool
 from .tasks import no_other

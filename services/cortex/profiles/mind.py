@@ -18,18 +18,9 @@ from ..core.draft import Draft
 from ..core.kinds import starters
 from ..core.mind import look, report
 from ..core.mind.decisions import DECISIONS_MAX, SCHEMA
-from ..core.profile import (
-    MCP,
-    MEMORY,
-    Desk,
-    Inquiry,
-    ModelQuestion,
-    Profile,
-    TemplateRow,
-    offers,
-)
+from ..core.profile import MCP, MEMORY, Desk, Inquiry, ModelQuestion, Profile, TemplateRow
 from ..core.tools import formed_answer
-from ..core.tools.declaration import declared
+from ..core.tools.declaration import declared, offers
 from ..model import ToolSpec
 
 TOOLS_MAX: Final = 40

@@ -11,18 +11,10 @@ from typing import Any, Final
 from vigil.contracts import Job, Row, TextBlock
 
 from ..core.draft import Draft
-from ..core.profile import (
-    MCP,
-    MEMORY,
-    Desk,
-    Inquiry,
-    ModelQuestion,
-    Profile,
-    TemplateRow,
-    offers,
-)
+from ..core.draft.job_record import is_named, may_use
+from ..core.profile import MCP, MEMORY, Desk, Inquiry, ModelQuestion, Profile, TemplateRow
+from ..core.tools.declaration import offers
 from ..core.work import jobs, steps
-from ..core.work.job_record import is_named, may_use
 from ..model import ToolSpec
 
 PURPOSE: Final = "plan"

@@ -12,7 +12,7 @@ from vigil.contracts.made import SeenCut
 from .. import core
 from ..core import CompactionPlan, Draft, Window
 from ..core.context.letters import opening_of
-from ..core.context.offers import Offer
+from ..core.draft.chunk import Offer
 from ..core.profile import Inquiry, ModelQuestion, OwnersBoard
 from ..history import History
 from ..model import CROWDED, ModelAnswer, ModelError, ToolSpec

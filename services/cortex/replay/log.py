@@ -16,7 +16,7 @@ from vigil.errors import InvalidInput
 from vigil.settings.config import Config
 from vigil.subjects import SessionKey
 
-from ..core.context.offers import Offer
+from ..core.draft.chunk import Offer
 from ..history import History
 from ..policy import context_tokens_of, policy_of
 from ..session import log as session_log

@@ -23,7 +23,7 @@ from vigil.zones.database import zone_named
 from .. import core
 from ..core import Draft, Policy
 from ..core.context.letters import OPENED_MAX, ClosedLetter, opening_of
-from ..core.context.offers import Offer
+from ..core.draft.chunk import Offer
 from ..core.kinds import profile_of
 from ..core.policy import limited
 from ..core.profile import Inquiry, ModelQuestion, OwnersBoard

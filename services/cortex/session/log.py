@@ -39,11 +39,11 @@ from vigil.worker import dead_letters
 from vigil.worker.patience import Patience, after_s
 
 from ..core import Draft
-from ..core.context.history import Chunk, chunk_of, without
-from ..core.context.offers import Offer
+from ..core.context.history import chunk_of, without
 from ..core.context.versions import is_rewinding, without_taken_back
+from ..core.draft import job_record
+from ..core.draft.chunk import Chunk, Offer
 from ..core.kinds import has_purpose
-from ..core.work import job_record
 from ..history import History
 from .headers import headers_of, letters_of
 from .past.inheritance import forked, inherited

@@ -30,8 +30,8 @@ from vigil.settings.models.prices import Prices, cost_of, worst_cost_of
 from vigil.subjects import token_of
 from vigil.zones.day import Day
 
-from ..core.context.sight import media_tokens
 from ..core.context.window import tokens_of_bytes, tokens_of_text
+from ..core.sight import media_tokens
 from ..model import ModelAnswer, ModelRequest, ToolSpec
 from ..notice import Notice
 from . import accounts

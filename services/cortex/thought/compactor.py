@@ -21,9 +21,9 @@ from vigil.subjects import SessionKey
 from .. import core
 from ..core import CompactionPlan, Draft, Policy, Window
 from ..core.context.compaction import words_of
-from ..core.context.history import Chunk
 from ..core.context.offers import was_offered
 from ..core.context.window import tokens_of_rows
+from ..core.draft.chunk import Chunk
 from ..core.profile import ModelQuestion
 from ..history import History
 from ..model import CROWDED, TOO_LONG, ModelAnswer, ModelError

@@ -13,8 +13,9 @@ from vigil.contracts import Loop, State, Tool
 from vigil.contracts.arguments import brief, description_of, schema_of
 
 from ..core.policy import REPORT_FACTS
-from ..core.profile import Profile, offers
+from ..core.profile import Profile
 from ..core.tools.arguments import FOREIGN
+from ..core.tools.declaration import offers
 from ..core.tools.search import FIND_TOOLS, arguments, is_first
 from ..model import ToolSpec
 from ..own_tools.facts import offered

@@ -22,15 +22,9 @@ from vigil.contracts.made import SeenCut
 
 from ...model import ModelAnswer
 from ..draft import Draft
-from .history import Chunk, begins, swayed
-from .offers import (
-    Offer,
-    cut,
-    observe,
-    save_all,
-    things,
-    was_offered,
-)
+from ..draft.chunk import Chunk, Offer, begins
+from .history import swayed
+from .offers import cut, observe, save_all, things, was_offered
 from .window import Window, tokens_of_rows, tokens_of_text
 
 ROWS_MIN: Final = 2

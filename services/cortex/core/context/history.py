@@ -11,46 +11,15 @@ import msgspec
 from vigil.contracts import Row, SendMessage, TextBlock, ToolResultBlock, ToolUseBlock, Turn
 
 from .. import sway as sways
+from ..draft.chunk import Chunk
 from .window import Measured, tokens_of_row, tokens_of_rows
 
 FILL_MAX: Final = 0.95
 """Of the context window: rows beyond it are not shown, if the compactor could not help."""
 NOT_SAID: Final = "Not sent: the person wrote before it was said."
-_BEGINNERS: Final = ("person", "timer", "external", "task")
-"""Sources of the row that an exchange begins with."""
 _REFLECTED: Final = ("compacted", "saved", "begun")
 """Outcomes of the turns whose call was about a transcript: a summary (`begun` without one), or what
 to remember."""
-
-
-class Chunk(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The rows of one turn, and what they descend from."""
-
-    seq: int
-    """Stream sequence of the turn."""
-    rows: tuple[Row, ...]
-    tokens: int
-    """The estimate for the rows."""
-    ordinal: int = 0
-    """Of the turn in its session; 0: it is of another one's history."""
-    event_id: str | None = None
-    """Of the event that the turn is about."""
-    is_tainted: bool = False
-    """Whether something in it descends from untrusted content (SPEC X-3)."""
-    is_swayed: bool = False
-    """Whether a model wrote it that was shown such content, wherever that stood."""
-    sends: tuple[tuple[str, str], ...] = ()
-    """Id and text of what it said, as far as a user message may void it."""
-
-    @property
-    def is_beginning(self) -> bool:
-        """Whether an exchange begins with it. Only here may the history be cut: no tool call is
-        torn from its results, and no answer from its question."""
-        return begins(self.rows)
-
-
-def begins(rows: Sequence[Row]) -> bool:
-    return bool(rows) and rows[0].source in _BEGINNERS
 
 
 def length(chunks: Iterable[Chunk]) -> int:

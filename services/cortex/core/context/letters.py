@@ -37,7 +37,7 @@ from vigil.texts import rough
 from vigil.trust import sources as trust
 from vigil.trust.letters import answered_in, digest_of, digest_of_file, told_in
 
-from .history import Chunk
+from ..draft.chunk import Chunk
 from .window import tokens_of_rows
 
 HANDLE: Final = r"[a-z]\d{1,9}"

@@ -7,7 +7,7 @@ so its calls become effects at once. Where a memory came from is stamped here, n
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 import msgspec
@@ -19,49 +19,21 @@ from vigil.memory.questions import CONTENT_BYTES_MAX
 from ...model import ModelAnswer
 from .. import sway as sways
 from ..draft import Draft
+from ..draft.chunk import Chunk, Offer
 from ..queue import stored_size
 from ..sway import Sway
-from .history import Chunk
 
 TRUNCATING: Final = ("max_tokens", "model_context_window_exceeded")
 SAVES_MAX: Final = 20
 """Memories that one answer may save."""
 SAVES_BYTES_MAX: Final = 64 * 1024
 """Their text together, as it is stored: they travel in one turn."""
-PROVENANCE_MAX: Final = 32
-"""Ids of events that a memory names; the newest are kept."""
 OBSERVED_DAYS: Final = 30
 """What was dropped unread is remembered that long: time enough for a pass to merge it."""
 OBSERVED_BYTES_MAX: Final = 16 * 1024
 """Of the person's words in what is dropped: the newest."""
 OBSERVATION_BYTES_MAX: Final = 2 * 1024
 """Of one message."""
-
-
-class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of a conversation that memory is offered."""
-
-    chunks: tuple[Chunk, ...]
-    is_tainted: bool = False
-    """Whether it descends from untrusted content in another way than by its rows."""
-    next_from: int = 0
-    """Sequence of the first turn that was left for another time; 0: none was."""
-
-    @property
-    def provenance(self) -> tuple[str, ...]:
-        """Ids of the events behind it, each once, in their order."""
-        ids = dict.fromkeys(chunk.event_id for chunk in self.chunks if chunk.event_id is not None)
-        return tuple(ids)[-PROVENANCE_MAX:]
-
-    @property
-    def has_words(self) -> bool:
-        """Whether the person said anything in it."""
-        return any(row.source == "person" for chunk in self.chunks for row in chunk.rows)
-
-    @property
-    def ends_at(self) -> datetime | None:
-        """When the last of it was said."""
-        return self.chunks[-1].rows[-1].at if self.chunks else None
 
 
 def was_offered(draft: Draft, chunk: Chunk) -> bool:

@@ -15,10 +15,10 @@ from vigil.contracts import Cause, Pause, TimerPayload
 
 from ...model import ModelAnswer
 from .. import loops, speech
-from ..draft import INSTANT, PAUSE_TIMER, Draft
+from ..draft import INSTANT, PAUSE_TIMER, Draft, tidings
+from ..draft.chunk import Offer
 from ..kinds import profile_of
-from . import tidings
-from .offers import Offer, save_all, things
+from .offers import save_all, things
 
 
 def is_ended_by(pause: Pause | None, payload: TimerPayload) -> bool:

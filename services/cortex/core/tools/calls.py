@@ -40,10 +40,9 @@ from vigil.grants.rule import Standing
 from vigil.texts import excerpt
 from vigil.words.rule import FIELDS_MAX
 
-from .. import loops
+from .. import loops, sight
 from .. import sway as sways
 from ..allowance import lent
-from ..context import sight
 from ..draft import CALL_TIMER, SERVICES, Draft
 from ..queue import stored_size
 from ..sway import Sway

@@ -20,9 +20,12 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from vigil import registry
-from vigil.contracts import OpenCall, Risk, ToolUseBlock
+from vigil.contracts import OpenCall, Risk, Tool, ToolUseBlock
 from vigil.contracts.arguments import Arguments
 from vigil.contracts.tools import Aim
+from vigil.memory.operation import tools as memory_tools
+
+from ..profile import MCP, MEMORY, Profile
 
 if TYPE_CHECKING:
     from ..draft import Draft
@@ -129,3 +132,17 @@ def read_by(names: Iterable[str]) -> frozenset[OnBoard]:
 def declared() -> dict[str, OwnTool]:
     """Return all that the modules of `own_tools` declare, by name."""
     return {one.name: one for one in registry.declared(OWN_TOOLS, OwnTool)}
+
+
+def offers(profile: Profile, name: str, tool: Tool | None) -> bool:
+    """Whether sessions of this kind are offered a tool.
+
+    Args:
+        tool: as the executor offers it; None: it doesn't.
+    """
+    if "__" in name:
+        return MCP in profile.tools
+    if name in memory_tools():
+        return MEMORY in profile.tools
+    offered = tool or declared().get(name)
+    return name in profile.tools or (offered is not None and profile.name in offered.profiles)

@@ -20,10 +20,9 @@ from vigil.subjects import SessionKey
 from ..context.letters import PAGE
 from ..draft import Draft
 from ..kinds import starters
-from ..profile import offers
 from ..work import approvals, children, requests, spoken
 from . import arguments, authority, callers, calls, own_words
-from .declaration import Answer, OwnCall, OwnTool, Result, declared
+from .declaration import Answer, OwnCall, OwnTool, Result, declared, offers
 from .own_words import Cleared
 from .search import is_first, kept
 

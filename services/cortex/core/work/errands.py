@@ -29,10 +29,10 @@ from vigil.texts.glyphs import visible
 
 from .. import loops
 from .. import sway as sways
-from ..draft import Draft
+from ..draft import Draft, job_record
 from ..told import REQUEST
 from ..tools import calls
-from . import children, job_record, request_text, tasks
+from . import children, request_text, tasks
 
 KIND: Final = "errand"
 REASON_MAX: Final = 500

@@ -13,8 +13,7 @@ from vigil.contracts import Cause, Control, Start
 
 from .. import loops
 from .. import sway as sways
-from ..draft import Draft
-from . import job_record
+from ..draft import Draft, job_record
 
 
 def begin(draft: Draft, cause: Cause, event: Control) -> None:

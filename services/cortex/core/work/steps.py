@@ -25,12 +25,12 @@ from vigil.contracts import (
 from ...model import ModelAnswer
 from .. import loops
 from .. import sway as sways
-from ..draft import Draft
+from ..draft import Draft, job_record
 from ..sway import Sway
 from ..tools import calls, formed_answer
 from ..tools.formed_answer import Unusable
 from ..tools.routing import route
-from . import job_record, plans
+from . import plans
 
 
 def conclude(draft: Draft, answer: ModelAnswer) -> None:

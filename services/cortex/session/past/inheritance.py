@@ -26,9 +26,10 @@ from vigil.contracts.events import Fork
 from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
 
-from ...core.context.history import Chunk, chunk_of, without
+from ...core.context.history import chunk_of, without
 from ...core.context.versions import without_taken_back
 from ...core.context.window import tokens_of_rows
+from ...core.draft.chunk import Chunk
 from ...core.kinds import profile_of
 from ...history import NOTHING, Inherited
 

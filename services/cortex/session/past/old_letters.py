@@ -11,9 +11,10 @@ from vigil.bus.bus import Bus
 from vigil.contracts import Loop, Turn
 from vigil.subjects import SessionKey
 
-from ...core.context.history import Chunk, chunk_of, without
+from ...core.context.history import chunk_of, without
 from ...core.context.letters import ClosedLetter, find, of_turn, ordinal_of
 from ...core.context.versions import without_taken_back
+from ...core.draft.chunk import Chunk
 from .inheritance import readable
 
 BEFORE: Final = 60

@@ -45,14 +45,13 @@ from vigil.contracts.costs import RaiseOffer
 from vigil.contracts.made import StepKind
 from vigil.subjects import SessionKey
 
-from . import sway as sways
-from .context import tidings
-from .context.inputs import Inputs
-from .kinds import thinking
-from .policy import Moment, Policy, limited
-from .profile import Profile
-from .sway import Sway
-from .work import job_record, source
+from .. import sway as sways
+from ..kinds import thinking
+from ..policy import Moment, Policy, limited
+from ..profile import Profile
+from ..sway import Sway
+from . import job_record, source, tidings
+from .inputs import Inputs
 
 RETRY_TIMER: Final = "_retry"
 CALL_TIMER: Final = "_call"

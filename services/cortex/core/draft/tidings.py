@@ -13,7 +13,7 @@ from vigil.minds import DIGEST, mind_of
 from vigil.subjects import SessionKey
 
 if TYPE_CHECKING:
-    from ..draft import Draft
+    from .draft import Draft
 
 DIGEST_LENGTH_MAX: Final = 4_000
 """Characters of what a person wrote until a conversation paused: the newest."""
