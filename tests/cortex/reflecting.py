@@ -7,8 +7,7 @@ from datetime import timedelta
 from typing import Final
 
 from services.cortex import core
-from services.cortex.core import CompactionPlan, Draft, Policy, Window
-from services.cortex.core.context import pauses
+from services.cortex.core import CompactionPlan, Draft, Policy, Window, pauses
 from services.cortex.core.context.history import chunk_of
 from services.cortex.core.context.window import tokens_of_rows
 from services.cortex.core.draft.chunk import Chunk, Offer

@@ -12,7 +12,7 @@ import httpx2
 import msgspec
 import pytest
 
-from services.cortex.core.sight import Sight
+from services.cortex.core.draft.sight import Sight
 from services.cortex.thought.attachments import with_files
 from tests.cortex.asked import ask, request, row
 from tests.cortex.test_wires import WAYS

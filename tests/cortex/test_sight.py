@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.cortex.core import Policy, sight
+from services.cortex.core import Policy
 from services.cortex.core.context.window import tokens_of_row
-from services.cortex.core.sight import Sight, crowded_out, tokens_of
+from services.cortex.core.draft import sight
+from services.cortex.core.draft.sight import Sight, crowded_out, tokens_of
 from services.cortex.policy import policy_of
 from services.cortex.thought.budget import estimate
 from services.cortex.thought.transcript import transcript

@@ -26,12 +26,12 @@ from vigil.contracts import (
 from vigil.contracts.events import Replaced
 from vigil.words.own import kept
 
-from . import gates, loops, sight, speech
+from . import gates, loops, speech
 from . import sway as sways
 from .allowance import more
 from .context import replied
 from .context.versions import is_gone, taken_back_by
-from .draft import Draft
+from .draft import Draft, sight
 from .mind import stop
 from .queue import COALESCE_TIMER, QUEUE_MAX, enqueue, fitting, in_its_place, stored_size
 from .tools import callers

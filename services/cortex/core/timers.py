@@ -6,9 +6,8 @@ from datetime import timedelta
 
 from vigil.contracts import Cause, FollowUp, Loop, TimerBlock, TimerFired, TimerPayload
 
-from . import gates, loops, person, speech, told
+from . import gates, loops, pauses, person, speech, told
 from . import sway as sways
-from .context import pauses
 from .draft import OUTSIDE, RETRY_TIMER, Draft
 from .queue import enqueue
 from .tools import calls

@@ -26,6 +26,7 @@ from . import loops, speech
 from . import sway as sways
 from .allowance import more
 from .draft import OUTSIDE, Draft
+from .draft.tidings import REQUEST
 from .queue import enqueue
 from .sway import Sway
 
@@ -41,8 +42,6 @@ LOOK_AGAIN_S: Final = 60.0
 GONE_AFTER: Final = timedelta(hours=20)
 """What was not told again for so long is said to be over, in the next digest."""
 REPORTS: Final = "reports"
-REQUEST: Final = "request"
-"""What asks for leave: it waits a moment for others, so that they are one message."""
 GROUPED_S: Final = 20.0
 
 

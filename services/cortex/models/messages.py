@@ -25,7 +25,7 @@ from vigil.contracts import (
     ToolUseBlock,
 )
 
-from ..core.sight import medium_of, named
+from ..core.draft.sight import medium_of, named
 from ..model import ModelRequest
 from .breakpoints import marked_messages, marked_system
 from .parameters import TOOLS, WITHOUT_TOOLS, has_no_tools, in_words

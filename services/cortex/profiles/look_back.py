@@ -1,13 +1,13 @@
 """What a conversation opens at a pause: the model is asked once what to remember.
 
-It is no session of its own, but a loop of the conversation's (`core.context.pauses`).
+It is no session of its own, but a loop of the conversation's (`core.pauses`).
 """
 
 from __future__ import annotations
 
 from functools import partial
 
-from ..core.context import pauses
+from ..core import pauses
 from ..core.context.history import memorable
 from ..core.draft import Draft
 from ..core.profile import Desk, ModelQuestion, Profile

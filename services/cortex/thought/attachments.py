@@ -23,7 +23,7 @@ from vigil.contracts import Attachment, AttachmentBlock, Block, Row, TextBlock
 from vigil.errors import InvalidInput, Unavailable
 from vigil.subjects import SessionKey
 
-from ..core.sight import CROWDED, GONE, REFUSED, Sight, crowded_out, files_of, named
+from ..core.draft.sight import CROWDED, GONE, REFUSED, Sight, crowded_out, files_of, named
 from ..model import ModelAnswer, ModelError, ModelRequest
 from .catalogue import ModelChoice
 

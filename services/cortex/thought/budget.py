@@ -31,7 +31,7 @@ from vigil.subjects import token_of
 from vigil.zones.day import Day
 
 from ..core.context.window import tokens_of_bytes, tokens_of_text
-from ..core.sight import media_tokens
+from ..core.draft.sight import media_tokens
 from ..model import ModelAnswer, ModelRequest, ToolSpec
 from ..notice import Notice
 from . import accounts

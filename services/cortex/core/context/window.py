@@ -14,7 +14,7 @@ import msgspec
 
 from vigil.contracts import ExternalBlock, Row
 
-from ..sight import media_tokens
+from ..draft.sight import media_tokens
 
 BYTES_PER_TOKEN: Final = 3
 """English has about four bytes to a token, other scripts up to one token for each character of

@@ -15,6 +15,8 @@ from vigil.subjects import SessionKey
 if TYPE_CHECKING:
     from .draft import Draft
 
+REQUEST: Final = "request"
+"""What asks for leave: it waits a moment for others, so that they are one message."""
 DIGEST_LENGTH_MAX: Final = 4_000
 """Characters of what a person wrote until a conversation paused: the newest."""
 MESSAGE_LENGTH_MAX: Final = 1_000

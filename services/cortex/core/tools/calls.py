@@ -40,10 +40,10 @@ from vigil.grants.rule import Standing
 from vigil.texts import excerpt
 from vigil.words.rule import FIELDS_MAX
 
-from .. import loops, sight
+from .. import loops
 from .. import sway as sways
 from ..allowance import lent
-from ..draft import CALL_TIMER, SERVICES, Draft
+from ..draft import CALL_TIMER, SERVICES, Draft, sight
 from ..queue import stored_size
 from ..sway import Sway
 from ..work import tasks

@@ -41,10 +41,10 @@ from vigil.teams import may_act
 from .. import gates, speech
 from .. import sway as sways
 from ..draft import Draft
+from ..draft.tidings import REQUEST
 from ..kinds import starters
 from ..queue import stored_size
 from ..sway import Sway
-from ..told import REQUEST
 from ..tools import accepted, calls, elicitation
 from ..tools.calls import INPUT_BYTES_MAX
 from ..tools.declaration import Answer, OwnCall, declared

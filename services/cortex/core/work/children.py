@@ -34,8 +34,6 @@ from vigil.subjects import SessionKey
 
 from .. import loops
 from .. import sway as sways
-from ..allowance import handed
-from ..allowance.handed import under_way
 from ..draft import INSTANT, Draft
 from ..kinds import starters
 from ..policy import limited
@@ -43,7 +41,8 @@ from ..profile import Profile, Starter
 from ..sway import Sway
 from ..tools import calls
 from ..tools.declaration import Answer
-from . import detached, jobs, requests, tasks
+from . import detached, handed, jobs, requests, tasks
+from .handed import under_way
 from .tasks import CHILD_TIMER, lost, shortened
 
 TITLE_LENGTH_MAX: Final = 100

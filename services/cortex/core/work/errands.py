@@ -30,7 +30,7 @@ from vigil.texts.glyphs import visible
 from .. import loops
 from .. import sway as sways
 from ..draft import Draft, job_record
-from ..told import REQUEST
+from ..draft.tidings import REQUEST
 from ..tools import calls
 from . import children, request_text, tasks
 

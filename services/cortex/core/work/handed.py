@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 from vigil.subjects import SessionKey
 
 from .. import loops
+from ..allowance import lent
 from ..draft import Draft
 from ..kinds import profile_of
 from ..profile import Profile
-from ..work import tasks
-from . import lent
+from . import tasks
 
 FEW_STEPS: Final = "Too few steps are left for that; do it yourself, or say what you have."
 

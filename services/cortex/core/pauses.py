@@ -13,12 +13,12 @@ from datetime import datetime
 
 from vigil.contracts import Cause, Pause, TimerPayload
 
-from ...model import ModelAnswer
-from .. import loops, speech
-from ..draft import INSTANT, PAUSE_TIMER, Draft, tidings
-from ..draft.chunk import Offer
-from ..kinds import profile_of
-from .offers import save_all, things
+from ..model import ModelAnswer
+from . import loops, speech
+from .context.offers import save_all, things
+from .draft import INSTANT, PAUSE_TIMER, Draft, tidings
+from .draft.chunk import Offer
+from .kinds import profile_of
 
 
 def is_ended_by(pause: Pause | None, payload: TimerPayload) -> bool:
