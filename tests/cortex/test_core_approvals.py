@@ -15,6 +15,7 @@ from services.cortex.core.policy import Authority
 from services.cortex.core.tools import arguments
 from services.cortex.core.tools.declaration import offers
 from tests.cortex.driver import KEY, Driver, answer, call
+from tests.cortex.spoken import carry_out, verdicts_of
 from tests.cortex.test_core import scripted
 from vigil.contracts import (
     TURN_BYTES_MAX,
@@ -339,8 +340,8 @@ def test_what_the_person_writes_beside_a_request_leaves_it_open() -> None:
     driver.user("yes, please do")
     assert driver.state.approvals == {approval.id: approval}
     assert [one.state for one in driver.board] == ["open"]
-    driver.user(f"accept {approval.name}")
-    driver.feed(driver.decision("accept", approval.id))  # as the order of that comes back
+    (sent,) = verdicts_of(driver.user(f"accept {approval.name}"))
+    carry_out(driver, sent)  # as the order of that comes back
     assert [e.payload.tool for e in run(driver)] == ["box__wipe"]
 
 

@@ -12,6 +12,7 @@ from services.cortex.core.kinds import profile_of
 from services.cortex.core.told import GROUPED_S, REQUEST
 from services.cortex.model import ModelAnswer
 from tests.cortex.driver import Driver, answer
+from tests.cortex.spoken import carry_out, verdicts_of
 from tests.cortex.test_core_jobs import WIPE, JobDriver, planned
 from vigil.contracts import (
     AcceptedCall,
@@ -48,6 +49,20 @@ def asking(**of: Any) -> JobDriver:
     driver.result(content="[]")
     assert driver.job.status == "succeeded"
     return driver
+
+
+def test_who_lost_to_another_verdict_is_told_at_home_what_was_decided() -> None:
+    """X-2, L-9: the word was taken at home before the other verdict reached the board."""
+    driver = asking()
+    (approval,) = driver.state.approvals.values()
+    home = Driver(None)
+    home.named = (approval,)
+    (order,) = verdicts_of(home.user(f"reject {approval.name}"))
+    driver.feed(driver.decision("accept", approval.id))
+    turns = carry_out(driver, order)
+    (told,) = [e.payload.told for t in turns for e in t.effects if isinstance(e, TellPerson)]
+    assert told.text.startswith(f"Too late: {approval.name} was accepted by ann at ")
+    assert (told.is_ordered, told.is_tainted) == (True, False)
 
 
 def errand(*answers: ModelAnswer | Exception, call: Any = CALL, **of: Any) -> Driver:
@@ -130,7 +145,7 @@ def test_what_is_accepted_is_run_once_apart() -> None:
     assert (driver.board[-1].state, driver.board[-1].call_id) == ("accepted", spawned.id)
     driver.feed(verdict)
     assert len(started(driver)) == 1
-    assert driver.notes[-1] == "no_such_approval"
+    assert driver.notes[-1] == "repeat"
     assert [one.payload.tool for one in driver.called] == ["list_memory"]
 
 

@@ -17,6 +17,7 @@ from services.cortex.core.work import request_text, spoken, tasks
 from services.cortex.core.work.spoken import VERDICTS, VerdictWords
 from services.executor import work
 from tests.cortex.driver import Driver, answer, call
+from tests.cortex.spoken import carry_out, verdicts_of
 from tests.cortex.test_core_approvals import WIPE, asked_driver, driver_of, run
 from tests.support.approvals import request
 from tests.support.examples import up_to
@@ -24,27 +25,15 @@ from vigil.contracts import (
     Approval,
     Control,
     ControlPayload,
-    SendVerdict,
     Start,
     Task,
     TellParent,
-    Turn,
     short_name,
 )
 from vigil.subjects import SessionKey
 
 ID = "0123456789abcdef0123456789abcdef"
 NAME = short_name(ID)
-
-
-def verdicts_of(turns: list[Turn]) -> list[SendVerdict]:
-    return [e for turn in turns for e in turn.effects if isinstance(e, SendVerdict)]
-
-
-def carry_out(driver: Driver, sent: SendVerdict) -> list[Turn]:
-    """Store the verdict as the executor does."""
-    payload = ControlPayload(op="approval", decision=sent.payload.decision)
-    return driver.feed(Control(payload=payload, **driver._envelope()))
 
 
 # ---------------------------------------------------------------- what is one
@@ -199,22 +188,66 @@ def test_who_is_too_late_is_told_so_and_no_model_is_asked() -> None:
     driver.brain = lambda _: answer("I accept what you say!")
     turns = driver.user(f"accept {approval.id}")
     assert verdicts_of(turns) == []
-    assert driver.texts[-1] == spoken.GONE.format(id=approval.id)
+    assert driver.texts[-1] == too_late(driver, approval, "rejected by ann")
     assert run(driver) == []
+    driver.user(f"{approval.name}: yes")
+    assert driver.texts[-1] == too_late(driver, approval, "rejected by ann"), "by its name, too"
+    driver.user(f"accept {'0a' * 16}")
+    assert driver.texts[-1] == spoken.GONE.format(id="0a" * 16), "of another nothing is known"
 
 
-def test_of_two_verdicts_at_once_the_second_is_told_that_the_first_counted() -> None:
-    """X-2: both were understood before either reached the session that asks."""
+def too_late(driver: Driver, approval: Approval, became: str) -> str:
+    return f"Too late: {approval.name} was {became} at {driver.now:%Y-%m-%d %H:%M:%S} UTC."
+
+
+def test_of_two_verdicts_at_once_the_second_is_told_by_whom_it_was_decided() -> None:
+    """X-2: the first is understood, and has not come back to the session that asks: whoever says
+    another now, by word or through the API, is too late, and nobody was told that theirs counts."""
     driver = asked_driver(WIPE, answer("It stays."))
     (approval,) = driver.board
-    orders = [
-        verdicts_of(driver.user(f"{word} {approval.name}"))[0] for word in ("reject", "accept")
-    ]
-    assert [text.partition(":")[0] for text in driver.texts[-2:]] == ["Rejected", "Accepted"]
-    carry_out(driver, orders[0])
-    carry_out(driver, orders[1])
-    assert driver.texts[-1] == spoken.GONE.format(id=approval.id)
+    (order,) = verdicts_of(driver.user(f"reject {approval.name}", channel="chat"))
+    assert driver.texts[-1].startswith("Rejected: ")
+    assert verdicts_of(driver.user(f"accept {approval.name}")) == []
+    late = too_late(driver, approval, "rejected by ann over chat")
+    assert driver.texts[-1] == late
+    driver.feed(driver.decision("accept", approval.id))
+    assert driver.texts[-1] == late
+    assert [one.state for one in driver.board] == ["open"]
+    carry_out(driver, order)
+    assert [one.state for one in driver.board] == ["open", "rejected"]
+    closed = driver.board[-1]
+    assert (closed.decided_by, closed.decided_channel) == ("ann", "chat")
+    said = len(driver.texts)
+    carry_out(driver, order)
+    assert len(driver.texts) == said, "who won isn't told to have lost"
     assert run(driver) == []
+
+
+def test_a_word_that_no_longer_fits_is_told_and_leaves_the_request_to_the_next() -> None:
+    """X-2: the tool went between the word and the call."""
+    driver = asked_driver(WIPE, answer("It stays."))
+    (approval,) = driver.board
+    (order,) = verdicts_of(driver.user(f"accept {approval.name}"))
+    tools, driver.tools = driver.tools, {}
+    carry_out(driver, order)
+    assert driver.texts[-1].startswith(f"{approval.name} still waits for you: ")
+    driver.tools = tools
+    (order,) = verdicts_of(driver.user(f"accept {approval.name}"))
+    carry_out(driver, order)
+    assert [e.payload.tool for e in run(driver)] == ["box__wipe"]
+
+
+def test_of_what_another_session_asked_the_board_tells_what_was_decided() -> None:
+    """X-2, L-9: a job's request, which the console decided a moment before."""
+    driver = driver_of(answer("Hello."))
+    ended = request(
+        SessionKey.parse("ann:vigil:_job-1"), ID, state="accepted", decided_by="ann",
+        decided_at=driver.now,
+    )  # fmt: skip
+    driver.named = (ended,)
+    for called in (ID, NAME):
+        assert verdicts_of(driver.user(f"reject {called}")) == []
+        assert driver.texts[-1] == too_late(driver, ended, "accepted by ann")
 
 
 def test_several_of_one_name_are_told_apart() -> None:

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import pytest
 
-from services.cortex.core.work.spoken import GONE
 from tests.chaos.ended import toml_of
 from tests.support.agent import ask, follow_up, tell
 from tests.support.chats import CHANNEL, Chat, pair, running_matrix_world, section, until
@@ -31,6 +30,7 @@ from vigil.contracts import ToldEvent, UserMessage, decode_attempt, decode_event
 from vigil.errors import InvalidInput
 from vigil.minds import mind_of
 
+OF_A_VERDICT: Final = ("Too late: ", "Accepted: ", "Rejected: ")
 SEALED: Final = {"algorithm": "m.megolm.v1.aes-sha2"}
 
 
@@ -253,24 +253,28 @@ async def check_decided_at_once(chat: Chat, ann: Correspondent, own: str, hers: 
         page.send("/inbox", id=id_, verdict="accept", digest=digest),
         hers.patch(path, json={"verdict": "reject", "digest": digest}),
     )
-    is_clicked, is_asked = clicked.status_code == 303, asked.status_code == 202
     assert {clicked.status_code, asked.status_code} <= {202, 303, 409}
 
-    def too_late() -> int:
+    def told() -> list[str]:
         texts = bodies([one for one in ann.messages(own) if one["sender"] == chat.agent.user])
-        return sum(text.startswith(GONE.partition("{")[0]) for text in texts)
+        return [one for one in texts[before + 1 :] if one.startswith(OF_A_VERDICT)]
 
-    # Of those that weren't refused at once one counts; each of the others is told so in the room.
-    await until(lambda: too_late() == 1 + is_clicked + is_asked)
-    decided = (await hers.get(path)).json()
+    # Both in the room are told what became of theirs, once each.
+    found = await until(lambda: told() if len(told()) == 2 else [])
+    async with asyncio.timeout(PATIENCE_S):
+        while (decided := (await hers.get(path)).json())["state"] == "open":
+            await asyncio.sleep(0.02)
     assert decided["state"] in ("accepted", "rejected")
+    late = [one for one in found if one.startswith(f"Too late: {decided['name']} was ")]
+    assert len(late) == 2 - (decided.get("decided_channel") == CHANNEL)
+    assert all(f" was {decided['state']} by ann" in one for one in late)
     # Whoever comes now with another word is told whose counted; the same again is taken as said.
     other = "reject" if decided["state"] == "accepted" else "accept"
     late = await hers.patch(path, json={"verdict": other, "digest": digest})
     assert (late.status_code, decided["state"] in late.json()["detail"]) == (409, True)
     talked = "\n".join(t.text for t in talk.said[said:])
     assert "re: accept" not in talked, "no model is asked about a verdict"
-    assert too_late() == 1 + is_clicked + is_asked
+    assert told() == found
 
 
 async def test_what_the_server_refuses_waits_or_is_told_and_a_long_text_comes_whole(

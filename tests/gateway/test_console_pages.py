@@ -41,6 +41,7 @@ from vigil.contracts import (
     Turn,
     Waiting,
     encode,
+    short_name,
 )
 from vigil.subjects import Scope, SessionKey
 
@@ -181,7 +182,11 @@ async def test_the_inbox_decides_what_it_shows(gate: Gate) -> None:
     assert "df -h" in Shown(asked.text).text
     assert await decided(gate, "ivy") == []
     edited = '{"command": "df"}'
-    assert await ivy.did("/inbox", **body, verdict="edit", input=edited) == "/console/inbox"
+    there = await ivy.did("/inbox", **body, verdict="edit", input=edited)
+    assert there == f"/console/inbox?decided={id_}"
+    name = short_name(id_)
+    assert f"Your word on {name} is stored." in (await ivy.page("/inbox", decided=id_)).text
+    assert "is stored" not in (await stranger.page("/inbox", decided=id_)).text
     (verdict,) = await decided(gate, "ivy")
     assert (verdict["verdict"], verdict["input"]) == ("edit", {"command": "df"})
     assert (await ivy.send("/inbox", **body, verdict="reject")).status_code == 409
@@ -246,7 +251,7 @@ async def test_requests_stand_in_the_conversation_that_asks(gate: Gate) -> None:
     assert await ada.did("/inbox", **form) == f"/console/conversations/{key}"
     elsewhere = form | {"back": "https://evil.example/", "id": "8" * 32}
     answer = await ada.send("/inbox", **elsewhere)
-    assert answer.headers.get("location", "/console/inbox") == "/console/inbox"
+    assert answer.headers.get("location", "/console/inbox").startswith("/console/inbox")
 
 
 async def test_several_are_decided_together(gate: Gate) -> None:

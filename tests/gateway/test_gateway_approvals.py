@@ -219,7 +219,7 @@ async def test_what_is_decided_is_decided(gate: Gate) -> None:
     decided_at = datetime(2026, 11, 20, 9, tzinfo=UTC)
     await list_on_board(gate, request(state="superseded", decided_at=decided_at))
     problem = assert_problem(await ann.patch(path, json=body), 409)
-    assert problem["detail"] == "it is superseded already at 2026-11-20 09:00:00 UTC"
+    assert problem["detail"] == "it was withdrawn at 2026-11-20 09:00:00 UTC"
     await ask(gate, request(expires_at=decided_at))
     assert "it expired" in assert_problem(await ann.patch(path, json=body), 409)["detail"]
     assert await orders(gate) == []

@@ -96,7 +96,9 @@ def _decides(draft: Draft, cause: Cause, event: UserMessage) -> bool:
     if words is None and stopped is None and is_named is None:
         return False
     draft.cause = cause
-    is_decided = words is not None and spoken.decide(draft, words, by=by)
+    is_decided = words is not None and spoken.decide(
+        draft, words, by=by, channel=event.payload.channel
+    )
     is_decided = is_decided or (stopped is not None and stop.decide(draft, stopped))
     if not is_decided and is_named is not None:
         is_decided = more.decide(draft, is_named=is_named, by=by)

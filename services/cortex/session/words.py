@@ -6,11 +6,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
 
 from msgspec.structs import replace
 
 from vigil.board.asked import read_goals
-from vigil.board.mirror import asked_since, open_approvals
+from vigil.board.mirror import asked_since, ended_approval, open_approvals
 from vigil.bus.bus import Bus
 from vigil.contracts import (
     Event,
@@ -29,6 +31,9 @@ from ..core.mind import stop
 from ..core.tools.routing import may_ask
 from ..core.work import requests, spoken
 
+ENDED_LATELY: Final = timedelta(days=1)
+"""For so long the short name of a request that was decided is no word like any other."""
+
 
 async def knowing_named(bus: Bus, whose: Scope, moment: Moment, event: Event | None) -> Moment:
     """Return the moment, with the requests or goals that the message may mean.
@@ -40,6 +45,9 @@ async def knowing_named(bus: Bus, whose: Scope, moment: Moment, event: Event | N
         return moment
     if words := spoken.read(event.payload.text):
         named = await open_approvals(bus, (whose,), words.called)
+        if not named:
+            ended = await ended_approval(bus, whose, words.called, moment.now - ENDED_LATELY)
+            named = [] if ended is None else [ended]
         return replace(moment, approvals=tuple(named))
     if stop.read(event.payload.text):
         return replace(moment, goals=await read_goals(bus, whose))

@@ -11,6 +11,7 @@ from typing import Any, Final
 import jinja2
 from fastapi import Response
 
+from vigil.texts.verdict import end_of
 from vigil.timetable.schedule import span_of
 
 from ..http.browser import policy_of
@@ -56,6 +57,7 @@ def _environment(console: str) -> jinja2.Environment:
         "gist": gist_of,
         "remedy": remedy_for,
         "because": because,
+        "end_of": end_of,
         "importance": importance_in_words,
         "when": jinja2.pass_context(lambda context, at: text.written_moment(at, context["zone"])),
         "moments": jinja2.pass_context(

@@ -18,6 +18,8 @@ SURE: Final = "sure"
 """The field of a form that says yes."""
 UNDO: Final = "undo"
 """The parameter of an address that names what can be undone."""
+DECIDED: Final = "decided"
+"""The parameter of an address that names the request that a form decided."""
 
 
 class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,8 +132,30 @@ def with_undo(address: str, named: str) -> str:
     >>> with_undo("/tasks", "pause/on"), with_undo("/a?b=1&undo=x#c", "pause/on")
     ('/tasks?undo=pause/on', '/a?b=1&undo=pause/on#c')
     """
+    return _with(address, UNDO, named)
+
+
+def with_decided(address: str, id_: str) -> str:
+    """Return an address that tells what became of a request.
+
+    >>> with_decided("/inbox?decided=0b", "0a")
+    '/inbox?decided=0a'
+    """
+    return _with(address, DECIDED, id_)
+
+
+def decided_of(named: str) -> str:
+    """Return the id of the request that an address tells of; empty: it tells of none.
+
+    >>> decided_of("0a" * 16), decided_of("../tasks")
+    ('0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a', '')
+    """
+    return named if re.fullmatch(_ID, named, re.ASCII) else ""
+
+
+def _with(address: str, name: str, value: str) -> str:
     place, mark, part = address.partition("#")
     path, _, query = place.partition("?")
-    kept = [one for one in query.split("&") if one and not one.startswith(f"{UNDO}=")]
-    kept += [f"{UNDO}={named}"] if named else []
+    kept = [one for one in query.split("&") if one and not one.startswith(f"{name}=")]
+    kept += [f"{name}={value}"] if value else []
     return f"{path}{'?' * bool(kept)}{'&'.join(kept)}{mark}{part}"

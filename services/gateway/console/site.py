@@ -8,6 +8,7 @@ whoever is signed in (:mod:`.inner_api`), and the answer leads to a page that sh
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -23,6 +24,7 @@ from ..http.errors import EXPECTED
 from ..http.problem import Problem, of_error, title_of
 from ..sign_ins.endpoint import BACK
 from ..state.edge import Edge
+from ..work.verdicts import ApprovalView
 from . import app, decision, entrance, look, server_sign_in
 from .changes import ChangeStream, InnerStream
 from .forms import read_form
@@ -54,7 +56,15 @@ from .pages.sessions import (
     record,
     timeline,
 )
-from .second_thoughts import SURE, UNDO, Confirmation, undo_of, with_undo
+from .second_thoughts import (
+    DECIDED,
+    SURE,
+    UNDO,
+    Confirmation,
+    decided_of,
+    undo_of,
+    with_undo,
+)
 from .visit import ConsolePage, Visit
 
 PAGES: Final = (
@@ -218,6 +228,7 @@ class Console:
             "now": visit.now,
             "undo": undo_of(visit.query.get(UNDO, "")),
             "waits": await self._waits(visit),
+            "decided": await _decided(visit),
         }
 
     async def _waits(self, visit: Visit) -> int:
@@ -319,6 +330,14 @@ async def _question(visit: Visit, ask: Asking | None) -> Response | None:
     back = console + visit.back if visit.back else here
     context = {"question": question, "fields": visit.form, "path": visit.address, "back": back}
     return look.html(console, "question.html", context)
+
+
+async def _decided(visit: Visit) -> ApprovalView | None:
+    """Return the request that a form decided last, as the board has it; None: there is none."""
+    id_ = decided_of(visit.query.get(DECIDED, ""))
+    with contextlib.suppress(Problem):
+        return await visit.api.get(ApprovalView, f"/api/approvals/{id_}") if id_ else None
+    return None
 
 
 async def _static(request: Request) -> Response:

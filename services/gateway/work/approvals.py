@@ -8,8 +8,9 @@ told so; and the same one again is the same event.
 
 from __future__ import annotations
 
+import asyncio
 import re
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import structlog
 from fastapi import Depends, Query, Request, Response
@@ -21,7 +22,6 @@ from vigil.contracts import (
     Approval,
     Control,
     Decision,
-    State,
     decode_event,
     decode_turn,
 )
@@ -42,14 +42,18 @@ from .verdicts import (
     ApprovalList,
     Decide,
     StateWanted,
+    check_is_open,
     decision_of,
-    ended,
     event_id_of,
+    on_its_way,
     view,
 )
 
 log = structlog.get_logger("vigil.gateway")
 
+SETTLED_S: Final = 1.0
+"""So long is waited for what becomes of another verdict that was stored before."""
+LOOK_S: Final = 0.05
 TRIES_MAX: Final = 20
 """Orders that may come between a look and a verdict before the caller has to come again."""
 
@@ -150,7 +154,7 @@ async def _decide(
 
     async def store() -> Accepted:
         for _ in range(TRIES_MAX):
-            last, under_way = await patiently(lambda: _look(edge, approval, key))
+            last, under_way = await _look_until_settled(edge, approval, key, event_id)
             if under_way is not None:
                 return _same(under_way, event_id)
             try:
@@ -162,9 +166,21 @@ async def _decide(
     return await edge.intake.order_once(key, event_id, store)
 
 
-async def _look(
-    edge: Edge, approval: Approval, key: SessionKey
-) -> tuple[int, tuple[str, int] | None]:
+async def _look_until_settled(
+    edge: Edge, approval: Approval, key: SessionKey, event_id: str
+) -> tuple[int, _UnderWay | None]:
+    """Look, and for a moment again while another verdict is on its way: whoever is too late is told
+    what was decided, and not only that something is. Raises: Problem, as `_look`."""
+    until = edge.clock.monotonic() + SETTLED_S
+    while True:
+        last, under_way = await patiently(lambda: _look(edge, approval, key))
+        is_other = under_way is not None and under_way.event.id != event_id
+        if not is_other or edge.clock.monotonic() > until:
+            return last, under_way
+        await asyncio.sleep(LOOK_S)
+
+
+async def _look(edge: Edge, approval: Approval, key: SessionKey) -> tuple[int, _UnderWay | None]:
     """Return the last order of the session, and the verdict on its way, if there is one.
 
     Raises:
@@ -174,7 +190,7 @@ async def _look(
     last = await edge.bus.get_last(key.stream, orders)
     turn = await edge.bus.get_last(key.stream, key.turns)
     state = None if turn is None else decode_turn(turn.data).state
-    _check_is_open(edge, approval, state)
+    check_is_open(approval, state, edge.clock.now())
     after = 0 if state is None else state.position
     if last is None or last.seq <= after:
         return 0 if last is None else last.seq, None
@@ -183,29 +199,27 @@ async def _look(
     return last.seq, under_way[0] if under_way else None
 
 
-def _check_is_open(edge: Edge, approval: Approval, state: State | None) -> None:
-    """What counts is the session's state; the board may be a moment behind. Raises: Problem."""
-    if approval.state != "open":
-        raise Problem(409, ended(approval))
-    if state is None or approval.id not in state.approvals:
-        raise Problem(409, "it was decided, or is no longer wanted")
-    if approval.expires_at <= edge.clock.now():
-        raise Problem(409, f"it expired at {approval.expires_at:%Y-%m-%d %H:%M:%S} UTC")
+class _UnderWay(NamedTuple):
+    event: Control
+    decision: Decision
+    seq: int
 
 
-def _verdict(message: Message, approval_id: str) -> tuple[str, int] | None:
-    """Return the id and the place of an order, if it is a verdict on that request."""
+def _verdict(message: Message, approval_id: str) -> _UnderWay | None:
+    """Return what an order says and where it stands, if it is a verdict on that request."""
     try:
         event = decode_event(message.data)
     except InvalidInput:
         return None  # the session makes a dead letter of it
     decision = event.payload.decision if isinstance(event, Control) else None
-    is_it = decision is not None and decision.approval_id == approval_id
-    return (event.id, message.seq) if is_it else None
+    if not isinstance(event, Control) or decision is None or decision.approval_id != approval_id:
+        return None
+    return _UnderWay(event, decision, message.seq)
 
 
-def _same(under_way: tuple[str, int], event_id: str) -> Accepted:
+def _same(under_way: _UnderWay, event_id: str) -> Accepted:
     """Return where the same verdict is stored already. Raises: Problem, 409: it's another."""
-    if under_way[0] != event_id:
-        raise Problem(409, "another verdict on it is on its way")
-    return Accepted(event_id=event_id, seq=under_way[1])
+    event, decision, seq = under_way
+    if event.id != event_id:
+        raise Problem(409, on_its_way(decision))
+    return Accepted(event_id=event_id, seq=seq)

@@ -7,6 +7,7 @@ still counts is decided in the session; here only what can't fit is refused.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Final, Literal
 
 import msgspec
@@ -17,13 +18,16 @@ from vigil.contracts import (
     Decision,
     Instant,
     Risk,
+    State,
     Verdict,
     canonical,
 )
 from vigil.errors import InvalidInput
 from vigil.subjects import token_of
+from vigil.texts.verdict import became
 
 from ..http.decide import check_text
+from ..http.problem import Problem
 from ..http.wire import Answer, RequestBody
 
 INPUT_BYTES_MAX: Final = 64 * 1024
@@ -63,6 +67,8 @@ class ApprovalView(Answer, frozen=True, kw_only=True):
     """Untrusted content had a part in it."""
     decided_at: Instant | None = None
     decided_by: str = ""
+    decided_channel: str = ""
+    """Over which the verdict came; empty: the API, which the console and commands ask, too."""
     edited: dict[str, Any] | None = None
     text: str = ""
     call_id: str = ""
@@ -131,8 +137,29 @@ def event_id_of(decision: Decision) -> str:
     return f"{token[:8]}-{token[8:12]}-{token[12:16]}-{token[16:20]}-{token[20:]}"
 
 
-def ended(approval: Approval) -> str:
-    """Return what became of an approval that isn't open any more, in words."""
-    at = approval.decided_at
-    when = "" if at is None else f" at {at:%Y-%m-%d %H:%M:%S} UTC"
-    return f"it is {approval.state} already{when}"
+def check_is_open(approval: Approval, state: State | None, now: datetime) -> None:
+    """What counts is the session's state; the board may be a moment behind.
+
+    Args:
+        approval: as the board has it.
+        state: of the session that asked.
+
+    Raises:
+        Problem: 409, in words what was decided, and by whom.
+    """
+    if approval.state != "open":
+        raise Problem(409, f"it was {became(approval)}")
+    settled = () if state is None else state.settled
+    for one in settled:
+        if one.id == approval.id:
+            raise Problem(409, f"it was {became(one)}")
+    if state is None or approval.id not in state.approvals:
+        raise Problem(409, "it was decided, or is no longer wanted")
+    if approval.expires_at <= now:
+        raise Problem(409, f"it expired at {approval.expires_at:%Y-%m-%d %H:%M:%S} UTC")
+
+
+def on_its_way(decision: Decision) -> str:
+    """Return what a verdict says that its session didn't take in yet: it may not count either."""
+    over = f" over {decision.channel}" if decision.channel else ""
+    return f"another verdict on it is on its way: {decision.verdict} by {decision.by}{over}"

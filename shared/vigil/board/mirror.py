@@ -109,6 +109,22 @@ async def open_approvals(bus: Bus, whose: Iterable[Scope], called: str) -> list[
     return await Board(bus, Approval).newest(whose, limit=NAMED_MAX, is_wanted=is_wanted)
 
 
+async def ended_approval(bus: Bus, whose: Scope, called: str, since: datetime) -> Approval | None:
+    """Return the newest request of that owner with that short name which ended since then, or the
+    one with that id, whenever it ended.
+
+    Raises:
+        Unavailable: the broker is away, or reading took too long.
+    """
+
+    def is_wanted(one: Approval) -> bool:
+        is_lately = one.decided_at is not None and one.decided_at >= since
+        return one.state != "open" and (called == one.id or (called == one.name and is_lately))
+
+    found = await Board(bus, Approval).newest([whose], limit=1, is_wanted=is_wanted)
+    return found[0] if found else None
+
+
 async def asked_since(
     bus: Bus, whose: Scope, since: datetime, tools: Collection[str]
 ) -> list[Approval]:

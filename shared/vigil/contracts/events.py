@@ -290,6 +290,8 @@ class Decision(Record, frozen=True, kw_only=True):
     """`edit`: the arguments to run instead."""
     text: str = ""
     """`answer`: what to tell the model; `reject`: why."""
+    channel: str = ""
+    """Over which it came; empty: the API."""
 
 
 class ChildStatus(Record, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from .base import VERSION_2, EventType, Instant, Record
-from .board import Approval, Job, SlotRun
+from .board import Approval, Job, Settled, SlotRun
 from .calls.awaited import Waiting
 from .calls.caller import CallerTools
 from .costs import RaiseOffer
@@ -291,6 +291,8 @@ class State(Record, frozen=True, kw_only=True):
     """What is under way for this session, by the effect's id."""
     approvals: dict[str, Approval] = msgspec.field(default_factory=dict)
     """The open requests to the person, by id."""
+    settled: tuple[Settled, ...] = ()
+    """What became of the newest requests, and which verdicts in words are on their way."""
     found: tuple[str, ...] = ()
     """Tools that the model found, and is shown since, the newest last. At most 16."""
     shown: tuple[str, ...] = ()

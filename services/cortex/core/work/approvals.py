@@ -21,7 +21,6 @@ import msgspec
 
 from vigil.contracts import (
     Approval,
-    ApprovalState,
     Cause,
     Control,
     Decision,
@@ -31,9 +30,9 @@ from vigil.contracts import (
     TimerFired,
     TimerPayload,
     ToolUseBlock,
-    Verdict,
     canonical,
 )
+from vigil.contracts.board import DECIDED
 from vigil.contracts.tools import ServerAnswer, ServerQuestion
 from vigil.subjects import SessionKey
 from vigil.teams import may_act
@@ -51,9 +50,6 @@ from ..tools.declaration import Answer, OwnCall, declared
 from . import children, detached, errands, request_text, requests, spoken, tasks
 from .requests import APPROVAL_TIMER
 
-ENDS: Final[dict[Verdict, ApprovalState]] = {
-    "accept": "accepted", "edit": "edited", "answer": "answered", "reject": "rejected",
-}  # fmt: skip
 ASKED: Final = (
     "This needs the person's leave: {reason}. They were asked just now (request {id}). Don't call "
     "it again and don't wait: end your turn. You will be told what they decided as a message that "
@@ -182,22 +178,29 @@ def decide(draft: Draft, cause: Cause, event: Control) -> None:
         draft.note("not_served", "an approval event without a decision")
         return
     approval = draft.state.approvals.get(decision.approval_id)
-    if approval is None:
-        spoken.tell_gone(draft, decision.approval_id)
+    claimed = requests.settled(draft.state, decision.approval_id)
+    is_it = claimed is not None and claimed.order in (event.id, event.caused_by)
+    if approval is None or (claimed is not None and not is_it):
+        if is_it:
+            draft.note("repeat", "an event with this id was folded before", event.id)
+        else:
+            spoken.tell_gone(draft, decision.approval_id)
         return
     if draft.moment.now >= approval.expires_at:
         _expire(draft, cause, event, approval, has_fired=False)
         return
-    problem = _problem(draft, approval, decision)
-    if problem is not None:
+    if (problem := _problem(draft, approval, decision)) is not None:
         draft.note("verdict_refused", problem, approval.id)
-        if approval.wanted is not None and draft.policy.profile.is_conversation:
-            # Whoever fills in a stranger's form can't know what fits.
+        requests.unclaim(draft, approval.id)
+        if (is_it or approval.wanted is not None) and draft.policy.profile.is_conversation:
+            # It was said to be accepted; and who fills in a stranger's form can't know what fits.
             text = f"{approval.name} still waits for you: {problem}"
             speech.say(draft, text, sways.of(approval), is_autonomous=False)
         return
     # A verdict is a word of the person's: cap and cooldown start anew.
     draft.update(counters=gates.reset(draft.state.counters))
+    if not is_it:
+        requests.claim(draft, decision, event.id)
     draft.note("approval_decided", f"{approval.tool}: {decision.verdict}", approval.id)
     draft.outcome = "decided"
     if approval.wanted is not None:
@@ -254,8 +257,8 @@ def _went_on(draft: Draft, approval: Approval) -> bool:
 
 
 def _close(draft: Draft, approval: Approval, decision: Decision, **changes: Any) -> None:
-    state = ENDS[decision.verdict]
-    requests.close_approval(draft, approval.id, state, decided_by=decision.by, **changes)
+    changes |= {"decided_by": decision.by, "decided_channel": decision.channel}
+    requests.close_approval(draft, approval.id, DECIDED[decision.verdict], **changes)
 
 
 def _problem(draft: Draft, approval: Approval, decision: Decision) -> str | None:

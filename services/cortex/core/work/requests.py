@@ -18,7 +18,15 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from vigil.contracts import Approval, ApprovalState, Start, canonical
+from vigil.contracts import (
+    Approval,
+    ApprovalState,
+    Decision,
+    Start,
+    State,
+    canonical,
+)
+from vigil.contracts.board import DECIDED, Settled
 from vigil.subjects import SessionKey
 
 from ..draft import Draft
@@ -28,6 +36,8 @@ from ..profile import Profile
 SAME_AGAIN: Final = timedelta(hours=23)
 """For so long nobody is asked for the same call again by sessions that nobody watches, so that
 what comes each half hour asks once a day."""
+SETTLED_MAX: Final = 8
+"""Ends of requests that a session remembers; older ones are on the board."""
 SHOWN_MAX: Final = 20
 """Requests that a conversation remembers to have told of."""
 APPROVAL_TIMER: Final = "_approval-"
@@ -59,8 +69,61 @@ def close_approval(
     if not has_fired:
         draft.cancel_deadline(f"{APPROVAL_TIMER}{approval_id}", approval.generation)
     closed = replace(approval, state=state, decided_at=draft.moment.now, **changes)
+    _settle(draft, closed)
     draft.change_board(closed)
     return closed
+
+
+# ---------------------------------------------------------------- which verdict counts
+
+
+def settled(state: State, approval_id: str) -> Settled | None:
+    """Return what became of a request that was open here, or the verdict on it that is on its way;
+    None: nothing is known of it any more, or nobody decided yet."""
+    return next((one for one in state.settled if one.id == approval_id), None)
+
+
+def claim(draft: Draft, decision: Decision, order: str) -> None:
+    """Have that verdict be the one that counts, from this turn on: any other comes too late.
+
+    Args:
+        order: the event that holds it, or the effect that is to bring it.
+    """
+    one = Settled(
+        id=decision.approval_id,
+        state=DECIDED[decision.verdict],
+        at=draft.moment.now,
+        by=decision.by,
+        channel=decision.channel,
+        order=order,
+    )
+    _remember(draft, one)
+
+
+def unclaim(draft: Draft, approval_id: str) -> None:
+    """Let the next verdict count: the one that was to doesn't fit."""
+    draft.update(settled=tuple(one for one in draft.state.settled if one.id != approval_id))
+
+
+def _settle(draft: Draft, closed: Approval) -> None:
+    claimed = settled(draft.state, closed.id)
+    one = Settled(
+        id=closed.id,
+        state=closed.state,
+        at=draft.moment.now,
+        by=closed.decided_by,
+        channel=closed.decided_channel,
+        order="" if claimed is None else claimed.order,
+    )
+    _remember(draft, one)
+
+
+def _remember(draft: Draft, one: Settled) -> None:
+    """Keep it among the newest; those whose verdict is on its way aren't pushed out by others."""
+    rest = [other for other in draft.state.settled if other.id != one.id]
+    held = [other for other in rest if other.id in draft.state.approvals]
+    ends = [other for other in rest if other.id not in draft.state.approvals]
+    draft.update(settled=(*held, *ends[1 - SETTLED_MAX :], one))
 
 
 def withdraw(draft: Draft, approval: Approval, why: str) -> None:

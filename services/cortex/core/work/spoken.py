@@ -11,7 +11,17 @@ from typing import Final
 
 import msgspec
 
-from vigil.contracts import SHORT_NAME, Approval, Decision, SendVerdict, SendVerdictPayload, Verdict
+from vigil.contracts import (
+    SHORT_NAME,
+    Approval,
+    Decision,
+    SendVerdict,
+    SendVerdictPayload,
+    Verdict,
+    short_name,
+)
+from vigil.contracts.board import Settled
+from vigil.texts.verdict import became
 
 from .. import gates, speech
 from .. import sway as sways
@@ -40,6 +50,7 @@ GONE: Final = (
     "Nothing to decide: that request isn't open any more. What became of it: `vigil approvals show "
     "{id}`."
 )
+TOO_LATE: Final = "Too late: {name} was {became}."
 ID_LENGTH: Final = 32
 _NAME: Final = f"({SHORT_NAME}|[0-9a-f]{{{ID_LENGTH}}})"
 _WORD: Final = f"({'|'.join(VERDICTS)})"
@@ -115,13 +126,14 @@ def say_withdrawn(draft: Draft, approval: Approval, why: str) -> None:
     speech.say(draft, text, sways.of(approval), is_autonomous=False)
 
 
-def decide(draft: Draft, spoken: VerdictWords, *, by: str) -> bool:
+def decide(draft: Draft, spoken: VerdictWords, *, by: str, channel: str) -> bool:
     """Hand the verdict to the session that asked; return whether there is such a request.
 
     What comes of it is told as of any verdict: here it's only said that it was understood.
 
     Args:
         by: the person, or the member of the team, who wrote it.
+        channel: over which they wrote it; empty: a client of the API.
     """
     found = _requests(draft, spoken.called)
     if not found:
@@ -132,11 +144,14 @@ def decide(draft: Draft, spoken: VerdictWords, *, by: str) -> bool:
         speech.say(draft, text, Sway.NONE, is_autonomous=False)
         return True
     approval = found[0]
+    if requests.settled(draft.state, approval.id) is not None:  # by a verdict that is on its way
+        tell_gone(draft, approval.id)
+        return True
     if spoken.verdict == "accept" and not _is_known(draft, approval):
         _show(draft, approval)
         return True
     if _fits(approval, spoken.verdict):
-        _send(draft, approval, spoken, by)
+        _send(draft, approval, spoken, by, channel)
         text = f"{_DONE[spoken.verdict]}: {request_text.title(approval.tool, approval.input)}"
     else:
         text = f"{approval.name} is a question: answer {approval.name} TEXT, or reject it."
@@ -146,29 +161,45 @@ def decide(draft: Draft, spoken: VerdictWords, *, by: str) -> bool:
 
 
 def _is_gone(draft: Draft, called: str) -> bool:
-    """Tell the person that a whole id, as buttons and signs have it, is of no open request: they
-    may have been a moment too late, and a model would answer them. Whether that was said; a short
-    name that nothing has is a word like any other."""
-    if len(called) < ID_LENGTH:
-        return False
-    draft.update(counters=gates.reset(draft.state.counters))
-    tell_gone(draft, called)
-    return True
+    """Tell the person that what they named is no open request any more: they may have been a moment
+    too late, and a model would answer them. Whether that was said; a short name that nothing had
+    lately is a word like any other. Whole ids are what buttons and signs say."""
+    ids = [*(one.id for one in draft.state.settled), *(one.id for one in draft.moment.approvals)]
+    is_whole = len(called) >= ID_LENGTH
+    id_ = called if is_whole else next((one for one in ids if short_name(one) == called), "")
+    if id_:
+        draft.update(counters=gates.reset(draft.state.counters))
+        tell_gone(draft, id_)
+    return bool(id_)
 
 
 def tell_gone(draft: Draft, id_: str) -> None:
-    """Say in a conversation that a verdict came too late: of two at once each was taken, it seemed,
-    until one reached the session that asks."""
-    draft.note("no_such_approval", "it is not open", id_)
+    """Tell who came too late what was decided, and by whom: of two verdicts at once each was taken,
+    it seemed, until one reached the session that asks."""
+    found: Settled | Approval | None = requests.settled(draft.state, id_)
+    found = found or next((one for one in draft.moment.approvals if one.id == id_), None)
+    draft.note("no_such_approval", "it is not open" if found is None else became(found), id_)
+    text = GONE.format(id=id_)
+    if found is not None:
+        text = TOO_LATE.format(name=short_name(id_), became=became(found))
     if draft.policy.profile.is_conversation:
-        speech.say(draft, GONE.format(id=id_), Sway.NONE, is_autonomous=False)
+        speech.say(draft, text, Sway.NONE, is_autonomous=False)
+    else:
+        draft.tell_home("verdict", text)
 
 
 def _requests(draft: Draft, called: str) -> list[Approval]:
     """Return this session's own, which the board may not have yet, or else those of others."""
     own = [one for one in draft.state.approvals.values() if called in (one.name, one.id)]
     known = {one.id for one in own}
-    return own + [one for one in draft.moment.approvals if one.id not in known]
+    others = [one for one in draft.moment.approvals if one.state == "open"]
+    return own + [one for one in others if one.id not in known and not _has_ended(draft, one)]
+
+
+def _has_ended(draft: Draft, approval: Approval) -> bool:
+    """Whether the board is a moment behind this session, which asked."""
+    is_own = approval.session_key == draft.key
+    return is_own and requests.settled(draft.state, approval.id) is not None
 
 
 def _is_known(draft: Draft, approval: Approval) -> bool:
@@ -202,14 +233,18 @@ def _fits(approval: Approval, verdict: Verdict) -> bool:
     return verdict != "accept" or not approval.is_question
 
 
-def _send(draft: Draft, approval: Approval, spoken: VerdictWords, by: str) -> None:
+def _send(draft: Draft, approval: Approval, spoken: VerdictWords, by: str, channel: str) -> None:
+    """Bring the verdict to the session that asked; if it's this one, no other counts any more."""
     decision = Decision(
         approval_id=approval.id,
         verdict=spoken.verdict,
         digest=approval.digest,
         by=by,
         text=request_text.bounded(spoken.text),
+        channel=channel,
     )
     payload = SendVerdictPayload(session_key=approval.session_key, decision=decision)
     effect, ordinal = draft.next_id("send_verdict", payload, payload.session_key)
     draft.effects.append(SendVerdict(id=effect, ordinal=ordinal, payload=payload))
+    if approval.id in draft.state.approvals:
+        requests.claim(draft, decision, effect)

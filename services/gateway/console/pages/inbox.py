@@ -16,7 +16,7 @@ from vigil.subjects import SessionKey
 
 from ...http.problem import Problem
 from ...work.verdicts import ApprovalList, ApprovalView
-from ..second_thoughts import Confirmation
+from ..second_thoughts import Confirmation, with_decided
 from ..shapes.talk.requests import request_card
 from ..text import as_json, clip, visible
 from ..visit import Visit, segment_of
@@ -85,7 +85,9 @@ async def act(visit: Visit) -> str:
     verdict = visit.wanted("verdict")
     if "id" in visit.form:
         await _decide(visit, visit.form["id"], verdict, visit.wanted("digest"))
-        return visit.back or "/inbox"
+        if visit.back.startswith("/conversations/"):
+            return visit.back  # the request stands there, with what became of it
+        return with_decided(visit.back or "/inbox", visit.form["id"])
     if verdict not in ("accept", "reject"):
         raise Problem(422, "together they can be accepted or rejected", field="verdict")
     refused = []

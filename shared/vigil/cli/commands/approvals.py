@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json as text_json
 import sys
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Annotated, Any, Final, Literal
@@ -17,12 +18,15 @@ import msgspec
 import typer
 
 from vigil.board.kinds.grant import ADD, TERMS
+from vigil.contracts import Verdict
+from vigil.contracts.board import DECIDED, Settled
 from vigil.contracts.vocabulary import ApprovalState
 from vigil.errors import InvalidInput
 from vigil.grants.proposal import constraints_of
-from vigil.sdk.client import Client
+from vigil.sdk.client import ApiError, Client
 from vigil.subjects import SessionKey
 from vigil.texts.exact import exact
+from vigil.texts.verdict import became
 
 from .. import completion, exits, options, output, prefixes, tables
 from ..board import kinds
@@ -32,6 +36,9 @@ from ..tables import Column, Result
 LISTED_MAX: Final = 500
 GIST_LENGTH_MAX: Final = 80
 ID_LENGTH: Final = 32
+DECIDED_S: Final = 1.0
+"""So long what becomes of a verdict is waited for."""
+LOOK_S: Final = 0.05
 
 app = CommandLine(
     cls=ListedGroup,
@@ -77,6 +84,7 @@ FIELDS: Final = (
     Column("digest", "digest"),
     Column("decided", "decided_at", is_instant=True),
     Column("by", "decided_by"),
+    Column("over", "decided_channel"),
     Column("said", "text"),
     Column("call", "call_id"),
 )
@@ -116,7 +124,7 @@ def accept(
 ) -> Result:
     """Let it run as it is. 5 if it was decided, expired or isn't what the digest names."""
     if not always:
-        return _decide(id_, Client.accept, digest, _accepted)
+        return _decide(id_, "accept", Client.accept, digest, _accepted)
     client = options.client()
     found = _find(client, id_)
     grant = _agreed(client, found, terms)
@@ -165,7 +173,7 @@ def edit(
     """Let it run with other arguments."""
     instead = _arguments(sys.stdin.read() if arguments == "-" else arguments)
     edited = partial(Client.edit, arguments=instead)
-    return _decide(id_, edited, digest, lambda found: _accepted(found | {"input": instead}))
+    return _decide(id_, "edit", edited, digest, lambda found: _accepted(found | {"input": instead}))
 
 
 @app.command()
@@ -175,7 +183,8 @@ def answer(
     digest: Digest = None,
 ) -> Result:
     """Answer a question; of a call, say what is to be taken for its result."""
-    return _decide(id_, partial(Client.answer, text=" ".join(text)), digest, lambda _: "Answered.")
+    answered = partial(Client.answer, text=" ".join(text))
+    return _decide(id_, "answer", answered, digest, lambda _: "Answered.")
 
 
 @app.command()
@@ -188,20 +197,45 @@ def reject(
 ) -> Result:
     """Refuse it."""
     rejected = partial(Client.reject, text=" ".join(text or ()))
-    return _decide(id_, rejected, digest, lambda found: f"Rejected {found['tool']}.")
+    return _decide(id_, "reject", rejected, digest, lambda found: f"Rejected {found['tool']}.")
 
 
 def _decide(
     id_: str,
-    verdict: Callable[..., dict[str, Any]],
+    verdict: Verdict,
+    send: Callable[..., dict[str, Any]],
     digest: str | None,
     words: Callable[[dict[str, Any]], str],
 ) -> Result:
-    """Give a verdict on what was read, by a method of the client; `words` say what was done."""
+    """Give a verdict on what was read, by a method of the client; `words` say what was done.
+
+    Raises:
+        ApiError: 409, another verdict counted.
+    """
     client = options.client()
     found = _find(client, id_)
-    stored = verdict(client, found["id"], digest=digest or found["digest"])
+    stored = send(client, found["id"], digest=digest or found["digest"])
+    now = _outcome(client, found["id"])
+    if now["state"] == "open":
+        output.message("It is stored. It counts once the agent has taken it in.")
+    elif now["state"] != DECIDED[verdict]:
+        raise ApiError(409, {"title": "Conflict", "detail": f"it was {_became(now)}"})
     return tables.done(words(found), {"id": found["id"]} | stored)
+
+
+def _outcome(client: Client, id_: str) -> dict[str, Any]:
+    """Return the request once it was decided, or as it is when that was waited for."""
+    until = time.monotonic() + DECIDED_S
+    while (found := client.approval(id_))["state"] == "open" and time.monotonic() < until:
+        time.sleep(LOOK_S)
+    return found
+
+
+def _became(found: Mapping[str, Any]) -> str:
+    """Return what became of a request, in words, by whom and over which channel."""
+    fields = {"by": "decided_by", "channel": "decided_channel", "at": "decided_at"}
+    given = {name: found[key] for name, key in fields.items() if found.get(key)}
+    return became(msgspec.convert({"id": found["id"], "state": found["state"]} | given, Settled))
 
 
 def _accepted(found: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from ..base import VERSION_1, Instant, Record
 from .action import BoardAction
-from .approval import QUESTION, SHORT_NAME, Approval, Verdict, short_name
+from .approval import DECIDED, QUESTION, SHORT_NAME, Approval, Settled, Verdict, short_name
 from .bulletin import BoardBulletin, BulletinBasis, MadeText
 from .circuit import Circuit, CircuitState
 from .cycle import CycleLedger, CycleReport, Recheck
@@ -123,6 +123,7 @@ class BoardEntry(Record, frozen=True, kw_only=True):
 
 
 __all__ = [
+    "DECIDED",
     "QUESTION",
     "SHORT_NAME",
     "SUMMARIES_MAX",
@@ -184,6 +185,7 @@ __all__ = [
     "Recheck",
     "RowMaker",
     "Schedule",
+    "Settled",
     "SlotEntry",
     "SlotRun",
     "SlotState",

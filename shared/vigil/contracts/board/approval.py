@@ -10,7 +10,10 @@ from ..tools import Risk, ServerQuestion
 from ..vocabulary import ApprovalState
 
 Verdict = Literal["accept", "edit", "answer", "reject"]
-
+DECIDED: Final[dict[Verdict, ApprovalState]] = {
+    "accept": "accepted", "edit": "edited", "answer": "answered", "reject": "rejected",
+}  # fmt: skip
+"""What a request is once that is its verdict."""
 _LETTERS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 """Crockford's: none is taken for another when it's read aloud or copied by hand."""
 SHORT_NAME: Final = f"a[{_LETTERS}]{{3}}"
@@ -61,6 +64,8 @@ class Approval(Record, frozen=True, kw_only=True, tag_field="kind", tag="approva
     decided_at: Instant | None = None
     decided_by: str = ""
     """The user whose verdict it was."""
+    decided_channel: str = ""
+    """Over which it came; empty: the API, which the console and the command ask, too."""
     edited: dict[str, Any] | None = None
     """The arguments that the person put in their place."""
     text: str = ""
@@ -84,3 +89,17 @@ class Approval(Record, frozen=True, kw_only=True, tag_field="kind", tag="approva
     def name(self) -> str:
         """Short, for people."""
         return short_name(self.id)
+
+
+class Settled(Record, frozen=True, kw_only=True):
+    """What became of a request, as the session that asked remembers it: who decides the same one a
+    moment later is told by whom it was decided, before the board has it."""
+
+    id: str
+    state: ApprovalState
+    at: Instant
+    by: str = ""
+    channel: str = ""
+    order: str = ""
+    """The event that decided it, or the effect that brings a verdict in words; while that is on its
+    way the request is open, and no other verdict counts."""
