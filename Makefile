@@ -200,7 +200,7 @@ $(VENV)/.installed-node: examples/node/package-lock.json
 		touch $@; \
 	else echo "No npm: the examples for Node won't be tested." >&2; fi
 
-# The reference servers of MCP, and axe for the console's pages, which tests run unchanged. Without npm
+# The reference servers of MCP, axe for the console's pages and OpenAI's SDK, which tests run unchanged. Without npm
 # those tests are skipped.
 $(VENV)/.installed-mcp: tests/mcp_servers/package-lock.json
 	@if command -v npm >/dev/null; then \
