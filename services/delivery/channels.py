@@ -8,14 +8,16 @@ from functools import partial
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from vigil.backoff import Backoff
 from vigil.board.mirror import open_approvals
 from vigil.bus.bus import Bus
 from vigil.channels import contract
+from vigil.channels.answers import Answer
 from vigil.channels.contract import ChannelContext, Sender
 from vigil.clock import Clock
-from vigil.contracts import SOCKET, Approval
+from vigil.contracts import SOCKET, Approval, Said
 from vigil.errors import ConfigError, InvalidInput
 from vigil.settings.config import Settings
 from vigil.settings.live.renewal import read_now
@@ -35,6 +37,20 @@ class OpenChannel(msgspec.Struct, frozen=True, kw_only=True):
     """Whether what answers a message that came through it goes back through it."""
     is_announcing: bool = False
     """Whether what is asked in a conversation goes over it, too."""
+
+
+class WithoutFiles:
+    """The way out of a channel that carries none: of files it says that they are there."""
+
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
+        self.close = sender.close
+
+    async def send(self, said: Said, seq: int) -> Answer:
+        lines = (f"[{one.in_words}: in the conversation]" for one in said.attachments)
+        if said.attachments:
+            said = replace(said, text="\n".join((said.text, "", *lines)), attachments=())
+        return await self._sender.send(said, seq)
 
 
 class ComingChannels:
@@ -95,9 +111,10 @@ def build(
             request_of=None if bus is None else partial(_request_of, bus),
         )
         try:
+            sender = one.sender(context)
             built[name] = OpenChannel(
                 terms=_terms(one, limits),
-                sender=one.sender(context),
+                sender=sender if one.carries_files else WithoutFiles(sender),
                 is_answering=one.is_answering,
                 is_announcing=one.is_announcing,
             )

@@ -230,6 +230,7 @@ def said(key: SessionKey, send: SendMessage, *, turn_seq: int, now: datetime) ->
         is_tainted=payload.is_tainted,
         asks=payload.asks,
         is_urgent=payload.is_urgent,
+        attachments=payload.attachments,
     )
 
 

@@ -315,7 +315,7 @@ ROLES: Final[dict[str, Role]] = {
             "board._._.circuit.*",
         ), subscribes=("rpc.channel.*",), follows=("SESSIONS", "BOARD"),
         pulls=(DELIVERY_TURNS, DELIVERY_SENDS), raw=("$KV.CONFIG.push.browser.>",),
-        reads=("SESSIONS", "BOARD"), buckets_r=("CONFIG",),
+        reads=("SESSIONS", "BOARD", *FILED), buckets_r=("CONFIG",),
     ),
     # The command line: makes tokens, looks at the broker. Never a service.
     "operator": Role(

@@ -49,8 +49,8 @@ def lose_an_answer(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     lost: list[str] = []
     ask_really = Homeserver.ask
 
-    async def ask_once(self: Homeserver, token: str, request: Any, *, timeout_s: float) -> Any:
-        reply = await ask_really(self, token, request, timeout_s=timeout_s)
+    async def ask_once(self: Homeserver, token: str, request: Any, **of: Any) -> Any:
+        reply = await ask_really(self, token, request, **of)
         if "/send/m.room.message/" in request[1] and not lost:
             lost.append(request[1])
             raise NoReply("cut")

@@ -165,6 +165,7 @@ async def test_without_a_sandbox_there_is_no_shell_and_the_shelf_says_why(tmp_pa
         "cron_list",
         "cron",
         "read_file",
+        "attach_file",
         "write_file",
         "http_get",
         "change_settings",
@@ -185,6 +186,7 @@ async def test_the_shelf(tmp_path: Path) -> None:
     assert {tool.name: (tool.risk, tool.is_idempotent) for tool in shelf.tools} == {
         "shell": ("external", False),
         "read_file": ("read", True),
+        "attach_file": ("read", True),
         "write_file": ("write", True),
         "http_get": ("external", True),
         "cron_list": ("read", True),

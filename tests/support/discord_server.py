@@ -7,6 +7,7 @@ limits, as docs.discord.com tells them (v10); a session tells its events again w
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import time
 from typing import Any, Final
@@ -37,6 +38,8 @@ class DiscordServer(ChatNetwork):
         self.opened: list[str] = []
         """`identify` or `resume`, as sockets began."""
         self.limit_left = 5
+        self.sent_files: list[tuple[str, str, bytes]] = []
+        """Where, under which name, and its bytes."""
         self._messages: dict[str, list[dict[str, Any]]] = {}
         self._by_nonce: dict[str, dict[str, Any]] = {}
         self.events: list[dict[str, Any]] = []
@@ -143,15 +146,19 @@ class DiscordServer(ChatNetwork):
     async def _post(self, request: web.Request) -> web.StreamResponse:
         if problem := self._problem(request):
             return problem
-        given = await request.json()
+        given, file = await _form_of(request)
         try:
-            _check(given)
+            _check(given, is_file=file is not None)
         except Refused as error:
             self.refused.append(str(error))
             told = {"message": "Invalid Form Body", "code": 50035}
             return web.json_response(told, status=400)
         channel = request.match_info["id"]
         self.calls.append(("message", given))
+        if file is not None:
+            if given["nonce"] not in self._by_nonce:
+                self.sent_files.append((channel, file.filename, file.file.read()))
+            given["content"] = ""
         return await self.says(request, given | {"channel": channel})
 
     def store(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -216,13 +223,25 @@ class DiscordServer(ChatNetwork):
             await self.tell("RESUMED", {})
 
 
-def _check(given: dict[str, Any]) -> None:
+async def _form_of(request: web.Request) -> tuple[dict[str, Any], web.FileField | None]:
+    """Return what a call says, and the file that goes with it."""
+    if request.content_type != "multipart/form-data":
+        return await request.json(), None
+    form: Any = await request.post()
+    file = form["files[0]"]
+    assert set(form) == {"payload_json", "files[0]"}
+    assert isinstance(file, web.FileField)
+    return json.loads(form["payload_json"]), file
+
+
+def _check(given: dict[str, Any], *, is_file: bool) -> None:
     """Raises: Refused."""
     if unknown := set(given) - set(FIELDS):
         raise Refused(f"unknown fields {unknown}")
     if wrong := [name for name, value in given.items() if not isinstance(value, FIELDS[name])]:
         raise Refused(f"wrong fields {wrong}")
-    if not 1 <= len(given["content"].encode("utf-16-le")) // 2 <= 2_000:
+    length = len(given.get("content", "").encode("utf-16-le")) // 2
+    if length > 2_000 or (length == 0 and not is_file):
         raise Refused("content of another length")
     if len(given.get("nonce", "")) > 25 or given["allowed_mentions"] != {"parse": []}:
         raise Refused("a long nonce, or people are called")

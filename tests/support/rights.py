@@ -68,9 +68,9 @@ _SPECIAL: Final[dict[str, set[str]]] = {
     "STREAM.MSG.GET.SLOTS": {"gateway", "executor", "cortex", "scheduler"},
     "STREAM.INFO.UPLOADS": {"gateway", "executor"},
     "STREAM.INFO.FILES": {"gateway", "executor"},
-    "STREAM.MSG.GET.UPLOADS": {"gateway", "cortex", "executor"},
+    "STREAM.MSG.GET.UPLOADS": {"gateway", "cortex", "executor", "delivery"},
     "STREAM.MSG.GET.DEAD": {"gateway"},
-    "STREAM.MSG.GET.FILES": {"gateway", "cortex", "executor"},
+    "STREAM.MSG.GET.FILES": {"gateway", "cortex", "executor", "delivery"},
     "STREAM.PURGE.TIMERS": {"scheduler"},
     **{
         f"STREAM.MSG.DELETE.{name}": {"scheduler"}

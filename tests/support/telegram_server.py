@@ -39,6 +39,8 @@ FIELDS: Final[dict[str, dict[str, tuple[str, bool]]]] = {
         "reply_parameters": ("json", False),
         "reply_markup": ("json", False),
     },
+    "sendPhoto": {"chat_id": ("int", True), "photo": ("file", True)},
+    "sendDocument": {"chat_id": ("int", True), "document": ("file", True)},
     "sendMessageDraft": {
         "chat_id": ("int", True),
         "draft_id": ("int", True),
@@ -126,6 +128,8 @@ class TelegramServer:
         """Of calls that a published schema doesn't know."""
         self.behaviours: list[Behaviour] = []
         self.is_revoked = False
+        self.sent_files: list[tuple[str, int, str, bytes]] = []
+        """By which call, where, under which name, and its bytes."""
         self.files = SentFiles()
         self.happened: list[dict[str, Any]] = []
         self._updates: list[dict[str, Any]] = []
@@ -181,7 +185,7 @@ class TelegramServer:
         if request.match_info["token"] != TOKEN or self.is_revoked:
             return failed(401, "Unauthorized")
         try:
-            given = _checked(method, dict(await request.post()))
+            given = _checked(method, _with_files(dict(await request.post())))
         except Refused as error:
             self.refused.append(f"{method}: {error}")
             return failed(400, str(error))
@@ -196,7 +200,16 @@ class TelegramServer:
         except Refused as error:
             return failed(400, str(error))
 
+    def _keep(self, method: str, given: dict[str, Any]) -> dict[str, Any]:
+        """Show a file in a chat."""
+        file = given.get("photo") or given["document"]
+        self.sent_files.append((method, given["chat_id"], file.filename, file.file.read()))
+        chat = {"id": given["chat_id"], "type": "private"}
+        return {"message_id": next(self._numbers), "date": int(time.time()), "chat": chat}
+
     async def _done(self, method: str, given: dict[str, Any]) -> Any:
+        if method in ("sendPhoto", "sendDocument"):
+            return self._keep(method, given)
         if method == "getFile":
             id_ = given["file_id"]
             return {"file_id": id_, "file_unique_id": "u", "file_path": f"documents/{id_}"}
@@ -232,6 +245,13 @@ class TelegramServer:
         return self._updates[: given.get("limit", 100)]
 
 
+def _with_files(form: dict[str, Any]) -> dict[str, Any]:
+    """Return a form whose fields that name a file beside them hold it."""
+    files = {name: value for name, value in form.items() if isinstance(value, web.FileField)}
+    named = {f"attach://{name}": value for name, value in files.items()}
+    return {name: named.get(value, value) for name, value in form.items() if name not in files}
+
+
 def _checked(method: str, form: dict[str, Any]) -> dict[str, Any]:
     if method not in FIELDS:
         raise Refused(f"there is no method {method}")
@@ -246,6 +266,11 @@ def _checked(method: str, form: dict[str, Any]) -> dict[str, Any]:
         given[name] = (
             int(value) if kind == "int" else json.loads(value) if kind == "json" else value
         )
+    if any(
+        kind == "file" and not isinstance(given[name], web.FileField)
+        for name, (kind, _) in fields.items()
+    ):
+        raise Refused("a file that isn't there")
     if given.get("parse_mode") not in (None, "HTML", "MarkdownV2"):
         raise Refused("unsupported parse_mode")
     if len(given.get("text", "")) > 200 and method == "answerCallbackQuery":

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from vigil.contracts import SOCKET, FollowUp, SendMessage, SendPayload, State
+from vigil.contracts import SOCKET, Attachment, FollowUp, SendMessage, SendPayload, State
 from vigil.settings.hours import UNENDING
 
 from . import gates
@@ -37,6 +37,7 @@ def say(
     is_firm: bool = False,
     asks: str = "",
     is_urgent: bool = False,
+    attachments: tuple[Attachment, ...] = (),
 ) -> gates.Blocked | None:
     """Send `text`, unless the gates or the quiet hours say otherwise.
 
@@ -44,8 +45,8 @@ def say(
     `asks`: the request that it shows whole. `is_firm`: nothing puts it off or voids it.
 
     Returns the refusal, if it was blocked. A message held back by quiet hours or a pause
-    becomes a timer with a fixed text, and counts as sent. A session that is no conversation says
-    nothing to the person: these are its last words.
+    becomes a timer with a fixed text, which names its files, and counts as sent. A session that
+    is no conversation says nothing to the person: these are its last words.
     """
     if not draft.policy.profile.is_conversation:
         draft.last_words = text
@@ -59,6 +60,7 @@ def say(
             draft.is_dirty = True
             return blocked
         if not is_firm and held_until(draft) is not None:
+            text = "\n".join((text, *(f"[{one.in_words}]" for one in attachments)))
             _hold_text(draft, text, sway, is_ordered=is_ordered, channel=channel)
             return None
     is_voidable = not (is_ordered or is_firm) if is_autonomous else draft.policy.is_reply_voidable
@@ -76,14 +78,18 @@ def say(
         is_tainted=sway.is_outside,
         asks=asks,
         is_urgent=is_urgent,
+        attachments=attachments,
     )
     _send(draft, payload)
     if is_autonomous:
-        counters = gates.count(
-            draft.state.counters, is_ordered=is_ordered, now_ms=draft.moment.now_ms
-        )
-        draft.update(counters=counters)
+        _count(draft, is_ordered=is_ordered)
     return None
+
+
+def _count(draft: Draft, *, is_ordered: bool) -> None:
+    now_ms = draft.moment.now_ms
+    counters = gates.count(draft.state.counters, is_ordered=is_ordered, now_ms=now_ms)
+    draft.update(counters=counters)
 
 
 def _send(draft: Draft, payload: SendPayload) -> None:
@@ -147,10 +153,14 @@ def say_for_loop(
         is_ordered: whether the gates let it pass as ordered; None: as the loop was.
     """
     loop = draft.loop
+    attachments = () if asks else loop.attached
+    if attachments:
+        draft.update_loop(attached=())
     return say(
         draft,
         text,
         draft.sway,
+        attachments=attachments,
         is_autonomous=not loop.is_direct,
         is_ordered=draft.is_ordered if is_ordered is None else is_ordered,
         tag=loop.tag,

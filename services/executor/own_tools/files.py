@@ -41,6 +41,16 @@ class ReadFile(Arguments, frozen=True, kw_only=True):
     """The byte to begin at; a result that was cut tells the next one."""
 
 
+class AttachFile(Arguments, frozen=True, kw_only=True):
+    """Have an image or a PDF file of your workspace go with what you say next to the person.
+
+    At most 10. A file that isn't in your workspace must be written there first.
+    """
+
+    path: FilePath
+    """Relative to the workspace."""
+
+
 class WriteFile(Arguments, frozen=True, kw_only=True):
     """Write a text file in your workspace; what was in it before is gone.
 
@@ -100,6 +110,20 @@ def _shown(name: str, data: bytes, bytes_max: int, *, is_tainted: bool) -> ToolO
     except InvalidInput as error:
         return ToolOutput(content=str(error), is_error=True, is_tainted=is_tainted)
     return ToolOutput(content=f"[{file.about.in_words}]", is_tainted=is_tainted, files=(file,))
+
+
+def attach(
+    workspace: Workspace, arguments: AttachFile, call: Call, file_bytes_max: int
+) -> ToolOutput:
+    """Read a file that is to go with a message. Blocks. Raises: as `read`."""
+    found = read(workspace, ReadFile(path=arguments.path), call, file_bytes_max)
+    if found.is_error:
+        return found
+    if not found.files:
+        text = "not attached: only images (PNG, JPEG, GIF, WebP) and PDF files can be"
+        return ToolOutput(content=text, is_error=True)
+    text = f"{found.content} goes with what you say next."
+    return ToolOutput(content=text, is_tainted=found.is_tainted, files=found.files)
 
 
 def _folder(entries: list[FolderEntry]) -> str:
@@ -188,6 +212,14 @@ async def read_file(given: ReadFile, call: Call, means: Means) -> ToolOutput:
     """Read a file or list a folder. Raises: InvalidInput, Unavailable; see `read`."""
     bytes_max = means.config.gateway.attachment_bytes_max
     return await asyncio.to_thread(read, await means.open_workspace(call), given, call, bytes_max)
+
+
+@tool(risk="read", timeout_s=TIMEOUT_S, profiles=("channel",), is_idempotent=True)
+async def attach_file(given: AttachFile, call: Call, means: Means) -> ToolOutput:
+    """Attach a file. Raises: InvalidInput, Unavailable; see `attach`."""
+    bytes_max = means.config.gateway.attachment_bytes_max
+    workspace = await means.open_workspace(call)
+    return await asyncio.to_thread(attach, workspace, given, call, bytes_max)
 
 
 @tool(

@@ -88,6 +88,7 @@ def _line(session: SessionKey, message: Message) -> TranscriptMessage | None:
         tag=said.tag,
         turn_seq=said.turn_seq,
         is_tainted=said.is_tainted,
+        attachments=said.attachments,
     )
 
 

@@ -255,6 +255,11 @@ class Channel(Section, frozen=True, kw_only=True, tag_field="kind"):
         return None
 
     @property
+    def carries_files(self) -> bool:
+        """Whether its sender takes files along; else the text says that they are there."""
+        return False
+
+    @property
     def is_answering(self) -> bool:
         """Whether what answers a message that came through it goes back through it."""
         return False

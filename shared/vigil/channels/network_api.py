@@ -20,6 +20,7 @@ from aiohttp import (
     ClientSession,
     ClientWebSocketResponse,
     DummyCookieJar,
+    FormData,
     WSMsgType,
     WSServerHandshakeError,
 )
@@ -31,6 +32,15 @@ from .redirects import NO_REDIRECTS, LedElsewhere
 ANSWER_BYTES_MAX: Final = 16_000_000
 CLOSE_CODE: Final = 4_000
 """With which a socket is let go of; 1000 or 1001 would end its session with Discord."""
+
+
+class SentFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that goes with a call."""
+
+    name: str
+    type: str
+    """Media type."""
+    data: bytes
 
 
 class NetworkReply(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,15 +77,21 @@ class NetworkApi:
         authorization: str,
         timeout_s: float,
         is_form: bool = False,
+        file: SentFile | None = None,
     ) -> NetworkReply:
         """Make a call; an answer of any status is returned. Raises: CallFailed.
 
         Args:
             is_form: the body is an object, and goes as a form with JSON in its fields.
+            file: goes beside the body, which is a part of its own then.
         """
         headers = {"Authorization": authorization} if authorization else {}
         data: Any = None
-        if is_form:
+        if file is not None:
+            data = FormData(quote_fields=False)  # a name is shown as it is
+            data.add_field("payload_json", json.dumps(body), content_type="application/json")
+            data.add_field("files[0]", file.data, filename=file.name, content_type=file.type)
+        elif is_form:
             data = {name: _field(value) for name, value in (body or {}).items()}
         elif body is not None:
             headers["Content-Type"] = "application/json"

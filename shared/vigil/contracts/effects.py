@@ -18,7 +18,7 @@ from .board import (
     SlotRun,
 )
 from .calls.accepted import AcceptedCall
-from .events import ChildKind, Decision, TimerKind, ToldPayload
+from .events import Attachment, ChildKind, Decision, TimerKind, ToldPayload
 from .memories import MemoryType, Stability
 from .tools import Risk, ServerAnswer
 
@@ -52,6 +52,8 @@ class SendPayload(Record, frozen=True, kw_only=True):
     """The id of the request that it shows whole, for whoever has buttons; empty: it's none."""
     is_urgent: bool = False
     """Whether it's said louder, by a channel that can: what was told is of urgency `high`."""
+    attachments: tuple[Attachment, ...] = ()
+    """Files of the person's that go with it, by a channel that can."""
 
 
 class SendMessage(EffectEnvelope, frozen=True, kw_only=True, tag="send_message"):

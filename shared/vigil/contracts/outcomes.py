@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from .base import SOCKET, VERSION_1, Instant, Record
-from .events import TimerKind
+from .events import Attachment, TimerKind
 from .vocabulary import ReceiptOutcome
 
 
@@ -26,6 +26,8 @@ class Said(Record, frozen=True, kw_only=True):
     """The id of the request that it shows whole, which its person may decide by a button."""
     is_urgent: bool = False
     """Whether it's said louder, by a channel that can."""
+    attachments: tuple[Attachment, ...] = ()
+    """Files that go with it, by a channel that can."""
     v: int = VERSION_1
 
 

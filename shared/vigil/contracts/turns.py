@@ -12,7 +12,7 @@ from .calls.awaited import Waiting
 from .calls.caller import CallerTools
 from .costs import RaiseOffer
 from .effects import Effect
-from .events import Cause, ChildKind, Fork, LetterName, Start
+from .events import Attachment, Cause, ChildKind, Fork, LetterName, Start
 from .history import FollowUp, LetterHead, Row, TakenBack
 from .made import Made
 from .vocabulary import Outcome
@@ -141,6 +141,8 @@ class Loop(Record, frozen=True, kw_only=True):
     """What the person said in the messages that it answers (FLOW F-5)."""
     fields: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """MCP server -> tokens of the whole fields of structured results that it gave in this loop."""
+    attached: tuple[Attachment, ...] = ()
+    """Files that go with what it says next."""
     caller: CallerTools | None = None
     """Tools that the program brought along through which the message came."""
     caller_taint: Taint = msgspec.field(default=Taint(), name="is_swayed_by_caller")

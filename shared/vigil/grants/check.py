@@ -32,6 +32,7 @@ _NEEDED: Final[dict[str, type[AnyConstraint]]] = {
     "shell": Argv,
     "http_get": Address,
     "read_file": Folder,
+    "attach_file": Folder,
     "write_file": Folder,
 }
 """Tools that are granted only with a constraint of that kind, or one that names all arguments."""

@@ -41,7 +41,7 @@ def _narrowed(tool: str, given: dict[str, Any]) -> tuple[AnyConstraint, ...] | N
             target, path = address.parse(given["url"])
             scheme: Any = target.scheme
             return (Address(scheme=scheme, host=target.host, port=target.port, path=path),)
-        case "read_file" | "write_file":
+        case "read_file" | "attach_file" | "write_file":
             *parents, _name = folders.parse(given["path"])
             return (folders.check(Folder(folder="/".join(parents))),) if any(parents) else None
     return tuple(Equal(field=name, value=value) for name, value in sorted(given.items())) or None

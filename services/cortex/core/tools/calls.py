@@ -51,6 +51,9 @@ from . import arguments, authority
 
 INPUT_BYTES_MAX: Final = 64 * 1024
 """Arguments of the calls of one answer together, as stored: a turn holds them twice."""
+ATTACH_FILE: Final = "attach_file"
+"""The tool whose files go with what is said next."""
+ATTACHED_MAX: Final = 10
 MARGIN_S: Final = 15.0
 """How much longer than its tool a session waits: for the queue before it and the way back."""
 LAST_STEP: Final = "This was the last step for this message, so it was not run."
@@ -239,7 +242,12 @@ def receive(draft: Draft, cause: Cause, event: ToolResultEvent) -> None:
     _take_back(draft, payload)
     sway = sways.of(payload)
     content = bounded(payload.content, draft.policy.result_length_max)
-    content, files = shown(draft, content, payload, sway)
+    if call.tool == ATTACH_FILE:  # it's for the person, who asked for it; no model looks at it
+        attached = (*draft.loop.attached, *payload.attachments)
+        draft.update_loop(attached=attached[:ATTACHED_MAX])
+        files: tuple[AttachmentBlock, ...] = ()
+    else:
+        content, files = shown(draft, content, payload, sway)
     _keep_fields(draft, call, payload)
     _answer(draft, call, sway, _result(call, content, is_error=payload.is_error), *files)
 

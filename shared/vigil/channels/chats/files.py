@@ -1,4 +1,5 @@
-"""The files of a post: fetched from where their network has them, examined, and refused in words.
+"""The files of messages: of a post fetched from where its network has them, examined, and refused
+in words; of what an agent says read from where they are kept.
 
 Only what a person who is paired sent is fetched, and only as much of it as may be taken. What a
 server doesn't hand out is asked for a few times and then refused, so that one file can't hold up
@@ -12,12 +13,16 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
+from ...attachments import store
 from ...attachments.examine import examined
 from ...attachments.names import file_name
-from ...contracts.events import Attachment
-from ...errors import InvalidInput
-from ..contract import Ear
+from ...contracts import Attachment, Said
+from ...errors import InvalidInput, VigilError
+from ...subjects import SessionKey
+from ..answers import NotTaken
+from ..contract import ChannelContext, Ear
 from .calls import CallFailed
 from .post import Post, PostFile
 
@@ -107,3 +112,29 @@ def too_large(bytes_max: int) -> InvalidInput:
 
 def _not_handed_out(failed: CallFailed) -> InvalidInput:
     return InvalidInput("file", f"couldn't be had from the network: {failed.answer.reason}")
+
+
+async def with_bytes(
+    context: ChannelContext, said: Said
+) -> tuple[Said, list[tuple[Attachment, bytes]]]:
+    """Return a message, and the files that go with it. Of one that isn't there any more its text
+    says so.
+
+    Raises:
+        CallFailed: they can't be read now; nothing was sent.
+    """
+    if not said.attachments:
+        return said, []
+    files, lines = list[tuple[Attachment, bytes]](), list[str]()
+    user = SessionKey.parse(said.session_key).user
+    for file in said.attachments:
+        try:
+            data = None if context.bus is None else await store.read(context.bus, user, file)
+        except VigilError as error:
+            raise CallFailed(NotTaken(reason=f"its files can't be read: {error}")) from error
+        if data is None:
+            lines.append(f"[{file.in_words}: isn't there any more]")
+        else:
+            files.append((file, data))
+    text = "\n".join((said.text, *lines))
+    return replace(said, text=text), files

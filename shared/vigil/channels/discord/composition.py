@@ -28,14 +28,13 @@ def body_of(text: str, *, nonce: str, reply: str = "", asks: str = "") -> dict[s
     """Return the body of a message.
 
     Args:
+        text: empty: a file alone.
         nonce: by which Discord knows a repeat, for some minutes; empty: it doesn't.
         reply: the message in the channel that it answers.
     """
-    body: dict[str, Any] = {
-        "content": text,
-        "allowed_mentions": NOBODY,
-        "flags": SUPPRESS_EMBEDS,
-    }
+    body: dict[str, Any] = {"allowed_mentions": NOBODY, "flags": SUPPRESS_EMBEDS}
+    if text:
+        body["content"] = text
     if nonce:
         body |= {"nonce": nonce, "enforce_nonce": True}
     if reply:

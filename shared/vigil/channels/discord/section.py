@@ -50,6 +50,10 @@ class DiscordBot(ChatBot, frozen=True, kw_only=True, tag="discord"):
         return ChatListener(self, context, DiscordReading)
 
     @property
+    def carries_files(self) -> bool:
+        return True
+
+    @property
     def secret_files(self) -> tuple[str, ...]:
         return (self.token_file,)
 

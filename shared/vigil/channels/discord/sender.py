@@ -14,10 +14,12 @@ from ...contracts import Said
 from ..answers import Unclear
 from ..chats.calls import CallFailed
 from ..chats.fields import text_in
+from ..chats.files import with_bytes
 from ..chats.partner import ChatPartner
 from ..chats.post import mark_of
 from ..chats.sender import ChatSender
 from ..contract import ChannelContext
+from ..network_api import SentFile
 from .composition import body_of, nonce_of, texts_of
 from .wire import DiscordApi
 
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
 
 REPEATS: Final = (0.2, 2.0)
 """After how many seconds what is unclear is sent again."""
-_Part = tuple[str, dict[str, Any]]
-"""The channel where it is said, and the body."""
+_Part = tuple[str, dict[str, Any], SentFile | None]
+"""The channel where it is said, the body, and what goes with it."""
 
 
 class DiscordSender(ChatSender[DiscordApi, _Part]):
@@ -48,9 +50,10 @@ class DiscordSender(ChatSender[DiscordApi, _Part]):
 
     async def planned(self, api: DiscordApi, said: Said, partner: ChatPartner) -> Sequence[_Part]:
         channel, reply, is_own = await _place_of(api, partner)
+        said, files = await with_bytes(self._context, said)
         parts = texts_of(said, self._context.console_url)
         asks = parts.asks if is_own else ""
-        return [
+        texts: list[_Part] = [
             (
                 channel,
                 body_of(
@@ -59,26 +62,35 @@ class DiscordSender(ChatSender[DiscordApi, _Part]):
                     reply=reply if at == 1 else "",
                     asks=asks if at == len(parts.texts) else "",
                 ),
+                None,
             )
             for at, text in enumerate(parts.texts, 1)
         ]
+        return texts + [
+            (
+                channel,
+                body_of("", nonce=nonce_of(said.id, at)),
+                SentFile(name=file.name, type=file.type, data=data),
+            )
+            for at, (file, data) in enumerate(files, len(texts) + 1)
+        ]
 
     async def hand_over(self, api: DiscordApi, part: _Part) -> str:
-        channel, body = part
-        sent = await _posted(api, f"/channels/{channel}/messages", body)
+        channel, body, file = part
+        sent = await _posted(api, f"/channels/{channel}/messages", body, file)
         return mark_of(self._context.name, channel, text_in(sent, "id"))
 
 
-async def _posted(api: DiscordApi, path: str, body: dict[str, Any]) -> Any:
+async def _posted(api: DiscordApi, path: str, body: dict[str, Any], file: SentFile | None) -> Any:
     """Send it, again while that is unclear. Raises: CallFailed."""
     for pause_s in REPEATS:
         try:
-            return await api.call("POST", path, body)
+            return await api.call("POST", path, body, file=file)
         except CallFailed as failed:
             if not isinstance(failed.answer, Unclear):
                 raise
             await asyncio.sleep(pause_s)
-    return await api.call("POST", path, body)
+    return await api.call("POST", path, body, file=file)
 
 
 async def _place_of(api: DiscordApi, partner: ChatPartner) -> tuple[str, str, bool]:

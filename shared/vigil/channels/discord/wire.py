@@ -16,7 +16,7 @@ from ..chats.addresses import is_file_of, is_socket_of
 from ..chats.calls import CALL_S, CallFailed, refused, token_refused, told_to_wait
 from ..chats.fields import text_in
 from ..downloads import ELSEWHERE, Downloads
-from ..network_api import NetworkApi, NetworkReply, NetworkSocket
+from ..network_api import NetworkApi, NetworkReply, NetworkSocket, SentFile
 
 DOMAINS: Final = ("discord.gg",)
 """Where Discord's sockets are, beside the host of its interface."""
@@ -38,11 +38,20 @@ class DiscordApi:
         self._free_at: dict[str, float] = {}
         """By path, when the next call may follow, by the loop's clock."""
 
-    async def call(self, method: str, path: str, body: Any = None, *, is_open: bool = False) -> Any:
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        is_open: bool = False,
+        file: SentFile | None = None,
+    ) -> Any:
         """Make a call, once its limit lets it. Raises: CallFailed.
 
         Args:
             is_open: the path has a secret of its own, and the token isn't shown.
+            file: goes beside the body.
         """
         loop, route = asyncio.get_running_loop(), f"{method} {path}"
         left_s = self._free_at.pop(route, 0.0) - loop.time()
@@ -57,6 +66,7 @@ class DiscordApi:
             body,
             authorization="" if is_open else f"Bot {self._token}",
             timeout_s=CALL_S,
+            file=file,
         )
         if (wait_s := _wait_after(reply)) > 0 and len(self._free_at) < ROUTES_MAX:
             self._free_at[route] = loop.time() + wait_s

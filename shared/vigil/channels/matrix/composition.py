@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from ...contracts import Said
+from ...contracts import Attachment, Said
 from ...subjects import token_of
 from ...words import markdown
 from ..chats.parts import parts_of
@@ -54,6 +54,31 @@ def composed(said: Said, console_url: str, *, reply_to: str = "", to: str = "") 
         )
         for number, part in enumerate(parts.texts, 1)
     ]
+
+
+def file_event(effect: str, file: Attachment, place: str, number: int) -> RoomEvent:
+    """Return a file of a message as it is sent, behind its texts.
+
+    Args:
+        place: where the server has it, as mxc://SERVER/NAME.
+        number: of the part.
+    """
+    is_image = file.type.startswith("image/")
+    info: dict[str, Any] = {"mimetype": file.type, "size": file.size}
+    if is_image and file.width and file.height:
+        info |= {"w": file.width, "h": file.height}
+    content = {
+        "msgtype": "m.image" if is_image else "m.file",
+        "body": file.name,
+        "filename": file.name,
+        "url": place,
+        "info": info,
+        "m.mentions": {},
+        EFFECT: effect,
+        PART: number,
+    }
+    transaction = token_of("matrix", effect, "message", str(number))
+    return RoomEvent(transaction=transaction, content=content)
 
 
 def notice(text: str, about: str) -> RoomEvent:

@@ -76,6 +76,10 @@ class MatrixAccount(Channel, frozen=True, kw_only=True, tag="matrix"):
         return True
 
     @property
+    def carries_files(self) -> bool:
+        return True
+
+    @property
     def paired_at(self) -> str:
         return self.user_id
 

@@ -9,18 +9,22 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 import msgspec
 from nio import Api
 
-from ...contracts import Said
+from ...contracts import Attachment, Said
 from ...errors import InvalidInput, VigilError
 from ..answers import Answer, NotTaken, Taken, Unclear
+from ..chats.calls import CallFailed
 from ..chats.fields import text_in
+from ..chats.files import with_bytes
 from ..chats.partner import ChatPartner, partner_of
 from ..contract import ChannelContext
 from . import happenings
-from .composition import RoomEvent, composed
+from .composition import RoomEvent, composed, file_event
+from .happenings import MXC
 from .verdicts import HomeserverReply, answer_of
 from .wire import Homeserver, NoReply, NotReached
 
@@ -93,6 +97,10 @@ class MatrixSender:
 
     async def _sent(self, said: Said, place: RoomPlace, token: str) -> Answer:
         await self._check_room(place, token)
+        try:
+            said, files = await with_bytes(self._context, said)
+        except CallFailed as failed:
+            raise _Ended(failed.answer) from failed
         events = composed(
             said,
             self._context.console_url,
@@ -108,8 +116,25 @@ class MatrixSender:
             answer = answer_of(await self._put(place, event, token))
             if not isinstance(answer, Taken):
                 return answer
-        count = len(events)
+        for number, (file, data) in enumerate(files, len(events) + 1):
+            if number in there:
+                continue
+            event = file_event(said.id, file, await self._uploaded(file, data, token), number)
+            answer = answer_of(await self._put(place, event, token))
+            if not isinstance(answer, Taken):
+                return answer
+        count = len(events) + len(files)
         return Taken(reason="" if count == 1 else f"{count} messages")
+
+    async def _uploaded(self, file: Attachment, data: bytes, token: str) -> str:
+        """Have the server keep a file -> where. Of a repeat another copy stays there, which no
+        event names. Raises: _Ended."""
+        path = f"/_matrix/media/v3/upload?filename={quote(file.name, safe='')}"
+        reply = await self._looked(("POST", path, data), token, type_=file.type)
+        place = text_in(reply.data, "content_uri")
+        if MXC.fullmatch(place) is None:
+            raise _Ended(NotTaken(reason="the server doesn't say where it keeps the file"))
+        return place
 
     async def _put(self, place: RoomPlace, event: RoomEvent, token: str) -> HomeserverReply:
         method, path, _ = Api.room_send("", place.room, "m.room.message", {}, event.transaction)
@@ -124,10 +149,14 @@ class MatrixSender:
         except NoReply as error:
             raise _Ended(Unclear(reason=str(error))) from error
 
-    async def _looked(self, request: Any, token: str) -> HomeserverReply:
-        """Look something up, which sends nothing. Raises: _Ended, there was no answer."""
+    async def _looked(
+        self, request: Any, token: str, *, type_: str = "application/json"
+    ) -> HomeserverReply:
+        """Look something up, or have it kept, which says nothing in a room. Raises: _Ended, there
+        was no answer."""
+        within_s = self._account.timeout_s
         try:
-            reply = await self._server.ask(token, request, timeout_s=self._account.timeout_s)
+            reply = await self._server.ask(token, request, timeout_s=within_s, type_=type_)
         except (NotReached, NoReply) as error:
             raise _Ended(NotTaken(reason=str(error))) from error
         if reply.is_ok or reply.status == 404:

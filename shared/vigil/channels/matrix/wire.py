@@ -26,7 +26,7 @@ from .verdicts import HomeserverReply
 BYTES_MAX: Final = 32 * 1024**2
 """Of an answer."""
 NO_REPEATS: Final = AsyncClientConfig(max_limit_exceeded=0, max_timeouts=0)
-Request = tuple[str, str] | tuple[str, str, str]
+Request = tuple[str, str] | tuple[str, str, str | bytes]
 """Method, path, and a body, as the library builds them."""
 
 
@@ -48,8 +48,13 @@ class Homeserver:
         self._client: AsyncClient | None = None
         self._downloads: Downloads | None = None
 
-    async def ask(self, token: str, request: Request, *, timeout_s: float) -> HomeserverReply:
+    async def ask(
+        self, token: str, request: Request, *, timeout_s: float, type_: str = "application/json"
+    ) -> HomeserverReply:
         """Ask once.
+
+        Args:
+            type_: the body's media type.
 
         Raises:
             NotReached: the server has nothing of it.
@@ -58,7 +63,7 @@ class Homeserver:
         method, path, *body = request
         # The library leaves room for a token in the address; a server refuses two.
         path = path.replace("access_token=&", "").removesuffix("?access_token=")
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": type_}
         if token:
             headers["Authorization"] = f"Bearer {token}"
         try:

@@ -58,6 +58,10 @@ class TelegramBot(ChatBot, frozen=True, kw_only=True, tag="telegram"):
         return ChatListener(self, context, TelegramReading)
 
     @property
+    def carries_files(self) -> bool:
+        return True
+
+    @property
     def library(self) -> str:
         return "aiogram"
 

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from aiogram.methods import SendMessage
+from aiogram.methods import SendDocument, SendMessage, SendPhoto
 from aiogram.types import (
+    BufferedInputFile,
     InlineKeyboardButton,
     InlineKeyboardMarkup,
     LinkPreviewOptions,
     ReplyParameters,
 )
 
-from ...contracts import Said
+from ...contracts import Attachment, Said
 from ..chats.buttons import buttons
 from ..chats.calls import CALL_S, CallFailed
+from ..chats.files import with_bytes
 from ..chats.partner import ChatPartner
 from ..chats.post import mark_of
 from ..chats.sender import ChatSender
@@ -31,7 +33,11 @@ if TYPE_CHECKING:
 UNREADABLE: Final = "can't parse entities"
 """What Telegram says of tags that it can't read."""
 NO_PREVIEW: Final = LinkPreviewOptions(is_disabled=True)
-_Part = tuple[SendMessage, TelegramPart]
+PHOTO_SIDES_MAX: Final = 10_000
+"""Of a photo, width and height together; a larger one, or one that is twenty times as long as wide,
+is refused (core.telegram.org/bots/api#sendphoto)."""
+PHOTO_RATIO_MAX: Final = 20
+_Part = tuple[SendMessage | SendPhoto | SendDocument, TelegramPart | None]
 
 
 class TelegramSender(ChatSender[BotApi, _Part]):
@@ -52,6 +58,7 @@ class TelegramSender(ChatSender[BotApi, _Part]):
 
     async def planned(self, api: BotApi, said: Said, partner: ChatPartner) -> list[_Part]:
         chat, reply, is_own = place_of(partner)
+        said, files = await with_bytes(self._context, said)
         parts, asks = composed(said, self._context.console_url)
         calls = [_call(part, chat) for part in parts]
         if reply:
@@ -59,14 +66,16 @@ class TelegramSender(ChatSender[BotApi, _Part]):
             calls[0] = calls[0].model_copy(update={"reply_parameters": to})
         if is_own and asks:
             calls[-1] = calls[-1].model_copy(update={"reply_markup": _keyboard(asks)})
-        return list(zip(calls, parts, strict=True))
+        texts: list[_Part] = list(zip(calls, parts, strict=True))
+        return texts + [(file_call(file, data, chat), None) for file, data in files]
 
     async def hand_over(self, api: BotApi, part: _Part) -> str:
         call, of = part
         try:
             sent = await api.call(call, timeout_s=CALL_S)
         except CallFailed as failed:
-            if not (call.parse_mode and UNREADABLE in failed.answer.reason):
+            is_unread = UNREADABLE in failed.answer.reason
+            if not (isinstance(call, SendMessage) and of and call.parse_mode and is_unread):
                 raise
             plain = call.model_copy(update={"parse_mode": None, "text": of.text})
             sent = await api.call(plain, timeout_s=CALL_S)
@@ -91,6 +100,16 @@ def _call(part: TelegramPart, chat: str) -> SendMessage:
         parse_mode="HTML" if part.html else None,
         link_preview_options=NO_PREVIEW,
     )
+
+
+def file_call(file: Attachment, data: bytes, chat: str) -> SendPhoto | SendDocument:
+    """Return what sends a file: a picture that Telegram shows as one, or a document."""
+    held = BufferedInputFile(data, filename=file.name)
+    sides = file.width, file.height
+    is_shown = all(sides) and max(sides) <= PHOTO_RATIO_MAX * min(sides)
+    if file.type in ("image/png", "image/jpeg") and is_shown and sum(sides) <= PHOTO_SIDES_MAX:
+        return SendPhoto(chat_id=int(chat), photo=held)
+    return SendDocument(chat_id=int(chat), document=held)
 
 
 def _keyboard(asks: str) -> InlineKeyboardMarkup:

@@ -1,0 +1,191 @@
+"""Files of its workspace that an agent has go with what it says, where a network takes them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+import pytest
+
+from services.cortex.core.tools.calls import ATTACHED_MAX
+from tests.acceptance.test_openai_tools import results
+from tests.support.agent import ask, ask_in_steps
+from tests.support.chat_network import as_usual
+from tests.support.chats import CHANNEL as ROOM
+from tests.support.chats import Chat, pair, section, until
+from tests.support.discord_server import DiscordServer
+from tests.support.mailing import until_told
+from tests.support.matrix_server import Correspondent, running_matrix_server
+from tests.support.on_loopback import half
+from tests.support.pictures import pdf, png
+from tests.support.slack_server import SlackServer
+from tests.support.telegram_server import BOT, TOKEN, TelegramServer, too_many
+from tests.support.world import World, running_world
+from vigil.channels.telegram.sender import file_call
+from vigil.clock import SystemClock
+from vigil.contracts import Attachment
+
+TELEGRAM: Final = "tele"
+SLACK: Final = "slack"
+ANN: Final = 77
+CHART: Final = png(5, 4)
+PLAN: Final = pdf(2)
+BOTH: Final = ask_in_steps(
+    [("attach_file", {"path": "chart.png"})], [("attach_file", {"path": "my plan.pdf"})]
+)
+
+
+def workspace(world: World) -> Path:
+    found = world.stack.settings.workspaces / "vigil" / "ann"
+    found.mkdir(parents=True, exist_ok=True)
+    (found / "chart.png").write_bytes(CHART)
+    (found / "my plan.pdf").write_bytes(PLAN)
+    (found / "notes.txt").write_text("None of it.")
+    return found
+
+
+@contextlib.asynccontextmanager
+async def running(
+    home: Path, monkeypatch: pytest.MonkeyPatch, **channels: dict[str, Any]
+) -> AsyncIterator[World]:
+    sections: dict[str, Any] = {"channels": channels, "health": {"circuit_open_s": 0.05}}
+    async with running_world(home, monkeypatch, SystemClock(), has_hands=True, **sections) as it:
+        for name in channels:
+            await until_told(it, "gateway", "hears", name, "listening")
+        yield it
+
+
+async def test_files_go_with_the_next_message_and_where_none_can_it_says_that_they_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D-1, D-2: a photo and a document in Telegram, once, with what is said next and with nothing
+    after it; a channel that carries none names them."""
+    telegram, slack = TelegramServer(), SlackServer()
+    async with telegram.running(), slack.running():
+        bot = {
+            "kind": "telegram", "bot": BOT, "token": TOKEN, "api_url": telegram.url,
+            "backoff_base_s": 0.05, "poll_s": 2.0,
+        }  # fmt: skip
+        channels = {TELEGRAM: bot, SLACK: slack.section()}
+        async with running(tmp_path, monkeypatch, **channels) as world:
+            folder = workspace(world)
+            await pair(world.admin, "ann", f"{ANN}", channel=TELEGRAM)
+            await pair(world.admin, "ann", "U0ANN", slack.direct("U0ANN"), channel=SLACK)
+            talk = world.talk("ann:vigil:main")
+            telegram.behaviours.append(too_many(1))  # it waits, and nothing comes twice
+            telegram.write(ANN, BOTH)
+            await talk.until(lambda: len(talk.receipts) == 1)
+            assert [one.text for one in telegram.said] == ["Done."]
+            assert telegram.sent_files == [
+                ("sendPhoto", ANN, "chart.png", CHART),
+                ("sendDocument", ANN, "my plan.pdf", PLAN),
+            ]
+            assert telegram.refused == []
+            assert [one.name for one in talk.said[0].attachments] == ["chart.png", "my plan.pdf"]
+            hers = await world.gate.person("ann")
+            shown = (await hers.get("/api/sessions/ann:vigil:main")).json()["messages"][-1]
+            files = [one["hash"] for one in shown["attachments"]]
+            assert (await hers.get(f"/api/attachments/{files[0]}")).content == CHART
+            his = await world.gate.person("bob")
+            assert (await his.get(f"/api/attachments/{files[0]}")).status_code == 404
+
+            # No more with the message after that; and what is no file that may go isn't one.
+            wrong = [("attach_file", {"path": path}) for path in ("notes.txt", "../x", "none.png")]
+            telegram.write(ANN, ask(*wrong))
+            await talk.until(lambda: len(talk.receipts) == 2)
+            assert talk.said[1].attachments == ()
+            told = " ".join(results(world.agent.requests[-1]))
+            assert "not attached: only images" in told
+            many = [("attach_file", {"path": f"{n}.png"}) for n in range(ATTACHED_MAX + 1)]
+            for number in range(ATTACHED_MAX + 1):
+                (folder / f"{number}.png").write_bytes(png(5, 4, fill=b"%d" % number))
+            await slack.write("U0ANN", ask_in_steps(many[:6], many[6:]))
+            (said,) = await slack.until(1)
+            lines = said.text.splitlines()
+            assert lines[0] == "Done."
+            assert all(
+                one.startswith("[") and one.endswith(".png, 5x4 pixels, 1 kB: in the conversation]")
+                for one in lines[2:]
+            )
+            assert len(set(lines)) == len(lines) == 2 + ATTACHED_MAX
+
+
+async def test_files_come_into_a_channel_of_discord_once_though_an_answer_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D-1, D-2: a message of its own, which Discord knows when it's sent again."""
+    discord = DiscordServer()
+    async with contextlib.AsyncExitStack() as ends:
+        await ends.enter_async_context(discord.running())
+        channels = {"discord": discord.section()}
+        world = await ends.enter_async_context(running(tmp_path, monkeypatch, **channels))
+        workspace(world)
+        own = discord.direct(f"{ANN}")
+        await pair(world.admin, "ann", f"{ANN}", own, channel="discord")
+        discord.behaviours[:] = [as_usual, half]
+        await discord.write(f"{ANN}", BOTH)
+        talk = world.talk("ann:vigil:main")
+        await talk.until(lambda: len(talk.receipts) == 1)
+        assert talk.receipts[0].outcome == "delivered"
+        assert discord.sent_files == [(own, "chart.png", CHART), (own, "my plan.pdf", PLAN)]
+        assert [one.text for one in discord.said] == ["Done.", "", ""]
+        assert discord.refused == []
+
+
+async def test_files_come_into_a_room_of_matrix_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D-1, D-2: as a picture and as a file, kept by a real Synapse."""
+    with running_matrix_server() as server:
+        agent, ann = [await asyncio.to_thread(server.account, name) for name in ("vigil", "ann")]
+        async with running(tmp_path, monkeypatch, **{ROOM: section(server, agent)}) as world:
+            workspace(world)
+            await pair(world.admin, "ann", ann.user)
+            room = await Chat(world, server, agent).room_of(ann)
+            await asyncio.to_thread(ann.say, room, BOTH)
+
+            def contents() -> list[dict[str, Any]]:
+                found = [one for one in ann.messages(room) if one["sender"] == agent.user]
+                return [one["content"] for one in found] if len(found) == 3 else []
+
+            text, picture, plan = await until(contents)
+            assert text["body"] == "Done."
+            assert (picture["msgtype"], picture["body"]) == ("m.image", "chart.png")
+            assert picture["info"] == {
+                "mimetype": "image/png", "size": len(CHART), "w": 5, "h": 4,
+            }  # fmt: skip
+            assert (plan["msgtype"], plan["body"]) == ("m.file", "my plan.pdf")
+            assert [one["org.vigil.part"] for one in (text, picture, plan)] == [1, 2, 3]
+            assert await asyncio.to_thread(fetched, ann, picture["url"]) == CHART
+            assert await asyncio.to_thread(fetched, ann, plan["url"]) == PLAN
+
+
+def fetched(who: Correspondent, place: str) -> bytes:
+    """Return a file as a program of a person's gets it."""
+    url = f"{who.server.url}/_matrix/client/v1/media/download/{place.removeprefix('mxc://')}"
+    answer = httpx2.get(url, headers={"Authorization": f"Bearer {who.token}"}, timeout=20)
+    answer.raise_for_status()
+    return answer.content
+
+
+@pytest.mark.parametrize(
+    ("type_", "sides", "method"),
+    [
+        ("image/png", (5, 4), "sendPhoto"),
+        ("image/jpeg", (5_000, 5_000), "sendPhoto"),
+        ("image/jpeg", (5_000, 5_001), "sendDocument"),
+        ("image/png", (2_001, 100), "sendDocument"),
+        ("image/png", (0, 0), "sendDocument"),
+        ("image/gif", (5, 4), "sendDocument"),
+        ("application/pdf", (0, 0), "sendDocument"),
+    ],
+)
+def test_telegram_shows_a_picture_where_it_can(
+    type_: str, sides: tuple[int, int], method: str
+) -> None:
+    file = Attachment(hash="0a", name="x", type=type_, size=1, width=sides[0], height=sides[1])
+    assert file_call(file, b"x", "7").__api_method__ == method
