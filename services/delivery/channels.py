@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import replace
 
 from vigil.backoff import Backoff
 from vigil.board.mirror import open_approvals
 from vigil.bus.bus import Bus
 from vigil.channels import contract
 from vigil.channels.answers import Answer
+from vigil.channels.chats.files import named_in
 from vigil.channels.contract import ChannelContext, Sender
 from vigil.clock import Clock
 from vigil.contracts import SOCKET, Approval, Said
@@ -47,10 +47,7 @@ class WithoutFiles:
         self.close = sender.close
 
     async def send(self, said: Said, seq: int) -> Answer:
-        lines = (f"[{one.in_words}: in the conversation]" for one in said.attachments)
-        if said.attachments:
-            said = replace(said, text="\n".join((said.text, "", *lines)), attachments=())
-        return await self._sender.send(said, seq)
+        return await self._sender.send(named_in(said), seq)
 
 
 class ComingChannels:

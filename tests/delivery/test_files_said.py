@@ -10,8 +10,10 @@ from typing import Any, Final
 
 import httpx2
 import pytest
+from msgspec.structs import replace
 
 from services.cortex.core.tools.calls import ATTACHED_MAX
+from services.delivery.channels import WithoutFiles
 from tests.acceptance.test_openai_tools import results
 from tests.support.agent import ask, ask_in_steps
 from tests.support.chat_network import as_usual
@@ -25,9 +27,10 @@ from tests.support.pictures import pdf, png
 from tests.support.slack_server import SlackServer
 from tests.support.telegram_server import BOT, TOKEN, TelegramServer, too_many
 from tests.support.world import World, running_world
+from vigil.channels.answers import Taken
 from vigil.channels.telegram.sender import file_call
 from vigil.clock import SystemClock
-from vigil.contracts import Attachment
+from vigil.contracts import Attachment, Said
 
 TELEGRAM: Final = "tele"
 SLACK: Final = "slack"
@@ -103,15 +106,52 @@ async def test_files_go_with_the_next_message_and_where_none_can_it_says_that_th
             many = [("attach_file", {"path": f"{n}.png"}) for n in range(ATTACHED_MAX + 1)]
             for number in range(ATTACHED_MAX + 1):
                 (folder / f"{number}.png").write_bytes(png(5, 4, fill=b"%d" % number))
+            slack.may_send_files = False
             await slack.write("U0ANN", ask_in_steps(many[:6], many[6:]))
-            (said,) = await slack.until(1)
-            lines = said.text.splitlines()
+            lines = (await slack.until(1))[0].text.splitlines()
             assert lines[0] == "Done."
             assert all(
                 one.startswith("[") and one.endswith(".png, 5x4 pixels, 1 kB: in the conversation]")
                 for one in lines[2:]
             )
             assert len(set(lines)) == len(lines) == 2 + ATTACHED_MAX
+            slack.refused.clear()
+
+            # Slack has them before anything is said, and shows them behind it.
+            slack.may_send_files = True
+            await slack.write("U0ANN", BOTH)
+            await talk.until(lambda: len(talk.receipts) == 4)
+            own = slack.direct("U0ANN")
+            assert slack.said[1].text == "Done."
+            assert slack.sent_files == [(own, "chart.png", CHART), (own, "my plan.pdf", PLAN)]
+            assert (slack.refused, slack.kept) == ([], {})
+
+
+class Kept:
+    """A way out that keeps what is sent."""
+
+    def __init__(self) -> None:
+        self.said: list[Said] = []
+
+    async def send(self, said: Said, seq: int) -> Taken:
+        self.said.append(said)
+        return Taken()
+
+    async def close(self) -> None: ...
+
+
+async def test_a_channel_that_carries_none_names_them() -> None:
+    file = Attachment(hash="0a", name="a.png", type="image/png", size=9_000, width=8, height=6)
+    said = Said(
+        id="e", session_key="ann:vigil:main", text="Look.", at=SystemClock().now(), caused_by="m",
+        turn_seq=1,
+    )  # fmt: skip
+    way = Kept()
+    for one in (said, replace(said, attachments=(file,))):
+        await WithoutFiles(way).send(one, 1)
+    lines = ["Look.", "Look.\n\n[a.png, 8x6 pixels, 9 kB: in the conversation]"]
+    assert [one.text for one in way.said] == lines
+    assert not any(one.attachments for one in way.said)
 
 
 async def test_files_come_into_a_channel_of_discord_once_though_an_answer_is_lost(

@@ -32,6 +32,8 @@ FIELDS: Final[dict[str, dict[str, type]]] = {
         "channel": str, "text": str, "blocks": list, "thread_ts": str, "unfurl_links": bool,
         "unfurl_media": bool, "metadata": dict,
     },
+    "files.getUploadURLExternal": {"filename": str, "length": int},
+    "files.completeUploadExternal": {"files": list, "channel_id": str, "thread_ts": str},
     "chat.update": {"channel": str, "ts": str, "text": str, "blocks": list},
 }  # fmt: skip
 BLOCKS: Final = {
@@ -49,6 +51,12 @@ class SlackServer(ChatNetwork):
 
     def __init__(self) -> None:
         super().__init__()
+        self.may_send_files = True
+        """Whether the app has the right `files:write`."""
+        self.kept: dict[str, tuple[str, bytes]] = {}
+        """Files that were sent, by their ids: name and bytes; nobody sees them yet."""
+        self.sent_files: list[tuple[str, str, bytes]] = []
+        """Where, under which name, and its bytes."""
         self.unacknowledged: dict[str, dict[str, Any]] = {}
         self.told: list[dict[str, Any]] = []
         """What was told."""
@@ -115,7 +123,18 @@ class SlackServer(ChatNetwork):
     # ------------------------------------------------------------ the API
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.post("/api/{method}", self._answer), web.get("/link", self._socket)]
+        return [
+            web.post("/api/{method}", self._answer),
+            web.get("/link", self._socket),
+            web.post("/upload/{id}", self._keep),
+        ]
+
+    async def _keep(self, request: web.Request) -> web.Response:
+        name, _ = self.kept[request.match_info["id"]]
+        if "Authorization" in request.headers:
+            self.refused.append("a token where a file is sent")
+        self.kept[request.match_info["id"]] = name, await request.read()
+        return web.Response(text="OK")
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         method = request.match_info["method"]
@@ -138,6 +157,15 @@ class SlackServer(ChatNetwork):
                 return {"user_id": OWN}
             case "apps.connections.open":
                 return {"url": f"{self.url.replace('http', 'ws')}/link?ticket=1"}
+            case "files.getUploadURLExternal":
+                if not self.may_send_files:
+                    raise Refused("missing_scope")
+                id_ = f"F{next(self._numbers)}"
+                self.kept[id_] = given["filename"], b""
+                return {"upload_url": f"{self.url}/upload/{id_}", "file_id": id_}
+            case "files.completeUploadExternal":
+                for one in given["files"]:
+                    self.sent_files.append((given["channel_id"], *self.kept.pop(one["id"])))
             case "conversations.open":
                 return {"channel": {"id": self.direct(given["users"])}}
             case "conversations.history" | "conversations.replies":

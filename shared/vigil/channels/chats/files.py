@@ -138,3 +138,11 @@ async def with_bytes(
             files.append((file, data))
     text = "\n".join((said.text, *lines))
     return replace(said, text=text), files
+
+
+def named_in(said: Said) -> Said:
+    """Return a message whose text says which files go with it, for a channel that takes none."""
+    if not said.attachments:
+        return said
+    lines = (f"[{one.in_words}: in the conversation]" for one in said.attachments)
+    return replace(said, text="\n".join((said.text, "", *lines)), attachments=())

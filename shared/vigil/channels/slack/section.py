@@ -57,6 +57,10 @@ class SlackAccount(ChatBot, frozen=True, kw_only=True, tag="slack"):
         return ChatListener(self, context, SlackReading)
 
     @property
+    def carries_files(self) -> bool:
+        return True
+
+    @property
     def secret_files(self) -> tuple[str, ...]:
         return (
             self.bot_token_file,

@@ -16,9 +16,11 @@ from ...contracts import Said
 from ..answers import Unclear
 from ..chats.calls import CallFailed
 from ..chats.fields import text_in
+from ..chats.files import named_in, with_bytes
 from ..chats.partner import ChatPartner
 from ..chats.sender import ChatSender
 from ..contract import ChannelContext
+from ..network_api import SentFile
 from . import happenings
 from .composition import call_of, composed
 from .wire import SlackApi
@@ -26,6 +28,8 @@ from .wire import SlackApi
 if TYPE_CHECKING:
     from .section import SlackAccount
 
+MAY_NOT: Final = "missing_scope"
+"""What Slack says of an app without the right `files:write`."""
 LOOKED_AT: Final = 15
 """Newest messages among which one is looked for."""
 
@@ -34,8 +38,9 @@ class SlackCall(msgspec.Struct, frozen=True, kw_only=True):
     """A message to send, and what it is looked for by."""
 
     body: dict[str, Any]
-    effect: str
-    part: int
+    effect: str = ""
+    """Empty: it shows a file."""
+    part: int = 0
 
 
 class SlackSender(ChatSender[SlackApi, SlackCall]):
@@ -56,8 +61,9 @@ class SlackSender(ChatSender[SlackApi, SlackCall]):
 
     async def planned(self, api: SlackApi, said: Said, partner: ChatPartner) -> Sequence[SlackCall]:
         channel, thread, is_own = await _place_of(api, partner)
+        said, kept = await _with_files(self._context, api, said)
         parts, asks = composed(said, self._context.console_url)
-        return [
+        texts = [
             SlackCall(
                 body=call_of(
                     part,
@@ -71,14 +77,38 @@ class SlackSender(ChatSender[SlackApi, SlackCall]):
             )
             for part in parts
         ]
+        where = {"channel_id": channel} | ({"thread_ts": thread} if thread else {})
+        shown = [SlackCall(body={"files": [one]} | where) for one in kept]
+        return texts + shown
 
     async def hand_over(self, api: SlackApi, part: SlackCall) -> str:
+        if not part.effect:
+            await api.call("files.completeUploadExternal", part.body)
+            return ""
         try:
             await api.call("chat.postMessage", part.body)
         except CallFailed as failed:
             if not (isinstance(failed.answer, Unclear) and await _is_there(api, part)):
                 raise
         return ""  # a reply shows the metadata of what it's to
+
+
+async def _with_files(
+    context: ChannelContext, api: SlackApi, said: Said
+) -> tuple[Said, list[dict[str, str]]]:
+    """Have Slack keep the files of a message before anything is said -> what shows each. Where the
+    app may send none, the text names them. Raises: CallFailed."""
+    named, (said, files) = said, await with_bytes(context, said)
+    kept: list[dict[str, str]] = []
+    for file, data in files:
+        try:
+            id_ = await api.keep(SentFile(name=file.name, type=file.type, data=data))
+        except CallFailed as failed:
+            if MAY_NOT not in failed.answer.reason:
+                raise
+            return named_in(named), []
+        kept.append({"id": id_, "title": file.name})
+    return said, kept
 
 
 async def _is_there(api: SlackApi, part: SlackCall) -> bool:

@@ -11,7 +11,7 @@ from ..chats.addresses import is_file_of, is_socket_of
 from ..chats.calls import CALL_S, CallFailed, in_short, refused, token_refused, told_to_wait
 from ..chats.fields import text_in
 from ..downloads import ELSEWHERE, Downloads
-from ..network_api import NetworkApi, NetworkReply, NetworkSocket
+from ..network_api import NetworkApi, NetworkReply, NetworkSocket, SentFile
 
 HEARTBEAT_S: Final = 30.0
 TOKEN_ERRORS: Final = frozenset(
@@ -88,6 +88,18 @@ class SlackApi:
         # Slack sends who may not have a file to a page to log in.
         await self.call("auth.test", {})
         raise InvalidInput("file", "isn't handed out: the app needs the right files:read")
+
+    async def keep(self, file: SentFile) -> str:
+        """Have Slack keep a file, which is shown nowhere yet -> its id. Raises: CallFailed."""
+        asked = {"filename": file.name, "length": len(file.data)}
+        told = await self.call("files.getUploadURLExternal", asked)
+        url, id_ = text_in(told, "upload_url"), text_in(told, "file_id")
+        if not (id_ and is_file_of(url, self._api_url)):
+            raise CallFailed(NotTaken(reason="a file is to be sent elsewhere, which isn't done"))
+        reply = await self._api.upload(url, file, timeout_s=CALL_S)
+        if reply.status != 200:
+            raise refused(reply.status, "a file isn't kept")
+        return id_
 
     async def close(self) -> None:
         await self._downloads.close()
