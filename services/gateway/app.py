@@ -70,7 +70,7 @@ from .models import endpoint as models
 from .push import endpoint as push
 from .servers import catalogue
 from .servers import endpoint as servers
-from .sessions import forks, labels, routes
+from .sessions import forks, imports, labels, routes
 from .sessions.messages import Messages
 from .sessions.sockets import Sockets
 from .sign_ins import endpoint as sign_ins
@@ -207,7 +207,7 @@ def endpoints() -> tuple[Endpoint, ...]:
     more = (
         *(agents, agent_files, tools, servers, deliveries, mail_accounts, networks, calendars),
         *(feed, pauses, deletion, letters, trust, labels, push, models, completions, a2a, sign_ins),
-        *(contacts, added_channels, catalogue),
+        *(contacts, added_channels, catalogue, imports),
     )
     added = (one for part in (*parts, *more) for one in part.ENDPOINTS)
     return tuple(map(_closed, (*_of_memory(), *added, *_OWN, *on_board.endpoints())))

@@ -32,6 +32,14 @@ POINTS: Final = {
         "a message was sent",
         "sent again with its id, unless acknowledged",
     ),
+    "import.message.before": (
+        "some messages of a conversation are imported",
+        "the import, made again, goes on there",
+    ),
+    "import.past.before": (
+        "all of them are, and the agent doesn't know it",
+        "the import, made again, has it begin with them",
+    ),
     "mailbox.begun": ("where a mailbox is read from is stored", "it is read from there"),
     "mailbox.mail": ("a mail of a mailbox is stored", "reading goes on behind it"),
     "chat.heard": (

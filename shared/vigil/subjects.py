@@ -10,6 +10,7 @@ name match another's records.
     system.{agent}.{user}._{thread}          {K}, the root of a session of the cortex itself
       {K}.in.said.user                       what the person said     } together,
       {K}.out.said.{effect}                  what the agent said      } the transcript
+      {K}.past.said.{user,agent}             both, before it was imported
       {K}.in.{timer,tool_result,tick,external,control,told.{effect}}
       {K}.turn-{letters}                     commits: "turn-sm" is for delivery and memory
       {K}.turn                               commits of older versions, for anybody

@@ -230,10 +230,10 @@ def on_board(*kinds: str) -> tuple[str, ...]:
 ROLES: Final[dict[str, Role]] = {
     "gateway": Role(
         publishes=(
-            "session.*.*.*.in.said.user", "session.*.*.*.in.control", "session.*.*.*.in.external",
-            "system.*.*.*.in.control", "system.*.*._mind.in.external", "dead.gateway.*.*.*",
-            "dead.ended.*.*.*", *on_board("task", "row", "goal", "preference", "action", "circuit"),
-            *on_board("job", "grant", "facts"), ANYBODY.slot(), *FILES,
+            *(f"session.*.*.*.in.{of}" for of in ("said.user", "control", "external")), *FILES,
+            "session.*.*.*.past.said.*", "system.*.*.*.in.control", "system.*.*._mind.in.external",
+            "dead.gateway.*.*.*", "dead.ended.*.*.*", *on_board("job", "grant", "facts"),
+            *on_board("task", "row", "goal", "preference", "action", "circuit"), ANYBODY.slot(),
         ),
         subscribes=("live.*.*.*",), pulls=(OUTSIDE_EVENTS,),
         follows=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", *TOLD),

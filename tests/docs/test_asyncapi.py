@@ -18,6 +18,7 @@ from services.gateway.documents import bus as asyncapi
 from tests.support.gateway import Gate, running_gateway
 from vigil import __version__, topology
 from vigil.contracts import golden
+from vigil.past import places
 from vigil.signals.kinds import KINDS
 from vigil.subjects import Scope, SessionKey, outside, signals_of
 
@@ -115,6 +116,7 @@ def test_the_addresses_are_the_subjects() -> None:
         "sessionTold": key.in_event("told.e"),
         "sessionTurns": key.turn_for("sm"),
         "sessionSaid": key.out_said("e"),
+        "sessionPast": places.of_role(key, "user"),
         "sessionReceipts": key.receipt("e"),
         "sessionSends": key.send("e"),
         "sessionAttempts": key.attempt("e"),

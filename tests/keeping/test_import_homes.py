@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -82,12 +84,66 @@ def homes(folder: Path) -> tuple[Path, Path]:
             }
         ),
     }
+    sessions = "agents/main/sessions"
+    openclaw[f"{sessions}/sessions.json"] = json.dumps(
+        {
+            "agent:main:main": {"sessionId": "s1", "displayName": "About the boat"},
+            "agent:main:cron:1": {"sessionId": "s2"},
+        }
+    )
+    entries: list[dict[str, Any]] = [
+        {"type": "session", "version": 3, "id": "s1", "timestamp": "2026-02-01T08:59:00Z"},
+        entry("a", None, "user", "What is she called?"),
+        entry("b", "a", "assistant", "Another answer"),
+        entry("c", "a", "assistant", [{"type": "thinking"}, {"type": "text", "text": "Marigold."}]),
+        entry("d", "c", "toolResult", "42"),
+        entry("e", "d", "user", "Good."),
+    ]
+    openclaw[f"{sessions}/s1.jsonl"] = "\n".join(map(json.dumps, entries)) + '\n{"type": "mess'
+    openclaw[f"{sessions}/s2.jsonl"] = json.dumps(entry("x", None, "user", "by itself"))
     for name, files in (("hermes", hermes), ("openclaw", openclaw)):
         for path, text in files.items():
             file = folder / name / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
+    database(folder / "hermes" / "state.db")
     return folder / "hermes", folder / "openclaw"
+
+
+def entry(id_: str, parent: str | None, role: str, content: Any) -> dict[str, Any]:
+    at = f"2026-02-01T09:00:0{ord(id_) % 10}Z"
+    message = {"role": role, "content": content}
+    return {"type": "message", "id": id_, "parentId": parent, "timestamp": at, "message": message}
+
+
+def database(path: Path) -> None:
+    """Make Hermes' database of conversations: of one that was compacted, with a message undone."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.executescript(
+            "PRAGMA journal_mode = WAL;"
+            "CREATE TABLE sessions (id TEXT PRIMARY KEY, source TEXT NOT NULL, title TEXT,"
+            " started_at REAL NOT NULL);"
+            "CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT,"
+            " role TEXT NOT NULL, content TEXT, timestamp REAL NOT NULL, active INTEGER DEFAULT 1,"
+            " compacted INTEGER DEFAULT 0, observed INTEGER DEFAULT 0);"
+        )
+        db.execute("INSERT INTO sessions VALUES ('h1', 'cli', 'The server', 1772355600)")
+        db.execute("INSERT INTO sessions VALUES ('h2', 'cron', NULL, 1772355600)")
+        for second, role, content, active, compacted in (
+            (1, "user", "What runs on it?", 0, 1),
+            (2, "assistant", "Debian.", 0, 1),
+            (3, "user", "Undone", 0, 0),
+            (4, "tool", "42", 1, 0),
+            (2, "assistant", "Debian.", 1, 0),
+            (5, "user", "x" * 20_000, 1, 0),
+        ):
+            row = ("h1", role, content, 1772355600 + second, active, compacted)
+            db.execute(
+                "INSERT INTO messages (session_id, role, content, timestamp, active, compacted)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                row,
+            )
+        db.commit()
 
 
 async def test_homes_of_other_agents_are_taken_once_by_their_standing(
@@ -107,7 +163,11 @@ async def test_homes_of_other_agents_are_taken_once_by_their_standing(
         hermes, openclaw = homes(tmp_path)
         left = await do(cat, "import", "--from", "hermes", str(hermes), "--json", code=3)
         report = json.loads(left.stdout)
-        assert report["taken"] == {"memories": TAKEN | {"taken": 3}, "rows": TAKEN}
+        assert report["taken"] == {
+            "memories": TAKEN | {"taken": 3},
+            "rows": TAKEN,
+            "conversations": TAKEN | {"taken": 1},
+        }
         assert [one["line"] for one in report["left"]] == [1, 2, 3]
         assert "an admin" in report["kept"]["SOUL.md"]
         await do(cat, "import", "--from", "hermes", "--identity", str(hermes), code=4)
@@ -117,13 +177,14 @@ async def test_homes_of_other_agents_are_taken_once_by_their_standing(
             done = await do(cat, *becomes, "--json", code=3, **admin)
             told = json.loads(done.stdout)
             assert told["taken"]["memories"] == TAKEN | {"known": 3}
+            assert told["taken"]["conversations"] == TAKEN | {"known": 1}
             assert told["taken"]["identity"] == TAKEN | {outcome: 1}
             assert list(told["replaced"]) == ["SOUL.md"] * (outcome == "taken")
         assert (await do(root.agent_files))[0]["text"] == "You are brief."
         assert [one["name"] for one in await do(root.tokens_of_all) if one["name"]] == []
         trusting = ("import", "--from", "openclaw", "--trusted", str(openclaw))
         await do(cat, *trusting, "--json")
-        assert "memories  0      3\n" in (await do(cat, *trusting)).stdout
+        assert "memories       0      3\n" in (await do(cat, *trusting)).stdout
         mine = Client(url, cat.environ["VIGIL_TOKEN"])
         listed = await do(lambda: list(mine.memories()))
         assert {one["content"]: one.get("is_tainted", False) for one in listed} == {
@@ -133,6 +194,27 @@ async def test_homes_of_other_agents_are_taken_once_by_their_standing(
             "workspace/MEMORY.md › Boat\nShe is called Marigold.": False,
             "workspace/USER.md\nCat lives in Rome.": False,
             "workspace/memory/2026-02-01.md\nBought rope.": False,
+        }
+        talks = {one["title"]: one for one in await do(lambda: list(mine.sessions()))}
+        told = {
+            title: [
+                (one["role"], one["text"][:20], one["imported_from"], one.get("is_tainted", False))
+                for one in (await do(mine.session, talk["session_key"]))["messages"]
+            ]
+            for title, talk in talks.items()
+        }
+        assert told == {
+            "The server": [
+                ("user", "What runs on it?", "hermes", True),
+                ("assistant", "Debian.", "hermes", True),
+                ("user", "x" * 20, "hermes", True),
+                ("user", "x" * 20, "hermes", True),
+            ],
+            "About the boat": [
+                ("user", "What is she called?", "openclaw", False),
+                ("assistant", "Marigold.", "openclaw", False),
+                ("user", "Good.", "openclaw", False),
+            ],
         }
         rows = await do(mine.cron_rows, user="cat")
         assert {one["name"]: (one["when"], one["is_enabled"]) for one in rows} == {
@@ -156,4 +238,11 @@ def test_links_out_of_a_home_and_what_is_no_text_are_left(tmp_path: Path) -> Non
     assert [(one.file, one.why) for one in found.left] == [
         ("cron/jobs.json", "can't be read: has no list of jobs")
     ]
-    assert found.lines == {"memories": [], "rows": []}
+    assert found.lines == {"memories": [], "rows": [], "conversations": []}
+
+
+def test_a_database_that_is_none_is_told(tmp_path: Path) -> None:
+    (tmp_path / "state.db").write_bytes(b"no database at all, but long enough" * 9)
+    texts, unread = texts_of(FORMS["hermes"], tmp_path)
+    assert texts == {}
+    assert "can't be read" in unread["state.db"]

@@ -31,6 +31,7 @@ from vigil.contracts.costs import COSTS, Account, CostRow, DayOfCosts
 from vigil.marks import conversation_label, thread_mark
 from vigil.marks.conversation_label import ConversationLabel
 from vigil.marks.thread_mark import Deletion
+from vigil.past import places
 from vigil.settings import own, tokens
 from vigil.settings.models.raises import PREFIX, Raise, of_person
 from vigil.settings.switches import PAUSED, Paused
@@ -67,6 +68,7 @@ PLACES: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
     "event": lambda one: _in_session(one, one["type"]),
     "turn": lambda one: SessionKey.parse(one["session_key"]).turn_for("st"),
     "said": lambda one: SessionKey.parse(one["session_key"]).out_said(one["id"]),
+    "past": lambda one: places.of_role(SessionKey.parse(one["session_key"]), one["role"]),
     "receipt": lambda one: SessionKey.parse(one["session_key"]).receipt(one["effect_id"]),
     "dispatch": lambda one: SessionKey.parse(one["session_key"]).send(one["effect_id"]),
     "attempt": lambda one: SessionKey.parse(one["session_key"]).attempt(one["effect_id"]),

@@ -9,6 +9,7 @@ from typing import Final, Literal, assert_never
 from vigil.contracts import (
     Cause,
     Control,
+    ControlPayload,
     Event,
     EventType,
     External,
@@ -19,7 +20,7 @@ from vigil.contracts import (
     ToolResultEvent,
     UserMessage,
 )
-from vigil.contracts.events import Fork, LetterName
+from vigil.contracts.events import LetterName
 
 from . import external, loops, person, speech, timers, told
 from .context import plainly
@@ -199,8 +200,8 @@ def _control(draft: Draft, cause: Cause, event: Control) -> None:
         case "approval":
             approvals.decide(draft, cause, event)
             return
-        case "fork":
-            _go_on_from(draft, payload.fork)
+        case "fork" | "past":
+            _go_on_from(draft, payload)
         case "results":
             callers.receive(draft, cause, event)
             return
@@ -220,13 +221,19 @@ def _stop(draft: Draft, reason: str) -> None:
     draft.note("stopped", reason or "a person stopped it")
 
 
-def _go_on_from(draft: Draft, fork: Fork | None) -> None:
-    """Begin as a fork of another conversation: with its history up to there, and nothing else."""
-    if fork is None or draft.state.turns:
+def _go_on_from(draft: Draft, order: ControlPayload) -> None:
+    """Begin with what another conversation knew up to there, or with what was said before this one
+    was imported, and with nothing else."""
+    if draft.state.turns and order.op == "fork":
         draft.note("not_forked", "this conversation had begun")
-        return
-    draft.update(fork=fork)
-    draft.outcome = "forked"
+    elif draft.state.turns:
+        draft.note("not_served", "this conversation had begun")
+    elif order.fork is not None:
+        draft.update(fork=order.fork)
+        draft.outcome = "forked"
+    elif order.past is not None:
+        draft.update(past=order.past)
+        draft.outcome = "imported"
 
 
 def _vouch(draft: Draft, letter: LetterName | None, *, is_fine: bool) -> None:

@@ -46,7 +46,7 @@ from ..core.draft.chunk import Chunk, Offer
 from ..core.kinds import has_purpose
 from ..history import History
 from .headers import headers_of, letters_of
-from .past.inheritance import forked, inherited
+from .past.inheritance import began_with, inherited
 
 log = structlog.get_logger("vigil.cortex")
 
@@ -162,15 +162,15 @@ async def _read_back(
     """Add the turns up to the last one, whose state that is, but what was taken back."""
     turns = [*await _earlier(bus, key, state, last_seq), (last_seq, last)]
     if state.fork is not None and turns[0][1].ordinal != 1:
-        history.go_on_from(await forked(bus, key, state.fork), None)
+        history.go_on_from(await began_with(bus, key, state), None)
     for seq, turn in turns:
         await _add(bus, key, history, seq, without_taken_back(turn, state.taken_back))
 
 
 async def _add(bus: Bus, key: SessionKey, history: History, seq: int, turn: Turn) -> None:
     history.add(seq, turn)
-    if turn.ordinal == 1 and turn.state.fork is not None:
-        history.go_on_from(await forked(bus, key, turn.state.fork), seq)
+    if turn.ordinal == 1:
+        history.go_on_from(await began_with(bus, key, turn.state), seq)
 
 
 def _check_purpose(state: State) -> None:

@@ -45,6 +45,7 @@ from vigil.contracts import (
 )
 from vigil.contracts.golden import newest
 from vigil.contracts.mail import MailEntry
+from vigil.contracts.past.words import PastWords
 from vigil.sdk.formats.cloud_event import CloudEvent
 from vigil.signals.kinds import KINDS
 from vigil.subjects import ENDED, PART
@@ -71,10 +72,11 @@ class Spoken(msgspec.Struct, frozen=True):
 
 
 _SAID: Final = ("event.user_message", "event.user_message.caller")
-_ORDERED: Final = ("control", "start", "cancel", "status", "approval", "fork", "results")
-_ORDERS: Final = tuple(f"event.{of}" for of in _ORDERED)
+_ORDERED: Final = "control start cancel status approval fork past results"
+_ORDERS: Final = tuple(f"event.{of}" for of in _ORDERED.split())
 _ROWS: Final = tuple(f"row.{of}" for of in ("after", "chosen", "event", "facts", "mail", "once"))
 _OTHERS: Final = ("approval.wanted", "bulletin.worded", *_ROWS)
+_RESULTS: Final = ("event.tool_result", "event.tool_result.wanted")
 _SLOTS: Final = ("slot", "slot.followed", "slot.needless", "slot.set_back")
 _TURNS: Final = ("remembering", "working", "paid", "raised", "fallback", "made", "attached")
 MESSAGES: Final[dict[str, Spoken]] = {
@@ -84,14 +86,13 @@ MESSAGES: Final[dict[str, Spoken]] = {
     "timerFired": Spoken(TimerFired, "A follow-up or a deadline is due", ("event.timer",)),
     "control": Spoken(Control, "An order about the session", _ORDERS),
     "external": Spoken(External, "An event from outside, as it was let in", ("event.external",)),
-    "toolResult": Spoken(
-        ToolResultEvent, "What a tool answered", ("event.tool_result", "event.tool_result.wanted")
-    ),
+    "toolResult": Spoken(ToolResultEvent, "What a tool answered", _RESULTS),
     "told": Spoken(ToldEvent, "What another session has to say to the person", ("event.told",)),
     "tick": Spoken(Tick, "Goals of a mind are due", ("event.tick",)),
     "turn": Spoken(
         Turn, "One atomic commit of a session", ("turn", *(f"turn.{of}" for of in _TURNS))
     ),
+    "past": Spoken(PastWords, "What was said before it was imported", ("past",)),
     "said": Spoken(Said, "What the agent said", ("said",)),
     "receipt": Spoken(Receipt, "How a send ended", ("receipt",)),
     "dispatch": Spoken(Dispatch, "An order to carry a message over a channel", ("dispatch",)),
@@ -162,6 +163,7 @@ _CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
         ("told",),
     ),
     "sessionTurns": (f"{_K}.turn-{{letters}}", "Commits.", ("turn",)),
+    "sessionPast": (f"{_K}.past.said.{{role}}", "What was imported.", ("past",)),
     "sessionSaid": (f"{_K}.out.said.{{effect}}", "What the agent said.", ("said",)),
     "sessionReceipts": (f"{_K}.receipt.{{effect}}", "Outcomes of sends.", ("receipt",)),
     "sessionSends": (f"{_K}.send.{{effect}}", "Orders to channels.", ("dispatch",)),
@@ -196,9 +198,7 @@ _CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
         "dead.{service}.{agent}.{user}.{thread}", "What could not be used.", ("deadLetter",),
     ),
     "deadLetterEnds": (
-        f"dead.{ENDED}.{{agent}}.{{user}}.{{thread}}",
-        "What became of dead letters.",
-        ("deadLetterEnd",),
+        f"dead.{ENDED}.{{agent}}.{{user}}.{{thread}}", "What became of those.", ("deadLetterEnd",),
     ),
 }  # fmt: skip
 """Channel -> (address, description, messages)."""
@@ -225,15 +225,15 @@ _PARAMETERS: Final[dict[str, dict[str, Any]]] = {
         "description": "The type of the event",
         "enum": ["timer", "control", "external", "tool_result", "tick"],
     },
+    "role": {"description": "Who said it", "enum": ["user", "agent"]},
     "letters": {"description": "Who has work: sends s, timers t, memory m, executor x; nobody 0"},
     "effect": {"description": "The id of the send or the tool call, 32 hex digits"},
     "mailbox": {"description": "NAME of `[mailboxes.NAME]`"},
     "service": {"description": "The service that could not use it"},
 }
+_SYSTEM: Final = ("systemEvents", "systemTurns", "systemCalls")
 _OF_HANDS: Final = {
-    "systemEvents": "Read the log of the agent's own sessions",
-    "systemTurns": "Read the log of the agent's own sessions",
-    "systemCalls": "Read the log of the agent's own sessions",
+    **dict.fromkeys(_SYSTEM, "Read the log of the agent's own sessions"),
     "board": "Read requests and jobs",
     "slots": "Read what became of what recurs",
     "mails": "Read what came to mailboxes",

@@ -37,6 +37,17 @@ BODIES: Final[dict[str, Mapping[str, Any]]] = {
         "put away": {"archived": True},
         "read": {"read_to": 18},
     },
+    "PastRequest": {
+        "a whole conversation": {
+            "origin": "hermes",
+            "conversation": "20260301_090000_1f",
+            "total": 2,
+            "messages": [
+                {"id": "1", "role": "user", "text": "hello", "at": "2026-03-01T09:00:00Z"},
+                {"id": "2", "role": "agent", "text": "Hello!", "at": "2026-03-01T09:00:02Z"},
+            ],
+        }
+    },
     "ForkRequest": {"from a turn": {"turn": 17, "thread": "what-if"}},
     "CloudEvent": {
         "text": {**_EVENT, "datacontenttype": "text/plain", "data": "build 7 failed"},

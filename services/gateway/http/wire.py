@@ -187,9 +187,12 @@ class TranscriptMessage(Answer, frozen=True, kw_only=True):
     reply_to: str | None = None
     """Of what a person said as a reply: the id of what the agent said."""
     is_tainted: bool = False
-    """Of what the agent said: outside content had a part in it."""
+    """Of what the agent said: outside content had a part in it. Of what was imported: nobody
+    vouches for it."""
     replaces: str | None = None
     """Of what a person said in the place of an earlier message: the id of that."""
+    imported_from: str = ""
+    """Of what was said before the conversation was imported: `vigil`, or another agent's name."""
     taken_back_by: int | None = None
     """Sequence of the message that took its place, or that of what it came from: it's no part of
     the conversation any more, but of an older version."""

@@ -1,7 +1,8 @@
 """The rows of the history that a model was shown, read back from the turns before its answer.
 
-A branch and a fork begin with what another session knew; those rows are read there, as the cortex
-reads them (ADR 35). Instructions, identity, tools and situation are stored nowhere, so aren't here.
+A branch and a fork begin with what another session knew, an imported conversation with what was
+said before; those rows are read there, as the cortex reads them (ADR 35, 75). Instructions,
+identity, tools and situation are stored nowhere, so aren't here.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from vigil.contracts import (
     decode_turn,
 )
 from vigil.errors import InvalidInput
+from vigil.past import intake
+from vigil.past.rows import rows_of
 from vigil.subjects import SessionKey
 
 from ..http.wire import Answer
@@ -91,7 +94,8 @@ async def history_of(
     if known is None:
         return ShownHistory(summary=summary, rows=rows)
     # What a fork began with is compacted and forgotten with its own first turn.
-    is_whole = ending.state.fork is None or any(turn.ordinal == 1 for _, turn in turns)
+    has_origin = ending.state.fork is not None or ending.state.past is not None
+    is_whole = not has_origin or any(turn.ordinal == 1 for _, turn in turns)
     return ShownHistory(
         summary=summary or known.summary, rows=(*known.rows, *rows) if is_whole else rows
     )
@@ -122,6 +126,9 @@ async def _known_before(
     bus: Bus, session: SessionKey, state: State, depth: int
 ) -> ShownHistory | None:
     """Return what another session knew when this one began with it; None: it began with nothing."""
+    if state.past is not None:
+        imported = rows_of(await intake.read(bus, session, state.past))
+        return ShownHistory(rows=tuple(_row(state.past.last, one.row) for one in imported))
     if state.fork is not None:
         whose, seq = state.fork.session, state.fork.turn
     elif state.start is not None and session.kind == HEIR:

@@ -16,16 +16,17 @@ from typing import Final, Literal
 import msgspec
 
 from vigil.bus.bus import Bus, Message
-from vigil.contracts import UserMessage, decode_event, decode_said
+from vigil.contracts import decode_said
 from vigil.errors import InvalidInput
 from vigil.marks.conversation_label import ConversationLabel
+from vigil.past import places, words
 from vigil.subjects import Scope, SessionKey
 
 from ..http.wire import Forked, SessionList, SessionSummary
 from ..shelf.known_talks import KnownTalk, KnownTalks
 from ..shelf.read_marks import ReadMarks
-from ..shelf.recency import Recency, key_of, said_in
-from ..shelf.titles import is_found, title_in
+from ..shelf.recency import Recency, key_of
+from ..shelf.titles import is_found, title_of
 from .history import forked_in
 
 READS_AT_ONCE: Final = 32
@@ -142,13 +143,15 @@ class Catalog:
     async def _first(self, session: SessionKey) -> tuple[str, Forked | None]:
         """Return the first words of a conversation, and what it was forked from.
 
-        A fork is the first that came into its thread, so mostly one question tells both.
+        A fork is the first that came into its thread, and what was imported is before all else, so
+        mostly one question tells all.
         """
-        first = await self._bus.get_next(session.stream, session.in_all, 1)
+        first = await self._bus.get_next(session.stream, session.everything, 1)
         fork_of = forked_in(first)
-        if first is not None and first.subject != session.in_user:
-            first = await self._bus.get_next(session.stream, session.in_user, first.seq)
-        return title_in(None if first is None else first.data), fork_of
+        said = places.said_in(session)
+        if words.by_person(first) is None and first is not None:
+            first = await self._bus.get_next(session.stream, said, first.seq)
+        return title_of(words.text_of(first)), fork_of
 
     async def _known_of(self, session: SessionKey, seq: int) -> KnownTalk | None:
         """Return what a person's next message changes, read if it isn't known of the newest one;
@@ -159,7 +162,7 @@ class Catalog:
         """
         if seq and (known := self._known.find(str(session), seq)) is not None:
             return known
-        newest = await self._bus.get_last(session.stream, session.in_user)
+        newest = await self._bus.get_last(session.stream, places.said_in(session))
         if newest is None:
             self._known.forget(str(session))
             return None
@@ -169,12 +172,12 @@ class Catalog:
     async def _read(self, session: SessionKey, newest: Message) -> KnownTalk:
         """Read what a person's next message changes, and keep it."""
         counts, (first_words, fork_of) = await asyncio.gather(
-            self._bus.subjects(session.stream, session.in_user), self._first(session)
+            self._bus.subjects(session.stream, places.said_in(session)), self._first(session)
         )
-        event = _person_said(newest)
+        said = words.by_person(newest)
         known = KnownTalk(
             newest=newest.seq,
-            last_at=None if event is None else event.created_at,
+            last_at=None if said is None else said.at,
             messages=sum(counts.values()),
             first_words=first_words,
             fork_of=fork_of,
@@ -214,17 +217,8 @@ async def _subjects_of(bus: Bus, whose: Iterable[Scope]) -> list[str]:
     """Ask the stream which sessions have user messages; return their keys."""
     found: set[str] = set()
     for one in whose:
-        found.update(await bus.subjects("SESSIONS", said_in(one)))
+        found.update(await bus.subjects("SESSIONS", places.by_person(one)))
     return [key_of(subject) for subject in found]
-
-
-def _person_said(message: Message | None) -> UserMessage | None:
-    """Return what a person said; None: nothing, or it can't be read."""
-    try:
-        event = None if message is None else decode_event(message.data)
-    except InvalidInput:
-        return None
-    return event if isinstance(event, UserMessage) else None
 
 
 def _said_at(message: Message | None) -> datetime | None:

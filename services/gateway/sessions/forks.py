@@ -13,7 +13,7 @@ from fastapi import Depends, Request, Response
 
 from vigil.bus.bus import Bus, Message
 from vigil.contracts import ControlPayload
-from vigil.contracts.events import Fork
+from vigil.contracts.past.origins import Fork
 from vigil.errors import WrongLastSequence
 from vigil.subjects import SessionKey
 

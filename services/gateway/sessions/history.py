@@ -15,9 +15,17 @@ import msgspec
 import structlog
 
 from vigil.bus.bus import Bus, Message
-from vigil.contracts import Control, UserMessage, decode_event, decode_said, decode_turn
+from vigil.contracts import (
+    Control,
+    UserMessage,
+    decode_event,
+    decode_said,
+    decode_turn,
+)
+from vigil.contracts.codec import decode_past
 from vigil.errors import InvalidInput
 from vigil.observe import trace
+from vigil.past import places
 from vigil.subjects import SessionKey
 
 from ..backlog.counts import Stretch, start_of
@@ -74,6 +82,8 @@ def _line(session: SessionKey, message: Message) -> TranscriptMessage | None:
     try:
         if message.subject == session.in_user:
             return _of_person(message)
+        if places.is_past(message.subject):
+            return _imported(message)
         said = decode_said(message.data)
     except InvalidInput as error:
         log.warning("unreadable", action="gateway.unreadable", seq=message.seq, error=str(error))
@@ -107,6 +117,22 @@ def _of_person(message: Message) -> TranscriptMessage:
         attachments=event.payload.attachments,
         reply_to=None if event.payload.reply_to is None else event.payload.reply_to.id,
         replaces=None if event.payload.replaces is None else event.payload.replaces.event_id,
+    )
+
+
+def _imported(message: Message) -> TranscriptMessage:
+    words = decode_past(message.data)
+    return TranscriptMessage(
+        id=words.id,
+        seq=message.seq,
+        role="user" if words.role == "user" else "assistant",
+        text=words.text,
+        at=words.at,
+        caused_by=None,
+        by=words.by,
+        attachments=words.attachments,
+        is_tainted=words.is_tainted,
+        imported_from=words.origin,
     )
 
 

@@ -11,6 +11,8 @@ from msgspec.structs import replace
 from vigil.errors import InvalidInput, WrongLastSequence
 from vigil.marks import conversation_label
 from vigil.marks.conversation_label import TITLE_LENGTH_MAX, ConversationLabel
+from vigil.past import places
+from vigil.past.words import text_of
 from vigil.subjects import SessionKey
 
 from ..callers import Caller, Session, Shared, body_of
@@ -19,7 +21,7 @@ from ..gone import check_not_deleted
 from ..http.json import Json
 from ..http.problem import Problem, erasing
 from ..http.wire import Answer, CursorValue, RequestBody
-from ..shelf.titles import title_in
+from ..shelf.titles import title_of
 from ..state.edge import Edge
 
 TRIES_MAX: Final = 5
@@ -56,7 +58,7 @@ async def change_session(
     """Name a conversation, put it away, or note that you read it, in your own list."""
     if edge.switches.is_erasing(caller.user) or edge.switches.is_erasing(session.user):
         raise erasing()
-    first = await edge.bus.get_next(session.stream, session.in_user, 1)
+    first = await edge.bus.get_next(session.stream, places.said_in(session), 1)
     if first is None:
         await check_not_deleted(edge, session)
         raise Problem(404, "there is no such session, or nobody said anything in it yet")
@@ -65,7 +67,7 @@ async def change_session(
         read_to = await edge.read_marks.of(caller.user, session)
     else:
         read_to = await edge.read_marks.move(caller.user, session, wanted.read_to)
-    title = label.title or title_in(first.data)
+    title = label.title or title_of(text_of(first))
     is_archived = label.archived_at is not None
     return Json(
         SessionLabel(

@@ -7,7 +7,8 @@ from collections import OrderedDict, defaultdict
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from vigil.bus.bus import Bus
+from vigil.bus.bus import Bus, Message
+from vigil.past import places, words
 from vigil.subjects import Scope
 
 OWNERS_MAX: Final = 64
@@ -15,9 +16,10 @@ OWNERS_MAX: Final = 64
 
 
 class LastWord(NamedTuple):
-    """What somebody wrote last in a conversation: when, and its sequence in its log."""
+    """What somebody wrote last in a conversation: when, and its sequence in its log. What was
+    imported was written when it was said."""
 
-    stored_at: datetime
+    written_at: datetime
     seq: int
 
 
@@ -34,7 +36,7 @@ class Recency:
 
     async def of(self, whose: Scope) -> dict[str, LastWord]:
         """Return it by the key of the conversation, the newest last; some may be deleted by now."""
-        where = said_in(whose)
+        where = places.by_person(whose)
         async with self._locks[whose]:
             at, seen = self._known.pop(whose, ({}, {}))
             came: list[tuple[LastWord, str]] = []
@@ -43,12 +45,16 @@ class Recency:
                 after = seen.get(stream)
                 start = 0 if after is None else after + 1
                 for message in await self._bus.read(stream, [where], start):
-                    written = LastWord(message.stored_at, message.seq)
+                    written = LastWord(_written_at(message), message.seq)
                     came.append((written, key_of(message.subject)))
                     seen[stream] = max(seen.get(stream, 0), message.seq)
+            latest = next(reversed(at.values()), None)
             for written, key in sorted(came):
-                at.pop(key, None)
-                at[key] = written
+                if key not in at or at[key] < written:
+                    at.pop(key, None)
+                    at[key] = written
+            if latest is not None and came and min(came)[0] < latest:
+                at = dict(sorted(at.items(), key=lambda pair: pair[1]))
             self._known[whose] = at, seen
             if len(self._known) > OWNERS_MAX:
                 gone, _ = self._known.popitem(last=False)
@@ -56,8 +62,9 @@ class Recency:
             return at
 
 
-def said_in(whose: Scope) -> str:
-    return f"session.{whose.agent}.{whose.owner}.*.in.said.user"
+def _written_at(message: Message) -> datetime:
+    said = words.by_person(message) if places.is_past(message.subject) else None
+    return message.stored_at if said is None else said.at
 
 
 def key_of(subject: str) -> str:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from vigil.contracts import UserMessage, decode_event
-from vigil.errors import InvalidInput
-
 LENGTH_MAX: Final = 60
 """Characters of a title that is made of first words."""
 
@@ -24,15 +21,6 @@ def title_of(text: str) -> str:
         return line
     whole, _, _ = line[: LENGTH_MAX + 1].rpartition(" ")
     return f"{whole or line[:LENGTH_MAX]}…"
-
-
-def title_in(first: bytes | None) -> str:
-    """Return the title that the first message of a conversation makes; empty: it makes none."""
-    try:
-        event = None if first is None else decode_event(first)
-    except InvalidInput:
-        return ""
-    return title_of(event.payload.text) if isinstance(event, UserMessage) else ""
 
 
 def is_found(words: str, text: str) -> bool:

@@ -26,7 +26,9 @@ from vigil.contracts import (
     TaskStatus,
 )
 from vigil.contracts.board import BoardAction, BoardGoal, BoardPreference
+from vigil.contracts.past.words import PastWords
 from vigil.contracts.vocabulary import Ending
+from vigil.subjects import SessionKey
 from vigil.tasks.lifecycle import OPEN
 
 from .text import clip
@@ -46,6 +48,10 @@ _TASKS: Final[dict[TaskStatus, tuple[Ending, str]]] = {
     "done": ("done", "The task is done."),
     "failed": ("failed", "The task failed; it was tried {tries} times."),
 }
+_IMPORTED: Final = (
+    "It was said elsewhere, and imported from {origin} at {imported_at:at}: nothing was done about "
+    "it here."
+)
 _REMOVED: Final[tuple[Ending, str]] = ("cancelled", "The task was removed.")
 _STANDS: Final = (
     "It stands[ until {expires_at:at}][, for {uses_max} times in all]; it was used {uses} times."
@@ -64,6 +70,26 @@ class KeptFact(msgspec.Struct, frozen=True, kw_only=True):
     ending: Ending
     summary: str
     """The verdict, as a template: if nothing follows."""
+
+
+def of_past(words: PastWords) -> KeptFact:
+    """Tell what was said before a conversation was imported, and that it was."""
+    fields: dict[str, Any] = {
+        "text": clip(words.text),
+        "origin": words.origin,
+        "imported_at": words.imported_at,
+        "is_tainted": words.is_tainted,
+    }
+    person = words.by or SessionKey.parse(words.session_key).user
+    return KeptFact(
+        id=words.id,
+        name="message.imported",
+        at=words.at,
+        by=AGENT if words.role == "agent" else person,
+        fields=fields,
+        ending="done",
+        summary=_IMPORTED,
+    )
 
 
 class Written(msgspec.Struct, Generic[E], frozen=True, kw_only=True):

@@ -52,12 +52,13 @@ from vigil.contracts import (
     decode_said,
     decode_turn,
 )
+from vigil.contracts.codec import decode_past
 from vigil.errors import InvalidInput
 from vigil.layout import name_of
 from vigil.subjects import ENDED
 
 from .deeds import Deed, deeds_of
-from .entries import KeptFact
+from .entries import KeptFact, of_past
 from .text import clip
 
 replace = msgspec.structs.replace
@@ -197,19 +198,20 @@ def _body(tokens: list[str], data: bytes) -> Body:
         case ["out", "said"]:
             said = decode_said(data)
             return replace(said, text=clip(said.text))
-        case [kind, _] if kind in _DELIVERY:
-            return _DELIVERY[kind](data)
+        case [kind, _] if kind in _OTHERS:
+            return _OTHERS[kind](data)
         case _:
             return MissingRecord(
                 what=f"a record of a kind that isn't known here: {'.'.join(tokens[4:])}"
             )
 
 
-_DELIVERY: Final[dict[str, Callable[[bytes], Receipt | Dispatch | Attempt | CallClaim]]] = {
+_OTHERS: Final[dict[str, Callable[[bytes], Body]]] = {
     "receipt": decode_receipt,
     "send": decode_dispatch,
     "attempt": decode_attempt,
     "call": decode_call_claim,
+    "past": lambda data: of_past(decode_past(data)),
 }
 _NOT_TOLD: Final = ("_call", "_pause", "_child", "_approval")
 """Names of deadlines that end no wait for a model: nobody asks when they are."""

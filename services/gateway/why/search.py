@@ -35,9 +35,11 @@ from vigil.contracts import (
     decode_turn,
 )
 from vigil.contracts.base import NEVER
+from vigil.contracts.codec import decode_past
 from vigil.contracts.session_kinds import started_kinds
 from vigil.errors import InvalidInput
 from vigil.layout import LogLayout
+from vigil.past import places
 from vigil.subjects import Scope, SessionKey, dead_of
 
 from ..http.problem import Problem
@@ -58,6 +60,7 @@ _SEQ: Final = re.compile(r"seq-(\d{1,15})", re.ASCII)
 _SIGNAL: Final = re.compile(
     r"(SESSIONS(?:_\d{1,2})?|SYSTEM|BOARD)-(\d{1,15})-([a-z_]+\.[a-z_]+)(?:-(\d{1,4}))?", re.ASCII
 )
+_HOLDING: Final = ("in.>", "past.said.*", "*")
 _LETTER: Final = re.compile(r"(?:[a-z]+-)?(SESSIONS(?:_\d{1,2})?|SYSTEM)-(\d{1,15})", re.ASCII)
 
 
@@ -321,7 +324,7 @@ async def _by_content(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | No
 
     roots = scope.roots(await bus.layout())
     for stream, root in roots:
-        filters, budget = [f"{root}.in.>", f"{root}.*"], _budget(len(roots))
+        filters, budget = [f"{root}.{of}" for of in _HOLDING], _budget(len(roots))
         async with aclosing(newest_first(bus, stream, filters, budget, matches)) as found:
             async for match in found:
                 if match.is_weak:
@@ -343,6 +346,8 @@ def _match(message: Message, id_: str) -> _Match | None:
     try:
         if key.is_turn(message.subject):
             return _in_turn(key, message.seq, decode_turn(message.data), id_)
+        if places.is_past(message.subject):
+            return _Match(key, message.seq) if decode_past(message.data).id == id_ else None
         event = decode_event(message.data)
     except InvalidInput:
         return None
@@ -350,9 +355,8 @@ def _match(message: Message, id_: str) -> _Match | None:
         return _Match(key, message.seq, (id_, event.payload.generation), at=event.created_at)
     if id_ in (event.id, event.caused_by):
         return _Match(key, message.seq)
-    if isinstance(event, Control) and event.payload.timer_id == id_:
-        return _Match(key, message.seq, is_weak=True)
-    return None
+    is_order = isinstance(event, Control) and event.payload.timer_id == id_
+    return _Match(key, message.seq, is_weak=True) if is_order else None
 
 
 def _in_turn(key: SessionKey, seq: int, turn: Turn, id_: str) -> _Match | None:
@@ -381,8 +385,8 @@ async def _place(bus: Bus, match: _Match, id_: str) -> StoryPlace | None:
     fact = to_fact(message)
     if match.is_send:
         return StoryPlace(key, stories.of_send(key, id_, fact), "message")
-    kind = "turn" if isinstance(fact.body, TurnFact) else "event"
-    return StoryPlace(key, stories.of_record(key, fact), kind)
+    kinds = {TurnFact: "turn", KeptFact: "message"}
+    return StoryPlace(key, stories.of_record(key, fact), kinds.get(type(fact.body), "event"))
 
 
 _LOOKS: Final = (

@@ -186,8 +186,10 @@ def of_record(key: SessionKey, fact: Fact) -> Asking[Story]:
             decided = yield from deciding(key, fact.body.effect_id)
             return (yield from of_send(key, fact.body.effect_id, decided))
         case _:
-            event_id = getattr(fact.body, "id", None) or f"seq-{fact.seq}"
-            return (yield from of_event(key, fact, event_id))
+            id_ = getattr(fact.body, "id", None) or f"seq-{fact.seq}"
+            is_past = isinstance(fact.body, KeptFact)
+            told = of_entries(id_, "message", [fact], None) if is_past else of_event(key, fact, id_)
+            return (yield from told)
 
 
 def _of_turn(key: SessionKey, turn: Fact, body: TurnFact) -> Asking[Story]:

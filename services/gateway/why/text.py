@@ -157,6 +157,7 @@ STARTED: Final = "{begun}: {prompt:q}"
 TEMPLATES: Final[dict[str, str]] = {
     # What came in.
     "message.in": "{who} wrote: {text:q}[, and attached {files:300}]",
+    "message.imported": "{who} said, before it was imported from {origin}: {text:q}" + _HOLDS + ".",
     "timer.due": "The follow-up {timer_id:q} came due[, {late_s:.1f} s late].",
     "timer.due:early": "The hours that held back {timer_id:q} had changed.",
     "timer.due:deadline": "{wait}[, {late_s:.1f} s late].",
@@ -173,6 +174,7 @@ TEMPLATES: Final[dict[str, str]] = {
     "control.start:slot": "The row {row:q} of the timetable was due: {prompt:q}" + _DESCENDS,
     "control.start:child": "The session was started for: {prompt:q}" + _DESCENDS,
     "control.fork": "{They} forked the conversation from another one.",
+    "control.past": "What was said before was imported.",
     "control.vouch": "{They} vouched for a letter: its text counts as theirs, word for word.",
     "control.results": "{Their} program told what came of its tools.",
     "control.unvouch": "{They} don't vouch for a letter any more: it is closed again.",

@@ -21,6 +21,8 @@ from vigil.contracts.costs import COSTS, Account, DayOfCosts
 from vigil.contracts.session_kinds import SESSION_KINDS
 from vigil.errors import InvalidInput
 from vigil.marks import conversation_label
+from vigil.past import places
+from vigil.past.words import text_of
 from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey, token_of
 
@@ -28,7 +30,7 @@ from ..callers import Caller, Shared
 from ..http.json import Json
 from ..http.wire import Answer
 from ..insight.budget import day_of
-from ..shelf.titles import title_in
+from ..shelf.titles import title_of
 from ..state.edge import Edge
 
 DAYS_MAX: Final = 400
@@ -166,8 +168,8 @@ async def _titles(edge: Edge, user: str, causes: Iterable[str]) -> dict[str, str
         label = labels.get(str(session))
         if label is not None and label.title:
             return label.title
-        first = await edge.bus.get_next(session.stream, session.in_user, 1)
-        return title_in(None if first is None else first.data)
+        first = await edge.bus.get_next(session.stream, places.said_in(session), 1)
+        return title_of(text_of(first))
 
     return dict(zip(threads, await asyncio.gather(*map(title, threads)), strict=True))
 

@@ -22,6 +22,7 @@ from .outcomes import (
     Said,
     TimerRecord,
 )
+from .past.words import PastWords
 from .signals import Signal
 from .tools import Pins, Shelf
 from .turns import Turn
@@ -32,7 +33,7 @@ Lift = Callable[[dict[str, Any]], dict[str, Any]]
 VERSIONS: Final[dict[str, int]] = {
     "event": 1, "turn": 2, "said": 1, "receipt": 1, "timer": 1, "dead_letter": 1,
     "dispatch": 1, "attempt": 1, "dead_letter_end": 1, "signal": 1, "memory": 1, "call_claim": 1,
-    "board": 1, "shelf": 1, "pins": 1, "slot": 1, "mail": 1,
+    "board": 1, "shelf": 1, "pins": 1, "slot": 1, "mail": 1, "past": 1,
 }  # fmt: skip
 """The version that is written today, by record."""
 
@@ -51,7 +52,7 @@ _TYPES: Final[dict[str, Any]] = {
     "dead_letter": DeadLetter, "dispatch": Dispatch, "attempt": Attempt,
     "dead_letter_end": DeadLetterEnd, "signal": Signal, "memory": MemoryRecord,
     "call_claim": CallClaim, "board": BoardEntry, "shelf": Shelf, "pins": Pins,
-    "slot": SlotEntry, "mail": MailEntry,
+    "slot": SlotEntry, "mail": MailEntry, "past": PastWords,
 }  # fmt: skip
 _DECODERS: Final = {name: msgspec.json.Decoder(kind) for name, kind in _TYPES.items()}
 
@@ -203,3 +204,9 @@ def decode_mail(data: bytes) -> MailEntry:
     """Decode a mail that came to a mailbox. Raises: InvalidInput."""
     mail: MailEntry = decode("mail", data)
     return mail
+
+
+def decode_past(data: bytes) -> PastWords:
+    """Decode what was said before a conversation was imported. Raises: InvalidInput."""
+    words: PastWords = decode("past", data)
+    return words

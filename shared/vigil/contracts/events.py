@@ -14,6 +14,7 @@ from .calls.caller import CallerResult, CallerTools
 from .costs import RaiseOffer
 from .mail import MailedOffers, MailToRead
 from .mail.heads import ChatHead, MailHead
+from .past.origins import Fork, ImportedPast
 from .tools import ServerQuestion
 
 
@@ -269,15 +270,6 @@ class Start(Record, frozen=True, kw_only=True):
     """Invitations among what came, about which the person is to be asked."""
 
 
-class Fork(Record, frozen=True, kw_only=True):
-    """Where a conversation was forked: it begins with what another one knew, and nothing else."""
-
-    session: str
-    """The session key of that conversation, of the same person and agent."""
-    turn: int
-    """Stream sequence of its last turn whose history is carried along."""
-
-
 class Decision(Record, frozen=True, kw_only=True):
     """A person's verdict on an approval. It holds for the arguments that `digest` stands for."""
 
@@ -317,13 +309,14 @@ ControlOp = Literal[
     "status",
     "approval",
     "fork",
+    "past",
     "vouch",
     "unvouch",
     "results",
 ]
 """`stop` ends the turn that runs, `cancel` the whole of a session that was started. `fork` is the
-first event of a conversation that goes on from another one. `vouch` says that a letter is fine,
-`results` what a program's own tools gave."""
+first event of a conversation that goes on from another one, `past` the order that ends an import.
+`vouch` says that a letter is fine, `results` what a program's own tools gave."""
 
 
 class LetterName(Record, frozen=True, kw_only=True):
@@ -341,6 +334,7 @@ class ControlPayload(Record, frozen=True, kw_only=True):
     decision: Decision | None = None
     status: ChildStatus | None = None
     fork: Fork | None = None
+    past: ImportedPast | None = None
     letter: LetterName | None = None
     results: tuple[CallerResult, ...] = ()
 

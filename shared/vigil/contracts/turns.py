@@ -12,9 +12,10 @@ from .calls.awaited import Waiting
 from .calls.caller import CallerTools
 from .costs import RaiseOffer
 from .effects import Effect
-from .events import Attachment, Cause, ChildKind, Fork, LetterName, Start
+from .events import Attachment, Cause, ChildKind, LetterName, Start
 from .history import FollowUp, LetterHead, Row, TakenBack
 from .made import Made
+from .past.origins import Fork, ImportedPast
 from .vocabulary import Outcome
 
 if TYPE_CHECKING:
@@ -285,6 +286,8 @@ class State(Record, frozen=True, kw_only=True):
     """Of a session that was started: what for, and by whom."""
     fork: Fork | None = None
     """Of a conversation that was forked from another."""
+    past: ImportedPast | None = None
+    """Of one that was imported."""
     taken_back: tuple[TakenBack, ...] = ()
     """What the person took back here by saying something else in its place, the oldest first."""
     told_ms: int = 0

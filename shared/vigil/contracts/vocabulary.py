@@ -1,8 +1,7 @@
 """The words of the log: how turns, messages, requests and jobs end, and what each means. Pure.
 
-One row for each word, and nobody else has a list: signals, `why`, the command line and the pages
-of docs/reference read it here; :mod:`.notes` has the codes of notes. A new word
-is a new row, and its name in the `Literal` above the table.
+Nobody else has a list: signals, `why`, the command line and the pages of docs/reference read it
+here; :mod:`.notes` has those of notes. A new word is a row, and its name in the `Literal` above.
 
 Sentences are templates: `{They}` and `{they}` name the person, `{Who}` whoever decided, `{tool}`
 and the like are fields of what the sentence is about, and `:at` writes an instant.
@@ -115,6 +114,7 @@ Outcome = Literal[
     "saved",
     "compacted",
     "forked",
+    "imported",
 ]
 """What a turn was."""
 
@@ -263,6 +263,13 @@ OUTCOMES: Final[dict[Outcome, OutcomeWords]] = {
         "The conversation began as a fork",
         "done",
         "The conversation goes on from the other one.",
+    ),
+    "imported": OutcomeWords(
+        "the conversation was imported, and begins with what was said elsewhere",
+        "began with what was imported",
+        "The conversation was imported",
+        "done",
+        "It was imported, and nothing was done about it here.",
     ),
 }
 

@@ -23,7 +23,7 @@ from ..subjects import Scope
 
 Entity = BoardTask | BoardGoal | BoardPreference | TimetableRow
 NOT_TAKEN: Final = {
-    "SESSIONS": "conversations are to read: their records name places in the log that they were on",
+    "SESSIONS": "what was decided in conversations is to read: it names places of the log there",
     "SYSTEM": "what agents did by themselves there is to read",
     "SLOTS": "what became of times that are past",
     "MAILS": "a mailbox is read anew",

@@ -24,9 +24,11 @@ from ..settings.config import Config
 from ..subjects import Scope, check_part
 from ..teams import holding
 from ..timetable.check import check_known
-from . import adopt
+from . import adopt, talks
 from .bundle import Bundle, BundleError
 from .export import ExportedRecord
+from .talk_intake import TalkIntake, is_label
+from .talks import ExportedTalk
 
 T = TypeVar("T")
 FILE_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -60,9 +62,10 @@ class ImportReport(msgspec.Struct, kw_only=True):
     left: dict[str, str] = {}
     """Parts that stay in the export, and why."""
 
-    def count(self, what: str, *, is_new: bool) -> None:
-        counts = self.taken if is_new else self.there
-        counts[what] = counts.get(what, 0) + 1
+    def count(self, what: str, *, is_new: bool, times: int = 1) -> None:
+        if times:
+            counts = self.taken if is_new else self.there
+            counts[what] = counts.get(what, 0) + times
 
 
 class Importer:
@@ -78,6 +81,10 @@ class Importer:
         self._bus, self._config, self._bundle = bus, config, bundle
         self._user, self._to, self._now = bundle.manifest.user, to, now
         self._is_trusted = is_trusted
+        self._space = f"outside:{to}" if not is_trusted else ""
+        self._space = self._space or (to if self._user != to else "")
+        """Of ids and names that may not be those of what is here; empty: they may."""
+        self._talks = TalkIntake(bus, to, self._space, now, is_trusted=is_trusted)
         self.report = ImportReport()
 
     async def run(self) -> ImportReport:
@@ -86,6 +93,7 @@ class Importer:
         await self._memories()
         await self._board()
         await self._files()
+        await self._conversations()
         await self._settings()
         names = {part.name for part in self._bundle.manifest.parts if part.bytes}
         left = {f"records/{name}.jsonl": why for name, why in adopt.NOT_TAKEN.items()}
@@ -129,13 +137,11 @@ class Importer:
         saved = [one.get("memory") for _, _, one in found if isinstance(one, dict)]
         named = [one.get("id") for one in saved if isinstance(one, dict)]
         ids = {one for one in named if isinstance(one, str)}
-        space = f"outside:{self._to}" if not self._is_trusted else ""
-        space = space or (self._to if self._user != self._to else "")
         for number, _, value in found:
             try:
                 if not self._is_trusted and adopt.strange_ids(value, ids):
                     raise adopt.StaysBehind("memory_ids", "names memories that aren't with it")
-                ours = adopt.with_new_ids(value, ids, space) if space else value
+                ours = adopt.with_new_ids(value, ids, self._space) if self._space else value
                 record = decode_memory(msgspec.json.encode(ours))
                 whose = Scope.of(record.agent, self._to)
                 record = adopt.memory(record, whose, is_trusted=self._is_trusted)
@@ -203,10 +209,36 @@ class Importer:
                 continue
             self.report.count("file", is_new=is_new)
 
+    async def _conversations(self) -> None:
+        found: dict[str, tuple[int, ExportedTalk]] = {}
+        for number, subject, value in self._records("SESSIONS"):
+            try:
+                said = talks.line_of(subject, value)
+            except (InvalidInput, RecursionError) as error:
+                self._refuse("SESSIONS", number, error)
+                continue
+            if said is not None:
+                key, line = said
+                _, talk = found.setdefault(str(key), (number, ExportedTalk(key=key)))
+                talk.add(line)
+        for number, talk in found.values():
+            try:
+                taken = await self._talks.take(talk)
+            except InvalidInput as error:
+                self._refuse("SESSIONS", number, error)
+                continue
+            self.report.count("conversation", is_new=taken.new > 0)
+            self.report.count("message", is_new=True, times=taken.new)
+            self.report.count("message", is_new=False, times=taken.there)
+
     async def _settings(self) -> None:
         mine = f"$KV.{own.BUCKET}.{own.PREFIX}{own.hash_of(self._user)}"
         for number, subject, value in self._records("KV_CONFIG"):
             try:
+                if is_label(subject):
+                    is_new = await self._talks.label(value, self._user)
+                    self.report.count("title", is_new=is_new)
+                    continue
                 if subject != mine or not self._is_trusted:
                     raise adopt.StaysBehind("subject", adopt.NO_AUTHORITY)
                 found = msgspec.structs.replace(own.read(msgspec.json.encode(value)), by=self._to)

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from ..contracts import Said, UserMessage, decode_event, decode_said
+from ..contracts.codec import decode_past
+from ..contracts.past.words import PastWords
 from ..errors import InvalidInput
 
 TITLES: Final = {"task": "title", "goal": "description", "preference": "key", "row": "name"}
@@ -18,6 +20,8 @@ def spoken(subject: str, data: bytes) -> str | None:
         if subject.endswith(".in.said.user"):
             event = decode_event(data)
             return _of_person(event) if isinstance(event, UserMessage) else None
+        if ".past.said." in subject:
+            return _of_past(decode_past(data))
         return _of_agent(decode_said(data)) if ".out.said." in subject else None
     except InvalidInput:
         return None
@@ -28,6 +32,12 @@ def _of_person(event: UserMessage) -> str:
     files = "".join(f"\n\n[{one.name}](../../files/{one.hash})" for one in said.attachments)
     who = said.by or event.session_key.partition(":")[0]
     return f"**{who}**, {event.created_at:%Y-%m-%d %H:%M} UTC\n\n{said.text}{files}\n"
+
+
+def _of_past(words: PastWords) -> str:
+    user, agent, _ = words.session_key.split(":")
+    who = agent if words.role == "agent" else words.by or user
+    return f"**{who}**, imported, {words.at:%Y-%m-%d %H:%M} UTC\n\n{words.text}\n"
 
 
 def _of_agent(said: Said) -> str:

@@ -1,7 +1,8 @@
-"""What a branch inherits of its parent's history, and a fork of the one that it goes on from.
+"""What a branch inherits of its parent's history, a fork of the one that it goes on from, and an
+imported conversation of what was said elsewhere.
 
-It's read from the turns of that session whenever the other one is opened, and isn't stored a second
-time. What was heard there later isn't part of it, so that it's the same each time.
+It's read from where it is whenever the session is opened, and isn't stored a second time. What was
+heard there later isn't part of it, so that it's the same each time.
 """
 
 from __future__ import annotations
@@ -16,14 +17,17 @@ from vigil.bus.bus import Bus, Message
 from vigil.contracts import (
     Row,
     Start,
+    State,
     TextBlock,
     ToolResultBlock,
     ToolUseBlock,
     Turn,
     decode_turn,
 )
-from vigil.contracts.events import Fork
+from vigil.contracts.past.origins import Fork
 from vigil.errors import InvalidInput
+from vigil.past import intake
+from vigil.past.rows import rows_of
 from vigil.subjects import SessionKey
 
 from ...core.context.history import chunk_of, without
@@ -35,6 +39,8 @@ from ...history import NOTHING, Inherited
 
 log = structlog.get_logger("vigil.cortex")
 
+LETTERS_FROM: Final = 1_000_000
+"""Letters of what was imported are named from here on: names of its own turns are others."""
 PAGE: Final = 200
 """Turns that are read at once."""
 
@@ -51,6 +57,32 @@ async def inherited(bus: Bus, key: SessionKey, start: Start | None) -> Inherited
         return NOTHING
     known = await _known(bus, key, start.parent, start.parent_turn, without_answer)
     return known if start.is_tainted else known.closed
+
+
+async def began_with(bus: Bus, key: SessionKey, state: State) -> Inherited:
+    """Read what a fork, or an imported conversation, begins with; `NOTHING` if it's neither.
+
+    Raises:
+        Unavailable: the broker is away.
+    """
+    if state.fork is not None:
+        return await forked(bus, key, state.fork)
+    if state.past is None:
+        return NOTHING
+    rows = rows_of(await intake.read(bus, key, state.past))
+    return Inherited(
+        chunks=tuple(
+            Chunk(
+                seq=0,
+                rows=(one.row,),
+                tokens=tokens_of_rows((one.row,)),
+                ordinal=LETTERS_FROM + one.words.number,
+                is_tainted=one.is_letter and one.row.role == "user",
+                is_swayed=one.is_letter,
+            )
+            for one in rows
+        )
+    )
 
 
 async def forked(bus: Bus, key: SessionKey, fork: Fork) -> Inherited:
@@ -90,10 +122,11 @@ async def _known(
         is_summary_tainted=summary is not None and summary.is_summary_tainted,
         vouched=turn.state.vouched,
     )
-    if turn.state.fork is None:
+    before = await began_with(bus, parent, turn.state)
+    if before is NOTHING:
         return found
     is_whole = any(t is not None and t.ordinal == 1 for _, t in (*turns, (last.seq, turn)))
-    return _after(await forked(bus, parent, turn.state.fork), found, is_whole=is_whole)
+    return _after(before, found, is_whole=is_whole)
 
 
 def _after(before: Inherited, own: Inherited, *, is_whole: bool) -> Inherited:

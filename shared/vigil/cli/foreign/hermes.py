@@ -4,6 +4,7 @@ memories/MEMORY.md  what it noted, with a line of ``§`` between two notes
 memories/USER.md    what it knows of the person, in the same form
 SOUL.md             who the agent is
 cron/jobs.json      ``{"jobs": [{"name", "prompt", "enabled", "schedule"}]}``
+state.db            conversations, in SQLite; here as its own export has them, a line for each
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from .home import NOT_ASKED, HomeForm, entries, prompt_of, title
+from .home import NOT_ASKED, HomeForm, Texts, entries, prompt_of, title
+from .talks import ForeignTalk, instant, objects, said
 
 _BETWEEN: Final = re.compile(r"\n\s*§\s*(?:\n|$)")
 
@@ -48,11 +50,36 @@ def _schedule(found: dict[str, Any]) -> dict[str, Any]:
     raise ValueError(f"its schedule is of a kind that isn't known ({found.get('kind')})")
 
 
+_BY_ITSELF: Final = ("cron", "subagent", "kanban")
+"""Sources of sessions that no person talked in."""
+
+
+def _talks(texts: Texts) -> Iterator[tuple[str, ForeignTalk]]:
+    for session in objects(texts.get(DATABASE, "")):
+        stored, id_ = session.get("messages"), str(session.get("id") or "")
+        if session.get("source") in _BY_ITSELF or not id_ or not isinstance(stored, list):
+            continue
+        messages = [
+            message
+            for one in stored
+            if isinstance(one, dict)
+            for message in said(
+                str(one.get("id")),
+                one.get("role"),
+                one.get("content"),
+                instant(one.get("timestamp")),
+            )
+        ]
+        yield DATABASE, ForeignTalk(id_, str(session.get("title") or ""), messages)
+
+
+DATABASE: Final = "state.db"
 FORM: Final = HomeForm(
     name="hermes",
-    files=("SOUL.md", "memories/*.md", "cron/jobs.json"),
+    files=("SOUL.md", "memories/*.md", "cron/jobs.json", DATABASE),
     memories=_memories,
     jobs="cron/jobs.json",
     row=_row,
     kept={"SOUL.md": NOT_ASKED},
+    talks=_talks,
 )

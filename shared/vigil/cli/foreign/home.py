@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ..documents.pieces import pieces
+from .talks import ForeignTalk, whole
 
 Texts = Mapping[str, str]
 """What the files of a home say, by their paths in it."""
@@ -39,8 +40,10 @@ class Unread(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """What a home has, by its kinds: `memories` and `rows`."""
+    """What a home has, by its kinds: `memories`, `rows` and `conversations`."""
 
+    form: str
+    """Of which it is."""
     lines: dict[str, list[HomeLine]]
     left: list[Unread]
     kept: dict[str, str]
@@ -63,6 +66,8 @@ class HomeForm(msgspec.Struct, frozen=True, kw_only=True):
     """Makes a row of a job. Raises: ValueError, why it can't be one."""
     kept: Mapping[str, str]
     """Why files are left, by the ends of their paths."""
+    talks: Callable[[Texts], Iterator[tuple[str, ForeignTalk]]]
+    """What was said in conversations, each with the path of its file."""
 
 
 def read(form: HomeForm, texts: Texts, *, is_trusted: bool) -> Reading:
@@ -87,8 +92,13 @@ def read(form: HomeForm, texts: Texts, *, is_trusted: bool) -> Reading:
             source = f"{form.name}:{path}"[:200]
             memories.append(HomeLine(path, number, {"source": source, **one, **marks}))
     identity = {name: texts[path] for path in kept if (name := path.split("/")[-1]) in IDENTITY}
-    lines = {"memories": memories, "rows": rows}
-    return Reading(lines=lines, left=left, kept=kept, identity=identity)
+    talks = [
+        HomeLine(path, 0, {**talk._asdict(), "is_trusted": is_trusted})
+        for path, one in form.talks(texts)
+        for talk in whole([one])
+    ]
+    lines = {"memories": memories, "rows": rows, "conversations": talks}
+    return Reading(form=form.name, lines=lines, left=left, kept=kept, identity=identity)
 
 
 def _rows(

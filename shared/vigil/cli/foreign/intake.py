@@ -12,6 +12,7 @@ import msgspec
 from vigil.sdk.client import ApiError, Client, is_passing
 
 from .home import HomeLine, Reading, Unread
+from .talks import parts, thread_of
 
 EXPIRES_DAYS: Final = 0.05
 """Of the token that an admin takes things in with, should ending it fail: an hour and some."""
@@ -68,6 +69,8 @@ def take(client: Client, agent: str, found: Reading, report: HomeReport) -> None
     report.kept |= found.kept
     _each("memories", found.lines["memories"], _memories(client, agent), report)
     _each("rows", found.lines["rows"], _rows(client, agent), report)
+    talks = found.lines["conversations"]
+    _each("conversations", talks, _conversations(client, agent, found.form), report)
 
 
 def _each(
@@ -100,6 +103,30 @@ def _memories(client: Client, agent: str) -> Callable[[HomeLine], bool]:
         saved = client.save_memory(agent=agent, idempotency_key=f"import:{key}", **line.value)
         there.add(same)
         return not saved.get("is_repeat")
+
+    return work
+
+
+def _conversations(client: Client, agent: str, origin: str) -> Callable[[HomeLine], bool]:
+    user = client.me()["user"]
+
+    def work(line: HomeLine) -> bool:
+        talk = line.value
+        key, new = f"{user}:{agent}:{thread_of(origin, talk['id'])}", 0
+        for first, some in parts(talk["messages"]):
+            taken = client.take_past(
+                key,
+                some,
+                origin=origin,
+                conversation=talk["id"],
+                total=len(talk["messages"]),
+                first=first,
+                is_trusted=talk["is_trusted"],
+            )
+            new += taken["new"]
+        if new and talk["title"]:
+            client.change_session(key, title=talk["title"])
+        return new > 0
 
     return work
 

@@ -5,6 +5,8 @@
     USER.md               who the person is
     SOUL.md, IDENTITY.md  who the agent is
     cron/jobs.json        ``{"version": 1, "jobs": [{"name", "enabled", "schedule", "payload"}]}``
+    agents/*/sessions     sessions.json, and a conversation in each ID.jsonl: a line for the
+                          session, then entries that each name the one before
 
 The first four lie in `workspace/` of the home, or the workspace itself is what is read.
 """
@@ -16,7 +18,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from .home import NOT_ASKED, HomeForm, paragraphs, prompt_of, title
+from .home import NOT_ASKED, HomeForm, Texts, paragraphs, prompt_of, title
+from .talks import ForeignTalk, instant, objects, said
 
 _DAY: Final = re.compile(r"(?:.*/)?memory/(\d{4}-\d{2}-\d{2})[^/]*\.md")
 _MS_MAX: Final = 253_402_300_800_000
@@ -79,6 +82,57 @@ def _schedule(found: dict[str, Any]) -> dict[str, Any]:
     raise ValueError(f"its schedule is of a kind that isn't known ({found.get('kind')})")
 
 
+_TALK: Final = re.compile(r"(agents/[^/]+/sessions/)([^/]+)\.jsonl")
+_BY_ITSELF: Final = re.compile(r"(^|:)(cron|hook|subagent|node)(:|$)")
+"""In the keys of sessions that no person talked in."""
+
+
+def _talks(texts: Texts) -> Iterator[tuple[str, ForeignTalk]]:
+    for path, text in sorted(texts.items()):
+        found = _TALK.fullmatch(path)
+        if found is None:
+            continue
+        key, entry = _entry(texts.get(f"{found[1]}sessions.json", ""), found[2])
+        if _BY_ITSELF.search(key):
+            continue
+        title = entry.get("displayName") or entry.get("subject") or entry.get("label") or ""
+        messages = [
+            message
+            for one in _branch(list(objects(text)))
+            if isinstance(one.get("message"), dict)
+            for message in said(
+                str(one.get("id")),
+                one["message"].get("role"),
+                one["message"].get("content"),
+                instant(one.get("timestamp") or one["message"].get("timestamp")),
+            )
+        ]
+        yield path, ForeignTalk(f"{found[1]}{found[2]}"[-200:], str(title), messages)
+
+
+def _entry(store: str, id_: str) -> tuple[str, dict[str, Any]]:
+    """Return what the list of sessions says of one: its key, and the rest."""
+    for entries in objects(" ".join(store.splitlines())):
+        for key, entry in entries.items():
+            if isinstance(entry, dict) and entry.get("sessionId") == id_:
+                return key, entry
+    return "", {}
+
+
+def _branch(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the entries that lead to the newest one; all, where one of them is missing."""
+    known = {one["id"]: one for one in lines if isinstance(one.get("id"), str)}
+    at = lines[-1] if lines else {}
+    found: list[dict[str, Any]] = []
+    while at and len(found) <= len(lines):
+        found.append(at)
+        parent = at.get("parentId")
+        if not parent:
+            return found[::-1]
+        at = known.get(parent, {}) if isinstance(parent, str) else {}
+    return lines
+
+
 FORM: Final = HomeForm(
     name="openclaw",
     files=(
@@ -87,6 +141,8 @@ FORM: Final = HomeForm(
         "workspace/*.md",
         "workspace/memory/**/*.md",
         "cron/jobs.json",
+        "agents/*/sessions/*.jsonl",
+        "agents/*/sessions/sessions.json",
     ),
     memories=_memories,
     jobs="cron/jobs.json",
@@ -100,4 +156,5 @@ FORM: Final = HomeForm(
         "BOOT.md": "what to do when another agent starts",
         "BOOTSTRAP.md": "another agent's first start",
     },
+    talks=_talks,
 )

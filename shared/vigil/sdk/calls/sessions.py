@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .method_group import MethodGroup, given, query, segment
@@ -149,6 +149,38 @@ class SessionCalls(MethodGroup):
         return self._object(
             "POST", f"/api/sessions/{segment(key)}/forks", given(turn=turn, thread=thread)
         )
+
+    def take_past(
+        self,
+        key: str,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        origin: str,
+        conversation: str,
+        total: int,
+        first: int = 1,
+        is_trusted: bool = False,
+    ) -> dict[str, Any]:
+        """Import messages of a conversation that was led elsewhere; return how many are `new`.
+
+        Raises: ApiError with status 422, the thread holds something else, or they don't follow.
+
+        Args:
+            messages: each with `id`, `role` ("user" or "agent"), `text` and `at`; 100 at most.
+            conversation: what tells it from the others there.
+            total: how many it has: with the last of them the agent begins with it.
+            first: the place in it of the first of these.
+            is_trusted: whether it isn't content from outside.
+        """
+        body = given(
+            messages=list(messages),
+            origin=origin,
+            conversation=conversation,
+            total=total,
+            first=first,
+            is_trusted=is_trusted,
+        )
+        return self._object("POST", f"/api/sessions/{segment(key)}/past", body)
 
     def replace(
         self,

@@ -1,0 +1,120 @@
+"""Conversations of other agents, as they are taken in. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from vigil.subjects import token_of
+
+TEXT_MAX: Final = 15_000
+"""Characters of one message: a longer one becomes several, each less than may be said."""
+PART_MAX: Final = 40
+PART_SIZE_MAX: Final = 100_000
+"""Messages, and their characters, that are sent at once."""
+_ROLES: Final = {"user": "user", "assistant": "agent"}
+
+
+class ForeignTalk(NamedTuple):
+    """A conversation, with what was said in it by a person or the agent."""
+
+    id: str
+    title: str
+    messages: list[dict[str, Any]]
+
+
+def thread_of(origin: str, id_: str) -> str:
+    """Return the thread that a conversation gets.
+
+    >>> thread_of("hermes", "20260301_090000_1f")
+    'hermes-e2719666ccbc'
+    """
+    return f"{origin}-{token_of(id_)[:12]}"
+
+
+def said(id_: str, role: Any, content: Any, at: datetime | None) -> Iterator[dict[str, Any]]:
+    """Yield what somebody said, as messages; nothing, if it's a call of a tool or what that gave.
+
+    >>> [one["text"] for one in said("1", "user", [{"type": "text", "text": "hi"}], NOW)]
+    ['hi']
+    >>> list(said("2", "toolResult", "42", NOW))
+    []
+    """
+    text = _text(content).strip()
+    if role not in _ROLES or not text or at is None:
+        return
+    for number, start in enumerate(range(0, len(text), TEXT_MAX)):
+        part = text[start : start + TEXT_MAX].replace("\0", "")
+        if part.strip():
+            name = id_ if number == 0 else f"{id_}-{number + 1}"
+            when = at.isoformat()
+            yield {"id": name[-200:], "role": _ROLES[role], "text": part, "at": when}
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str) and content.startswith('[{"'):
+        try:
+            content = msgspec.json.decode(content)
+        except (msgspec.DecodeError, RecursionError):
+            return str(content)
+    if isinstance(content, list):
+        parts = (one.get("text") for one in content if isinstance(one, dict))
+        return "\n".join(part for part in parts if isinstance(part, str))
+    return content if isinstance(content, str) else ""
+
+
+def instant(value: Any) -> datetime | None:
+    """Return an instant of ISO 8601, or of seconds or milliseconds since 1970; None: it is none.
+
+    >>> instant("2026-03-01T09:00:00Z") == instant(1772355600) == instant(1772355600000)
+    True
+    """
+    try:
+        if isinstance(value, str):
+            found = datetime.fromisoformat(value)
+            return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)
+    except (ValueError, OverflowError, OSError):
+        pass
+    return None
+
+
+def parts(messages: Sequence[dict[str, Any]]) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    """Yield the messages in parts that are small enough to be sent, each with the place of its
+    first, from 1."""
+    start, size = 0, 0
+    for place, one in enumerate(messages):
+        if place > start and (place - start == PART_MAX or size + len(one["text"]) > PART_SIZE_MAX):
+            yield start + 1, list(messages[start:place])
+            start, size = place, 0
+        size += len(one["text"])
+    if messages:
+        yield start + 1, list(messages[start:])
+
+
+def objects(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the lines that are JSON objects; the last may be cut, and is none."""
+    for line in text.splitlines():
+        try:
+            found = msgspec.json.decode(line) if line.strip() else None
+        except (msgspec.DecodeError, RecursionError):
+            continue
+        if isinstance(found, dict):
+            yield found
+
+
+def whole(talks: Iterable[ForeignTalk]) -> Iterator[ForeignTalk]:
+    """Yield those in which something was said, with each id once."""
+    for talk in talks:
+        known = {one["id"]: one for one in reversed(talk.messages)}
+        messages = [one for one in talk.messages if known.pop(one["id"], None) is one]
+        if messages:
+            yield ForeignTalk(talk.id, " ".join(talk.title.split())[:120], messages)
+
+
+NOW: Final = datetime(2026, 3, 1, 9, tzinfo=UTC)
+"""Of the examples."""

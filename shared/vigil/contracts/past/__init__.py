@@ -1,0 +1,1 @@
+"""What a conversation begins with that was said elsewhere."""

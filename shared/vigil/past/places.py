@@ -1,0 +1,45 @@
+"""Where in the log of a session what was said before it was imported is. Pure.
+
+It is in the transcript, and in nothing that anybody acts on: no wake, order or signal comes of it.
+"""
+
+from __future__ import annotations
+
+from ..subjects import Scope, SessionKey
+
+
+def all_of(key: SessionKey) -> str:
+    """Match what was said before a session was imported.
+
+    >>> all_of(SessionKey("ann", "vigil", "t1"))
+    'session.vigil.ann.t1.past.said.*'
+    """
+    return of_role(key, "*")
+
+
+def of_role(key: SessionKey, role: str) -> str:
+    """Return where that is stored of one: ``user`` or ``agent``."""
+    return f"{key.root}.past.said.{role}"
+
+
+def by_person(whose: Scope, thread: str = "*") -> str:
+    """Match what people said in conversations, also before these were imported.
+
+    >>> by_person(Scope("*", "ann"))
+    'session.*.ann.*.*.said.user'
+    """
+    return f"session.{whose.agent}.{whose.owner}.{thread}.*.said.user"
+
+
+def said_in(key: SessionKey) -> str:
+    """Match what the person said in a conversation, also before it was imported."""
+    return by_person(key.scope, key.thread)
+
+
+def is_past(subject: str) -> bool:
+    """Whether what is there was said before it was imported.
+
+    >>> is_past("session.vigil.ann.t1.past.said.user"), is_past("session.vigil.ann.t1.in.said.user")
+    (True, False)
+    """
+    return ".past.said." in subject

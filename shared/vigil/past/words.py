@@ -1,0 +1,41 @@
+"""What is read of a record of the transcript, whether it was said here or imported."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from ..bus.bus import Message
+from ..contracts import UserMessage, decode_event
+from ..contracts.codec import decode_past
+from ..errors import InvalidInput
+from .places import is_past
+
+
+class SpokenWords(NamedTuple):
+    """What a person said, and when."""
+
+    text: str
+    at: datetime
+
+
+def text_of(message: Message | None) -> str:
+    """Return what a person said; empty: nothing, or it can't be read."""
+    said = by_person(message)
+    return "" if said is None else said.text
+
+
+def by_person(message: Message | None) -> SpokenWords | None:
+    """Return what a person said; None: nothing, or it can't be read."""
+    if message is None:
+        return None
+    try:
+        if is_past(message.subject):
+            words = decode_past(message.data)
+            return SpokenWords(words.text, words.at)
+        event = decode_event(message.data)
+    except InvalidInput:
+        return None
+    if not isinstance(event, UserMessage):
+        return None
+    return SpokenWords(event.payload.text, event.created_at)
