@@ -19,6 +19,7 @@ name match another's records.
       {K}.{send,attempt}.{effect}            orders to carry it over another channel, and tries
     timer.{K}.{hash}, due.{K}.{hash}         schedules, and what the broker fired
     live.{agent}.{user}.{thread}             tokens of an answer in the making (not stored)
+    doing.{agent}.{user}.{thread}            how far a call of a tool is (not stored)
     dead.{service}.{agent}.{user}.{thread}   dead letters
     dead.ended.{agent}.{user}.{thread}       what a person did with one
     memory.{agent}.{owner}.{op}              what an agent knows of its owner
@@ -104,21 +105,13 @@ class SessionKey(msgspec.Struct, frozen=True, order=True):
 
     @classmethod
     def of(cls, user: object, agent: object, thread: object) -> SessionKey:
-        """Build a key from parts that came from outside.
-
-        Raises:
-            InvalidInput: naming the part and the reason.
-        """
+        """Build a key from parts that came from outside. Raises: InvalidInput, naming the part."""
         user, agent = check_part("userId", user), check_part("agentId", agent)
         return cls(user, agent, check_part("threadId", thread))
 
     @classmethod
     def parse(cls, text: object) -> SessionKey:
-        """Parse ``userId:agentId:threadId`` from outside.
-
-        Raises:
-            InvalidInput: naming the part and the reason.
-        """
+        """Parse ``userId:agentId:threadId`` from outside. Raises: InvalidInput, naming the part."""
         if not isinstance(text, str):
             raise InvalidInput("session_key", "must be a string")
         parts = text.split(":")
@@ -233,6 +226,11 @@ class SessionKey(msgspec.Struct, frozen=True, order=True):
     def live(self) -> str:
         """Tokens of an answer in the making: plain NATS, never stored."""
         return f"live.{self.agent}.{self.user}.{self.thread}"
+
+    @property
+    def doing(self) -> str:
+        """How far calls of tools are: plain NATS, never stored."""
+        return f"doing.{self.agent}.{self.user}.{self.thread}"
 
     def in_event(self, event_type: str) -> str:
         """Where events other than user messages enter (`event_type` is one of ours)."""

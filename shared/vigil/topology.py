@@ -235,7 +235,7 @@ ROLES: Final[dict[str, Role]] = {
             "dead.gateway.*.*.*", "dead.ended.*.*.*", *on_board("job", "grant", "facts"),
             *on_board("task", "row", "goal", "preference", "action", "circuit"), ANYBODY.slot(),
         ),
-        subscribes=("live.*.*.*",), pulls=(OUTSIDE_EVENTS,),
+        subscribes=("live.*.*.*", "doing.*.*.*"), pulls=(OUTSIDE_EVENTS,),
         follows=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", *TOLD),
         buckets_r=("TOOLS", "BUDGETS", "LEASES"),
         reads=("SESSIONS", "SYSTEM", "BOARD", "SLOTS", "MEMORIES", *TOLD, *FILED),
@@ -296,7 +296,7 @@ ROLES: Final[dict[str, Role]] = {
         publishes=(
             "session.*.*.*.call.*", "session.*.*.*.in.tool_result", "session.*.*.*.in.control",
             "session.*.*.*.in.told.*", "system.*.*.*.call.*", "system.*.*.*.in.tool_result",
-            "system.*.*.*.in.control", "system.*.*._mind.in.told.*", EXECUTOR_CANCEL,
+            "system.*.*.*.in.control", "system.*.*._mind.in.told.*", EXECUTOR_CANCEL, "doing.*.*.*",
             "dead.executor.*.*.*", *on_board("use", "row", "goal", "preference", "action", "task"),
             *on_board("approval", "job", "bulletin", "facts"), "board._._.circuit.*",
             ANYBODY.slot(), ANYBODY.mail(), layout.UPLOADS_ALL, layout.FILES_ALL,  # no grant

@@ -58,6 +58,9 @@ class Desk:
         frame = {"type": "message", "id": "m", "text": text, "cursor": 1, "caused_by": "e"}
         self.screen.message(frame | ({"tag": tag} if tag else {}))
 
+    def progress(self, text: str, **more: Any) -> None:
+        self.screen.progress({"type": "progress", "tool": "files__index", "text": text} | more)
+
     @property
     def lines(self) -> list[str]:
         return self.terminal.lines
@@ -144,6 +147,35 @@ def test_a_notice_does_not_disturb_an_answer_in_the_making() -> None:
     desk.screen.notice("connection lost")
     desk.token("two")
     assert desk.lines == ["connection lost", "vigil> one two", "you> hm"]
+
+
+@pytest.mark.parametrize("is_made", [False, True])
+def test_how_far_a_call_is_stands_in_one_line_until_it_is_over(is_made: bool) -> None:
+    """X-1: it passes; what was said and what is typed stay, and a server's word is one line."""
+    desk = Desk(columns=40)
+    before = ["vigil> let me look"] if is_made else []
+    if is_made:
+        desk.token("let me look")
+    desk.progress("0 %")
+    desk.types("and")
+    desk.progress("50 %: reading\n\x1b[2J" + "x" * 100)
+    assert desk.lines[:-2] == before
+    assert desk.lines[-2].startswith("files__index: 50 %: reading")
+    assert desk.lines[-1] == "you> and"
+    desk.enters()
+    assert desk.lines[-1] == "you>"
+    assert not any("files__index" in line for line in desk.lines)
+    desk.progress("90 %")
+    desk.screen.notice("connected again")
+    desk.progress("95 %")
+    assert desk.lines[-2:] == ["files__index: 95 %", "you>"]
+    desk.progress("100 %", is_over=True)
+    desk.progress("late", is_over=True)
+    if is_made:
+        desk.progress("1")
+        desk.message("let me look")
+    told = ["you> and", "connected again"]
+    assert desk.lines == [*told, *before, "you>"]
 
 
 def test_control_characters_of_a_model_do_not_reach_the_terminal() -> None:

@@ -20,7 +20,7 @@ import mcp_types as types
 
 from services.cortex.core.tools import form_answer
 from services.executor.mcp import tools
-from services.executor.mcp.connection import McpConnection
+from services.executor.mcp.client.connection import McpConnection
 from services.executor.mcp.web import McpEndpoint, WebWire, port_rules
 from vigil.contracts import Decision
 from vigil.contracts.tools import ServerAnswer

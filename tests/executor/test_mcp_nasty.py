@@ -14,8 +14,7 @@ import psutil
 import pytest
 import structlog
 
-from services.executor.mcp import pace
-from services.executor.mcp.held import connection as held_connection
+from services.executor.mcp import connection, pace
 from services.executor.mcp.pace import DEAF
 from services.executor.mcp.program import variables_of
 from services.executor.mcp.stdio import LINE_BYTES_MAX
@@ -111,7 +110,7 @@ async def test_a_tool_that_changes_while_nobody_looks(tmp_path: Path) -> None:
 
 async def test_it_is_looked_at_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """S12: a server that changes and doesn't say so is found out, soon."""
-    monkeypatch.setattr(held_connection, "LIST_AGAIN_S", 0.1)
+    monkeypatch.setattr(connection, "LIST_AGAIN_S", 0.1)
     async with hands(tmp_path, await sandbox(), nasty=nasty()) as found:
         moody(tmp_path, "changed")
         await found.shelves.until("nasty", lambda shelf: shelf.held)
@@ -198,8 +197,8 @@ async def test_a_server_that_is_stuck_is_started_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """X-1: after a call without an answer it is asked whether it lives; if not, it is ended."""
-    monkeypatch.setattr(held_connection, "LIST_S", 0.5)
-    monkeypatch.setattr(held_connection, "PAUSES", Backoff(0.05, 60.0))
+    monkeypatch.setattr(connection, "LIST_S", 0.5)
+    monkeypatch.setattr(connection, "PAUSES", Backoff(0.05, 60.0))
     async with hands(tmp_path, await sandbox(), nasty=nasty(timeout_s=0.5)) as found:
         stuck = {one.pid for one in programs()}
         assert (await found.call("nasty__freeze")).content.startswith("ambiguous")
@@ -213,7 +212,7 @@ async def test_a_server_that_dies_in_a_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """X-5: ambiguous, never a second run; what may run twice says that it may be tried again."""
-    monkeypatch.setattr(held_connection, "PAUSES", Backoff(0.05, 60.0))
+    monkeypatch.setattr(connection, "PAUSES", Backoff(0.05, 60.0))
     async with hands(tmp_path, await sandbox(), nasty=nasty(idempotent=["hang"])) as found:
         told, hung = await asyncio.gather(
             found.call("nasty__die"), found.call("nasty__hang"), return_exceptions=True
@@ -241,7 +240,7 @@ async def test_a_large_answer_and_one_that_is_too_large(
 ) -> None:
     """X-1: 10 MiB come through (and are cut for the model); 20 MiB, and a line without an end, end
     the connection and not the executor."""
-    monkeypatch.setattr(held_connection, "PAUSES", Backoff(0.05, 60.0))
+    monkeypatch.setattr(connection, "PAUSES", Backoff(0.05, 60.0))
     async with hands(tmp_path, await sandbox(), nasty=nasty()) as found:
         assert len((await found.call("nasty__big", mebibytes=10)).content) == 10 * MEBIBYTE
         for call in (found.call("nasty__big", mebibytes=20), found.call("nasty__flood")):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from services.executor.mcp.held import connection as held_connection
+from services.executor.mcp import connection
 from tests.support.mcp_client import hands, node, sandbox, script
 from vigil.backoff import Backoff
 from vigil.broker.ports import free_port
@@ -160,7 +160,7 @@ async def test_the_everything_server_over_streamable_http(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """X-1: the same tools, the same answers; when it is gone and comes back, so do they."""
-    monkeypatch.setattr(held_connection, "PAUSES", Backoff(0.2, 0.2))
+    monkeypatch.setattr(connection, "PAUSES", Backoff(0.2, 0.2))
     port = free_port()
     async with everything_over_http(port) as url:
         section = {"url": url, "allow_private": True, "timeout_s": 20}
@@ -177,7 +177,7 @@ async def test_a_server_over_http_that_goes_and_comes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """X-1: a call that could not be sent surely did not run; the tools come back with it."""
-    monkeypatch.setattr(held_connection, "PAUSES", Backoff(0.2, 0.2))
+    monkeypatch.setattr(connection, "PAUSES", Backoff(0.2, 0.2))
     port = free_port()
     section = {"url": f"http://127.0.0.1:{port}/mcp", "allow_private": True, "timeout_s": 20}
     async with hands(tmp_path, await sandbox(is_off=True), every=section) as found:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from services.executor.mcp import connection
-from services.executor.mcp.held import connection as held_connection
 from tests.executor.test_mcp_web import Scope, Site, answer, site, using
 from vigil.backoff import Backoff
 
@@ -64,7 +63,7 @@ def refused(code: int, message: str) -> str:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held_connection, "PAUSES", Backoff(0.05, 0.05))
+    monkeypatch.setattr(connection, "PAUSES", Backoff(0.05, 0.05))
 
 
 @pytest.mark.parametrize(

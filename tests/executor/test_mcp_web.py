@@ -17,7 +17,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from services.executor.mcp import connection
+from services.executor.mcp.client.connection import McpConnection
 from services.executor.mcp.pace import DEAF
 from services.executor.mcp.web import (
     LOST,
@@ -187,7 +187,7 @@ async def test_a_name_that_leads_home_is_not_asked(site: tuple[Site, str]) -> No
         seen.append("listed")
 
     lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    one = connection.McpConnection("x", lambda _: wire, listed, lambda r, _: lost.set_result(r))
+    one = McpConnection("x", lambda _: wire, listed, lambda r, _: lost.set_result(r))
     running = asyncio.create_task(one.run())
     try:
         async with asyncio.timeout(10):

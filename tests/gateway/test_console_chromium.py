@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +27,7 @@ from tests.support.gateway import until
 from tests.support.mailing import CHANNEL
 from tests.support.page_times import PageTimes
 from vigil.channels import pairs
+from vigil.contracts import Cause, Loop, OpenCall, State, Waiting
 from vigil.subjects import SessionKey
 
 pytestmark = [
@@ -340,6 +343,34 @@ async def test_the_field_sends_and_the_page_stays_at_the_newest(stage: Stage, ta
     assert await tab.run("scrollY") == 0
     assert await tab.run("document.activeElement.value") == "half a word"
     assert await tab.run("window.isOld")  # all that on one page
+    assert tab.complaints == []
+
+
+async def test_how_far_a_call_is_stands_beside_it(stage: Stage, tab: Tab) -> None:
+    """X-1: as its server tells it, as text; what is shown anew still has it, and its end takes it
+    away."""
+    gate, key, at = stage.world.gate, SessionKey("ann", "vigil", "far"), datetime.now(UTC)
+    call = OpenCall(effect_id="f" * 32, tool_use_id="1", tool="files__index", service="executor")
+    loop = Loop(
+        cause=Cause(id="e", seq=1, type="user_message"), fence=1, begun_at=at, is_direct=True,
+        waiting=Waiting(calls=(call,), generation=1, due_at=at + timedelta(minutes=2)),
+    )  # fmt: skip
+    await gate.turn(str(key), State(turns=1, loop=loop))
+    await tab.go(url(stage, f"/conversations/{key}"))
+    await shows(tab, "Using files__index")
+    told = {"call_id": "f", "tool": "files__index", "done": 1, "total": 2, "text": "<b>a.txt</b>"}
+
+    async def tells(**more: Any) -> None:
+        await gate.admin.send(key.doing, json.dumps(told | more).encode())
+
+    async with asyncio.timeout(20):
+        while "50 %: <b>a.txt</b>" not in await tab.text():  # it may not listen yet
+            await tells()
+    await gate.say(str(key), "still at it", effect_id="e" * 32)
+    await shows(tab, "still at it")
+    await shows(tab, "50 %: <b>a.txt</b>")
+    await tells(is_over=True)
+    await tab.until("!document.body.innerText.includes('50 %')")
     assert tab.complaints == []
 
 

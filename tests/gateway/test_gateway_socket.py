@@ -172,6 +172,22 @@ async def test_tokens_stream_to_all_sockets_of_the_session(gate: Gate) -> None:
     assert await _is_quiet(other)
 
 
+async def test_how_far_a_call_is_passes_by(gate: Gate) -> None:
+    """X-1: told to sockets of the session as it comes, in a line, and stored nowhere."""
+    socket = await gate.socket(await gate.token("ann"), ANN)
+    other = await gate.socket(await gate.token("ann"), "ann:vigil:t2", client="other")
+    told = {"call_id": "c", "tool": "files__index", "done": 3, "total": 4, "text": "<b>a.txt"}
+    for more in (b"{broken", json.dumps(told).encode()):
+        await gate.admin.send("doing.vigil.ann.t1", more)
+    assert await frame_of(socket) == {
+        "type": "progress", "call_id": "c", "tool": "files__index", "text": "75 %: <b>a.txt",
+    }  # fmt: skip
+    await gate.admin.send("doing.vigil.ann.t1", json.dumps(told | {"is_over": True}).encode())
+    assert (await frame_of(socket))["is_over"]
+    assert await _is_quiet(other)
+    assert await gate.stored(ANN) == []
+
+
 async def test_sockets_share_a_consumer_and_closing_frees_everything(gate: Gate) -> None:
     """All sockets of a gateway have one consumer; no subscription outlives its socket."""
     token = await gate.token("ann")

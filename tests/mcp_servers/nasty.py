@@ -107,6 +107,8 @@ def tools() -> list[Message]:
     ]
     if "elicits" in moods:
         listed.append(tool("book", "Asks a person how long.", town={"type": "string"}))
+    if "marches" in moods:
+        listed.append(tool("march", "Tells each step.", count={"type": "integer"}))
     if "more" in moods:
         listed.append(tool("extra", "Was not there before."))
     if "names" in moods:
@@ -173,6 +175,8 @@ class Session:
         self._asking: Message = {}
         self._booking: tuple[Message, str] = ({}, "")
         self._refusals: list[str] = []
+        self._marching: Any = None
+        """The token of a call that was told of step by step."""
 
     def hear(self, message: Message) -> None:
         """Answer a message, unless nothing is to be answered."""
@@ -201,6 +205,8 @@ class Session:
             case "tools/call":
                 if params["name"] == "book":
                     self._book(message, params)
+                elif params["name"] == "march":
+                    self._march(message, params)
                 else:
                     self._call(message, params["name"], params.get("arguments") or {})
 
@@ -217,6 +223,21 @@ class Session:
             self._booking = message, params["arguments"]["town"]
             send(id="nights", **NIGHTS)
 
+    def _march(self, message: Message, params: Message) -> None:
+        """Tell how far it is, more often than anybody wants to know, and nonsense between."""
+        self._marching, count = params["_meta"]["progressToken"], params["arguments"]["count"]
+        for number in range(count):
+            self._tell_step(number, count, f"step {number} of <b>many</b>\n\u202e{'x' * 500}")
+            if number % 100 == 0:
+                self._tell_step(float("inf"), count, "endless")
+        self._say(message, f"marched {count}")
+
+    def _tell_step(self, done: float, total: float, text: str) -> None:
+        told = {"progressToken": self._marching, "progress": done, "total": total}
+        written = json.dumps(told | {"message": text}).replace("Infinity", "1e999")
+        method = '"method": "notifications/progress"'
+        write(f'{{"jsonrpc": "2.0", {method}, "params": {written}}}\n'.encode())
+
     def _call(self, message: Message, name: str, given: dict[str, Any]) -> None:
         match name:
             case "hang":
@@ -226,6 +247,8 @@ class Session:
                 for number, request in enumerate(WANTED):
                     send(id=number, **request)
             case "poke":
+                if self._marching is not None:
+                    self._tell_step(1, 2, "late")
                 self._notify("tools/list_changed")
                 self._say(message, "poked")
             case _:

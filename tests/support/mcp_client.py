@@ -13,9 +13,11 @@ from typing import Any, Final
 
 import pytest
 
+from services.executor.config import ExecutorLimits
 from services.executor.mcp.manager import Servers
 from services.executor.mcp.server import ServerTools
 from services.executor.sandbox.choice import Choice, choose
+from services.executor.tools.run import Running
 from services.executor.tools.source import Call, ToolOutput, ToolSource
 from services.executor.workspace.disk import Disk
 from tests.support.stack import running_broker, settings_of
@@ -126,10 +128,21 @@ class Hands:
     async def run(
         self, tool: Tool, arguments: dict[str, Any], answered: ServerAnswer | None = None
     ) -> ToolOutput:
-        source = self.shelves.sources[tool.name.partition("__")[0]]
+        return await self.source(tool).run(self.call_of(tool, arguments, answered))
+
+    async def carry_out(self, name: str, **arguments: Any) -> ToolOutput:
+        """Run a tool as the executor carries a call out: with an answer, whatever happens."""
+        running, tool = Running(self.context, ExecutorLimits()), self.tool(name)
+        return await running.run(self.source(tool), self.call_of(tool, arguments))
+
+    def source(self, tool: Tool) -> ToolSource:
+        return self.shelves.sources[tool.name.partition("__")[0]]
+
+    def call_of(
+        self, tool: Tool, arguments: dict[str, Any], answered: ServerAnswer | None = None
+    ) -> Call:
         due = datetime.now(UTC) + timedelta(seconds=60)
-        call = Call(id="f" * 32, key=KEY, tool=tool, input=arguments, due_at=due, answered=answered)
-        return await source.run(call)
+        return Call(id="f" * 32, key=KEY, tool=tool, input=arguments, due_at=due, answered=answered)
 
     def pins(self) -> KeyValue:
         return KeyValue(self.context.bus, "PINS")

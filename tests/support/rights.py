@@ -187,6 +187,7 @@ EVERY_SUBJECT: Final[dict[str, set[str]]] = {
     KEY.timer("t", 1): {"scheduler"},
     KEY.due("t", 1): {"scheduler"},
     KEY.live: {"cortex"},
+    KEY.doing: {"executor"},
     "$KV.LEASES.a": {"cortex", "scheduler", "executor"},
     # Which replica looks into a mailbox, and no session's.
     "$KV.LEASES.channel.a": {"cortex", "scheduler", "executor", "gateway"},
@@ -247,6 +248,9 @@ LISTENERS: Final[dict[str, set[str]]] = {
     KEY.live: {"gateway"},
     "live.*.*.*": {"gateway"},
     "live.>": set(),
+    KEY.doing: {"gateway"},
+    "doing.*.*.*": {"gateway"},
+    "doing.>": set(),
     "$KV.>": set(),
     "$KV.TOKENS.>": set(),
     "$JS.>": set(),

@@ -1,212 +1,244 @@
-"""A connection to one MCP server.
+"""A connection that is kept up: made, listed, tended, made anew.
 
-What a server wants of a model (sampling) is declined, and said before it asks; a program
-that was given folders may ask which (roots). What it wants of a person (elicitation) is handed to
-whoever called; by the protocol of 2025 a call is held open for it. What it says for a log is in
-ours.
+One task holds it, because the SDK's client belongs to the task that entered it; calls come from
+others. Of what kind it is, and what is said over it, others fill in.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
-from collections.abc import AsyncIterator, Callable
-from typing import Any, Final
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import mcp_types as types
 import structlog
-from mcp import Client
-from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
-from mcp.shared.exceptions import MCPError
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from vigil import __version__
+from vigil.backoff import Backoff
 from vigil.contracts.tools import ServerAnswer
 from vigil.errors import Unavailable, VigilError
 
-from .ended import SESSION_ENDED
-from .held.calls import HeldCall, HeldCalls
-from .held.connection import LIST_AGAIN_S, KeptConnection, McpRefusal, McpUnclear, Wire
-from .pace import ServerLog
-from .tools import elicited, shortened
-from .web import GONE, LOST, OURS, UNREACHABLE
+from ..tools.source import OnProgress
+from .tools import shortened
 
 log = structlog.get_logger("vigil.executor.mcp")
-for _name in ("mcp.client", "mcp.shared.jsonrpc_dispatcher"):
-    # What goes wrong is told here, in a line; the SDK tells it, too, with tracebacks and with what
-    # the server wrote, as often as the server likes.
-    logging.getLogger(_name).setLevel(logging.CRITICAL)
 
+LIST_S: Final = 20.0
+"""For a list of its tools, but for the first."""
+LIST_AGAIN_S: Final = 60.0
+"""After so long its tools are listed without being asked to: a look whether it is still there."""
+LIST_PAUSE_S: Final = 0.2
+LIST_PAUSE_FACTOR: Final = 4
+"""After a look nothing is listed for so many times as long as it took."""
 LISTED_MAX: Final = 2000
-INFO: Final = types.Implementation(name="vigil", version=__version__)
-Answer = types.CallToolResult | types.InputRequiredResult
-_ANSWERS: Final[TypeAdapter[Answer]] = TypeAdapter(Answer)
+PAUSES: Final = Backoff(0.5, 60.0)
+STEADY_S: Final = 30.0
+"""A connection that held so long was a good one: the next pause is short again."""
+
+
+class Wire(Protocol):
+    """A way to a server."""
+
+    @property
+    def problem(self) -> str:
+        """Why it is no more; empty: it is, or nobody knows."""
+        ...
+
+    def connect(self) -> AbstractAsyncContextManager[Any]:
+        """Open it; what the SDK calls a transport."""
+        ...
+
+
+class McpUnclear(VigilError):
+    """A call was sent, and nobody knows whether it was done."""
 
 
 class McpSessionEnded(Unavailable):
     """A call was refused because its session is no more: it surely did not run."""
 
 
-Roots = Callable[[], list[types.Root]]
+class McpRefusal(VigilError):
+    """The server refused a call, or its answer can't be used. The text is partly the server's."""
 
 
-class McpConnection(KeptConnection[Client]):
-    """A server that speaks MCP; `roots` tells which folders it was given."""
+C = TypeVar("C")
+"""What speaks the protocol."""
+Open = Callable[[Callable[[], None]], Wire]
+"""Make a way to the server; what it is given is to be called when the way ends by itself."""
+OnListed = Callable[[Sequence[types.Tool], dict[str, str]], Awaitable[None]]
+OnLost = Callable[[str, int], None]
+"""Is told why there is no connection, and how many in a row have failed."""
 
-    def __init__(self, *args: Any, roots: Roots | None = None, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._roots = roots
-        self._held = HeldCalls()
 
-    # ------------------------------------------------------------ calls
+class KeptConnection(ABC, Generic[C]):
+    """What is asked for tools, of whatever kind. `run` keeps it up until it is cancelled.
 
+    Args:
+        start_s: for its start and its first words: some fetch themselves first.
+        late: why one may be late, for whoever reads that it was.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        open_: Open,
+        on_listed: OnListed,
+        on_lost: OnLost,
+        *,
+        start_s: float = 60.0,
+        late: str = "",
+    ) -> None:
+        self._name = name
+        self._start_s = start_s
+        self._late = late
+        self._open = open_
+        self._on_listed = on_listed
+        self._on_lost = on_lost
+        self._client: C | None = None
+        self._has_ended = False
+        self._is_stopping = False
+        self._was_connected = False
+        self._news = asyncio.Event()
+        self._is_tried = asyncio.Event()
+        """Whether it has been tried to connect since the last connection ended."""
+
+    @abstractmethod
     async def call(
         self,
         tool: str,
         arguments: dict[str, Any],
         timeout_s: float,
         answered: ServerAnswer | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Any:
-        """Call a tool. One that did not run since the session had ended is called in the next."""
-        loop = asyncio.get_running_loop()
-        until_s = loop.time() + timeout_s
-        if answered is not None and self._held.is_of(answered.state):
-            held = self._held.go_on(answered)
-            if held is None:
-                raise McpUnclear("the connection ended while the person was asked")
-            return await self._sent(held, timeout_s)
-        try:
-            return await self._call(tool, arguments, timeout_s, answered)
-        except McpSessionEnded:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(until_s):
-                    await self._is_tried.wait()
-        return await self._call(tool, arguments, max(0.0, until_s - loop.time()), answered)
+        """Call a tool, once -> its result (`CallToolResult`), or what it wants of the person first
+        (`InputRequiredResult`).
+
+        Args:
+            answered: what the person said to that: the call goes on.
+
+        Raises:
+            Unavailable, McpUnclear, McpRefusal: it surely did not run; nobody knows; it said no.
+        """
 
     def let_go(self, state: str | None) -> None:
-        self._held.let_go(state)
+        """Hold a call no more that waits for a person."""
 
-    async def _call(
-        self,
-        tool: str,
-        arguments: dict[str, Any],
-        timeout_s: float,
-        answered: ServerAnswer | None,
-    ) -> Any:
-        client = self._there()
-        params = types.CallToolRequestParams(name=tool, arguments=arguments)
-        if answered is not None:
-            params.input_responses = {answered.name: elicited(answered)}
-            params.request_state = answered.state
-        request = types.CallToolRequest(params=params)
-        # Not `Client.call_tool`: it runs the server's own schema of results, patterns and all, over
-        # what the server answers.
-        return await self._sent(
-            self._held.begin(client.session.send_request(request, _ANSWERS)), timeout_s
-        )
+    @abstractmethod
+    def _connected(self, wire: Wire) -> AbstractAsyncContextManager[C]:
+        """Open the way, and what speaks the protocol over it."""
 
-    async def _sent(self, call: HeldCall, timeout_s: float) -> Any:
-        try:
-            async with asyncio.timeout(timeout_s):
-                return await call.next()
-        except TimeoutError:
-            self._look()
-            raise McpUnclear(f"there was no answer within {timeout_s:g} s") from None
-        except MCPError as error:
-            raise self._kind_of(error) from error
-        except ValidationError as error:
-            raise McpRefusal("what it answered is no result by the protocol") from error
-
-    def _kind_of(self, error: MCPError) -> VigilError:
-        """Tell the three kinds of failure apart, and look after the connection.
-
-        A server can send any code with any text. What it says is outside content, so only a
-        refusal tells its words; the other kinds are told in ours.
-        """
-        code, text = error.error.code, shortened(error.error.message, 2000)
-        is_ours = error.error.data == OURS
-        if code == GONE and is_ours:
-            self._ended()
-            return McpSessionEnded(SESSION_ENDED)
-        if code == types.HEADER_MISMATCH:
-            self._look()
-            return Unavailable(SESSION_ENDED)
-        if code == UNREACHABLE and is_ours:
-            self._look()
-            return Unavailable(text)
-        if code == types.CONNECTION_CLOSED or (code == LOST and is_ours):
-            self._look()
-            why = f" ({text})" if is_ours else ""
-            return McpUnclear(f"the connection ended while it ran{why}")
-        return McpRefusal(text)
-
-    # ------------------------------------------------------------ holding it
-
-    def _connected(self, wire: Wire) -> Client:
-        return Client(
-            wire.connect(),
-            cache=None,
-            client_info=INFO,
-            message_handler=self._hear,
-            elicitation_callback=self._held.asked,
-            logging_callback=ServerLog(self._name, "mcp.said").take,
-            list_roots_callback=self._tell_roots if self._roots else None,
-        )
+    @abstractmethod
+    async def _list(self, client: C, within_s: float) -> None:
+        """Look what there is, and hand it on. Raises: whatever keeps it from that."""
 
     @contextlib.asynccontextmanager
-    async def _beside(self, client: Client) -> AsyncIterator[None]:
-        listening = asyncio.create_task(self._subscribe(client))
-        try:
-            yield
-        finally:
-            await self._held.close()
-            await _ended(listening)
+    async def _beside(self, client: C) -> AsyncIterator[None]:
+        """Do what else is to be done while it is connected."""
+        yield
 
-    async def _tell_roots(self, context: object) -> types.ListRootsResult:
-        return types.ListRootsResult(roots=self._roots() if self._roots else [])
+    async def _hold(self, wire: Wire) -> None:
+        """Be connected until it ends. Raises: whatever ended it, always."""
+        async with (
+            asyncio.timeout(self._start_s) as patience,
+            self._connected(wire) as client,
+        ):
+            await self._list(client, self._start_s)
+            patience.reschedule(None)
+            self._client = client
+            self._was_connected = True
+            self._is_tried.set()
+            async with self._beside(client):
+                try:
+                    await self._tend(partial(self._list, client, LIST_S))
+                finally:
+                    self._client = None
+                    self._is_tried.clear()
 
-    async def _list(self, client: Client, within_s: float) -> None:
-        found: list[types.Tool] = []
-        cursor: str | None = None
-        async with asyncio.timeout(within_s):
-            while True:
-                page = await client.list_tools(cursor=cursor)
-                found += page.tools
-                cursor = page.next_cursor
-                if cursor is None or len(found) >= LISTED_MAX:
-                    break
-        await self._on_listed(found[:LISTED_MAX], _facts(client))
+    def _there(self) -> C:
+        """Return what is connected. Raises: Unavailable."""
+        if self._client is None or self._has_ended:
+            raise Unavailable("it is not connected")  # the reason may be in the server's words
+        return self._client
 
-    # ------------------------------------------------------------ changes
+    def _look(self) -> None:
+        """Have it listed soon: it may be gone, or stuck, or another one now."""
+        self._news.set()
 
-    async def _hear(self, message: object) -> None:
-        if isinstance(message, types.ToolListChangedNotification):
-            self._news.set()
+    def stop(self) -> None:
+        """Connect no more, and let go of what there is; to be called before `run` is cancelled.
 
-    async def _subscribe(self, client: Client) -> None:
-        """Ask to be told of changes, where the protocol wants to be asked."""
-        while True:
+        Cancelling alone gets lost where the connection ends at the same time.
+        """
+        self._is_stopping = True
+        self._ended()
+        self._is_tried.set()
+
+    async def run(self) -> None:
+        """Connect, again and again, until cancelled."""
+        loop = asyncio.get_running_loop()
+        failed = 0
+        while not self._is_stopping:
+            begun = loop.time()
+            self._has_ended = self._was_connected = False
+            wire: Wire | None = None
             try:
-                async with client.listen(tools_list_changed=True) as changes:
-                    async for _ in changes:
-                        self._news.set()
-            except ListenNotSupportedError:
-                return  # it tells unasked
-            except (MCPError, SubscriptionLost, TimeoutError) as error:
-                log.debug("no subscription", action="mcp.listen", error=str(error))
-            await asyncio.sleep(LIST_AGAIN_S)
+                wire = self._open(self._ended)
+                await self._hold(wire)
+            except Exception as error:
+                reason = (wire and wire.problem) or self._reason(error)
+            if not self._was_connected:
+                self._is_tried.set()
+            failed = 1 if loop.time() - begun > STEADY_S else failed + 1
+            problem = f"not connected: {reason}"
+            log.warning(
+                "no connection", action="mcp.lost", server=self._name, reason=reason, failed=failed
+            )
+            self._on_lost(problem, failed)
+            if not self._is_stopping:
+                await asyncio.sleep(PAUSES.after(failed))
+
+    def _reason(self, error: BaseException) -> str:
+        if isinstance(error, TimeoutError) and not self._was_connected:
+            return f"it did not answer in time, within {self._start_s:g} s{self._late}"
+        return _words(error)
+
+    def _ended(self) -> None:
+        self._has_ended = True
+        self._is_tried.clear()
+        self._news.set()
+
+    async def _tend(self, list_: Callable[[], Awaitable[None]]) -> None:
+        """List its tools again whenever there is news. Raises: Unavailable, it ended."""
+        loop = asyncio.get_running_loop()
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LIST_AGAIN_S):
+                    await self._news.wait()
+            self._news.clear()
+            if self._has_ended:
+                raise Unavailable("the connection ended")
+            begun = loop.time()
+            await list_()
+            # One that changes all the time, or offers what takes long to look at, waits its turn.
+            pause_s = LIST_PAUSE_FACTOR * (loop.time() - begun)
+            await asyncio.sleep(min(max(LIST_PAUSE_S, pause_s), LIST_AGAIN_S))
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
-    """End a task. Once isn't always enough: the SDK may raise its own error in the place of our
-    cancelling, when the connection ends at the same time."""
-    while not task.done():
-        task.cancel()
-        await asyncio.wait((task,), timeout=0.1)
-
-
-def _facts(client: Client) -> dict[str, str]:
-    server = client.server_info
-    name = "" if server is None else shortened(f"{server.name} {server.version}", 100)
-    return {"server": name, "protocol": client.protocol_version}
+def _words(error: BaseException) -> str:
+    """Return why a connection failed, in a line: of a group the first that says anything."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, TimeoutError):
+        return "it did not answer in time"
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        return shortened(f"what it lists is no list of tools: {place}: {first['msg']}", 300)
+    if isinstance(error, FileNotFoundError):
+        return f"{error.filename} is not there"
+    return shortened(str(error) or type(error).__name__, 300)

@@ -28,8 +28,8 @@ from ..workspace.disk import SERVER_S, Disk
 from . import pins as pins_of
 from . import tools as tools_of
 from .agents.connection import A2aConnection, AgentWay
-from .connection import McpConnection
-from .held.connection import KeptConnection, McpRefusal, McpUnclear, Wire
+from .client.connection import McpConnection
+from .connection import KeptConnection, McpRefusal, McpUnclear, Wire
 from .loans import Loans
 from .pace import ServerLog
 from .pin_bucket import Pinning
@@ -267,7 +267,9 @@ class ServerTools:
         """Ask the server, unless its circuit is open: a refusal is an answer, silence is none."""
         passed = await self._circuits.enter(self._circuit)
         try:
-            result = await self._connection.call(tool, call.input, timeout_s, call.answered)
+            result = await self._connection.call(
+                tool, call.input, timeout_s, call.answered, call.on_progress
+            )
         except McpRefusal:
             await self._circuits.succeeded(passed)
             raise

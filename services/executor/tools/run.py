@@ -14,6 +14,7 @@ from vigil.runtime import Context
 from vigil.texts import excerpt
 
 from ..config import ExecutorLimits
+from .progress import CallNews
 from .source import Call, ToolOutput, ToolSource
 
 log = structlog.get_logger("vigil.executor")
@@ -28,6 +29,7 @@ class Running:
 
     def __init__(self, context: Context, limits: ExecutorLimits) -> None:
         self._clock = context.clock
+        self._send = context.bus.send
         self._counts = context.metrics
         self._limits = limits
         self._count = 0
@@ -39,13 +41,15 @@ class Running:
         """Run a call, this once; return what came of it. Raises only when cancelled."""
         self._count += 1
         begun_s = self._clock.monotonic()
+        news = CallNews(self._send, call)
         try:
-            told = await self._told(source, call)
+            told = await self._told(source, msgspec.structs.replace(call, on_progress=news.take))
         finally:
             self._count -= 1
             self._counts.observe(
                 metrics.EXECUTOR_SECONDS, self._clock.monotonic() - begun_s, call.tool.name
             )
+            await news.end()
         content = excerpt.in_bytes(told.content, call.tool.output_bytes_max)
         return msgspec.structs.replace(told, content=content)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -13,6 +14,9 @@ from vigil.contracts.tools import ServerAnswer, ServerQuestion
 from vigil.errors import InvalidInput
 from vigil.subjects import Scope, SessionKey
 from vigil.trust.kept import TrustedSources
+
+OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
+"""Is told how much is done, of how much if that is known, and in words."""
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +38,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """The standing grant without which it would not run: it mustn't do more than that says."""
     answered: ServerAnswer | None = None
     """What the person said to what its server wanted of them: it goes on with that."""
+    on_progress: OnProgress | None = None
+    """Is told how far it is, as often as the source likes."""
 
 
 class OutputFile(msgspec.Struct, frozen=True, kw_only=True):

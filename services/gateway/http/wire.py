@@ -354,6 +354,17 @@ class TokenFrame(Answer, frozen=True, kw_only=True, tag_field="type", tag="token
     text: str
 
 
+class ProgressFrame(Answer, frozen=True, kw_only=True, tag_field="type", tag="progress"):
+    """How far a call of a tool is, of those that tell it: the newest state is what counts."""
+
+    call_id: str
+    tool: str
+    text: str
+    """In a line; what follows the amount is its server's word, in no markup."""
+    is_over: bool = False
+    """It ended: nothing is to be shown of it any more."""
+
+
 class MessageFrame(Answer, frozen=True, kw_only=True, tag_field="type", tag="message"):
     """What the agent said, for good. Acknowledge `cursor`."""
 
@@ -382,4 +393,4 @@ class ErrorFrame(Answer, frozen=True, kw_only=True, tag_field="type", tag="error
     id: str | None = None
 
 
-ServerFrame = TokenFrame | MessageFrame | AcceptedFrame | ErrorFrame
+ServerFrame = TokenFrame | ProgressFrame | MessageFrame | AcceptedFrame | ErrorFrame

@@ -1,7 +1,8 @@
-"""GET /api/sessions/{key}/tokens: an answer in the making, as Server-Sent Events.
+"""GET /api/sessions/{key}/tokens: an answer in the making, as Server-Sent Events, and how far calls
+of tools are.
 
-What the WebSocket sends as frames of type `token`, for who only reads. Tokens are never stored: one
-that comes too fast is left out, and the committed message replaces them all.
+What the WebSocket sends as frames of type `token` and `progress`, for who only reads. They are
+never stored: one that comes too fast is left out, and what is committed replaces them all.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ QUEUE_MAX: Final = 500
 
 
 async def get_tokens(edge: Shared, caller: Caller, session: Session) -> Response:
-    """Follow the answers in the making of a conversation, as Server-Sent Events."""
+    """Follow the answers in the making of a conversation, as Server-Sent Events of type `token`; of
+    type `progress`: how far calls of tools are."""
     return TokenEvents(edge, caller, session)
 
 
@@ -39,21 +41,28 @@ class TokenEvents(Response):
         self._edge = edge
         self._principal = principal
         self._session = session
-        self._frames: asyncio.Queue[str] = asyncio.Queue(QUEUE_MAX)
+        self._frames: asyncio.Queue[tuple[str, str]] = asyncio.Queue(QUEUE_MAX)
+        """Their type, and what they hold."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        with self._edge.places.hold(self._principal.user):
-            await self._edge.live.join(self._session, self._take)
+        edge = self._edge
+        with edge.places.hold(self._principal.user):
             try:
+                await edge.live.join(self._session, self._take)
+                await edge.doing.join(self._session, self._take_progress)
                 await serve_until_gone(
                     self._serve(send), receive, self._edge.stopping, "gateway-token-stream"
                 )
             finally:
-                await self._edge.live.leave(self._session, self._take)
+                await edge.live.leave(self._session, self._take)
+                await edge.doing.leave(self._session, self._take_progress)
 
-    def _take(self, frame: str) -> None:
+    def _take(self, frame: str, kind: str = "token") -> None:
         with contextlib.suppress(asyncio.QueueFull):
-            self._frames.put_nowait(frame)
+            self._frames.put_nowait((kind, frame))
+
+    def _take_progress(self, frame: str) -> None:
+        self._take(frame, "progress")
 
     async def _serve(self, send: Any) -> None:
         await send(HEAD)
@@ -61,12 +70,12 @@ class TokenEvents(Response):
         while self._is_let_in():
             try:
                 async with asyncio.timeout(SILENCE_S):
-                    frame = await self._frames.get()
+                    kind, frame = await self._frames.get()
             except TimeoutError:
                 await send_more(send, HEARTBEAT)
                 continue
             if self._is_let_in():  # the token may have ended while it waited
-                await send_more(send, f"event: token\ndata: {frame}\n\n".encode())
+                await send_more(send, f"event: {kind}\ndata: {frame}\n\n".encode())
         await send_end(send)
 
     def _is_let_in(self) -> bool:

@@ -62,7 +62,7 @@ async def give_ticket(
 async def needs_upgrade() -> Response:
     """Open a WebSocket: token or ticket, then frames of text.
 
-    From the client: ClientMessage, ClientAck. From here: TokenFrame, MessageFrame,
+    From the client: ClientMessage, ClientAck. From here: TokenFrame, ProgressFrame, MessageFrame,
     AcceptedFrame, ErrorFrame.
     """
     raise Problem(426, "this is a WebSocket", headers={"Upgrade": "websocket"})

@@ -166,11 +166,12 @@ class Socket:
     async def open(self) -> None:
         """Take what it needs from the bus. Raises: BusError, Unavailable."""
         session = self._session
-        await self._edge.live.join(session, self._take_token)
+        await self._edge.live.join(session, self._take_live)
         try:
+            await self._edge.doing.join(session, self._take_live)
             self._follower = await self._edge.said.follow(session, self._sent + 1)
         except BaseException:
-            await self._edge.live.leave(session, self._take_token)
+            await self._leave()
             raise
 
     async def run(self) -> None:
@@ -207,9 +208,13 @@ class Socket:
     async def _release(self) -> None:
         if self._follower is not None:
             await self._follower.close()
-        await self._edge.live.leave(self._session, self._take_token)
+        await self._leave()
         for key in self._cursor_keys:
             await self._edge.cursors.release(key)
+
+    async def _leave(self) -> None:
+        await self._edge.live.leave(self._session, self._take_live)
+        await self._edge.doing.leave(self._session, self._take_live)
 
     async def _close(self, end: _End) -> None:
         """Say goodbye, if the reader takes it within `CLOSE_TIMEOUT_S`."""
@@ -232,8 +237,8 @@ class Socket:
             if frame := _frame_of(message):
                 self._put(frame, message.seq)
 
-    def _take_token(self, frame: str) -> None:
-        """Put a token into the outbox; a slow reader misses it, the message comes anyway."""
+    def _take_live(self, frame: str) -> None:
+        """Put what passes by into the outbox; a slow reader misses it, what is stored comes."""
         if len(self._outbox) < min(self._max, TOKENS_WAITING_MAX):
             self._put(frame, 0)
 

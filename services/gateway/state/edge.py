@@ -33,7 +33,7 @@ from .browsers import Browsers
 from .cursors import Cursors
 from .feed import Feed
 from .intake import Intake
-from .live import Live
+from .live import Live, progress_frame, token_frame
 from .mcp_lifetime import McpRunning
 from .server_sign_ins import PendingSignIns
 from .tickets import Tickets
@@ -78,7 +78,8 @@ class Edge:
         self.recency = Recency(context.bus)
         self.talks = KnownTalks()
         self.slots = SlotLog(context.bus, KnownSlots(context.clock.monotonic))
-        self.live = Live(context.bus)
+        self.live = Live(context.bus, lambda key: key.live, token_frame)
+        self.doing = Live(context.bus, lambda key: key.doing, progress_frame)
         self.said = SharedFollower(context.bus, lambda key: key.out_all)
         """What the agents say, for the open sockets."""
         self.hooks = hook_sources.load(context.settings)

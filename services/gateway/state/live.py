@@ -1,7 +1,8 @@
-"""Tokens of answers in the making, from the bus to the open sockets of a session.
+"""What passes and is stored nowhere, from the bus to the open sockets of a session: tokens of
+answers in the making, and how far calls of tools are.
 
-One subscription for each session with open sockets, shared by them. Tokens are never stored: a
-socket that can't take one misses it, and the committed message replaces them all.
+One subscription for each session with open sockets, shared by them. A socket that can't take one
+misses it; the committed message, or the result, replaces them all.
 """
 
 from __future__ import annotations
@@ -15,27 +16,36 @@ import msgspec
 import structlog
 
 from vigil.bus.bus import Bus
+from vigil.contracts.calls.progress import CallProgress, amount_of
 from vigil.errors import Unavailable
 from vigil.subjects import SessionKey
 
-from ..http.wire import LiveToken, TokenFrame
+from ..http.wire import LiveToken, ProgressFrame, TokenFrame
 
 log = structlog.get_logger("vigil.gateway")
 
 Take = Callable[[str], None]
-_decode: Final = msgspec.json.Decoder(LiveToken).decode
+SubjectOf = Callable[[SessionKey], str]
+FrameOf = Callable[[bytes], str]
+_token: Final = msgspec.json.Decoder(LiveToken).decode
+_progress: Final = msgspec.json.Decoder(CallProgress).decode
 
 
 class _Channel:
     """One session's subscription, and who listens."""
 
-    def __init__(self) -> None:
+    def __init__(self, frame_of: FrameOf) -> None:
         self.listeners: set[Take] = set()
         self.opening: asyncio.Task[Any]
+        self._frame_of = frame_of
 
     async def on_token(self, msg: Any) -> None:
-        frame = _frame_of(msg.data)
-        for take in tuple(self.listeners) if frame else ():
+        try:
+            frame = self._frame_of(msg.data)
+        except (msgspec.MsgspecError, ValueError) as error:
+            log.warning("unreadable token", action="gateway.token", error=str(error))
+            return
+        for take in tuple(self.listeners):
             take(frame)
 
     async def end(self) -> None:
@@ -45,10 +55,17 @@ class _Channel:
 
 
 class Live:
-    """All sessions with open sockets."""
+    """All sessions with open sockets.
 
-    def __init__(self, bus: Bus) -> None:
+    Args:
+        subject_of: where it passes by.
+        frame_of: makes the frame, as JSON. Raises: ValueError, it can't be read.
+    """
+
+    def __init__(self, bus: Bus, subject_of: SubjectOf, frame_of: FrameOf) -> None:
         self._bus = bus
+        self._subject_of = subject_of
+        self._frame_of = frame_of
         self._channels: dict[str, _Channel] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -58,15 +75,15 @@ class Live:
         return len(self._channels)
 
     async def join(self, session: SessionKey, take: Take) -> None:
-        """Call `take(frame)` with each token frame (JSON text) of `session` from now on.
+        """Call `take(frame)` with each frame (JSON text) of `session` from now on.
 
         Raises:
             Unavailable: the broker can't be asked.
         """
-        subject = session.live
+        subject = self._subject_of(session)
         channel = self._channels.get(subject)
         if channel is None:
-            channel = self._channels[subject] = _Channel()
+            channel = self._channels[subject] = _Channel(self._frame_of)
             opening = self._open(subject, channel)
             channel.opening = asyncio.create_task(opening, name="live-open")
         channel.listeners.add(take)
@@ -78,13 +95,14 @@ class Live:
 
     async def leave(self, session: SessionKey, take: Take) -> None:
         """Stop that; the last one to leave ends the subscription."""
-        channel = self._channels.get(session.live)
+        subject = self._subject_of(session)
+        channel = self._channels.get(subject)
         if channel is None:
             return
         channel.listeners.discard(take)
         if channel.listeners:
             return
-        del self._channels[session.live]
+        del self._channels[subject]
         ending = asyncio.create_task(channel.end(), name="live-end")
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
@@ -97,12 +115,16 @@ class Live:
             raise Unavailable(f"{subject}: {error!r}") from error
 
 
-def _frame_of(data: bytes) -> str:
-    """Return the frame for a token as published; empty if it can't be read."""
-    try:
-        token = _decode(data)
-    except (msgspec.MsgspecError, ValueError) as error:
-        log.warning("unreadable token", action="gateway.token", error=str(error))
-        return ""
+def token_frame(data: bytes) -> str:
+    """Return the frame of a token as the cortex publishes it. Raises: MsgspecError, ValueError."""
+    token = _token(data)
     frame = TokenFrame(turn=token.turn, attempt=token.attempt, text=token.text)
+    return msgspec.json.encode(frame).decode()
+
+
+def progress_frame(data: bytes) -> str:
+    """Return the frame of how far a call is. Raises: MsgspecError, ValueError."""
+    told = _progress(data)
+    line = f"{amount_of(told)}: {told.text}" if told.text else amount_of(told)
+    frame = ProgressFrame(call_id=told.call_id, tool=told.tool, text=line, is_over=told.is_over)
     return msgspec.json.encode(frame).decode()

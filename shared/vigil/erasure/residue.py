@@ -79,7 +79,7 @@ def names_of(user: str) -> re.Pattern[bytes]:
     False
     """
     name = re.escape(check_part("user", user))
-    begins = (*prefixes_of(user, _ANY), rf"live\.{_ANY}", rf"rpc\.memory\.{PART}\.{_ANY}")
+    begins = (*prefixes_of(user, _ANY), rf"(?:live|doing)\.{_ANY}", rf"rpc\.memory\.{PART}\.{_ANY}")
     forms = (
         rf"{_EDGE}(?:{'|'.join(begins)})\.(?P<a>{name})(?![A-Za-z0-9_-])",
         rf"{_EDGE}user:(?P<b>{name})(?![A-Za-z0-9_-])",

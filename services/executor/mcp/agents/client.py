@@ -39,7 +39,7 @@ from vigil.errors import Unavailable, VigilError
 from vigil.net.client import guarded_client
 from vigil.net.guard import GuardedTransport
 
-from ..held.connection import McpRefusal, McpUnclear
+from ..connection import McpRefusal, McpUnclear
 from ..tools import shortened
 from ..web import CONNECT_S, McpEndpoint
 from . import answers

@@ -13,7 +13,8 @@ from vigil import distribution
 from vigil.contracts.tools import ServerAnswer
 from vigil.errors import Unavailable
 
-from ..held.connection import KeptConnection, McpUnclear, Wire
+from ...tools.source import OnProgress
+from ..connection import KeptConnection, McpUnclear, Wire
 from ..web import McpEndpoint
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class A2aConnection(KeptConnection["AgentClient"]):
         arguments: dict[str, Any],
         timeout_s: float,
         answered: ServerAnswer | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Any:
         agent = self._there()
         try:

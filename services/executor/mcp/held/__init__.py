@@ -1,1 +1,1 @@
-"""Connections that are kept up, and calls that stay open while a person is asked."""
+"""Calls of MCP servers that stay open while a person is asked."""

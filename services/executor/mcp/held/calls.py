@@ -11,14 +11,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 import mcp_types as types
 from mcp.client.context import ClientRequestContext
+from mcp.shared.dispatcher import ProgressFnT
 
 from vigil.contracts.tools import ServerAnswer
 
+from ...tools.source import OnProgress
 from ..tools import elicited
 
 HELD_MAX: Final = 16
@@ -26,15 +28,18 @@ HELD_MAX: Final = 16
 HELD_S: Final = 24 * 3600.0
 """As long as requests to a person stay open, by default."""
 NAME: Final = "asked"
+Sending = Callable[[ProgressFnT], Coroutine[Any, Any, Any]]
 _HELD: Final = "held:"
 
 
 class HeldCall:
     """One call under way."""
 
-    def __init__(self, all_: HeldCalls, sending: Coroutine[Any, Any, Any]) -> None:
+    def __init__(self, all_: HeldCalls, send: Sending, on_progress: OnProgress | None) -> None:
         self._all = all_
-        self.task = asyncio.create_task(sending)
+        self.on_progress = on_progress
+        """Who is told how far it is: whoever waits for it now."""
+        self.task = asyncio.create_task(send(self._progressed))
         self.asked: asyncio.Future[types.InputRequiredResult] = self._future()
         self.answer: asyncio.Future[types.ElicitResult] | None = None
 
@@ -55,6 +60,10 @@ class HeldCall:
             return self.asked.result()
         self._all.forget(self)
         return self.task.result()
+
+    async def _progressed(self, progress: float, total: float | None, message: str | None) -> None:
+        if self.on_progress is not None:
+            await self.on_progress(progress, total, message)
 
     def ask(self, request: types.ElicitRequestParams, state: str) -> asyncio.Future[Any]:
         """Hand on what is wanted; return what is said to it, once it is."""
@@ -81,9 +90,9 @@ class HeldCalls:
         self._under_way: list[HeldCall] = []
         self._held: dict[str, HeldCall] = {}
 
-    def begin(self, sending: Coroutine[Any, Any, Any]) -> HeldCall:
-        """Begin a call."""
-        made = HeldCall(self, sending)
+    def begin(self, send: Sending, on_progress: OnProgress | None = None) -> HeldCall:
+        """Begin a call; `send` is given who is to be told how far it is."""
+        made = HeldCall(self, send, on_progress)
         self._under_way.append(made)
         return made
 

@@ -82,6 +82,11 @@
   // An answer in the making: shown as text until the message itself takes its place.
   const follow = (place) => {
     let attempt = "", text = "", before = 0;
+    // How far calls of tools are, by tool: beside what the page says is used.
+    const far = new Map();
+    const going = () => {
+      for (const one of document.querySelectorAll(".doing [data-tool]")) one.textContent = far.get(one.dataset.tool) ?? "";
+    };
     const answers = () => document.querySelectorAll("#talk article.assistant").length;
     const show = () => {
       const shown = document.getElementById("tokens");
@@ -89,7 +94,13 @@
       shown.textContent = text;
       shown.hidden = text === "";
     };
-    new EventSource(place.dataset.live).addEventListener("token", (event) => {
+    const source = new EventSource(place.dataset.live);
+    source.addEventListener("progress", (event) => {
+      const told = JSON.parse(event.data);
+      if (told.is_over) far.delete(told.tool); else far.set(told.tool, told.text);
+      going();
+    });
+    source.addEventListener("token", (event) => {
       const told = JSON.parse(event.data);
       if (attempt !== `${told.turn} ${told.attempt}`) [text, before] = ["", answers()];
       attempt = `${told.turn} ${told.attempt}`;
@@ -99,6 +110,7 @@
     });
     document.addEventListener("htmx:after:settle", () => {
       if (answers() > before) text = "";
+      going();
       show();
     });
   };

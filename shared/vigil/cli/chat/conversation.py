@@ -114,6 +114,8 @@ class Conversation:
         match frame["type"]:
             case "token":
                 self._screen.token(frame)
+            case "progress":
+                self._screen.progress(frame)
             case "message":
                 self._cursor = None  # what is acknowledged from here on is kept
                 self.show(frame)

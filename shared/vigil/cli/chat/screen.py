@@ -25,6 +25,8 @@ class Screen(Protocol):
 
     def token(self, frame: dict[str, Any]) -> None: ...
 
+    def progress(self, frame: dict[str, Any]) -> None: ...
+
     def message(self, frame: dict[str, Any]) -> None: ...
 
     def notice(self, text: str) -> None: ...
@@ -35,6 +37,9 @@ class JsonScreen:
 
     def token(self, frame: dict[str, Any]) -> None:
         """Ignore it: the message that is committed has the whole text."""
+
+    def progress(self, frame: dict[str, Any]) -> None:
+        """Ignore it: it passes."""
 
     def message(self, frame: dict[str, Any]) -> None:
         output.json(frame)
@@ -51,6 +56,9 @@ class PlainScreen:
 
     def token(self, frame: dict[str, Any]) -> None:
         """Ignore it: the message that is committed has the whole text."""
+
+    def progress(self, frame: dict[str, Any]) -> None:
+        """Ignore it: it passes."""
 
     def message(self, frame: dict[str, Any]) -> None:
         output.data(label(self._agent, frame.get("tag")) + output.printable(frame["text"]))
@@ -110,6 +118,8 @@ class TerminalScreen:
         self._text = ""
         self._tail = ""
         self._rows = 0
+        self._passing = 0
+        """Rows below it all that tell how far a call is."""
 
     # ------------------------------------------------------------ what appears
 
@@ -135,11 +145,24 @@ class TerminalScreen:
         drawn = self._drawn(label(self._agent, tag), text)
         is_made = self._making is not None and self._text.strip() == text.strip()
         if drawn is None and tag is None and is_made:
+            if self._passing:
+                self._write(self._lift() + self._prompt())
             self._forget()
             return
         above = self._lift() + self._erase()
         block = self._block(label(self._agent, tag) + text) if drawn is None else f"{drawn}\n"
         self._write(above + block + self._prompt())
+
+    def progress(self, frame: dict[str, Any]) -> None:
+        """Show how far a call is, in place of what was shown of that before."""
+        above = self._lift()
+        if frame.get("is_over"):
+            self._write(above + self._prompt())
+            return
+        line = output.printable(f"{frame['tool']}: {frame['text']}")
+        row = wrapped(line, self._width())[0]
+        self._passing = 1
+        self._write(above + output.dim(f"{row}\n", self._out) + self._prompt())
 
     def notice(self, text: str) -> None:
         """Tell something that isn't part of the conversation."""
@@ -154,13 +177,15 @@ class TerminalScreen:
 
     def line_entered(self, line: str) -> None:
         """The person ended a line: move it above an answer in the making."""
-        if self._making is None:
+        if self._making is None and not self._passing:
             return
         text, making = self._text, self._making
-        up = len(wrapped(PROMPT + line, self._size()[0]))
+        up = len(wrapped(PROMPT + line, self._size()[0])) + self._passing
+        self._passing = 0
         entered = self._block(PROMPT + output.printable(line))
         self._write(f"\x1b[{up}A\r\x1b[J" + self._erase() + entered)
-        self._resume(text, making)
+        if making is not None:
+            self._resume(text, making)
 
     def give_up(self) -> None:
         """What is in the making comes to nothing more: it stays as it is."""
@@ -204,11 +229,12 @@ class TerminalScreen:
         return "\n".join(wrapped(text, self._width())) + "\n"
 
     def _lift(self) -> str:
-        """Take the input line away, to write above it."""
+        """Take the input line away, and what passes above it, to write there."""
         typed = self._typed()
+        passing, self._passing = self._passing, 0
         if typed is None:
-            return ""
-        up = len(self._input_rows(typed)) - 1
+            return f"\x1b[{passing}A\r\x1b[J" if passing else ""
+        up = len(self._input_rows(typed)) - 1 + passing
         return (f"\x1b[{up}A" if up else "") + "\r\x1b[J"
 
     def _prompt(self) -> str:

@@ -73,6 +73,9 @@ class EditorSession:
     def token(self, frame: dict[str, Any]) -> None:
         self._show(self._spoken.token(frame["turn"], frame["attempt"], frame["text"]))
 
+    def progress(self, frame: dict[str, Any]) -> None:
+        """Leave it out: an editor is shown calls as the log has them."""
+
     def message(self, frame: dict[str, Any]) -> None:
         self._show(self._spoken.said(frame["text"]))
 

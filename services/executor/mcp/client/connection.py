@@ -1,0 +1,221 @@
+"""A connection to a server that speaks MCP.
+
+What a server wants of a model (sampling) is declined, and said before it asks; a program
+that was given folders may ask which (roots). What it wants of a person (elicitation) is handed to
+whoever called; by the protocol of 2025 a call is held open for it. What it says for a log is in
+ours. That its tools have changed is only a reason to look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final
+
+import mcp_types as types
+import structlog
+from mcp import Client
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+from mcp.shared.exceptions import MCPError
+from pydantic import TypeAdapter, ValidationError
+
+from vigil import __version__
+from vigil.contracts.tools import ServerAnswer
+from vigil.errors import Unavailable, VigilError
+
+from ...tools.source import OnProgress
+from ..connection import (
+    LIST_AGAIN_S,
+    LISTED_MAX,
+    KeptConnection,
+    McpRefusal,
+    McpSessionEnded,
+    McpUnclear,
+    Wire,
+)
+from ..ended import SESSION_ENDED
+from ..held.calls import HeldCall, HeldCalls
+from ..pace import ServerLog
+from ..tools import elicited, shortened
+from ..web import GONE, LOST, OURS, UNREACHABLE
+
+log = structlog.get_logger("vigil.executor.mcp")
+for _name in ("mcp.client", "mcp.shared.jsonrpc_dispatcher"):
+    # What goes wrong is told here, in a line; the SDK tells it, too, with tracebacks and with what
+    # the server wrote, as often as the server likes.
+    logging.getLogger(_name).setLevel(logging.CRITICAL)
+
+INFO: Final = types.Implementation(name="vigil", version=__version__)
+Answer = types.CallToolResult | types.InputRequiredResult
+_ANSWERS: Final[TypeAdapter[Answer]] = TypeAdapter(Answer)
+Roots = Callable[[], list[types.Root]]
+
+
+class McpConnection(KeptConnection[Client]):
+    """A server that speaks MCP; `roots` tells which folders it was given."""
+
+    def __init__(self, *args: Any, roots: Roots | None = None, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._roots = roots
+        self._held = HeldCalls()
+
+    # ------------------------------------------------------------ calls
+
+    async def call(
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        timeout_s: float,
+        answered: ServerAnswer | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Any:
+        """Call a tool. One that did not run since the session had ended is called in the next."""
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + timeout_s
+        if answered is not None and self._held.is_of(answered.state):
+            held = self._held.go_on(answered)
+            if held is None:
+                raise McpUnclear("the connection ended while the person was asked")
+            held.on_progress = on_progress
+            return await self._sent(held, timeout_s)
+        request = self._request(tool, arguments, answered)
+        try:
+            return await self._call(request, timeout_s, on_progress)
+        except McpSessionEnded:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(until_s):
+                    await self._is_tried.wait()
+        return await self._call(request, max(0.0, until_s - loop.time()), on_progress)
+
+    def let_go(self, state: str | None) -> None:
+        self._held.let_go(state)
+
+    def _request(
+        self, tool: str, arguments: dict[str, Any], answered: ServerAnswer | None
+    ) -> types.CallToolRequest:
+        params = types.CallToolRequestParams(name=tool, arguments=arguments)
+        if answered is not None:
+            params.input_responses = {answered.name: elicited(answered)}
+            params.request_state = answered.state
+        return types.CallToolRequest(params=params)
+
+    async def _call(
+        self, request: types.CallToolRequest, timeout_s: float, on_progress: OnProgress | None
+    ) -> Any:
+        client = self._there()
+        # Not `Client.call_tool`: it runs the server's own schema of results, patterns and all, over
+        # what the server answers.
+        return await self._sent(
+            self._held.begin(
+                lambda told: client.session.send_request(request, _ANSWERS, progress_callback=told),
+                on_progress,
+            ),
+            timeout_s,
+        )
+
+    async def _sent(self, call: HeldCall, timeout_s: float) -> Any:
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await call.next()
+        except TimeoutError:
+            self._look()
+            raise McpUnclear(f"there was no answer within {timeout_s:g} s") from None
+        except MCPError as error:
+            raise self._kind_of(error) from error
+        except ValidationError as error:
+            raise McpRefusal("what it answered is no result by the protocol") from error
+
+    def _kind_of(self, error: MCPError) -> VigilError:
+        """Tell the three kinds of failure apart, and look after the connection.
+
+        A server can send any code with any text. What it says is outside content, so only a
+        refusal tells its words; the other kinds are told in ours.
+        """
+        code, text = error.error.code, shortened(error.error.message, 2000)
+        is_ours = error.error.data == OURS
+        if code == GONE and is_ours:
+            self._ended()
+            return McpSessionEnded(SESSION_ENDED)
+        if code == types.HEADER_MISMATCH:
+            self._look()
+            return Unavailable(SESSION_ENDED)
+        if code == UNREACHABLE and is_ours:
+            self._look()
+            return Unavailable(text)
+        if code == types.CONNECTION_CLOSED or (code == LOST and is_ours):
+            self._look()
+            why = f" ({text})" if is_ours else ""
+            return McpUnclear(f"the connection ended while it ran{why}")
+        return McpRefusal(text)
+
+    # ------------------------------------------------------------ holding it
+
+    def _connected(self, wire: Wire) -> Client:
+        return Client(
+            wire.connect(),
+            cache=None,
+            client_info=INFO,
+            message_handler=self._hear,
+            elicitation_callback=self._held.asked,
+            logging_callback=ServerLog(self._name, "mcp.said").take,
+            list_roots_callback=self._tell_roots if self._roots else None,
+        )
+
+    @contextlib.asynccontextmanager
+    async def _beside(self, client: Client) -> AsyncIterator[None]:
+        listening = asyncio.create_task(self._subscribe(client))
+        try:
+            yield
+        finally:
+            await self._held.close()
+            await _ended(listening)
+
+    async def _tell_roots(self, context: object) -> types.ListRootsResult:
+        return types.ListRootsResult(roots=self._roots() if self._roots else [])
+
+    async def _list(self, client: Client, within_s: float) -> None:
+        found: list[types.Tool] = []
+        cursor: str | None = None
+        async with asyncio.timeout(within_s):
+            while True:
+                page = await client.list_tools(cursor=cursor)
+                found += page.tools
+                cursor = page.next_cursor
+                if cursor is None or len(found) >= LISTED_MAX:
+                    break
+        await self._on_listed(found[:LISTED_MAX], _facts(client))
+
+    # ------------------------------------------------------------ changes
+
+    async def _hear(self, message: object) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            self._news.set()
+
+    async def _subscribe(self, client: Client) -> None:
+        """Ask to be told of changes, where the protocol wants to be asked."""
+        while True:
+            try:
+                async with client.listen(tools_list_changed=True) as changes:
+                    async for _ in changes:
+                        self._news.set()
+            except ListenNotSupportedError:
+                return  # it tells unasked
+            except (MCPError, SubscriptionLost, TimeoutError) as error:
+                log.debug("no subscription", action="mcp.listen", error=str(error))
+            await asyncio.sleep(LIST_AGAIN_S)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    """End a task. Once isn't always enough: the SDK may raise its own error in the place of our
+    cancelling, when the connection ends at the same time."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait((task,), timeout=0.1)
+
+
+def _facts(client: Client) -> dict[str, str]:
+    server = client.server_info
+    name = "" if server is None else shortened(f"{server.name} {server.version}", 100)
+    return {"server": name, "protocol": client.protocol_version}
