@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from vigil.bus.bus import Bus
 from vigil.clock import Clock
-from vigil.contracts import Shelf
+from vigil.contracts import Shelf, Tool
 from vigil.errors import InvalidInput
 from vigil.mail.servers import missing_libraries
 from vigil.net.guard import Resolve
@@ -44,6 +45,7 @@ class Builtin:
         choice: which sandbox commands run in.
         rules: what http_get may reach; None: public addresses at the ports of the web.
         resolve: None: the system is asked.
+        offered: gives all tools that are offered, of servers, too.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Builtin:
         *,
         rules: Rules | None = None,
         resolve: Resolve | None = None,
+        offered: Callable[[], Iterable[Tool]] = tuple,
     ) -> None:
         config = settings.config
         self.choice = choice
@@ -85,11 +88,12 @@ class Builtin:
             clock=clock,
             config=config,
             skills=settings.skills,
+            offered=offered,
             mail=mail_desk(settings, clock),
         )
 
     @classmethod
-    async def open(cls, context: Context) -> Builtin:
+    async def open(cls, context: Context, offered: Callable[[], Iterable[Tool]]) -> Builtin:
         """Find out which sandbox works here, and have the tools ready."""
         choice = await choose(context.settings.config.executor)
         log.info(
@@ -97,7 +101,8 @@ class Builtin:
             is_offered=choice.is_offered, reasons=choice.reasons,
         )  # fmt: skip
         rules = Rules(ports=WEB_PORTS, ports_never=context.bus.broker_ports)
-        builtin = cls(context.settings, context.clock, choice, context.bus, rules=rules)
+        about = (context.settings, context.clock, choice, context.bus)
+        builtin = cls(*about, rules=rules, offered=offered)
         keeping = builtin.disk.run(context.warnings)
         builtin._keeping = asyncio.create_task(keeping, name="executor-disk")
         return builtin

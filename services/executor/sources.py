@@ -29,7 +29,7 @@ def expected(config: Config) -> frozenset[str]:
 @contextlib.asynccontextmanager
 async def start(context: Context, registry: Registry) -> AsyncIterator[Builtin]:
     """Start all that is configured. Raises: ConfigError."""
-    builtin = await Builtin.open(context)
+    builtin = await Builtin.open(context, registry.offered)
     registry.set(builtin)
     servers = Servers(context, registry, builtin.choice, builtin.disk)
     try:

@@ -228,7 +228,7 @@ async def test_the_probe_decides_what_is_offered(bare: Stack) -> None:
         settings=settings_of(bare.settings.home, sandbox="off"), clock=SystemClock(), bus=bus,
         warnings={},
     )  # fmt: skip
-    source = await Builtin.open(context)  # type: ignore[arg-type]
+    source = await Builtin.open(context, tuple)  # type: ignore[arg-type]
     assert "executor.sandbox is off" in source.shelf.problem
     assert source.fetcher._rules.ports_never == bus.broker_ports
     await source.close()

@@ -121,7 +121,7 @@ class Hands:
         source = self.shelves.sources[name.partition("__")[0]]
         return next(tool for tool in source.shelf.tools if tool.name == name)
 
-    async def call(self, name: str, **arguments: Any) -> ToolOutput:
+    async def call(self, name: str, /, **arguments: Any) -> ToolOutput:
         """Run a tool once, as the executor would."""
         return await self.run(self.tool(name), arguments)
 
@@ -130,7 +130,7 @@ class Hands:
     ) -> ToolOutput:
         return await self.source(tool).run(self.call_of(tool, arguments, answered))
 
-    async def carry_out(self, name: str, **arguments: Any) -> ToolOutput:
+    async def carry_out(self, name: str, /, **arguments: Any) -> ToolOutput:
         """Run a tool as the executor carries a call out: with an answer, whatever happens."""
         running, tool = Running(self.context, ExecutorLimits()), self.tool(name)
         return await running.run(self.source(tool), self.call_of(tool, arguments))

@@ -43,6 +43,13 @@ _TEXTUAL: Final = re.compile(r"text/|application/(.+\+)?(json|xml|yaml|toml)\b",
 _FORBIDDEN: Final = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
 
 
+class PromptTool(types.Tool):
+    """A server's prompt, as a tool."""
+
+    prompt: str
+    """What its server calls it."""
+
+
 class OfferedTool(msgspec.Struct, frozen=True, kw_only=True):
     """A tool, and what its server calls it."""
 
@@ -103,6 +110,7 @@ def offer_of(
             aims=config.aims.get(tool.name, {}),
             is_open=tool.name in config.open or opens_address(schema),
             digest=digest_of(tool),
+            is_skill=isinstance(tool, PromptTool),
         ),
     )
 

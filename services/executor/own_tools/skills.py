@@ -8,11 +8,13 @@ the sandbox, and asks as it does for any command.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Final
 
 import msgspec
 
+from vigil.contracts import Tool
 from vigil.contracts.arguments import Arguments
 from vigil.errors import InvalidInput, NotFound
 from vigil.skills import folder
@@ -46,21 +48,33 @@ class SkillCopy(Arguments, frozen=True, kw_only=True):
     name: SkillName
 
 
-def listed(home: Path) -> str:
-    """Return the skills that may be used, a line each; blocks."""
+OF_SERVERS: Final = (
+    "\n\nSkills of servers, which are tools: call one as it is named here, `find_tools` tells more."
+)
+
+
+def listed(home: Path, offered: Iterable[Tool] = ()) -> str:
+    """Return the skills that may be used, a line each; blocks.
+
+    Args:
+        offered: all tools: of those that are skills, too, what they say of themselves is told by
+            the tool alone.
+    """
     lines = []
     for name in sorted(folder.names(home)):
         try:
             lines.append(f"- {name}: {folder.find(home, name).text.description}")
         except (InvalidInput, NotFound) as error:
             lines.append(f"- {name}: can't be used ({error})")
-    return "\n".join(lines) or "No skill is enabled."
+    found = "\n".join(lines) or "No skill is enabled."
+    others = sorted(one.name for one in offered if one.is_skill)
+    return found + "\n- ".join((OF_SERVERS, *others)) if others else found
 
 
-def read(home: Path, given: SkillRead) -> ToolOutput:
+def read(home: Path, given: SkillRead, offered: Iterable[Tool] = ()) -> ToolOutput:
     """Read a file of a skill, or list all skills; blocks."""
     if given.name is None:
-        return ToolOutput(content=listed(home))
+        return ToolOutput(content=listed(home, offered))
     try:
         found = folder.find(home, given.name)
     except (NotFound, InvalidInput) as error:
@@ -103,7 +117,7 @@ def copy(workspace: Workspace, home: Path, given: SkillCopy, call: Call, disk: D
 )
 async def skill_read(given: SkillRead, call: Call, means: Means) -> ToolOutput:
     """Read one; see `read`."""
-    return await asyncio.to_thread(read, means.skills, given)
+    return await asyncio.to_thread(read, means.skills, given, list(means.offered()))
 
 
 @tool(

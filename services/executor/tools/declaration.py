@@ -9,7 +9,7 @@ Its name is the function's; what a model reads of it, and of its arguments, is t
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -72,6 +72,8 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     config: Config
     skills: Path
     """The folder of all skills."""
+    offered: Callable[[], Iterable[Tool]] = tuple
+    """Gives all tools that are offered, of servers, too."""
     mail: MailDesk | None = None
     """None: there are no mailboxes, or what is needed for mail isn't installed."""
 

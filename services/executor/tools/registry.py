@@ -8,7 +8,7 @@ alike, so mostly the first one writes and the others find it written.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Any, Final
 
@@ -51,6 +51,10 @@ class Registry:
     @property
     def sources(self) -> tuple[ToolSource, ...]:
         return tuple(self._sources.values())
+
+    def offered(self) -> Iterable[Tool]:
+        """Return all tools that are offered at present."""
+        return (tool for tool, _ in self._tools.values())
 
     @property
     def shelves(self) -> dict[str, Shelf]:

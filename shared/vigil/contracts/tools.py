@@ -46,6 +46,8 @@ class Tool(Record, frozen=True, kw_only=True):
     that looking isn't all that it does."""
     digest: str = ""
     """SHA-256 of name, description and schema, in hex: what an approval of an MCP tool pins."""
+    is_skill: bool = False
+    """Whether it returns instructions: a prompt of an MCP server."""
     other_names: dict[str, str] = msgspec.field(default_factory=dict)
     """Of arguments: a name that is taken, too, and the one of the schema."""
 

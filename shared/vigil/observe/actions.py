@@ -113,6 +113,7 @@ WARNINGS: Final = {
     "identity.unreadable": "unreadable: an identity file",
     "mcp.held": "a new or changed tool is withheld",
     "mcp.lost": "no connection to a server; retried",
+    "mcp.prompts": "a server says that it has prompts, and can't list them",
     "mcp.refused": "a sign-in to a server is good no more",
     "memory.engine": "stderr of the vector engine",
     "memory.engine_anew": "vectors unusable; inserted again",

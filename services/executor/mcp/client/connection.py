@@ -1,9 +1,9 @@
-"""A connection to a server that speaks MCP.
+"""A connection to a server that speaks MCP: its tools, and its prompts as tools.
 
 What a server wants of a model (sampling) is declined, and said before it asks; a program
 that was given folders may ask which (roots). What it wants of a person (elicitation) is handed to
 whoever called; by the protocol of 2025 a call is held open for it. What it says for a log is in
-ours. That its tools have changed is only a reason to look.
+ours. That its tools or prompts have changed is only a reason to look.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
-from typing import Any, Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, Final, TypeVar
 
 import mcp_types as types
 import structlog
@@ -38,8 +38,9 @@ from ..connection import (
 from ..ended import SESSION_ENDED
 from ..held.calls import HeldCall, HeldCalls
 from ..pace import ServerLog
-from ..tools import elicited, shortened
+from ..tools import PromptTool, elicited, shortened
 from ..web import GONE, LOST, OURS, UNREACHABLE
+from .prompts import result_of, texts_of, tool_of
 
 log = structlog.get_logger("vigil.executor.mcp")
 for _name in ("mcp.client", "mcp.shared.jsonrpc_dispatcher"):
@@ -50,6 +51,13 @@ for _name in ("mcp.client", "mcp.shared.jsonrpc_dispatcher"):
 INFO: Final = types.Implementation(name="vigil", version=__version__)
 Answer = types.CallToolResult | types.InputRequiredResult
 _ANSWERS: Final[TypeAdapter[Answer]] = TypeAdapter(Answer)
+_PROMPTED: Final[TypeAdapter[types.GetPromptResult | types.InputRequiredResult]] = TypeAdapter(
+    types.GetPromptResult | types.InputRequiredResult
+)
+Request = types.CallToolRequest | types.GetPromptRequest
+_CHANGES: Final = (types.ToolListChangedNotification, types.PromptListChangedNotification)
+P = TypeVar("P")
+T = TypeVar("T")
 Roots = Callable[[], list[types.Root]]
 
 
@@ -60,6 +68,8 @@ class McpConnection(KeptConnection[Client]):
         super().__init__(*args, **options)
         self._roots = roots
         self._held = HeldCalls()
+        self._prompts: dict[str, str] = {}
+        """What its server calls those that are listed as tools, by that name."""
 
     # ------------------------------------------------------------ calls
 
@@ -94,31 +104,37 @@ class McpConnection(KeptConnection[Client]):
 
     def _request(
         self, tool: str, arguments: dict[str, Any], answered: ServerAnswer | None
-    ) -> types.CallToolRequest:
-        params = types.CallToolRequestParams(name=tool, arguments=arguments)
+    ) -> Request:
+        params: types.CallToolRequestParams | types.GetPromptRequestParams
+        request: Request
+        if (prompt := self._prompts.get(tool)) is not None:
+            params = types.GetPromptRequestParams(name=prompt, arguments=texts_of(arguments))
+            request = types.GetPromptRequest(params=params)
+        else:
+            params = types.CallToolRequestParams(name=tool, arguments=arguments)
+            request = types.CallToolRequest(params=params)
         if answered is not None:
             params.input_responses = {answered.name: elicited(answered)}
             params.request_state = answered.state
-        return types.CallToolRequest(params=params)
+        return request
 
     async def _call(
-        self, request: types.CallToolRequest, timeout_s: float, on_progress: OnProgress | None
+        self, request: Request, timeout_s: float, on_progress: OnProgress | None
     ) -> Any:
         client = self._there()
+        kind: Any = _ANSWERS if isinstance(request, types.CallToolRequest) else _PROMPTED
         # Not `Client.call_tool`: it runs the server's own schema of results, patterns and all, over
         # what the server answers.
-        return await self._sent(
-            self._held.begin(
-                lambda told: client.session.send_request(request, _ANSWERS, progress_callback=told),
-                on_progress,
-            ),
-            timeout_s,
+        call = self._held.begin(
+            lambda told: client.session.send_request(request, kind, progress_callback=told),
+            on_progress,
         )
+        return await self._sent(call, timeout_s)
 
     async def _sent(self, call: HeldCall, timeout_s: float) -> Any:
         try:
             async with asyncio.timeout(timeout_s):
-                return await call.next()
+                found = await call.next()
         except TimeoutError:
             self._look()
             raise McpUnclear(f"there was no answer within {timeout_s:g} s") from None
@@ -126,6 +142,7 @@ class McpConnection(KeptConnection[Client]):
             raise self._kind_of(error) from error
         except ValidationError as error:
             raise McpRefusal("what it answered is no result by the protocol") from error
+        return result_of(found) if isinstance(found, types.GetPromptResult) else found
 
     def _kind_of(self, error: MCPError) -> VigilError:
         """Tell the three kinds of failure apart, and look after the connection.
@@ -176,28 +193,48 @@ class McpConnection(KeptConnection[Client]):
         return types.ListRootsResult(roots=self._roots() if self._roots else [])
 
     async def _list(self, client: Client, within_s: float) -> None:
+        there = client.server_capabilities
         found: list[types.Tool] = []
-        cursor: str | None = None
+        prompts: list[PromptTool] = []
         async with asyncio.timeout(within_s):
-            while True:
-                page = await client.list_tools(cursor=cursor)
-                found += page.tools
-                cursor = page.next_cursor
-                if cursor is None or len(found) >= LISTED_MAX:
-                    break
-        await self._on_listed(found[:LISTED_MAX], _facts(client))
+            # One that says nothing of tools may have some all the same.
+            if there.tools is not None or there.prompts is None:
+                found = await _pages(client.list_tools, lambda page: page.tools)
+            if there.prompts is not None:
+                prompts = await self._list_prompts(client)
+        names = {one.name for one in found}
+        self._prompts = {one.name: one.prompt for one in prompts if one.name not in names}
+        await self._on_listed([*found, *prompts], _facts(client))
+
+    async def _list_prompts(self, client: Client) -> list[PromptTool]:
+        """Look which prompts there are; a server that can't tell has its tools all the same."""
+        try:
+            found = await _pages(client.list_prompts, lambda page: page.prompts)
+        except MCPError as error:
+            if error.error.code == types.CONNECTION_CLOSED or error.error.data == OURS:
+                raise
+            reason = shortened(error.error.message, 300)
+        except ValidationError as error:
+            reason = shortened(str(error), 300)
+        else:
+            return [tool_of(one) for one in found]
+        log.warning("no prompts", action="mcp.prompts", server=self._name, reason=reason)
+        return []
 
     # ------------------------------------------------------------ changes
 
     async def _hear(self, message: object) -> None:
-        if isinstance(message, types.ToolListChangedNotification):
+        if isinstance(message, _CHANGES):
             self._news.set()
 
     async def _subscribe(self, client: Client) -> None:
         """Ask to be told of changes, where the protocol wants to be asked."""
         while True:
             try:
-                async with client.listen(tools_list_changed=True) as changes:
+                has_prompts = client.server_capabilities.prompts is not None
+                async with client.listen(
+                    tools_list_changed=True, prompts_list_changed=has_prompts
+                ) as changes:
                     async for _ in changes:
                         self._news.set()
             except ListenNotSupportedError:
@@ -213,6 +250,18 @@ async def _ended(task: asyncio.Task[None]) -> None:
     while not task.done():
         task.cancel()
         await asyncio.wait((task,), timeout=0.1)
+
+
+async def _pages(list_: Callable[..., Awaitable[P]], of: Callable[[P], Sequence[T]]) -> list[T]:
+    """List all pages, as far as anybody looks."""
+    found: list[T] = []
+    cursor: str | None = None
+    while True:
+        page: Any = await list_(cursor=cursor)
+        found += of(page)
+        cursor = page.next_cursor
+        if cursor is None or len(found) >= LISTED_MAX:
+            return found[:LISTED_MAX]
 
 
 def _facts(client: Client) -> dict[str, str]:

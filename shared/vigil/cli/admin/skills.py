@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from vigil.contracts import Shelf, Tool, decode_shelf
 from vigil.errors import InvalidInput, NotFound, VigilError
 from vigil.settings import config
+from vigil.settings.config import Settings
 from vigil.skills import folder
 from vigil.skills.folder import SkillFolder
 from vigil.skills.form import FILE
@@ -18,6 +20,10 @@ from vigil.skills.form import FILE
 from .. import output, tables
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
+from . import operator
+
+if TYPE_CHECKING:
+    from vigil.bus.bus import Bus
 
 SCRIPTS: Final = "scripts/"
 """Where the form has what can be run."""
@@ -30,37 +36,73 @@ app = CommandLine(
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of a skill.")]
 COLUMNS: Final = (
     Column("NAME", "name"),
-    Column("FILES", "files"),
+    Column("FILES", lambda one: "" if one["server"] else one["files"]),
+    Column("SERVER", "server"),
     Column("DESCRIPTION", lambda one: tables.short(one["description"] or one["problem"])),
 )
 
 
 @app.command("list")
 def list_() -> Result:
-    """List what is enabled, and what changed since."""
-    home = config.load().skills
-    found = [_facts(home, name) for name in sorted(folder.names(home))]
+    """List what is enabled, and what changed since; of a running Vigil also skills of MCP servers
+    (their prompts)."""
+    settings = config.load()
+    found = [_facts(settings.skills, name) for name in sorted(folder.names(settings.skills))]
+    found += [_facts_of(tool, name) for tool, name in _of_servers(settings)]
     return tables.listing("skills", found, COLUMNS, empty="No skill is enabled.")
 
 
 def _facts(home: Path, name: str) -> dict[str, Any]:
+    facts = {"name": name, "description": "", "files": 0, "server": "", "problem": ""}
     try:
         skill = folder.find(home, name)
     except VigilError as error:
-        return {"name": name, "description": "", "files": 0, "problem": str(error)}
-    return {
-        "name": name,
-        "description": skill.text.description,
-        "files": len(skill.files),
-        "problem": "",
-    }
+        return facts | {"problem": str(error)}
+    return facts | {"description": skill.text.description, "files": len(skill.files)}
+
+
+def _facts_of(tool: Tool, server: str) -> dict[str, Any]:
+    facts = {"name": tool.name, "description": tool.description, "files": 0}
+    return facts | {"server": server, "problem": ""}
+
+
+def _of_servers(settings: Settings) -> list[tuple[Tool, str]]:
+    """Return the prompts that servers offer, with their server; none, unless Vigil runs."""
+    try:
+        shelves = operator.run(settings, _shelves)
+    except VigilError:
+        return []
+    return [(tool, one.source) for one in shelves for tool in one.tools if tool.is_skill]
+
+
+async def _shelves(bus: Bus) -> list[Shelf]:
+    found = await operator.entries(bus, "TOOLS")
+    return [decode_shelf(data) for _, data in sorted(found.items())]
 
 
 @app.command()
 def show(name: Name) -> Result:
-    """Show one: what it says, and its files."""
-    found = folder.find(config.load().skills, name)
+    """Show one: what it says, and its files; of a server's, what it says of itself."""
+    settings = config.load()
+    for tool, server in _of_servers(settings) if "__" in name else ():
+        if tool.name == name:
+            return _shown(tool, server)
+    found = folder.find(settings.skills, name)
     return Result(_told(found), partial(_show, found, output.data))
+
+
+def _shown(tool: Tool, server: str) -> Result:
+    arguments = tool.input_schema.get("properties", {})
+    facts = _facts_of(tool, server) | {"arguments": arguments, "digest": tool.digest}
+
+    def say() -> None:
+        output.data(f"{tool.name}: {output.printable(tool.description)}")
+        for name, about in arguments.items():
+            said = about.get("description", "")
+            output.data(f"  {output.printable(name)}  {output.printable(said)}")
+        output.data(f"Its text comes from the server {server} each time it is used.")
+
+    return Result(facts, say)
 
 
 @app.command()
