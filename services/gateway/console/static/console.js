@@ -85,7 +85,7 @@
     // How far calls of tools are, by tool: beside what the page says is used.
     const far = new Map();
     const going = () => {
-      for (const one of document.querySelectorAll(".doing [data-tool]")) one.textContent = far.get(one.dataset.tool) ?? "";
+      for (const one of document.querySelectorAll(".doing [data-tool]")) one.textContent = far.has(one.dataset.tool) ? ` ${far.get(one.dataset.tool)}` : "";
     };
     const answers = () => document.querySelectorAll("#talk article.assistant").length;
     const show = () => {
