@@ -190,6 +190,7 @@ def start_of(key: SessionKey, effect: SpawnSession, turn_seq: int, *, now: datet
         depth=payload.depth,
         allowance=payload.allowance,
         steps=payload.steps,
+        tokens_max=payload.tokens_max,
         source=payload.source,
         is_ordered=payload.is_ordered,
         is_tainted=payload.is_tainted,

@@ -313,7 +313,7 @@ WAYS: Final[dict[type, dict[str, Way]]] = {
     CycleReport: {"cycle": _next_cycle},
     OpenRun: {"run": _run_of},
     SlotEntry: {"run": _looked},
-    ToolResultPayload: {"conversation": result},
+    ToolResultPayload: {"conversation": lambda one: result(_of_person(one))},
     ExternalPayload: {
         "conversation": lambda one: outside(Watched(), one),
         "look": lambda one: outside(Mind(), one),
@@ -366,6 +366,13 @@ OTHERS: Final = {
 
 def _task_with(result: TaskResult) -> BoardTask:
     return BoardTask(title="t", result=result, created_at=AT, moved_at=AT, **STAMPED[BoardTask])
+
+
+def _of_person(told: ToolResultPayload) -> ToolResultPayload:
+    """Return a result whose server wants something of the person: what answers one that wants it of
+    a model begins with a `Start`."""
+    assert told.wanted is not None
+    return replace(told, wanted=replace(told.wanted, tokens_max=0))
 
 
 def _job(**of: Any) -> Job:

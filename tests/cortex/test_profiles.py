@@ -26,7 +26,8 @@ def test_the_kinds_that_people_read_of_are_those_that_there_are() -> None:
     begun = {name for name, profile in registered().items() if profile.begins}
     assert begun == set(SESSION_KINDS)
     starting = {profile.name for profile in starters().values()}
-    assert starting | {"errand"} == set(child_kinds())  # a verdict starts that, not a model
+    # A verdict starts the one, a server the other, and no model.
+    assert starting | {"errand", "sampler"} == set(child_kinds())
     told = {f"{name}.{half}" for name, kind in SESSION_KINDS.items() for half in kind.signals}
     assert told <= set(KINDS)
     assert all(profile.name == name for name, profile in registered().items())

@@ -353,7 +353,7 @@ def test_every_template_is_used_and_plain() -> None:
         "plan.md.j2", "plan_job.md.j2", "plan_again.md.j2", "clock.md.j2", "identity.md.j2",
         "bulletin.md.j2", "bulletin_text.md.j2", "bulletin_material.md.j2", "mind.md.j2",
         "mind_report.md.j2", "run_facts.md.j2", "extraction.md.j2",
-        "mail.md.j2", "mail_batch.md.j2",
+        "mail.md.j2", "mail_batch.md.j2", "sampler.md.j2",
     }  # fmt: skip
     for path in FOLDER.rglob("*.*"):
         assert "TODO" not in path.read_text("utf-8")

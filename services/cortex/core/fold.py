@@ -28,7 +28,7 @@ from .draft import Draft, job_record
 from .policy import Moment, Policy
 from .queue import is_void
 from .sway import Sway
-from .tools import callers, calls, elicitation
+from .tools import callers, calls, elicitation, sampled
 from .work import approvals, children, detached, tasks
 
 VOUCHED_MAX: Final = 50
@@ -110,6 +110,7 @@ def fold(key: str, state: State, seq: int, event: Event, moment: Moment, policy:
             _control(draft, cause, event)
         case ToolResultEvent():
             is_taken = elicitation.receive(draft, cause, event)
+            is_taken = is_taken or sampled.receive(draft, cause, event)
             if not is_taken and not detached.receive(draft, cause, event):
                 calls.receive(draft, cause, event)
         case _:

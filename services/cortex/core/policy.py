@@ -166,6 +166,9 @@ def limited(policy: Policy, start: Start | None) -> Policy:
             first = (*profile.first, *more) if profile.first else ()
             profile = msgspec.structs.replace(profile, tools=(*profile.tools, *more), first=first)
             policy = msgspec.structs.replace(policy, profile=profile)
+    if start.tokens_max:
+        profile = msgspec.structs.replace(policy.profile, max_tokens=start.tokens_max)
+        policy = msgspec.structs.replace(policy, profile=profile)
     if start.steps:
         policy = msgspec.structs.replace(policy, calls_max=min(policy.calls_max, start.steps))
     if start.limits is None:

@@ -19,7 +19,7 @@ import structlog
 from pydantic import ValidationError
 
 from vigil.backoff import Backoff
-from vigil.contracts.tools import ServerAnswer
+from vigil.contracts.tools import ServerAnswer, ServerQuestion
 from vigil.errors import Unavailable, VigilError
 
 from ..tools.source import OnProgress
@@ -125,8 +125,17 @@ class KeptConnection(ABC, Generic[C]):
             Unavailable, McpUnclear, McpRefusal: it surely did not run; nobody knows; it said no.
         """
 
-    def let_go(self, state: str | None) -> None:
-        """Hold a call no more that waits for a person."""
+    def wanted(
+        self, asked: Any, given: dict[str, Any], before: ServerAnswer | None
+    ) -> ServerQuestion | None:
+        """Return what is to be found out first; None: it doesn't get that, and no call is held.
+
+        Args:
+            asked: what the call came to.
+            given: the arguments of the call.
+            before: what was answered to what was wanted last.
+        """
+        return None
 
     @abstractmethod
     def _connected(self, wire: Wire) -> AbstractAsyncContextManager[C]:

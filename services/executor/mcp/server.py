@@ -49,6 +49,9 @@ AMBIGUOUS: Final = (
     "ambiguous: {reason}. Nobody knows whether {tool} did what it was asked to; look before you "
     "ask again."
 )
+WANTED_OTHERWISE: Final = (
+    "Its server wants something first that it does not get here, so it did not go on."
+)
 ANOTHER: Final = "{tool} is no longer what it was when it was offered; it did not run"
 
 
@@ -79,7 +82,9 @@ class ServerTools:
         way = (name, self._open, self._listed, self._lost)
         patience: dict[str, Any] = {"start_s": config.start_timeout_s, "late": _late(name, config)}
         self._connection: KeptConnection[Any] = (
-            McpConnection(*way, roots=roots_of(config), **patience)
+            McpConnection(
+                *way, roots=roots_of(config), sampling_tokens=config.sampling_tokens, **patience
+            )
             if isinstance(config, McpServer)
             else A2aConnection(*way, **patience)
         )
@@ -252,12 +257,10 @@ class ServerTools:
         )
 
     def _wanting(self, call: Call, asked: types.InputRequiredResult) -> ToolOutput:
-        """Return what a server wants of the person, for whoever can ask them."""
-        wanted = tools_of.wanted_of(asked, call.input, call.answered)
-        if wanted is None:
-            self._connection.let_go(asked.request_state)
+        """Return what a server wants of the person, or of a model, for whoever can ask."""
+        wanted = self._connection.wanted(asked, call.input, call.answered)
         return ToolOutput(
-            content=tools_of.WANTED_OTHERWISE,
+            content=WANTED_OTHERWISE,
             is_error=True,
             is_tainted=wanted is not None and not self.config.is_trusted,
             wanted=wanted,

@@ -11,15 +11,13 @@ import hashlib
 import re
 from base64 import b64decode
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import mcp_types as types
 import msgspec
 
 from vigil.contracts import Tool
-from vigil.contracts.tools import ServerAnswer, ServerQuestion
 from vigil.errors import InvalidInput
-from vigil.net.ssrf import RequestRefused, Rules, target_of
 from vigil.settings.servers import ToolServer
 from vigil.words.aims import opens_address
 
@@ -145,73 +143,6 @@ def shortened(text: str, length_max: int) -> str:
     'abc…'
     """
     return text if len(text) <= length_max else text[: length_max - 1] + "…"
-
-
-# ---------------------------------------------------------------- what a server wants of a person
-
-WANTED_BYTES_MAX: Final = 16 * 1024
-"""Of what a server says and sends along, that is shown to a person or given back."""
-ANSWERS_MAX: Final = 8
-"""Of a person in one call. Whoever declines isn't asked again."""
-WANTED_OTHERWISE: Final = (
-    "Its server wants something first that it does not get here, so it did not go on."
-)
-
-
-def wanted_of(
-    asked: types.InputRequiredResult, given: dict[str, Any], before: ServerAnswer | None = None
-) -> ServerQuestion | None:
-    """Return what a server wants of the person; None: it wants several things at once, or what it
-    never gets, or was answered often enough.
-
-    Args:
-        given: the arguments of the call.
-        before: what the person said to what it wanted last.
-    """
-    is_enough = before is not None and (
-        before.action == "decline" or before.answered >= ANSWERS_MAX
-    )
-    if is_enough or asked.input_requests is None or len(asked.input_requests) != 1:
-        return None
-    ((name, request),) = asked.input_requests.items()
-    if not isinstance(request, types.ElicitRequest):
-        return None
-    params = request.params
-    is_form = isinstance(params, types.ElicitRequestFormParams)
-    found = ServerQuestion(
-        message=visible(params.message),
-        input=given,
-        form=params.requested_schema if isinstance(params, types.ElicitRequestFormParams) else {},
-        url="" if isinstance(params, types.ElicitRequestFormParams) else visible(params.url),
-        name=name,
-        state=asked.request_state,
-        answered=0 if before is None else before.answered,
-    )
-    if len(msgspec.json.encode(found)) - len(msgspec.json.encode(given)) > WANTED_BYTES_MAX:
-        return None
-    if is_form:
-        try:
-            fit(found.form)
-        except Unfit:
-            return None
-    elif not _is_plain(found.url):
-        return None
-    return found
-
-
-def _is_plain(url: str) -> bool:
-    """Return whether a person can see where an address leads: it has no false front."""
-    try:
-        target_of(url, Rules(ports=range(1, 65536), allow_private=True))
-    except RequestRefused:
-        return False
-    return True
-
-
-def elicited(answered: ServerAnswer) -> types.ElicitResult:
-    """Return what a server is told of what the person said."""
-    content = answered.content if answered.action == "accept" else None
-    return types.ElicitResult(action=answered.action, content=content or None)
 
 
 # ---------------------------------------------------------------- results

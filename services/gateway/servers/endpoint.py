@@ -77,6 +77,8 @@ class ServerView(Answer, frozen=True, kw_only=True):
     has_secrets: bool
     """Whether it's given headers or variables of a file."""
     risk: str
+    sampling_tokens: int = 0
+    """Tokens of an answer that it may have a model give; 0: none."""
     tools: tuple[str, ...]
     held: int
     """Tools that aren't offered before an admin approves them."""
@@ -214,6 +216,7 @@ def _view(home: File, name: str, known: ToolServer | None, shelf: Shelf | None) 
         variables=tuple(program.env),
         has_secrets=bool(program.env_file or section.headers_file or section.headers),
         risk=section.risk,
+        sampling_tokens=section.sampling_tokens,
         tools=() if shelf is None else tuple(one.name for one in shelf.tools),
         held=0 if shelf is None else len(shelf.held),
     )

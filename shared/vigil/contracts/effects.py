@@ -167,6 +167,8 @@ class SpawnSessionPayload(Record, frozen=True, kw_only=True):
     """How many sessions it may start in its turn, theirs included."""
     steps: int = 0
     """Model calls that its parent lends it; 0: as configured for its kind."""
+    tokens_max: int = 0
+    """Of each answer of its model; 0: as configured for its kind."""
     source: str = ""
     """Of what it has memory keep: its parent's."""
     is_ordered: bool = False

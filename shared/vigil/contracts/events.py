@@ -233,6 +233,8 @@ class Start(Record, frozen=True, kw_only=True):
     """How many sessions it may start, theirs included."""
     steps: int = 0
     """Model calls that it may make, lent by who started it; 0: as configured for its kind."""
+    tokens_max: int = 0
+    """Of each answer of its model; 0: as configured for its kind."""
     source: str = ""
     """Of what it has memory keep, as its parent's; empty: its own kind's."""
     since: Instant | None = None

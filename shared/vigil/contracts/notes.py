@@ -259,6 +259,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         "It did not become a fork: {text}.",
         "ignored",
     ),
+    "not_sampled": NoteWords("a server got no model's answer", "No model answered it: {text}."),
     "not_served": NoteWords(
         "this kind of session doesn't take that event", "Nothing was done: {text}.", "ignored"
     ),

@@ -45,6 +45,10 @@ SESSION_KINDS: Final[dict[str, SessionKind]] = {
         started="It had something looked up",
         signals=("started", "completed", "failed"),
     ),
+    "sampler": SessionKind(
+        meaning="answers that MCP servers wanted of a model",
+        started="A server wanted a model's answer",
+    ),
     "planner": SessionKind(meaning="jobs"),
     "cron": SessionKind(meaning="runs of the timetable", is_due=True),
     "autonomy": SessionKind(
@@ -74,7 +78,7 @@ def child_kinds() -> tuple[str, ...]:
     """Return the kinds that turns start: their threads are made of the effect's id.
 
     >>> child_kinds()
-    ('branch', 'worker', 'reader', 'errand')
+    ('branch', 'worker', 'reader', 'sampler', 'errand')
     """
     return tuple(name for name, kind in SESSION_KINDS.items() if kind.started)
 

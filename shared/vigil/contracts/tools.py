@@ -53,7 +53,8 @@ class Tool(Record, frozen=True, kw_only=True):
 
 
 class ServerQuestion(Record, frozen=True, kw_only=True):
-    """What an MCP server wants of the person before a call of its tool ends (elicitation)."""
+    """What an MCP server wants before a call of its tool ends: of the person (elicitation), or of a
+    model (sampling)."""
 
     message: str
     """What it says to them: a stranger's text."""
@@ -68,11 +69,13 @@ class ServerQuestion(Record, frozen=True, kw_only=True):
     state: str | None = None
     """What the server wants to be given back, as it is."""
     answered: int = 0
-    """How often the person answered before, in the same call."""
+    """How often it got an answer before, in the same call."""
+    tokens_max: int = 0
+    """Of the answer that a model is to give to the message; 0: the person is asked."""
 
 
 class ServerAnswer(Record, frozen=True, kw_only=True):
-    """What the person said to what an MCP server wanted of them."""
+    """What the person said to what an MCP server wanted of them, or a model."""
 
     action: Literal["accept", "decline"]
     name: str = ""
@@ -82,7 +85,17 @@ class ServerAnswer(Record, frozen=True, kw_only=True):
     state: str | None = None
     """What the server gave to be given back."""
     answered: int = 0
-    """How often the person has answered in this call, with this."""
+    """How often it has got an answer in this call, with this."""
+    text: str | None = None
+    """What a model answered; None: the person was asked."""
+
+
+class AskedOfModel(Record, frozen=True, kw_only=True):
+    """What a server wants of a model, while a session answers it."""
+
+    question: ServerQuestion
+    risk: Risk
+    """Of the tool, when its call began."""
 
 
 class HeldTool(Record, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from .events import Attachment, Cause, ChildKind, LetterName, Start
 from .history import FollowUp, LetterHead, Row, TakenBack
 from .made import Made
 from .past.origins import Fork, ImportedPast
+from .tools import AskedOfModel
 from .vocabulary import Outcome
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ class Task(Record, frozen=True, kw_only=True):
     """Sessions that descend from that event so far, of all that this session knows of."""
     lent: int = 0
     """Model calls that it was lent by this session; 0: it has its own."""
+    asked: AskedOfModel | None = None
+    """What an MCP server wants, of a session that answers it."""
     is_late: bool = False
     """Of a request to a person: nobody decided in time, whatever the event says that ended it."""
     told_seq: int = 0

@@ -74,6 +74,9 @@ class McpServer(ToolServer, frozen=True, kw_only=True):
     """Folders that it may only read."""
     network: bool = False
     """Network for the program."""
+    sampling_tokens: Annotated[int, msgspec.Meta(ge=0, le=32_000)] = 0
+    """Tokens of each answer that it may have a model give in the middle of a call (sampling), paid
+    by whoever makes the call; 0: none."""
     client_id: str = ""
     """Signing in: our id there, or the https URL of our metadata document; default: we register."""
     client_secret_file: str = ""

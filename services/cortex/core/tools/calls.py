@@ -209,6 +209,21 @@ def wait(draft: Draft, calls: Sequence[OpenCall], until: datetime | None = None)
     )
 
 
+def stand_in(draft: Draft, call: OpenCall, asked: OpenCall) -> None:
+    """Wait for a person, or for a session, in the place of a service's call; its deadline goes if
+    it was the last of them."""
+    waiting = draft.loop.waiting
+    if waiting is None:
+        raise AssertionError("nothing is waited for")
+    open_ = tuple(asked if other is call else other for other in waiting.calls)
+    generation = waiting.generation
+    if generation and not any(other.service in SERVICES for other in open_):
+        draft.cancel_deadline(CALL_TIMER, generation)
+        generation = 0
+    draft.update_loop(waiting=replace(waiting, calls=open_, generation=generation))
+    go_on(draft)
+
+
 def exchange(draft: Draft, before: OpenCall, after: OpenCall, until: datetime) -> None:
     """Wait for another call in the place of one: a person let it be run."""
     waiting = draft.loop.waiting
@@ -239,7 +254,7 @@ def receive(draft: Draft, cause: Cause, event: ToolResultEvent) -> None:
         draft.note("late_result", text, payload.call_id)
         return
     draft.ended.append(cause.id)
-    _take_back(draft, payload)
+    take_back(draft, payload)
     sway = sways.of(payload)
     content = bounded(payload.content, draft.policy.result_length_max)
     if call.tool == ATTACH_FILE:  # it's for the person, who asked for it; no model looks at it
@@ -252,7 +267,7 @@ def receive(draft: Draft, cause: Cause, event: ToolResultEvent) -> None:
     _answer(draft, call, sway, _result(call, content, is_error=payload.is_error), *files)
 
 
-def _take_back(draft: Draft, payload: ToolResultPayload) -> None:
+def take_back(draft: Draft, payload: ToolResultPayload) -> None:
     """Have what a session was lent and didn't use."""
     task = draft.state.tasks.get(payload.call_id)
     if task is not None and task.lent:

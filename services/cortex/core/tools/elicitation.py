@@ -11,8 +11,6 @@ from __future__ import annotations
 import hashlib
 from datetime import datetime, timedelta
 
-from msgspec.structs import replace
-
 from vigil.contracts import (
     RISKS,
     Approval,
@@ -28,11 +26,11 @@ from vigil.contracts.tools import ServerAnswer, ServerQuestion
 
 from .. import speech
 from .. import sway as sways
-from ..draft import CALL_TIMER, SERVICES, Draft
+from ..draft import Draft
 from ..queue import stored_size
 from ..sway import Sway
 from ..work import detached, errands, request_text, requests, tasks
-from . import calls, form_answer
+from . import calls, form_answer, sampled
 from .calls import INPUT_BYTES_MAX
 
 REASON = "its server wants to know something of you before it goes on"
@@ -47,11 +45,16 @@ NOT_ASKED = (
 
 
 def receive(draft: Draft, cause: Cause, event: ToolResultEvent) -> bool:
-    """Fold a result that says what is wanted of the person; return whether it is one."""
+    """Fold a result that says what its server wants first; return whether it is one."""
     payload, state = event.payload, draft.state
     if payload.wanted is None:
         return False
     call, task = calls.find(state.loop, payload.call_id), state.tasks.get(payload.call_id)
+    if payload.wanted.tokens_max:
+        if call is not None:
+            draft.ended.append(cause.id)
+            sampled.ask(draft, call, event, payload.wanted)
+        return call is not None
     if call is not None:
         loop = draft.loop
         approval = _request(
@@ -111,7 +114,7 @@ def _ask(draft: Draft, call: OpenCall, approval: Approval) -> None:
         asked = OpenCall(
             effect_id=approval.id, tool_use_id=call.tool_use_id, tool=call.tool, service="person"
         )
-        _wait(draft, call, asked)
+        calls.stand_in(draft, call, asked)
         return
     loop = draft.loop
     blocked = speech.say(
@@ -132,20 +135,6 @@ def _ask(draft: Draft, call: OpenCall, approval: Approval) -> None:
     if is_whole and speech.is_said_now(draft, is_asked=loop.is_direct):
         requests.note_shown(draft, approval.id)
     calls.answer(draft, call, ASKED.format(id=approval.id), Sway.NONE)
-
-
-def _wait(draft: Draft, call: OpenCall, asked: OpenCall) -> None:
-    """Wait for the person in the place of a call; its deadline goes if it was the last of them."""
-    waiting = draft.loop.waiting
-    if waiting is None:
-        raise AssertionError("nothing is waited for")
-    open_ = tuple(asked if other is call else other for other in waiting.calls)
-    generation = waiting.generation
-    if generation and not any(other.service in SERVICES for other in open_):
-        draft.cancel_deadline(CALL_TIMER, generation)
-        generation = 0
-    draft.update_loop(waiting=replace(waiting, calls=open_, generation=generation))
-    calls.go_on(draft)
 
 
 def _request(

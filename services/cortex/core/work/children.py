@@ -30,12 +30,13 @@ from vigil.contracts import (
     TimerPayload,
     ToolUseBlock,
 )
+from vigil.contracts.tools import AskedOfModel
 from vigil.subjects import SessionKey
 
 from .. import loops
 from .. import sway as sways
 from ..draft import INSTANT, Draft
-from ..kinds import starters
+from ..kinds import profile_of, starters
 from ..policy import limited
 from ..profile import Profile, Starter
 from ..sway import Sway
@@ -46,6 +47,8 @@ from .handed import under_way
 from .tasks import CHILD_TIMER, lost, shortened
 
 TITLE_LENGTH_MAX: Final = 100
+SAMPLER: Final = "sampler"
+"""The kind of sessions that answer MCP servers."""
 STARTED: Final = (
     "It has begun, beside this conversation. Its result comes to you by itself, as a "
     "message that begins with [Result]. Don't wait for it: tell the person that you are at it."
@@ -109,6 +112,12 @@ def spawn_accepted(draft: Draft, approval: Approval, given: dict[str, Any]) -> N
         calls.exchange(draft, waiting, started, draft.moment.now)
 
 
+def answer_server(draft: Draft, tool: str, asked: AskedOfModel, sway: Sway) -> str:
+    """Have a model answer what the server of a call wants; return the effect's id."""
+    text, origin = asked.question.message, _origin(draft, sway)
+    return _begin(draft, profile_of(SAMPLER), tool, text, origin, is_awaited=True, asked=asked)
+
+
 def wanted(tool: str, given: dict[str, Any]) -> tuple[str, str]:
     """Return the kind of session that such a call starts, and with which task."""
     kind, starter = _kind_of(tool)
@@ -161,10 +170,12 @@ def _begin(
     *,
     is_awaited: bool,
     is_counted: bool = True,
+    asked: AskedOfModel | None = None,
 ) -> str:
     """Have the session started, and note that it is under way; return the effect's id.
 
     Args:
+        asked: what of an MCP server it answers.
         is_counted: whether it descends from what the open loop is about.
     """
     if draft.policy.profile.lends_steps and is_counted:
@@ -180,6 +191,7 @@ def _begin(
             depth=handed.depth(draft) + 1,
             allowance=given.sessions,
             steps=given.steps,
+            tokens_max=0 if asked is None else asked.question.tokens_max,
             is_ordered=origin.is_ordered,
         ),
         origin.sway,
@@ -197,6 +209,7 @@ def _begin(
         caused_by=origin.caused_by,
         root_id=origin.root_id,
         lent=given.steps,
+        asked=asked,
     )
     tasks.open_task(draft, effect_id, task)
     if is_counted:

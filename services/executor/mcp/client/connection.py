@@ -1,9 +1,9 @@
 """A connection to a server that speaks MCP: its tools, and its prompts as tools.
 
-What a server wants of a model (sampling) is declined, and said before it asks; a program
-that was given folders may ask which (roots). What it wants of a person (elicitation) is handed to
-whoever called; by the protocol of 2025 a call is held open for it. What it says for a log is in
-ours. That its tools or prompts have changed is only a reason to look.
+What a server wants of a person (elicitation), or of a model if the configuration lets it (sampling;
+else it's declined, and said before it asks), is handed to whoever called; by the protocol of 2025 a
+call is held open for it. A program that was given folders may ask which (roots). What a server says
+for a log is in ours. That its tools or prompts have changed is only a reason to look.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
 from vigil import __version__
-from vigil.contracts.tools import ServerAnswer
+from vigil.contracts.tools import ServerAnswer, ServerQuestion
 from vigil.errors import Unavailable, VigilError
 
 from ...tools.source import OnProgress
@@ -38,9 +38,10 @@ from ..connection import (
 from ..ended import SESSION_ENDED
 from ..held.calls import HeldCall, HeldCalls
 from ..pace import ServerLog
-from ..tools import PromptTool, elicited, shortened
+from ..tools import PromptTool, shortened
 from ..web import GONE, LOST, OURS, UNREACHABLE
 from .prompts import result_of, texts_of, tool_of
+from .wanted import response_of, wanted_of
 
 log = structlog.get_logger("vigil.executor.mcp")
 for _name in ("mcp.client", "mcp.shared.jsonrpc_dispatcher"):
@@ -55,6 +56,9 @@ _PROMPTED: Final[TypeAdapter[types.GetPromptResult | types.InputRequiredResult]]
     types.GetPromptResult | types.InputRequiredResult
 )
 Request = types.CallToolRequest | types.GetPromptRequest
+NOT_SAMPLED: Final = (
+    "its server wanted a model's answer before it went on, and got none; it did not go on"
+)
 _CHANGES: Final = (types.ToolListChangedNotification, types.PromptListChangedNotification)
 P = TypeVar("P")
 T = TypeVar("T")
@@ -62,11 +66,15 @@ Roots = Callable[[], list[types.Root]]
 
 
 class McpConnection(KeptConnection[Client]):
-    """A server that speaks MCP; `roots` tells which folders it was given."""
+    """A server that speaks MCP; `roots` tells which folders it was given, and
+    `sampling_tokens` how long an answer of a model it may have (0: it has none)."""
 
-    def __init__(self, *args: Any, roots: Roots | None = None, **options: Any) -> None:
+    def __init__(
+        self, *args: Any, roots: Roots | None = None, sampling_tokens: int = 0, **options: Any
+    ) -> None:
         super().__init__(*args, **options)
         self._roots = roots
+        self._sampling_tokens = sampling_tokens
         self._held = HeldCalls()
         self._prompts: dict[str, str] = {}
         """What its server calls those that are listed as tools, by that name."""
@@ -99,8 +107,14 @@ class McpConnection(KeptConnection[Client]):
                     await self._is_tried.wait()
         return await self._call(request, max(0.0, until_s - loop.time()), on_progress)
 
-    def let_go(self, state: str | None) -> None:
-        self._held.let_go(state)
+    def wanted(
+        self, asked: Any, given: dict[str, Any], before: ServerAnswer | None
+    ) -> ServerQuestion | None:
+        """Return what the person is to say, or a model."""
+        found = wanted_of(asked, given, before, self._sampling_tokens)
+        if found is None:
+            self._held.let_go(asked.request_state)
+        return found
 
     def _request(
         self, tool: str, arguments: dict[str, Any], answered: ServerAnswer | None
@@ -114,7 +128,10 @@ class McpConnection(KeptConnection[Client]):
             params = types.CallToolRequestParams(name=tool, arguments=arguments)
             request = types.CallToolRequest(params=params)
         if answered is not None:
-            params.input_responses = {answered.name: elicited(answered)}
+            response = response_of(answered)
+            if response is None:  # by the protocol of 2026 a server isn't told so
+                raise McpRefusal(NOT_SAMPLED)
+            params.input_responses = {answered.name: response}
             params.request_state = answered.state
         return request
 
@@ -175,6 +192,7 @@ class McpConnection(KeptConnection[Client]):
             cache=None,
             client_info=INFO,
             message_handler=self._hear,
+            sampling_callback=self._held.sampled if self._sampling_tokens else None,
             elicitation_callback=self._held.asked,
             logging_callback=ServerLog(self._name, "mcp.said").take,
             list_roots_callback=self._tell_roots if self._roots else None,

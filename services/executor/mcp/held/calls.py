@@ -1,4 +1,5 @@
-"""Calls that a server asks something of the person for (elicitation), by either protocol.
+"""Calls that a server asks something of the person for (elicitation), or of a model (sampling), by
+either protocol.
 
 By that of 2026 the call ends with what is wanted and is called again with the answer, so a restart
 loses nothing. By that of 2025 the server asks while the call is open: it's held here meanwhile, and
@@ -21,13 +22,16 @@ from mcp.shared.dispatcher import ProgressFnT
 from vigil.contracts.tools import ServerAnswer
 
 from ...tools.source import OnProgress
-from ..tools import elicited
+from ..client.wanted import response_of
 
 HELD_MAX: Final = 16
 """Of one server; what more of them ask is cancelled."""
 HELD_S: Final = 24 * 3600.0
 """As long as requests to a person stay open, by default."""
 NAME: Final = "asked"
+REFUSED: Final = -1
+"""The code of a refusal, in the examples of the protocol."""
+NO_MODEL: Final = "no model answers that"
 Sending = Callable[[ProgressFnT], Coroutine[Any, Any, Any]]
 _HELD: Final = "held:"
 
@@ -41,7 +45,7 @@ class HeldCall:
         """Who is told how far it is: whoever waits for it now."""
         self.task = asyncio.create_task(send(self._progressed))
         self.asked: asyncio.Future[types.InputRequiredResult] = self._future()
-        self.answer: asyncio.Future[types.ElicitResult] | None = None
+        self.answer: asyncio.Future[types.InputResponse | None] | None = None
 
     @staticmethod
     def _future() -> asyncio.Future[Any]:
@@ -65,9 +69,9 @@ class HeldCall:
         if self.on_progress is not None:
             await self.on_progress(progress, total, message)
 
-    def ask(self, request: types.ElicitRequestParams, state: str) -> asyncio.Future[Any]:
+    def ask(self, request: types.InputRequest, state: str) -> asyncio.Future[Any]:
         """Hand on what is wanted; return what is said to it, once it is."""
-        wanted: dict[str, types.InputRequest] = {NAME: types.ElicitRequest(params=request)}
+        wanted: dict[str, types.InputRequest] = {NAME: request}
         self.answer = self._future()
         self.asked.set_result(
             types.InputRequiredResult(
@@ -76,8 +80,8 @@ class HeldCall:
         )
         return self.answer
 
-    def go_on(self, result: types.ElicitResult) -> None:
-        """Give the server its answer."""
+    def go_on(self, result: types.InputResponse | None) -> None:
+        """Give the server its answer; None: there is none."""
         answer, self.answer, self.asked = self.answer, None, self._future()
         if answer is not None and not answer.done():
             answer.set_result(result)
@@ -104,13 +108,13 @@ class HeldCalls:
         """Give a call that is held its answer; None: it isn't any more."""
         call = self._held.pop(answered.state or "", None)
         if call is not None:
-            call.go_on(elicited(answered))
+            call.go_on(response_of(answered))
         return call
 
     def let_go(self, state: str | None) -> None:
         """Tell the server that nobody answers."""
         if (call := self._held.pop(state or "", None)) is not None:
-            call.go_on(types.ElicitResult(action="cancel"))
+            call.go_on(None)
 
     def forget(self, call: HeldCall) -> None:
         """A call is over."""
@@ -121,21 +125,37 @@ class HeldCalls:
     async def asked(
         self, context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult:
-        """Answer a server that asks in the middle of a call, once the person did.
+        """Answer a server that asks the person in the middle of a call, once they did."""
+        answer = await self._answer(types.ElicitRequest(params=params))
+        if isinstance(answer, types.ElicitResult):
+            return answer
+        return types.ElicitResult(action="cancel")
+
+    async def sampled(
+        self, context: ClientRequestContext, params: types.CreateMessageRequestParams
+    ) -> types.CreateMessageResult | types.ErrorData:
+        """Answer a server that asks a model in the middle of a call, once one did."""
+        answer = await self._answer(types.CreateMessageRequest(params=params))
+        if isinstance(answer, types.CreateMessageResult):
+            return answer
+        return types.ErrorData(code=REFUSED, message=NO_MODEL)
+
+    async def _answer(self, request: types.InputRequest) -> types.InputResponse | None:
+        """Hand on what a server wants, and wait for the answer; None: there is none.
 
         It doesn't say of which call it asks: with several under way nobody can be told what for.
         """
         free = [call for call in self._under_way if call.answer is None]
         if len(self._under_way) != 1 or not free or len(self._held) >= HELD_MAX:
-            return types.ElicitResult(action="cancel")
+            return None
         state = f"{_HELD}{secrets.token_hex(16)}"
-        answer = free[0].ask(params, state)
+        answer = free[0].ask(request, state)
         self._held[state] = free[0]
         try:
             async with asyncio.timeout(HELD_S):
                 return await answer  # type: ignore[no-any-return]
         except TimeoutError:
-            return types.ElicitResult(action="cancel")
+            return None
         finally:
             self._held.pop(state, None)
 

@@ -1,0 +1,66 @@
+"""An MCP server that wants a model's answer in the middle of a call: the executor's part (C-1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.executor.tools.source import ToolOutput
+from tests.support.mcp_client import Hands, hands, nasty, node, sandbox, script
+from vigil.contracts.tools import ServerAnswer
+
+SUM = "nasty__summarise"
+
+
+async def answered(found: Hands, first: ToolOutput, name: str, given: Any, **of: Any) -> ToolOutput:
+    """Go on with a call as the session that made it would."""
+    wanted = first.wanted
+    assert wanted is not None
+    about = {"name": wanted.name, "state": wanted.state, "answered": wanted.answered + 1}
+    return await found.run(found.tool(name), given, ServerAnswer(**about, **of))
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_what_a_server_wants_is_told_and_it_goes_on(tmp_path: Path, era: str) -> None:
+    """By both protocols; what it isn't given, it's told."""
+    section = nasty(era, "samples", sampling_tokens=300)
+    async with hands(tmp_path, await sandbox(), nasty=section) as found:
+        first = await found.call(SUM, text="tea")
+        assert (first.is_error, first.is_tainted) == (True, True)
+        assert first.wanted is not None
+        assert first.wanted.message.endswith("[it asks]\nSum up: tea")
+        assert first.wanted.tokens_max == 300
+        told = await answered(found, first, SUM, {"text": "tea"}, action="accept", text="Warm.")
+        assert told.content == "tea: Warm."
+        assert told.is_tainted
+
+        second = await found.call(SUM, text="milk")
+        told = await answered(found, second, SUM, {"text": "milk"}, action="decline", text="")
+        none = "no model answers that" if era == "legacy" else "got none; it did not go on"
+        assert none in told.content
+        assert (await found.call("nasty__add", a=1, b=2)).content == "3"
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_none_is_asked_unless_the_configuration_says_so(tmp_path: Path, era: str) -> None:
+    """Off by default: a server that asks all the same gets nothing, and its call ends."""
+    async with hands(tmp_path, await sandbox(), nasty=nasty(era, "samples")) as found:
+        told = await found.call(SUM, text="tea")
+        assert told.wanted is None
+        assert "Warm" not in told.content
+        assert (await found.call("nasty__add", a=1, b=2)).content == "3"
+
+
+async def test_the_everything_server_samples(tmp_path: Path) -> None:
+    """X-1: a server of others, as it comes; without leave it doesn't even offer that."""
+    section = {"command": node(), "args": [script("everything")], "sampling_tokens": 100}
+    async with hands(tmp_path, await sandbox(), every=section) as found:
+        name, given = "every__trigger-sampling-request", {"prompt": "Hi", "maxTokens": 20}
+        first = await found.call(name, **given)
+        assert first.wanted is not None
+        assert "Resource trigger-sampling-request context: Hi" in first.wanted.message
+        assert first.wanted.tokens_max == 20
+        told = await answered(found, first, name, given, action="accept", text="Ho")
+        assert '"text": "Ho"' in told.content
