@@ -216,7 +216,7 @@ def _view(home: File, name: str, known: ToolServer | None, shelf: Shelf | None) 
         variables=tuple(program.env),
         has_secrets=bool(program.env_file or section.headers_file or section.headers),
         risk=section.risk,
-        sampling_tokens=section.sampling_tokens,
+        sampling_tokens=program.sampling_tokens,
         tools=() if shelf is None else tuple(one.name for one in shelf.tools),
         held=0 if shelf is None else len(shelf.held),
     )
