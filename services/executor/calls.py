@@ -36,7 +36,7 @@ from .grants import GrantChecks
 from .places import SharedPlaces, part_of
 from .tools.registry import Registry
 from .tools.run import Running
-from .tools.source import ToolOutput
+from .tools.source import CallTask, ToolOutput
 
 log = structlog.get_logger("vigil.executor")
 
@@ -197,7 +197,7 @@ class CallsInHand:
         try:
             async with self._shares.place(key.user):
                 place.is_begun = True
-                outcome = await self._settle(key, call)
+                outcome = await self._settle(key, call, place)
         except asyncio.CancelledError:
             if not place.is_withdrawn:
                 raise
@@ -206,7 +206,7 @@ class CallsInHand:
         finally:
             self._tell(span, key, call, outcome)
 
-    async def _settle(self, key: SessionKey, call: CallTool) -> str:
+    async def _settle(self, key: SessionKey, call: CallTool, place: _Place) -> str:
         """Do what there is to do about a call; return what came of it.
 
         Raises:
@@ -218,7 +218,9 @@ class CallsInHand:
         claimed = await self._claim(key, call)
         crash.point("executor.call.claimed")
         tool = self._tool(call)
-        is_idempotent = tool is not None and tool.is_idempotent
+        task = "" if claimed is None else _task_of(claimed)
+        # A task is looked after, and not begun again.
+        is_idempotent = bool(task) or (tool is not None and tool.is_idempotent)
         if claimed is None:
             next_: work.Next = "run" if await is_awaited(self._bus, key, call.id) else "leave"
         else:
@@ -232,18 +234,20 @@ class CallsInHand:
                 await self._answers.store(key, call, ToolOutput(content=AMBIGUOUS, is_error=True))
                 return "ambiguous"
             case "run":
-                told = await self._run(key, call)
+                told = await self._run(key, call, self._task(key, call, place, task))
                 await self._answers.store(key, call, told)
                 self._unrun.pop(call.id, None)
                 crash.point("executor.call.answered")
                 return "failed" if told.is_error else "answered"
 
-    async def _run(self, key: SessionKey, call: CallTool) -> ToolOutput:
+    async def _run(self, key: SessionKey, call: CallTool, task: CallTask) -> ToolOutput:
         """Run it now, this once. Raises: Unavailable, it did not run."""
         # After a pause of this process others may have taken the claim for a dead one's.
         if not self._presence.is_sure:
             raise Unavailable("our own lease ran out")
         found = self._registry.find(call.payload.tool)
+        if found is None and task.id:
+            raise Unavailable("its server isn't there yet")
         if found is None:
             return ToolOutput(content=GONE.format(tool=call.payload.tool[:100]), is_error=True)
         tool, source = found
@@ -253,13 +257,27 @@ class CallsInHand:
         if isinstance(grant, str):
             return ToolOutput(content=NO_LEAVE.format(reason=grant), is_error=True)
         self._unrun.pop(call.id, None)
-        told = await self._running.run(source, work.call_of(key, call, tool, grant))
+        told = await self._running.run(source, work.call_of(key, call, tool, grant, task))
         crash.point("executor.call.ran")
         return told
 
     def _tool(self, call: CallTool) -> Tool | None:
         found = self._registry.find(call.payload.tool)
         return None if found is None else found[0]
+
+    # ------------------------------------------------------------ tasks
+
+    def _task(self, key: SessionKey, call: CallTool, place: _Place, id_: str) -> CallTask:
+        """Return what a source is told of the call as a task, and tells."""
+
+        async def begun(found: str) -> None:
+            claimed = await self._bus.get_last(key.stream, key.call(call.id))
+            if claimed is None or await self._owner(claimed) != "ours":
+                raise Unavailable("the claim isn't ours any more")
+            await self._publish_claim(key, call, expect=claimed.seq, task=found)
+            crash.point("mcp.task.begun")
+
+        return CallTask(id=id_, begun=begun, is_withdrawn=lambda: place.is_withdrawn)
 
     # ------------------------------------------------------------ claims
 
@@ -289,8 +307,10 @@ class CallsInHand:
         while len(self._unrun) > self._limits.unrun_max:
             del self._unrun[next(iter(self._unrun))]  # then it counts as one that may have run
 
-    async def _publish_claim(self, key: SessionKey, call: CallTool, *, expect: int) -> None:
-        claim = turns.claim_of(key, call, by=self._instance, now=self._clock.now())
+    async def _publish_claim(
+        self, key: SessionKey, call: CallTool, *, expect: int, task: str = ""
+    ) -> None:
+        claim = turns.claim_of(key, call, by=self._instance, now=self._clock.now(), task=task)
         headers = {trace.HEADER: trace.passed_on(trace.current.get())}
         await self._bus.publish(key.call(call.id), encode(claim), headers, expect=expect)
 
@@ -316,7 +336,7 @@ class CallsInHand:
     async def _take_over(self, key: SessionKey, call: CallTool, claimed: Message) -> None:
         """Claim anew what is to run again, so that one replica does it. Raises: Unavailable."""
         try:
-            await self._publish_claim(key, call, expect=claimed.seq)
+            await self._publish_claim(key, call, expect=claimed.seq, task=_task_of(claimed))
         except WrongLastSequence as error:
             raise Unavailable("another replica took it over") from error
 
@@ -358,3 +378,10 @@ class CallsInHand:
     def _name(self, call: CallTool) -> str:
         """Return the tool's name, if there is one of that name: a model may ask for anything."""
         return call.payload.tool if self._tool(call) is not None else "unknown"
+
+
+def _task_of(claimed: Message) -> str:
+    """Return the task that a claim is of; empty: none that is known."""
+    with contextlib.suppress(InvalidInput):
+        return decode_call_claim(claimed.data).task
+    return ""

@@ -42,7 +42,7 @@ from vigil.subjects import PART, SessionKey, check_part, token_of
 from vigil.teams import TEAM, Teams, may_act
 from vigil.worker import turns
 
-from .tools.source import Call
+from .tools.source import Call, CallTask
 
 SERVICE: Final = "executor"
 TAGS: Final = (
@@ -134,7 +134,13 @@ def may_run(call: CallTool, tool: Tool) -> bool:
     return RISKS.index(tool.risk) <= RISKS.index(call.payload.risk)
 
 
-def call_of(key: SessionKey, effect: CallTool, tool: Tool, grant: Grant | None = None) -> Call:
+def call_of(
+    key: SessionKey,
+    effect: CallTool,
+    tool: Tool,
+    grant: Grant | None = None,
+    task: CallTask | None = None,
+) -> Call:
     """Return what a source is to run."""
     payload = effect.payload
     return Call(
@@ -147,6 +153,7 @@ def call_of(key: SessionKey, effect: CallTool, tool: Tool, grant: Grant | None =
         may_replace=payload.is_named or bool(payload.approval_id) or not payload.is_tainted,
         grant=grant,
         answered=payload.answered,
+        task=task,
     )
 
 

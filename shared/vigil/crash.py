@@ -221,6 +221,10 @@ POINTS: Final = {
         "the claim is stored, nothing was run",
         "run again if the tool may, else `ambiguous`",
     ),
+    "mcp.task.begun": (
+        "a server does the call as a task, whose id is in the claim",
+        "the task is looked after, whoever finds the claim",
+    ),
     "executor.grant.counted": (
         "the use of a standing grant is counted, its call not run",
         "as a call that was claimed; a repeat isn't counted again",

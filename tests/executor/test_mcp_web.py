@@ -68,9 +68,13 @@ class Site:
         text = "x" * ((params.arguments or {}).get("mebibytes", 0) * MEBIBYTE)
         return types.CallToolResult(content=[types.TextContent(type="text", text=text or "ok")])
 
+    def equip(self, server: Server[Any]) -> None:
+        """Have it serve more than tools."""
+
     async def run(self, started: asyncio.Future[str], stopped: asyncio.Event) -> None:
         """Serve until stopped; in a task of its own, which the SDK's manager wants to keep."""
         server = Server("site", on_list_tools=self.list_tools, on_call_tool=self.call_tool)
+        self.equip(server)
         self.manager = StreamableHTTPSessionManager(server, stateless=True, json_response=True)
         web = uvicorn.Server(uvicorn.Config(self, port=0, lifespan="off", log_config=None))
         async with self.manager.run():
@@ -86,10 +90,18 @@ class Site:
 
 @pytest.fixture
 async def site() -> AsyncIterator[tuple[Site, str]]:
-    made, stopped = Site(), asyncio.Event()
+    made = Site()
+    async with serving(made) as url:
+        yield made, url
+
+
+@contextlib.asynccontextmanager
+async def serving(made: Site) -> AsyncIterator[str]:
+    """Serve it on a free port of loopback."""
+    stopped = asyncio.Event()
     started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     running = asyncio.create_task(made.run(started, stopped))
-    yield made, await started
+    yield await started
     stopped.set()
     await running
 

@@ -25,8 +25,11 @@ NAMES = ("plain", "with space", "with_space", "привет 👋", "a" * 100, "d
 MEBIBYTE = 1024 * 1024
 STDOUT = 1
 CAPABILITIES = {"tools": {"listChanged": True}}
+TASKS = "io.modelcontextprotocol/tasks"
 if MOODS & {"prompts", "noprompts"}:
     CAPABILITIES["prompts"] = {"listChanged": True}
+if "tasks" in MOODS:
+    CAPABILITIES["extensions"] = {TASKS: {}}
 SERVER = {"name": "nasty", "version": ""}
 COMPLETE = {"resultType": "complete", "_meta": {"io.modelcontextprotocol/serverInfo": SERVER}}
 UNCACHED = {"cacheScope": "private", "ttlMs": 0}
@@ -109,6 +112,8 @@ def tools() -> list[Message]:
     ]
     if "elicits" in moods:
         listed.append(tool("book", "Asks a person how long.", town={"type": "string"}))
+    if "tasks" in moods:
+        listed.append(tool("cook", "Takes its time.", what={"type": "string"}))
     if "samples" in moods:
         listed.append(tool("summarise", "Asks a model.", text={"type": "string"}))
     if "marches" in moods:
@@ -146,6 +151,36 @@ def prompted(params: Message) -> Message:
     if params["name"] == "rules":
         said.append({"role": "assistant", "content": {"type": "text", "text": "Yes."}})
     return {"description": INJECTION, "messages": said}
+
+
+def note(name: str, line: str) -> None:
+    with Path(name).open("a") as file:
+        file.write(f"{line}\n")
+
+
+def noted(name: str) -> list[str]:
+    return Path(name).read_text().splitlines() if Path(name).exists() else []
+
+
+def state_of(id_: str) -> Message:
+    """Return how a task is: what it makes says how it goes, and a file that it's done."""
+    what = next(one.partition(" ")[2] for one in noted("made") if one.split()[0] == id_)
+    at = {"createdAt": "2026-11-20T09:00:00Z", "lastUpdatedAt": "2026-11-20T09:00:00Z"}
+    told = {"taskId": id_, "ttlMs": None, "pollIntervalMs": 1, "status": "working", **at}
+    answers = [json.loads(one) for one in noted("update")]
+    ends: dict[str, Message] = {
+        "burnt": {"status": "failed", "error": {"code": -32000, "message": "smoke"}},
+        "dropped": {"status": "cancelled"},
+        "strange": {"status": "completed", "result": {"content": 7}},
+        "salted": {} if answers else {"status": "input_required", "inputRequests": {"n": NIGHTS}},
+        "secret": {"status": "input_required", "inputRequests": {"n": WANTED[2]}},
+    }
+    if ends.get(what):
+        return told | ends[what]
+    if not Path("ready").exists():
+        return told | {"statusMessage": f"stirring the {what}\u202e"}
+    text = {"type": "text", "text": f"{what} is done, {len(noted('made'))} made, {answers}"}
+    return told | {"status": "completed", "result": {"content": [text], "isError": False}}
 
 
 def bad_schemas() -> list[Message]:
@@ -231,11 +266,14 @@ class Session:
                 self._notify("subscriptions/acknowledged", notifications=params["notifications"])
             case "tools/list":
                 self._answer(message, (UNCACHED if self.is_modern else {}) | {"tools": tools()})
+            case "tasks/get" | "tasks/update" | "tasks/cancel":
+                self._of_task(message, params)
             case "prompts/list" | "prompts/get":
                 self._prompt(message, params)
             case "tools/call":
                 special = {
                     "book": self._book, "summarise": self._summarise, "march": self._march,
+                    "cook": self._cook,
                 }.get(params["name"])  # fmt: skip
                 if special is not None:
                     special(message, params)
@@ -269,6 +307,26 @@ class Session:
         else:
             self._booking = message, params["arguments"]["town"]
             send(id="nights", **NIGHTS)
+
+    def _cook(self, message: Message, params: Message) -> None:
+        """Do it as a task, which outlives this program: it's kept in its folder."""
+        clients = params["_meta"]["io.modelcontextprotocol/clientCapabilities"]
+        what, id_ = params["arguments"]["what"], f"t{len(noted('made'))}"
+        if TASKS not in clients.get("extensions", {}):
+            self._say(message, "you can't wait")
+            return
+        note("made", f"{id_} {what}")
+        send(id=message["id"], result={"resultType": "task", **state_of(id_)})
+
+    def _of_task(self, message: Message, params: Message) -> None:
+        id_ = params["taskId"]
+        if message["method"] == "tasks/get" and id_ in {one.split()[0] for one in noted("made")}:
+            self._answer(message, state_of(id_))
+        elif message["method"] == "tasks/get":
+            send(id=message["id"], error={"code": -32602, "message": "Task not found"})
+        else:
+            note(message["method"].rpartition("/")[2], json.dumps(params.get("inputResponses")))
+            self._answer(message, {})
 
     def _summarise(self, message: Message, params: Message) -> None:
         """Ask a model, by whichever protocol; then say what it answered."""

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from services.executor.config import ExecutorLimits
@@ -126,9 +127,14 @@ class Hands:
         return await self.run(self.tool(name), arguments)
 
     async def run(
-        self, tool: Tool, arguments: dict[str, Any], answered: ServerAnswer | None = None
+        self,
+        tool: Tool,
+        arguments: dict[str, Any],
+        answered: ServerAnswer | None = None,
+        **of_call: Any,
     ) -> ToolOutput:
-        return await self.source(tool).run(self.call_of(tool, arguments, answered))
+        call = msgspec.structs.replace(self.call_of(tool, arguments, answered), **of_call)
+        return await self.source(tool).run(call)
 
     async def carry_out(self, name: str, /, **arguments: Any) -> ToolOutput:
         """Run a tool as the executor carries a call out: with an answer, whatever happens."""

@@ -22,7 +22,7 @@ from vigil.backoff import Backoff
 from vigil.contracts.tools import ServerAnswer, ServerQuestion
 from vigil.errors import Unavailable, VigilError
 
-from ..tools.source import OnProgress
+from ..tools.source import CallTask, OnProgress
 from .tools import shortened
 
 log = structlog.get_logger("vigil.executor.mcp")
@@ -114,6 +114,7 @@ class KeptConnection(ABC, Generic[C]):
         timeout_s: float,
         answered: ServerAnswer | None = None,
         on_progress: OnProgress | None = None,
+        task: CallTask | None = None,
     ) -> Any:
         """Call a tool, once -> its result (`CallToolResult`), or what it wants of the person first
         (`InputRequiredResult`).

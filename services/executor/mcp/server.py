@@ -271,7 +271,7 @@ class ServerTools:
         passed = await self._circuits.enter(self._circuit)
         try:
             result = await self._connection.call(
-                tool, call.input, timeout_s, call.answered, call.on_progress
+                tool, call.input, timeout_s, call.answered, call.on_progress, call.task
             )
         except McpRefusal:
             await self._circuits.succeeded(passed)

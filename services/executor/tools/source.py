@@ -19,6 +19,17 @@ OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 """Is told how much is done, of how much if that is known, and in words."""
 
 
+class CallTask(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a call that is done as a task by whoever does it."""
+
+    id: str = ""
+    """Its id there, if the call was begun before: it's to be looked after, and not made again."""
+    begun: Callable[[str], Awaitable[None]]
+    """Is to be told that id, once there is one."""
+    is_withdrawn: Callable[[], bool]
+    """Whether nobody waits for it any more; else who stops waiting may come back."""
+
+
 class Call(msgspec.Struct, frozen=True, kw_only=True):
     """One call that is to be run, once."""
 
@@ -38,6 +49,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """The standing grant without which it would not run: it mustn't do more than that says."""
     answered: ServerAnswer | None = None
     """What the person said to what its server wanted of them: it goes on with that."""
+    task: CallTask | None = None
+    """None: it can't be done as one."""
     on_progress: OnProgress | None = None
     """Is told how far it is, as often as the source likes."""
 

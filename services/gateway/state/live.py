@@ -125,6 +125,6 @@ def token_frame(data: bytes) -> str:
 def progress_frame(data: bytes) -> str:
     """Return the frame of how far a call is. Raises: MsgspecError, ValueError."""
     told = _progress(data)
-    line = f"{amount_of(told)}: {told.text}" if told.text else amount_of(told)
+    line = ": ".join(filter(None, (amount_of(told), told.text)))
     frame = ProgressFrame(call_id=told.call_id, tool=told.tool, text=line, is_over=told.is_over)
     return msgspec.json.encode(frame).decode()

@@ -107,6 +107,8 @@ class CallClaim(Record, frozen=True, kw_only=True):
     by: str
     """The instance that claimed it; empty: nobody, it was withdrawn before it was run."""
     at: Instant
+    task: str = ""
+    """The id of the task that its server does it as: whoever finds the claim looks after that."""
     v: int = VERSION_1
 
 

@@ -83,11 +83,12 @@ def is_open(turn: Turn, effect_id: str) -> bool:
     return any(call.effect_id == effect_id for call in loop.waiting.calls)
 
 
-def claim_of(key: SessionKey, call: CallTool, *, by: str, now: datetime) -> CallClaim:
+def claim_of(
+    key: SessionKey, call: CallTool, *, by: str, now: datetime, task: str = ""
+) -> CallClaim:
     """Build the record that tells others that somebody is at it."""
-    return CallClaim(
-        effect_id=call.id, session_key=str(key), tool=call.payload.tool[:200], by=by, at=now
-    )
+    tool = call.payload.tool[:200]
+    return CallClaim(effect_id=call.id, session_key=str(key), tool=tool, by=by, at=now, task=task)
 
 
 def result_of(

@@ -13,7 +13,7 @@ from vigil import distribution
 from vigil.contracts.tools import ServerAnswer
 from vigil.errors import Unavailable
 
-from ...tools.source import OnProgress
+from ...tools.source import CallTask, OnProgress
 from ..connection import KeptConnection, McpUnclear, Wire
 from ..web import McpEndpoint
 
@@ -49,6 +49,7 @@ class A2aConnection(KeptConnection["AgentClient"]):
         timeout_s: float,
         answered: ServerAnswer | None = None,
         on_progress: OnProgress | None = None,
+        task: CallTask | None = None,
     ) -> Any:
         agent = self._there()
         try:

@@ -12,20 +12,21 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import mcp_types as types
 import structlog
 from mcp import Client
+from mcp.client.extension import advertise
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Discriminator, Tag, TypeAdapter, ValidationError
 
 from vigil import __version__
 from vigil.contracts.tools import ServerAnswer, ServerQuestion
 from vigil.errors import Unavailable, VigilError
 
-from ...tools.source import OnProgress
+from ...tools.source import CallTask, OnProgress
 from ..connection import (
     LIST_AGAIN_S,
     LISTED_MAX,
@@ -40,7 +41,9 @@ from ..held.calls import HeldCall, HeldCalls
 from ..pace import ServerLog
 from ..tools import PromptTool, shortened
 from ..web import GONE, LOST, OURS, UNREACHABLE
+from . import tasks
 from .prompts import result_of, texts_of, tool_of
+from .tasks import CreatedTask, FollowedTask
 from .wanted import response_of, wanted_of
 
 log = structlog.get_logger("vigil.executor.mcp")
@@ -49,9 +52,19 @@ for _name in ("mcp.client", "mcp.shared.jsonrpc_dispatcher"):
     # the server wrote, as often as the server likes.
     logging.getLogger(_name).setLevel(logging.CRITICAL)
 
+
+def _is_task(raw: object) -> bool:
+    return isinstance(raw, dict) and raw.get("resultType") == "task"
+
+
 INFO: Final = types.Implementation(name="vigil", version=__version__)
 Answer = types.CallToolResult | types.InputRequiredResult
-_ANSWERS: Final[TypeAdapter[Answer]] = TypeAdapter(Answer)
+_ANSWERS: Final[TypeAdapter[Answer | CreatedTask]] = TypeAdapter(
+    Annotated[
+        Annotated[Answer, Tag("other")] | Annotated[CreatedTask, Tag("task")],
+        Discriminator(lambda raw: "task" if _is_task(raw) else "other"),
+    ]
+)
 _PROMPTED: Final[TypeAdapter[types.GetPromptResult | types.InputRequiredResult]] = TypeAdapter(
     types.GetPromptResult | types.InputRequiredResult
 )
@@ -76,6 +89,7 @@ class McpConnection(KeptConnection[Client]):
         self._roots = roots
         self._sampling_tokens = sampling_tokens
         self._held = HeldCalls()
+        self._ending: set[asyncio.Task[None]] = set()
         self._prompts: dict[str, str] = {}
         """What its server calls those that are listed as tools, by that name."""
 
@@ -88,10 +102,68 @@ class McpConnection(KeptConnection[Client]):
         timeout_s: float,
         answered: ServerAnswer | None = None,
         on_progress: OnProgress | None = None,
+        task: CallTask | None = None,
     ) -> Any:
-        """Call a tool. One that did not run since the session had ended is called in the next."""
+        """Call a tool. One that did not run since the session had ended is called in the next; one
+        that is done as a task is waited for."""
         loop = asyncio.get_running_loop()
         until_s = loop.time() + timeout_s
+        answered_task = "" if answered is None else tasks.id_of(answered.state)
+        known = (task and task.id) or answered_task
+        if known:
+            given = answered if answered_task else None
+            return await self._followed(known, task, until_s, on_progress, answered=given)
+        found = await self._made(tool, arguments, until_s, answered, on_progress)
+        if not isinstance(found, CreatedTask):
+            return found
+        return await self._followed(found.task_id, task, until_s, on_progress, first=found)
+
+    async def _followed(
+        self,
+        id_: str,
+        task: CallTask | None,
+        until_s: float,
+        on_progress: OnProgress | None,
+        *,
+        first: CreatedTask | None = None,
+        answered: ServerAnswer | None = None,
+    ) -> Any:
+        """Wait for the end of a task, and tell its server if nobody waits any more."""
+        followed = FollowedTask(self._there, id_, on_progress)
+        if task is None or len(id_) > tasks.ID_LENGTH_MAX:
+            await followed.cancel()
+            raise McpRefusal("it answered with a task that can't be followed")
+        try:
+            async with asyncio.timeout_at(until_s):
+                if not task.id:
+                    with contextlib.suppress(Unavailable):  # then a crash is `ambiguous`
+                        await task.begun(id_)
+                if answered is not None:
+                    if (response := response_of(answered)) is None:
+                        await followed.cancel()
+                        raise McpRefusal(NOT_SAMPLED)
+                    await followed.answer(answered.name, response)
+                return await followed.end(first)
+        except TimeoutError:
+            await followed.cancel()
+            raise McpUnclear("the task there did not end in time; it was told to stop") from None
+        except MCPError as error:
+            raise self._kind_of(error) from error
+        except asyncio.CancelledError:
+            if task.is_withdrawn():
+                await followed.cancel()
+            raise
+
+    async def _made(
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        until_s: float,
+        answered: ServerAnswer | None,
+        on_progress: OnProgress | None,
+    ) -> Any:
+        loop = asyncio.get_running_loop()
+        timeout_s = max(0.0, until_s - loop.time())
         if answered is not None and self._held.is_of(answered.state):
             held = self._held.go_on(answered)
             if held is None:
@@ -114,6 +186,10 @@ class McpConnection(KeptConnection[Client]):
         found = wanted_of(asked, given, before, self._sampling_tokens)
         if found is None:
             self._held.let_go(asked.request_state)
+            if task := tasks.id_of(asked.request_state):
+                ending = asyncio.create_task(FollowedTask(self._there, task).cancel())
+                self._ending.add(ending)
+                ending.add_done_callback(self._ending.discard)
         return found
 
     def _request(
@@ -191,6 +267,7 @@ class McpConnection(KeptConnection[Client]):
             wire.connect(),
             cache=None,
             client_info=INFO,
+            extensions=[advertise(tasks.EXTENSION)],
             message_handler=self._hear,
             sampling_callback=self._held.sampled if self._sampling_tokens else None,
             elicitation_callback=self._held.asked,

@@ -23,13 +23,15 @@ class CallProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def amount_of(told: CallProgress) -> str:
-    """Return how far it is, in a word.
+    """Return how far it is, in a word; empty: nobody knows.
 
     >>> amount_of(CallProgress(call_id="c", tool="t", done=3, total=8))
     '37 %'
     >>> amount_of(CallProgress(call_id="c", tool="t", done=3)), is_known(float("inf"), None)
     ('3', False)
     """
+    if not told.done and told.total is None:
+        return ""
     if told.total is None or told.total <= 0:
         return f"{told.done:g}"
     return f"{math.floor(100 * min(max(told.done / told.total, 0.0), 1.0))} %"
