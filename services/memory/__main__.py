@@ -92,7 +92,7 @@ async def _serve(
         log=written,
         index=index,
         embedder=embedder,
-        words=await asyncio.to_thread(Words),
+        words=Words(),
         bury=partial(_bury, context),
     )
     replica = await Replica.open(slot.folder, parts)

@@ -357,6 +357,7 @@ OTHERS: Final = {
     "CallToolPayload": "a call is run; what comes of it is a `ToolResultPayload`",
     "SaveMemoryPayload": "memory keeps it as a `Memory`",
     "SendPayload": "delivery keeps it as a `Said`",
+    "PastWords": "the history shows it as an event from outside, or as an answer that is closed",
     "Loop": "what stands in its rows: each block has its mark",
     "State": "its parts have their marks",
     "Turn": "its rows and effects have their marks",

@@ -13,8 +13,9 @@ STARTED = (
     "vigil.backup.backup",
 )  # fmt: skip
 UNNEEDED = (
-    "aiogram", "aiohttp", "anthropic", "apprise", "icalendar", "jeepney", "mcp", "nio",
-    "onnxruntime", "openai", "qdrant_client", "rich", "tokenizers", "wordllama",
+    "aiogram", "aiohttp", "anthropic", "apprise", "cloudevents", "cryptography", "icalendar",
+    "jeepney", "jsonschema", "mcp", "nio", "numpy", "onnxruntime", "openai", "qdrant_client",
+    "qdrant_edge", "rich", "snowballstemmer", "tokenizers", "wordllama",
 )  # fmt: skip
 
 
@@ -28,3 +29,15 @@ def test_what_few_need_is_imported_when_it_is_used() -> None:
         [sys.executable, "-c", code], check=True, timeout=60, capture_output=True, text=True
     )
     assert not done.stdout.strip()
+
+
+def test_up_imports_no_other_command() -> None:
+    """P-1: what it starts is forked from it, and has all that it has."""
+    code = "import sys, vigil.cli; sys.argv = ['vigil', 'up', '--help']; vigil.cli.main()"
+    tell = "atexit.register(lambda: print('vigil.cli.app' in sys.modules))"
+    code = f"import atexit, sys; {tell}; {code}"
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, timeout=60, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines()[-1] == "False"
+    assert "--detach" in done.stdout

@@ -409,7 +409,7 @@ def _prepare() -> None:
     config = importlib.import_module("vigil.settings.config")
     config.load({}, home=Path(os.devnull))
     certificates.read()
-    importlib.import_module("services.memory.recall.words").Words()
+    importlib.import_module("services.memory.recall.words").Words().asked("a word")
     importlib.import_module("services.executor.tools.declaration").declared()
     prompts = importlib.import_module("services.cortex.thought.prompts")
     for template in prompts.FOLDER.glob("*.j2"):

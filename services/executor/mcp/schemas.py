@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
-from jsonschema import Draft202012Validator, SchemaError
 
 SCHEMA_BYTES_MAX: Final = 16 * 1024
 DEPTH_MAX: Final = 32
@@ -68,6 +67,8 @@ def _check(schema: dict[str, Any]) -> None:
     for place in _references(schema):
         if not place.startswith("#"):
             raise Unfit(f"its schema leads to {place[:64]!r}")
+    from jsonschema import Draft202012Validator, SchemaError  # 0.1 s, if there is any server
+
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:

@@ -13,20 +13,18 @@ import binascii
 import contextlib
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
-from cloudevents.core.base import BaseCloudEvent
-from cloudevents.core.bindings.http import HTTPMessage, from_binary, from_structured
-from cloudevents.core.exceptions import BaseCloudEventException, CloudEventValidationError
-from cloudevents.core.formats.json import JSONFormat
-from cloudevents.core.v1.event import CloudEvent
 
 from vigil.contracts import ExternalPayload
 from vigil.errors import InvalidInput
 
 from ..http.decide import TooLarge, is_too_deep
 from ..http.problem import Problem
+
+if TYPE_CHECKING:
+    from cloudevents.core.base import BaseCloudEvent
 
 STRUCTURED: Final = "application/cloudevents+json"
 BATCH: Final = "application/cloudevents-batch"
@@ -107,8 +105,8 @@ def structured(body: bytes, limits: EventLimits) -> OutsideEvent:
     content = _content_of(raw)
     # The library reads the attributes; the data was read above, as it came.
     head = {name: value for name, value in raw.items() if name not in (_DATA, _DATA_BASE64)}
-    message = HTTPMessage({"content-type": STRUCTURED}, msgspec.json.encode(head))
-    return _told(_read(from_structured, message), raw, content, limits)
+    event = _read("structured", {"content-type": STRUCTURED}, msgspec.json.encode(head))
+    return _told(event, raw, content, limits)
 
 
 def of_text(
@@ -141,7 +139,7 @@ def _binary(
         headers["content-type"] = content_type
         if _media_type(content_type).endswith(("/json", "+json")) and body:
             _json(body, msgspec.Raw, limits)
-    event = _read(from_binary, HTTPMessage(headers, b""))
+    event = _read("binary", headers, b"")
     return _told(event, given, _text(body, "body"), limits)
 
 
@@ -176,10 +174,19 @@ def _check_required(given: Iterable[str]) -> None:
             raise InvalidInput(name, "is required")
 
 
-def _read(read: Any, message: HTTPMessage) -> BaseCloudEvent:
+def _read(
+    mode: Literal["structured", "binary"], headers: dict[str, str], body: bytes
+) -> BaseCloudEvent:
     """Let the library read the attributes. Raises: InvalidInput, with its words."""
+    # Loaded with the first event: it takes 50 ms.
+    from cloudevents.core.bindings.http import HTTPMessage, from_binary, from_structured
+    from cloudevents.core.exceptions import BaseCloudEventException, CloudEventValidationError
+    from cloudevents.core.formats.json import JSONFormat
+    from cloudevents.core.v1.event import CloudEvent
+
+    read = from_structured if mode == "structured" else from_binary
     try:
-        event: BaseCloudEvent = read(message, JSONFormat(), CloudEvent)
+        event: BaseCloudEvent = read(HTTPMessage(headers, body), JSONFormat(), CloudEvent)
     except CloudEventValidationError as error:
         field, reasons = next(iter(error.errors.items()))
         raise InvalidInput(field, _reason(field, str(reasons[0]))) from error

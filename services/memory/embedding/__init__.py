@@ -7,12 +7,11 @@ model and dimension. It is stored with the index; another name makes all vectors
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
+from ..numeric import np, npt
 
-Vectors = npt.NDArray[np.float32]
+Vectors: TypeAlias = "npt.NDArray[np.float32]"
 """float32[texts, dimension], each of unit norm (zero for a text without any known word)."""
 
 

@@ -10,7 +10,7 @@ from . import Embedder
 
 
 def choose(settings: Settings) -> Embedder:
-    """Return the embedder; its model is loaded, if it is one of this machine (0.3 s and more).
+    """Return the embedder; an ONNX model is loaded (0.3 s and more).
 
     The default one may be missing, as on a Python that WordLlama has no wheel for: then it's one
     that has no vectors and says why. What somebody has set up must be there.

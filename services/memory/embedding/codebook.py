@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
 from vigil import distribution
 from vigil.errors import ConfigError
 
+from ..numeric import np, npt
 from .pieces import SPACE, Pieces
 
 DIMENSION: Final = 256
@@ -87,9 +86,7 @@ def load() -> Codebook:
         NotInstalled: the files aren't there.
         ConfigError: they are, and can't be read.
     """
-    files = distribution.weights()
-    if files is None:
-        raise NotInstalled(f"WordLlama isn't installed: {distribution.weights_command()}")
+    files = _installed()
     try:
         weights = _tensor(files[_WEIGHTS], "embedding.weight")
         told = msgspec.json.decode(files[_TOKENIZER].read_bytes(), type=_Tokenizer)
@@ -99,6 +96,18 @@ def load() -> Codebook:
     runs = [(one, other) for one, other in pairs if not f"{one}{other}".strip(SPACE)]
     marks = [mark.content for mark in told.added_tokens]
     return Codebook(Pieces(told.model.vocab, runs, marks), weights)
+
+
+def check_installed() -> None:
+    """Look whether there are files, and read none of them. Raises: NotInstalled."""
+    _installed()
+
+
+def _installed() -> Mapping[str, Path]:
+    files = distribution.weights()
+    if files is None:
+        raise NotInstalled(f"WordLlama isn't installed: {distribution.weights_command()}")
+    return files
 
 
 def _tensor(file: Path, name: str) -> npt.NDArray[np.float16]:

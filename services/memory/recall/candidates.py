@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
+from ..numeric import np, npt
 from ..rules.instants import instant
 from . import dates, lookups, scores, terms
 from .lookups import Narrowed, Row
@@ -166,7 +165,7 @@ def _lending(at: Mapping[int, int], links: Iterable[tuple[int, int, float]]) -> 
         (at[one], at[other], share) for one, other, share in links if one in at and other in at
     ]
     if not known:
-        return Lending()
+        return Lending.none()
     one, other, share = map(np.array, zip(*known, strict=True))
     return Lending(
         np.concatenate((one, other)), np.concatenate((other, one)), np.concatenate((share, share))

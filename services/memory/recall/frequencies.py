@@ -7,10 +7,9 @@ import threading
 from collections import OrderedDict
 from typing import Final, NamedTuple
 
-import numpy as np
-
 from vigil.subjects import Scope
 
+from ..numeric import np
 from ..store import counts
 from ..store.counts import Counted
 from ..store.places import Place

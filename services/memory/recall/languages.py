@@ -14,8 +14,6 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Final
 
-import snowballstemmer  # type: ignore[import-untyped]
-
 STEM_LENGTH_MIN: Final = 4
 """Letters; with fewer begin too many words."""
 _SMALL: Final = {
@@ -82,6 +80,9 @@ SMALL_WORDS: Final = {name: frozenset(words.split()) for name, words in _SMALL.i
 
 @functools.cache
 def _stemmer(language: str) -> Callable[[str], str]:
+    # It loads the stems of all its languages: a tenth of a second and 5 MB, once somebody asks.
+    import snowballstemmer  # type: ignore[import-untyped]
+
     found: Callable[[str], str] = snowballstemmer.stemmer(language).stemWord
     return found
 

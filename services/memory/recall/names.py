@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
-import numpy as np
 
+from ..numeric import np
 from . import candidates, lookups, terms
 from .candidates import Sought
 from .lookups import Narrowed

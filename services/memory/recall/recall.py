@@ -19,7 +19,6 @@ from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
-import numpy as np
 
 from vigil.errors import Unavailable
 from vigil.memory.operations.recall import Recall, Recalled
@@ -27,6 +26,7 @@ from vigil.memory.questions import ANSWER_BYTES_MAX, DEGRADED_VECTORS, Hit, Memo
 from vigil.subjects import Scope
 
 from ..embedding import Embedder
+from ..numeric import np
 from ..store import places
 from ..store.places import Place
 from ..store.store import Store

@@ -25,15 +25,15 @@ answer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
 from vigil.memory.questions import Mode, Parts
 
-Floats = npt.NDArray[np.float64]
+from ..numeric import np, npt
+
+Floats: TypeAlias = "npt.NDArray[np.float64]"
 DAY_S: Final = 86_400.0
 
 
@@ -79,10 +79,16 @@ class Weights(Protocol):
 class Lending(NamedTuple):
     """Who lends to whom, by where they stand among the candidates."""
 
-    borrowers: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-    lenders: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-    shares: Floats = np.zeros(0)
+    borrowers: npt.NDArray[np.int64]
+    lenders: npt.NDArray[np.int64]
+    shares: Floats
     """0 to 1, of what the lender says itself."""
+
+    @classmethod
+    def none(cls) -> Lending:
+        """Return that of candidates of which none lends."""
+        nobody = np.zeros(0, dtype=np.int64)
+        return cls(nobody, nobody, np.zeros(0))
 
 
 class Candidates(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,9 +120,9 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
     importance: Floats
     """After decay."""
     is_tainted: npt.NDArray[np.bool_]
-    neighbours: Lending = Lending()
+    neighbours: Lending = msgspec.field(default_factory=Lending.none)
     """What was said around, both ways."""
-    associations: Lending = Lending()
+    associations: Lending = msgspec.field(default_factory=Lending.none)
     """Both ways."""
 
 

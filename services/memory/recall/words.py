@@ -16,21 +16,20 @@ from __future__ import annotations
 import functools
 import unicodedata
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
 import structlog
 
-from ..embedding.codebook import Codebook, NotInstalled, empty, load
+from ..embedding.codebook import TOKENS, Codebook, NotInstalled, empty, load
+from ..numeric import np, npt
 from . import terms
 
 log = structlog.get_logger("vigil.memory")
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Tokens = npt.NDArray[np.uint32]
-Counts = npt.NDArray[np.int64]
+Floats: TypeAlias = "npt.NDArray[np.float64]"
+Singles: TypeAlias = "npt.NDArray[np.float32]"
+Tokens: TypeAlias = "npt.NDArray[np.uint32]"
+Counts: TypeAlias = "npt.NDArray[np.int64]"
 
 CLOSE_FROM: Final = 0.3
 """Cosine below which two tokens have nothing to do with each other."""
@@ -66,17 +65,28 @@ class Words:
     """Turns texts into tokens, and compares a question's with those of candidates."""
 
     def __init__(self, codebook: Codebook | None = None) -> None:
-        """Use a codebook; by default WordLlama's (0.1 s the first time in a process).
+        """Use a codebook; by default WordLlama's, read with the first text (0.1 s in a process).
 
         Without WordLlama no word is close to another, and no text has a gist.
         """
-        self._codebook = codebook or _known()
-        self._units, self._lengths = _space_of(self._codebook)
+        self._given = codebook
+
+    @functools.cached_property
+    def _codebook(self) -> Codebook:
+        return self._given or _known()
+
+    @property
+    def _units(self) -> Singles:
+        return _space_of(self._codebook)[0]
+
+    @property
+    def _lengths(self) -> Singles:
+        return _space_of(self._codebook)[1]
 
     @property
     def size(self) -> int:
         """How many tokens there are."""
-        return int(self._units.shape[0])
+        return TOKENS if self._given is None else int(self._given.weights.shape[0])
 
     def tokens(self, text: str) -> bytes:
         """Return the distinct tokens of a text, uint32[], as they are stored."""
@@ -156,7 +166,7 @@ class Words:
 def _space_of(codebook: Codebook) -> tuple[Singles, Singles]:
     """Return the vectors of the tokens as of length 1, and their lengths.
 
-    17 MB, made once however often memory starts in a process; not to be changed.
+    17 MB, made once in a process, with the first question; not to be changed.
     """
     weights = np.ascontiguousarray(codebook.weights[:, :DIMENSIONS], np.float32)
     lengths = np.linalg.norm(weights, axis=1)

@@ -17,7 +17,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
 import structlog
 
 from vigil import crash
@@ -27,6 +26,7 @@ from vigil.subjects import Scope
 
 from ..config import Limits
 from ..embedding import Embedder
+from ..numeric import np
 from ..store.store import Changed, Store
 from ..vectors import Near, Point, VectorIndex, Where
 

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
+from ..numeric import np, npt
 from .places import Place
 
-Counts = npt.NDArray[np.uint32]
+Counts: TypeAlias = "npt.NDArray[np.uint32]"
 
 COUNTED_FROM: Final = 1000
 """Memories to count that are worth writing a row."""
 COUNTED_MAX: Final = 5000
 """Of one record's transaction; the others are for the next one."""
-_NONE: Final = np.zeros(0, dtype=np.uint32)
 
 
 class Counted(NamedTuple):
@@ -41,7 +38,7 @@ def stored(db: sqlite3.Connection, place: Place) -> Counted:
         "SELECT through, memories, tokens FROM counts WHERE scope = ?", (place.number,)
     ).fetchone()
     if row is None:
-        return Counted(0, 0, _NONE)
+        return Counted(0, 0, np.zeros(0, dtype=np.uint32))
     through, memories, tokens = row
     return Counted(through, memories, np.frombuffer(tokens, np.uint32))
 

@@ -1,7 +1,8 @@
 """The Qdrant engine on this machine, in a process of its own, in a folder of the replica.
 
 The default: nothing to install and nothing to look after. What it holds can be made again from
-SQLite, so a folder that can't be opened, or was made with another embedder, is made anew.
+SQLite, so a folder that can't be opened, or was made with another embedder, is made anew. Where
+nothing was ever stored the engine isn't started before something is: it is 26 MB, and 0.1 s of CPU.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ class EdgeIndex:
         self._engine: EngineProcess | None = None
         self._is_new = False
         """It has to be filled, and nothing that was filled in has been flushed."""
+        self._is_empty = False
+        """It is open, and nothing was ever stored: there is no engine, and needs none."""
         self._is_lost = False
         """It got new while it was open; only `open` can tell."""
         self._deaths = 0
@@ -69,12 +72,15 @@ class EdgeIndex:
         wanted = Open(embedder, dimension)
         async with self._writing, self._starting:
             self._is_lost = False
-            if self._open == wanted and self._is_well():
+            if self._open == wanted and (self._is_empty or self._is_well()):
                 return self._is_new
             self._deaths = 0
             self._stored_in = None
             self._open = None
-            await self._start(wanted)
+            await self._stop()
+            self._is_empty = self._is_new = not await asyncio.to_thread(_holds_any, self._folder)
+            if not self._is_empty:
+                await self._start(wanted)
             self._open = wanted
             return self._is_new
 
@@ -88,6 +94,9 @@ class EdgeIndex:
 
     async def flush(self) -> None:
         async with self._writing:
+            if self._is_empty:
+                self._is_new = False
+                return
             engine = await self._running()
             stored_in, self._stored_in = self._stored_in, None
             if stored_in not in (None, engine):
@@ -97,7 +106,7 @@ class EdgeIndex:
 
     async def search(self, vector: bytes, limit: int, where: Where) -> list[Near]:
         conditions = allowed(where)
-        if not any(vector):
+        if not any(vector) or self._is_empty:
             return []  # a text without any known word is near to nothing
         request = Search(vector, limit, conditions)
         try:
@@ -108,13 +117,17 @@ class EdgeIndex:
         return [Near(memory, similarity) for memory, similarity in found]
 
     async def count(self, scope: Scope | None = None) -> int:
-        return await self._queried(Count(whose(scope) if scope else ()), int)
+        request = Count(whose(scope) if scope else ())
+        return 0 if self._is_empty else await self._queried(request, int)
 
     async def drop(self, scope: Scope | None = None) -> None:
+        request = ForgetPoints(whose(scope) if scope else ())
         async with self._writing:
+            if self._is_empty:
+                return
             # One run of the engine from beginning to end: a copy that it began ends with it.
             engine = await self._running()
-            await engine.ask(ForgetPoints(whose(scope) if scope else ()), type(None))
+            await engine.ask(request, type(None))
             while scope is not None and not await engine.ask(CopyMore(), bool):
                 pass
             await engine.ask(TakeOver(), type(None))
@@ -123,7 +136,7 @@ class EdgeIndex:
 
     async def close(self) -> None:
         async with self._writing, self._starting:
-            self._open = None
+            self._open, self._is_empty = None, False
             await self._stop()
 
     async def _queried(self, request: Query, answer: type[T]) -> T:
@@ -150,6 +163,10 @@ class EdgeIndex:
                 raise Unavailable("the vector index was lost, and has to be filled again")
             if self._engine is not None and not self._engine.is_gone:
                 return self._engine
+            if self._is_empty:
+                engine = await self._start(self._open)
+                self._is_empty = False
+                return engine
             self._deaths += 1
             log.warning("engine ended", action="memory.engine_ended", deaths=self._deaths)
             engine = await self._start(self._open)
@@ -180,3 +197,11 @@ class EdgeIndex:
         engine, self._engine = self._engine, None
         if engine is not None:
             await engine.stop()
+
+
+def _holds_any(folder: Path) -> bool:
+    """Whether anything is in a folder."""
+    try:
+        return any(folder.iterdir())
+    except FileNotFoundError:
+        return False

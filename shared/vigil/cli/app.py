@@ -1,18 +1,7 @@
-"""The commands of `vigil`, and where its errors become exit codes."""
+"""The commands of `vigil`."""
 
 from __future__ import annotations
 
-import functools
-import sys
-from typing import Annotated
-
-import typer
-from typer.main import get_command
-
-from vigil import __version__
-from vigil.errors import VigilError
-
-from . import exits, output
 from .accounts import calendar, channels, contacts, mail, mailbox, other_agents, push
 from .admin import (
     backup,
@@ -50,41 +39,12 @@ from .cron import autonomy, facts
 from .cron import commands as recurring
 from .doctor import command
 from .editors import command as editors
-from .registry import CommandLine
+from .frame import START, command_line, commands, run
 from .setup import agents, models, settings, wizard
 from .setup import up as running
 
-app = CommandLine(
-    name="vigil",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=exits.HELP,
-)
+app = command_line()
 
-
-def _print_version(is_wanted: bool) -> None:
-    if is_wanted:
-        output.data(f"vigil {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    _: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Show the version and end."
-        ),
-    ] = False,
-) -> None:
-    """Agents that act on their own and can be trusted to.
-
-    State lives in $VIGIL_HOME. VIGIL_URL and VIGIL_TOKEN lead to a Vigil elsewhere.
-    """
-
-
-_START = "Start and stop"
 _TALK = "Talk"
 _LOOK = "Look"
 _REMEMBER = "Remember"
@@ -92,15 +52,15 @@ _WORK = "Work"
 _STEER = "Steer"
 _KEEP = "Keep and erase"
 
-app.command(rich_help_panel=_START)(running.up)
-app.command(rich_help_panel=_START)(running.down)
-app.command(rich_help_panel=_START)(wizard.setup)
-app.command(rich_help_panel=_START)(status.status)
-app.command(rich_help_panel=_START)(command.doctor)
-app.add_typer(health.app, name="health", rich_help_panel=_START)
-app.add_typer(settings.app, name="config", rich_help_panel=_START)
-app.add_typer(models.app, name="models", rich_help_panel=_START)
-app.add_typer(agents.app, name="agents", rich_help_panel=_START)
+app.command(rich_help_panel=START)(running.up)
+app.command(rich_help_panel=START)(running.down)
+app.command(rich_help_panel=START)(wizard.setup)
+app.command(rich_help_panel=START)(status.status)
+app.command(rich_help_panel=START)(command.doctor)
+app.add_typer(health.app, name="health", rich_help_panel=START)
+app.add_typer(settings.app, name="config", rich_help_panel=START)
+app.add_typer(models.app, name="models", rich_help_panel=START)
+app.add_typer(agents.app, name="agents", rich_help_panel=START)
 app.command(rich_help_panel=_LOOK)(console.console)
 app.command(rich_help_panel=_TALK)(talking.chat)
 app.command(rich_help_panel=_TALK)(talking.send)
@@ -157,20 +117,9 @@ app.command(rich_help_panel="For deployments")(running.serve)
 app.command(rich_help_panel="For deployments")(provision.provision)
 
 
-commands = functools.cache(get_command)
-"""The commands with their options, read from the functions' signatures once: it takes 60 ms."""
-
-
 def main() -> None:
-    """Run the command line; errors that Vigil raises on purpose become one message and a code."""
-    try:
-        commands(app)(prog_name="vigil")
-    except VigilError as error:
-        output.message(f"vigil: {output.printable(error)}")
-        sys.exit(exits.code_of(error))
-    except OSError as error:
-        if error.errno not in exits.OF_DISK or error.filename is None:
-            raise
-        reason = f"{error.filename} can't be used: {error.strerror}"
-        output.message(f"vigil: {output.printable(reason)}")
-        sys.exit(exits.FAILURE)
+    """Run the command line with all of its commands."""
+    run(app)
+
+
+__all__ = ["app", "commands", "main"]

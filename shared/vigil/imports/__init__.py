@@ -4,6 +4,19 @@ from __future__ import annotations
 
 import importlib
 import sys
+from typing import Any
+
+
+class LateModule:
+    """Stands for a module until something of it is used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(importlib.import_module(self._name), name)
+        setattr(self, name, found)  # the next time it is simply there
+        return found
 
 
 def import_without(module: str, unneeded: str) -> None:

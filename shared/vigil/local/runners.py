@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 import structlog
@@ -21,6 +21,7 @@ from ..errors import ConfigError
 from ..fields import environ
 from ..settings.config import Settings
 from ..settings.live.renewal import Renewal
+from .forks import ForkedService
 
 log = structlog.get_logger("vigil.up")
 
@@ -95,7 +96,15 @@ class TaskRunner:
 class ProcessRunner:
     """Services as children. On Linux they die with this process, however it ends."""
 
-    def __init__(self, settings: Settings, url: str, stop_grace_s: float = STOP_GRACE_S) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        url: str,
+        stop_grace_s: float = STOP_GRACE_S,
+        forked: Mapping[str, ForkedService] | None = None,
+    ) -> None:
+        """Args: forked: processes that wait to be such a service, each for its first run."""
+        self._forked = dict(forked or {})
         self._environ = os.environ | {
             "VIGIL_HOME": str(settings.home),
             "NATS_URL": url,
@@ -107,12 +116,7 @@ class ProcessRunner:
 
     async def run(self, name: str, on_start: Callable[[int], None]) -> str:
         try:
-            # -P: a folder `services` of wherever a person stands isn't ours.
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, "-Pm", f"services.{name}",
-                stdin=asyncio.subprocess.DEVNULL, preexec_fn=die_with_parent,
-                env=environ.of_service(self._environ, name),
-            )  # fmt: skip
+            process = await self._start(name, environ.of_service(self._environ, name))
         except OSError as error:
             return f"no process: {error}"
         on_start(process.pid)
@@ -123,7 +127,20 @@ class ProcessRunner:
             await self._end(process)
         return f"exit code {code}"
 
-    async def _end(self, process: asyncio.subprocess.Process) -> None:
+    async def _start(
+        self, name: str, env: dict[str, str]
+    ) -> asyncio.subprocess.Process | ForkedService:
+        forked = self._forked.pop(name, None)
+        if forked is not None:
+            forked.begin(env)
+            return forked
+        # -P: a folder `services` of wherever a person stands isn't ours.
+        return await asyncio.create_subprocess_exec(
+            sys.executable, "-Pm", f"services.{name}",
+            stdin=asyncio.subprocess.DEVNULL, preexec_fn=die_with_parent, env=env,
+        )  # fmt: skip
+
+    async def _end(self, process: asyncio.subprocess.Process | ForkedService) -> None:
         if process.returncode is not None:
             return
         process.terminate()

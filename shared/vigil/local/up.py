@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -36,6 +36,7 @@ from ..topology import SERVICES
 from ..upgrade import migrate
 from ..worker.patience import AWAY, Patience, after_s
 from . import runfile
+from .forks import ForkedService
 from .home import check_whole, connect_admin, ensure_token
 from .runfile import APART, Lock, RunFile
 from .runners import STOP_GRACE_S, ProcessRunner, Restarts, Runner, TaskRunner
@@ -57,7 +58,14 @@ REPLICAS_ASKED: Final = 1000
 class Supervisor:
     """Everything that `vigil up` runs, from the lock to the last goodbye."""
 
-    def __init__(self, settings: Settings, processes: int, without: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        processes: int,
+        without: Collection[str] = (),
+        forked: Mapping[str, ForkedService] | None = None,
+    ) -> None:
+        self._forked = forked
         self.settings = _with_port(settings)
         self._apart = APART[processes]
         self._names = [name for name in SERVICES if name not in without]
@@ -126,7 +134,10 @@ class Supervisor:
             await admin.close()
 
     async def _services(self, url: str, on_ready: Callable[[RunFile], None]) -> None:
-        tasks, children = TaskRunner(self.settings, url), ProcessRunner(self.settings, url)
+        tasks, children = (
+            TaskRunner(self.settings, url),
+            ProcessRunner(self.settings, url, forked=self._forked),
+        )
         seed = credentials.load(self.settings.credentials, "operator")
         bus = await Bus.connect(url, role="operator", seed=seed)
         try:

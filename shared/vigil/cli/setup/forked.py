@@ -9,14 +9,9 @@ import contextlib
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
-
-
-def may_fork() -> bool:
-    return sys.platform == "linux" and threading.active_count() == 1
 
 
 class ForkedStart:

@@ -32,7 +32,7 @@ from vigil.settings.models import REHEARSAL
 from .. import exits, options, output, tables
 from ..tables import Result
 from . import first_answers, first_model
-from .forked import ForkedStart, may_fork
+from .forked import ForkedStart
 
 if TYPE_CHECKING:
     from vigil.local.up import Supervisor
@@ -159,11 +159,13 @@ def _serve_all(settings: Settings, processes: int, without: list[str], on_ready:
 
     import uvloop
 
+    from vigil.local.forks import fork_services
     from vigil.local.up import Supervisor
     from vigil.observe import logs
 
     logs.configure()
-    supervisor = Supervisor(settings, processes, without)
+    forked = fork_services([name for name in APART[processes] if name not in without])
+    supervisor = Supervisor(settings, processes, without, forked)
 
     def tell(run: RunFile) -> None:
         # Beside the loop: what is told is asked of the gateway, which runs in it.
@@ -208,6 +210,8 @@ def _detached(settings: Settings, processes: int, without: list[str]) -> RunFile
     # Nothing of ours is inherited: a caller that captures our output must not wait for it.
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     with os.fdopen(os.open(log_file, flags, 0o600), "ab") as log:
+        from vigil.local.forks import may_fork
+
         if may_fork():
             child: subprocess.Popen[bytes] | ForkedStart = ForkedStart(partial(_again, args), log)
         else:
@@ -227,7 +231,7 @@ def _detached(settings: Settings, processes: int, without: list[str]) -> RunFile
 
 
 def _again(args: list[str]) -> None:
-    from ..app import main
+    from .. import main
 
     sys.argv[1:] = args
     main()

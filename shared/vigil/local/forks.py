@@ -1,0 +1,129 @@
+"""Services that `vigil up` forks before it begins itself: what it has imported needn't be imported
+again, and is in memory once.
+
+Only where that is sound: on Linux, while no other thread is at work. A service that ended is
+started again by an interpreter of its own, since by then others are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import importlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Collection, Iterable, Mapping
+from typing import NoReturn
+
+import msgspec
+
+from ..broker.process import die_with_parent
+
+
+def may_fork() -> bool:
+    """Whether a copy of this process is as good as a new one."""
+    return sys.platform == "linux" and threading.active_count() == 1
+
+
+def fork_services(names: Collection[str]) -> dict[str, ForkedService]:
+    """Fork a process for each service, as far as that is sound here."""
+    if not names or not may_fork():
+        return {}
+    gc.freeze()  # what the collector never looks at stays the same page for all
+    forked: dict[str, ForkedService] = {}
+    for name in names:
+        forked[name] = ForkedService(name, forked.values())
+    return forked
+
+
+class ForkedService:
+    """A child that imports its service and waits to be told to serve, as
+    `asyncio.subprocess.Process` shows one.
+
+    Args:
+        others: that were forked before, and wait.
+    """
+
+    def __init__(self, name: str, others: Iterable[ForkedService] = ()) -> None:
+        self.returncode: int | None = None
+        sys.stdout.flush()
+        sys.stderr.flush()
+        reading, self._writing = os.pipe()
+        self.pid = os.fork()
+        if not self.pid:
+            # What is held open here none of them would see the end of.
+            for one in (self, *others):
+                os.close(one._writing)
+            _become(name, reading)
+        os.close(reading)
+
+    def begin(self, environ: Mapping[str, str]) -> None:
+        """Have it serve, with that environment. Raises: OSError, it ended."""
+        with os.fdopen(self._writing, "wb") as told:
+            told.write(msgspec.json.encode(dict(environ)))
+
+    async def wait(self) -> int:
+        """Return how it ended, once it did."""
+        if self.returncode is None:
+            loop, ended = asyncio.get_running_loop(), asyncio.Event()
+            watched = os.pidfd_open(self.pid)
+            try:
+                loop.add_reader(watched, ended.set)
+                await ended.wait()
+            finally:
+                loop.remove_reader(watched)
+                os.close(watched)
+            self._reap()
+        return self.returncode or 0
+
+    def _reap(self) -> None:
+        """Take in how it ended; it did."""
+        _, status = os.waitpid(self.pid, 0)
+        self.returncode = os.waitstatus_to_exitcode(status)
+
+    def terminate(self) -> None:
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: int) -> None:
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+
+def _become(name: str, told: int) -> NoReturn:
+    """Be a service in the child, and end it."""
+    code = 1
+    try:
+        die_with_parent()
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        code = _serve(name, told)
+    except SystemExit as ended:
+        if isinstance(ended.code, str):
+            sys.stderr.write(f"{ended.code}\n")  # as the interpreter does
+        code = ended.code if isinstance(ended.code, int) else int(bool(ended.code))
+    finally:
+        if isinstance(failure := sys.exc_info()[1], Exception):  # there is nobody above
+            sys.excepthook(type(failure), failure, failure.__traceback__)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _serve(name: str, told: int) -> int:
+    """Import a service while the broker starts, and serve as soon as it's told with what."""
+    with contextlib.suppress(ImportError):  # told as it is loaded
+        importlib.import_module(f"services.{name}.__main__")
+    with os.fdopen(told, "rb") as given:
+        environ = given.read()
+    if environ:  # else its parent is gone
+        from .. import runtime
+
+        os.environ.clear()
+        os.environ.update(msgspec.json.decode(environ, type=dict[str, str]))
+        runtime.main(name)
+    return 0
