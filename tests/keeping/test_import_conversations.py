@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.agent import Agent
 from tests.support.cli import Cli, running_vigil
+from tests.support.console import signed_in
 from tests.support.stack import Stack
 from tests.support.world import World, running_world
 from vigil import crash
@@ -148,6 +149,10 @@ async def test_nothing_is_done_about_it_and_the_agent_goes_on_from_it(
         assert [one["text"] for one in await ann.transcript()][-1] == "re: What does it want?"
         (found,) = (await ann.http.get("/api/sessions")).json()["sessions"]
         assert (found["messages"], found["title"]) == (3, "My basil is called Bruno.")
+        reader = await signed_in(world.gate, "ann")
+        page = (await reader.client.get(f"/console/conversations/{KEY}")).text
+        assert page.count("imported from hermes") == 4
+        assert page.count('aria-label="Edit message') == 1
         fork = await ann.http.post(f"/api/sessions/{KEY}/forks", json={"thread": "t2"})
         assert fork.status_code == 201
         assert "Bruno" in await shown(world, SessionKey("ann", "vigil", "t2"), "And now?")

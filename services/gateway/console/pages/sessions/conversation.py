@@ -174,8 +174,8 @@ async def _model_state(visit: Visit) -> ModelState:
 
 def _last_of_person(transcript: Transcript) -> int:
     """Return the sequence of what a person said last of what is shown; 0: nothing."""
-    said = [one for one in transcript.messages if one.role == "user" and not one.taken_back_by]
-    return said[-1].seq if said else 0
+    said = [one for one in transcript.messages if one.role == "user" and not one.imported_from]
+    return next((one.seq for one in reversed(said) if not one.taken_back_by), 0)
 
 
 def _letters(
