@@ -167,6 +167,7 @@ _SILENT: Final = {
 }  # fmt: skip
 KINDS: Final = "vigil.contracts.board"
 """What stands on the board: a record each."""
+RECORDS: Final = r"Board\w+|Approval|Circuit|Grant|GrantUse|Job|SourceFacts|TimetableRow"
 WORDS: Final = {"told": r"told|tell", "look": r"look", "desk": r"desk"}
 """Words that had three meanings and more: how many definitions have one in their name."""
 
@@ -202,12 +203,7 @@ def figures() -> dict[str, Any]:
             "max": counts[-1],
         },
         "files_that_import_a_kind": kinds(known, texts),
-        "files_that_name_a_field_of_a_goal": {
-            name: len(lines) for name, lines in of_goals(known, texts).items()
-        },
-        "lines_that_name_a_field_of_a_goal": {
-            name: sum(lines.values()) for name, lines in of_goals(known, texts).items()
-        },
+        **_costs_of_fields(known, texts),
         "classes_twice": sum(count > 1 for count in classes.values()),
         "widest_constructor": max(
             width(node) for node in defined if isinstance(node, ast.ClassDef)
@@ -238,8 +234,21 @@ def width(node: ast.ClassDef) -> int:
     )
 
 
-def of_goals(known: Mapping[str, Path], texts: Mapping[str, str]) -> dict[str, dict[str, int]]:
-    """Return for the fields that goals alone have, how many lines of which files name each: what
+def _costs_of_fields(known: Mapping[str, Path], texts: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for noun, record in (("goal", "BoardGoal"), ("grant", "Grant")):
+        costs = fields_of(record, known, texts)
+        found[f"files_that_name_a_field_of_a_{noun}"] = {n: len(one) for n, one in costs.items()}
+        found[f"lines_that_name_a_field_of_a_{noun}"] = {
+            name: sum(one.values()) for name, one in costs.items()
+        }
+    return found
+
+
+def fields_of(
+    record: str, known: Mapping[str, Path], texts: Mapping[str, str]
+) -> dict[str, dict[str, int]]:
+    """Return for the fields that a record alone has, how many lines of which files name each: what
     such a field costs. By HTTP `_s` is `_secs`."""
     fields: dict[str, set[str]] = {}
     for name, path in known.items():
@@ -247,9 +256,9 @@ def of_goals(known: Mapping[str, Path], texts: Mapping[str, str]) -> dict[str, d
             for node in parsed(path).body:
                 if isinstance(node, ast.ClassDef):
                     fields[node.name] = _fields_of(node)
-    goals = fields.pop("BoardGoal")
+    own = fields.pop(record)
     found = {}
-    for field in sorted(goals - set().union(*fields.values())):
+    for field in sorted(own - set().union(*fields.values())):
         pattern = re.compile(rf"\b{field}(?:ecs)?\b")
         lines = {
             name: sum(pattern.search(line) is not None for line in text.splitlines())
@@ -274,7 +283,7 @@ def kinds(known: Mapping[str, Path], texts: Mapping[str, str]) -> dict[str, int]
         for name, path in known.items()
         if name.startswith(KINDS)
         for node in parsed(path).body
-        if isinstance(node, ast.ClassDef) and re.fullmatch(r"Board\w+", node.name)
+        if isinstance(node, ast.ClassDef) and re.fullmatch(RECORDS, node.name)
     ]
     return {
         record: sum(bool(re.search(rf"\b{record}\b", text)) for text in texts.values())

@@ -36,6 +36,7 @@ KEPT: Final = {
     "files that import more than 24 of ours": 17,
     "constructors of more than 8 parameters": 0,
     "places that name a field of a goal": 53,
+    "places that name a field of a grant": 33,
 }
 
 NOUNS: Final = {"routing"}
@@ -126,12 +127,12 @@ def wide_constructors() -> list[str]:
     return [f"{path}: {node.name} ({width})" for path, node, width in found if width > 8]
 
 
-def places_of_goals() -> list[str]:
-    """Return which files name which of the fields that goals alone have: what a field costs."""
+def places_of(record: str) -> list[str]:
+    """Return which files name which of the fields that a record alone has: what a field costs."""
     known = house.modules()
     named = {path: name for name, path in known.items()}
     said = {named[ROOT / path]: text for path, text in texts().items()}
-    found = house.of_goals(known, said)
+    found = house.fields_of(record, known, said)
     return [f"{field}: {name}" for field, files in found.items() for name in files]
 
 
@@ -170,7 +171,8 @@ FIND: Final[dict[str, Callable[[], list[str]]]] = {
     "rooms that lead back to themselves": circling_rooms,
     "files that import more than 24 of ours": widely_importing,
     "constructors of more than 8 parameters": wide_constructors,
-    "places that name a field of a goal": places_of_goals,
+    "places that name a field of a goal": lambda: places_of("BoardGoal"),
+    "places that name a field of a grant": lambda: places_of("Grant"),
     "modules called pure that wait for something": impatient_modules,
     "notes of work left for later": lambda: lines_with(r"\b(TODO|FIXME|XXX)\b"),
 }
