@@ -25,6 +25,7 @@ from .tools import callers, calls
 from .tools.declaration import Answer
 from .tools.routing import route
 from .work import children, requests, tasks
+from .work.loop_end import end_loop
 
 TRUNCATING: Final = ("max_tokens", "model_context_window_exceeded")
 REFUSAL: Final = "I can't help with that."
@@ -177,7 +178,7 @@ def _say_last(draft: Draft, text: str) -> None:
 
 def say_last(draft: Draft, text: str) -> None:
     """Say `text`, if there is any, and end the loop."""
-    loops.end(draft, said_last(draft, text))
+    end_loop(draft, said_last(draft, text))
 
 
 def said_last(draft: Draft, text: str) -> Outcome:
@@ -260,7 +261,7 @@ def _end_unanswered(draft: Draft, reason: str) -> None:
         draft.row_text("assistant", "agent", text)
     else:
         plainly.say_of_loop(draft)
-    loops.end(draft, "failed")
+    end_loop(draft, "failed")
 
 
 def tries_again(draft: Draft, error: ModelError, *, is_unasked: bool = False) -> bool:

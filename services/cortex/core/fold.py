@@ -22,7 +22,7 @@ from vigil.contracts import (
 )
 from vigil.contracts.events import LetterName
 
-from . import external, loops, person, speech, timers, told
+from . import external, person, speech, timers, told
 from .context import plainly
 from .draft import Draft, job_record
 from .policy import Moment, Policy
@@ -30,6 +30,7 @@ from .queue import is_void
 from .sway import Sway
 from .tools import callers, calls, elicitation, sampled
 from .work import approvals, children, detached, tasks
+from .work.loop_end import end_loop
 
 VOUCHED_MAX: Final = 50
 """Letters of one conversation that its person vouched for."""
@@ -218,7 +219,7 @@ def _stop(draft: Draft, reason: str) -> None:
     if draft.state.loop is None:
         draft.note("nothing_to_stop", "no turn is running")
         return
-    loops.end(draft, "stopped")
+    end_loop(draft, "stopped")
     draft.note("stopped", reason or "a person stopped it")
 
 
@@ -318,7 +319,7 @@ def give_up(
     if state.loop is not None:
         is_direct = state.loop.is_direct
         plainly.say_of_loop(draft)
-        loops.end(draft, "failed", is_interrupted=True)
+        end_loop(draft, "failed", is_interrupted=True)
     else:
         queued = state.queue[0]
         name = f"seq-{queued.seq}" if event is None else event.id

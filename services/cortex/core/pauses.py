@@ -19,6 +19,7 @@ from .context.offers import save_all, things
 from .draft import INSTANT, PAUSE_TIMER, Draft, tidings
 from .draft.chunk import Offer
 from .kinds import profile_of
+from .work.loop_end import end_loop
 
 
 def is_ended_by(pause: Pause | None, payload: TimerPayload) -> bool:
@@ -59,7 +60,7 @@ def _look_again(
 def give_way(draft: Draft, why: str) -> None:
     """Close a loop that looks back, because something came in; the next pause takes it up."""
     cause = draft.loop.cause
-    loops.end(draft, None)
+    end_loop(draft, None)
     draft.note("save_put_off", why, cause.id)
     if draft.state.pause is None and draft.policy.pause_s:
         loops.await_pause(draft, loops.next_pause_at(draft))
@@ -93,7 +94,7 @@ def skip(draft: Draft, offer: Offer) -> None:
 
 
 def _end(draft: Draft, offer: Offer) -> None:
-    loops.end(draft, "saved")
+    end_loop(draft, "saved")
     draft.update(unsaved_from=offer.next_from)
     if offer.next_from:
         loops.await_pause(draft, loops.next_pause_at(draft))

@@ -36,6 +36,7 @@ from .mind import stop
 from .queue import COALESCE_TIMER, QUEUE_MAX, enqueue, fitting, in_its_place, stored_size
 from .tools import callers
 from .work import detached, requests, spoken
+from .work.loop_end import end_loop
 
 KEYED_MAX: Final = 32
 """Ids of keyed messages that the state remembers; older repeats are the gateway's to catch."""
@@ -191,7 +192,7 @@ def _close_undirected_loop(draft: Draft) -> None:
         return
     task = draft.state.tasks.get(loop.task_id)
     is_unsaid = loop.is_ordered and not draft.has_spoken  # what was said isn't said again
-    loops.end(draft, None)
+    end_loop(draft, None)
     if is_unsaid and loop.timer_id is not None and loop.follow_up is not None:
         _put_back(draft, loop.cause, loop.timer_id, loop.follow_up)
     elif is_unsaid and task is not None:
@@ -243,7 +244,7 @@ def _interrupt(draft: Draft) -> None:
         return
     for event_id in (*loop.joined, loop.cause.id):
         draft.note("interrupted", "the person wrote again before it was answered", event_id)
-    loops.end(draft, None)
+    end_loop(draft, None)
 
 
 def _leave_caller(draft: Draft) -> None:
@@ -253,7 +254,7 @@ def _leave_caller(draft: Draft) -> None:
     if loop is not None and left:
         tools = ", ".join(dict.fromkeys(call.tool for call in left))
         draft.note("interrupted", callers.LEFT.format(tools=tools), loop.cause.id)
-        loops.end(draft, None)
+        end_loop(draft, None)
 
 
 # ---------------------------------------------------------------- waiting for more

@@ -12,6 +12,7 @@ from .draft import OUTSIDE, RETRY_TIMER, Draft
 from .queue import enqueue
 from .tools import calls
 from .work import approvals, children
+from .work.loop_end import end_loop
 
 
 def receive(draft: Draft, cause: Cause, event: TimerFired) -> None:
@@ -118,7 +119,7 @@ def _begin(draft: Draft, cause: Cause, timer_id: str, follow_up: FollowUp) -> No
         fence=loop.fence,
         channel=follow_up.channel,
     )
-    loops.end(draft, "answered")
+    end_loop(draft, "answered")
 
 
 def _refusal(draft: Draft, timer_id: str, follow_up: FollowUp) -> gates.Blocked | None:
@@ -161,5 +162,5 @@ def drop(draft: Draft, payload: TimerPayload) -> Loop | None:
     is_of_loop = _awaits(loop, payload) or calls.are_ended_by(loop, payload) or is_child_of_loop
     if loop is None or not is_of_loop:
         return None
-    loops.end(draft, "failed")
+    end_loop(draft, "failed")
     return loop

@@ -29,6 +29,7 @@ from .draft import OUTSIDE, Draft
 from .draft.tidings import REQUEST
 from .queue import enqueue
 from .sway import Sway
+from .work.loop_end import end_loop
 
 DIGEST_TIMER: Final = "_digest"
 ENTRIES_MAX: Final = 50
@@ -146,7 +147,7 @@ def _say(draft: Draft, cause: Cause, text: str, sway: Sway, payload: ToldPayload
     )
     if not sway.is_outside:
         draft.row_text("assistant", "agent", text)
-    loops.end(draft, "answered")
+    end_loop(draft, "answered")
 
 
 def block_of(payload: ToldPayload, event_id: str) -> TaskBlock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from services.cortex.core import loops, sway
 from services.cortex.core.draft import Draft
 from services.cortex.core.profile import MEMORY, Profile, converse
+from services.cortex.core.work.loop_end import end_loop
 from services.cortex.model import ModelAnswer
 from vigil.contracts import Cause, Control, SaveMemoryPayload, TextBlock
 
@@ -24,7 +25,7 @@ def conclude(draft: Draft, answer: ModelAnswer) -> None:
     draft.usage.append(answer.usage)
     draft.row_text("assistant", "agent", text)
     draft.save_memory(SaveMemoryPayload(content=text, type="event"), draft.sway)
-    loops.end(draft, "saved")
+    end_loop(draft, "saved")
 
 
 PROFILE = Profile(

@@ -11,9 +11,9 @@ from typing import Final
 from vigil.contracts.board import BulletinBasis, MadeText
 
 from ...model import ModelAnswer
-from .. import loops
 from ..context.offers import TRUNCATING
 from ..draft import Draft
+from ..work.loop_end import end_loop
 
 PURPOSE: Final = "bulletin"
 """What its loops are marked with."""
@@ -35,7 +35,7 @@ def conclude(draft: Draft, answer: ModelAnswer) -> None:
         if answer.stop_reason in TRUNCATING or len(text) < len(plain(answer.text)):
             draft.note("truncated", f"more than {basis.words_max} words, or than it may write")
         draft.bulletin = MadeText(text=text, basis=basis)
-    loops.end(draft, "failed" if draft.bulletin is None else "silent")
+    end_loop(draft, "failed" if draft.bulletin is None else "silent")
 
 
 def basis_of(draft: Draft) -> BulletinBasis:

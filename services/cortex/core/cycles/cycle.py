@@ -16,11 +16,12 @@ from typing import Final
 from vigil.contracts.board import CycleReport
 
 from ...model import ModelAnswer, ModelError
-from .. import conclusion, loops
+from .. import conclusion
 from ..draft import Draft
 from ..tools import formed_answer
 from ..tools.formed_answer import Unusable
 from ..work import findings
+from ..work.loop_end import end_loop
 from . import grounds
 from . import report as reports
 
@@ -88,4 +89,4 @@ def _unreported(draft: Draft) -> CycleReport:
 
 def _end(draft: Draft, report: CycleReport) -> None:
     draft.report = report
-    loops.end(draft, "silent")
+    end_loop(draft, "silent")

@@ -17,12 +17,13 @@ from vigil.contracts import Outcome
 from vigil.errors import InvalidInput
 
 from ...model import ModelAnswer, ModelError
-from .. import conclusion, loops
+from .. import conclusion
 from ..context.offers import things
 from ..draft import Draft
 from ..tools import formed_answer, json_answer
 from ..tools.formed_answer import Unusable
 from ..work import findings, tasks
+from ..work.loop_end import end_loop, tell_end
 from . import grounds
 from .report import short
 
@@ -47,9 +48,9 @@ def end(draft: Draft, text: str) -> None:
     """
     outcome = conclusion.said_last(draft, text)
     if not _is_asked(draft, outcome):
-        loops.end(draft, outcome)
+        end_loop(draft, outcome)
         return
-    loops.tell_end(draft, outcome)
+    tell_end(draft, outcome)
     draft.note("extraction_asked", f"at most {draft.policy.extracted_max}")
     draft.update_loop(purpose=PURPOSE, calls=0, retries=0, unsaid=text)
     draft.outcome = "continued"
@@ -118,4 +119,4 @@ def _end_without(draft: Draft, why: str) -> None:
 
 def _end(draft: Draft) -> None:
     """End as the run did."""
-    loops.end(draft, "answered" if draft.loop.unsaid else "silent")
+    end_loop(draft, "answered" if draft.loop.unsaid else "silent")

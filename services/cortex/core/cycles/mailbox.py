@@ -19,12 +19,13 @@ from vigil.facts import mailed
 from vigil.facts.taken import read as read_facts
 
 from ...model import ModelAnswer
-from .. import conclusion, loops
+from .. import conclusion
 from ..context.offers import things
 from ..draft import Draft
 from ..tools import formed_answer, json_answer
 from ..tools.formed_answer import Unusable
 from ..work import children
+from ..work.loop_end import end_loop
 from . import invited
 from .mail_words import quoted, written_by
 from .run_facts import note, shapes_of
@@ -74,7 +75,7 @@ def begin(draft: Draft, cause: Cause, event: Control) -> None:
     if draft.state.loop is not None and draft.is_first:
         invited.ask(draft)
     if draft.state.loop is not None and not mails_of(draft):
-        loops.end(draft, "silent")
+        end_loop(draft, "silent")
 
 
 def mails_of(draft: Draft) -> tuple[MailToRead, ...]:
@@ -123,7 +124,7 @@ def conclude(draft: Draft, answer: ModelAnswer) -> None:
     if isinstance(found, Unusable):
         if found.is_last:
             draft.note("model_failed", found.reason)
-            loops.end(draft, "failed")
+            end_loop(draft, "failed")
         return
     for one in found:
         _keep(draft, one)
@@ -132,7 +133,7 @@ def conclude(draft: Draft, answer: ModelAnswer) -> None:
     unread = f"; {sum(left.values())} more of the same senders weren't read" if left else ""
     draft.note("mail_read", f"{things(len(mails))}, of which {len(found)} matter{unread}")
     text = " ".join(filter(None, (told(found), told_left(left))))
-    loops.end(draft, conclusion.said_last(draft, text))
+    end_loop(draft, conclusion.said_last(draft, text))
 
 
 def _keep(draft: Draft, found: MailThatMatters) -> None:

@@ -14,10 +14,10 @@ from vigil.contracts import Cause, Control, SaveMemoryPayload
 from vigil.contracts.board import MergedSummary
 
 from ...model import ModelAnswer
-from .. import loops
 from ..context.offers import TRUNCATING
 from ..draft import Draft
 from ..work import children
+from ..work.loop_end import end_loop
 from .bulletin import plain
 
 PURPOSE: Final = "rewriting"
@@ -30,7 +30,7 @@ def begin(draft: Draft, cause: Cause, event: Control) -> None:
     """Begin with the first, if there is one."""
     children.begin(draft, cause, event)
     if draft.state.loop is not None and not left(draft):
-        loops.end(draft, "silent")
+        end_loop(draft, "silent")
 
 
 def left(draft: Draft) -> tuple[MergedSummary, ...]:
@@ -52,7 +52,7 @@ def conclude(draft: Draft, answer: ModelAnswer) -> None:
     if left(draft):
         draft.outcome = "continued"
     else:
-        loops.end(draft, "silent")
+        end_loop(draft, "silent")
 
 
 def read(summary: MergedSummary, answer: ModelAnswer) -> tuple[str, str]:

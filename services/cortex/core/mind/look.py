@@ -48,6 +48,7 @@ from ..tools import formed_answer
 from ..tools.declaration import declared
 from ..tools.formed_answer import Unusable
 from ..work import detached, tasks
+from ..work.loop_end import end_loop
 from . import decisions, deeds, habits
 
 TRIES_MAX: Final = 3
@@ -322,7 +323,7 @@ def _end(draft: Draft, problem: str, *, again: tuple[Queued, ...] = ()) -> None:
         task_id = result_of(draft.state, one.seq)
         if task_id is not None and one.seq not in kept:
             tasks.close_task(draft, task_id)
-    loops.end(draft, "failed" if problem else "silent")
+    end_loop(draft, "failed" if problem else "silent")
     _tell_slots(draft, mind.slots, problem)
     draft.update(
         queue=(*again, *draft.state.queue),

@@ -44,6 +44,7 @@ from ..tools import calls
 from ..tools.declaration import Answer
 from . import detached, handed, jobs, requests, tasks
 from .handed import under_way
+from .loop_end import end_loop
 from .tasks import CHILD_TIMER, lost, shortened
 
 TITLE_LENGTH_MAX: Final = 100
@@ -269,7 +270,7 @@ def _cancel(draft: Draft, event: Control) -> None:
         draft.note("not_served", "no profile of this session takes cancel events")
     elif draft.state.loop is not None:
         draft.note("session_cancelled", why)
-        loops.end(draft, "cancelled")
+        end_loop(draft, "cancelled")
         for approval_id in draft.state.approvals:  # what it went on without
             requests.close_approval(draft, approval_id, "closed")
     elif draft.state.start is None:

@@ -33,6 +33,7 @@ from ..draft import OUTSIDE, Draft
 from ..queue import enqueue, in_its_place, result_of
 from ..tools import calls
 from . import request_text, requests, tasks
+from .loop_end import end_loop
 from .requests import APPROVAL_TIMER
 from .tasks import lost
 
@@ -220,7 +221,7 @@ def ask_for(draft: Draft, cause: Cause, task: Task, status: ChildStatus) -> None
         draft.row_text("assistant", "agent", text)
     if blocked is None and speech.is_said_now(draft, is_asked=False):
         _note_shown(draft, status)
-    loops.end(draft, "answered" if blocked is None else "blocked")
+    end_loop(draft, "answered" if blocked is None else "blocked")
     draft.ended.remove(cause.id)
     draft.cause = before
 

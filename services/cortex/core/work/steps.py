@@ -23,7 +23,6 @@ from vigil.contracts import (
 )
 
 from ...model import ModelAnswer
-from .. import loops
 from .. import sway as sways
 from ..draft import Draft, job_record
 from ..sway import Sway
@@ -31,6 +30,7 @@ from ..tools import calls, formed_answer
 from ..tools.formed_answer import Unusable
 from ..tools.routing import route
 from . import plans
+from .loop_end import end_loop
 
 
 def conclude(draft: Draft, answer: ModelAnswer) -> None:
@@ -52,7 +52,7 @@ def _refuse(draft: Draft, refused: Unusable) -> None:
         return
     said = job_record.line(refused.text)
     draft.note("no_plan", f"there is no plan: {refused.reason}" + (f" ({said})" if said else ""))
-    loops.end(draft, "failed")
+    end_loop(draft, "failed")
 
 
 # ---------------------------------------------------------------- steps
@@ -155,7 +155,7 @@ def _finish(draft: Draft) -> None:
         ),
         draft.sway | sways.of(*job.step_runs),
     )
-    loops.end(draft, "answered")
+    end_loop(draft, "answered")
 
 
 def _job(draft: Draft) -> Job:
