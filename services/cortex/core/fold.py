@@ -28,7 +28,8 @@ from .draft import Draft, job_record
 from .policy import Moment, Policy
 from .queue import is_void
 from .sway import Sway
-from .tools import callers, calls, elicitation, sampled
+from .tools import callers, calls
+from .tools.asked import elicitation, sampled
 from .work import approvals, children, detached, tasks
 from .work.loop_end import end_loop
 

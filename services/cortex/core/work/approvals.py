@@ -5,9 +5,8 @@ once, and leaves nothing behind that could be used again. It ends by a verdict, 
 with what asked, or when what the person says makes it needless (`requests`, `spoken`).
 
 A conversation never waits: the model is told that the person was asked, and what comes of it is an
-event of its own (`detached`). Every other session waits, as for a call; the question is told to the
-session that started it, until it comes to one with a person (`children`). Where there is none it
-goes on at once, and the person is asked at home (`errands`).
+event of its own (`detached`). Others wait, as for a call; the question is told to the session that
+started it, until it comes to one with a person (`children`), or at home (`errands`).
 """
 
 from __future__ import annotations
@@ -44,7 +43,8 @@ from ..draft.tidings import REQUEST
 from ..kinds import starters
 from ..queue import stored_size
 from ..sway import Sway
-from ..tools import accepted, calls, elicitation
+from ..tools import accepted, calls
+from ..tools.asked import elicitation
 from ..tools.calls import INPUT_BYTES_MAX
 from ..tools.declaration import Answer, OwnCall, declared
 from . import children, detached, errands, request_text, requests, spoken, tasks

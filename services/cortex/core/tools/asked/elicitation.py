@@ -24,14 +24,15 @@ from vigil.contracts import (
 )
 from vigil.contracts.tools import ServerAnswer, ServerQuestion
 
-from .. import speech
-from .. import sway as sways
-from ..draft import Draft
-from ..queue import stored_size
-from ..sway import Sway
-from ..work import detached, errands, request_text, requests, tasks
-from . import calls, form_answer, sampled
-from .calls import INPUT_BYTES_MAX
+from ... import speech
+from ... import sway as sways
+from ...draft import Draft
+from ...queue import stored_size
+from ...sway import Sway
+from ...work import detached, errands, request_text, requests, tasks
+from .. import calls
+from ..calls import INPUT_BYTES_MAX
+from . import form_answer, sampled
 
 REASON = "its server wants to know something of you before it goes on"
 ASKED = (

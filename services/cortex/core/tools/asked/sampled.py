@@ -13,13 +13,13 @@ from typing import Final
 from vigil.contracts import CallToolPayload, Cause, OpenCall, ToolResultEvent
 from vigil.contracts.tools import AskedOfModel, ServerAnswer, ServerQuestion
 
-from .. import loops
-from .. import sway as sways
-from ..draft import Draft
-from ..kinds import profile_of
-from ..sway import Sway
-from ..work import children, handed, tasks
-from . import calls
+from ... import loops
+from ... import sway as sways
+from ...draft import Draft
+from ...kinds import profile_of
+from ...sway import Sway
+from ...work import children, handed, tasks
+from .. import calls
 
 NOT_RUN: Final = "Its server wanted a model's answer before it went on, and it did not: {why}."
 
