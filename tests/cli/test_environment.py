@@ -75,6 +75,7 @@ def programs(cli: Cli) -> dict[int, str]:
     """Return what runs in the home beside the services: once the last of it has started."""
     wanted = ("nats-server", "vectors.engine", "nasty.py")
     pid = cli.run_state.pid
+    Cli(cli.home)("memory", "save", "has a cat")  # the vector engine starts with the first
     eventually(lambda: all(any(w in line for line in below(pid).values()) for w in wanted))
     services = cli.run_state.services.values()
     return {one: line for one, line in below(pid).items() if one not in services}

@@ -9,9 +9,10 @@ gigabyte, if one has 16 kB). The vectors are the same; a test compares them.
 from __future__ import annotations
 
 import functools
+import mmap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -70,6 +71,14 @@ class Codebook:
         """Return the mean of tokens' vectors; at least one."""
         found: npt.NDArray[np.float32] = self.weights[ids].astype(np.float32).mean(axis=0)
         return found
+
+    def give_back(self) -> None:
+        """Have the system take back what was read of the file: it's there when it is wanted."""
+        held: Any = self.weights
+        while held is not None and not isinstance(held, mmap.mmap):
+            held = getattr(held, "base", None)
+        if held is not None and hasattr(mmap, "MADV_DONTNEED"):
+            held.madvise(mmap.MADV_DONTNEED)
 
     def tokens(self, text: str) -> list[int]:
         """Return the token ids of a text, in its order."""

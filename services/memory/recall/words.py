@@ -169,6 +169,7 @@ def _space_of(codebook: Codebook) -> tuple[Singles, Singles]:
     17 MB, made once in a process, with the first question; not to be changed.
     """
     weights = np.ascontiguousarray(codebook.weights[:, :DIMENSIONS], np.float32)
+    codebook.give_back()
     lengths = np.linalg.norm(weights, axis=1)
     units = np.asarray(weights / np.maximum(lengths, _TINY)[:, None], dtype=np.float32)
     return units, lengths

@@ -21,6 +21,7 @@ from typing import NoReturn
 import msgspec
 
 from ..broker.process import die_with_parent
+from ..fields import environ
 
 
 def may_fork() -> bool:
@@ -29,12 +30,18 @@ def may_fork() -> bool:
 
 
 def fork_services(names: Collection[str]) -> dict[str, ForkedService]:
-    """Fork a process for each service, as far as that is sound here."""
-    if not names or not may_fork():
+    """Fork a process for each service, as far as that is sound here.
+
+    The environment of this process can be read in that of a copy, so none is made that would have a
+    secret it doesn't read.
+    """
+    ours = dict(os.environ)
+    named = [name for name in names if environ.of_service(ours, name) == ours]
+    if not named or not may_fork():
         return {}
     gc.freeze()  # what the collector never looks at stays the same page for all
     forked: dict[str, ForkedService] = {}
-    for name in names:
+    for name in named:
         forked[name] = ForkedService(name, forked.values())
     return forked
 
@@ -60,10 +67,10 @@ class ForkedService:
             _become(name, reading)
         os.close(reading)
 
-    def begin(self, environ: Mapping[str, str]) -> None:
+    def begin(self, env: Mapping[str, str]) -> None:
         """Have it serve, with that environment. Raises: OSError, it ended."""
         with os.fdopen(self._writing, "wb") as told:
-            told.write(msgspec.json.encode(dict(environ)))
+            told.write(msgspec.json.encode(dict(env)))
 
     async def wait(self) -> int:
         """Return how it ended, once it did."""
@@ -119,11 +126,11 @@ def _serve(name: str, told: int) -> int:
     with contextlib.suppress(ImportError):  # told as it is loaded
         importlib.import_module(f"services.{name}.__main__")
     with os.fdopen(told, "rb") as given:
-        environ = given.read()
-    if environ:  # else its parent is gone
+        env = given.read()
+    if env:  # else its parent is gone
         from .. import runtime
 
         os.environ.clear()
-        os.environ.update(msgspec.json.decode(environ, type=dict[str, str]))
+        os.environ.update(msgspec.json.decode(env, type=dict[str, str]))
         runtime.main(name)
     return 0
