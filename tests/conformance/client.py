@@ -21,6 +21,7 @@ import mcp_types as types
 from services.cortex.core.tools.asked import form_answer
 from services.executor.mcp import tools
 from services.executor.mcp.client.connection import McpConnection
+from services.executor.mcp.server import WANTED_OTHERWISE
 from services.executor.mcp.web import McpEndpoint, WebWire, port_rules
 from vigil.contracts import Decision
 from vigil.contracts.tools import ServerAnswer
@@ -109,10 +110,9 @@ class Tested:
             if not isinstance(told, types.InputRequiredResult):
                 print(tools.told_of(told, 65536)[0][:500])
                 return
-            wanted = tools.wanted_of(told, given)
+            wanted = self._connection.wanted(told, given, None)
             if wanted is None:
-                self._connection.let_go(told.request_state)
-                print(f"{offer.wire}: {tools.WANTED_OTHERWISE}")
+                print(f"{offer.wire}: {WANTED_OTHERWISE}")
                 return
             verdict = Decision(approval_id="", verdict="accept", digest="", by="ann")
             content = form_answer.filled(wanted, verdict)
