@@ -149,7 +149,6 @@ async def test_a_flood_is_read_in_parts_and_what_rules_know_costs_nothing(
         _, by_hand = await writer.entries(2)
         assert (by_hand["state"], by_hand["is_by_hand"]) == ("ran", True), by_hand
         assert "Subject: Ben's" in Agent.text_of(writer.asked[-1])
-        world.clock.move(EVERY_S)
         own.put(mail("Last"))
         await own.stored(world.admin, 9 + MAILS_MAX + 2 + 62)
         writer.texts = [matter()]

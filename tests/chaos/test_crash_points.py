@@ -113,10 +113,11 @@ def test_every_point_is_covered() -> None:
     # tests/gateway/test_gateway_repeats.py
     covered += [f"gateway.key.{step}" for step in ("reserved", "looked", "noted")]
     # Those of `vigil erase` end a command, not a service: tests/keeping/test_erase.py. Those of
-    # imports, memory and the executor have what they need in
-    # tests/keeping/test_import_conversations.py, tests/memory/test_memory_kills.py and
+    # imports, tasks of MCP servers, memory and the executor have what they need in
+    # tests/keeping/test_import_conversations.py, tests/executor/test_mcp_tasks.py,
+    # tests/memory/test_memory_kills.py and
     # tests/executor/test_executor_kills.py.
-    others = ("erase.", "import.", "memory.", "executor.")
+    others = ("erase.", "import.", "mcp.", "memory.", "executor.")
     ours = [point for point in POINTS if not point.startswith(others)]
     assert sorted(covered) == sorted(ours)
 

@@ -228,7 +228,8 @@ async def test_a_secret_is_a_name_and_a_line(
     api = await gate.person("root", is_admin=True)
     wanted = {"name": "far", "url": "https://a.example/mcp", "secrets": wrong}
     answer = await api.post("/api/servers", json=wanted)
-    assert (answer.status_code, answer.json()["field"]) == (422, "secrets")
+    assert answer.status_code == 422
+    assert answer.json()["field"].startswith("secrets")
     assert not list((tmp_path / "keys").glob("mcp-*"))
 
 

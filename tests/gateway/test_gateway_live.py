@@ -7,7 +7,7 @@ import contextlib
 
 import msgspec
 
-from services.gateway.state.live import Live
+from services.gateway.state.live import Live, token_frame
 from tests.support.stack import Stack
 from tests.support.talk import PATIENCE_S
 from vigil.subjects import SessionKey
@@ -17,7 +17,8 @@ async def test_who_goes_and_comes_back_gets_each_token_once(bare: Stack) -> None
     """Whoever left was still served, as whoever came next, and got each token twice; cancelled as
     they left, for good."""
     key = SessionKey("ann", "vigil", "t1")
-    live, admin = Live(await bare.bus("gateway")), await bare.bus("admin")
+    live = Live(await bare.bus("gateway"), lambda one: one.live, token_frame)
+    admin = await bare.bus("admin")
     found: list[str] = []
 
     def take(frame: str) -> None:

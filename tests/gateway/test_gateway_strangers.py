@@ -120,6 +120,7 @@ PLAIN: Final = frozenset({
     "summary_interval_secs", "summary_rewriting", "facts",
     "after_on", "latest_s", "memories", "on_fact", "soonest_s", "order", "archived", "read_to",
     "address", "before_s", "event", "words", "gateway",
+    "first", "is_trusted", "messages.at", "messages.id", "messages.text", "origin", "total",
 })  # fmt: skip
 """Fields that name nothing that may be somebody else's: a thread or an agent is one's own, a ticket
 is a secret, and a cursor only goes on in a list."""
@@ -152,6 +153,10 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "give_ticket": {"session": "{session}"},
     "judge_action": {"is_good": True},
     "maintain_memories": {},
+    "take_past": {
+        "origin": "vigil", "conversation": "c1", "total": 1,
+        "messages": [{"id": "1", "role": "user", "text": "hi", "at": "2026-01-01T00:00:00Z"}],
+    },
     "trust_source": {"source": "hook:ci"},
     "make_code": {"address": "ann@example.org"},
     "make_goal": {"description": "Keep the plants alive"},

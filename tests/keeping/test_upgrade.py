@@ -30,6 +30,8 @@ from vigil.upgrade.records import record_at
 from vigil.upgrade.steps import STEPS, CannotMigrate, Change, Files, UpgradeStep
 
 RELEASES = sorted(path.name.removesuffix(".tar.xz") for path in FOLDER.glob("*.tar.xz"))
+LATER = frozenset({"past"})
+"""Kinds of records that came after the homes that are kept."""
 OLD_FILE = "# mine\n[person]\ntimezone = 'Etc/UTC'\n"
 
 
@@ -83,7 +85,7 @@ def test_a_kept_home_is_read_and_goes_on_whenever_it_was_killed(
             if seed == 0:  # while it runs, over its bus
                 tried = cli.json("upgrade", "--check")
                 assert (tried["steps"], tried["changed"]) == ([], [])
-                assert tried["records"].keys() >= codec.VERSIONS.keys()
+                assert tried["records"].keys() >= codec.VERSIONS.keys() - LATER
         finally:
             cli.end()
         assert_brought_up(cli.home)
@@ -102,7 +104,7 @@ def assert_rehearsed(cli: Cli) -> None:
     was = held(cli.home)
     tried = cli.json("upgrade", "--check")
     assert (tried["steps"], tried["changed"]) == (["push-channel"], ["vigil.toml"])
-    assert tried["records"].keys() >= codec.VERSIONS.keys()
+    assert tried["records"].keys() >= codec.VERSIONS.keys() - LATER
     assert held(cli.home) == was
 
 

@@ -156,7 +156,7 @@ def check_length(field: str, value: str, length_max: int) -> str:
 
 _UNKNOWN: Final = re.compile(r"unknown field `(.*?)`", re.DOTALL)
 _MISSING: Final = re.compile(r"missing required field `(.*?)`")
-_PATH: Final = re.compile(r" - at `\$\.?(.*?)`$")
+_PATH: Final = re.compile(r" - at (`key` in )?`\$\.?(.*?)`$")
 
 
 def complaint(error: str) -> tuple[str, str]:
@@ -164,20 +164,23 @@ def complaint(error: str) -> tuple[str, str]:
 
     >>> complaint("Expected `str`, got `int` - at `$.text`")
     ('text', 'expected `str`, got `int`')
+    >>> complaint("Expected `str` of length >= 1 - at `key` in `$.env`")
+    ('env', 'a name in it: expected `str` of length >= 1')
     >>> complaint("Object contains unknown field `color`")
     ('color', 'is not a known field')
     >>> complaint("JSON is malformed: invalid character (byte 0)")
     ('body', 'JSON is malformed: invalid character (byte 0)')
     """
     path = _PATH.search(error)
-    field = path[1] if path else "body"
+    field = path[2] if path else "body"
     if match := _UNKNOWN.search(error):
         return match[1][:64] or field, "is not a known field"
     if match := _MISSING.search(error):
         return match[1], "is required"
     reason = _PATH.sub("", error)
     is_acronym = reason[:2].isupper()  # "JSON is malformed"
-    return field, reason if is_acronym else reason[:1].lower() + reason[1:]
+    reason = reason if is_acronym else reason[:1].lower() + reason[1:]
+    return field, f"a name in it: {reason}" if path and path[1] else reason
 
 
 # ---------------------------------------------------------------- repeats

@@ -14,6 +14,7 @@ _AFTER_SESSION: Final = {
     "send": "dispatch",
     "attempt": "attempt",
     "call": "call_claim",
+    "past": "past",
 }
 _BY_ROOT: Final = {
     "timer": "timer",
