@@ -7,12 +7,12 @@ nothing is stored twice, or in another order. The order that ends it has the age
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import datetime
 from typing import Final, Literal, NamedTuple
 
 from .. import crash
-from ..bus.bus import Bus
+from ..bus.bus import Bus, Message
 from ..contracts import Control, ControlPayload, encode
 from ..contracts.codec import decode_past
 from ..contracts.past.origins import ImportedPast
@@ -33,7 +33,7 @@ WROTE: Final = "somebody writes in the conversation: it stays as far as it was t
 
 
 class ThreadBegun(InvalidInput):
-    """Something else is in it."""
+    """The thread holds something else."""
 
 
 Standing = Literal["free", "ours", "others"]
@@ -133,7 +133,7 @@ async def _store(bus: Bus, key: SessionKey, subject: str, data: bytes, last: int
 
 async def _end(bus: Bus, key: SessionKey, words: PastWords, last: int, now: datetime) -> None:
     """Have the agent begin with it."""
-    sequences, sizes = await _sizes(bus, key)
+    sequences, sizes = await _sizes(bus, key, last)
     first = shown_from(sequences, sizes, count=SHOWN_MAX, size=SHOWN_SIZE_MAX)
     past = ImportedPast(origin=words.origin, first=first, last=last, count=len(sequences))
     event = Control(
@@ -145,19 +145,13 @@ async def _end(bus: Bus, key: SessionKey, words: PastWords, last: int, now: date
     await _store(bus, key, key.in_event("control"), encode(event), last)
 
 
-async def _sizes(bus: Bus, key: SessionKey) -> tuple[list[int], list[int]]:
-    """Return where all its messages are, and how long their texts."""
+async def _sizes(bus: Bus, key: SessionKey, last: int) -> tuple[list[int], list[int]]:
+    """Return the stream sequences of all its messages, and how many characters each has."""
     sequences: list[int] = []
     sizes: list[int] = []
-    start, has_more = 1, True
-    while has_more:
-        page, has_more = await bus.page(
-            key.stream, [places.all_of(key)], start, limit=PAGE, bytes_max=PAGE_BYTES_MAX
-        )
+    async for page in _pages(bus, key, 1, last):
         sequences += [one.seq for one in page]
         sizes += [len(decode_past(one.data).text) for one in page]
-        start = page[-1].seq + 1 if page else start
-        has_more = has_more and bool(page)
     return sequences, sizes
 
 
@@ -165,14 +159,22 @@ async def read(bus: Bus, key: SessionKey, past: ImportedPast) -> list[PastWords]
     """Return what the history of an imported conversation begins with; what can't be read any more
     is left out. Raises: Unavailable, BusError."""
     found: list[PastWords] = []
-    start, has_more = past.first, True
-    while has_more and start <= past.last:
-        page, has_more = await bus.page(
-            key.stream, [places.all_of(key)], start, limit=PAGE, bytes_max=PAGE_BYTES_MAX
-        )
-        found += _readable(one.data for one in page if one.seq <= past.last)
-        start = page[-1].seq + 1 if page else past.last + 1
+    async for page in _pages(bus, key, past.first, past.last):
+        found += _readable(one.data for one in page)
     return found
+
+
+async def _pages(bus: Bus, key: SessionKey, first: int, last: int) -> AsyncIterator[list[Message]]:
+    """Yield its messages from one stream sequence to another, some at a time, in their order."""
+    has_more = True
+    while has_more and first <= last:
+        page, has_more = await bus.page(
+            key.stream, [places.all_of(key)], first, limit=PAGE, bytes_max=PAGE_BYTES_MAX
+        )
+        if not page:
+            return
+        yield [one for one in page if one.seq <= last]
+        first = page[-1].seq + 1
 
 
 def _readable(records: Iterable[bytes]) -> Iterable[PastWords]:
