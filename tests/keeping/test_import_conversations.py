@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import httpx2
 import pytest
@@ -17,9 +17,12 @@ from tests.support.console import signed_in
 from tests.support.stack import Stack
 from tests.support.world import World, running_world
 from vigil import crash
+from vigil.bus.message import Message
+from vigil.contracts import encode
 from vigil.contracts.past.words import PastRole, PastWords
 from vigil.errors import InvalidInput, WrongLastSequence
-from vigil.past import intake
+from vigil.past import intake, places
+from vigil.past.words import text_of
 from vigil.portable import talks
 from vigil.subjects import SessionKey
 
@@ -259,4 +262,21 @@ def test_what_was_taken_back_stays_in_the_export() -> None:
         found.add(
             talks.SaidLine(id=id_, role=role, text=id_, at=SAID, replaces=replaces)  # type: ignore[arg-type]
         )
-    assert [one.id for one in found.lines] == ["a", "b", "e", "f"]
+    assert list(found.lines) == ["a", "b", "e", "f"]
+
+
+def test_what_the_agent_said_elsewhere_is_not_the_persons_word() -> None:
+    """A conversation that the agent began is called by what the person said first."""
+    spoken = {
+        role: Message(places.of_role(KEY, role), encode(words(1, role, "Hello")), {}, 1)
+        for role in get_args(PastRole)
+    }
+    assert {role: text_of(one) for role, one in spoken.items()} == {"user": "Hello", "agent": ""}
+
+
+def test_a_message_that_says_to_replace_itself_leaves_a_conversation() -> None:
+    """An export is written by anybody: an empty conversation would end the import."""
+    found = talks.ExportedTalk(key=KEY)
+    for id_, replaces in (("a", ""), ("a", "a")):
+        found.add(talks.SaidLine(id=id_, role="user", text=id_, at=SAID, replaces=replaces))
+    assert list(found.lines) == ["a"]

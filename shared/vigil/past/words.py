@@ -26,13 +26,13 @@ def text_of(message: Message | None) -> str:
 
 
 def by_person(message: Message | None) -> SpokenWords | None:
-    """Return what a person said; None: nothing, or it can't be read."""
+    """Return what a person said; None: nothing, another one said it, or it can't be read."""
     if message is None:
         return None
     try:
         if is_past(message.subject):
             words = decode_past(message.data)
-            return SpokenWords(words.text, words.at)
+            return SpokenWords(words.text, words.at) if words.role == "user" else None
         event = decode_event(message.data)
     except InvalidInput:
         return None

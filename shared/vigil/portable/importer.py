@@ -81,8 +81,8 @@ class Importer:
         self._bus, self._config, self._bundle = bus, config, bundle
         self._user, self._to, self._now = bundle.manifest.user, to, now
         self._is_trusted = is_trusted
-        self._space = f"outside:{to}" if not is_trusted else ""
-        self._space = self._space or (to if self._user != to else "")
+        own_space = to if self._user != to else ""
+        self._space = own_space if is_trusted else f"outside:{to}"
         """Of ids and names that may not be those of what is here; empty: they may."""
         self._talks = TalkIntake(bus, to, self._space, now, is_trusted=is_trusted)
         self.report = ImportReport()

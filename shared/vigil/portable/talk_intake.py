@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ..attachments import store
 from ..bus.bus import Bus
-from ..contracts.past.words import PastWords
+from ..contracts import Attachment
 from ..errors import InvalidInput
 from ..marks import conversation_label
 from ..marks.conversation_label import ConversationLabel
@@ -39,7 +39,9 @@ class TalkIntake:
         """Take a conversation in; what of it is here already stays. Raises: InvalidInput."""
         if talk.key.user != self._to:
             raise InvalidInput("session_key", "is somebody else's")
-        lines = [replace(one, attachments=await self._kept(one)) for one in talk.lines]
+        lines = {
+            id_: replace(one, attachments=await self._kept(one)) for id_, one in talk.lines.items()
+        }
         talk = ExportedTalk(key=talk.key, lines=lines)
         threads = talks.named(talk, self._space)
         key = await self._thread(talk, threads)
@@ -47,16 +49,13 @@ class TalkIntake:
             self._threads[talk.key] = talk.key
             return TakenPast(0, len(lines))
         self._threads[talk.key] = key
-        words = self._words(talk, key)
-        return await intake.take(self._bus, key, words, len(words), self._now)
-
-    def _words(self, talk: ExportedTalk, key: SessionKey) -> list[PastWords]:
-        return talks.words_of(
+        words = talks.words_of(
             talk, key, self._space, is_trusted=self._is_trusted, by=self._to, now=self._now
         )
+        return await intake.take(self._bus, key, words, len(words), self._now)
 
-    async def _kept(self, line: talks.SaidLine) -> tuple[Any, ...]:
-        """Return the files of a message that are here: what they are, is known by their bytes."""
+    async def _kept(self, line: talks.SaidLine) -> tuple[Attachment, ...]:
+        """Return the files of a message that are here, whatever they were called there."""
         found = [await store.find(self._bus, self._to, one.hash) for one in line.attachments]
         return tuple(one for one in found if one is not None)
 
@@ -65,7 +64,7 @@ class TalkIntake:
 
         Raises: InvalidInput, each of its threads holds something else.
         """
-        of = self._words(talk, talk.key)[0].of
+        of = talk.token(self._space)
         standings = [(await intake.standing(self._bus, one, of)).standing for one in threads]
         for wanted in ("ours", "free"):
             if wanted == "free" and standings[0] == "others" and await self._is_here(talk):
@@ -76,8 +75,9 @@ class TalkIntake:
 
     async def _is_here(self, talk: ExportedTalk) -> bool:
         found = await self._bus.read(talk.key.stream, [talk.key.transcript])
-        ids = (msgspec.json.decode(one.data, type=_Identified).id for one in found)
-        return talks.is_there(self._words(talk, talk.key), ids)
+        return talk.lines.keys() <= {
+            msgspec.json.decode(one.data, type=_Identified).id for one in found
+        }
 
     async def label(self, value: Any, user: str) -> bool:
         """Take in what a person calls a conversation; return whether that's new. Raises:

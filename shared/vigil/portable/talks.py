@@ -5,7 +5,6 @@ Only what was said comes along. What was decided there names places of a log tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -50,15 +49,20 @@ class ExportedTalk(msgspec.Struct, kw_only=True):
 
     key: SessionKey
     """As it is called there, of the person who gets it."""
-    lines: list[SaidLine] = msgspec.field(default_factory=list)
+    lines: dict[str, SaidLine] = msgspec.field(default_factory=dict)
+    """What was said, by its id, in its order."""
 
     def add(self, line: SaidLine) -> None:
         """Add what was said next; what it took the place of goes."""
-        ids = [one.id for one in self.lines]
-        if line.replaces in ids:
-            del self.lines[ids.index(line.replaces) :]
-        if line.id not in ids:
-            self.lines.append(line)
+        if line.replaces in self.lines:
+            ids = list(self.lines)
+            for id_ in ids[ids.index(line.replaces) :]:
+                del self.lines[id_]
+        self.lines.setdefault(line.id, line)
+
+    def token(self, space: str) -> str:
+        """Return what tells it from others: 32 hex digits. `space` is that of `named`."""
+        return token_of("past", ORIGIN, space, str(self.key))
 
 
 def line_of(subject: str, record: Any) -> tuple[SessionKey, SaidLine] | None:
@@ -124,7 +128,7 @@ def words_of(
     talk: ExportedTalk, key: SessionKey, space: str, *, is_trusted: bool, by: str, now: datetime
 ) -> list[PastWords]:
     """Return a conversation as it is stored in a thread."""
-    of = token_of("past", ORIGIN, space, str(talk.key))
+    of = talk.token(space)
     return [
         PastWords(
             id=line.id,
@@ -141,10 +145,5 @@ def words_of(
             attachments=line.attachments,
             is_tainted=line.is_tainted or not is_trusted,
         )
-        for number, line in enumerate(talk.lines, 1)
+        for number, line in enumerate(talk.lines.values(), 1)
     ]
-
-
-def is_there(words: Sequence[PastWords], ids: Iterable[str]) -> bool:
-    """Whether all of a conversation is among messages of those ids."""
-    return {one.id for one in words} <= set(ids)
