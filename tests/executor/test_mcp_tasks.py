@@ -143,6 +143,19 @@ async def test_it_may_want_something_of_the_person(tmp_path: Path) -> None:
         assert noted.ids == ["t0"]
 
 
+async def test_it_takes_an_answer_in_no_words_of_the_protocol(tmp_path: Path) -> None:
+    """S-12: whether it has the answer isn't known, so nobody knows what becomes of the call."""
+    async with hands(tmp_path, await sandbox(), nasty=nasty("tasks")) as found:
+        asked = await cook(found, "sour", Noted())
+        assert asked.wanted is not None
+        answered = ServerAnswer(
+            action="accept", name=asked.wanted.name, state=asked.wanted.state, answered=1
+        )
+        told = await cook(found, "sour", Noted(), answered)
+        assert tasks.STRANGE in told.content
+        assert told.content.startswith("ambiguous")
+
+
 async def test_a_call_that_can_not_be_followed_is_told_to_stop(tmp_path: Path) -> None:
     async with hands(tmp_path, await sandbox(), nasty=nasty("tasks")) as found:
         output = await found.call(COOK, what="soup")

@@ -173,6 +173,7 @@ def state_of(id_: str) -> Message:
         "dropped": {"status": "cancelled"},
         "strange": {"status": "completed", "result": {"content": 7}},
         "salted": {} if answers else {"status": "input_required", "inputRequests": {"n": NIGHTS}},
+        "sour": {"status": "input_required", "inputRequests": {"n": NIGHTS}},
         "secret": {"status": "input_required", "inputRequests": {"n": WANTED[2]}},
     }
     if ends.get(what):
@@ -326,7 +327,10 @@ class Session:
             send(id=message["id"], error={"code": -32602, "message": "Task not found"})
         else:
             note(message["method"].rpartition("/")[2], json.dumps(params.get("inputResponses")))
-            self._answer(message, {})
+            if f"{id_} sour" in noted("made"):
+                send(id=message["id"], result={"resultType": "complete", "_meta": 7})
+            else:
+                self._answer(message, {})
 
     def _summarise(self, message: Message, params: Message) -> None:
         """Ask a model, by whichever protocol; then say what it answered."""

@@ -37,6 +37,7 @@ NO_SUCH: Final = (types.INVALID_PARAMS, types.METHOD_NOT_FOUND)
 """Codes of errors that say that there is no such task; after any other one it's asked for again."""
 CANCELLED: Final = "its server cancelled it"
 UNKNOWN: Final = "its server knows nothing of it any more"
+STRANGE: Final = "what it tells of the task is nothing by the protocol"
 
 
 class TaskState(types.Result):
@@ -124,10 +125,13 @@ class FollowedTask:
             state = await self._asked()
 
     async def answer(self, name: str, response: types.InputResponse) -> None:
-        """Give it what it wanted. Raises: Unavailable, MCPError."""
+        """Give it what it wanted. Raises: Unavailable, MCPError; McpUnclear, whether it has it."""
         given = {name: response.model_dump(by_alias=True, mode="json", exclude_none=True)}
         request = _Updating(params=_Update(task_id=self._id, input_responses=given))
-        await self._there().session.send_request(request, types.EmptyResult)
+        try:
+            await self._there().session.send_request(request, types.EmptyResult)
+        except ValidationError as error:
+            raise McpUnclear(STRANGE) from error
 
     async def cancel(self) -> None:
         """Tell its server that nobody waits for it any more, if that can be told at once."""
@@ -148,7 +152,7 @@ class FollowedTask:
                 raise McpUnclear(UNKNOWN) from error
             return None
         except ValidationError as error:
-            raise McpUnclear("what it tells of the task is nothing by the protocol") from error
+            raise McpUnclear(STRANGE) from error
 
     async def _looked(self, state: TaskState) -> Any:
         """Return what it came to; None: it goes on."""
