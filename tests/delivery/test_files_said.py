@@ -12,7 +12,7 @@ import httpx2
 import pytest
 from msgspec.structs import replace
 
-from services.cortex.core.tools.calls import ATTACHED_MAX
+from services.cortex.core.tools.calls import ATTACHED_MAX, NOT_ATTACHED
 from services.delivery.channels import WithoutFiles
 from tests.acceptance.test_openai_tools import results
 from tests.support.agent import ask, ask_in_steps
@@ -115,6 +115,7 @@ async def test_files_go_with_the_next_message_and_where_none_can_it_says_that_th
                 for one in lines[2:]
             )
             assert len(set(lines)) == len(lines) == 2 + ATTACHED_MAX
+            assert results(world.agent.requests[-1]).count(NOT_ATTACHED) == 1
             slack.refused.clear()
 
             # Slack has them before anything is said, and shows them behind it.

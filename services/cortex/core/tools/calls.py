@@ -54,6 +54,7 @@ INPUT_BYTES_MAX: Final = 64 * 1024
 ATTACH_FILE: Final = "attach_file"
 """The tool whose files go with what is said next."""
 ATTACHED_MAX: Final = 10
+NOT_ATTACHED: Final = f"not attached: {ATTACHED_MAX} files go with one message at most"
 MARGIN_S: Final = 15.0
 """How much longer than its tool a session waits: for the queue before it and the way back."""
 LAST_STEP: Final = "This was the last step for this message, so it was not run."
@@ -257,14 +258,18 @@ def receive(draft: Draft, cause: Cause, event: ToolResultEvent) -> None:
     take_back(draft, payload)
     sway = sways.of(payload)
     content = bounded(payload.content, draft.policy.result_length_max)
+    files: tuple[AttachmentBlock, ...] = ()
+    is_error = payload.is_error
     if call.tool == ATTACH_FILE:  # it's for the person, who asked for it; no model looks at it
         attached = (*draft.loop.attached, *payload.attachments)
-        draft.update_loop(attached=attached[:ATTACHED_MAX])
-        files: tuple[AttachmentBlock, ...] = ()
+        if len(attached) <= ATTACHED_MAX:
+            draft.update_loop(attached=attached)
+        else:
+            content, is_error = NOT_ATTACHED, True
     else:
         content, files = shown(draft, content, payload, sway)
     _keep_fields(draft, call, payload)
-    _answer(draft, call, sway, _result(call, content, is_error=payload.is_error), *files)
+    _answer(draft, call, sway, _result(call, content, is_error=is_error), *files)
 
 
 def take_back(draft: Draft, payload: ToolResultPayload) -> None:
