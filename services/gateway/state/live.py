@@ -39,11 +39,12 @@ class _Channel:
         self.opening: asyncio.Task[Any]
         self._frame_of = frame_of
 
-    async def on_token(self, msg: Any) -> None:
+    async def take(self, msg: Any) -> None:
+        """Hand on what passes by to who listens."""
         try:
             frame = self._frame_of(msg.data)
         except (msgspec.MsgspecError, ValueError) as error:
-            log.warning("unreadable token", action="gateway.token", error=str(error))
+            log.warning("unreadable", action="gateway.token", error=str(error))
             return
         for take in tuple(self.listeners):
             take(frame)
@@ -110,7 +111,7 @@ class Live:
 
     async def _open(self, subject: str, channel: _Channel) -> Any:
         try:
-            return await self._bus.listen(subject, channel.on_token)
+            return await self._bus.listen(subject, channel.take)
         except Exception as error:
             raise Unavailable(f"{subject}: {error!r}") from error
 

@@ -179,9 +179,9 @@ def decide(draft: Draft, cause: Cause, event: Control) -> None:
         return
     approval = draft.state.approvals.get(decision.approval_id)
     claimed = requests.settled(draft.state, decision.approval_id)
-    is_it = claimed is not None and claimed.order in (event.id, event.caused_by)
-    if approval is None or (claimed is not None and not is_it):
-        if is_it:
+    is_claimed = claimed is not None and claimed.order in (event.id, event.caused_by)
+    if approval is None or (claimed is not None and not is_claimed):
+        if is_claimed:
             draft.note("repeat", "an event with this id was folded before", event.id)
         else:
             spoken.tell_gone(draft, decision.approval_id)
@@ -192,14 +192,14 @@ def decide(draft: Draft, cause: Cause, event: Control) -> None:
     if (problem := _problem(draft, approval, decision)) is not None:
         draft.note("verdict_refused", problem, approval.id)
         requests.unclaim(draft, approval.id)
-        if (is_it or approval.wanted is not None) and draft.policy.profile.is_conversation:
+        if (is_claimed or approval.wanted is not None) and draft.policy.profile.is_conversation:
             # It was said to be accepted; and who fills in a stranger's form can't know what fits.
             text = f"{approval.name} still waits for you: {problem}"
             speech.say(draft, text, sways.of(approval), is_autonomous=False)
         return
     # A verdict is a word of the person's: cap and cooldown start anew.
     draft.update(counters=gates.reset(draft.state.counters))
-    if not is_it:
+    if not is_claimed:
         requests.claim(draft, decision, event.id)
     draft.note("approval_decided", f"{approval.tool}: {decision.verdict}", approval.id)
     draft.outcome = "decided"

@@ -182,7 +182,8 @@ class McpConnection(KeptConnection[Client]):
     def wanted(
         self, asked: Any, given: dict[str, Any], before: ServerAnswer | None
     ) -> ServerQuestion | None:
-        """Return what the person is to say, or a model."""
+        """Return what the person, or a model, is to answer; None: nobody answers, and its server is
+        told so."""
         found = wanted_of(asked, given, before, self._sampling_tokens)
         if found is None:
             self._held.let_go(asked.request_state)
@@ -282,7 +283,7 @@ class McpConnection(KeptConnection[Client]):
             yield
         finally:
             await self._held.close()
-            await _ended(listening)
+            await _end(listening)
 
     async def _tell_roots(self, context: object) -> types.ListRootsResult:
         return types.ListRootsResult(roots=self._roots() if self._roots else [])
@@ -339,7 +340,7 @@ class McpConnection(KeptConnection[Client]):
             await asyncio.sleep(LIST_AGAIN_S)
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
+async def _end(task: asyncio.Task[None]) -> None:
     """End a task. Once isn't always enough: the SDK may raise its own error in the place of our
     cancelling, when the connection ends at the same time."""
     while not task.done():
