@@ -116,11 +116,13 @@ class KeptConnection(ABC, Generic[C]):
         on_progress: OnProgress | None = None,
         task: CallTask | None = None,
     ) -> Any:
-        """Call a tool, once -> its result (`CallToolResult`), or what it wants of the person first
+        """Call a tool, once -> its result (`CallToolResult`), or what it wants first
         (`InputRequiredResult`).
 
         Args:
-            answered: what the person said to that: the call goes on.
+            answered: what the person, or a model, answered to that: the call goes on.
+            on_progress: is told how far it is.
+            task: what is known of it as a task; None: it can't be done as one.
 
         Raises:
             Unavailable, McpUnclear, McpRefusal: it surely did not run; nobody knows; it said no.

@@ -1,8 +1,7 @@
 """How far a call is, told to whoever watches its session.
 
 A source may tell it as often as it likes: the newest state is kept, and told twice a second at
-most.
-It goes to people alone, is no record, and gives a call no more time.
+most. It goes to people alone, is no record, and gives a call no more time.
 """
 
 from __future__ import annotations
@@ -22,7 +21,9 @@ from .source import Call
 PAUSE_S: Final = 0.5
 """Between two states of one call: a person reads no faster."""
 TEXT_LENGTH_MAX: Final = 200
+"""Characters that are told."""
 LOOKED_LENGTH_MAX: Final = 2 * TEXT_LENGTH_MAX
+"""Characters that are looked at: white space among them is folded."""
 
 Send = Callable[[str, bytes], Awaitable[None]]
 

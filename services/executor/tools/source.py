@@ -48,7 +48,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     grant: Grant | None = None
     """The standing grant without which it would not run: it mustn't do more than that says."""
     answered: ServerAnswer | None = None
-    """What the person said to what its server wanted of them: it goes on with that."""
+    """What the person, or a model, answered to what its server wanted: it goes on with that."""
     task: CallTask | None = None
     """None: it can't be done as one."""
     on_progress: OnProgress | None = None
@@ -85,7 +85,7 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     fields: tuple[str, ...] = ()
     """Tokens of the whole fields of what it answered as data (`vigil.words.rule.fields_of`)."""
     wanted: ServerQuestion | None = None
-    """What its server wants of the person first."""
+    """What its server wants first, of the person or of a model."""
 
 
 def is_outside(told: ToolOutput, whose: Scope, trusted: TrustedSources) -> bool:

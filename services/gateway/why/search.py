@@ -60,7 +60,7 @@ _SEQ: Final = re.compile(r"seq-(\d{1,15})", re.ASCII)
 _SIGNAL: Final = re.compile(
     r"(SESSIONS(?:_\d{1,2})?|SYSTEM|BOARD)-(\d{1,15})-([a-z_]+\.[a-z_]+)(?:-(\d{1,4}))?", re.ASCII
 )
-_HOLDING: Final = ("in.>", "past.said.*", "*")
+_HOLDING: Final = ("in.>", "past.said.*", "*")  # events, what was imported, turns
 _LETTER: Final = re.compile(r"(?:[a-z]+-)?(SESSIONS(?:_\d{1,2})?|SYSTEM)-(\d{1,15})", re.ASCII)
 
 

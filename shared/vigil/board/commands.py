@@ -18,8 +18,8 @@ Shown = Mapping[str, Any]
 SHORT_ID: Final = Column("ID", lambda one: one["id"][:8])
 """As much of an id as commands take for the whole."""
 AGENT: Final = "agent"
-"""The field of `Given` that has the option which all commands have that make something. Where it
-isn't given, that stands behind the others."""
+"""Each command that makes something has an option for this field, behind the others; a `Given` of
+this name says where it stands instead."""
 WHOSE: Final = (Column("id", "id"), Column("owner", "owner"), Column("agent", "agent_id"))
 MOVED: Final = (
     Column("made", "created_at", is_instant=True),

@@ -1,4 +1,4 @@
-"""Where in the log of a session what was said before it was imported is. Pure.
+"""Subjects of what was said in a session before it was imported. Pure.
 
 It is in the transcript, and in nothing that anybody acts on: no wake, order or signal comes of it.
 """
@@ -18,7 +18,7 @@ def all_of(key: SessionKey) -> str:
 
 
 def of_role(key: SessionKey, role: str) -> str:
-    """Return where that is stored of one: ``user`` or ``agent``."""
+    """Return the subject of what ``user`` or ``agent`` said."""
     return f"{key.root}.past.said.{role}"
 
 

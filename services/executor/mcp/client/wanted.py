@@ -1,4 +1,4 @@
-"""What a server wants in the middle of a call of a person or a model, and what it is told. Pure.
+"""What a server wants of a person or a model in the middle of a call, and what it's told. Pure.
 
 What it wants of a model (sampling) is a text to answer: no pictures, no tools, and nothing of other
 servers. Which model, and how it is set, isn't the server's to say.
@@ -82,7 +82,8 @@ def _is_plain(url: str) -> bool:
 
 
 def response_of(answered: ServerAnswer) -> types.InputResponse | None:
-    """Return what a server is told of what the person said, or a model; None: no model did."""
+    """Return what a server is told of an answer, the person's or a model's; None: no model gave
+    one, and a server of the protocol of 2026 can't be told that."""
     if answered.text is not None:
         return _result_of(answered.text) if answered.action == "accept" else None
     content = answered.content if answered.action == "accept" else None

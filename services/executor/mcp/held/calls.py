@@ -52,7 +52,7 @@ class HeldCall:
         return asyncio.get_running_loop().create_future()
 
     async def next(self) -> Any:
-        """Wait for its end, or for what is wanted of the person. Whoever stops waiting ends it."""
+        """Wait for its end, or for what is wanted first. Whoever stops waiting ends it."""
         try:
             await asyncio.wait((self.task, self.asked), return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:

@@ -15,6 +15,8 @@ TEXT_MAX: Final = 15_000
 PART_MAX: Final = 40
 PART_SIZE_MAX: Final = 100_000
 """Messages, and their characters, that are sent at once."""
+SECONDS_MAX: Final = 1e11
+"""A larger number counts milliseconds: as seconds it would be after the year 5000."""
 _ROLES: Final = {"user": "user", "assistant": "agent"}
 
 
@@ -38,9 +40,10 @@ def thread_of(origin: str, id_: str) -> str:
 def said(id_: str, role: Any, content: Any, at: datetime | None) -> Iterator[dict[str, Any]]:
     """Yield what somebody said, as messages; nothing, if it's a call of a tool or what that gave.
 
-    >>> [one["text"] for one in said("1", "user", [{"type": "text", "text": "hi"}], NOW)]
+    >>> at = instant(1772355600)
+    >>> [one["text"] for one in said("1", "user", [{"type": "text", "text": "hi"}], at)]
     ['hi']
-    >>> list(said("2", "toolResult", "42", NOW))
+    >>> list(said("2", "toolResult", "42", at))
     []
     """
     text = _text(content).strip()
@@ -77,7 +80,7 @@ def instant(value: Any) -> datetime | None:
             found = datetime.fromisoformat(value)
             return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
         if isinstance(value, int | float) and not isinstance(value, bool):
-            return datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)
+            return datetime.fromtimestamp(value / 1000 if value > SECONDS_MAX else value, UTC)
     except (ValueError, OverflowError, OSError):
         pass
     return None
@@ -114,7 +117,3 @@ def whole(talks: Iterable[ForeignTalk]) -> Iterator[ForeignTalk]:
         messages = [one for one in talk.messages if known.pop(one["id"], None) is one]
         if messages:
             yield ForeignTalk(talk.id, " ".join(talk.title.split())[:120], messages)
-
-
-NOW: Final = datetime(2026, 3, 1, 9, tzinfo=UTC)
-"""Of the examples."""
