@@ -202,7 +202,7 @@ async def test_a_conversation_comes_in_over_http_a_part_at_a_time(
             return await ann.http.post(path, json=body | fields)
 
         assert (await post(1, 2)).json() == {"session_key": "ann:vigil:t9", "new": 2, "there": 0}
-        assert (await post(4, 1)).json()["field"] == "number"
+        assert (await post(4, 1)).json()["field"] == "first"
         assert (await post(2, 3)).json()["new"] == 2
         assert (await post(1, 4)).json()["there"] == 4
         assert (await post(1, 4, conversation="s2")).status_code == 409

@@ -94,7 +94,9 @@ async def take(
     there = sum(one.number <= place.number for one in messages)
     fresh = messages[there:]
     if fresh and fresh[0].number != place.number + 1:
-        raise InvalidInput("number", f"must follow {place.number}")
+        raise InvalidInput(
+            "first", f"must be {place.number + 1}: those follow the ones that are there"
+        )
     if place.is_over:
         if fresh:
             raise InvalidInput("messages", f"{len(fresh)} newer ones: it goes on here since")
@@ -123,7 +125,9 @@ def _checked(key: SessionKey, messages: Sequence[PastWords], total: int) -> str:
     ):
         raise InvalidInput("messages", "must be of one conversation, and follow each other")
     if not 1 <= first.number <= messages[-1].number <= total:
-        raise InvalidInput("number", f"must be from 1 to {total}")
+        raise InvalidInput(
+            "first", f"must be at least 1, and the last message's place at most {total}"
+        )
     return first.of
 
 
