@@ -24,7 +24,7 @@ Registry = Annotated[
     str,
     typer.Option(
         metavar="URL|FILE",
-        help="A registry, or a file with its answer. Default: that of [gateway] registry.",
+        help="A registry, or a file with its answer. Default: gateway.registry.",
     ),
 ]
 _COLUMNS: Final = (

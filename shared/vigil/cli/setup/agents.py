@@ -35,9 +35,7 @@ Looks = Annotated[
 ]
 Channels = Annotated[
     list[str] | None,
-    typer.Option(
-        "--channel", metavar="NAME", help="Of [channels]: who writes there talks with it."
-    ),
+    typer.Option("--channel", metavar="NAME", help="A channel: who writes there talks with it."),
 ]
 Texts = Annotated[
     list[str] | None,
