@@ -128,7 +128,7 @@ def accept(
     client = options.client()
     found = _find(client, id_)
     grant = _agreed(client, found, terms)
-    client.accept(found["id"], digest=digest or found["digest"])
+    _give(client, found, "accept", Client.accept, digest)
     return kinds.make(client, "grants", ADD, grant)
 
 
@@ -207,20 +207,32 @@ def _decide(
     digest: str | None,
     words: Callable[[dict[str, Any]], str],
 ) -> Result:
-    """Give a verdict on what was read, by a method of the client; `words` say what was done.
+    """Give a verdict on what was read; `words` say what was done. Raises: as `_give`."""
+    client = options.client()
+    found = _find(client, id_)
+    stored = _give(client, found, verdict, send, digest)
+    return tables.done(words(found), {"id": found["id"]} | stored)
+
+
+def _give(
+    client: Client,
+    found: dict[str, Any],
+    verdict: Verdict,
+    send: Callable[..., dict[str, Any]],
+    digest: str | None,
+) -> dict[str, Any]:
+    """Give a verdict by a method of the client, and wait a little for whether it counts.
 
     Raises:
         ApiError: 409, another verdict counted.
     """
-    client = options.client()
-    found = _find(client, id_)
     stored = send(client, found["id"], digest=digest or found["digest"])
     now = _outcome(client, found["id"])
     if now["state"] == "open":
         output.message("It is stored. It counts once the agent has taken it in.")
     elif now["state"] != DECIDED[verdict]:
         raise ApiError(409, {"title": "Conflict", "detail": f"it was {_became(now)}"})
-    return tables.done(words(found), {"id": found["id"]} | stored)
+    return stored
 
 
 def _outcome(client: Client, id_: str) -> dict[str, Any]:
