@@ -7,8 +7,9 @@ nothing is stored twice, or in another order. The order that ends it has the age
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final, Literal, NamedTuple
 
 from .. import crash
@@ -19,7 +20,7 @@ from ..contracts.past.origins import ImportedPast
 from ..contracts.past.words import PastWords
 from ..errors import InvalidInput, WrongLastSequence
 from ..marks import thread_mark
-from ..subjects import SessionKey, token_of
+from ..subjects import SessionKey, check_part, token_of
 from . import places
 from .rows import shown_from
 
@@ -29,6 +30,12 @@ SHOWN_SIZE_MAX: Final = 200_000
 """Characters of these: some 50,000 tokens."""
 PAGE: Final = 500
 PAGE_BYTES_MAX: Final = 4 * 1024 * 1024
+EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""No conversation is older; of the first days of the calendar no zone can tell the time."""
+AHEAD_MAX: Final = timedelta(days=1)
+"""Of the clock of where it was said, to ours."""
+_ORIGIN: Final = re.compile("[a-z]{1,32}", re.ASCII)
+"""It stands on the envelope of what nobody vouches for, which whoever wrote that doesn't write."""
 WROTE: Final = "somebody writes in the conversation: it stays as far as it was taken"
 
 
@@ -81,10 +88,12 @@ async def take(
 
     Raises:
         ThreadBegun: something else is in the thread.
-        InvalidInput: they don't follow, or it goes on here since.
+        InvalidInput: they don't follow, or it goes on here since; a message is none.
         Unavailable, BusError: the same again goes on where this one ended.
     """
     of = _checked(key, messages, total)
+    for one in messages:
+        _check(one, now)
     mark = await thread_mark.find(bus, key)
     if mark is not None and mark.is_open:
         raise InvalidInput("session_key", "is being deleted")
@@ -129,6 +138,16 @@ def _checked(key: SessionKey, messages: Sequence[PastWords], total: int) -> str:
             "first", f"must be at least 1, and the last message's place at most {total}"
         )
     return first.of
+
+
+def _check(words: PastWords, now: datetime) -> None:
+    """Refuse what no message of a conversation is. Raises: InvalidInput."""
+    if not _ORIGIN.fullmatch(words.origin):
+        raise InvalidInput("origin", "must be 1 to 32 letters a-z")
+    if words.by:
+        check_part("by", words.by)
+    if not EARLIEST <= words.at <= now + AHEAD_MAX:
+        raise InvalidInput("at", f"must be from {EARLIEST.year} to now, is {words.at.isoformat()}")
 
 
 async def _store(bus: Bus, key: SessionKey, subject: str, data: bytes, last: int) -> int:

@@ -46,7 +46,7 @@ def _row(words: PastWords) -> Row:
         )
         left_out = max(len(words.text) - CONTENT_MAX, 0)
         block = ExternalBlock(event_id=words.id, event=told, left_out=left_out)
-        return Row(role="user", source="external", blocks=(block,), at=words.at, by=words.by)
+        return Row(role="user", source="external", blocks=(block,), at=words.at)
     files = tuple(AttachmentBlock(file=file) for file in words.attachments)
     text = TextBlock(text=words.text)
     return Row(role="user", source="person", blocks=(text, *files), at=words.at, by=words.by)
