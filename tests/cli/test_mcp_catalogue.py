@@ -131,6 +131,21 @@ def test_a_server_is_found_shown_and_added(
         ({"packageArguments": [{"type": "positional", "value": "a\nis safe"}]}, "can't be shown"),
         ({"environmentVariables": [{"name": "npm_config_registry", "value": "x"}]}, "what runs it"),
         ({"environmentVariables": [{"name": "A=B", "value": "x"}]}, "what runs it"),
+        *(
+            ({"environmentVariables": [{"name": name, "value": "x"}]}, "what runs it")
+            for name in (
+                "NODE_OPTIONS",
+                "NODE_PATH",
+                "PYTHONPATH",
+                "PythonStartup",
+                "BASH_ENV",
+                "GIT_SSH_COMMAND",
+                "XDG_CONFIG_HOME",
+                "REQUESTS_CA_BUNDLE",
+            )
+        ),
+        ({"environmentVariables": [{"name": "A\nB"}]}, "can't be shown as it is"),
+        ({"packageArguments": [{"type": "positional", "value": 4000 * "a"}]}, "shown whole"),
         ({"packageArguments": [{"type": "positional", "isRequired": True}]}, "wants an argument"),
         ({"packageArguments": [{"type": "positional", "value": "{dir}"}]}, "filled in"),
         ({"runtimeArguments": [{"type": "named", "name": "-v"}]}, "for what runs it"),

@@ -36,9 +36,15 @@ _VERSIONS: Final = {
 """One version: anything else means another program by another time."""
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _DIVERTING: Final = re.compile(
-    r"(npm_|uv_|pip_|ld_|dyld_).*|.*_proxy|path|home|ssl_cert_\w+|node_extra_ca_certs", re.I
+    r"(npm_|uv_|pip_|ld_|dyld_|git_|bash_|xdg_|glibc_|openssl_).*|.*_proxy|.*path|home|env|shell"
+    r"|node_(?!env$).*|python(?!unbuffered$|utf8$|ioencoding$|dontwritebytecode$).*"
+    r"|ssl_cert_\w+|\w+_ca_bundle",
+    re.I,
 )
-"""Variables by which another program would be fetched, or run, than the one that is shown."""
+"""Variables by which another program would be fetched, or run, than the one that is shown: also by
+what npx and uvx run with, Node and Python, which load what such a variable names before it."""
+SHOWN_MAX: Final = 4000
+"""Characters of a command, or of what is set: nobody looks through more before it's added."""
 ACTIVE: Final = "active"
 _OFFICIAL: Final = "io.modelcontextprotocol.registry/official"
 
@@ -198,8 +204,11 @@ def offer_of(one: Published, env: Mapping[str, str]) -> CatalogueOffer:
     """
     offer = _offer_of(one, env)
     taken = (*offer.command, offer.url, *offer.headers, *offer.headers.values())
-    if not all(text.isprintable() for text in (*taken, *offer.env, *offer.env.values())):
+    taken += (*offer.env, *offer.env.values(), *(wish.name for wish in offer.wants))
+    if not all(text.isprintable() for text in taken):
         raise ConfigError(f"{one.name} can't be shown as it is: it holds control characters")
+    if (size := sum(map(len, taken))) > SHOWN_MAX:
+        raise ConfigError(f"{one.name} can't be shown whole: it has {size:,} characters")
     return offer
 
 
