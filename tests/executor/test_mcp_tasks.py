@@ -10,6 +10,7 @@ from typing import Any
 import mcp_types as types
 import pytest
 from mcp.server.lowlevel.server import Server
+from mcp.shared.exceptions import MCPError
 
 from services.executor.mcp.client import tasks
 from services.executor.tools.source import CallTask, ToolOutput
@@ -26,6 +27,10 @@ COOK = "nasty__cook"
 
 class TaskParams(types.RequestParams):
     task_id: str
+
+
+class UpdateParams(TaskParams):
+    input_responses: dict[str, Any]
 
 
 class Noted:
@@ -210,6 +215,56 @@ async def test_over_http_its_server_may_be_away_meanwhile(tmp_path: Path) -> Non
             kitchen.instead, kitchen.is_done = None, True
             told = await waiting
     assert (told.content, kitchen.calls, noted.ids) == ("done", 1, ["t 1"])
+
+
+class Counter(Kitchen):
+    """A server whose tasks want two things of the person, one after the other, and which takes no
+    answer that it didn't ask for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken: list[str] = []
+        self.refused: list[str] = []
+
+    def equip(self, server: Server[Any]) -> None:
+        super().equip(server)
+        server.add_request_handler("tasks/update", UpdateParams, self.update)
+
+    async def update(self, context: Any, params: UpdateParams) -> Any:
+        (name,) = params.input_responses
+        if name != self._wanted:
+            self.refused.append(name)
+            raise MCPError(types.INVALID_PARAMS, f"{name} isn't wanted")
+        self.taken.append(name)
+        return {}
+
+    @property
+    def _wanted(self) -> str:
+        return f"question-{len(self.taken) + 1}"
+
+    def _state(self) -> dict[str, Any]:
+        schema = {"type": "object", "properties": {"nights": {"type": "integer"}}}
+        params = {"mode": "form", "message": self._wanted, "requestedSchema": schema}
+        asked = {self._wanted: {"method": "elicitation/create", "params": params}}
+        return super()._state() | {"status": "input_required", "inputRequests": asked}
+
+
+async def test_who_takes_a_call_over_does_not_answer_a_second_time(tmp_path: Path) -> None:
+    """X-5: killed after the answer, its call is looked after by the next one: what is wanted by
+    then is asked, and what was said to the first question is no answer to that."""
+    counter = Counter()
+    async with serving(counter) as url, using(tmp_path, url) as found:
+        tool = found.tool("site__big")
+        asked = await found.run(tool, {}, task=Noted().task)
+        assert asked.wanted is not None
+        answered = ServerAnswer(
+            action="accept", name=asked.wanted.name, state=asked.wanted.state, answered=1
+        )
+        for id_ in ("", "t 1"):
+            told = await found.run(tool, {}, answered, task=Noted(id_).task)
+            assert told.wanted is not None, told.content
+            assert told.wanted.name == "question-2"
+    assert (counter.taken, counter.refused, counter.calls) == (["question-1"], [], 1)
 
 
 @pytest.mark.usefixtures("halved_times")

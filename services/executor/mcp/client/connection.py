@@ -142,7 +142,9 @@ class McpConnection(KeptConnection[Client]):
                     if (response := response_of(answered)) is None:
                         await followed.cancel()
                         raise McpRefusal(NOT_SAMPLED)
-                    await followed.answer(answered.name, response)
+                    # Who had the call before, and is no more, may have answered.
+                    if not task.id or await followed.still_wants(answered.name):
+                        await followed.answer(answered.name, response)
                 return await followed.end(first)
         except TimeoutError:
             await followed.cancel()

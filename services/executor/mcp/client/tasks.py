@@ -133,6 +133,12 @@ class FollowedTask:
         except ValidationError as error:
             raise McpUnclear(STRANGE) from error
 
+    async def still_wants(self, name: str) -> bool:
+        """Return whether it waits for what it wanted by that name, which it gives once in its life;
+        also, where nobody can tell. Raises: McpUnclear."""
+        state = await self._asked()
+        return state is None or name in (state.input_requests or {})
+
     async def cancel(self) -> None:
         """Tell its server that nobody waits for it any more, if that can be told at once."""
         with contextlib.suppress(Unavailable, MCPError, ValidationError, TimeoutError):
