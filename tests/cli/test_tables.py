@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -9,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from tests.docs.commands import commands
 from vigil.cli import output, tables, wall
+from vigil.cli.app import app
 from vigil.cli.registry import CommandLine, ListedGroup
 from vigil.cli.tables import Column, Result
 
@@ -128,3 +131,18 @@ def test_a_table_that_just_fits_isnt_wider(
     titles = ["ID", "NAME", "STATE", "WHEN", "NEXT (UTC)"]
     output.table(titles, [[*row, "2026-11-28-08:30:00"]])
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+def test_help_shows_what_stands_in_brackets() -> None:
+    """Rich takes `[mcp.NAME]` for markup, and would show nothing of it."""
+    found = 0
+    for path, command in commands():
+        texts = [command.help, *(getattr(one, "help", None) for one in command.params)]
+        wanted = {one for text in texts for one in re.findall(r"\[[^]\n]+\]", text or "")}
+        if not wanted:
+            continue
+        shown = CliRunner().invoke(app, [*path[1:], "--help"]).output
+        words = " ".join(shown.replace("│", " ").split())
+        assert [one for one in wanted if one not in words] == [], path
+        found += len(wanted)
+    assert found > 10

@@ -2,18 +2,49 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from . import options
 from .tables import Result
 
 Work = TypeVar("Work", bound=Callable[..., Any])
+
+
+class LiteralCommand(TyperCommand):
+    """A command whose help is shown as it is written, also what stands in brackets."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        super(LiteralCommand, _literal(self)).format_help(ctx, formatter)
+
+
+class LiteralGroup(TyperGroup):
+    """Commands whose help is shown as it is written."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        shown = _literal(self)
+        shown.commands = {name: _literal(one) for name, one in self.commands.items()}
+        super(LiteralGroup, shown).format_help(ctx, formatter)
+
+
+def _literal(one: Any) -> Any:
+    """Return a copy of a command, or a parameter, for Rich to show: brackets mean nothing to it."""
+    from rich.markup import escape  # what most commands don't need
+
+    shown = copy.copy(one)
+    for name in ("help", "short_help", "epilog"):
+        text = getattr(one, name, None)
+        if text:
+            setattr(shown, name, escape(text))
+    if hasattr(one, "params"):
+        shown.params = [_literal(parameter) for parameter in one.params]
+    return shown
 
 
 class CommandLine(typer.Typer):
@@ -22,9 +53,12 @@ class CommandLine(typer.Typer):
     One that also prints while it works has a parameter `json` of its own.
     """
 
+    def __init__(self, *, cls: type[TyperGroup] = LiteralGroup, **settings: Any) -> None:
+        super().__init__(cls=cls, **settings)
+
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Work], Work]:
         """Declare a function to be a command, of its own name unless another is given."""
-        register = super().command(name, **settings)
+        register = super().command(name, **{"cls": LiteralCommand} | settings)
 
         def declare(work: Work) -> Work:
             register(work if work.__annotations__["return"] == "None" else _printing(work))
@@ -67,7 +101,7 @@ def with_parameters(
     return run
 
 
-class ListedGroup(TyperGroup):
+class ListedGroup(LiteralGroup):
     """A noun's commands, of which `list` is meant where none is named."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
