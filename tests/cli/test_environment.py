@@ -66,6 +66,7 @@ def running(home: Path, *args: str) -> Iterator[Cli]:
     cli = ColdCli(home, **CANARIES, VIGIL_MODEL="rehearsal")
     try:
         cli("up", "--detach", *args)
+        Cli(home)("memory", "save", "tea")  # the vector engine runs once something is stored
         yield cli
     finally:
         cli.end()

@@ -1,8 +1,10 @@
 """Services that `vigil up` forks before it begins itself: what it has imported needn't be imported
 again, and is in memory once.
 
-Only where that is sound: on Linux, while no other thread is at work. A service that ended is
-started again by an interpreter of its own, since by then others are.
+Only where that is sound: on Linux, while no other thread is at work. A copy has the environment of
+what it is a copy of for all its life, as the kernel shows it: so none is made for a service that
+may not have a variable of it (S-5). A service that ended is started again by an interpreter of its
+own, since by then other threads are at work.
 """
 
 from __future__ import annotations
