@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import mcp_types as types
 import pytest
 
+from services.executor.mcp.held import calls
 from services.executor.tools.source import ToolOutput
 from tests.support.mcp_client import Hands, hands, nasty, node, sandbox, script
 from vigil.contracts.tools import ServerAnswer
@@ -51,6 +54,26 @@ async def test_none_is_asked_unless_the_configuration_says_so(tmp_path: Path, er
         assert told.wanted is None
         assert "Warm" not in told.content
         assert (await found.call("nasty__add", a=1, b=2)).content == "3"
+
+
+async def test_a_call_that_nobody_goes_on_with_is_in_no_ones_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """C-1: by the protocol of 2025 it is held open, and a server may ask for one call at a time: it
+    got no answer to any other for a day, nor afterwards."""
+    monkeypatch.setattr(calls, "SAMPLED_S", 0.0)
+    held = calls.HeldCalls()
+    said = types.SamplingMessage(role="user", content=types.TextContent(type="text", text="Hi"))
+    params = types.CreateMessageRequestParams(messages=[said], max_tokens=9)
+
+    async def sent(told: Any) -> Any:
+        return await held.sampled(cast(Any, None), params)
+
+    for _ in range(2):
+        call = held.begin(sent)
+        assert isinstance(await call.next(), types.InputRequiredResult)
+        async with asyncio.timeout(10):
+            assert isinstance(await call.task, types.ErrorData)
 
 
 async def test_the_everything_server_samples(tmp_path: Path) -> None:

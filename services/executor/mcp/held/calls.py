@@ -28,6 +28,10 @@ HELD_MAX: Final = 16
 """Of one server; what more of them ask is cancelled."""
 HELD_S: Final = 24 * 3600.0
 """As long as requests to a person stay open, by default."""
+SAMPLED_S: Final = 900.0
+"""For a model: several times as long as a session that answers a server may take (120 s, with room
+for who sets more in `[cortex]`). Where none answers, as a call that no loop waits for, no one says
+so: its server would get no other answer for a day."""
 NAME: Final = "asked"
 REFUSED: Final = -1
 """The code of a refusal, in the examples of the protocol."""
@@ -126,7 +130,7 @@ class HeldCalls:
         self, context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult:
         """Answer a server that asks the person in the middle of a call, once they did."""
-        answer = await self._answer(types.ElicitRequest(params=params))
+        answer = await self._answer(types.ElicitRequest(params=params), HELD_S)
         if isinstance(answer, types.ElicitResult):
             return answer
         return types.ElicitResult(action="cancel")
@@ -135,16 +139,20 @@ class HeldCalls:
         self, context: ClientRequestContext, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.ErrorData:
         """Answer a server that asks a model in the middle of a call, once one did."""
-        answer = await self._answer(types.CreateMessageRequest(params=params))
+        answer = await self._answer(types.CreateMessageRequest(params=params), SAMPLED_S)
         if isinstance(answer, types.CreateMessageResult):
             return answer
         return types.ErrorData(code=REFUSED, message=NO_MODEL)
 
-    async def _answer(self, request: types.InputRequest) -> types.InputResponse | None:
+    async def _answer(
+        self, request: types.InputRequest, within_s: float
+    ) -> types.InputResponse | None:
         """Hand on what a server wants, and wait for the answer; None: there is none.
 
         It doesn't say of which call it asks: with several under way nobody can be told what for.
         """
+        # Whom nobody answered in time may have ended with nobody waiting.
+        self._under_way = [call for call in self._under_way if not call.task.done()]
         free = [call for call in self._under_way if call.answer is None]
         if len(self._under_way) != 1 or not free or len(self._held) >= HELD_MAX:
             return None
@@ -152,7 +160,7 @@ class HeldCalls:
         answer = free[0].ask(request, state)
         self._held[state] = free[0]
         try:
-            async with asyncio.timeout(HELD_S):
+            async with asyncio.timeout(within_s):
                 return await answer  # type: ignore[no-any-return]
         except TimeoutError:
             return None
