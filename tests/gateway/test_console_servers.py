@@ -233,6 +233,28 @@ async def test_a_secret_is_a_name_and_a_line(
     assert not list((tmp_path / "keys").glob("mcp-*"))
 
 
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("url", "far"),
+        ("url", "file:///etc/hosts"),
+        ("url", "http://["),
+        ("url", "https://ann:s3cret@a.example/mcp"),
+        ("headers", {"X\ny": "z"}),
+        ("headers", {"X": "y\r\nZ: z"}),
+    ],
+)
+async def test_what_no_server_is_asked_by_is_refused(
+    gate: Gate, tmp_path: Path, field: str, wrong: object
+) -> None:
+    """By its field: it stood in vigil.toml, and the server never connected."""
+    api = await gate.person("root", is_admin=True)
+    wanted = {"name": "far", "url": "https://a.example/mcp", field: wrong}
+    answer = await api.post("/api/servers", json=wanted)
+    assert (answer.status_code, answer.json().get("field")) == (422, field)
+    assert config.load({}, home=tmp_path).config.mcp == {}
+
+
 async def test_admins_who_change_something_at_once_each_have_it(gate: Gate, tmp_path: Path) -> None:
     """In one file: servers, and who thinks, as a command writes it; no remark is lost. Of two who
     write the same file of an agent, one is told."""

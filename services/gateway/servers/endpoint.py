@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path as File
 from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 import structlog
@@ -44,9 +45,9 @@ ServerName = Annotated[
     str, msgspec.Meta(max_length=32, pattern=r"^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$")
 ]
 KnownName = Annotated[str, Path(description="NAME of [mcp.NAME]", json_schema_extra=PART_SCHEMA)]
-SecretName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+PairName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 """Of a variable or a header, in a file with one ``NAME=value`` or ``Name: value`` a line."""
-SecretValue = Annotated[str, msgspec.Meta(pattern=r"^[!-~]([ -~]*[!-~])?$")]
+PairValue = Annotated[str, msgspec.Meta(pattern=r"^[!-~]([ -~]*[!-~])?$")]
 
 
 class ServerView(Answer, frozen=True, kw_only=True):
@@ -104,9 +105,9 @@ class ServerWanted(RequestBody, frozen=True, kw_only=True):
     """Sent to the URL as `Authorization: Bearer`; kept in a file of its own."""
     env: dict[str, str] = msgspec.field(default_factory=dict)
     """Variables for the program; not for secrets."""
-    headers: dict[str, str] = msgspec.field(default_factory=dict)
+    headers: dict[PairName, PairValue] = msgspec.field(default_factory=dict)
     """Headers that are sent to the URL; not for secrets."""
-    secrets: dict[SecretName, SecretValue] = msgspec.field(default_factory=dict)
+    secrets: dict[PairName, PairValue] = msgspec.field(default_factory=dict)
     """Variables or headers that are; kept in a file of their own."""
     folders: tuple[str, ...] = ()
     """Folders that the program may read and write."""
@@ -249,10 +250,22 @@ def _lines_of(wanted: ServerWanted) -> str:
     if wanted.token and not (is_key(wanted.token) and wanted.url):
         raise InvalidInput("token", "must be one word, and belongs to a URL")
     separator = ": " if wanted.url else "="
-    if any("\n" in text for pair in wanted.secrets.items() for text in pair):
-        raise InvalidInput("secrets", "must be a name and a line of ASCII each")  # `$` takes one
+    if wanted.url and not _is_plain(wanted.url):
+        raise InvalidInput("url", "must be http:// or https:// and a host, without a password")
+    for field, given in (("secrets", wanted.secrets), ("headers", wanted.headers)):
+        if any("\n" in text for pair in given.items() for text in pair):  # `$` lets one through
+            raise InvalidInput(field, "must be a name and a line of ASCII each")
     pairs = wanted.secrets | ({"Authorization": f"Bearer {wanted.token}"} if wanted.token else {})
     return "\n".join(f"{name}{separator}{value}" for name, value in pairs.items())
+
+
+def _is_plain(url: str) -> bool:
+    """Return whether an address is of the web, and holds nothing that lets somebody in."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
 
 
 def _add(settings: Settings, wanted: ServerWanted, secrets: str) -> None:
