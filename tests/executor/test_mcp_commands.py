@@ -104,6 +104,9 @@ def test_what_can_not_be_added(vigil: Cli) -> None:
     assert "either command or url" in vigil("mcp", "add", "a", code=1).stderr
     assert "begin or end" in vigil("mcp", "add", "_a", "--url", "https://a.test", code=1).stderr
     assert "NAME=VALUE" in vigil("mcp", "add", "a", "--env", "x", "--", "y", code=2).stderr
+    for url in ("https://ann:s3cret@a.test/mcp", "a.test"):
+        for added in (("mcp", "add", "a", "--url", url), ("a2a", "add", "a", url)):
+            assert "url" in vigil(*added, code=2).stderr
     assert (vigil.home / "vigil.toml").read_text() == before
 
 

@@ -251,7 +251,8 @@ async def test_what_no_server_is_asked_by_is_refused(
     api = await gate.person("root", is_admin=True)
     wanted = {"name": "far", "url": "https://a.example/mcp", field: wrong}
     answer = await api.post("/api/servers", json=wanted)
-    assert (answer.status_code, answer.json().get("field")) == (422, field)
+    assert answer.status_code == 422
+    assert answer.json()["field"].startswith(field)
     assert config.load({}, home=tmp_path).config.mcp == {}
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from pathlib import Path as File
 from typing import Annotated, Final, Literal
-from urllib.parse import urlsplit
 
 import msgspec
 import structlog
@@ -250,22 +249,13 @@ def _lines_of(wanted: ServerWanted) -> str:
     if wanted.token and not (is_key(wanted.token) and wanted.url):
         raise InvalidInput("token", "must be one word, and belongs to a URL")
     separator = ": " if wanted.url else "="
-    if wanted.url and not _is_plain(wanted.url):
-        raise InvalidInput("url", "must be http:// or https:// and a host, without a password")
+    if wanted.url:
+        mcp_servers.check_url(wanted.url)
     for field, given in (("secrets", wanted.secrets), ("headers", wanted.headers)):
         if any("\n" in text for pair in given.items() for text in pair):  # `$` lets one through
             raise InvalidInput(field, "must be a name and a line of ASCII each")
     pairs = wanted.secrets | ({"Authorization": f"Bearer {wanted.token}"} if wanted.token else {})
     return "\n".join(f"{name}{separator}{value}" for name, value in pairs.items())
-
-
-def _is_plain(url: str) -> bool:
-    """Return whether an address is of the web, and holds nothing that lets somebody in."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
 
 
 def _add(settings: Settings, wanted: ServerWanted, secrets: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ..contracts import Shelf
+from ..errors import InvalidInput
 from ..settings.servers import McpServer, ToolServer
 
 OWN: Final = "builtin"
@@ -24,6 +25,23 @@ def section_of(**wanted: Any) -> dict[str, Any]:
     {'url': 'https://a.example/mcp'}
     """
     return {key: value for key, value in wanted.items() if value}
+
+
+def check_url(url: str) -> None:
+    """Check where a server is to be asked: an address holds nothing that lets somebody in.
+
+    >>> check_url("https://a.example/mcp")
+
+    Raises:
+        InvalidInput: naming `url`.
+    """
+    try:
+        parts = urlsplit(url)
+        is_plain = bool(parts.hostname) and "@" not in parts.netloc
+    except ValueError:
+        raise InvalidInput("url", "is no URL") from None
+    if parts.scheme not in ("http", "https") or not is_plain:
+        raise InvalidInput("url", "must be http:// or https:// and a host, without a password")
 
 
 def needs_network(command: str, *, network: bool) -> bool:
