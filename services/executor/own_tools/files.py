@@ -122,7 +122,7 @@ def attach(
     if not found.files:
         text = "not attached: only images (PNG, JPEG, GIF, WebP) and PDF files can be"
         return ToolOutput(content=text, is_error=True)
-    text = f"{found.content} goes with what you say next."
+    text = f"{found.content} goes with what you say next, unless the person writes before that."
     return ToolOutput(content=text, is_tainted=found.is_tainted, files=found.files)
 
 
