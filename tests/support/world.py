@@ -143,10 +143,13 @@ class Person:
         return [frame["text"] for frame in self.frames]
 
     async def until_released(self) -> None:
-        """Wait until no cortex has the session open."""
-        leases = Leases(self.world.admin, "test")
+        """Wait until a cortex has had the session open, and none has."""
+        key, admin = self.talk.key, self.world.admin
+        leases = Leases(admin, "test")
         async with asyncio.timeout(PATIENCE_S):
-            while await leases.is_live(self.talk.key.kv_key):
+            while await admin.get_last(key.stream, key.turns) is None:
+                await asyncio.sleep(0.01)
+            while await leases.is_live(key.kv_key):
                 await asyncio.sleep(0.01)
 
     async def transcript(self) -> list[dict[str, Any]]:
