@@ -193,4 +193,6 @@ async def test_a_server_over_http_that_goes_and_comes_back(
             await found.shelves.until("every", lambda shelf: shelf.tools)
             assert (await found.call("every__echo", message="hi")).content == "Echo: hi"
         async with everything_over_http(port):  # it is another one, and has no such session
+            # That the first has gone may have been seen meanwhile.
+            await found.shelves.until("every", lambda shelf: shelf.tools)
             assert (await found.call("every__echo", message="ho")).content == "Echo: ho"

@@ -249,8 +249,6 @@ def _lines_of(wanted: ServerWanted) -> str:
     if wanted.token and not (is_key(wanted.token) and wanted.url):
         raise InvalidInput("token", "must be one word, and belongs to a URL")
     separator = ": " if wanted.url else "="
-    if wanted.url:
-        mcp_servers.check_url(wanted.url)
     for field, given in (("secrets", wanted.secrets), ("headers", wanted.headers)):
         if any("\n" in text for pair in given.items() for text in pair):  # `$` lets one through
             raise InvalidInput(field, "must be a name and a line of ASCII each")

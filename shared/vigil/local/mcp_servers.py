@@ -23,18 +23,17 @@ def section_of(**wanted: Any) -> dict[str, Any]:
 
     >>> section_of(url="https://a.example/mcp", env={}, network=False)
     {'url': 'https://a.example/mcp'}
+
+    Raises:
+        InvalidInput: naming `url`: none can be asked there.
     """
+    if wanted.get("url"):
+        _check_url(wanted["url"])
     return {key: value for key, value in wanted.items() if value}
 
 
-def check_url(url: str) -> None:
-    """Check where a server is to be asked: an address holds nothing that lets somebody in.
-
-    >>> check_url("https://a.example/mcp")
-
-    Raises:
-        InvalidInput: naming `url`.
-    """
+def _check_url(url: str) -> None:
+    """Check where a server is to be asked; an address holds nothing that lets somebody in."""
     try:
         parts = urlsplit(url)
         is_plain = bool(parts.hostname) and "@" not in parts.netloc

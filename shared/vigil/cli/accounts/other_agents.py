@@ -39,7 +39,6 @@ def add(
     Whatever your agents tell it leaves this machine; what it answers counts as from outside.
     """
     settings = config.load()
-    mcp_servers.check_url(url)
     values = mcp_servers.section_of(
         url=url,
         headers_file=mcp.secret_file("--headers-file", headers_file),

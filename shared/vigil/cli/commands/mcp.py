@@ -300,8 +300,6 @@ def add(
         command, url, headers = list(offer.command), offer.url, offer.headers
         env = [f"{key}={value}" for key, value in offer.env.items()]
         network = network or bool(command)
-    if url:
-        mcp_servers.check_url(url)
     # Of the catalogue nothing names a file of the folder that one happens to be in.
     found = command[:1] if command and from_ else command or []
     line = [*command_lines.resolved(found), *(command or [])[len(found) :]] if found else []
