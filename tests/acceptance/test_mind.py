@@ -319,6 +319,7 @@ async def test_a_habit_becomes_a_goal_that_one_word_ends(world: World) -> None:
             await asyncio.sleep(0.05)
     looks.answers = [[decision("learn_preference", "she asked again", **SUMMARY)]]
     await digest(world, "eve", "calendar summary please")
+    move(world, TICK_S)  # the goal itself may have been looked at since
     await ended(eve, 6)
     assert await listed(eve, "goals") == []
 
