@@ -37,7 +37,7 @@ UNTOLD: Final = re.compile(
     r"|no program's name|must name a program|printable ASCII|must begin with /|empty segment"
     r"|can't go from|what is to be done|^change_row: cron or interval_s"
     r"|^change_row: (soonest|latest)_s must be from"
-    r"|either command or url|belongs to a URL|set url$|without a password|is no URL"
+    r"|either command or url|belongs to a URL|set url$|must begin with http"
     r"|standing goal has none|nothing of it changes|chosen by its runs|is of no run"
 )
 """Reasons that no schema can tell: what there is, the time, one field against another."""

@@ -14,7 +14,7 @@ from vigil.contracts.arguments import Arguments
 from vigil.errors import ConfigError
 from vigil.net.client import FAILURES, guarded_client, why_failed
 from vigil.net.guard import GuardedTransport
-from vigil.net.ssrf import RequestRefused, Rules, target_of
+from vigil.net.ssrf import ANYWHERE, RequestRefused, Rules, target_of
 from vigil.settings.sections import SearchSection
 
 from ..tools.declaration import Means, tool
@@ -63,9 +63,8 @@ class Searcher:
 
     def __init__(self, config: SearchSection, *, ports_never: tuple[int, ...] = ()) -> None:
         self._config = config
-        any_port = Rules(ports=range(1, 65536), allow_private=True)
         try:
-            port = target_of(config.url, any_port).port
+            port = target_of(config.url, ANYWHERE).port
         except RequestRefused as error:
             raise ConfigError(f"search.url: {error.reason}") from error
         rules = Rules(ports=(port,), ports_never=ports_never, allow_private=True)

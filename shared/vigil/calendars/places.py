@@ -22,9 +22,9 @@ from ..errors import InvalidInput, Unavailable
 from ..fields import secrets
 from ..net.client import FAILURES, guarded_client, why_failed
 from ..net.guard import GuardedTransport
-from ..net.ssrf import RequestRefused, Rules, target_of
+from ..net.ssrf import ANYWHERE, RequestRefused, Rules, target_of
 from ..subjects import token_of
-from .section import ANYWHERE, CalendarSection, address_of
+from .section import CalendarSection, address_of
 
 REDIRECTS_MAX: Final = 3
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})

@@ -10,7 +10,7 @@ import msgspec
 
 from ..errors import ConfigError, InvalidInput
 from ..fields.section import PositiveS, Section
-from ..net.ssrf import Rules, target_of
+from ..net.ssrf import ANYWHERE, target_of
 from ..subjects import Scope
 from ..zones.database import refusal_of
 
@@ -18,8 +18,6 @@ CalendarKind = Literal["caldav", "ics", "file"]
 MIB: Final = 1024**2
 NAME_LENGTH_MAX: Final = 32
 POLL_S_MIN: Final = 10.0
-ANYWHERE: Final = Rules(ports=range(1, 65536), allow_private=True)
-"""Where a calendar may be: its address is its owner's own choice."""
 _BYTES: Final = msgspec.Meta(ge=64 * 1024, le=256 * MIB)
 
 

@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ..calendars.section import ANYWHERE, is_private_line
+from ..calendars.section import is_private_line
 from ..errors import ConfigError, InvalidInput
 from ..fields.section import PositiveS, Section
-from ..net.ssrf import target_of
+from ..net.ssrf import ANYWHERE, target_of
 from ..subjects import check_part
 from ..words.contacts import parsed
 

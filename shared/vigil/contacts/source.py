@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Final
 
 from .. import distribution
-from ..calendars.section import ANYWHERE
 from ..clock import Clock
 from ..errors import InvalidInput, VigilError
 from ..fields import secrets
 from ..fields.secrets import Secret
 from ..mail.access import RefusedSecret
-from ..net.ssrf import Rules, target_of
+from ..net.ssrf import ANYWHERE, Rules, target_of
 from ..words.contacts import parsed
 from .record import Contact, ContactList, cleaned_address, cleaned_name, cleaned_phone, limited
 from .section import ContactSource

@@ -14,10 +14,8 @@ from urllib.parse import urlsplit
 
 from ..contracts.board.grant import Address
 from ..errors import InvalidInput
-from ..net.ssrf import Rules, Target, target_of
+from ..net.ssrf import ANYWHERE, Target, target_of
 
-ANYWHERE: Final = Rules(ports=range(1, 65536), allow_private=True)
-"""Which addresses may be reached is decided where they are connected to."""
 PATH_LENGTH_MAX: Final = 512
 _AMBIGUOUS: Final = re.compile(r"%(?:2f|5c|2e|25|00|3b|0a|0d|(?![0-9a-f]{2}))", re.IGNORECASE)
 

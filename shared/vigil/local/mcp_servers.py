@@ -7,7 +7,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ..contracts import Shelf
-from ..errors import InvalidInput
+from ..net.ssrf import ANYWHERE, target_of
 from ..settings.servers import McpServer, ToolServer
 
 OWN: Final = "builtin"
@@ -25,22 +25,11 @@ def section_of(**wanted: Any) -> dict[str, Any]:
     {'url': 'https://a.example/mcp'}
 
     Raises:
-        InvalidInput: naming `url`: none can be asked there.
+        RequestRefused: naming `url`: none can be asked there, or it has a password.
     """
     if wanted.get("url"):
-        _check_url(wanted["url"])
+        target_of(wanted["url"], ANYWHERE)
     return {key: value for key, value in wanted.items() if value}
-
-
-def _check_url(url: str) -> None:
-    """Check where a server is to be asked; an address holds nothing that lets somebody in."""
-    try:
-        parts = urlsplit(url)
-        is_plain = bool(parts.hostname) and "@" not in parts.netloc
-    except ValueError:
-        raise InvalidInput("url", "is no URL") from None
-    if parts.scheme not in ("http", "https") or not is_plain:
-        raise InvalidInput("url", "must be http:// or https:// and a host, without a password")
 
 
 def needs_network(command: str, *, network: bool) -> bool:

@@ -62,6 +62,11 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """Loopback and private networks, too: for receivers of one's own."""
 
 
+ANYWHERE: Final = Rules(ports=range(1, 65536), allow_private=True)
+"""For the form of a URL alone: which addresses may be reached is decided where they are connected
+to, or is its owner's own choice."""
+
+
 # ---------------------------------------------------------------- URLs
 
 

@@ -36,7 +36,7 @@ from pydantic import AnyUrl
 from ..errors import VigilError
 from ..fields import secrets
 from ..net.client import FAILURES, why_failed
-from ..net.ssrf import RequestRefused, Rules, target_of
+from ..net.ssrf import ANYWHERE, RequestRefused, target_of
 from ..settings.servers import McpServer
 from . import kept, outlet, words
 from .kept import KeptSignIn
@@ -219,7 +219,7 @@ class SigningIn:
         link, self._state = joined(link)
         try:
             # Where a browser goes isn't ours to guard, but what a person is shown has to be a link.
-            target = target_of(link[:2000], Rules(ports=range(1, 65536), allow_private=True))
+            target = target_of(link[:2000], ANYWHERE)
         except RequestRefused as error:
             raise SignInFailed(f"the link to sign in at {error.reason}") from error
         if target.scheme != "https" and not self._section.allow_private:

@@ -12,7 +12,7 @@ import mcp_types as types
 import msgspec
 
 from vigil.contracts.tools import ServerAnswer, ServerQuestion
-from vigil.net.ssrf import RequestRefused, Rules, target_of
+from vigil.net.ssrf import ANYWHERE, RequestRefused, target_of
 
 from ..schemas import Unfit, fit, visible
 
@@ -75,7 +75,7 @@ def _form_of(params: types.ElicitRequestParams, given: dict[str, Any]) -> Server
 def _is_plain(url: str) -> bool:
     """Return whether a person can see where an address leads: it has no false front."""
     try:
-        target_of(url, Rules(ports=range(1, 65536), allow_private=True))
+        target_of(url, ANYWHERE)
     except RequestRefused:
         return False
     return True
