@@ -9,7 +9,7 @@ from typing import Any, cast
 import mcp_types as types
 import pytest
 
-from services.executor.mcp.held import calls
+from services.executor.mcp.client import held as holding
 from services.executor.tools.source import ToolOutput
 from tests.support.mcp_client import Hands, hands, nasty, node, sandbox, script
 from vigil.contracts.tools import ServerAnswer
@@ -61,8 +61,8 @@ async def test_a_call_that_nobody_goes_on_with_is_in_no_ones_way(
 ) -> None:
     """C-1: by the protocol of 2025 it is held open, and a server may ask for one call at a time: it
     got no answer to any other for a day, nor afterwards."""
-    monkeypatch.setattr(calls, "SAMPLED_S", 0.0)
-    held = calls.HeldCalls()
+    monkeypatch.setattr(holding, "SAMPLED_S", 0.0)
+    held = holding.HeldCalls()
     said = types.SamplingMessage(role="user", content=types.TextContent(type="text", text="Hi"))
     params = types.CreateMessageRequestParams(messages=[said], max_tokens=9)
 

@@ -37,11 +37,11 @@ from ..connection import (
     Wire,
 )
 from ..ended import SESSION_ENDED
-from ..held.calls import HeldCall, HeldCalls
 from ..pace import ServerLog
 from ..tools import PromptTool, shortened
 from ..web import GONE, LOST, OURS, UNREACHABLE
 from . import tasks
+from .held import HeldCall, HeldCalls
 from .prompts import result_of, texts_of, tool_of
 from .tasks import CreatedTask, FollowedTask
 from .wanted import response_of, wanted_of

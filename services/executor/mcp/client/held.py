@@ -22,7 +22,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from vigil.contracts.tools import ServerAnswer
 
 from ...tools.source import OnProgress
-from ..client.wanted import response_of
+from .wanted import response_of
 
 HELD_MAX: Final = 16
 """Of one server; what more of them ask is cancelled."""

@@ -1,1 +1,0 @@
-"""Calls of MCP servers that stay open while a person is asked."""
