@@ -17,7 +17,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import NoReturn
 
 import msgspec
@@ -66,7 +67,7 @@ class ForkedService:
             # What is held open here none of them would see the end of.
             for one in (self, *others):
                 os.close(one._writing)
-            _become(name, reading)
+            end_with(partial(_serve, name, reading))
         os.close(reading)
 
     def begin(self, env: Mapping[str, str]) -> None:
@@ -104,13 +105,13 @@ class ForkedService:
             os.kill(self.pid, number)
 
 
-def _become(name: str, told: int) -> NoReturn:
-    """Be a service in the child, and end it."""
+def end_with(work: Callable[[], int]) -> NoReturn:
+    """Do `work` in a copy of this process, which reads nothing, and end it as an interpreter ends:
+    with the code that it returns, or 1 after a failure that it tells."""
     code = 1
     try:
-        die_with_parent()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        code = _serve(name, told)
+        code = work()
     except SystemExit as ended:
         if isinstance(ended.code, str):
             sys.stderr.write(f"{ended.code}\n")  # as the interpreter does
@@ -125,6 +126,7 @@ def _become(name: str, told: int) -> NoReturn:
 
 def _serve(name: str, told: int) -> int:
     """Import a service while the broker starts, and serve as soon as it's told with what."""
+    die_with_parent()
     with contextlib.suppress(ImportError):  # told as it is loaded
         importlib.import_module(f"services.{name}.__main__")
     with os.fdopen(told, "rb") as given:

@@ -10,8 +10,11 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import IO
+
+from vigil.local.forks import end_with
 
 
 class ForkedStart:
@@ -27,7 +30,7 @@ class ForkedStart:
         sys.stderr.flush()
         self.pid = os.fork()
         if not self.pid:
-            _become(main, log.fileno())
+            end_with(partial(_apart, main, log.fileno()))
 
     def poll(self) -> int | None:
         if self.returncode is None:
@@ -39,25 +42,16 @@ class ForkedStart:
         os.kill(self.pid, signal.SIGTERM)
 
 
-def _become(main: Callable[[], None], log: int) -> None:
-    """Do `main` in the child, and end it."""
-    code = 1
-    try:
-        os.setsid()
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        # What Python opened isn't inheritable, and may be closed by whatever holds it; what is came
-        # from the caller, who may wait for its end.
-        for opened in [int(one.name) for one in Path("/proc/self/fd").iterdir()]:
-            with contextlib.suppress(OSError):  # the one that listed them
-                if opened > 2 and os.get_inheritable(opened):
-                    os.close(opened)
-        main()
-        code = 0
-    except SystemExit as ended:
-        code = ended.code if isinstance(ended.code, int) else int(bool(ended.code))
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+def _apart(main: Callable[[], None], log: int) -> int:
+    """Do `main` in a session of its own, with nothing of the caller's."""
+    os.setsid()
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    # What Python opened isn't inheritable, and may be closed by whatever holds it; what is came
+    # from the caller, who may wait for its end.
+    for opened in [int(one.name) for one in Path("/proc/self/fd").iterdir()]:
+        with contextlib.suppress(OSError):  # the one that listed them
+            if opened > 2 and os.get_inheritable(opened):
+                os.close(opened)
+    main()
+    return 0

@@ -21,6 +21,7 @@ import typer
 from vigil import distribution
 from vigil.errors import VigilError
 from vigil.local import runfile
+from vigil.local.forks import fork_services, may_fork
 from vigil.local.runfile import APART, PROCESSES, AlreadyRunning, RunFile
 from vigil.local.startup import in_words
 from vigil.local.token import read_token
@@ -159,7 +160,6 @@ def _serve_all(settings: Settings, processes: int, without: list[str], on_ready:
 
     import uvloop
 
-    from vigil.local.forks import fork_services
     from vigil.local.up import Supervisor
     from vigil.observe import logs
 
@@ -210,8 +210,6 @@ def _detached(settings: Settings, processes: int, without: list[str]) -> RunFile
     # Nothing of ours is inherited: a caller that captures our output must not wait for it.
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     with os.fdopen(os.open(log_file, flags, 0o600), "ab") as log:
-        from vigil.local.forks import may_fork
-
         if may_fork():
             child: subprocess.Popen[bytes] | ForkedStart = ForkedStart(partial(_again, args), log)
         else:
