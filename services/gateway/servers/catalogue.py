@@ -15,7 +15,7 @@ from fastapi import Query, Response
 from vigil.errors import ConfigError, Unavailable
 from vigil.local import catalogue
 from vigil.local.catalogue import CatalogueOffer, Published
-from vigil.local.registry import servers_of
+from vigil.local.registry import REGISTRY, servers_of
 
 from ..callers import Admin, Shared
 from ..endpoint import Endpoint
@@ -69,7 +69,7 @@ class FoundServers(Answer, frozen=True, kw_only=True):
 
 async def search_catalogue(edge: Shared, _: Admin, words: Words) -> Response:
     """Search the catalogue of MCP servers for words. Needs an admin token."""
-    registry = (await read_settings(edge)).config.gateway.registry
+    registry = (await read_settings(edge)).config.gateway.registry or REGISTRY
     try:
         first = next(iter(words.split()), "")  # what a registry searches for is one text
         listed = await asyncio.to_thread(servers_of, registry, first)
@@ -96,15 +96,7 @@ def _told(one: Published) -> FoundServer:
         url=offer.url,
         env=offer.env,
         headers=offer.headers,
-        needs=tuple(
-            Need(
-                name=wish.name,
-                description=wish.description,
-                is_required=wish.is_required,
-                is_secret=wish.is_secret,
-            )
-            for wish in offer.wants
-        ),
+        needs=msgspec.convert(offer.wants, tuple[Need, ...], from_attributes=True),
     )
 
 

@@ -15,6 +15,8 @@ from ..net.direct import opener
 from . import catalogue
 from .catalogue import Published
 
+REGISTRY: Final = "https://registry.modelcontextprotocol.io"
+"""MCP's own, where none is configured."""
 PAGES_MAX: Final = 10
 ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
 TIMEOUT_S: Final = 20.0

@@ -50,8 +50,8 @@ class Gateway(Section, frozen=True, kw_only=True):
     """From there to the end of the body."""
     a2a: bool = False
     """Whether agents answer programs that speak A2A, at `/a2a/AGENT`; extra `a2a`."""
-    registry: str = "https://registry.modelcontextprotocol.io"
-    """Whose catalogue of MCP servers is searched: a URL, or a file with its answer."""
+    registry: str = ""
+    """Catalogue of MCP servers: a URL, or a file with its answer; empty: MCP's own."""
     chat_wait_s: PositiveS = 60.0
     """How long `POST /api/chat` waits for the answer."""
     socket_queue_max: Positive = 1000

@@ -14,7 +14,7 @@ import typer
 from vigil.errors import ConfigError
 from vigil.local import catalogue
 from vigil.local.catalogue import CatalogueOffer, Published
-from vigil.local.registry import servers_of
+from vigil.local.registry import REGISTRY, servers_of
 from vigil.settings import config
 
 from .. import output, tables
@@ -78,7 +78,7 @@ def chosen(
 
 
 def _servers(registry: str, words: str) -> list[Published]:
-    return servers_of(registry or config.load().config.gateway.registry, words)
+    return servers_of(registry or config.load().config.gateway.registry or REGISTRY, words)
 
 
 def _line(text: str) -> str:
