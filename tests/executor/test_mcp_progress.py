@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from services.executor.tools.progress import PAUSE_S, TEXT_LENGTH_MAX
-from tests.executor.test_mcp_servers import everything_over_http
-from tests.support.mcp_client import KEY, Hands, nasty, node, on, sandbox, script
+from tests.executor.test_mcp_servers import everything
+from tests.support.mcp_client import KEY, Hands, nasty, on, sandbox
 from tests.support.stack import running_broker, settings_of
-from vigil.broker.ports import free_port
 from vigil.bus.bus import Bus
 from vigil.settings import credentials
 
@@ -64,11 +63,7 @@ async def watched(home: Path, **servers: Any) -> AsyncIterator[tuple[Hands, Watc
 async def test_the_everything_server_tells_how_far_it_is(tmp_path: Path, is_web: bool) -> None:
     """X-1: over both transports; at the end nothing is left to be shown."""
     async with contextlib.AsyncExitStack() as stack:
-        if is_web:
-            url = await stack.enter_async_context(everything_over_http(free_port()))
-            section: dict[str, Any] = {"url": url, "allow_private": True}
-        else:
-            section = {"command": node(), "args": [script("everything")]}
+        section = await stack.enter_async_context(everything(is_web=is_web))
         found, watcher = await stack.enter_async_context(watched(tmp_path, every=section))
         told = await found.carry_out(LONG, duration=1, steps=4)
         assert "completed" in told.content

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import mcp_types as types
 import pytest
@@ -15,11 +14,10 @@ from services.executor.mcp.client.prompts import result_of, tool_of
 from services.executor.mcp.tools import offers
 from services.executor.own_tools.skills import SkillRead, read
 from tests.executor.test_mcp_nasty import moody
-from tests.executor.test_mcp_servers import everything_over_http
+from tests.executor.test_mcp_servers import everything
 from tests.support.cli import Cli
-from tests.support.mcp_client import Hands, hands, nasty, node, sandbox, script
+from tests.support.mcp_client import Hands, hands, nasty, sandbox
 from tests.support.stack import running_stack
-from vigil.broker.ports import free_port
 from vigil.bus.kv import KeyValue
 from vigil.contracts import Shelf, encode
 from vigil.contracts.tools import ServerAnswer
@@ -39,11 +37,7 @@ def said(found: Hands) -> dict[str, str]:
 async def test_the_everything_servers_prompts_are_skills(tmp_path: Path, is_web: bool) -> None:
     """X-1: over both transports, with and without arguments, and with a resource in it."""
     async with contextlib.AsyncExitStack() as stack:
-        if is_web:
-            url = await stack.enter_async_context(everything_over_http(free_port()))
-            section: dict[str, Any] = {"url": url, "allow_private": True}
-        else:
-            section = {"command": node(), "args": [script("everything")]}
+        section = await stack.enter_async_context(everything(is_web=is_web))
         choice = await sandbox(is_off=is_web)
         found = await stack.enter_async_context(hands(tmp_path, choice, every=section))
         names = {one.name for one in found.shelves.sources["every"].shelf.tools if one.is_skill}

@@ -8,6 +8,7 @@ import json
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -171,6 +172,16 @@ async def test_the_everything_server_over_streamable_http(
                 found.call("every__trigger-long-running-operation", duration=1, steps=2),
             )
             assert [told.is_error for told in many] == [False] * 21
+
+
+@contextlib.asynccontextmanager
+async def everything(*, is_web: bool) -> AsyncIterator[dict[str, Any]]:
+    """The reference server over either transport, as it is configured."""
+    if not is_web:
+        yield {"command": node(), "args": [script("everything")]}
+        return
+    async with everything_over_http(free_port()) as url:
+        yield {"url": url, "allow_private": True}
 
 
 async def test_a_server_over_http_that_goes_and_comes_back(

@@ -9,6 +9,7 @@ from ..contracts import Said, UserMessage, decode_event, decode_said
 from ..contracts.codec import decode_past
 from ..contracts.past.words import PastWords
 from ..errors import InvalidInput
+from ..past.places import is_past
 
 TITLES: Final = {"task": "title", "goal": "description", "preference": "key", "row": "name"}
 """Kinds of the board that are told, and the field that says what one is."""
@@ -20,7 +21,7 @@ def spoken(subject: str, data: bytes) -> str | None:
         if subject.endswith(".in.said.user"):
             event = decode_event(data)
             return _of_person(event) if isinstance(event, UserMessage) else None
-        if ".past.said." in subject:
+        if is_past(subject):
             return _of_past(decode_past(data))
         return _of_agent(decode_said(data)) if ".out.said." in subject else None
     except InvalidInput:
