@@ -160,6 +160,8 @@ CARRY: Final = """(async () => {
     field.dispatchEvent(new DragEvent("drop", {dataTransfer: dropped, bubbles: true}));
 })()"""
 """Pastes a picture, and drops two."""
+LATE: Final = "((later) => { window.setTimeout = (what) => later(what, 60_000); })(setTimeout)"
+"""What a page does "in a moment" comes late, as in a browser that has much to do."""
 COLOURS: Final = {"type": "rule", "values": ["color-contrast"]}
 _NAMELESS: Final = re.compile(r"[0-9a-f]{32}|ann:vigil:plants")
 
@@ -711,6 +713,15 @@ async def test_the_keyboard_leads_everywhere(stage: Stage, tab: Tab) -> None:
     await tab.arrived()
     assert await tab.run("location.pathname") == f"/console/tasks/{stage.ids['task']}"
     assert tab.complaints == []
+
+
+async def test_what_is_pressed_as_soon_as_a_page_is_there_is_done(stage: Stage, tab: Tab) -> None:
+    added = await tab.call("Page.addScriptToEvaluateOnNewDocument", source=LATE)
+    try:
+        await tab.go(url(stage))
+        await _goes_anywhere(tab)
+    finally:
+        await tab.call("Page.removeScriptToEvaluateOnNewDocument", **added)
 
 
 async def _goes_anywhere(tab: Tab) -> None:

@@ -93,11 +93,16 @@ class Tab:
         return told["result"].get("value")
 
     async def until(self, source: str) -> None:
-        """Wait until an expression holds. Raises: TimeoutError."""
-        async with asyncio.timeout(WAIT_S):
-            pause_s = pauses()
-            while not await self._holds(source):
-                await asyncio.sleep(next(pause_s))
+        """Wait until an expression holds. Raises: TimeoutError, with where it waited."""
+        try:
+            async with asyncio.timeout(WAIT_S):
+                pause_s = pauses()
+                while not await self._holds(source):
+                    await asyncio.sleep(next(pause_s))
+        except TimeoutError:
+            where = await self.run("[location.href, document.activeElement?.outerHTML]")
+            found = f"{where} {self.complaints}"
+            raise TimeoutError(f"not within {WAIT_S} s: {source}: {found}") from None
 
     async def _holds(self, source: str) -> bool:
         try:

@@ -365,6 +365,8 @@
   };
 
   document.addEventListener("DOMContentLoaded", () => {
+    // Its own beginning comes a moment later, and what is pressed until then would be lost.
+    htmx.process(document.body);
     install();
     settle().catch(() => {});
     document.querySelectorAll("form[data-push]").forEach(notify);
