@@ -76,7 +76,7 @@ from .sessions.sockets import Sockets
 from .sign_ins import endpoint as sign_ins
 from .signals import endpoint as signals
 from .state.edge import Edge
-from .timetable import autonomy, cron, feed, pauses, rows, slots
+from .timetable import autonomy, feed, pauses, slots
 from .trust import endpoint as trust
 from .trust import letters
 from .versions import deletion
@@ -133,16 +133,6 @@ _OWN: Final = (
              (*_INPUT, 503)),
     Endpoint("PATCH", "/api/approvals/{id}", approvals.decide_approval, {202: Accepted},
              (403, 404, 409, 413, 422, 503), Decide),
-    Endpoint("GET", "/api/cron", cron.list_rows, {200: rows.RowListing}, (403, 422, 503)),
-    Endpoint("POST", "/api/cron", cron.make_row, {201: rows.RowDetail}, (403, 413, 422, 503),
-             rows.RowBody),
-    Endpoint("GET", "/api/cron/{id}", cron.get_row, {200: rows.RowDetail}, (*_INPUT, 503)),
-    Endpoint("PATCH", "/api/cron/{id}", cron.change_row, {200: rows.RowDetail},
-             (403, 404, 409, 412, 413, 422, 503), rows.RowChange),
-    Endpoint("DELETE", "/api/cron/{id}", cron.remove_row, {200: rows.RowDetail},
-             (403, 404, 409, 412, 422, 503)),
-    Endpoint("POST", "/api/cron/{id}/runs", cron.run_row, {202: slots.SlotView},
-             (403, 404, 409, 422, 503)),
     Endpoint("GET", "/api/autonomy", autonomy.get_autonomy, {200: autonomy.AutonomyView},
              (403, 422, 503)),
     Endpoint("PATCH", "/api/autonomy", autonomy.change_autonomy, {200: autonomy.AutonomyView},

@@ -21,6 +21,7 @@ CHANGES: Final[dict[str, dict[str, Any] | None]] = {
     "goals": {"priority": 4},
     "grants": None,
     "preferences": {"is_confirmed": True},
+    "rows": {"jitter_s": 5},
     "tasks": {"priority": "critical"},
 }
 

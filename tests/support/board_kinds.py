@@ -90,7 +90,7 @@ async def is_read_by_programs_and_people(
 ) -> None:
     """The client has what HTTP has, and the commands what the client has."""
     url, token = f"http://127.0.0.1:{gate.port}", await gate.token("ann")
-    calls = KindCalls(Client(url, token), kind.plural)
+    calls = KindCalls(Client(url, token), kind.plural, kind.own_path)
     listed, shown = await asyncio.to_thread(lambda: (calls.listed(), calls.get(id_)))
     assert [one["id"] for one in listed] == [id_]
 

@@ -11,7 +11,7 @@ from vigil.contracts.board import ChainOn
 from vigil.contracts.tools import Aim
 from vigil.facts.shape import FACTS_MAX
 from vigil.looks.watched import COMMAND_LENGTH_MAX
-from vigil.timetable.check import GRACE_S_MAX, NAME_LENGTH_MAX, PROMPT_LENGTH_MAX
+from vigil.timetable.bounds import GRACE_S_MAX, NAME_LENGTH_MAX, PROMPT_LENGTH_MAX
 from vigil.timetable.instants.cron import EXPRESSION_LENGTH_MAX
 
 WATCH_LENGTH_MAX: Final = COMMAND_LENGTH_MAX + 10

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -18,14 +18,19 @@ from ..endpoint import Endpoint
 from ..http.problem import Problem
 from ..preconditions import Expected
 from ..state.edge import Edge
+from ..timetable.slots import SlotView
 from . import bulletins
 from .request import KindRequest
+from .row_request import RowRequest, run_row
 
 LIST_ERRORS: Final = (403, 422, 503)
 READ_ERRORS: Final = (404, 422, 503)
 MAKE_ERRORS: Final = (403, 413, 422, 503)
 CHANGE_ERRORS: Final = (403, 404, 409, 412, 413, 422, 503)
 END_ERRORS: Final = (404, 409, 412, 422, 503)
+RUN_ERRORS: Final = (403, 404, 409, 422, 503)
+REQUESTS: Final[Mapping[str, type[KindRequest[Any]]]] = {"rows": RowRequest}
+"""Of kinds of which more is read, or that are stored by a way of their own."""
 Handler = Callable[..., Awaitable[Response]]
 
 
@@ -33,6 +38,7 @@ def endpoints() -> Iterator[Endpoint]:
     """Yield what is served of all kinds, and of bulletins, which nobody changes by hand."""
     listing: dict[int, type | None] = {200: bulletins.BulletinListing}
     yield Endpoint("GET", "/api/bulletin", bulletins.list_bulletins, listing, LIST_ERRORS)
+    yield Endpoint("POST", "/api/cron/{id}/runs", run_row, {202: SlotView}, RUN_ERRORS)
     for kind in kinds().values():
         yield from _endpoints_of(kind)
 
@@ -51,24 +57,21 @@ def _endpoints_of(kind: BoardKind[Any]) -> Iterator[Endpoint]:
         filter(None, ("Only those", lists.said, lists.unchosen and f"absent: {lists.unchosen}"))
     )
     choices: Any = lists.choices | None if lists.default is None else lists.choices
-    choice = Annotated[choices, Query(description=said)]
-    limit = Annotated[int, Query(ge=1, le=500)]
-    chosen: dict[str, Any] = {lists.by: (choice, lists.default)}
-    handler = served(
-        f"list_{kind.plural}",
-        lists.text,
-        KindRequest.list,
-        **chosen,
-        user=(User, None),
-        limit=(limit, lists.limit),
-    )
+    is_flag = choices is bool
+    choice = Annotated[choices, Query(description=lists.said if is_flag else said)]
+    asked: dict[str, Any] = {lists.by: (choice, lists.default), "user": (User, None)}
+    if is_flag:
+        asked = dict(reversed(asked.items()))
+    if lists.limit is not None:
+        asked["limit"] = (Annotated[int, Query(ge=1, le=500)], lists.limit)
+    handler = served(f"list_{kind.plural}", lists.text, KindRequest.list, **asked)
     yield Endpoint("GET", path, handler, {200: lists.answer}, LIST_ERRORS)
     if (makes := kind.makes) is not None:
         handler = served(
             f"make_{noun}",
             makes.text,
             partial(KindRequest.make, makes=makes),
-            wanted=_body(makes.body),
+            wanted=_body(makes.body, makes.other_names),
         )
         made = {201: answer[200]} | (answer if makes.is_new else {})
         yield Endpoint("POST", path, handler, made, (*makes.errors, *MAKE_ERRORS), makes.body)
@@ -79,7 +82,7 @@ def _endpoints_of(kind: BoardKind[Any]) -> Iterator[Endpoint]:
     of_one: dict[str, Any] = {"id_": id_, "expected": Expected}
     if (changes := kind.changes) is not None:
         name = changes.name or f"change_{noun}"
-        of_one["wanted"] = _body(changes.body)
+        of_one["wanted"] = _body(changes.body, changes.other_names)
         handler = served(name, changes.text, partial(KindRequest.change, changes=changes), **of_one)
         yield Endpoint("PATCH", one, handler, answer, CHANGE_ERRORS, changes.body)
     if (ends := kind.ends) is not None:
@@ -96,8 +99,8 @@ def _endpoints_of(kind: BoardKind[Any]) -> Iterator[Endpoint]:
         yield Endpoint("POST", f"{one}/parts", handler, parts, CHANGE_ERRORS, splits.body)
 
 
-def _body(kind: Any) -> Any:
-    return Annotated[kind, Depends(body_of(kind))]
+def _body(kind: Any, other_names: Mapping[str, str] | None = None) -> Any:
+    return Annotated[kind, Depends(body_of(kind, other_names))]
 
 
 def _handler(
@@ -111,7 +114,7 @@ def _handler(
 
     async def answer(edge: Edge, caller: Principal, **given: Any) -> Response:
         try:
-            return await work(KindRequest(kind, edge, caller), **given)
+            return await work(REQUESTS.get(kind.plural, KindRequest)(kind, edge, caller), **given)
         except BoardRefusal as error:
             status = 409 if error.is_conflict else 422
             raise Problem(status, str(error), field=error.field) from None

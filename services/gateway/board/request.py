@@ -7,7 +7,7 @@ said by the kind (`vigil.board.kinds`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Generic
 
 import structlog
@@ -50,6 +50,9 @@ class KindRequest(Generic[E]):
     Every method raises Problem; InvalidInput, BoundReached among it; and Unavailable.
     """
 
+    of_admins = "end it"
+    """What an admin may do who isn't its owner."""
+
     def __init__(self, kind: BoardKind[E], edge: Edge, caller: Principal) -> None:
         config = edge.context.settings.config
         self._kind: BoardKind[E] = kind
@@ -60,14 +63,16 @@ class KindRequest(Generic[E]):
         self._beside = None if kind.beside is None else KeptBoard(edge.bus, kind.beside)
         self._occasion = Occasion(now=edge.clock.now(), by=caller.user, config=config)
 
-    async def list(self, *, user: str | None, limit: int, **chosen: Any) -> Response:
+    async def list(self, *, user: str | None, limit: int | None = None, **chosen: Any) -> Response:
         """Answer a list; `chosen` is the one parameter that the kind names."""
         whose = listed(self._caller, user)
         there = [one for part in whose for one in await self._board.all(part)]
         wanted = chosen[self._kind.lists.by]
         if self._beside is not None and there:
             self._count([one for part in whose for one in await self._beside.all(part)])
-        return Json(self._kind.listed(there, wanted, limit, self._occasion))
+        found = self._kind.chosen(there, wanted, limit, self._occasion)
+        await self._read_beside(found)
+        return Json(self._kind.listing(found, self._occasion))
 
     async def get(self, *, id_: str) -> Response:
         """Show one."""
@@ -80,14 +85,9 @@ class KindRequest(Generic[E]):
         for one in makes.names:
             if id_ := getattr(wanted, one.field):
                 await check_there(self._edge.bus, whose, one, id_)
+        await self._read_for(wanted, whose, self._caller.user)
         entity = makes.make(wanted, whose, self._new_id(), self._occasion)
-        change, now = self._change_by(wanted.why, makes.cause(entity)), self._occasion.now
-        if (among := makes.among) is None:
-            made = await self._board.add(entity, change, now)
-        else:
-            made = await self._board.create(
-                lambda others: among(entity, others), holding(whose.owner, agent), change, now
-            )
+        made = await self._add(makes, entity, self._change_by(wanted.why, makes.cause(entity)))
         self._log("made" if self._kept.merge is None else "learned", made)
         is_new = makes.is_new is None or makes.is_new(made.entity)
         return await self._told(made, 201 if is_new else 200)
@@ -99,6 +99,8 @@ class KindRequest(Generic[E]):
         found = await self._changeable(id_, expected)
         if not changes.is_end(wanted):
             self._check_leave(found.entity, changes.field)
+        whose = Scope(found.entity.agent, found.entity.owner)
+        await self._read_for(wanted, whose, whose.owner)
         entity = changes.change(found.entity, wanted, self._occasion)
         return await self._store(found, entity, getattr(wanted, "why", ""))
 
@@ -122,12 +124,43 @@ class KindRequest(Generic[E]):
         made: Any = await goals.split(self._edge.bus, kept, whole, parts, change, now)
         return Json(self._kind.listing(made, self._occasion), 201)
 
+    # ------------------------------------------------------------ what a kind may do otherwise
+
+    async def _read_for(self, wanted: Any, whose: Scope, user: str) -> None:
+        """Read what a record is made or changed by, besides what is asked, into the occasion.
+
+        Args:
+            user: by whose clocks it is.
+        """
+
+    async def _read_beside(self, shown: Sequence[Revision[E]]) -> None:
+        """Read what is shown of these besides what they hold, into the occasion."""
+
+    async def _add(self, makes: MakeOperation[E], entity: E, change: Change) -> Revision[E]:
+        now, among = self._occasion.now, makes.among
+        if among is None:
+            return await self._board.add(entity, change, now)
+        return await self._board.create(
+            lambda others: among(entity, others),
+            holding(entity.owner, entity.agent),
+            change,
+            now,
+        )
+
+    async def _put(self, found: Revision[E], entity: E, change: Change) -> Revision[E]:
+        return await self._board.change(found, entity, change, self._occasion.now)
+
+    def _check_changeable(self, entity: E) -> None:
+        """Raises: Problem, nobody changes it as it is."""
+        if getattr(entity, "is_removed", False):
+            raise Problem(409, "it was removed")
+
     # ------------------------------------------------------------ inside
 
     async def _find(self, id_: str) -> Revision[E]:
         found = await self._board.find(self._caller.reach, id_)
         if found is None:
-            raise Problem(404, f"there is no such {self._kept.name}")
+            raise Problem(404, f"there is no such {self._kind.called.partition(' ')[2]}")
         return found
 
     async def _changeable(self, id_: str, expected: int | None) -> Revision[E]:
@@ -135,20 +168,21 @@ class KindRequest(Generic[E]):
         if self._edge.switches.is_erasing(found.entity.owner):
             raise erasing()
         preconditions.check(expected, found.number)
-        if getattr(found.entity, "is_removed", False):
-            raise Problem(409, "it was removed")
+        self._check_changeable(found.entity)
         return found
 
     def _check_leave(self, entity: E, field: str | None) -> None:
         """Refuse whoever isn't its owner: they say what is done; an admin may end it."""
         if not may_act(self._caller.user, entity.owner, entity.agent, self._caller.teams):
-            raise Problem(403, "only its owner may do that; an admin may end it", field=field)
+            raise Problem(
+                403, f"only its owner may do that; an admin may {self.of_admins}", field=field
+            )
 
     async def _store(self, found: Revision[E], entity: E, why: str) -> Response:
         if entity != found.entity:
             change = self._change_by(why)
             try:
-                found = await self._board.change(found, entity, change, self._occasion.now)
+                found = await self._put(found, entity, change)
             except WrongLastSequence:
                 raise preconditions.changed() from None
             self._log("changed", found)
@@ -160,6 +194,7 @@ class KindRequest(Generic[E]):
             whose = Scope(found.entity.agent, found.entity.owner)
             counted = await self._beside.find([whose], found.entity.id)
             self._count([] if counted is None else [counted])
+        await self._read_beside([found, *history])
         answer = self._kind.told(found, history, self._occasion)
         return preconditions.tagged(Json(answer, status), found.number)
 

@@ -162,20 +162,6 @@ BODIES: Final[dict[str, Mapping[str, Any]]] = {
         "a skill": {"skill": "keep-notes", "input": "Milk, and the invoice of Monday"},
     },
     "LinkBody": {"a phone's": {"name": "phone"}},
-    "RowBody": {
-        "every weekday": {
-            "name": "briefing",
-            "prompt": "What is new in the tracker since yesterday?",
-            "cron": "0 9 * * 1-5",
-            "zone": "Europe/Berlin",
-            "is_stateful": True,
-        },
-        "every hour": {"name": "the disk", "prompt": "Is it filling up?", "interval_s": 3600},
-    },
-    "RowChange": {
-        "another time": {"cron": "30 8 * * 1-5"},
-        "pause it": {"is_enabled": False, "why": "holidays"},
-    },
     "JobChange": {"end it": {"status": "cancelled"}, "run it again": {"status": "queued"}},
 }
 """By the name of the body's struct: the name of the example -> the body."""

@@ -19,12 +19,15 @@ import msgspec
 from vigil.board.outside import kinds
 from vigil.channels.matrix.section import MATRIX_ID
 from vigil.fields.schema import (
+    HOURS,
     LINE,
     MAYBE_SAID,
     NO_NUL,
     SAID,
-    SAID_LINE,
+    TIME,
+    ZONE,
     Schema,
+    given,
     length,
     within,
 )
@@ -34,29 +37,12 @@ from vigil.net.ssrf import URL_LENGTH_MAX
 from vigil.settings.cortex import Cortex
 from vigil.skills import form as skills
 from vigil.texts.pointer import POINTER_LENGTH_MAX
-from vigil.timetable import check as rows
-from vigil.timetable.schedule import INTERVAL_S_MAX, INTERVAL_S_MIN
 
-from ..http.wire import ID_SCHEMA, OWN_KEY_SCHEMA
+from ..http.wire import OWN_KEY_SCHEMA
 
-_TIME: Final = "([01][0-9]|2[0-3]):[0-5][0-9]"
-_HOURS: Final = {"pattern": f"^({_TIME}-{_TIME})?$"}
-_ZONE: Final = {"format": "time-zone", "maxLength": 100}
-_AT: Final = {"format": "instant-or-local-time"}
-_CRON: Final = {"format": "cron"}
-_SKILL: Final = {
-    "pattern": "^" + skills.NAME.pattern.replace(r"\Z", "$"),
-    "maxLength": skills.NAME_LENGTH_MAX,
-}
-_MAYBE_SKILL: Final = _SKILL | {"pattern": f"^$|{_SKILL['pattern']}"}
 _URL: Final = {"format": "uri", "maxLength": URL_LENGTH_MAX}
 _ARGUMENT: Final = {"minLength": 1, "maxLength": 200}
 _POINTER: Final = {"format": "json-pointer", "maxLength": POINTER_LENGTH_MAX}
-
-
-def _given(name: str) -> Schema:
-    """Return what says that a field is there, and not null."""
-    return {"required": [name], "properties": {name: {"not": {"enum": [None, ""]}}}}
 
 
 def _keepers() -> Schema:
@@ -69,37 +55,6 @@ def _keepers() -> Schema:
         if name.startswith(("autonomy_", "bulletin_", "summary_")) and one.keys() >= set(bounds)
     }
 
-
-_ROW: Final = {
-    "name": length(rows.NAME_LENGTH_MAX, SAID_LINE),
-    "prompt": length(rows.PROMPT_LENGTH_MAX, NO_NUL),
-    "cron": _CRON,
-    "interval_s": within(INTERVAL_S_MIN, INTERVAL_S_MAX),
-    "soonest_s": within(rows.SOONEST_S_MIN, INTERVAL_S_MAX),
-    "latest_s": within(rows.SOONEST_S_MIN, INTERVAL_S_MAX),
-    "at": _AT,
-    "after": ID_SCHEMA,
-    "event": {"pattern": "^([0-9a-f]{8})?$"},
-    "before_s": within(0, rows.BEFORE_S_MAX),
-    "zone": _ZONE,
-    "grace_s": within(0, rows.GRACE_S_MAX),
-    "active_hours": _HOURS,
-    "jitter_s": within(0, rows.JITTER_S_MAX),
-    "timeout_s": within(rows.TIMEOUT_S_MIN, rows.TIMEOUT_S_MAX),
-    "daily_tokens": within(0, rows.TOKENS_MAX),
-}
-_WHEN: Final = {
-    "oneOf": [_given(name) for name in ("cron", "interval_s", "at", "after", "on_fact", "calendar")]
-}
-_CHOSEN: Final = {
-    "dependentRequired": {
-        "soonest_s": ["interval_s", "latest_s"],
-        "latest_s": ["interval_s", "soonest_s"],
-        "after_on": ["after"],
-        "event": ["calendar"],
-        "before_s": ["calendar"],
-    }
-}
 
 FIELDS: Final[dict[str, Mapping[str, Schema]]] = {
     **{body.__name__: one for kind in kinds().values() for body, one in kind.limits.items()},
@@ -120,20 +75,18 @@ FIELDS: Final[dict[str, Mapping[str, Schema]]] = {
     "Empty": {"field": _ARGUMENT},
     "Equal": {"field": _ARGUMENT},
     "Folder": {"field": _ARGUMENT},
-    "JobBody": {"skill": _SKILL, "goal": SAID},
+    "JobBody": {"skill": skills.SCHEMA, "goal": SAID},
     "LinkBody": {"name": LINE},
     "PersonChange": {
-        "timezone": _ZONE,
+        "timezone": ZONE,
         "language": {"format": "language-tag"},
-        "quiet_hours": _HOURS,
-        "digest_at": {"pattern": f"^{_TIME}$"},
+        "quiet_hours": HOURS,
+        "digest_at": {"pattern": f"^{TIME}$"},
         "pause": {"format": "pause"},
     },
     "MailCodeRequest": {"address": {"pattern": ADDRESS}},
     "PairCodeRequest": {"address": {"pattern": f"^({MATRIX_ID}|[0-9]{{0,20}})$"}},
     "RaiseBody": {"agent": {"pattern": "^([A-Za-z0-9_-]{1,64})?$"}},
-    "RowBody": _ROW | {"skill": _MAYBE_SKILL},
-    "RowChange": _ROW | {"skill": _MAYBE_SKILL},
     "SaveBody": {"content": SAID, "source": SAID, "threadId": SAID},
     "TokenBody": {"name": LINE},
     "TrustBody": {"source": {"format": "trusted-source", "maxLength": URL_LENGTH_MAX}},
@@ -151,11 +104,9 @@ FIELDS: Final[dict[str, Mapping[str, Schema]]] = {
 QUERIES: Final[dict[str, Schema]] = {"Look": {"source": MAYBE_SAID, "threadId": MAYBE_SAID}}
 """The same of queries."""
 WHOLE: Final[dict[str, Schema]] = {
-    "JobBody": {"oneOf": [_given("skill"), _given("goal")]},
+    **{body.__name__: one for kind in kinds().values() for body, one in kind.together.items()},
+    "JobBody": {"oneOf": [given("skill"), given("goal")]},
     "CloudEvent": {"not": {"required": ["data", "data_base64"]}},
-    "RowBody": _WHEN
-    | _CHOSEN
-    | {"anyOf": [_given("skill"), {"required": ["prompt"], "properties": {"prompt": SAID}}]},
 }
 """schema -> what it says of its fields together"""
 

@@ -11,13 +11,13 @@ from vigil.board.kept import FACTS, ROWS, KeptBoard
 from vigil.board.kinds.goal import GOALS
 from vigil.calendars import facts as calendar_facts
 from vigil.calendars.facts import sources_for
-from vigil.contracts import Instant, TimetableRow
+from vigil.contracts import TimetableRow
 from vigil.contracts.board import BoardGoal, SourceFacts
 from vigil.facts.hooked import hooks_for, read_hooked, session_of_hook, source_id
-from vigil.facts.shape import words_of
-from vigil.facts.shown import called, goals_for, lines, named_of, told, wanted_of, wanted_of_goal
+from vigil.facts.shown import called, goals_for, lines, wanted_of, wanted_of_goal
 from vigil.facts.taken import HUNDREDTHS
-from vigil.facts.wanted import WantedFact, shapes_of_wanted
+from vigil.facts.views import FactView, views_of
+from vigil.facts.wanted import WantedFact
 from vigil.subjects import Scope, SessionKey
 from vigil.zones.database import zone_named
 
@@ -26,25 +26,6 @@ from ..callers import Caller, Shared, User
 from ..http.json import Json
 from ..http.wire import Answer
 from ..state.edge import Edge
-
-
-class FactView(Answer, frozen=True, kw_only=True):
-    """A fact that is named, and what is known of it."""
-
-    name: str
-    shape: str
-    where: str
-    """Where its value is found without a model; empty: runs tell it."""
-    news: str
-    """Which changes of it are news, as it was named; empty: those that are for its shape."""
-    value: str
-    """Empty: nothing is known yet."""
-    text: str
-    """What it is and was, in words; empty: nothing is known yet."""
-    since: Instant | None
-    """When it was first told so."""
-    at: Instant | None
-    """When it was last told so."""
 
 
 class FactSourceView(Answer, frozen=True, kw_only=True):
@@ -138,7 +119,7 @@ def _view(edge: Edge, of: Scope, source: _Source, known: SourceFacts | None) -> 
         source=source.called,
         owner=of.owner,
         agent_id=of.agent,
-        facts=views_of(edge, of.owner, source.facts, known),
+        facts=views_of(source.facts, known, edge.zone_of(of.owner), edge.clock.now()),
         bits=known.spent / HUNDREDTHS if known is not None and is_today else 0.0,
         bits_max=edge.context.settings.config.cortex.fact_bits_per_day,
         is_full=known is not None and is_today and known.is_full,
@@ -154,25 +135,3 @@ async def fact_lines(edge: Edge, whose: Scope) -> tuple[str, ...]:
     calendars = sources_for(config.calendars, whose)
     others = (*hooks_for(config.hooks, whose), *calendars, *goals_for(goals))
     return lines(rows, others, known, zone_named(edge.zone_of(whose.owner)), edge.clock.now())
-
-
-def views_of(
-    edge: Edge, owner: str, facts: Mapping[str, WantedFact], source: SourceFacts | None
-) -> tuple[FactView, ...]:
-    """Return the facts that a source names, in its order, on its owner's clocks."""
-    zone, now = zone_named(edge.zone_of(owner)), edge.clock.now()
-    known = {one.name: one for one in named_of(shapes_of_wanted(facts), source)}
-    return tuple(
-        FactView(
-            name=name,
-            shape=words_of(wanted.shape),
-            where=wanted.where,
-            news=wanted.rule,
-            value=one.value if one else "",
-            text=told(one, zone, now) if one else "",
-            since=one.since if one else None,
-            at=one.at if one else None,
-        )
-        for name, wanted in facts.items()
-        for one in [known.get(name)]
-    )

@@ -42,10 +42,12 @@ class Given(msgspec.Struct, frozen=True):
     """What is typed, if that isn't what the field holds; None: as the field. Instants are texts."""
     read: Callable[[Any], Any] | None = None
     """Makes the field's value of what is typed."""
-    names: Literal["", "goal", "row"] = ""
-    """It names one of these, by the beginning of its id; of the timetable also by its name."""
-    is_until: bool = False
-    """It's an instant to come, or how long it is until then, on the person's clocks."""
+    names: Literal["", "goals", "rows", "own row"] = ""
+    """It names one of these, by the beginning of its id; of the timetable also by its name. Rows
+    are all, those that the system keeps up among them, unless they have to be a person's own."""
+    time: Literal["", "span", "until", "at"] = ""
+    """It's so many seconds, or as `5m`; an instant to come, or how long it is until then, on the
+    person's clocks; the same, but on clocks that the server knows."""
     least: int | None = None
     """Of a number."""
 
@@ -86,6 +88,8 @@ class CommandGroup(msgspec.Struct, frozen=True, kw_only=True):
     list_text: str
     choice: Given | None = None
     """How what a list shows is chosen; None: by an option of that parameter's name."""
+    id_help: str = ""
+    """What is said of the argument that names one; empty: as of most kinds."""
     empty: str = ""
     """Said where there is none; empty: just that."""
     empty_unchosen: str = ""
@@ -100,6 +104,8 @@ class CommandGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Of one that is shown."""
     texts_before: tuple[str, ...] = ()
     """Fields that stand whole before these."""
+    first_parts: Mapping[str, tuple[Column, ...]] = {}
+    """As `parts`, but directly behind these, and only where there are any."""
     texts: tuple[str, ...] = ()
     """Fields that stand whole behind these."""
     documents: Mapping[str, str] = {}

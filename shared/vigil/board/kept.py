@@ -14,26 +14,15 @@ from datetime import datetime
 from typing import Final, Generic, cast
 
 from ..bus.bus import Bus, Message
-from ..contracts import (
-    BoardEntry,
-    Change,
-    Circuit,
-    TimetableRow,
-    decode_board,
-    encode,
-)
-from ..contracts.board import (
-    BoardBulletin,
-    KeptEntity,
-    SourceFacts,
-)
+from ..contracts import BoardEntry, Change, decode_board, encode
+from ..contracts.board import KeptEntity
 from ..errors import InvalidInput, Unavailable, WrongLastSequence
 from ..reading.one_look import once
 from ..subjects import Scope, board_of
 from ..teams import holding
-from ..timetable.check import fitted
 from .entries import STREAM, last_of, newest
 from .kind import BoundReached, E, KeptKind, Revision
+from .recorded import BULLETINS, CIRCUITS, FACTS, ROWS
 
 __all__ = [
     "BULLETINS",
@@ -48,16 +37,6 @@ __all__ = [
 ]
 TRIES_MAX: Final = 20
 """Others of an owner's that may be made between a look and a write, and lessons of others."""
-
-ROWS: Final = KeptKind(
-    TimetableRow,
-    100,
-    lambda one, _now: not (one.is_removed or one.is_of_system),
-    fitted,
-)
-CIRCUITS: Final = KeptKind(Circuit, 10_000, lambda one, _now: one.state != "closed")
-BULLETINS: Final = KeptKind(BoardBulletin, 1, lambda _one, _now: False)
-FACTS: Final = KeptKind(SourceFacts, 200, lambda _one, _now: False)
 
 
 class KeptBoard(Generic[E]):

@@ -43,8 +43,12 @@ class Occasion(msgspec.Struct, frozen=True, kw_only=True):
     """Aware, UTC."""
     by: str
     config: Config
+    zone: str = "UTC"
+    """IANA name of the clocks of who asks, or of whose it is that's changed; only of rows."""
+    others: tuple[Any, ...] = ()
+    """The owner's others, if what is asked names one of them; only of rows."""
     beside: Mapping[str, Any] = {}
-    """What is counted of those that are looked at, by their ids; see `BoardKind.beside`."""
+    """What is known elsewhere of those that are shown, by their ids; see `BoardKind.beside`."""
 
 
 class ListOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
@@ -61,7 +65,7 @@ class ListOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
     default: Any = None
     """What is chosen where nothing is said."""
     said: str = ""
-    """What the document says of choices by themselves."""
+    """What the document says of choices by themselves; of a flag, all that it says."""
     unchosen: str = ""
     """What is listed where nothing is chosen, if that isn't simply all."""
     shows: Callable[[E, Any, Occasion], bool]
@@ -69,8 +73,8 @@ class ListOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
     rank: Callable[[Revision[E], Occasion], Any]
     is_newest_first: bool = False
     """The highest rank comes first."""
-    limit: int = 200
-    """Unless more is asked for."""
+    limit: int | None = 200
+    """Unless more is asked for; None: nobody asks, it's all."""
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -96,6 +100,8 @@ class MakeOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
     """Makes one fit among the owner's open ones. Raises: BoardRefusal. None: it fits."""
     cause: Callable[[E], str] = lambda _: ""
     """The id of what led to it, if that isn't the person's own word."""
+    other_names: Mapping[str, str] | None = None
+    """Names that fields of the body have, too, and those that they have."""
     errors: tuple[int, ...] = ()
     """But for 403, 413, 422 and 503."""
 
@@ -113,6 +119,8 @@ class ChangeOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
     """Whether a body only ends it, which an admin may, too."""
     field: str | None = None
     """That a refusal names."""
+    other_names: Mapping[str, str] | None = None
+    """As of `MakeOperation`."""
 
 
 class EndOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
@@ -150,17 +158,19 @@ class BoardKind(msgspec.Struct, Generic[E], frozen=True, kw_only=True, eq=False)
     """One of it, in a sentence."""
     plural: str
     """In its path: ``/api/{plural}``."""
+    own_path: str = ""
+    """Its path, if that is another."""
     beside: KeptKind[Any] | None = None
     """Another record under the same id, of what is counted of one; only a service writes it."""
     view: type[Answer]
     """What a list shows of one."""
     detail: type[Answer] | None = None
     """What is shown of one alone, if that is more: its `history`."""
-    state: type[RevisionView] | None = None
+    state: type[Answer] | None = None
     """What is shown of each revision there."""
     facts: Callable[[Revision[E], Occasion], dict[str, Any]] = lambda _found, _occasion: {}
     """What the view has that the record hasn't, or has otherwise."""
-    state_facts: Callable[[E], dict[str, Any]] = lambda _: {}
+    state_facts: Callable[[E, Occasion], dict[str, Any]] = lambda _entity, _occasion: {}
     """The same of a revision of its history."""
     lists: ListOperation[E]
     show_text: str = ""
@@ -171,6 +181,8 @@ class BoardKind(msgspec.Struct, Generic[E], frozen=True, kw_only=True, eq=False)
     splits: SplitOperation[E] | None = None
     limits: Mapping[type[RequestBody], Mapping[str, Schema]] = {}
     """What the document says of fields beyond their types, by body."""
+    together: Mapping[type[RequestBody], Schema] = {}
+    """What it says of the fields of a body together."""
     examples: Mapping[type[RequestBody], Mapping[str, Any]] = {}
     """Bodies that are taken, by what each does."""
     commands: CommandGroup
@@ -179,11 +191,11 @@ class BoardKind(msgspec.Struct, Generic[E], frozen=True, kw_only=True, eq=False)
 
     @property
     def noun(self) -> str:
-        return self.called.partition(" ")[2]
+        return self.called.split()[1]
 
     @property
     def path(self) -> str:
-        return f"/api/{self.plural}"
+        return self.own_path or f"/api/{self.plural}"
 
     def kept_by(self, config: Config) -> KeptKind[E]:
         """Return how it's kept as things are configured."""
@@ -201,14 +213,14 @@ class BoardKind(msgspec.Struct, Generic[E], frozen=True, kw_only=True, eq=False)
         own |= self.facts(found, occasion)
         return fields_of(self.view, found.entity, own)
 
-    def listed(
-        self, there: list[Revision[E]], chosen: Any, limit: int, occasion: Occasion
-    ) -> Answer:
-        """Return what a list of them answers."""
+    def chosen(
+        self, there: list[Revision[E]], chosen: Any, limit: int | None, occasion: Occasion
+    ) -> list[Revision[E]]:
+        """Return those that a list of them shows."""
         wanted, rank = self.lists, self.lists.rank
         found = [one for one in there if wanted.shows(one.entity, chosen, occasion)]
         found.sort(key=lambda one: rank(one, occasion), reverse=wanted.is_newest_first)
-        return self.listing(found[:limit], occasion)
+        return found[:limit]
 
     def listing(self, found: Iterable[Revision[E]], occasion: Occasion) -> Answer:
         """Return these, as a list answers them."""
@@ -219,12 +231,12 @@ class BoardKind(msgspec.Struct, Generic[E], frozen=True, kw_only=True, eq=False)
         """Return what a question for one answers. `history`: of its revisions, the oldest first."""
         if self.detail is None or self.state is None:
             return self.view(**self.shown(found, occasion))
-        states = tuple(self._state(self.state, one) for one in history)
+        states = tuple(self._state(self.state, one, occasion) for one in history)
         return self.detail(**self.shown(found, occasion), history=states)
 
-    def _state(self, kind: type[RevisionView], one: Revision[E]) -> RevisionView:
-        change = msgspec.structs.asdict(one.change)
-        own = {"revision": one.number, "at": one.at} | change | self.state_facts(one.entity)
+    def _state(self, kind: type[Answer], one: Revision[E], occasion: Occasion) -> Answer:
+        own = {"revision": one.number, "at": one.at} | msgspec.structs.asdict(one.change)
+        own |= self.state_facts(one.entity, occasion)
         return kind(**fields_of(kind, one.entity, own))
 
 

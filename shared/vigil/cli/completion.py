@@ -44,9 +44,9 @@ def _begun(things: Iterable[Mapping[str, Any]], words: str) -> Iterator[Offer]:
         yield one["id"][:SHORT], " ".join(str(one[words]).split())[:HELP_LENGTH_MAX]
 
 
-def _word_of(row: Mapping[str, Any]) -> str:
-    """Return a row's name; if a shell would take that for several words, how its id begins."""
-    return str(row["id"][:SHORT] if len(row["name"].split()) > 1 else row["name"])
+def _word_of(one: Mapping[str, Any], name: str) -> str:
+    """Return a thing's name; if a shell would take that for several words, how its id begins."""
+    return str(one["id"][:SHORT] if len(one[name].split()) > 1 else one[name])
 
 
 def named(section: str) -> Complete:
@@ -68,19 +68,19 @@ skills: Final = _offering(lambda s: (one["name"] for one in connect(s).skills()[
 agents: Final = _offering(
     lambda s: agents_there(config.load(home=s.home)) if s.agents.is_dir() else ()
 )
-row_names: Final = _offering(
-    lambda s: ((_word_of(one), one["when"]) for one in connect(s).cron_rows())
-)
 
 
-def of_kind(plural: str, words: str, beside: str = "") -> Complete:
+def of_kind(plural: str, words: str, beside: str = "", path: str = "") -> Complete:
     """Offer the ids of a kind of the board, with the field `words` of each; or that, a name, with
     the field `beside`, if there is one."""
-    if not beside:
-        return _offering(lambda s: _begun(KindCalls(connect(s), plural).listed(), words))
-    return _offering(
-        lambda s: ((one[words], one[beside]) for one in KindCalls(connect(s), plural).listed())
-    )
+
+    def find(settings: Settings) -> Iterable[Offer]:
+        there = KindCalls(connect(settings), plural, path).listed()
+        if not beside:
+            return _begun(there, words)
+        return ((_word_of(one, words), one[beside]) for one in there)
+
+    return _offering(find)
 
 
 def timer_ids(context: typer.Context, incomplete: str) -> list[Offer]:

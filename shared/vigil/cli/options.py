@@ -29,9 +29,9 @@ Key = Annotated[
 ]
 
 
-def id_of(thing: str, command: str, offer: Callable[..., Any] | None = None) -> Any:
+def id_of(thing: str, command: str, offer: Callable[..., Any] | None = None, text: str = "") -> Any:
     """Return the argument that is an id, or the beginning of one; `command` lists them."""
-    text = f"Of {thing}, as `{command}` lists; its beginning is enough."
+    text = text or f"Of {thing}, as `{command}` lists; its beginning is enough."
     return typer.Argument(metavar="ID", help=text, autocompletion=offer)
 
 

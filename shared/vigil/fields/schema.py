@@ -26,6 +26,11 @@ PART: Final = "[A-Za-z0-9_-]{1,64}"
 SESSION_KEY: Final = {"pattern": f"^{PART}:{PART}:{PART}$"}
 MAYBE_ID: Final = {"pattern": "^([0-9a-f]{32})?$"}
 
+TIME: Final = "([01][0-9]|2[0-3]):[0-5][0-9]"
+"""On clocks: a pattern."""
+HOURS: Final = {"pattern": f"^({TIME}-{TIME})?$"}
+ZONE: Final = {"format": "time-zone", "maxLength": 100}
+
 
 def length(most: int, more: Schema) -> Schema:
     """Return what says that a text has at most so many characters, and `more`."""
@@ -35,3 +40,8 @@ def length(most: int, more: Schema) -> Schema:
 def within(least: int, most: int) -> Schema:
     """Return what says that a number is one of these."""
     return {"minimum": least, "maximum": most}
+
+
+def given(name: str) -> Schema:
+    """Return what says that a field is there, and neither null nor empty."""
+    return {"required": [name], "properties": {name: {"not": {"enum": [None, ""]}}}}

@@ -17,6 +17,11 @@ from ..texts.glyphs import hidden_in
 FILE: Final = "SKILL.md"
 NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*\Z", re.ASCII)
 NAME_LENGTH_MAX: Final = 64
+SCHEMA: Final = {
+    "pattern": "^" + NAME.pattern.replace(r"\Z", "$"),
+    "maxLength": NAME_LENGTH_MAX,
+}
+"""Of a name, as documents say it."""
 DESCRIPTION_LENGTH_MAX: Final = 1024
 KEYS: Final = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 """Source: the form's specification."""

@@ -38,21 +38,22 @@ from ..skills.form import check_name as check_skill_name
 from ..subjects import Scope, SessionKey, check_part
 from ..tasks.check import check_text
 from . import chain
+from .bounds import (
+    BEFORE_S_MAX,
+    GRACE_S_MAX,
+    INTERVAL_S_MAX,
+    INTERVAL_S_MIN,
+    JITTER_S_MAX,
+    NAME_LENGTH_MAX,
+    PROMPT_LENGTH_MAX,
+    SOONEST_S_MIN,
+    TIMEOUT_S_MAX,
+    TIMEOUT_S_MIN,
+    TOKENS_MAX,
+)
 from .instants.cron import END, check_cron
 from .instants.once import check_zone
-from .schedule import INTERVAL_S_MAX, INTERVAL_S_MIN
 
-NAME_LENGTH_MAX: Final = 100
-PROMPT_LENGTH_MAX: Final = 8_000
-GRACE_S_MAX: Final = 7 * 86_400
-JITTER_S_MAX: Final = 3600
-TIMEOUT_S_MIN: Final = 10
-TIMEOUT_S_MAX: Final = 3600
-TOKENS_MAX: Final = 10**9
-SOONEST_S_MIN: Final = 60
-"""Of runs that choose themselves when the next is."""
-BEFORE_S_MAX: Final = 30 * 86_400
-"""Before an event."""
 EVENT_HANDLE: Final = re.compile(r"[0-9a-f]{8}")
 ROW_ID: Final = re.compile(r"[0-9a-f]{32}")
 BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)

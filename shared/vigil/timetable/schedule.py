@@ -35,8 +35,6 @@ RUNS_MAX: Final = 100
 """Missed instants that are known one by one; of those before there is a count."""
 COUNTED_MAX: Final = 10_000
 """Instants that are counted; more are said to be at least so many. 10 µs each (cronsim 2.8)."""
-INTERVAL_S_MIN: Final = 1
-INTERVAL_S_MAX: Final = 366 * 86_400
 GRACE_S_MIN: Final = 120
 GRACE_S_MAX: Final = 7200
 INSTANTS_SHOWN: Final = 5

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from vigil.board.kinds.action import ActionListing
 from vigil.board.kinds.preference import PreferenceListing
+from vigil.board.kinds.row import RowListing, RowView
 from vigil.board.kinds.task import TaskListing
 from vigil.subjects import SessionKey
 
 from ...http.wire import Readiness, SessionList, TimerList, Transcript
 from ...timetable.autonomy import AutonomyView
-from ...timetable.rows import RowListing, RowView
 from ...timetable.slots import FindingListing, SlotListing, SlotView
 from ...work.cost import CostLine, Costs
 from ...work.health import HealthView

@@ -9,7 +9,8 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from ...timetable.rows import RowView
+from vigil.board.kinds.row import RowView
+
 from ...timetable.slots import SlotView
 
 SHOWN_MAX: Final = 12

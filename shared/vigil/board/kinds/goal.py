@@ -235,7 +235,7 @@ _OPTIONS: Final = (
     Given("deadline_at", "Deadline, as 2026-12-24T18:00:00+01:00.", "--until", metavar="INSTANT"),
     Given("success_criteria", "When it counts as reached.", "--criteria", metavar="TEXT"),
     Given("strategy", "How to pursue it.", "--strategy", metavar="TEXT"),
-    Given("parent", "The goal that it's a part of.", "--parent", names="goal"),
+    Given("parent", "The goal that it's a part of.", "--parent", names="goals"),
     Given(
         "facts",
         "What is told of it in a closed form, as of `vigil cron add`; or none.",

@@ -221,15 +221,19 @@ def _proposed(body: Shown) -> Iterator[str]:
 TERMS: Final = (
     Given("session_key", "In this conversation only.", "--session", metavar="KEY", kind=str),
     Given(
-        "row", "In runs of this row of the timetable only.", "--row", metavar="NAME", names="row"
+        "row",
+        "In runs of this row of the timetable only.",
+        "--row",
+        metavar="NAME",
+        names="own row",
     ),
-    Given("goal", "In what is done for this goal only.", "--goal", metavar="ID", names="goal"),
+    Given("goal", "In what is done for this goal only.", "--goal", metavar="ID", names="goals"),
     Given(
         "expires_at",
         "2027-01-01, or 30d for in 30 days.",
         "--expires",
         metavar="WHEN",
-        is_until=True,
+        time="until",
     ),
     Given("uses_max", "How often, at most. 0: no limit.", "--uses", default=0, least=0),
     Given(

@@ -145,7 +145,7 @@ def _facts(found: Revision[BoardPreference], occasion: Occasion) -> dict[str, An
     return {"confidence": sure, "level": confidence.level_of(sure)}
 
 
-def _state(one: BoardPreference) -> dict[str, Any]:
+def _state(one: BoardPreference, _occasion: Occasion) -> dict[str, Any]:
     return {"how": one.learned_from[-1].how if one.learned_from else None}
 
 

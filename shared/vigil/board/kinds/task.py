@@ -244,7 +244,7 @@ COMMANDS: Final = CommandGroup(
                     "The goal that it serves.",
                     "--goal",
                     metavar="ID",
-                    names="goal",
+                    names="goals",
                 ),
             ),
         ),

@@ -76,10 +76,13 @@ class KindCommands:
         return keyword("chosen", Annotated[lists.choices | None, option], default=None)
 
     def _id(self) -> inspect.Parameter:
-        said = self._said
-        offer = completion.of_kind(self._kind.plural, said.words, beside=said.offered)
-        argument = options.id_of(self._kind.called, f"vigil {self._kind.plural}", offer)
-        return keyword("id_", Annotated[str, argument], default=_NEEDED)
+        return keyword("id_", Annotated[str, self.argument()], default=_NEEDED)
+
+    def argument(self) -> Any:
+        """Return the argument that names one."""
+        said, kind = self._said, self._kind
+        offer = completion.of_kind(kind.plural, said.words, said.offered, kind.own_path)
+        return options.id_of(kind.called, f"vigil {kind.plural}", offer, said.id_help)
 
     def _parameters(self, command: Command) -> list[inspect.Parameter]:
         is_new = command.does == "make"
@@ -104,7 +107,7 @@ class KindCommands:
         said, plural = self._said, self._kind.plural
         if said.choice is not None and said.choice.read is not None:
             chosen = said.choice.read(chosen)
-        found = self._calls(options.client()).listed(**{self._kind.lists.by: chosen})
+        found = self.calls(options.client()).listed(**{self._kind.lists.by: chosen})
         empty = (not chosen and said.empty_unchosen) or said.empty or f"No {plural}."
         return tables.listing(plural, found, said.columns, empty=empty)
 
@@ -117,6 +120,10 @@ class KindCommands:
         for name in said.texts_before:
             output.data(exact(found[name], indent=2))
         tables.fields(said.fields, found)
+        for name, columns in said.first_parts.items():
+            if found[name]:
+                tables.table(columns, found[name])
+                output.data("")
         for name in said.texts:
             if found.get(name):
                 output.data(name)
@@ -126,6 +133,8 @@ class KindCommands:
         for title, name in said.documents.items():
             output.data(title)
             output.data(exact(found[name], indent=2))
+        if said.documents and said.parts:
+            output.data("")
         for name, columns in said.parts.items():
             tables.table(columns, found[name])
 
@@ -133,11 +142,11 @@ class KindCommands:
         client = options.client()
         body = _body(client, command, given)
         agree(command, body, yes=yes)
-        return make(client, self._kind.plural, command, body)
+        return _done(command, self.calls(client).make(**body))
 
     def _change(self, command: Command, /, id_: str, **given: Any) -> Result:
         client = options.client()
-        found, calls = self.find(client, id_), self._calls(client)
+        found, calls = self.find(client, id_), self.calls(client)
         if command.only and found["status"] != command.only:
             words = f"{found[self._said.words]!r} is {found['status']}, not {command.only}"
             raise exits.NotReady(words)
@@ -149,14 +158,16 @@ class KindCommands:
             return Result({self._kind.plural: made}, partial(_print_ids, made))
         return _done(command, calls.change(found["id"], revision=found["revision"], **body))
 
-    def _calls(self, client: Client) -> KindCalls:
-        return KindCalls(client, self._kind.plural)
+    def calls(self, client: Client) -> KindCalls:
+        """Return what the client can do with it."""
+        return KindCalls(client, self._kind.plural, self._kind.own_path)
 
     def find(self, client: Client, id_: str) -> dict[str, Any]:
         """Return what has that name, or whose id begins so. Raises: NotReady, InvalidInput."""
-        calls, by = self._calls(client), self._kind.lists.by
+        calls, wanted = self.calls(client), self._kind.lists
+        limit = wanted.limit and LOOKED_AT_MAX
         chosen = self._said.chosen
-        lists: Iterable[Any] = (calls.listed(**{by: one}, limit=LOOKED_AT_MAX) for one in chosen)
+        lists: Iterable[Any] = (calls.listed(**{wanted.by: one}, limit=limit) for one in chosen)
         if self._said.is_named:
             lists = list(lists)
             named = self._named(client, id_, lists)
@@ -178,12 +189,13 @@ class KindCommands:
 
 def _parameter(given: Given, kind: Any) -> inspect.Parameter:
     """Return what is typed for a field; what isn't typed is left as it is."""
-    kind = _typed(kind) if given.kind is None else given.kind
+    kind = given.kind or (str if given.time else _typed(kind))
     if not given.option:
         argument = Annotated[kind, typer.Argument(help=given.help)]
         is_needed = given.default is None
         return keyword(given.field, argument, default=_NEEDED if is_needed else given.default)
-    option = typer.Option(given.option, help=given.help, metavar=given.metavar, min=given.least)
+    metavar = given.metavar or ("SPAN" if given.time == "span" else None)
+    option = typer.Option(given.option, help=given.help, metavar=metavar, min=given.least)
     if kind is bool:
         return keyword(given.field, Annotated[bool, option], default=False)
     if given.default is not None:
@@ -215,11 +227,23 @@ def _value(client: Client, one: Given, typed: Any, *, may_clear: bool = False) -
     """Return what a field is, by what was typed for it. Raises: InvalidInput, NotReady."""
     if typed is None or typed == []:
         return None
+    if one.names == "own row":
+        return row_of(client, typed)
     if one.names and not (typed == "" and may_clear):
-        return id_of(client, "goals", typed) if one.names == "goal" else row_of(client, typed)
-    if one.is_until:
-        return times.until(one.option, typed, datetime.now(UTC), partial(_zone, client))
+        return id_of(client, one.names, typed)
+    if one.time:
+        return _instant_or_span(client, one, typed)
     return typed if one.read is None else one.read(typed)
+
+
+def _instant_or_span(client: Client, one: Given, typed: str) -> Any:
+    """Return the time that was typed. Raises: InvalidInput."""
+    if one.time == "span":
+        return times.seconds(one.option, typed)
+    now = datetime.now(UTC)
+    if one.time == "at":
+        return times.end(one.option, typed, now)
+    return times.until(one.option, typed, now, partial(_zone, client))
 
 
 def _zone(client: Client) -> str:
@@ -254,7 +278,7 @@ def agree(command: Command, body: Mapping[str, Any], *, yes: bool) -> None:
 
 def make(client: Client, plural: str, command: Command, body: Mapping[str, Any]) -> Result:
     """Make what was agreed to, and tell it as that command does."""
-    return _done(command, KindCalls(client, plural).make(**body))
+    return _done(command, COMMANDS[plural].calls(client).make(**body))
 
 
 def asking(plural: str, command: Command, gives: Iterable[Given]) -> Callable[[Work], Work]:
@@ -262,7 +286,7 @@ def asking(plural: str, command: Command, gives: Iterable[Given]) -> Callable[[W
 
     def declare(work: Work) -> Work:
         own = [one for one in parameters_of(work) if one.kind is not inspect.Parameter.VAR_KEYWORD]
-        more = _ALL[plural].typed(command, gives)
+        more = COMMANDS[plural].typed(command, gives)
 
         def run(**given: Any) -> Any:
             return work(**given)
@@ -283,8 +307,8 @@ def _done(command: Command, done: dict[str, Any]) -> Result:
     return tables.done(command.told(done), done)
 
 
-_ALL: Final = {plural: KindCommands(kind) for plural, kind in kinds().items()}
-GROUPS: Final = {plural: one.group() for plural, one in _ALL.items()}
+COMMANDS: Final = {plural: KindCommands(kind) for plural, kind in kinds().items()}
+GROUPS: Final = {plural: one.group() for plural, one in COMMANDS.items()}
 """By the name of each."""
 
 
@@ -294,4 +318,4 @@ def id_of(client: Client, plural: str, named: str | None) -> str | None:
     Raises:
         NotReady, InvalidInput: there is no such thing, or more than one.
     """
-    return None if named is None else str(_ALL[plural].find(client, named)["id"])
+    return None if named is None else str(COMMANDS[plural].find(client, named)["id"])

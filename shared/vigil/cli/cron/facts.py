@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any
+
+from vigil.board.row_commands import OF_SOURCE
 
 from .. import options, output, tables
-from ..tables import Column, Result
-
-OF_SOURCE: Final = (
-    Column("FACT", "name"),
-    Column("IS", lambda one: one["text"].partition(": ")[2] or "not known yet"),
-    Column("TOLD", "at", is_instant=True),
-    Column("SHAPE", "shape"),
-)
+from ..tables import Result
 
 
 def facts() -> Result:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from .kind import KindCalls
 from .method_group import MethodGroup, match, query, segment
 
 PATH: Final = "/api/cron"
@@ -22,13 +23,11 @@ class CronCalls(MethodGroup):
             user: whose; an admin may name anybody.
             all_: those that the system keeps up, too.
         """
-        wanted = query({"user": user, "all": "true" if all_ else None})
-        found: list[dict[str, Any]] = self._object("GET", PATH + wanted)["rows"]
-        return found
+        return self._rows().listed(user=user, all=all_ or None)
 
     def cron_row(self, id_: str) -> dict[str, Any]:
         """Return a row with its `history`, its `next_at` and its `revision`."""
-        return self._object("GET", f"{PATH}/{segment(id_)}")
+        return self._rows().get(id_)
 
     def make_cron_row(
         self, name: str, prompt: str, *, agent: str = "vigil", **fields: Any
@@ -41,8 +40,7 @@ class CronCalls(MethodGroup):
             fields: of POST /api/cron: one of `cron`, `interval_s` (seconds), `at` and `after`
                 (the id of a row), and others.
         """
-        body = {"name": name, "prompt": prompt, "agentId": agent, **fields}
-        return self._object("POST", PATH, body)
+        return self._rows().make(agent=agent, name=name, prompt=prompt, **fields)
 
     def change_cron_row(
         self, id_: str, *, revision: int | None = None, **fields: Any
@@ -59,11 +57,14 @@ class CronCalls(MethodGroup):
 
     def remove_cron_row(self, id_: str, *, revision: int | None = None) -> dict[str, Any]:
         """Remove a row; return it. Raises: ApiError with status 412, as `change_cron_row`."""
-        return self._object("DELETE", f"{PATH}/{segment(id_)}", headers=match(revision))
+        return self._rows().end(id_, revision=revision)
 
     def run_cron_row(self, id_: str) -> dict[str, Any]:
         """Run a row at once, without using up a slot. Raises: ApiError with status 409: it runs."""
         return self._object("POST", f"{PATH}/{segment(id_)}/runs")
+
+    def _rows(self) -> KindCalls:
+        return KindCalls(self, "rows", PATH)
 
     def slots(
         self,

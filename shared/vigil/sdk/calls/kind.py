@@ -10,10 +10,11 @@ from .method_group import MethodGroup, given, match, query, segment
 class KindCalls:
     """One kind of the board, as HTTP has it: ``KindCalls(client, "goals").listed(user="ann")``."""
 
-    def __init__(self, client: MethodGroup, plural: str) -> None:
+    def __init__(self, client: MethodGroup, plural: str, path: str = "") -> None:
+        """Args: path: empty: as of most kinds."""
         self._client: Final = client
         self._plural: Final = plural
-        self._path: Final = f"/api/{plural}"
+        self._path: Final = path or f"/api/{plural}"
 
     def listed(self, **wanted: Any) -> list[dict[str, Any]]:
         """Return those that are there; `wanted` is what chooses among them, `user` and `limit`."""

@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from msgspec import UNSET
+
 
 class MethodGroup(ABC):
     """Base of the groups: jobs, tasks, approvals, grants, memories."""
@@ -39,10 +41,10 @@ def segment(text: str) -> str:
 
 
 def given(**values: Any) -> dict[str, Any]:
-    """Return what isn't None, with instants as text.
+    """Return what isn't None, with instants as text; what is `UNSET` is said to be none.
 
-    >>> given(text="", user=None)
-    {'text': ''}
+    >>> given(text="", user=None, watch=UNSET)
+    {'text': '', 'watch': None}
     """
     return {name: plain(value) for name, value in values.items() if value is not None}
 
@@ -57,6 +59,8 @@ def match(revision: int | None) -> dict[str, str]:
 
 
 def plain(value: Any) -> Any:
+    if value is UNSET:
+        return None
     return value.isoformat() if isinstance(value, datetime) else value
 
 

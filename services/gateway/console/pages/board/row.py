@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+from vigil.board.kinds.row import RowDetail
 from vigil.contracts.board.row import CronSchedule, EverySchedule, OnceSchedule, Schedule
 from vigil.teams import TEAM
 from vigil.trust.sources import named
 
 from ....http.problem import Problem
 from ....shelf.titles import title_of
-from ....timetable.rows import RowDetail
 from ....timetable.slots import SlotListing
 from ....trust.endpoint import PATH as TRUST
 from ....trust.endpoint import TrustList

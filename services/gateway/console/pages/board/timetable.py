@@ -6,11 +6,11 @@ import asyncio
 from datetime import date, timedelta
 from typing import Any, Final, get_args
 
+from vigil.board.kinds.row import RowListing
 from vigil.contracts.board.slot import SlotState
 
 from ....http.problem import Problem
 from ....timetable.feed import LinkList
-from ....timetable.rows import RowListing
 from ....timetable.slots import SlotListing
 from ...second_thoughts import Confirmation, with_undo
 from ...shapes.calendar import monday_of, week_of
