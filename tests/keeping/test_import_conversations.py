@@ -19,10 +19,12 @@ from tests.support.stack import Stack
 from tests.support.world import World, running_world
 from vigil import crash
 from vigil.bus.message import Message
-from vigil.contracts import encode
+from vigil.contracts import Control, decode_event, encode
 from vigil.contracts.past.words import PastRole, PastWords
+from vigil.erasure.deletion import erase_message
 from vigil.errors import InvalidInput, WrongLastSequence
 from vigil.past import intake, places
+from vigil.past.ids import KnownIds
 from vigil.past.rows import rows_of
 from vigil.past.words import text_of
 from vigil.portable import talks
@@ -249,6 +251,53 @@ async def test_a_conversation_comes_in_over_http_a_part_at_a_time(
         keys = [one["session_key"] for one in listed["sessions"]]
         assert keys == ["ann:vigil:t1", "ann:vigil:t9"]
         assert not listed["sessions"][1].get("is_unread")
+
+
+async def test_no_two_messages_have_one_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is told by its id, and an export would hold one of them: in one request and in two."""
+    async with running_world(tmp_path, monkeypatch) as world:
+        ann = await world.person(has_socket=False)
+
+        async def post(first: int, *ids: str) -> Any:
+            messages = [{"id": one, "role": "user", "text": "hi", "at": f"{NOW}"} for one in ids]
+            body = {"origin": "hermes", "conversation": "s1", "total": 4, "title": "  A\n talk "}
+            body |= {"first": first, "messages": messages}
+            return await ann.http.post(f"/api/sessions/{KEY}/past", json=body)
+
+        assert (await post(1, "a", "b", "a")).json()["field"] == "messages"
+        assert (await post(1, "a", "b")).json()["new"] == 2
+        assert (await post(3, "c", "b")).json()["detail"].endswith("several have the id 'b'")
+        assert (await post(3, "c")).json()["new"] == 1
+        assert (await post(4, "c")).json()["field"] == "messages"
+        assert (await post(4, "d")).json()["new"] == 1
+        (listed,) = (await ann.http.get("/api/sessions")).json()["sessions"]
+        assert listed["title"] == "A talk"
+
+
+async def test_a_deleted_conversation_comes_again(bare: Stack) -> None:
+    """Whoever keeps the ids from part to part knows of it by the first message's place."""
+    bus, known = await bare.bus("admin"), KnownIds()
+    for _ in range(2):
+        await intake.take(bus, KEY, talk()[:2], 4, NOW, known)
+        await intake.take(bus, KEY, talk()[2:3], 4, NOW, known)
+        for one in await bus.read("SESSIONS", [KEY.everything]):
+            await erase_message(bus, "SESSIONS", one.seq)
+
+
+async def test_what_cant_be_read_ends_no_import(bare: Stack) -> None:
+    """What the agent begins with leaves it out (`read`); so does what finds where that begins."""
+    bus = await bare.bus("admin")
+    await intake.take(bus, KEY, talk()[:1], 4, NOW)
+    stored = await bus.read("SESSIONS", [KEY.everything])
+    await bus.publish(places.of_role(KEY, "agent"), b'{"v": 99, "id": "x"}')
+    last = await bus.publish(places.of_role(KEY, "user"), stored[0].data)
+    assert await intake.take(bus, KEY, talk()[:2], 2, NOW) == (1, 1)
+    assert await KnownIds().of(bus, KEY, last.seq) == {"m1"}
+    order = decode_event((await bus.read("SESSIONS", [KEY.everything]))[-1].data)
+    assert isinstance(order, Control)
+    assert order.payload.past is not None
+    assert order.payload.past.count == 4
+    assert len(await intake.read(bus, KEY, order.payload.past)) == 3
 
 
 async def test_who_writes_meanwhile_is_in_no_mixed_conversation(bare: Stack) -> None:

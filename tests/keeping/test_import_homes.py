@@ -15,7 +15,10 @@ from tests.support.cli import Cli
 from tests.support.world import running_world
 from vigil.cli.foreign.files import FORMS, texts_of
 from vigil.cli.foreign.home import read
+from vigil.cli.foreign.talks import ForeignTalk, whole
+from vigil.marks import conversation_label
 from vigil.sdk.client import Client
+from vigil.subjects import SessionKey
 
 TAKEN = {"taken": 0, "known": 0}
 
@@ -221,6 +224,20 @@ async def test_homes_of_other_agents_are_taken_once_by_their_standing(
             "Morning brief": ("At 07:00 every day (America/Los_Angeles)", True),
             "Look around": ("every 2 h", False),
         }
+        # A kill between making a row and pausing it would have left it on.
+        paused = next(one["id"] for one in rows if one["name"] == "Look around")
+        shown = await do(mine.cron_row, paused)
+        assert [one["is_enabled"] for one in shown["history"]] == [False]
+        # Killed before it was named: the same again names it, unless somebody did.
+        boat, server = (SessionKey.parse(talks[one]["session_key"]) for one in sorted(talks))
+        await conversation_label.forget_conversation(world.admin, boat)
+        await do(mine.change_session, str(server), title="Mine")
+        await do(cat, *trusting)
+        await do(cat, "import", "--from", "hermes", str(hermes), code=3)
+        assert {one["title"] for one in await do(lambda: list(mine.sessions()))} == {
+            "About the boat",
+            "Mine",
+        }
         await do(cat, "import", "--from", "openclaw", str(tmp_path / "cat"), code=2)
 
 
@@ -246,3 +263,14 @@ def test_a_database_that_is_none_is_told(tmp_path: Path) -> None:
     texts, unread = texts_of(FORMS["hermes"], tmp_path)
     assert texts == {}
     assert "can't be read" in unread["state.db"]
+
+
+def test_messages_of_one_id_are_all_taken() -> None:
+    """What is there twice comes once; another message of the same id was left out, untold."""
+    said = [{"id": "a", "text": text} for text in ("x", "y", "x", "y", "z")]
+    (talk,) = whole([ForeignTalk("1", "", said)])
+    assert [(one["id"], one["text"]) for one in talk.messages] == [
+        ("a", "x"),
+        ("a~2", "y"),
+        ("a~3", "z"),
+    ]

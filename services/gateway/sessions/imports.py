@@ -6,6 +6,7 @@ nothing is done about them (ADR 75).
 
 from __future__ import annotations
 
+import contextlib
 from typing import Annotated, Final
 
 import msgspec
@@ -13,8 +14,11 @@ from fastapi import Depends, Response
 
 from vigil.contracts import Instant
 from vigil.contracts.past.words import PastRole, PastWords
+from vigil.errors import WrongLastSequence
+from vigil.marks import conversation_label
+from vigil.marks.conversation_label import TITLE_LENGTH_MAX, ConversationLabel
 from vigil.past import intake
-from vigil.subjects import token_of
+from vigil.subjects import SessionKey, token_of
 
 from ..callers import Caller, Session, Shared, body_of
 from ..endpoint import Endpoint
@@ -22,6 +26,7 @@ from ..http.decide import check_text
 from ..http.json import Json
 from ..http.problem import Problem, erasing
 from ..http.wire import Answer, RequestBody, SaidText
+from ..state.edge import Edge
 
 MESSAGES_MAX: Final = 100
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
@@ -52,6 +57,8 @@ class PastRequest(RequestBody, frozen=True, kw_only=True):
     messages: Annotated[
         tuple[PastMessage, ...], msgspec.Meta(min_length=1, max_length=MESSAGES_MAX)
     ]
+    title: Annotated[str, msgspec.Meta(max_length=TITLE_LENGTH_MAX)] = ""
+    """What it is called in your list, unless you named it here."""
     is_trusted: bool = False
     """You vouch for it; else it's content from outside, whoever it says that said it."""
 
@@ -98,10 +105,22 @@ async def take_past(
         for place, message in enumerate(wanted.messages)
     ]
     try:
-        taken = await intake.take(edge.bus, session, words, wanted.total, now)
+        taken = await intake.take(edge.bus, session, words, wanted.total, now, edge.past_ids)
     except intake.ThreadBegun as error:
         raise Problem(409, f"{session} has begun: name another thread", field="key") from error
+    await _name(edge, caller.user, session, wanted.title)
     return Json(PastTaken(session_key=str(session), new=taken.new, there=taken.there))
+
+
+async def _name(edge: Edge, reader: str, session: SessionKey, title: str) -> None:
+    """Call a conversation so that nobody named. A repeat does what one before it didn't get to."""
+    title = " ".join(title.split())
+    known, revision = await conversation_label.find(edge.bus, reader, session)
+    if not title or known is not None:
+        return
+    label = ConversationLabel(reader=reader, session=str(session), at=edge.clock.now(), title=title)
+    with contextlib.suppress(WrongLastSequence):  # they name it at this very moment
+        await conversation_label.put(edge.bus, label, expect=revision)
 
 
 ENDPOINTS: Final = (

@@ -11,6 +11,7 @@ from vigil.attachments.unkept import Unkept
 from vigil.bus.shared import SharedFollower
 from vigil.memory.client import MemoryClient
 from vigil.observe import metrics
+from vigil.past.ids import KnownIds
 from vigil.runtime import Context
 from vigil.settings.checks import read_public_url
 from vigil.settings.switches import Switches
@@ -77,6 +78,7 @@ class Edge:
         self.read_marks = ReadMarks(context.bus)
         self.recency = Recency(context.bus)
         self.talks = KnownTalks()
+        self.past_ids = KnownIds()
         self.slots = SlotLog(context.bus, KnownSlots(context.clock.monotonic))
         self.live = Live(context.bus, lambda key: key.live, token_frame)
         self.doing = Live(context.bus, lambda key: key.doing, progress_frame)

@@ -8,12 +8,12 @@ nothing is stored twice, or in another order. The order that ends it has the age
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal, NamedTuple
 
 from .. import crash
-from ..bus.bus import Bus, Message
+from ..bus.bus import Bus
 from ..contracts import Control, ControlPayload, encode
 from ..contracts.codec import decode_past
 from ..contracts.past.origins import ImportedPast
@@ -22,14 +22,14 @@ from ..errors import InvalidInput, WrongLastSequence
 from ..marks import thread_mark
 from ..subjects import SessionKey, check_part, token_of
 from . import places
+from .ids import KnownIds
+from .pages import pages, readable
 from .rows import shown_from
 
 SHOWN_MAX: Final = 200
 """Messages that the history of an imported conversation begins with."""
 SHOWN_SIZE_MAX: Final = 200_000
 """Characters of these: some 50,000 tokens."""
-PAGE: Final = 500
-PAGE_BYTES_MAX: Final = 4 * 1024 * 1024
 EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """No conversation is older; of the first days of the calendar no zone can tell the time."""
 AHEAD_MAX: Final = timedelta(days=1)
@@ -79,16 +79,23 @@ async def standing(bus: Bus, key: SessionKey, of: str) -> PastPlace:
 
 
 async def take(
-    bus: Bus, key: SessionKey, messages: Sequence[PastWords], total: int, now: datetime
+    bus: Bus,
+    key: SessionKey,
+    messages: Sequence[PastWords],
+    total: int,
+    now: datetime,
+    known: KnownIds | None = None,
 ) -> TakenPast:
     """Store messages of one conversation that follow those that are there.
 
     Args:
         total: how many it has in all: with the last of them it is whole.
+        known: the ids of those that were taken, if whoever calls keeps them from part to part.
 
     Raises:
         ThreadBegun: something else is in the thread.
-        InvalidInput: they don't follow, or it goes on here since; a message is none.
+        InvalidInput: they don't follow, or it goes on here since; a message is none, or has
+            another one's id.
         Unavailable, BusError: the same again goes on where this one ended.
     """
     of = _checked(key, messages, total)
@@ -110,6 +117,9 @@ async def take(
         if fresh:
             raise InvalidInput("messages", f"{len(fresh)} newer ones: it goes on here since")
         return TakenPast(0, there)
+    if fresh and place.number:
+        taken = await (known or KnownIds()).of(bus, key, place.last)
+        _check_other_ids(fresh, taken)
     last = place.last
     try:
         for one in fresh:
@@ -137,7 +147,18 @@ def _checked(key: SessionKey, messages: Sequence[PastWords], total: int) -> str:
         raise InvalidInput(
             "first", f"must be at least 1, and the last message's place at most {total}"
         )
+    _check_other_ids(messages, ())
     return first.of
+
+
+def _check_other_ids(messages: Iterable[PastWords], taken: Iterable[str]) -> None:
+    """Refuse a message with an id that another one has: what is said of one would be told of both,
+    and an export would hold one of them. Raises: InvalidInput."""
+    known = set(taken)
+    for one in messages:
+        if one.id in known:
+            raise InvalidInput("messages", f"several have the id {one.id!r}")
+        known.add(one.id)
 
 
 def _check(words: PastWords, now: datetime) -> None:
@@ -169,12 +190,13 @@ async def _end(bus: Bus, key: SessionKey, words: PastWords, last: int, now: date
 
 
 async def _sizes(bus: Bus, key: SessionKey, last: int) -> tuple[list[int], list[int]]:
-    """Return the stream sequences of all its messages, and how many characters each has."""
+    """Return the stream sequences of all its messages, and how many characters each has; none, if
+    it can't be read any more, as `read` leaves it out."""
     sequences: list[int] = []
     sizes: list[int] = []
-    async for page in _pages(bus, key, 1, last):
+    async for page in pages(bus, key, 1, last):
         sequences += [one.seq for one in page]
-        sizes += [len(decode_past(one.data).text) for one in page]
+        sizes += [sum(len(words.text) for words in readable([one.data])) for one in page]
     return sequences, sizes
 
 
@@ -182,27 +204,6 @@ async def read(bus: Bus, key: SessionKey, past: ImportedPast) -> list[PastWords]
     """Return what the history of an imported conversation begins with; what can't be read any more
     is left out. Raises: Unavailable, BusError."""
     found: list[PastWords] = []
-    async for page in _pages(bus, key, past.first, past.last):
-        found += _readable(one.data for one in page)
+    async for page in pages(bus, key, past.first, past.last):
+        found += readable(one.data for one in page)
     return found
-
-
-async def _pages(bus: Bus, key: SessionKey, first: int, last: int) -> AsyncIterator[list[Message]]:
-    """Yield its messages from one stream sequence to another, some at a time, in their order."""
-    has_more = True
-    while has_more and first <= last:
-        page, has_more = await bus.page(
-            key.stream, [places.all_of(key)], first, limit=PAGE, bytes_max=PAGE_BYTES_MAX
-        )
-        if not page:
-            return
-        yield [one for one in page if one.seq <= last]
-        first = page[-1].seq + 1
-
-
-def _readable(records: Iterable[bytes]) -> Iterable[PastWords]:
-    for data in records:
-        try:
-            yield decode_past(data)
-        except InvalidInput:
-            continue

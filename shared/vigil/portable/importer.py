@@ -27,7 +27,7 @@ from ..timetable.check import check_known
 from . import adopt, talks
 from .bundle import Bundle, BundleError
 from .export import ExportedRecord
-from .talk_intake import TalkIntake, is_label
+from .talk_intake import TalkIntake, id_in, is_label
 from .talks import ExportedTalk
 
 T = TypeVar("T")
@@ -132,7 +132,7 @@ class Importer:
 
     async def _memories(self) -> None:
         mine = await self._bus.read("MEMORIES", [Scope("*", self._to).everything])
-        there = {(one.subject, decode_memory(one.data).id) for one in mine}
+        there = {(one.subject, id_) for one in mine if (id_ := id_in(one.data))}
         found = list(self._records("MEMORIES"))
         saved = [one.get("memory") for _, _, one in found if isinstance(one, dict)]
         named = [one.get("id") for one in saved if isinstance(one, dict)]

@@ -75,9 +75,7 @@ class TalkIntake:
 
     async def _is_here(self, talk: ExportedTalk) -> bool:
         found = await self._bus.read(talk.key.stream, [talk.key.transcript])
-        return talk.lines.keys() <= {
-            msgspec.json.decode(one.data, type=_Identified).id for one in found
-        }
+        return talk.lines.keys() <= {id_in(one.data) for one in found}
 
     async def label(self, value: Any, user: str) -> bool:
         """Take in what a person calls a conversation; return whether that's new. Raises:
@@ -100,6 +98,18 @@ class TalkIntake:
 
 class _Identified(msgspec.Struct):
     id: str = ""
+
+
+def id_in(record: bytes) -> str:
+    """Return the id of a stored record; empty: it has none, or can't be read.
+
+    >>> id_in(b'{"id": "a", "v": 99}'), id_in(b"{")
+    ('a', '')
+    """
+    try:
+        return msgspec.json.decode(record, type=_Identified).id
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return ""
 
 
 def is_label(subject: str) -> bool:

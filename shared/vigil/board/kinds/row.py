@@ -106,6 +106,8 @@ class RowBody(MakingBody, frozen=True, kw_only=True):
     facts: FactsBody = msgspec.field(default_factory=dict)
     """What its runs tell in a closed form: name -> shape, as `one_of[passing, failing]`, and behind
     it `at WHERE` if looks tell it, and `news RULE`; at most 8."""
+    is_enabled: bool = True
+    """False: it is paused from the start."""
     agent_id: PartText = "vigil"
     user_id: PartText | None = None
     """Absent: yours."""

@@ -121,11 +121,10 @@ def _conversations(client: Client, agent: str, origin: str) -> Callable[[HomeLin
                 conversation=talk["id"],
                 total=len(talk["messages"]),
                 first=first,
+                title=talk["title"],
                 is_trusted=talk["is_trusted"],
             )
             new += taken["new"]
-        if new and talk["title"]:
-            client.change_session(key, title=talk["title"])
         return new > 0
 
     return work
@@ -137,13 +136,10 @@ def _rows(client: Client, agent: str) -> Callable[[HomeLine], bool]:
 
     def work(line: HomeLine) -> bool:
         body: dict[str, Any] = dict(line.value)
-        is_enabled = body.pop("is_enabled")
         if body["name"] in there:
             return False
-        made = client.make_cron_row(agent=agent, **body)
+        client.make_cron_row(agent=agent, **body)
         there.add(body["name"])
-        if not is_enabled:
-            client.change_cron_row(made["id"], is_enabled=False)
         return True
 
     return work

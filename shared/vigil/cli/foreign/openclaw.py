@@ -98,10 +98,10 @@ def _talks(texts: Texts) -> Iterator[tuple[str, ForeignTalk]]:
         title = entry.get("displayName") or entry.get("subject") or entry.get("label") or ""
         messages = [
             message
-            for one in _branch(list(objects(text)))
+            for place, one in enumerate(_branch(list(objects(text))))
             if isinstance(one.get("message"), dict)
             for message in said(
-                str(one.get("id")),
+                str(one.get("id") or f"at {place}"),
                 one["message"].get("role"),
                 one["message"].get("content"),
                 instant(one.get("timestamp") or one["message"].get("timestamp")),

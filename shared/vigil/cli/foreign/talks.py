@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from vigil.marks.conversation_label import TITLE_LENGTH_MAX
 from vigil.subjects import token_of
 
 TEXT_MAX: Final = 15_000
@@ -15,6 +16,8 @@ TEXT_MAX: Final = 15_000
 PART_MAX: Final = 40
 PART_SIZE_MAX: Final = 100_000
 """Messages, and their characters, that are sent at once."""
+ID_KEPT: Final = 180
+"""Characters of an id that one of its own begins with."""
 SECONDS_MAX: Final = 1e11
 """A larger number counts milliseconds: as seconds it would be after the year 5000."""
 _ROLES: Final = {"user": "user", "assistant": "agent"}
@@ -111,9 +114,21 @@ def objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def whole(talks: Iterable[ForeignTalk]) -> Iterator[ForeignTalk]:
-    """Yield those in which something was said, with each id once."""
+    """Yield those in which something was said. What is there twice comes once; what has another
+    one's id, or none, gets one of its own.
+
+    >>> said = [{"id": "a", "text": "x"}, {"id": "a", "text": "x"}, {"id": "a", "text": "y"}]
+    >>> [[one["id"] for one in talk.messages] for talk in whole([ForeignTalk("1", "", said)])]
+    [['a', 'a~2']]
+    """
     for talk in talks:
-        known = {one["id"]: one for one in reversed(talk.messages)}
-        messages = [one for one in talk.messages if known.pop(one["id"], None) is one]
-        if messages:
-            yield ForeignTalk(talk.id, " ".join(talk.title.split())[:120], messages)
+        known: dict[str, dict[str, Any]] = {}
+        for one in talk.messages:
+            own, count = one, 1
+            while known.get(own["id"], own) != own:
+                count += 1
+                own = one | {"id": f"{one['id'][:ID_KEPT]}~{count}"}
+            known[own["id"]] = own
+        if known:
+            title = " ".join(talk.title.split())[:TITLE_LENGTH_MAX]
+            yield ForeignTalk(talk.id, title, list(known.values()))

@@ -159,6 +159,7 @@ class SessionCalls(MethodGroup):
         conversation: str,
         total: int,
         first: int = 1,
+        title: str | None = None,
         is_trusted: bool = False,
     ) -> dict[str, Any]:
         """Import messages of a conversation that was led elsewhere; return how many are `new`.
@@ -170,6 +171,7 @@ class SessionCalls(MethodGroup):
             conversation: what tells it from the others there.
             total: how many it has: with the last of them the agent begins with it.
             first: the place in it of the first of these.
+            title: what it is called in the caller's list, unless they named it here.
             is_trusted: whether it isn't content from outside.
         """
         body = given(
@@ -178,6 +180,7 @@ class SessionCalls(MethodGroup):
             conversation=conversation,
             total=total,
             first=first,
+            title=title,
             is_trusted=is_trusted,
         )
         return self._object("POST", f"/api/sessions/{segment(key)}/past", body)
