@@ -15,8 +15,8 @@ from typing import Final
 import pytest
 
 from bench.numbers import percentile, report
+from services.cortex.core.draft.profile import OwnersBoard, TemplateRow
 from services.cortex.core.mind import report as reports
-from services.cortex.core.profile import OwnersBoard, TemplateRow
 from services.cortex.thought.prompts import Prompts
 from tests.support.goal_records import action_of, goal_of
 from tests.support.scripted_model import ScriptedModel, say

@@ -31,7 +31,7 @@ KEPT: Final = {
     "notes of work left for later": 0,
     "waits that can lose a cancellation": 0,
     "test files of one name that pytest can't tell apart": 0,
-    "rooms that lead back to themselves": 6,
+    "rooms that lead back to themselves": 0,
     "modules called pure that wait for something": 0,
     "files that import more than 24 of ours": 17,
     "constructors of more than 8 parameters": 0,

@@ -17,7 +17,7 @@ from vigil.settings.models import REHEARSAL
 from vigil.settings.models.access import ModelAccess, access_of, accesses
 from vigil.settings.models.trial import FILE
 
-from .core.kinds import registered
+from .core.draft.kinds import registered
 from .model import LanguageModel
 from .models.loader import LoadingModel
 from .models.rehearsal.model import RehearsalModel

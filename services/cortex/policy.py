@@ -26,10 +26,10 @@ from vigil.timetable.cycles import KIND as CYCLE
 from vigil.words.contacts import book_of_contacts
 
 from .core import Policy
+from .core.draft.kinds import profile_of, registered
+from .core.draft.policy import AUTHORITIES, Hours
+from .core.draft.profile import Profile
 from .core.draft.sight import TOKENS_SHARE_MAX, Sight
-from .core.kinds import profile_of, registered
-from .core.policy import AUTHORITIES, Hours
-from .core.profile import Profile
 
 SECTIONS: Final = ("autonomy", "sessions", "jobs", "model")
 """Those with settings that the core decides by under the same name."""

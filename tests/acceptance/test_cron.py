@@ -14,7 +14,7 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from services.cortex.core.tools.routing import ONLY_THE_PERSON
+from services.cortex.core.work.routing import ONLY_THE_PERSON
 from services.cortex.model import ModelAnswer, ModelError, ModelRequest
 from tests.support.agent import ask, ask_in_steps
 from tests.support.scripted_model import say

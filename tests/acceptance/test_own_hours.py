@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 import pytest
 import pytest_asyncio
 
-from services.cortex.core.tools.routing import ONLY_THE_PERSON
+from services.cortex.core.work.routing import ONLY_THE_PERSON
 from services.cortex.model import ModelAnswer, ModelRequest
 from services.executor.own_tools.settings import NO_TEAM
 from tests.cortex.driver import answer, call

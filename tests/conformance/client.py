@@ -18,7 +18,7 @@ from typing import Any
 import httpx2
 import mcp_types as types
 
-from services.cortex.core.tools.asked import form_answer
+from services.cortex.core.work.asked import form_answer
 from services.executor.mcp import tools
 from services.executor.mcp.client.connection import McpConnection
 from services.executor.mcp.server import WANTED_OTHERWISE

@@ -8,7 +8,7 @@ from typing import Any
 
 from services.cortex import core
 from services.cortex.core import Draft, Moment, Policy
-from services.cortex.core.policy import Hours
+from services.cortex.core.draft.policy import Hours
 from services.cortex.history import History
 from services.cortex.model import ModelAnswer, ModelError, StopReason
 from vigil.contracts import (

@@ -15,7 +15,7 @@ import msgspec
 
 from services.cortex import core
 from services.cortex.core import Draft, Moment, Policy
-from services.cortex.core.kinds import profile_of
+from services.cortex.core.draft.kinds import profile_of
 from services.cortex.model import ModelAnswer, ModelError
 from tests.cortex.driver import answer
 from vigil.contracts import (

@@ -12,10 +12,10 @@ from services.cortex import core
 from services.cortex.core import Policy
 from services.cortex.core.context.letters import opening_of
 from services.cortex.core.context.window import Window
-from services.cortex.core.kinds import profile_of
+from services.cortex.core.draft.kinds import profile_of
+from services.cortex.core.draft.profile import OwnersBoard, TemplateRow
 from services.cortex.core.mind import report as situation
-from services.cortex.core.profile import OwnersBoard, TemplateRow
-from services.cortex.core.work import tasks
+from services.cortex.core.pending import tasks
 from services.cortex.model import Situation
 from services.cortex.thought.prompts import Prompts, under_way
 from tests.cortex.driver import START, Driver, answer, call

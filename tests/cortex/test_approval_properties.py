@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from services.cortex.core import Draft, Policy
-from services.cortex.core.kinds import profile_of
-from services.cortex.core.work.requests import digest_of
+from services.cortex.core.draft.kinds import profile_of
+from services.cortex.core.pending.requests import digest_of
 from services.cortex.model import ModelAnswer
 from tests.cortex.driver import KEY, Driver, answer, call
 from tests.cortex.test_core_approvals import TOOLS

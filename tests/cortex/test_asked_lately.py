@@ -8,9 +8,9 @@ from typing import Any, Final
 import pytest
 
 from services.cortex.core import Moment, Policy
-from services.cortex.core.kinds import profile_of
-from services.cortex.core.tools.routing import may_ask
-from services.cortex.core.work import requests
+from services.cortex.core.draft.kinds import profile_of
+from services.cortex.core.pending import requests
+from services.cortex.core.work.routing import may_ask
 from services.cortex.session.words import knowing_asked
 from tests.cortex.driver import call
 from tests.support import approvals

@@ -13,7 +13,7 @@ from services.cortex import core
 from services.cortex.core import Draft, Policy, speech
 from services.cortex.core.context.history import trim
 from services.cortex.core.context.window import Window
-from services.cortex.core.policy import quiet_until
+from services.cortex.core.draft.policy import quiet_until
 from services.cortex.core.sway import Sway
 from services.cortex.history import History
 from services.cortex.model import ModelAnswer

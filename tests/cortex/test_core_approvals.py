@@ -10,8 +10,8 @@ import pytest
 
 from services.cortex import core
 from services.cortex.core import Policy
-from services.cortex.core.kinds import profile_of
-from services.cortex.core.policy import Authority
+from services.cortex.core.draft.kinds import profile_of
+from services.cortex.core.draft.policy import Authority
 from services.cortex.core.tools import arguments
 from services.cortex.core.tools.declaration import offers
 from tests.cortex.driver import KEY, Driver, answer, call

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from services.cortex.core import Policy
-from services.cortex.core.kinds import profile_of
+from services.cortex.core.draft.kinds import profile_of
 from tests.cortex.driver import KEY, Driver, answer, call
 from tests.cortex.test_core_approvals import asked_driver, driver_of, run, told
 from vigil.contracts import (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from services.cortex.core import Policy
-from services.cortex.core.kinds import profile_of
+from services.cortex.core.draft.kinds import profile_of
 from services.cortex.core.told import GROUPED_S, REQUEST
 from services.cortex.model import ModelAnswer
 from tests.cortex.driver import Driver, answer

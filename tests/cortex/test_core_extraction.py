@@ -10,7 +10,7 @@ import pytest
 
 from services.cortex.core import Policy
 from services.cortex.core.draft import Draft
-from services.cortex.core.kinds import ANSWER, profile_of
+from services.cortex.core.draft.kinds import ANSWER, profile_of
 from services.cortex.model import ModelError
 from tests.cortex.driver import START, Driver, answer, call
 from vigil.contracts import (

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from services.cortex.core import Policy
-from services.cortex.core.profile import OwnersBoard
+from services.cortex.core.draft.profile import OwnersBoard
 from tests.cortex.driver import START, Driver, answer, call
 from tests.cortex.shown import Mind
 from tests.cortex.test_core_approvals import driver_of

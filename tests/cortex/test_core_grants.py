@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from services.cortex.core import Policy
-from services.cortex.core.kinds import profile_of
+from services.cortex.core.draft.kinds import profile_of
 from tests.cortex.driver import Driver, answer, call
 from tests.cortex.test_core_approvals import driver_of, run
 from tests.support.grants import grant_of

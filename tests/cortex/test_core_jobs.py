@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from services.cortex.core import Draft, Policy
 from services.cortex.core.draft import job_record
-from services.cortex.core.kinds import profile_of
+from services.cortex.core.draft.kinds import profile_of
 from services.cortex.core.work import plans
 from services.cortex.model import ModelAnswer, ModelError
 from tests.cortex.driver import KEY, START, Driver, answer

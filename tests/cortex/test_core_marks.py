@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from services.cortex.core import sway as sways
 from services.cortex.core.draft import job_record
-from services.cortex.core.work import detached, errands, tasks
+from services.cortex.core.pending import tasks
+from services.cortex.core.work import detached, errands
 from services.delivery import orders
 from services.executor import work
 from services.executor.board import slots

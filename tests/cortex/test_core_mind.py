@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.cortex.core import Draft, Policy
-from services.cortex.core.kinds import profile_of
+from services.cortex.core.draft.kinds import profile_of
 from services.cortex.core.mind import decisions, look
 from services.cortex.core.mind.deeds import GATE
 from services.cortex.model import ModelError

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from services.cortex.core import Policy
-from services.cortex.core.kinds import profile_of
+from services.cortex.core.draft.kinds import profile_of
 from tests.cortex.driver import START, Driver
 from tests.cortex.test_core_approvals import driver_of
 from tests.support.goal_records import goal_of

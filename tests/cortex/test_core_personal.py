@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from services.cortex.core import Policy
-from services.cortex.core.kinds import registered
+from services.cortex.core.draft.kinds import registered
 from services.cortex.core.tools.declaration import offers
-from services.cortex.core.tools.routing import ONLY_THE_PERSON
+from services.cortex.core.work.routing import ONLY_THE_PERSON
 from services.executor.own_tools.cron import cron
 from services.executor.own_tools.settings import change_settings
 from tests.cortex.driver import Driver, answer, call

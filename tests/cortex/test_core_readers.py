@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from services.cortex.core import Policy
-from services.cortex.core.kinds import profile_of
+from services.cortex.core.draft.kinds import profile_of
 from services.cortex.thought.tools import offered_to
 from tests.cortex.driver import Driver, answer, call
 from tests.cortex.test_sway import swayed

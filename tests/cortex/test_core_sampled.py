@@ -7,8 +7,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from services.cortex.core import Policy
-from services.cortex.core.kinds import profile_of
-from services.cortex.core.policy import limited
+from services.cortex.core.draft.kinds import profile_of
+from services.cortex.core.draft.policy import limited
 from services.cortex.thought.tools import offered_to
 from tests.cortex.driver import Driver, answer, call
 from tests.cortex.test_core_approvals import (

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from services.cortex.core import Draft, Policy
-from services.cortex.core.kinds import profile_of
-from services.cortex.core.work import request_text, spoken, tasks
+from services.cortex.core.draft.kinds import profile_of
+from services.cortex.core.pending import request_text, tasks
+from services.cortex.core.work import spoken
 from services.cortex.core.work.spoken import VERDICTS, VerdictWords
 from services.executor import work
 from tests.cortex.driver import Driver, answer, call

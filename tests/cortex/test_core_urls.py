@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.cortex.core import Policy
-from services.cortex.core.kinds import profile_of
+from services.cortex.core.draft.kinds import profile_of
 from services.cortex.policy import policy_of
 from tests.cortex.driver import Driver, answer, call
 from tests.cortex.test_core_readers import TOOLS, offered

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from services.cortex.core import Draft, Policy
-from services.cortex.core.kinds import profile_of
+from services.cortex.core.draft.kinds import profile_of
 from services.cortex.core.tools.authority import SWAYED_BY
 from services.executor.own_tools import cron, http_get, shell
 from services.executor.own_tools.files import read_file, write_file

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.cortex.core.kinds import profile_of
+from services.cortex.core.draft.kinds import profile_of
 from services.cortex.core.tools.search import AT_ONCE_MAX, FIND_TOOLS, FOUND_MAX, kept, search
 from services.cortex.model import ToolSpec
 from services.cortex.thought.tools import FOUND_BYTES_MAX, Offered, offered_to, size_of

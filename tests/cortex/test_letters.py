@@ -23,7 +23,7 @@ from services.cortex.core.context.letters import (
 )
 from services.cortex.core.context.window import Window
 from services.cortex.core.draft.chunk import Chunk
-from services.cortex.core.kinds import profile_of
+from services.cortex.core.draft.kinds import profile_of
 from services.memory.calls import closed as closed_memory
 from tests.cortex.driver import KEY, Driver, answer, call
 from tests.support.examples import up_to

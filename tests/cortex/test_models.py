@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from services.cortex.choice import choose
-from services.cortex.core.kinds import profile_of
+from services.cortex.core.draft.kinds import profile_of
 from services.cortex.model import LanguageModel, ModelError, ModelRequest, Situation
 from services.cortex.models.anthropic import AnthropicModel
 from services.cortex.models.loader import LoadingModel

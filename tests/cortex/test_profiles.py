@@ -11,7 +11,7 @@ import pytest
 
 from services.cortex import profiles
 from services.cortex.core import Policy
-from services.cortex.core.kinds import registered, starters
+from services.cortex.core.draft.kinds import registered, starters
 from services.cortex.policy import MADE, RENAMED, paths, policy_of
 from vigil.contracts.session_kinds import SESSION_KINDS, child_kinds
 from vigil.settings.config import Config

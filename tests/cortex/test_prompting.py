@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.cortex.core.kinds import profile_of
+from services.cortex.core.draft.kinds import profile_of
 from services.cortex.model import Situation
 from services.cortex.thought.identity import Identity
 from services.cortex.thought.prompts import FOLDER, Prompts, barred, instant, line

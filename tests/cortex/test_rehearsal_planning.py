@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.cortex.core.profile import TemplateRow
+from services.cortex.core.draft.profile import TemplateRow
 from services.cortex.core.work import plans
 from services.cortex.models.rehearsal.plans import CANNOT, LINES_MAX, plan
 from services.cortex.profiles.planner import job_rows

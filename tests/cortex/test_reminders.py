@@ -12,7 +12,7 @@ import pytest
 
 from services.cortex import core
 from services.cortex.core import Draft, Policy, speech
-from services.cortex.core.policy import Hours
+from services.cortex.core.draft.policy import Hours
 from services.cortex.model import ModelAnswer
 from services.cortex.models.rehearsal.results import WORDS
 from tests.cortex.driver import KEY, START, Driver, answer, call

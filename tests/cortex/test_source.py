@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from services.cortex.core import Policy
 from services.cortex.core.draft import source
-from services.cortex.core.kinds import profile_of
+from services.cortex.core.draft.kinds import profile_of
 from services.executor.work import start_of as child_start_of
 from services.memory.work import question_of
 from services.scheduler.tasks import start_of as task_start_of

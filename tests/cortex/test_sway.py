@@ -16,7 +16,7 @@ import pytest
 from services.cortex import core
 from services.cortex.core import Policy
 from services.cortex.core.context.letters import NOTHING
-from services.cortex.core.kinds import profile_of
+from services.cortex.core.draft.kinds import profile_of
 from services.cortex.model import ModelAnswer
 from tests.cortex.driver import Driver, answer, call
 from tests.cortex.reflecting import ReflectingDriver

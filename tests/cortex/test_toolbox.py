@@ -9,7 +9,7 @@ from typing import Any
 
 from services.cortex.core.context.history import memorable, swayed
 from services.cortex.core.draft.chunk import Chunk
-from services.cortex.core.kinds import profile_of
+from services.cortex.core.draft.kinds import profile_of
 from services.cortex.thought.toolbox import BYTES_MAX, TOOLS_MAX, Toolbox
 from tests.support.stack import running_broker, settings_of
 from vigil.bus.bus import Bus

@@ -18,7 +18,7 @@ from typing import Any, Final
 from services.cortex.core import Draft, Policy
 from services.cortex.core.context.history import memorable
 from services.cortex.core.context.letters import opening_of
-from services.cortex.core.kinds import profile_of
+from services.cortex.core.draft.kinds import profile_of
 from services.cortex.core.tools.declaration import offers
 from services.cortex.core.work import steps as job_steps
 from services.cortex.history import History, Inherited

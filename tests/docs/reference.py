@@ -17,8 +17,8 @@ from typing import Any, Final, Literal, get_args, get_origin
 
 import msgspec
 
-from services.cortex.core.kinds import registered
-from services.cortex.core.profile import Profile
+from services.cortex.core.draft.kinds import registered
+from services.cortex.core.draft.profile import Profile
 from services.gateway import app
 from services.gateway.documents import bus as bus_document
 from services.gateway.documents import problems

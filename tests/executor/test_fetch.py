@@ -14,7 +14,7 @@ from urllib.parse import urljoin
 import msgspec
 import pytest
 
-from services.cortex.core.kinds import registered
+from services.cortex.core.draft.kinds import registered
 from services.executor.own_tools.http_get import Fetcher, HttpGet, unpack
 from services.executor.site_headers import NO_SITES, READER, SiteHeaders, Way, headers_of
 from services.executor.tools.source import ToolOutput

@@ -13,7 +13,7 @@ import pytest
 from mcp import Client as McpClient
 from mcp.client.streamable_http import streamable_http_client
 
-from services.cortex.core.kinds import profile_of
+from services.cortex.core.draft.kinds import profile_of
 from services.cortex.thought import tools as model_tools
 from services.cortex.thought.tools import offered_to
 from services.gateway import app

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from services.cortex import profiles
-from services.cortex.core.kinds import profile_of, registered
+from services.cortex.core.draft.kinds import profile_of, registered
 from services.cortex.policy import policy_of
 from tests.cortex.driver import Driver
 from tests.support.gateway import Gate, assert_problem

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from services.cortex import own_tools
-from services.cortex.core.kinds import profile_of
+from services.cortex.core.draft.kinds import profile_of
 from services.cortex.core.tools.declaration import declared
 from services.cortex.thought import tools
 from services.cortex.thought.tools import offered_to

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from services.cortex.core.kinds import profile_of
+from services.cortex.core.draft.kinds import profile_of
 from services.cortex.thought.tools import offered_to
 from services.executor import own_tools
 from services.executor.tools.declaration import declared

@@ -3,8 +3,9 @@
 `fold` takes one event, `take` what is queued, `conclude` a model's answer, `fail` its failure;
 each returns a `Draft`, which the engine commits as one turn. What becomes of a conversation that
 grows too long, or pauses, is decided in `context`, of calls in `tools`, and of jobs, other sessions
-and requests to the person in `work`. The policy lives here and nowhere else, so it is tested by
-properties, and a recorded session folded again gives the same turns.
+and requests to the person in `work`; what a loop waits for of these is in `pending`. The policy
+lives here and nowhere else, so it is tested by properties, and a recorded session folded again
+gives the same turns.
 """
 
 from .conclusion import answered, conclude, fail
@@ -15,6 +16,7 @@ from .context.compaction import seen as seen_cut
 from .context.window import Window
 from .draft import Draft
 from .draft.inputs import moment_at
+from .draft.policy import Moment, Policy
 from .fold import (
     begin_takeover,
     cause_of,
@@ -26,7 +28,6 @@ from .fold import (
     poison,
     take,
 )
-from .policy import Moment, Policy
 from .queue import head
 from .told import tell_notices
 

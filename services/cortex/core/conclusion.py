@@ -21,11 +21,12 @@ from ..model import ModelAnswer, ModelError
 from . import loops, speech
 from .context import plainly
 from .draft import INSTANT, RETRY_TIMER, Draft
+from .pending import requests, tasks
 from .tools import callers, calls
 from .tools.declaration import Answer
-from .tools.routing import route
-from .work import children, requests, tasks
+from .work import children
 from .work.loop_end import end_loop
+from .work.routing import route
 
 TRUNCATING: Final = ("max_tokens", "model_context_window_exceeded")
 REFUSAL: Final = "I can't help with that."

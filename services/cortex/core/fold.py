@@ -25,12 +25,13 @@ from vigil.contracts.events import LetterName
 from . import external, person, speech, timers, told
 from .context import plainly
 from .draft import Draft, job_record
-from .policy import Moment, Policy
+from .draft.policy import Moment, Policy
+from .pending import tasks
 from .queue import is_void
 from .sway import Sway
 from .tools import callers, calls
-from .tools.asked import elicitation, sampled
-from .work import approvals, children, detached, tasks
+from .work import approvals, children, detached
+from .work.asked import elicitation, sampled
 from .work.loop_end import end_loop
 
 VOUCHED_MAX: Final = 50

@@ -40,7 +40,7 @@ def check(
     `is_ordered`: the person ordered it (a kept reminder), which exempts it from cap and
     cooldown. Exactly `cooldown_ms` after the last one passes; a clock that went back blocks.
 
-    >>> from services.cortex.core.policy import Policy
+    >>> from services.cortex.core.draft.policy import Policy
     >>> check(Counters(consecutive=3), is_ordered=False, is_locked=False, now_ms=0,
     ...       policy=Policy()).code
     'cap'

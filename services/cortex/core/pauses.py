@@ -18,7 +18,7 @@ from . import loops, speech
 from .context.offers import save_all, things
 from .draft import INSTANT, PAUSE_TIMER, Draft, tidings
 from .draft.chunk import Offer
-from .kinds import profile_of
+from .draft.kinds import profile_of
 from .work.loop_end import end_loop
 
 

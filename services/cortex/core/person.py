@@ -33,9 +33,10 @@ from .context import replied
 from .context.versions import is_gone, taken_back_by
 from .draft import Draft, sight
 from .mind import stop
+from .pending import requests
 from .queue import COALESCE_TIMER, QUEUE_MAX, enqueue, fitting, in_its_place, stored_size
 from .tools import callers
-from .work import detached, requests, spoken
+from .work import detached, spoken
 from .work.loop_end import end_loop
 
 KEYED_MAX: Final = 32

@@ -11,7 +11,7 @@ import msgspec
 from vigil.contracts import Cause, Queued, State
 
 from .draft import Draft
-from .policy import Policy
+from .draft.policy import Policy
 
 COALESCE_TIMER: Final = "_coalesce"
 """When what was gathered of a person's messages is answered."""

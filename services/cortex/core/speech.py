@@ -13,7 +13,7 @@ from vigil.settings.hours import UNENDING
 from . import gates
 from . import sway as sways
 from .draft import INSTANT, OUTSIDE, Draft
-from .policy import Policy
+from .draft.policy import Policy
 from .sway import Sway
 
 HELD: Final = "_held"

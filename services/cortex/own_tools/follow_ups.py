@@ -17,8 +17,8 @@ from vigil.contracts.arguments import Arguments
 from vigil.settings.hours import UNENDING
 
 from ..core.draft import Draft
+from ..core.pending.tasks import shortened
 from ..core.tools.declaration import Leave, OwnCall, Result, tool
-from ..core.work.tasks import shortened
 
 ONLY_THE_PERSON: Final = (
     "This exchange took in content from outside. Reminders that are kept are the person's: only "

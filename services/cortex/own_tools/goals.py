@@ -39,9 +39,9 @@ from vigil.subjects import SessionKey, token_of
 from ..core import loops
 from ..core import sway as sways
 from ..core.draft import Draft
+from ..core.pending.tasks import shortened
 from ..core.tools import calls
 from ..core.tools.declaration import Answer, OwnCall, Result, tool
-from ..core.work.tasks import shortened
 
 PROFILES: Final = ("channel", "worker", "cron", "autonomy", "mind")
 SHOWN_LENGTH_MAX: Final = 300

@@ -30,10 +30,10 @@ from vigil.tasks.lifecycle import ReadTask
 from ..core import loops
 from ..core import sway as sways
 from ..core.draft import Draft
+from ..core.pending.tasks import shortened
 from ..core.sway import Sway
 from ..core.tools import calls
 from ..core.tools.declaration import Answer, OwnCall, Result, tool
-from ..core.work.tasks import shortened
 
 SHOWN_LENGTH_MAX: Final = 300
 """Characters of a description or result in a list."""

@@ -11,7 +11,7 @@ from vigil.timetable.cycles import KIND
 
 from ..core import conclusion
 from ..core.cycles import run_facts
-from ..core.profile import MCP, MEMORY, Profile, converse
+from ..core.draft.profile import MCP, MEMORY, Profile, converse
 from ..core.work import runs
 
 PROFILE = Profile(

@@ -9,7 +9,7 @@ import msgspec
 from vigil.contracts.arguments import Arguments
 
 from ..core import conclusion
-from ..core.profile import MCP, MEMORY, Profile, Starter, converse
+from ..core.draft.profile import MCP, MEMORY, Profile, Starter, converse
 from ..core.work import children
 
 

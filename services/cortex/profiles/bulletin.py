@@ -6,7 +6,7 @@ from functools import partial
 
 from ..core.cycles import bulletin
 from ..core.draft import Draft
-from ..core.profile import Desk, Inquiry, ModelQuestion, Profile, TemplateRow
+from ..core.draft.profile import Desk, Inquiry, ModelQuestion, Profile, TemplateRow
 from ..core.work import children
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core import conclusion, external, person, told
-from ..core.profile import MCP, MEMORY, Profile, converse
+from ..core.draft.profile import MCP, MEMORY, Profile, converse
 
 PROFILE = Profile(
     name="channel",

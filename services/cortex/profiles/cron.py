@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..core import conclusion
 from ..core.cycles import run_facts
-from ..core.profile import MCP, MEMORY, Profile, converse
+from ..core.draft.profile import MCP, MEMORY, Profile, converse
 from ..core.work import runs
 
 PROFILE = Profile(

@@ -7,7 +7,7 @@ from functools import partial
 from ..core.cycles import cycle, grounds
 from ..core.cycles.report import SCHEMA
 from ..core.draft import Draft
-from ..core.profile import Desk, Inquiry, ModelQuestion, Profile
+from ..core.draft.profile import Desk, Inquiry, ModelQuestion, Profile
 from ..core.tools import formed_answer
 from ..thought.transcript import so_far
 

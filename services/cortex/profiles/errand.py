@@ -7,7 +7,7 @@ memory, which all kinds have that work.
 from __future__ import annotations
 
 from ..core import conclusion
-from ..core.profile import MEMORY, Profile, converse
+from ..core.draft.profile import MEMORY, Profile, converse
 from ..core.work import errands
 
 PROFILE = Profile(

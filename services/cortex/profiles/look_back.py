@@ -10,7 +10,7 @@ from functools import partial
 from ..core import pauses
 from ..core.context.history import memorable
 from ..core.draft import Draft
-from ..core.profile import Desk, ModelQuestion, Profile
+from ..core.draft.profile import Desk, ModelQuestion, Profile
 from ..thought.transcript import transcript
 
 PURPOSE = "save"

@@ -7,7 +7,7 @@ from functools import partial
 from ..core.cycles import mailbox
 from ..core.cycles.mail_words import written_by
 from ..core.draft import Draft
-from ..core.profile import Desk, Inquiry, ModelQuestion, Profile, TemplateRow
+from ..core.draft.profile import Desk, Inquiry, ModelQuestion, Profile, TemplateRow
 from ..core.tools import formed_answer
 
 

@@ -8,7 +8,7 @@ from vigil.contracts.board import SUMMARIES_MAX
 
 from ..core.cycles import summary
 from ..core.draft import Draft
-from ..core.profile import Desk, Inquiry, ModelQuestion, Profile, TemplateRow
+from ..core.draft.profile import Desk, Inquiry, ModelQuestion, Profile, TemplateRow
 
 
 async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:

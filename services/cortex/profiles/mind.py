@@ -15,10 +15,10 @@ from vigil.memory.operation import tools as memory_tools
 from vigil.minds import KIND
 
 from ..core.draft import Draft
-from ..core.kinds import starters
+from ..core.draft.kinds import starters
+from ..core.draft.profile import MCP, MEMORY, Desk, Inquiry, ModelQuestion, Profile, TemplateRow
 from ..core.mind import look, report
 from ..core.mind.decisions import DECISIONS_MAX, SCHEMA
-from ..core.profile import MCP, MEMORY, Desk, Inquiry, ModelQuestion, Profile, TemplateRow
 from ..core.tools import formed_answer
 from ..core.tools.declaration import declared, offers
 from ..model import ToolSpec

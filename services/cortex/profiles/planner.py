@@ -12,7 +12,7 @@ from vigil.contracts import Job, Row, TextBlock
 
 from ..core.draft import Draft
 from ..core.draft.job_record import is_named, may_use
-from ..core.profile import MCP, MEMORY, Desk, Inquiry, ModelQuestion, Profile, TemplateRow
+from ..core.draft.profile import MCP, MEMORY, Desk, Inquiry, ModelQuestion, Profile, TemplateRow
 from ..core.tools.declaration import offers
 from ..core.work import jobs, steps
 from ..model import ToolSpec

@@ -14,7 +14,7 @@ import msgspec
 from vigil.contracts.arguments import Arguments
 
 from ..core import conclusion
-from ..core.profile import Profile, Starter, converse
+from ..core.draft.profile import Profile, Starter, converse
 from ..core.work import children
 
 

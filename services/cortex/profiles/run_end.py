@@ -10,7 +10,7 @@ from vigil.facts.shape import words_of
 
 from ..core.cycles import extraction, grounds, run_facts
 from ..core.draft import Draft
-from ..core.profile import Desk, Inquiry, ModelQuestion, Profile
+from ..core.draft.profile import Desk, Inquiry, ModelQuestion, Profile
 from ..core.tools import formed_answer
 from ..thought.transcript import so_far
 

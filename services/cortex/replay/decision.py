@@ -18,7 +18,7 @@ from .. import core
 from ..core import Draft, Moment, Policy
 from ..core.context.versions import is_rewinding
 from ..core.draft.inputs import answer_of, error_of, moment_of
-from ..core.profile import Desk
+from ..core.draft.profile import Desk
 from ..notice import Notice
 from . import desk as desks
 

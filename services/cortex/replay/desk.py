@@ -13,7 +13,7 @@ from .. import core
 from ..core import CompactionPlan, Draft, Window
 from ..core.context.letters import opening_of
 from ..core.draft.chunk import Offer
-from ..core.profile import Inquiry, ModelQuestion, OwnersBoard
+from ..core.draft.profile import Inquiry, ModelQuestion, OwnersBoard
 from ..history import History
 from ..model import CROWDED, ModelAnswer, ModelError, ToolSpec
 

@@ -1,4 +1,4 @@
-"""The desk of an open session: what its profile may ask for, carried out (`core.profile.Desk`)."""
+"""The desk of an open session: what its profile may ask for, carried out (`profile.Desk`)."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .. import core
 from ..core import Draft, Policy
 from ..core.context.letters import OPENED_MAX, ClosedLetter, opening_of
 from ..core.draft.chunk import Offer
-from ..core.kinds import profile_of
-from ..core.policy import limited
-from ..core.profile import Inquiry, ModelQuestion, OwnersBoard
+from ..core.draft.kinds import profile_of
+from ..core.draft.policy import limited
+from ..core.draft.profile import Inquiry, ModelQuestion, OwnersBoard
 from ..core.tools.calls import bounded
 from ..model import CROWDED, TOO_LONG, KnownAtStart, ModelAnswer, ModelError, OpenedLetter, ToolSpec
 from ..notice import Notice

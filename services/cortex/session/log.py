@@ -43,7 +43,7 @@ from ..core.context.history import chunk_of, without
 from ..core.context.versions import is_rewinding, without_taken_back
 from ..core.draft import job_record
 from ..core.draft.chunk import Chunk, Offer
-from ..core.kinds import has_purpose
+from ..core.draft.kinds import has_purpose
 from ..history import History
 from .headers import headers_of, letters_of
 from .past.inheritance import began_with, inherited

@@ -25,7 +25,7 @@ from vigil.subjects import SessionKey
 from .. import core
 from ..core import Draft, Moment, Policy
 from ..core.context.versions import is_rewinding
-from ..core.profile import ModelQuestion
+from ..core.draft.profile import ModelQuestion
 from ..core.tools.declaration import read_by
 from ..history import History
 from ..model import ModelAnswer, ModelError

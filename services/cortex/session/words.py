@@ -28,8 +28,9 @@ from vigil.subjects import Scope, SessionKey
 
 from ..core import Moment, Policy
 from ..core.mind import stop
-from ..core.tools.routing import may_ask
-from ..core.work import requests, spoken
+from ..core.pending import requests
+from ..core.work import spoken
+from ..core.work.routing import may_ask
 
 ENDED_LATELY: Final = timedelta(days=1)
 """For so long the short name of a request that was decided is no word like any other."""

@@ -13,8 +13,8 @@ from vigil.settings.models import context_tokens_of, name_of
 from vigil.settings.models.trial import IN_PROSE
 from vigil.subjects import SessionKey
 
+from ..core.draft.profile import Profile
 from ..core.draft.sight import Sight
-from ..core.profile import Profile
 from ..model import LanguageModel, ModelAnswer, ModelRequest
 from ..models.parameters import WITHOUT_TOOLS
 from ..models.tool_sight import ToolSight

@@ -24,7 +24,7 @@ from ..core.context.compaction import words_of
 from ..core.context.offers import was_offered
 from ..core.context.window import tokens_of_rows
 from ..core.draft.chunk import Chunk
-from ..core.profile import ModelQuestion
+from ..core.draft.profile import ModelQuestion
 from ..history import History
 from ..model import CROWDED, TOO_LONG, ModelAnswer, ModelError
 from .thinker import Thinker

@@ -22,7 +22,7 @@ from vigil.contracts.board.bulletin import whole
 from vigil.memory.questions import Hit
 from vigil.zones.database import zone_named
 
-from ..core.profile import TemplateRow
+from ..core.draft.profile import TemplateRow
 from ..model import Situation
 from ..prompt_marks import BAR
 from .identity import Identity

@@ -31,7 +31,7 @@ from vigil.subjects import SessionKey
 from vigil.teams import TEAM
 
 from ..core import Policy, speech
-from ..core.profile import Inquiry, Profile, TemplateRow
+from ..core.draft.profile import Inquiry, Profile, TemplateRow
 from ..model import KnownAtStart, ModelAnswer, ModelError, ModelRequest, Situation
 from ..models import opaque
 from ..models.guard import SilentCalls, guarded, unlooped

@@ -19,7 +19,7 @@ from vigil.contracts import Shelf, Tool, decode_shelf
 from vigil.contracts.calls.caller import CALLER
 from vigil.errors import InvalidInput
 
-from ..core.profile import Profile
+from ..core.draft.profile import Profile
 from ..core.tools.arguments import FOREIGN
 from ..core.tools.search import arguments
 from .tools import Offered, offered_to

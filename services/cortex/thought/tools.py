@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from vigil.contracts import Loop, State, Tool
 from vigil.contracts.arguments import brief, description_of, schema_of
 
-from ..core.policy import REPORT_FACTS
-from ..core.profile import Profile
+from ..core.draft.policy import REPORT_FACTS
+from ..core.draft.profile import Profile
 from ..core.tools.arguments import FOREIGN
 from ..core.tools.declaration import offers
 from ..core.tools.search import FIND_TOOLS, arguments, is_first

@@ -25,7 +25,7 @@ from vigil.contracts import (
 from vigil.texts import excerpt
 
 from ..core.draft import Draft
-from ..core.profile import TemplateRow
+from ..core.draft.profile import TemplateRow
 from ..core.tools import formed_answer
 from ..prompt_marks import EARLIER, MEMBER, OFFERED, PERSON
 from .prompts import barred, line

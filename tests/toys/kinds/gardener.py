@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.cortex.core import loops, sway
 from services.cortex.core.draft import Draft
-from services.cortex.core.profile import MEMORY, Profile, converse
+from services.cortex.core.draft.profile import MEMORY, Profile, converse
 from services.cortex.core.work.loop_end import end_loop
 from services.cortex.model import ModelAnswer
 from vigil.contracts import Cause, Control, SaveMemoryPayload, TextBlock

@@ -20,9 +20,10 @@ from ...model import ModelAnswer, ModelError
 from .. import conclusion
 from ..context.offers import things
 from ..draft import Draft
+from ..pending import tasks
 from ..tools import formed_answer, json_answer
 from ..tools.formed_answer import Unusable
-from ..work import findings, tasks
+from ..work import findings
 from ..work.loop_end import end_loop, tell_end
 from . import grounds
 from .report import short

@@ -16,9 +16,9 @@ from vigil.contracts import Row, TaskBlock, ToolResultBlock, ToolUseBlock
 from vigil.memory.operation import tools
 from vigil.words.function_words import DAYS_AND_MONTHS
 
-from ..kinds import starters
+from ..draft.kinds import starters
+from ..pending.tasks import shortened
 from ..tools.declaration import declared
-from ..work.tasks import shortened
 
 LABEL_LENGTH_MAX: Final = 200
 

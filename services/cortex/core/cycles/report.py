@@ -13,9 +13,9 @@ from typing import Any, Final
 from vigil.contracts.board import CycleReport, Recheck
 from vigil.errors import InvalidInput
 
+from ..pending.tasks import shortened
 from ..sway import Sway
 from ..tools import json_answer
-from ..work.tasks import shortened
 
 POINTS_MAX: Final = 30
 """Of each kind."""

@@ -1,4 +1,5 @@
-"""A turn in the making, and the words it is made of: what went in, what is told to whom."""
+"""A turn in the making: by what kind of session, limits and moment it is decided, and the words it
+is made of."""
 
 from .draft import (
     CALL_TIMER,

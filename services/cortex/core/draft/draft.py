@@ -1,7 +1,7 @@
 """A turn in the making: the state after it, and what it adds. Nothing here is stored yet.
 
-What a turn does to loops (`loops`), says (`speech`), starts (`work.tasks`) and asks
-(`work.requests`) is written down in a `Draft` by the functions there.
+What a turn does to loops (`loops`), says (`speech`), starts (`pending.tasks`) and
+asks (`pending.requests`) is written down in a `Draft` by the functions there.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ from vigil.contracts.made import StepKind
 from vigil.subjects import SessionKey
 
 from .. import sway as sways
-from ..kinds import thinking
-from ..policy import Moment, Policy, limited
-from ..profile import Profile
 from ..sway import Sway
 from . import job_record, source, tidings
 from .inputs import Inputs
+from .kinds import thinking
+from .policy import Moment, Policy, limited
+from .profile import Profile
 
 RETRY_TIMER: Final = "_retry"
 CALL_TIMER: Final = "_call"

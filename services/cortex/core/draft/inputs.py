@@ -38,7 +38,7 @@ from vigil.zones.database import zone_named
 from ...model import ModelAnswer, ModelError
 from ...notice import Notice
 from .. import sway as sways
-from ..policy import Hours, Moment, Policy
+from .policy import Hours, Moment, Policy
 
 
 class NotedTools(Mapping[str, Tool]):

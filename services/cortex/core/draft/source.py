@@ -9,7 +9,7 @@ from __future__ import annotations
 from vigil.contracts import Start
 from vigil.subjects import SessionKey
 
-from ..profile import Profile
+from .profile import Profile
 
 
 def of(profile: Profile, key: SessionKey, start: Start | None, goal: str = "") -> str:

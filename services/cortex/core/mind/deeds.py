@@ -30,13 +30,13 @@ from vigil.minds import KIND
 from vigil.subjects import SessionKey, token_of
 
 from ..draft import Draft
-from ..kinds import starters
+from ..draft.kinds import starters
+from ..pending.tasks import shortened
 from ..sway import Sway
 from ..tools import calls
 from ..tools.declaration import declared
-from ..tools.routing import route
 from ..work import detached
-from ..work.tasks import shortened
+from ..work.routing import route
 from .decisions import (
     AnyChoice,
     CallChoice,

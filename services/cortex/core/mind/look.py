@@ -42,12 +42,13 @@ from ...model import ModelAnswer, ModelError
 from .. import conclusion, external, loops, speech, told
 from .. import sway as sways
 from ..draft import Draft
+from ..pending import tasks
 from ..queue import COALESCE_TIMER, enqueue, fitting, result_of, stored_size
 from ..sway import Sway
 from ..tools import formed_answer
 from ..tools.declaration import declared
 from ..tools.formed_answer import Unusable
-from ..work import detached, tasks
+from ..work import detached
 from ..work.loop_end import end_loop
 from . import decisions, deeds, habits
 

@@ -20,9 +20,9 @@ from vigil.preferences.shown import shown
 
 from .. import sway as sways
 from ..draft import Draft
-from ..profile import OwnersBoard
+from ..draft.profile import OwnersBoard
+from ..pending.tasks import shortened
 from ..tools.declaration import declared
-from ..work.tasks import shortened
 
 GOALS_MIN: Final = 50
 """So many goals there is room for, if fewer may be active, too: others are paused."""

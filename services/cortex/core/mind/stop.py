@@ -15,8 +15,8 @@ from vigil.goals import lifecycle
 from .. import speech
 from .. import sway as sways
 from ..draft import Draft
+from ..pending.tasks import shortened
 from ..sway import Sway
-from ..work.tasks import shortened
 
 _STOP: Final = re.compile(f"stop (g{SHORT_NAME[1:]})[.!]?", re.ASCII | re.IGNORECASE)
 WHY: Final = "the person said stop"

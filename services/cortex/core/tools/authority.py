@@ -30,7 +30,7 @@ from typing import Final
 
 from vigil.contracts import Risk
 
-from ..policy import Authority
+from ..draft.policy import Authority
 from ..sway import Sway
 
 ORDERED: Final[tuple[Risk, ...]] = ("read", "write", "external")

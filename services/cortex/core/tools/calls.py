@@ -44,9 +44,9 @@ from .. import loops
 from .. import sway as sways
 from ..allowance import lent
 from ..draft import CALL_TIMER, SERVICES, Draft, sight
+from ..pending import tasks
 from ..queue import stored_size
 from ..sway import Sway
-from ..work import tasks
 from . import arguments, authority
 
 INPUT_BYTES_MAX: Final = 64 * 1024

@@ -25,11 +25,11 @@ from vigil.contracts.arguments import Arguments
 from vigil.contracts.tools import Aim
 from vigil.memory.operation import tools as memory_tools
 
-from ..profile import MCP, MEMORY, Profile
+from ..draft.profile import MCP, MEMORY, Profile
 
 if TYPE_CHECKING:
     from ..draft import Draft
-    from ..policy import OnBoard
+    from ..draft.policy import OnBoard
     from ..sway import Sway
 
 OWN_TOOLS: Final = "services.cortex.own_tools"

@@ -15,8 +15,8 @@ from typing import Final
 from vigil.contracts.arguments import Arguments
 from vigil.memory.operation import tools as memory_tools
 
-from ..kinds import starters
-from ..profile import Profile
+from ..draft.kinds import starters
+from ..draft.profile import Profile
 from .arguments import FOREIGN
 from .declaration import declared
 

@@ -39,16 +39,16 @@ from vigil.teams import may_act
 from .. import gates, speech
 from .. import sway as sways
 from ..draft import Draft
+from ..draft.kinds import starters
 from ..draft.tidings import REQUEST
-from ..kinds import starters
+from ..pending import request_text, requests, tasks
 from ..queue import stored_size
 from ..sway import Sway
-from ..tools import accepted, calls
-from ..tools.asked import elicitation
+from ..tools import calls
 from ..tools.calls import INPUT_BYTES_MAX
 from ..tools.declaration import Answer, OwnCall, declared
-from . import children, detached, errands, request_text, requests, spoken, tasks
-from .requests import APPROVAL_TIMER
+from . import accepted, children, detached, errands, spoken
+from .asked import elicitation
 
 ASKED: Final = (
     "This needs the person's leave: {reason}. They were asked just now (request {id}). Don't call "
@@ -344,8 +344,8 @@ def _run(
 
 def is_ended_by(draft: Draft, payload: TimerPayload) -> Approval | None:
     """Return the request whose deadline this is, if it is open."""
-    approval = draft.state.approvals.get(payload.timer_id.removeprefix(APPROVAL_TIMER))
-    if approval is None or not payload.timer_id.startswith(APPROVAL_TIMER):
+    approval = draft.state.approvals.get(payload.timer_id.removeprefix(requests.APPROVAL_TIMER))
+    if approval is None or not payload.timer_id.startswith(requests.APPROVAL_TIMER):
         return None
     return approval if payload.generation == approval.generation else None
 

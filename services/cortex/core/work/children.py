@@ -36,16 +36,17 @@ from vigil.subjects import SessionKey
 from .. import loops
 from .. import sway as sways
 from ..draft import INSTANT, Draft
-from ..kinds import profile_of, starters
-from ..policy import limited
-from ..profile import Profile, Starter
+from ..draft.kinds import profile_of, starters
+from ..draft.policy import limited
+from ..draft.profile import Profile, Starter
+from ..pending import requests, tasks
+from ..pending.tasks import CHILD_TIMER, lost, shortened
 from ..sway import Sway
 from ..tools import calls
 from ..tools.declaration import Answer
-from . import detached, handed, jobs, requests, tasks
+from . import detached, handed, jobs
 from .handed import under_way
 from .loop_end import end_loop
-from .tasks import CHILD_TIMER, lost, shortened
 
 TITLE_LENGTH_MAX: Final = 100
 SAMPLER: Final = "sampler"

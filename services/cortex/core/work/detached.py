@@ -30,12 +30,12 @@ from vigil.contracts import (
 from .. import loops, speech
 from .. import sway as sways
 from ..draft import OUTSIDE, Draft
+from ..pending import request_text, requests, tasks
+from ..pending.requests import APPROVAL_TIMER
+from ..pending.tasks import lost
 from ..queue import enqueue, in_its_place, result_of
 from ..tools import calls
-from . import request_text, requests, tasks
 from .loop_end import end_loop
-from .requests import APPROVAL_TIMER
-from .tasks import lost
 
 CONTENT_MAX: Final = 16_000
 """Characters of a result that a row holds."""

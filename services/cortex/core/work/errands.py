@@ -31,8 +31,9 @@ from .. import loops
 from .. import sway as sways
 from ..draft import Draft, job_record
 from ..draft.tidings import REQUEST
+from ..pending import request_text, tasks
 from ..tools import calls
-from . import children, request_text, tasks
+from . import children
 
 KIND: Final = "errand"
 REASON_MAX: Final = 500

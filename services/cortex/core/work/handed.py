@@ -13,9 +13,9 @@ from vigil.subjects import SessionKey
 from .. import loops
 from ..allowance import lent
 from ..draft import Draft
-from ..kinds import profile_of
-from ..profile import Profile
-from . import tasks
+from ..draft.kinds import profile_of
+from ..draft.profile import Profile
+from ..pending import tasks
 
 FEW_STEPS: Final = "Too few steps are left for that; do it yourself, or say what you have."
 

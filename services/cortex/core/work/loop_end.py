@@ -8,8 +8,9 @@ from vigil.contracts.turns import RecentExchange
 from .. import loops
 from .. import sway as sways
 from ..draft import CALL_TIMER, RETRY_TIMER, Draft
+from ..pending import tasks
 from ..sway import Sway
-from . import findings, tasks
+from . import findings
 
 
 def end_loop(draft: Draft, outcome: Outcome | None, *, is_interrupted: bool = False) -> None:

@@ -26,8 +26,8 @@ from vigil.texts.verdict import became
 from .. import gates, speech
 from .. import sway as sways
 from ..draft import Draft
+from ..pending import request_text, requests
 from ..sway import Sway
-from . import request_text, requests
 
 _WORDS: Final[dict[Verdict, str]] = {
     "accept": "accept approve yes ok ja",

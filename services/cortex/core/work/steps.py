@@ -28,9 +28,9 @@ from ..draft import Draft, job_record
 from ..sway import Sway
 from ..tools import calls, formed_answer
 from ..tools.formed_answer import Unusable
-from ..tools.routing import route
 from . import plans
 from .loop_end import end_loop
+from .routing import route
 
 
 def conclude(draft: Draft, answer: ModelAnswer) -> None:

@@ -34,7 +34,7 @@ from ...core.context.history import chunk_of, without
 from ...core.context.versions import without_taken_back
 from ...core.context.window import tokens_of_rows
 from ...core.draft.chunk import Chunk
-from ...core.kinds import profile_of
+from ...core.draft.kinds import profile_of
 from ...history import NOTHING, Inherited
 
 log = structlog.get_logger("vigil.cortex")

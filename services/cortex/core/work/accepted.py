@@ -13,8 +13,9 @@ from vigil.contracts.tools import ServerAnswer
 from .. import loops
 from .. import sway as sways
 from ..draft import Draft
-from ..work import detached, request_text
-from . import calls
+from ..pending import request_text
+from ..tools import calls
+from . import detached
 
 
 def run(

@@ -14,7 +14,7 @@ from vigil.contracts import Decision, Tool
 from vigil.contracts.tools import ServerQuestion
 from vigil.fields import forms
 
-from .. import arguments
+from ...tools import arguments
 
 SEVERAL: Final = "it wants several things: fill them in as JSON, with the verdict 'edit'"
 

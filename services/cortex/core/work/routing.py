@@ -19,12 +19,13 @@ from vigil.subjects import SessionKey
 
 from ..context.letters import PAGE
 from ..draft import Draft
-from ..kinds import starters
-from ..work import approvals, children, requests, spoken
-from . import arguments, authority, callers, calls, own_words
-from .declaration import Answer, OwnCall, OwnTool, Result, declared, offers
-from .own_words import Cleared
-from .search import is_first, kept
+from ..draft.kinds import starters
+from ..pending import requests
+from ..tools import arguments, authority, callers, calls, own_words
+from ..tools.declaration import Answer, OwnCall, OwnTool, Result, declared, offers
+from ..tools.own_words import Cleared
+from ..tools.search import is_first, kept
+from . import approvals, children, spoken
 
 RESEARCH: Final = "research"
 ONLY_THE_PERSON: Final = (

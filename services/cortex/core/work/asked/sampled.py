@@ -16,10 +16,11 @@ from vigil.contracts.tools import AskedOfModel, ServerAnswer, ServerQuestion
 from ... import loops
 from ... import sway as sways
 from ...draft import Draft
-from ...kinds import profile_of
+from ...draft.kinds import profile_of
+from ...pending import tasks
 from ...sway import Sway
-from ...work import children, handed, tasks
-from .. import calls
+from ...tools import calls
+from .. import children, handed
 
 NOT_RUN: Final = "Its server wanted a model's answer before it went on, and it did not: {why}."
 

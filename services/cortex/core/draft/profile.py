@@ -19,9 +19,9 @@ from vigil.contracts.arguments import Arguments
 from vigil.contracts.board import BoardAction, BoardGoal, BoardPreference
 
 if TYPE_CHECKING:
-    from ..model import Effort, ModelAnswer, ModelError, Tier, ToolSpec
-    from .draft import Draft
-    from .draft.chunk import Offer
+    from ...model import Effort, ModelAnswer, ModelError, Tier, ToolSpec
+    from . import Draft
+    from .chunk import Offer
     from .policy import OnBoard
 
 MEMORY: Final = "memory"

@@ -27,11 +27,12 @@ from vigil.contracts.tools import ServerAnswer, ServerQuestion
 from ... import speech
 from ... import sway as sways
 from ...draft import Draft
+from ...pending import request_text, requests, tasks
 from ...queue import stored_size
 from ...sway import Sway
-from ...work import detached, errands, request_text, requests, tasks
-from .. import calls
-from ..calls import INPUT_BYTES_MAX
+from ...tools import calls
+from ...tools.calls import INPUT_BYTES_MAX
+from .. import detached, errands
 from . import form_answer, sampled
 
 REASON = "its server wants to know something of you before it goes on"

@@ -30,8 +30,8 @@ from vigil.contracts.board import DECIDED, Settled
 from vigil.subjects import SessionKey
 
 from ..draft import Draft
-from ..kinds import profile_of
-from ..profile import Profile
+from ..draft.kinds import profile_of
+from ..draft.profile import Profile
 
 SAME_AGAIN: Final = timedelta(hours=23)
 """For so long nobody is asked for the same call again by sessions that nobody watches, so that

@@ -24,9 +24,9 @@ from vigil.words.rule import Book
 from vigil.zones.database import zone_named
 from vigil.zones.wall import instant_of
 
-from .draft.sight import Sight
 from .kinds import profile_of
 from .profile import Profile
+from .sight import Sight
 
 Authority = Literal["off", "observe", "suggest", "act"]
 AUTHORITIES: Final[tuple[Authority, ...]] = ("off", "observe", "suggest", "act")

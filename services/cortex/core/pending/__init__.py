@@ -1,0 +1,1 @@
+"""What a loop waits for that others decide: sessions that it started, people whom it asked."""
