@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from vigil.errors import ConfigError, InvalidInput
+from vigil.errors import AlreadyExists, ConfigError, InvalidInput, NotReady
 from vigil.settings import config
 from vigil.settings.config import Settings
 
@@ -46,8 +46,6 @@ async def written(
         Problem: `refused`; 404, 409: somebody else was faster: what was to be changed has gone, or
             what was to be added is there; 503: a file can't be written.
     """
-    from vigil.cli.exits import AlreadyExists, NotReady  # of the command line
-
     try:
         return await asyncio.to_thread(change)
     except NotReady as error:

@@ -3,6 +3,8 @@
     VigilError
     ├── InvalidInput        the caller's fault: names field and reason; never retried
     ├── NotFound            it isn't there, or isn't the asker's; never retried
+    ├── NotReady            it isn't there, or not yet
+    ├── AlreadyExists       there is something of that name
     ├── ConfigError         refuse to start
     ├── Unavailable         the broker or a service can't be reached; try again later
     │   └── OutcomeUnknown  a publish was sent and not answered: read back before repeating
@@ -30,6 +32,14 @@ class InvalidInput(VigilError):
 
 class NotFound(VigilError):
     """What was asked for isn't there, or isn't the asker's. Asking again won't help."""
+
+
+class NotReady(VigilError):
+    """What was asked for isn't there, or not yet."""
+
+
+class AlreadyExists(VigilError):
+    """There is something of that name already."""
 
 
 class ConfigError(VigilError):

@@ -14,9 +14,8 @@ import pytest
 from services.gateway.http.problem import Problem
 from services.gateway.written_settings import written
 from vigil.channels.notices.ntfy import Ntfy
-from vigil.cli import toml_sections
-from vigil.cli.accounts import channel_sections
 from vigil.cli.app import app, commands
+from vigil.edits import channel_sections, toml_sections
 from vigil.errors import VigilError
 from vigil.settings import config
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import Cli
-from vigil.cli import toml_sections
 from vigil.cli.exits import NotReady
+from vigil.edits import toml_sections
 from vigil.errors import ConfigError
 
 FILE = """\

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.cli import Cli, running_vigil
 from tests.support.stack import settings_of
-from vigil.cli.doctor import channels, sandbox, search
+from vigil.doctor import channels, sandbox, search
 from vigil.settings.config import Config, Settings
 from vigil.settings.sections import SearchSection
 

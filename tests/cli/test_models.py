@@ -12,7 +12,7 @@ from services.cortex.trial import CALL_TOKENS_MAX
 from tests.support.chat_api import Style, chat_api
 from tests.support.cli import Cli
 from tests.support.messages_api import Reply, calls, fails, messages_api, says
-from vigil.cli.doctor.models import check_of
+from vigil.doctor.models import check_of
 from vigil.settings.models.trial import FILE, TriedModel
 
 PRICES = (

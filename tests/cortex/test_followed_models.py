@@ -16,7 +16,7 @@ from tests.support.memories import until
 from tests.support.messages_api import MessagesApi, Reply, messages_api, says
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import PATIENCE_S, Talk
-from vigil.cli import toml_sections
+from vigil.edits import toml_sections
 from vigil.fields.secrets import file_of_provider
 from vigil.settings import config, credentials
 from vigil.settings.config import Settings

@@ -44,9 +44,9 @@ from tests.support.receiver import (
 from tests.support.stack import Stack, running_stack
 from vigil import contracts, runtime
 from vigil.channels.webhook import Webhook, secret_of
-from vigil.cli import toml_sections
 from vigil.clock import SystemClock
 from vigil.contracts import encode
+from vigil.edits import toml_sections
 from vigil.errors import ConfigError, OutcomeUnknown
 from vigil.settings import config
 from vigil.settings.live import followed

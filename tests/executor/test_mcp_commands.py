@@ -15,8 +15,8 @@ import pytest
 from services.executor.sandbox import bubblewrap
 from tests.support.cli import Cli, eventually, running_vigil
 from tests.support.mcp_client import NASTY
-from vigil.cli import toml_sections
 from vigil.cli.exits import AlreadyExists, NotReady
+from vigil.edits import toml_sections
 from vigil.errors import ConfigError
 
 PROGRAM = {"command": sys.executable, "args": [str(NASTY)]}

@@ -14,7 +14,7 @@ from services.executor.sandbox.box import Box, Sandbox
 from tests.support.mcp_client import NASTY, hands, nasty, sandbox
 from tests.support.memories import until
 from tests.support.stack import settings_of
-from vigil.cli import toml_sections
+from vigil.edits import toml_sections
 from vigil.errors import ConfigError
 from vigil.settings import config
 from vigil.settings.live import followed

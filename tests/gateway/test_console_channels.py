@@ -15,8 +15,8 @@ from tests.support.talk import PATIENCE_S
 from tests.support.telegram_server import BOT, TOKEN, TelegramServer
 from tests.support.world import running_world
 from vigil.channels.chats import posts
-from vigil.cli import toml_sections
 from vigil.clock import SystemClock
+from vigil.edits import toml_sections
 from vigil.settings.live import followed
 
 ANN = 77

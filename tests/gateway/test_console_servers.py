@@ -19,9 +19,9 @@ from tests.support.gateway import Gate
 from tests.support.mcp_client import NASTY, sandbox
 from tests.support.oauth_server import guarded
 from tests.support.world import running_world
-from vigil.cli import toml_sections
-from vigil.cli.doctor import sign_ins
 from vigil.clock import SystemClock
+from vigil.doctor import sign_ins
+from vigil.edits import toml_sections
 from vigil.local.identity_files import FILE_BYTES_MAX, FILES, digest_of
 from vigil.oauth import kept
 from vigil.settings import config

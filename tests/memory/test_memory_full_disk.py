@@ -15,7 +15,7 @@ from tests.support.remembering import (
     save,
     until_vectors,
 )
-from vigil.cli.doctor import command as doctor
+from vigil.doctor import glance as doctor
 from vigil.settings.config import Settings
 
 

@@ -30,7 +30,7 @@ from vigil.channels.downloads import ELSEWHERE, Downloads
 from vigil.channels.matrix.wire import Homeserver, NotReached
 from vigil.channels.network_api import NetworkApi
 from vigil.channels.telegram.wire import BotApi
-from vigil.cli.doctor import memory, search
+from vigil.doctor import memory, search
 from vigil.errors import InvalidInput, VigilError
 from vigil.observe import otlp, spans
 from vigil.sdk.client import Client
@@ -153,7 +153,7 @@ SENDERS: Final[dict[str, Callable[[str], Awaitable[None]]]] = {
     "shared/vigil/channels/network_api.py": _network,
     "shared/vigil/channels/telegram/wire.py": _telegram,
     "shared/vigil/observe/otlp.py": _collector,
-    "shared/vigil/cli/doctor/memory.py": _doctor,
+    "shared/vigil/doctor/memory.py": _doctor,
     "shared/vigil/net/direct.py": _doctor_of_search,
     "shared/vigil/sdk/client.py": _sdk,
 }
@@ -181,7 +181,7 @@ def test_every_client_is_looked_at() -> None:
         for path in folder.rglob("*.py")
         if _makes_one(path)
     }
-    assert found == {*SENDERS, *GUARDED} - {"shared/vigil/cli/doctor/memory.py"}
+    assert found == {*SENDERS, *GUARDED} - {"shared/vigil/doctor/memory.py"}
 
 
 def _makes_one(path: Path) -> bool:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.support import sources
 from tests.support.examples import up_to
-from vigil.cli.doctor import zones
+from vigil.doctor import zones
 from vigil.zones import database
 from vigil.zones.database import refusal_of, zone_named
 from vigil.zones.day import Day

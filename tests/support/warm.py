@@ -323,8 +323,8 @@ def _run(request: Mapping[str, Any]) -> NoReturn:
     if request.get("has_halved_times"):
         importlib.import_module("tests.support.takeover").scale(0.5)
         ours.has_halved_times = True
-    for part in ("admin.replay", "doctor.sandbox", "doctor.models"):
-        importlib.import_module(f"vigil.cli.{part}").subprocess = ours._Subprocess
+    for part in ("cli.admin.replay", "doctor.sandbox", "doctor.models"):
+        importlib.import_module(f"vigil.{part}").subprocess = ours._Subprocess
     importlib.import_module("vigil.local.runners").asyncio = ours._Asyncio()
     sys.stdin = os.fdopen(0, "r", closefd=False)
     sys.stdout = os.fdopen(1, "w", closefd=False)

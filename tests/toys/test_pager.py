@@ -18,8 +18,8 @@ from tests.support.stack import running_stack, settings_of
 from tests.support.world import Person, World, running_world
 from tests.toys.pager import Pager
 from vigil.channels import kinds
-from vigil.cli.doctor import channels as doctor
 from vigil.contracts import External, UserMessage, decode_event
+from vigil.doctor import channels as doctor
 from vigil.errors import ConfigError
 from vigil.settings import config
 

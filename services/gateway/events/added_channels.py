@@ -13,6 +13,7 @@ import structlog
 from fastapi import Depends, Path, Response
 
 from vigil.channels import pairs
+from vigil.edits import channel_sections
 
 from ..callers import Admin, Shared, body_of
 from ..endpoint import Endpoint
@@ -70,8 +71,6 @@ class ChannelAdded(Answer, frozen=True, kw_only=True, omit_defaults=False):
 async def list_channel_kinds(_: Admin) -> Response:
     """List the kinds of channels that can be added, and what each asks for. Needs an admin
     token."""
-    from vigil.cli.accounts import channel_sections  # of the command line, which nothing else needs
-
     kinds = [
         ChannelKindView(
             kind=name,
@@ -87,8 +86,6 @@ async def add_channel(
 ) -> Response:
     """Add a channel to vigil.toml; services use it within a second or two. What it is given as a
     secret is kept in a file of its own. Needs an admin token."""
-    from vigil.cli.accounts import channel_sections
-
     async with WRITING:
         settings = await read_settings(edge)
 
@@ -110,8 +107,6 @@ async def remove_channel(
 ) -> Response:
     """Take a channel out of vigil.toml, with what was kept for it, and forget who was paired with
     it. Needs an admin token."""
-    from vigil.cli.accounts import channel_sections
-
     async with WRITING:
         settings = await read_settings(edge)
         if name not in settings.config.channels:

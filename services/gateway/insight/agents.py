@@ -15,6 +15,7 @@ import structlog
 from fastapi import Depends, Response
 from msgspec import UNSET, UnsetType
 
+from vigil.edits import agent_sections
 from vigil.settings.config import Settings
 from vigil.subjects import PartText, check_part
 
@@ -89,8 +90,6 @@ async def make_agent(
     edge: Shared, caller: Admin, wanted: Annotated[AgentWanted, Depends(body_of(AgentWanted))]
 ) -> Response:
     """Make an agent; everybody may talk with it at once. Needs an admin token."""
-    from vigil.cli.setup import agent_sections
-
     name = check_part("name", wanted.name)
     texts = {"ROLE.md": wanted.role} if wanted.role else {}
     changes = _changes(wanted)
@@ -108,8 +107,6 @@ async def change_agent(
     wanted: Annotated[AgentChange, Depends(body_of(AgentChange))],
 ) -> Response:
     """Change an agent in vigil.toml; comments and order stay. Needs an admin token."""
-    from vigil.cli.setup import agent_sections
-
     name, changes = check_part("agentId", agent), _changes(wanted)
     found = await _done(
         edge, name, lambda settings: agent_sections.change(settings, name, changes, {})
@@ -136,8 +133,6 @@ async def _done(edge: Edge, name: str, write: Callable[[Settings], None]) -> Age
 
 async def _views(edge: Edge) -> tuple[AgentView, ...]:
     """Return the agents as the file has them now."""
-    from vigil.cli.setup import agent_sections
-
     settings = await read_settings(edge)
     found = await asyncio.to_thread(agent_sections.found, settings)
     return tuple(

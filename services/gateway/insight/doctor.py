@@ -12,6 +12,7 @@ from typing import Final
 from fastapi import Response
 
 from vigil.checks import Check
+from vigil.doctor.glance import glance
 from vigil.settings.config import Settings
 
 from ..callers import Admin, Shared
@@ -35,9 +36,6 @@ async def get_doctor(edge: Shared, _: Admin) -> Response:
 
 
 def _glance(settings: Settings) -> tuple[Check, ...]:
-    # Of the command line, which no service needs otherwise.
-    from vigil.cli.doctor.command import glance
-
     return tuple(glance(settings))
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal
 import structlog
 from fastapi import Depends, Response
 
+from vigil.edits.model_choice import ModelChosen, kept_keys, plan_of, tried_in_copy, write
 from vigil.errors import InvalidInput
 from vigil.local import model_servers
 from vigil.local.model_servers import ModelServer
@@ -70,8 +71,6 @@ class ModelInUse(Answer, frozen=True, kw_only=True, omit_defaults=False):
 
 async def get_models(edge: Shared, _: Admin) -> Response:
     """Look which servers of models answer on the gateway's machine, and which keys there are."""
-    from vigil.cli.setup.model_choice import kept_keys  # of the command line, only needed here
-
     servers = await asyncio.to_thread(model_servers.found, model_servers.USUAL)
     views = tuple(LocalServerView(name=one.name, url=one.url, models=one.models) for one in servers)
     return Json(ModelsView(kept=kept_keys(edge.context.settings.home), servers=views))
@@ -90,14 +89,6 @@ async def choose_model(
 
 
 def _chosen(running: config.Settings, wanted: ModelWanted) -> ModelInUse:
-    from vigil.cli.setup.model_choice import (
-        ModelChosen,
-        kept_keys,
-        plan_of,
-        tried_in_copy,
-        write,
-    )
-
     settings = config.load(os.environ, home=running.home)
     server = _server_at(wanted.url) if wanted.provider == "local" else None
     chosen = ModelChosen(provider=wanted.provider, model=wanted.model, key=wanted.key)

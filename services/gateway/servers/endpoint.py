@@ -17,6 +17,7 @@ from fastapi import Depends, Path, Response
 
 from vigil.bus.kv import KeyValue
 from vigil.contracts import Shelf
+from vigil.edits import toml_sections
 from vigil.errors import InvalidInput
 from vigil.fields.secrets import is_key
 from vigil.local import command_lines, mcp_servers
@@ -257,8 +258,6 @@ def _lines_of(wanted: ServerWanted) -> str:
 
 
 def _add(settings: Settings, wanted: ServerWanted, secrets: str) -> None:
-    from vigil.cli import toml_sections  # as `vigil mcp add` does it
-
     # The folder that the gateway happens to be in holds nothing of what is asked for.
     program = command_lines.resolved(wanted.command[:1]) if wanted.command else []
     line = [*program, *wanted.command[1:]]
@@ -283,14 +282,10 @@ def _add(settings: Settings, wanted: ServerWanted, secrets: str) -> None:
 
 
 def _switch(settings: Settings, name: str, *, to: bool) -> None:
-    from vigil.cli import toml_sections
-
     toml_sections.set_value(settings.file, (_table_of(settings, name), name, "is_enabled"), to)
 
 
 def _remove(settings: Settings, name: str) -> None:
-    from vigil.cli import toml_sections
-
     kept, section = _secrets_file(settings.home, name), _sections(settings)[name]
     is_ours = str(kept) in (section.headers_file, getattr(section, "env_file", ""))
     toml_sections.remove(settings.file, _table_of(settings, name), name, [kept] if is_ours else [])

@@ -15,10 +15,34 @@ from __future__ import annotations
 import errno
 from typing import Final
 
-from vigil.errors import InvalidInput, OutcomeUnknown, Unavailable, VigilError, WrongLastSequence
+from vigil.errors import (
+    AlreadyExists,
+    InvalidInput,
+    NotReady,
+    OutcomeUnknown,
+    Unavailable,
+    VigilError,
+    WrongLastSequence,
+)
 from vigil.local.runfile import AlreadyRunning
 from vigil.sdk.client import ApiError
 
+__all__ = [
+    "AUTH",
+    "CONFLICT",
+    "FAILURE",
+    "HELP",
+    "INTERRUPTED",
+    "NOT_READY",
+    "OF_DISK",
+    "OK",
+    "TIMEOUT",
+    "USAGE",
+    "AlreadyExists",
+    "NotReady",
+    "Timeout",
+    "code_of",
+]
 OK: Final = 0
 FAILURE: Final = 1
 USAGE: Final = 2
@@ -48,14 +72,6 @@ OF_DISK: Final = frozenset(
 
 class Timeout(VigilError):
     """What was waited for did not come in time."""
-
-
-class NotReady(VigilError):
-    """What was asked for isn't there, or not yet."""
-
-
-class AlreadyExists(VigilError):
-    """There is something of that name already."""
 
 
 def code_of(error: VigilError) -> int:

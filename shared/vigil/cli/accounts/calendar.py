@@ -14,16 +14,17 @@ import typer
 
 from vigil.calendars.section import CalendarKind, CalendarSection
 from vigil.calendars.section import check as check_section
+from vigil.edits import toml_sections
+from vigil.edits.toml_sections import AT_ONCE
 from vigil.errors import ConfigError, InvalidInput, Unavailable, VigilError
 from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.subjects import check_part
 from vigil.zones.database import zone_named
 
-from .. import completion, exits, options, output, tables, toml_sections
+from .. import completion, exits, options, output, tables
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
-from ..toml_sections import AT_ONCE
 
 if TYPE_CHECKING:
     from vigil.calendars.mirror import Mirror

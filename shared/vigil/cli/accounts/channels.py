@@ -15,6 +15,7 @@ from typing import Annotated, Final
 import typer
 
 from vigil.channels.contract import Channel
+from vigil.edits.toml_sections import AT_ONCE
 from vigil.errors import InvalidInput
 from vigil.settings import config
 from vigil.settings.config import Settings
@@ -24,7 +25,6 @@ from .. import exits, options, output, tables
 from ..admin import operator
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
-from ..toml_sections import AT_ONCE
 from .paired import STANDING, Name, Whose, coded, seen, taken_back, told_of
 
 app = CommandLine(
@@ -73,9 +73,8 @@ def add(
     user: Whose = None,
 ) -> Result:
     """Add a channel to vigil.toml; a running Vigil takes it in. What isn't given is asked for."""
+    from vigil.edits import channel_sections
     from vigil.local.home import ensure_home
-
-    from . import channel_sections
 
     settings, asked = config.load(), channel_sections.offered().get(kind)
     found = _given(given or [], given_files or [])
@@ -130,8 +129,7 @@ def _pair_of(option: str, given: str) -> tuple[str, str]:
 def remove(name: Name) -> Result:
     """Take a channel out of vigil.toml, and forget who was paired with it."""
     from vigil.channels import pairs
-
-    from . import channel_sections
+    from vigil.edits import channel_sections
 
     settings = config.load()
     _channel(settings, name)

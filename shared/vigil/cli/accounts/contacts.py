@@ -14,14 +14,15 @@ import typer
 
 from vigil.contacts.section import ContactSource, check
 from vigil.contacts.source import missing
+from vigil.edits import toml_sections
+from vigil.edits.toml_sections import AT_ONCE
 from vigil.errors import ConfigError, InvalidInput
 from vigil.settings import config
 from vigil.teams import check_user
 
-from .. import completion, exits, options, output, tables, toml_sections
+from .. import completion, exits, options, output, tables
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
-from ..toml_sections import AT_ONCE
 
 NOT_THEIRS: Final = (
     "Whom it has can be looked up, and doesn't count as known to you. If nobody but you writes to "

@@ -15,16 +15,17 @@ import msgspec
 import typer
 
 from vigil.channels.mail.section import MailAccount
+from vigil.edits import toml_sections
+from vigil.edits.toml_sections import AT_ONCE
 from vigil.errors import InvalidInput, VigilError
 from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.subjects import check_part
 
-from .. import exits, options, output, tables, toml_sections
+from .. import exits, options, output, tables
 from ..admin import operator
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
-from ..toml_sections import AT_ONCE
 from .paired import HEARS, STANDING, Name, Whose, coded, seen, taken_back, told_of
 from .servers import PasswordFile, StartTls, TokenCommand, login_of, server_of
 

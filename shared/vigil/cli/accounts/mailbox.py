@@ -16,6 +16,8 @@ import msgspec
 import typer
 
 from vigil.clock import SystemClock
+from vigil.edits import toml_sections
+from vigil.edits.toml_sections import AT_ONCE
 from vigil.errors import InvalidInput, VigilError
 from vigil.mail.servers import missing_libraries
 from vigil.settings import config, mailboxes
@@ -24,11 +26,10 @@ from vigil.settings.mailboxes import FACT, MailboxSection
 from vigil.subjects import check_part
 from vigil.teams import check_user
 
-from .. import completion, exits, options, output, tables, toml_sections
+from .. import completion, exits, options, output, tables
 from ..admin import operator
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
-from ..toml_sections import AT_ONCE
 from .servers import PasswordFile, StartTls, TokenCommand, login_of, server_of
 
 if TYPE_CHECKING:

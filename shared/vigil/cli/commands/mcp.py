@@ -23,6 +23,7 @@ import typer
 
 from vigil import distribution
 from vigil.contracts import HeldTool, Pin, Pins, Shelf, Tool, decode_pins, decode_shelf
+from vigil.edits import toml_sections
 from vigil.errors import ConfigError, VigilError
 from vigil.local import command_lines, mcp_servers, system
 from vigil.settings import config
@@ -31,7 +32,7 @@ from vigil.settings.servers import ToolServer
 from vigil.subjects import check_part
 from vigil.words.aims import proposed
 
-from .. import exits, options, output, tables, toml_sections
+from .. import exits, options, output, tables
 from ..accounts import catalogue, server_sign_in
 from ..accounts.server_sign_in import Server
 from ..admin import operator

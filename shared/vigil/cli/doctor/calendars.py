@@ -9,11 +9,11 @@ from typing import Any, Final
 from vigil import distribution
 from vigil.calendars.section import CalendarSection
 from vigil.checks import Check, fail, of_secret, ok, warn
+from vigil.doctor.channels import Look
 from vigil.errors import VigilError
 from vigil.settings.config import Settings
 
 from .. import options
-from .channels import Look
 
 ADVICE: Final = "see docs/calendar.md"
 LIBRARIES: Final = ("httpx2", "icalendar", "recurring_ical_events")

@@ -8,26 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-import platform
 import re
-import shutil
-import stat
 import subprocess
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import typer
 from msgspec.structs import replace
 
 from vigil import distribution
-from vigil.checks import Check, fail, nearest, ok, others_can_read, warn
+from vigil.checks import Check, fail, ok, warn
+from vigil.doctor import channels, clock, glance, memory, models, sandbox, search, sign_ins, zones
 from vigil.errors import ConfigError, VigilError
 from vigil.fields import environ
 from vigil.local import runfile
-from vigil.local.token import token_file
 from vigil.sdk.client import connect
 from vigil.settings import config
 from vigil.settings.config import Settings
@@ -35,30 +30,12 @@ from vigil.settings.config import Settings
 from .. import exits, output
 from ..admin import operator
 from ..tables import Result
-from . import (
-    calendars,
-    channels,
-    clock,
-    contacts,
-    mail,
-    mailboxes,
-    memory,
-    models,
-    sandbox,
-    search,
-    sign_ins,
-    teams,
-    zones,
-)
+from . import calendars, contacts, mail, mailboxes, teams
 
 if TYPE_CHECKING:
     from vigil.bus.bus import Bus
 
-PYTHON_MIN: Final[tuple[int, ...]] = (3, 11)
 SERVER_MIN: Final = (2, 15, 0)
-DISK_WARN_BYTES: Final = 2 * 1024**3
-DISK_FULL_BYTES: Final = 4 * 1024**2
-"""With less, something fails at the next write, whatever the limit."""
 _NEEDED: Final = {
     "gateway": ("fastapi", "jinja2", "uvicorn"),
     "cortex": ("anthropic", "jinja2"),
@@ -90,7 +67,7 @@ def examine() -> Iterator[Check]:
 
     What nobody has set up (channels, hooks, teams, a port for metrics, replicas) isn't mentioned.
     """
-    yield replace(python_version(), name="python")
+    yield replace(glance.python_version(), name="python")
     yield replace(services_installed(), name="services")
     try:
         settings = config.load()
@@ -98,7 +75,7 @@ def examine() -> Iterator[Check]:
         advice = "correct vigil.toml or the environment"
         yield replace(fail(str(error), advice), name="config")
         return
-    yield from _looked(
+    yield from glance.looked(
         settings,
         CHECKS
         | channels.checks(settings)
@@ -111,27 +88,6 @@ def examine() -> Iterator[Check]:
     )
 
 
-def glance(settings: Settings) -> Iterator[Check]:
-    """Make those checks that start no program and ask nobody: a service may, too."""
-    yield replace(python_version(), name="python")
-    by_name = {name: CHECKS[name] for name in GLANCES} | channels.checks(settings)
-    del by_name["metrics"]  # the port is the service's own by now
-    yield from _looked(settings, by_name)
-
-
-def _looked(settings: Settings, looks: Mapping[str, channels.Look]) -> Iterator[Check]:
-    for name, look in looks.items():
-        if (check := look(settings)) is not None:
-            yield replace(check, name=name)
-
-
-def python_version() -> Check:
-    version = platform.python_version()
-    if tuple(sys.version_info) >= PYTHON_MIN:
-        return ok(version)
-    return fail(version, "Vigil needs Python 3.11 or newer")
-
-
 def services_installed() -> Check:
     missing = [
         needed
@@ -142,13 +98,6 @@ def services_installed() -> Check:
     if not missing:
         return ok("all can be started here")
     return fail(f"not installed: {', '.join(missing)}", distribution.PROGRAMS)
-
-
-def config_valid(settings: Settings) -> Check:
-    where = str(settings.file) if settings.file.exists() else "defaults and the environment"
-    if settings.remarks:
-        return warn(where, "; ".join(settings.remarks))
-    return ok(where)
 
 
 def broker(settings: Settings) -> Check:
@@ -199,28 +148,6 @@ def _version_in(text: str) -> tuple[int, ...] | None:
     return tuple(map(int, match.groups())) if match else None
 
 
-def home(settings: Settings) -> Check:
-    path = settings.home
-    if not path.exists():
-        parent = nearest(path)
-        if os.access(parent, os.W_OK):
-            return ok(f"{path} (not there yet)")
-        return fail(f"{path} can't be made", f"make {parent} writable, or set VIGIL_HOME")
-    if not os.access(path, os.W_OK | os.X_OK):
-        return fail(f"{path} is not writable", _remedy(path))
-    if others_can_read(path):
-        open_to = "everybody" if path.stat().st_mode & stat.S_IRWXO else "its group"
-        return warn(f"{path} is open to {open_to}", f"chmod 700 {path}")
-    return ok(str(path))
-
-
-def _remedy(path: Path) -> str:
-    """Say what to do about a folder that can't be written to."""
-    if os.statvfs(path).f_flag & os.ST_RDONLY:
-        return "its file system is read-only: mount it for writing, or set VIGIL_HOME"
-    return "correct its owner, or set VIGIL_HOME"
-
-
 def log_whole(settings: Settings) -> Check | None:
     """Whether the files of the embedded broker are whole."""
     if settings.config.nats.url or not settings.broker_store.exists():
@@ -232,36 +159,6 @@ def log_whole(settings: Settings) -> Check | None:
         return fail(found.in_words, "if more than a kill was the reason: `vigil restore` a backup")
     size = sum(path.stat().st_size for path in blocks if path.exists())
     return ok(f"{len(blocks)} blocks, {size / 1024**2:.0f} MiB")
-
-
-def credential_files(settings: Settings) -> Check:
-    folder = settings.credentials
-    files = [*folder.rglob("*.seed"), *folder.glob("*.secret"), token_file(settings.home)]
-    loose = [path for path in files if path.exists() and others_can_read(path)]
-    if loose:
-        names = " ".join(map(str, loose))
-        return fail(f"others can read {names}", f"chmod 600 {names}")
-    count = sum(path.exists() for path in files)
-    return ok(f"{count} files, for the owner only")
-
-
-def disk(settings: Settings) -> Check:
-    """Whether there is room: for the home, and for what of it is on another disk."""
-    paths = {
-        settings.home: "nothing is accepted",
-        settings.broker_store: "nothing is accepted",
-        settings.memory: "what is saved is kept, and not found until there is room",
-        settings.workspaces: "tools can't write",
-    }
-    free, path = min((shutil.disk_usage(nearest(one)).free, one) for one in paths)
-    found = f"{free / 1024**3:.1f} GiB free"
-    if nearest(path).stat().st_dev != nearest(settings.home).stat().st_dev:
-        found += f" for {path}"
-    if free < max(settings.config.gateway.disk_free_bytes_min, DISK_FULL_BYTES):
-        return fail(found, f"make room: {paths[path]}")
-    if free < DISK_WARN_BYTES:
-        return warn(found, f"make room soon: once it's full, {paths[path]}")
-    return ok(found)
 
 
 def port(settings: Settings) -> Check:
@@ -294,11 +191,11 @@ def token(settings: Settings) -> Check:
 
 
 CHECKS: Final[dict[str, channels.Look]] = {
-    "config": config_valid,
+    "config": glance.config_valid,
     "broker": broker,
-    "home": home,
-    "secrets": credential_files,
-    "disk": disk,
+    "home": glance.home,
+    "secrets": glance.credential_files,
+    "disk": glance.disk,
     "log": log_whole,
     "zones": zones.zones,
     "clock": clock.clock,
@@ -313,5 +210,3 @@ CHECKS: Final[dict[str, channels.Look]] = {
     "sandbox": sandbox.sandbox,
 }
 """What is looked at where there is a configuration, by the name that is shown, in that order."""
-GLANCES: Final = ("config", "home", "secrets", "disk", "zones")
-"""Those of them that start no program, ask nobody, and hold wherever a service runs."""

@@ -9,13 +9,13 @@ from vigil.checks import Check, fail, of_secret, ok, warn
 from vigil.contacts.section import ContactSource
 from vigil.contacts.source import missing
 from vigil.contacts.state import FACT
+from vigil.doctor.channels import Look
 from vigil.errors import VigilError
 from vigil.settings.config import Settings
 from vigil.settings.live.renewal import NOT_TAKEN_IN
 
 from ..admin import operator
 from ..admin.operator import States
-from .channels import Look
 
 _ADVICE: Final = "see docs/contacts.md"
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from vigil.channels.contract import Channel
 from vigil.checks import Check, ok, warn
+from vigil.doctor.channels import Look
 from vigil.errors import VigilError
 from vigil.settings.config import Settings
 from vigil.settings.live.renewal import NOT_TAKEN_IN
@@ -15,7 +16,6 @@ from ..accounts import mail
 from ..accounts.paired import HEARS
 from ..admin import operator
 from ..admin.operator import States
-from .channels import Look
 
 
 def checks(settings: Settings) -> dict[str, Look]:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from vigil.checks import Check, fail, of_secret, ok, warn
+from vigil.doctor.channels import Look
 from vigil.errors import VigilError
 from vigil.settings.config import Settings
 from vigil.settings.live.renewal import NOT_TAKEN_IN
@@ -14,7 +15,6 @@ from vigil.settings.mailboxes import FACT, MailboxSection
 from ..accounts import mailbox
 from ..admin import operator
 from ..admin.operator import States
-from .channels import Look
 
 
 def checks(settings: Settings) -> dict[str, Look]:

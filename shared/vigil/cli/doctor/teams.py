@@ -6,11 +6,11 @@ from __future__ import annotations
 from functools import partial
 
 from vigil.checks import Check, ok, warn
+from vigil.doctor.channels import Look
 from vigil.errors import VigilError
 from vigil.settings.config import Settings
 
 from ..admin import operator, token
-from .channels import Look
 
 
 def checks(settings: Settings) -> dict[str, Look]:

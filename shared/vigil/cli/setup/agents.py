@@ -8,6 +8,8 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
+from vigil.edits import agent_sections
+from vigil.edits.agent_sections import AgentFound
 from vigil.errors import InvalidInput
 from vigil.settings import config
 from vigil.settings.config import Settings
@@ -15,8 +17,6 @@ from vigil.settings.config import Settings
 from .. import completion, exits, output, tables
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
-from . import agent_sections
-from .agent_sections import AgentFound
 
 Authority = Literal["off", "observe", "suggest", "act"]
 app = CommandLine(help="Agents: list, add, set. Default: list.", cls=ListedGroup)
@@ -144,7 +144,7 @@ def _check_channels(settings: Settings, channels: list[str]) -> None:
 
 def _done(said: str, name: str, channels: list[str]) -> Result:
     """Have channels lead to the agent, and tell what came of all of it."""
-    from .. import toml_sections
+    from vigil.edits import toml_sections
 
     settings = config.load()
     for channel in channels:

@@ -12,6 +12,7 @@ from typing import Final
 
 import typer
 
+from vigil.edits import toml_sections
 from vigil.errors import ConfigError, InvalidInput, VigilError
 from vigil.local import system
 from vigil.settings.config import Settings
@@ -19,7 +20,7 @@ from vigil.settings.models import first_cap
 from vigil.settings.sections import LANGUAGE, Person
 from vigil.zones.database import refusal_of
 
-from .. import output, toml_sections
+from .. import output
 
 NONE: Final = "none"
 """What a person says who wants nothing of what is asked."""

@@ -9,6 +9,9 @@ from typing import Final
 import msgspec
 import typer
 
+from vigil.doctor.models import tried
+from vigil.edits import model_choice
+from vigil.edits.model_choice import ModelChosen
 from vigil.errors import ConfigError, VigilError
 from vigil.fields.secrets import PROVIDERS, file_of_provider
 from vigil.local import model_servers
@@ -18,9 +21,6 @@ from vigil.settings.models import REHEARSAL
 from vigil.settings.models.trial import FILE, IN_PROSE, TOOLS, TriedModel
 
 from .. import output
-from ..doctor.models import tried
-from . import model_choice
-from .model_choice import ModelChosen
 
 _BEFORE: Final = "model"
 """The file, beside that of what runs, with the name of who thought last."""

@@ -17,6 +17,8 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 import typer
 
+from vigil.doctor.models import tried
+from vigil.edits import toml_sections
 from vigil.errors import InvalidInput
 from vigil.fields.secrets import file_of_provider, is_key
 from vigil.local import model_servers
@@ -28,8 +30,7 @@ from vigil.settings.models.prices import band_of
 from vigil.settings.models.trial import IN_PROSE, TOOLS, TriedModel
 from vigil.subjects import check_part
 
-from .. import exits, output, tables, toml_sections
-from ..doctor.models import tried
+from .. import exits, output, tables
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
 

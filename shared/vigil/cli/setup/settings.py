@@ -17,6 +17,7 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 
+from vigil.edits import toml_sections
 from vigil.errors import ConfigError, InvalidInput
 from vigil.fields import variables
 from vigil.fields.section import Section
@@ -26,7 +27,7 @@ from vigil.settings.config import NAMED_SECTIONS, NO_TOML, Config, Settings
 from vigil.settings.live.renewal import holds_at_once
 from vigil.words.nearest import nearest
 
-from .. import exits, output, tables, toml_sections
+from .. import exits, output, tables
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
 

@@ -14,6 +14,9 @@ from typing import Any, Final
 import typer
 
 from vigil.channels.contract import Channel
+from vigil.doctor.sandbox import sandbox
+from vigil.edits import channel_sections, model_choice, toml_sections
+from vigil.edits.model_choice import ChosenProvider, ModelChosen
 from vigil.errors import ConfigError, InvalidInput
 from vigil.local import model_servers, runfile, system
 from vigil.settings import config
@@ -22,13 +25,10 @@ from vigil.settings.hours import quiet_hours_of
 from vigil.settings.models.access import all_names
 from vigil.settings.sections import Person
 
-from .. import exits, options, output, toml_sections
-from ..accounts import channel_sections
+from .. import exits, options, output
 from ..accounts.channels import answers
-from ..doctor.sandbox import sandbox
-from . import first_model, model_choice
+from . import first_model
 from .first_answers import asked, check_language, check_zone
-from .model_choice import ChosenProvider, ModelChosen
 
 MAIN: Final = "model.main"
 PERSON: Final = ("timezone", "language", "quiet_hours")

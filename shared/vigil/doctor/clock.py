@@ -6,11 +6,11 @@ import contextlib
 import os
 from typing import Final
 
-from vigil.checks import Check, ok, warn
-from vigil.errors import VigilError
-from vigil.local import runfile
-from vigil.sdk.client import connect
-from vigil.settings.config import Settings
+from ..checks import Check, ok, warn
+from ..errors import VigilError
+from ..local import runfile
+from ..sdk.client import connect
+from ..settings.config import Settings
 
 ADVICE: Final = (
     "keep it right, by NTP; `vigil cron history` has what ran by the clock that was ahead"

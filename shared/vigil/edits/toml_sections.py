@@ -17,11 +17,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec
 
-from vigil.errors import ConfigError
-from vigil.files import alone
-from vigil.settings import config, credentials
-
-from .exits import AlreadyExists, NotReady
+from ..errors import AlreadyExists, ConfigError, NotReady
+from ..files import alone
+from ..settings import config, credentials
 
 _HEADER: Final = re.compile(r"^\s*\[")
 AT_ONCE: Final = "It holds in a moment, also while Vigil runs."

@@ -13,14 +13,13 @@ from typing import Any, Final
 
 import msgspec
 
-from vigil.channels.contract import Channel
-from vigil.channels.kinds import BUILT_IN, GROUP, kind_of
-from vigil.contracts import SOCKET
-from vigil.errors import ConfigError, InvalidInput
-from vigil.settings.config import Config, Settings
-from vigil.subjects import check_part
-
-from .. import toml_sections
+from ..channels.contract import Channel
+from ..channels.kinds import BUILT_IN, GROUP, kind_of
+from ..contracts import SOCKET
+from ..errors import ConfigError, InvalidInput
+from ..settings.config import Config, Settings
+from ..subjects import check_part
+from . import toml_sections
 
 TABLE: Final = "channels"
 VALUE_LENGTH_MAX: Final = 4096

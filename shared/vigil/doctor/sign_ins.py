@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from vigil.checks import Check, fail, ok, others_can_read, warn
-from vigil.oauth import kept
-from vigil.settings.config import Settings
-
+from ..checks import Check, fail, ok, others_can_read, warn
+from ..oauth import kept
+from ..settings.config import Settings
 from .channels import Look
 
 

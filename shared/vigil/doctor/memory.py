@@ -11,10 +11,10 @@ import urllib.request
 from pathlib import Path
 from typing import Final
 
-from vigil import distribution
-from vigil.checks import Check, fail, nearest, ok, warn
-from vigil.net.direct import opener
-from vigil.settings.config import Settings
+from .. import distribution
+from ..checks import Check, fail, nearest, ok, warn
+from ..net.direct import opener
+from ..settings.config import Settings
 
 ANSWER_S: Final = 3.0
 WITHOUT: Final = "until then recall goes by words alone, and says that it is degraded"

@@ -14,16 +14,15 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from vigil.errors import InvalidInput
-from vigil.fields.secrets import file_of_provider, is_key
-from vigil.local.model_servers import ModelServer
-from vigil.settings import config, credentials
-from vigil.settings.config import Config, Settings
-from vigil.settings.models import DEFAULT_MODEL
-from vigil.settings.models.trial import TriedModel
-
-from .. import toml_sections
 from ..doctor.models import tried
+from ..errors import InvalidInput
+from ..fields.secrets import file_of_provider, is_key
+from ..local.model_servers import ModelServer
+from ..settings import config, credentials
+from ..settings.config import Config, Settings
+from ..settings.models import DEFAULT_MODEL
+from ..settings.models.trial import TriedModel
+from . import toml_sections
 
 ChosenProvider = Literal["anthropic", "openai", "local"]
 Change = tuple[tuple[str, ...], Any]

@@ -13,16 +13,14 @@ from typing import Any, Final
 
 import msgspec
 
-from vigil.errors import InvalidInput
-from vigil.local.identity_files import FILE_BYTES_MAX, FILES, agents_there, write_text
-from vigil.settings.config import Config, Settings
-from vigil.settings.models.access import check_known
-from vigil.settings.sections import Agent, NamedLook
-from vigil.subjects import check_part
-from vigil.teams import TEAM
-
-from .. import toml_sections
-from ..exits import AlreadyExists, NotReady
+from ..errors import AlreadyExists, InvalidInput, NotReady
+from ..local.identity_files import FILE_BYTES_MAX, FILES, agents_there, write_text
+from ..settings.config import Config, Settings
+from ..settings.models.access import check_known
+from ..settings.sections import Agent, NamedLook
+from ..subjects import check_part
+from ..teams import TEAM
+from . import toml_sections
 
 KEYS: Final = ("authority", "model", "looks", "double_text")
 """Settings of an agent that are changed here; others by `vigil config set`."""

@@ -13,10 +13,10 @@ from typing import Literal
 
 import msgspec
 
-from vigil import distribution
-from vigil.checks import Check, fail, ok, warn
-from vigil.fields import environ
-from vigil.settings.config import Settings
+from .. import distribution
+from ..checks import Check, fail, ok, warn
+from ..fields import environ
+from ..settings.config import Settings
 
 TRY_S = 30.0
 INSTALL = "install bubblewrap (the program bwrap), and see docs/operations.md for containers"

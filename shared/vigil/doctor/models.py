@@ -13,13 +13,13 @@ from typing import Final
 
 import msgspec
 
-from vigil import distribution
-from vigil.checks import Check, fail, ok, warn
-from vigil.errors import ConfigError, Unavailable
-from vigil.fields import environ
-from vigil.settings.config import Settings
-from vigil.settings.models import REHEARSAL
-from vigil.settings.models.trial import IN_PROSE, TOOLS, TriedModel
+from .. import distribution
+from ..checks import Check, fail, ok, warn
+from ..errors import ConfigError, Unavailable
+from ..fields import environ
+from ..settings.config import Settings
+from ..settings.models import REHEARSAL
+from ..settings.models.trial import IN_PROSE, TOOLS, TriedModel
 
 TRY_S: Final = 120.0
 _WITH_TOOLS: Final = "choose a model that calls tools, or start its server with a parser for them"

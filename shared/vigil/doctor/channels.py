@@ -11,13 +11,13 @@ from collections.abc import Callable
 from functools import partial
 from ipaddress import ip_address
 
-from vigil.channels.contract import Channel
-from vigil.checks import Check, fail, of_secret, ok, warn
-from vigil.errors import InvalidInput
-from vigil.fields import secrets
-from vigil.net.endpoint import shown_endpoint
-from vigil.settings.config import Settings
-from vigil.settings.sections import Hook
+from ..channels.contract import Channel
+from ..checks import Check, fail, of_secret, ok, warn
+from ..errors import InvalidInput
+from ..fields import secrets
+from ..net.endpoint import shown_endpoint
+from ..settings.config import Settings
+from ..settings.sections import Hook
 
 Look = Callable[[Settings], Check | None]
 """Looks at one thing and changes nothing; None: nobody has set it up."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from vigil.checks import Check, fail, ok
-from vigil.settings.config import Settings
-from vigil.zones import database
-from vigil.zones.database import ZoneDatabase
+from ..checks import Check, fail, ok
+from ..settings.config import Settings
+from ..zones import database
+from ..zones.database import ZoneDatabase
 
 UNTOLD = "of a version that it doesn't tell"
 

@@ -7,10 +7,10 @@ import urllib.error
 import urllib.request
 from typing import Any, Final
 
-from vigil.checks import Check, fail, ok, warn
-from vigil.net.direct import opener
-from vigil.settings.config import Settings
-from vigil.settings.sections import SearchSection
+from ..checks import Check, fail, ok, warn
+from ..net.direct import opener
+from ..settings.config import Settings
+from ..settings.sections import SearchSection
 
 ANSWER_BYTES_MAX: Final = 2 * 1024 * 1024
 QUERY: Final = "search?q=vigil&format=json"

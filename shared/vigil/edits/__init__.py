@@ -1,0 +1,1 @@
+"""What is written into vigil.toml: sections and keys, by commands and by admins in the console."""
