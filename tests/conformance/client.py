@@ -26,6 +26,7 @@ from services.executor.mcp.web import McpEndpoint, WebWire, port_rules
 from vigil.contracts import Decision
 from vigil.contracts.tools import ServerAnswer
 from vigil.errors import VigilError
+from vigil.oauth import kept
 from vigil.oauth.bearer import Bearer
 from vigil.oauth.signing_in import NothingToSignIn, SigningIn, came_back
 from vigil.settings.servers import McpServer
@@ -103,7 +104,8 @@ class Tested:
                 told = await self._connection.call(offer.wire, given, 20.0, answered)
             except VigilError as error:
                 print(f"{offer.wire}: {error}")
-                if not self._bearer.problem:
+                # What was refused, also if something else was let in since.
+                if kept.state_of(self._home, NAME, self._section.url) in ("", "signed in"):
                     return
                 await self._sign_in()
                 continue
@@ -161,7 +163,7 @@ async def main() -> None:
     scenario = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
     with tempfile.TemporaryDirectory() as home:
-        async with asyncio.timeout(25):
+        async with asyncio.timeout(170):
             await Tested(url, Path(home), scenario, context).run()
 
 

@@ -46,6 +46,8 @@ KNOWN: Final[dict[str, str]] = {
     "server http-custom-header-server-validation@2026-07-28": _NO_TOOLS,
 }
 """`client|server scenario@revision` -> why it fails."""
+TIMEOUT_MS: Final = 180_000
+"""For a client from its start to its end: on a machine with more to do that takes minutes."""
 _LISTED: Final = re.compile(r"^  - (\S+) \[([^\]]*)\]$", re.MULTILINE)
 
 
@@ -90,6 +92,8 @@ async def _clients(suite: Suite, out: str) -> dict[str, str]:
             name,
             "--spec-version",
             revision,
+            "--timeout",
+            str(TIMEOUT_MS),
             "-o",
             out,
         )
@@ -110,8 +114,9 @@ async def _servers(suite: Suite, out: str, home: Path) -> dict[str, str]:
         url = f"http://127.0.0.1:{web.servers[0].sockets[0].getsockname()[1]}/mcp"
         for name, revision in await suite.scenarios("server"):
             code, told = await suite(
-                "server", "--url", url, "--scenario", name, "--spec-version", revision, "-o", out
-            )
+                "server", "--url", url, "--scenario", name, "--spec-version", revision, "-o", out,
+                "--timeout", str(TIMEOUT_MS),
+            )  # fmt: skip
             _note(found, f"server {name}@{revision}", _outcome(code, told))
         web.should_exit = True
         await serving

@@ -37,6 +37,7 @@ from vigil.settings.config import Config, Settings
 from vigil.settings.servers import McpServer
 
 BACK = "http://127.0.0.1:9/back"
+OK = httpx2.Response(200)
 
 
 @pytest.fixture
@@ -118,6 +119,27 @@ async def test_a_sign_in_lasts(
     told = caplog.text + "".join(capfd.readouterr())
     for token in (*there.seen, *issuer.used):
         assert token not in told
+
+
+async def test_that_more_rights_are_wanted_is_known_until_somebody_signs_in(
+    there: Guarded, tmp_path: Path
+) -> None:
+    """X-1: a call that needs them was refused, and a list right after it is not."""
+    await sign_in(there, tmp_path)
+    wants = {"www-authenticate": 'Bearer error="insufficient_scope", scope="books:write"'}
+
+    async def answered(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(403, headers=wants) if "call" in request.url.path else OK
+
+    bearer = Bearer(tmp_path, "far", there.url, allow_private=True)
+    transport = httpx2.MockTransport(answered)
+    async with httpx2.AsyncClient(auth=bearer, transport=transport) as client:
+        for path in ("list", "call", "list", "list"):
+            await client.post(f"http://far.test/{path}")
+    assert "(insufficient_scope)" in kept.state_of(tmp_path, "far", there.url)
+    assert now(there, tmp_path).scope_wanted == "books:write"
+    with pytest.raises(SignInFailed, match="invalid_scope"):  # asked for; this issuer knows none
+        await sign_in(there, tmp_path)
 
 
 async def _problem_of(found: Hands, part: str) -> str:

@@ -104,8 +104,10 @@ class Bearer(httpx2.Auth):
             await self._refuse(seen, why)
         elif response.status_code not in (401, 403):
             self.problem = ""
-            if seen.refused:
-                await self._note(seen, refused="", scope_wanted="")
+            # That a token is good for this says nothing of the call that wants more rights: what is
+            # noted of that stays until somebody signs in, who then agrees to those, too.
+            if seen.refused and not seen.scope_wanted:
+                await self._note(seen, refused="")
 
     # ------------------------------------------------------------ exchanging
 
