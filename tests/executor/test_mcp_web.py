@@ -152,6 +152,19 @@ async def test_a_server_that_wants_a_token_says_how(
         assert "vigil mcp sign-in" in shelf.problem
 
 
+async def test_a_server_that_says_why_it_lets_nobody_in_is_quoted(
+    tmp_path: Path, site: tuple[Site, str]
+) -> None:
+    """X-1: @playwright/mcp answers 403 to whom it isn't called by its name: no sign-in helps."""
+    said = "Access is only allowed\nat localhost:1\u202e" + "!" * 1000
+    site[0].instead = answer(403, {}, said.encode())
+    async with using(tmp_path, site[1]) as found:
+        shelf = await found.shelves.until("site", lambda shelf: shelf.problem)
+        assert "HTTP 403: Access is only allowed at localhost:1!!!" in shelf.problem
+        assert len(shelf.problem) < 300
+        assert "sign in" not in shelf.problem
+
+
 @pytest.mark.parametrize("text", ["no colon", ": no name", "\xff"])
 def test_a_file_of_headers_that_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "headers").write_bytes(text.encode("latin-1"))

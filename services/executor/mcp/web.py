@@ -31,7 +31,9 @@ from vigil.settings.servers import ToolServer
 from ..pairs import read
 from .ended import REFUSAL_BYTES_MAX, SESSION_ENDED, is_session_gone
 from .pace import DEAF, Pace, Unheard
+from .schemas import visible
 from .stdio import MESSAGE_BYTES_MAX
+from .tools import shortened
 
 UNREACHABLE: Final = -32901
 """Our code for: nothing was sent."""
@@ -45,6 +47,7 @@ SIGN_IN: Final = (
     "it wants to know who asks; sign in by `vigil mcp sign-in`, or on the console's page of "
     "servers; or make a token there and put it into headers_file as 'Authorization: Bearer TOKEN'"
 )
+SAID_MAX: Final = 200
 CONNECT_S: Final = 10.0
 SILENCE_S: Final = 300.0
 """How long a stream may be silent; it is opened again then."""
@@ -134,8 +137,11 @@ class Outlet(httpx2.AsyncBaseTransport):
         if request.method == "POST":  # a server need not offer the others
             self.unheard.heard()
             self.problem = _refused(response.status_code) if response.is_error else ""
-            if "mcp-session-id" in request.headers and response.status_code in (400, 404):
-                return await self._of_session(request, response)
+            is_session = "mcp-session-id" in request.headers
+            if is_session and response.status_code in (400, 404):
+                response = await self._of_session(request, response)
+            elif response.is_error and _is_told_plainly(response):
+                response = await self._of_words(request, response)
         is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
         kind = _Bounded if not is_stream else _Paced
         response.stream = kind(response.stream, self.pace)
@@ -151,6 +157,19 @@ class Outlet(httpx2.AsyncBaseTransport):
             return self._failed(request, LOST, why_failed(error), error)
         if is_session_gone(response.status_code, body):
             return self._failed(request, GONE, SESSION_ENDED, None)
+        kind = response.headers.get("content-type", "")
+        return httpx2.Response(response.status_code, headers={"content-type": kind}, content=body)
+
+    async def _of_words(
+        self, request: httpx2.Request, response: httpx2.Response
+    ) -> httpx2.Response:
+        """Tell with its status what whoever refuses it says, for the person who configures it."""
+        try:
+            body = await _beginning(response, REFUSAL_BYTES_MAX)
+        except (httpx2.HTTPError, OSError) as error:
+            return self._failed(request, LOST, why_failed(error), error)
+        if said := " ".join(visible(body.decode("utf-8", "replace")).split()):
+            self.problem = f"it answered HTTP {response.status_code}: {shortened(said, SAID_MAX)}"
         kind = response.headers.get("content-type", "")
         return httpx2.Response(response.status_code, headers={"content-type": kind}, content=body)
 
@@ -246,6 +265,13 @@ async def _beginning(response: httpx2.Response, bytes_max: int) -> bytes:
     finally:
         await response.aclose()
     return body[:bytes_max]
+
+
+def _is_told_plainly(response: httpx2.Response) -> bool:
+    """Return whether a refusal may have words of its own, and asks for no sign-in."""
+    kind = response.headers.get("content-type", "text/plain")
+    asks = response.status_code == 401 or "www-authenticate" in response.headers
+    return kind.startswith("text/plain") and not asks
 
 
 def _refused(status: int) -> str:
