@@ -22,7 +22,7 @@ from vigil.observe.health import Alive
 from .a2a import endpoint as a2a
 from .attachments import endpoint as attachments
 from .board import kinds as on_board
-from .by_path import ByPath, ServedRoute
+from .by_path import ByPath, LateRoute, ServedRoute, made
 from .completions import endpoint as completions
 from .console import endpoint as console
 from .console.site import Console
@@ -217,8 +217,7 @@ def build(edge: Edge) -> Door:
     app.state.edge = edge
     messages = Route(MESSAGES_PATH, Messages(edge), methods=["POST"])
     socket = WebSocketRoute(SOCKET_PATH, Sockets(edge))
-    api = cast(list[ServedRoute], described().router.routes)
-    app.router.routes.append(ByPath((messages, socket, *api, *Console(edge).routes())))
+    app.router.routes.append(ByPath((messages, socket, *served(), *Console(edge).routes())))
     return Door(_Shortcut(app, messages), edge)
 
 
@@ -253,21 +252,28 @@ def _empty() -> FastAPI:
 
 
 @functools.cache
-def described() -> FastAPI:
-    """Return the routes that know no `Edge`: they find it in the request.
+def served() -> tuple[ServedRoute, ...]:
+    """Return the routes that know no `Edge`: they find it in the request."""
+    hidden = [Route(path, refuse_method, methods=many) for path, many in _hidden().items()]
+    late = [LateRoute(one.path, functools.partial(_made, one)) for one in endpoints()]
+    return (*hidden, *late, Route("/openapi.json", _get_document, methods=["GET"]))
 
-    Made once in a process, since FastAPI looks at every handler for that (0.1 s).
-    """
+
+@functools.cache
+def described() -> FastAPI:
+    """Return all of them, made, as FastAPI describes them."""
     app = _empty()
-    for path, methods in _hidden().items():
-        app.router.routes.append(Route(path, refuse_method, methods=methods))
-    for endpoint in endpoints():
-        _add(app, endpoint)
-    app.router.routes.append(Route("/openapi.json", _get_document, methods=["GET"]))
+    app.router.routes += map(made, served())
     return app
 
 
-def _add(app: FastAPI, endpoint: Endpoint) -> None:
+@functools.cache
+def _maker() -> FastAPI:
+    return _empty()
+
+
+def _made(endpoint: Endpoint) -> Route:
+    app = _maker()
     is_public = is_open(endpoint.path)
     errors = endpoint.errors if is_public else (*endpoint.errors, 401, 429)
     if 413 in errors:
@@ -299,6 +305,7 @@ def _add(app: FastAPI, endpoint: Endpoint) -> None:
         openapi_extra=extra,
         tags=[openapi.tag_of(endpoint.path)],
     )
+    return cast(Route, app.router.routes.pop())
 
 
 async def _get_document(request: Request) -> Response:

@@ -14,7 +14,7 @@ from starlette.routing import Match, Route
 from vigil.bus.bus import BusError
 from vigil.errors import InvalidInput, Unavailable
 
-from ..by_path import ServedRoute
+from ..by_path import ServedRoute, made
 from .body import ClientGone
 from .problem import MEDIA_TYPE, Problem, of_error
 
@@ -53,12 +53,11 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
 
 def _methods(routes: Sequence[ServedRoute], scope: Any) -> list[str]:
     """Return what a path takes: `/api/memories/graph` isn't a memory of that name."""
+    matching = (made(route) for route in routes if route.matches(scope)[0] is not Match.NONE)
     found = [
         route
-        for route in routes
-        if isinstance(route, Route)
-        and route.endpoint is not refuse_method
-        and route.matches(scope)[0] is not Match.NONE
+        for route in matching
+        if isinstance(route, Route) and route.endpoint is not refuse_method
     ]
     fewest = min((len(route.param_convertors) for route in found), default=0)
     closest = (route.methods or set() for route in found if len(route.param_convertors) == fewest)
