@@ -31,7 +31,7 @@ from .workspace.disk import Disk
 from .workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from .mail.desk import MailDesk
+    from .mail.accounts import MailAccounts
 
 log = structlog.get_logger("vigil.executor")
 
@@ -89,7 +89,7 @@ class Builtin:
             config=config,
             skills=settings.skills,
             offered=offered,
-            mail=mail_desk(settings, clock),
+            mail=mail_accounts(settings, clock),
         )
 
     @classmethod
@@ -141,14 +141,14 @@ class Builtin:
             await self._searcher.close()
 
 
-def mail_desk(settings: Settings, clock: Clock) -> MailDesk | None:
+def mail_accounts(settings: Settings, clock: Clock) -> MailAccounts | None:
     """Return what has mailboxes opened, if there are any; its libraries are an extra."""
     mailboxes = settings.config.mailboxes
     if not mailboxes or missing_libraries():
         return None
-    from .mail.desk import MailDesk
+    from .mail.accounts import MailAccounts
 
-    return MailDesk(mailboxes, settings.home, clock)
+    return MailAccounts(mailboxes, settings.home, clock)
 
 
 def shelf_of(choice: Choice, config: Config, clock: Clock) -> Shelf:

@@ -6,11 +6,11 @@ from functools import partial
 
 from ..core.cycles import bulletin
 from ..core.draft import Draft
-from ..core.draft.profile import Desk, Inquiry, ModelQuestion, Profile, TemplateRow
+from ..core.draft.profile import Inquiry, ModelQuestion, OpenSession, Profile, TemplateRow
 from ..core.work import children
 
 
-async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
+async def question(session: OpenSession, draft: Draft) -> ModelQuestion | None:
     """Ask for the text. None: that it began is to be committed first."""
     given = draft.state.start
     if draft.is_dirty or given is None:
@@ -27,7 +27,7 @@ async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
         values={"words_max": bulletin.basis_of(draft).words_max},
         rows=(first,),
     )
-    return ModelQuestion(partial(desk.ask, draft, asked), bulletin.conclude)
+    return ModelQuestion(partial(session.ask, draft, asked), bulletin.conclude)
 
 
 PROFILE = Profile(

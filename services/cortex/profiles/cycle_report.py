@@ -7,16 +7,16 @@ from functools import partial
 from ..core.cycles import cycle, grounds
 from ..core.cycles.report import SCHEMA
 from ..core.draft import Draft
-from ..core.draft.profile import Desk, Inquiry, ModelQuestion, Profile
+from ..core.draft.profile import Inquiry, ModelQuestion, OpenSession, Profile
 from ..core.tools import formed_answer
 from ..thought.transcript import so_far
 
 
-async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
+async def question(session: OpenSession, draft: Draft) -> ModelQuestion | None:
     """Ask for the report, with all that happened. None: that is to be committed first."""
     if draft.is_dirty:
         return None
-    done = so_far(draft, desk.newest())
+    done = so_far(draft, session.newest())
     asked = Inquiry(
         purpose=cycle.PURPOSE,
         profile=PROFILE,
@@ -26,7 +26,7 @@ async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
     )
     shown = grounds.shown(done.told)
     return ModelQuestion(
-        partial(desk.ask, draft, asked),
+        partial(session.ask, draft, asked),
         partial(cycle.conclude, shown=shown),
         cycle.fail,
     )

@@ -10,22 +10,22 @@ from functools import partial
 from ..core import pauses
 from ..core.context.history import memorable
 from ..core.draft import Draft
-from ..core.draft.profile import Desk, ModelQuestion, Profile
+from ..core.draft.profile import ModelQuestion, OpenSession, Profile
 from ..thought.transcript import transcript
 
 PURPOSE = "save"
 PROMPT = "save.md.j2"
 
 
-async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
+async def question(session: OpenSession, draft: Draft) -> ModelQuestion | None:
     """Offer memory what it was not offered yet. None: there is nothing to ask about."""
-    offer = await desk.unsaved(draft.state.unsaved_from)
+    offer = await session.unsaved(draft.state.unsaved_from)
     if not offer.has_words:
         pauses.skip(draft, offer)
         return None
     text = transcript(row for chunk in offer.chunks for row in memorable(chunk))
     return ModelQuestion(
-        partial(desk.reflect, draft, text, purpose=PURPOSE, prompt=PROMPT),
+        partial(session.reflect, draft, text, purpose=PURPOSE, prompt=PROMPT),
         lambda draft, answer: pauses.conclude(draft, answer, offer),
     )
 

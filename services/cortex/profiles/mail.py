@@ -7,11 +7,11 @@ from functools import partial
 from ..core.cycles import mailbox
 from ..core.cycles.mail_words import written_by
 from ..core.draft import Draft
-from ..core.draft.profile import Desk, Inquiry, ModelQuestion, Profile, TemplateRow
+from ..core.draft.profile import Inquiry, ModelQuestion, OpenSession, Profile, TemplateRow
 from ..core.tools import formed_answer
 
 
-async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
+async def question(session: OpenSession, draft: Draft) -> ModelQuestion | None:
     """Ask which mails matter. None: what there is, is to be committed first."""
     if draft.is_dirty:
         return None
@@ -28,7 +28,7 @@ async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
     first = TemplateRow(
         template="mail_batch.md.j2", values={"mails": mails}, at=draft.loop.begun_at
     )
-    rows = [row for row in desk.newest() if row.at >= draft.loop.begun_at]
+    rows = [row for row in session.newest() if row.at >= draft.loop.begun_at]
     asked = Inquiry(
         purpose=mailbox.PURPOSE,
         profile=PROFILE,
@@ -36,7 +36,7 @@ async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
         rows=(first, *formed_answer.refused_rows(rows)),
         schema=mailbox.SCHEMA,
     )
-    return ModelQuestion(partial(desk.ask, draft, asked), mailbox.conclude)
+    return ModelQuestion(partial(session.ask, draft, asked), mailbox.conclude)
 
 
 PROFILE = Profile(

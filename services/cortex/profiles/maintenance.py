@@ -8,10 +8,10 @@ from vigil.contracts.board import SUMMARIES_MAX
 
 from ..core.cycles import summary
 from ..core.draft import Draft
-from ..core.draft.profile import Desk, Inquiry, ModelQuestion, Profile, TemplateRow
+from ..core.draft.profile import Inquiry, ModelQuestion, OpenSession, Profile, TemplateRow
 
 
-async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
+async def question(session: OpenSession, draft: Draft) -> ModelQuestion | None:
     """Ask for the next text. None: what there is, is to be committed first."""
     if draft.is_dirty:
         return None
@@ -21,7 +21,7 @@ async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
         at=draft.loop.begun_at,
     )
     asked = Inquiry(purpose=summary.PURPOSE, profile=PROFILE, prompt=PROFILE.prompt, rows=(notes,))
-    return ModelQuestion(partial(desk.ask, draft, asked), summary.conclude)
+    return ModelQuestion(partial(session.ask, draft, asked), summary.conclude)
 
 
 PROFILE = Profile(

@@ -16,7 +16,15 @@ from vigil.minds import KIND
 
 from ..core.draft import Draft
 from ..core.draft.kinds import starters
-from ..core.draft.profile import MCP, MEMORY, Desk, Inquiry, ModelQuestion, Profile, TemplateRow
+from ..core.draft.profile import (
+    MCP,
+    MEMORY,
+    Inquiry,
+    ModelQuestion,
+    OpenSession,
+    Profile,
+    TemplateRow,
+)
 from ..core.mind import look, report
 from ..core.mind.decisions import DECISIONS_MAX, SCHEMA
 from ..core.tools import formed_answer
@@ -27,29 +35,29 @@ TOOLS_MAX: Final = 40
 """That a look is shown, those of memory and ours first."""
 
 
-async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
+async def question(session: OpenSession, draft: Draft) -> ModelQuestion | None:
     """Ask what is to be done, with a report. None: what the look took is stored first."""
     if draft.is_dirty:
         return None
-    rows = [row for row in desk.newest() if row.at >= draft.loop.begun_at]
+    rows = [row for row in session.newest() if row.at >= draft.loop.begun_at]
     again = formed_answer.refused_rows(rows)
     taken: list[Row] = rows[: len(rows) - len(again)]
-    values = report.values(await desk.board(), draft.state.mind.goals, taken, draft)
+    values = report.values(await session.board(), draft.state.mind.goals, taken, draft)
     first = TemplateRow(template="mind_report.md.j2", values=values, at=draft.loop.begun_at)
     asked = Inquiry(
         purpose=KIND,
         profile=draft.policy.profile,
         prompt=PROFILE.prompt,
-        values={"tools": _tools(desk, draft), "decisions_max": DECISIONS_MAX},
+        values={"tools": _tools(session, draft), "decisions_max": DECISIONS_MAX},
         rows=(first, *again),
         schema=SCHEMA,
     )
-    return ModelQuestion(partial(desk.ask, draft, asked), look.conclude, look.fail)
+    return ModelQuestion(partial(session.ask, draft, asked), look.conclude, look.fail)
 
 
-def _tools(desk: Desk, draft: Draft) -> list[dict[str, Any]]:
+def _tools(session: OpenSession, draft: Draft) -> list[dict[str, Any]]:
     offered = draft.inputs.began.tools  # what the model is shown decides nothing here
-    fit = [spec for spec in desk.specs() if _may_call(spec, draft, offered)]
+    fit = [spec for spec in session.specs() if _may_call(spec, draft, offered)]
     return [
         {
             "name": spec.name,

@@ -12,7 +12,15 @@ from vigil.contracts import Job, Row, TextBlock
 
 from ..core.draft import Draft
 from ..core.draft.job_record import is_named, may_use
-from ..core.draft.profile import MCP, MEMORY, Desk, Inquiry, ModelQuestion, Profile, TemplateRow
+from ..core.draft.profile import (
+    MCP,
+    MEMORY,
+    Inquiry,
+    ModelQuestion,
+    OpenSession,
+    Profile,
+    TemplateRow,
+)
 from ..core.tools.declaration import offers
 from ..core.work import jobs, steps
 from ..model import ToolSpec
@@ -22,7 +30,7 @@ NAMED_MAX: Final = 200
 """Tools that the schema of an answer names; with more of them it takes any name."""
 
 
-async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
+async def question(session: OpenSession, draft: Draft) -> ModelQuestion | None:
     """Ask for the plan. None: the draft is to be committed first, or there is one already."""
     job = draft.state.job
     if draft.is_dirty or job is None:
@@ -30,11 +38,11 @@ async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
     if job.plan is not None:
         steps.advance(draft)
         return None
-    tries = [row for row in desk.newest() if row.at >= draft.loop.begun_at]
+    tries = [row for row in session.newest() if row.at >= draft.loop.begun_at]
     offered = draft.inputs.began.tools  # what the model is shown decides nothing here
     tools = [
         spec
-        for spec in desk.specs()
+        for spec in session.specs()
         if offers(draft.policy.profile, spec.name, offered.get(spec.name))
         and may_use(job, spec.name)
     ]
@@ -46,7 +54,7 @@ async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
         rows=job_rows(job, tries, draft.moment.now),
         schema=schema_of(tools),
     )
-    return ModelQuestion(partial(desk.ask, draft, asked), steps.conclude)
+    return ModelQuestion(partial(session.ask, draft, asked), steps.conclude)
 
 
 def _values(job: Job, tools: Sequence[ToolSpec], steps_max: int) -> dict[str, Any]:

@@ -10,12 +10,12 @@ from vigil.facts.shape import words_of
 
 from ..core.cycles import extraction, grounds, run_facts
 from ..core.draft import Draft
-from ..core.draft.profile import Desk, Inquiry, ModelQuestion, Profile
+from ..core.draft.profile import Inquiry, ModelQuestion, OpenSession, Profile
 from ..core.tools import formed_answer
 from ..thought.transcript import so_far
 
 
-async def facts_question(desk: Desk, draft: Draft) -> ModelQuestion | None:
+async def facts_question(session: OpenSession, draft: Draft) -> ModelQuestion | None:
     """Ask for the facts, with all that happened. None: that is to be committed first."""
     if draft.is_dirty:
         return None
@@ -25,10 +25,10 @@ async def facts_question(desk: Desk, draft: Draft) -> ModelQuestion | None:
         profile=FACTS,
         prompt=FACTS.prompt,
         values={"facts": [f"{name}: {words_of(shape)}" for name, shape in shapes.items()]},
-        rows=so_far(draft, desk.newest()).rows,
+        rows=so_far(draft, session.newest()).rows,
         schema=run_facts.schema(shapes),
     )
-    return ModelQuestion(partial(desk.ask, draft, asked), run_facts.conclude, run_facts.fail)
+    return ModelQuestion(partial(session.ask, draft, asked), run_facts.conclude, run_facts.fail)
 
 
 FACTS: Final = Profile(
@@ -45,12 +45,12 @@ FACTS: Final = Profile(
 )
 
 
-async def extraction_question(desk: Desk, draft: Draft) -> ModelQuestion | None:
+async def extraction_question(session: OpenSession, draft: Draft) -> ModelQuestion | None:
     """Ask what is worth keeping, with all that happened. None: the end is told first, or there is
     nothing to ask about."""
     if draft.is_dirty:
         return None
-    done = so_far(draft, desk.newest())
+    done = so_far(draft, session.newest())
     shown = grounds.shown(done.told)
     if not shown:
         extraction.skip(draft)
@@ -64,7 +64,7 @@ async def extraction_question(desk: Desk, draft: Draft) -> ModelQuestion | None:
         schema=extraction.SCHEMA,
     )
     return ModelQuestion(
-        partial(desk.ask, draft, asked),
+        partial(session.ask, draft, asked),
         partial(extraction.conclude, shown=shown),
         extraction.fail,
     )

@@ -18,9 +18,9 @@ from .. import core
 from ..core import Draft, Moment, Policy
 from ..core.context.versions import is_rewinding
 from ..core.draft.inputs import answer_of, error_of, moment_of
-from ..core.draft.profile import Desk
+from ..core.draft.profile import OpenSession
 from ..notice import Notice
-from . import desk as desks
+from . import recorded_session
 
 DEAD: Final = "dead_letter"
 _ASKING: Final = ("fold", "take", "call")
@@ -33,7 +33,9 @@ class CannotReplay(VigilError):
     """A turn that can't be decided again: something of what it was decided from is missing."""
 
 
-async def decide(turn: Turn, before: State, *, policy: Policy, read: Read, desk: Desk) -> Turn:
+async def decide(
+    turn: Turn, before: State, *, policy: Policy, read: Read, session: OpenSession
+) -> Turn:
     """Return the turn that the core decides on now.
 
     Args:
@@ -56,7 +58,7 @@ async def decide(turn: Turn, before: State, *, policy: Policy, read: Read, desk:
     draft = await _begun(turn, made, before, began, policy, read)
     is_asking = made.step in _ASKING and not is_rewinding(draft.state, draft.ordinal)
     if is_asking and draft.wants_call:
-        await _answered(draft, turn, made, ended, desk)
+        await _answered(draft, turn, made, ended, session)
     core.tell_notices(draft, map(_notice, made.notices))
     return draft.finish(turn.id, history_from=draft.history_from or turn.state.history_from)
 
@@ -120,12 +122,14 @@ async def _there(read: Read, seq: int) -> Event:
     return event
 
 
-async def _answered(draft: Draft, turn: Turn, made: Made, ended: Moment, desk: Desk) -> None:
+async def _answered(
+    draft: Draft, turn: Turn, made: Made, ended: Moment, session: OpenSession
+) -> None:
     """Do with the recorded answer what the profile of the open loop does with one."""
     has_more = made.answer is not None or made.failure is not None or made.cut is not None
     if not has_more and draft.is_dirty:
         return  # it was committed before the model was asked
-    question = await draft.profile.question(desk, draft)
+    question = await draft.profile.question(session, draft)
     if question is None:
         return
     draft.moment = ended
@@ -133,4 +137,4 @@ async def _answered(draft: Draft, turn: Turn, made: Made, ended: Moment, desk: D
         usage = turn.usage[-1] if turn.usage else Usage(model="")
         question.apply(draft, answer_of(made.answer, turn.rows, usage))
     elif made.failure is not None:
-        (question.fail or desks.fail)(draft, error_of(made.failure))
+        (question.fail or recorded_session.fail)(draft, error_of(made.failure))

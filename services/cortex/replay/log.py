@@ -20,12 +20,12 @@ from ..core.draft.chunk import Offer
 from ..history import History
 from ..policy import context_tokens_of, policy_of
 from ..session import log as session_log
-from ..session.desk import OFFER_SHARE_MAX
 from ..session.inbox import decoded
+from ..session.open_session import OFFER_SHARE_MAX
 from ..session.past.inheritance import inherited
 from .decision import CannotReplay, decide
-from .desk import RecordedDesk
 from .difference import Difference, first
+from .recorded_session import RecordedSession
 
 PAGE: Final = 500
 PAGE_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -114,8 +114,8 @@ class SessionLog:
 
         made = turn.made
         cut = None if made is None else made.cut
-        desk = RecordedDesk(self.history, cut, unsaved)
-        return await decide(turn, before, policy=self.policy, read=self.event, desk=desk)
+        session = RecordedSession(self.history, cut, unsaved)
+        return await decide(turn, before, policy=self.policy, read=self.event, session=session)
 
 
 def _turn(message: Message) -> Turn | None:

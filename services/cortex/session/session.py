@@ -32,9 +32,9 @@ from ..model import ModelAnswer, ModelError
 from ..policy import hours_of, routed
 from ..thought.recollector import LoopMemory
 from . import log as session_log
-from .desk import SessionDesk, notices_of
 from .inbox import Inbox
 from .means import SessionMeans
+from .open_session import LiveSession, notices_of
 from .progress import Progress
 from .turn_span import TurnSpan
 from .wakes import Wakes
@@ -72,7 +72,7 @@ class Session:
         self._log = session_log.Loaded(state=State(), turn_seq=0, history=self._new_history())
         self._counts = means.counts
         self._span = TurnSpan(means.tracer, means.counts)
-        self._desk = SessionDesk(
+        self._live = LiveSession(
             key,
             means,
             memory=self._memory,
@@ -278,7 +278,7 @@ class Session:
         if not draft.wants_call or is_rewinding(draft.state, draft.ordinal):
             await self._commit(draft)
             return None
-        question = await draft.profile.question(self._desk, draft)
+        question = await draft.profile.question(self._live, draft)
         if question is not None:
             return await self._think(draft, question)
         if draft.is_dirty:
@@ -306,7 +306,7 @@ class Session:
                 question.apply(draft, draft.inputs.answer)
             except ModelError as error:
                 draft.inputs.failure = error
-                (question.fail or self._desk.fail)(draft, error)
+                (question.fail or self._live.fail)(draft, error)
             core.tell_notices(draft, notices_of(call))
         finally:
             call.cancel()

@@ -124,7 +124,7 @@ class Compactor:
 
         Args:
             history: gives that of the session as it is when it is called.
-            reflect: asks the model (`Desk.reflect`).
+            reflect: asks the model (`OpenSession.reflect`).
         """
         self._is_crowded = False
         cut = history().cut(plan)

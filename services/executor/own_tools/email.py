@@ -38,7 +38,7 @@ from .calendar import zone_for
 from .http_get import piece
 
 if TYPE_CHECKING:
-    from ..mail.desk import MailDesk
+    from ..mail.accounts import MailAccounts
 
 FRAME_BYTES: Final = 2048
 TEXT_LENGTH_MAX: Final = 64 * 1024
@@ -135,7 +135,7 @@ class EmailSend(EmailDraft, frozen=True, kw_only=True):
     """Addresses."""
 
 
-def _desk(means: Means) -> MailDesk:
+def _accounts(means: Means) -> MailAccounts:
     if means.mail is None:
         raise InvalidInput("mailbox", "there is no mailbox")
     return means.mail
@@ -184,9 +184,9 @@ def criteria_of(given: EmailSearch) -> list[str | date]:
 )
 async def email_search(given: EmailSearch, call: Call, means: Means) -> ToolOutput:
     """Search; the newest first."""
-    desk = _desk(means)
-    name, section = desk.named(call.key, given.mailbox)
-    found, count = await desk.search(
+    accounts = _accounts(means)
+    name, section = accounts.named(call.key, given.mailbox)
+    found, count = await accounts.search(
         name,
         section,
         criteria_of(given),
@@ -234,8 +234,8 @@ def _line(text: str) -> str:
 )
 async def email_read(given: EmailRead, call: Call, means: Means) -> ToolOutput:
     """Read one mail."""
-    desk, id_ = _desk(means), MailId.parse(given.id)
-    data = await desk.read(call.key, id_)
+    accounts, id_ = _accounts(means), MailId.parse(given.id)
+    data = await accounts.read(call.key, id_)
     mail, page = await asyncio.to_thread(read_mail, data), await page_of(data)
     text = mail.text or quotes.with_bars(page)
     text = text if given.with_quotes else quotes.folded(text)
@@ -308,8 +308,8 @@ def message_id_of(call_id: str, address: str) -> str:
 
 
 async def _answered(reply_to: str, call: Call, means: Means) -> MailHeadRead:
-    desk, id_ = _desk(means), MailId.parse(reply_to)
-    return read_head(await desk.read(call.key, id_))
+    accounts, id_ = _accounts(means), MailId.parse(reply_to)
+    return read_head(await accounts.read(call.key, id_))
 
 
 @tool(
@@ -322,10 +322,12 @@ async def _answered(reply_to: str, call: Call, means: Means) -> MailHeadRead:
 )
 async def email_draft(given: EmailDraft, call: Call, means: Means) -> ToolOutput:
     """Put it among the drafts, once."""
-    desk = _desk(means)
-    name, section = desk.named(call.key, given.mailbox)
+    accounts = _accounts(means)
+    name, section = accounts.named(call.key, given.mailbox)
     letter = await _letter(given, call, means, section)
-    folder = await desk.put_draft(name, section, letter.message_id, written(letter, is_draft=True))
+    folder = await accounts.put_draft(
+        name, section, letter.message_id, written(letter, is_draft=True)
+    )
     return ToolOutput(content=f"It lies in {folder} of {name}. It was not sent.")
 
 
@@ -340,13 +342,13 @@ async def email_draft(given: EmailDraft, call: Call, means: Means) -> ToolOutput
 )
 async def email_send(given: EmailSend, call: Call, means: Means) -> ToolOutput:
     """Send it, once. Raises: Unavailable, it surely was not sent."""
-    desk = _desk(means)
-    name, section = desk.named(call.key, given.mailbox)
+    accounts = _accounts(means)
+    name, section = accounts.named(call.key, given.mailbox)
     if not section.smtp_host:
         raise InvalidInput("mailbox", f"{name} can't send: smtp_host is not set")
     letter = await _letter(given, call, means, section)
     data = written(letter, is_draft=False)
-    handed = await desk.send(name, section, letter.recipients, call.id, data)
+    handed = await accounts.send(name, section, letter.recipients, call.id, data)
     if handed.state == "unclear":
         content = UNCLEAR.format(reason=handed.reason, id=letter.message_id)
         return ToolOutput(content=content, is_error=True)
@@ -358,5 +360,5 @@ async def email_send(given: EmailSend, call: Call, means: Means) -> ToolOutput:
     if handed.refused:
         told += f". Refused by the server, so it doesn't go there: {', '.join(handed.refused)}"
     with contextlib.suppress(VigilError):  # it was sent, whatever becomes of the copy
-        await desk.keep_sent(name, section, data)
+        await accounts.keep_sent(name, section, data)
     return ToolOutput(content=told, is_error=bool(handed.refused))

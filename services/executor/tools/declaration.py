@@ -29,7 +29,7 @@ from .source import Call, ToolOutput
 
 if TYPE_CHECKING:
     from ..calendars.book import CalendarBook
-    from ..mail.desk import MailDesk
+    from ..mail.accounts import MailAccounts
     from ..workspace.disk import Disk
     from ..workspace.workspace import Workspace
 
@@ -74,7 +74,7 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     """The folder of all skills."""
     offered: Callable[[], Iterable[Tool]] = tuple
     """Gives all tools that are offered, of servers, too."""
-    mail: MailDesk | None = None
+    mail: MailAccounts | None = None
     """None: there are no mailboxes, or what is needed for mail isn't installed."""
 
 

@@ -3,7 +3,7 @@
 Kinds differ by their profile and by nothing else (SPEC C-1). It holds what may begin a loop, what
 the model is told and offered, the limits, and the two steps around each call of the model: how its
 question is made and what its answer does. A profile reads nothing itself: what it needs of the log
-or of the model it asks of the `Desk`, which is the open session's.
+or of the model it asks of the `OpenSession`, which is the open session's.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class OwnersBoard(NamedTuple):
     """What rows of the timetable told in a closed form, a line each."""
 
 
-class Desk(Protocol):
+class OpenSession(Protocol):
     """What an open session does for its profile."""
 
     async def converse(self, draft: Draft) -> ModelQuestion | None:
@@ -112,9 +112,9 @@ class Desk(Protocol):
         ...
 
 
-async def converse(desk: Desk, draft: Draft) -> ModelQuestion | None:
+async def converse(session: OpenSession, draft: Draft) -> ModelQuestion | None:
     """Ask as a conversation does: what most kinds do."""
-    return await desk.converse(draft)
+    return await session.converse(draft)
 
 
 class Starter(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,7 +141,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     begins: dict[str, Callable[[Draft, Cause, Any], None]]
     """Type of event (a start is ``start``) -> what it does. All others are not served; timers,
     results and control are the core's own."""
-    question: Callable[[Desk, Draft], Awaitable[ModelQuestion | None]]
+    question: Callable[[OpenSession, Draft], Awaitable[ModelQuestion | None]]
     """Makes the question that the open loop wants answered. None: nothing is asked; what the draft
     holds is committed."""
     conclude: Callable[[Draft, ModelAnswer], None] | None = None

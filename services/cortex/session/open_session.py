@@ -1,4 +1,4 @@
-"""The desk of an open session: what its profile may ask for, carried out (`profile.Desk`)."""
+"""An open session: what its profile may ask for, carried out (`profile.OpenSession`)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ LOOK_BACK: Final = "look_back"
 """The profile that says how, whatever it is for."""
 
 
-class SessionDesk:
+class LiveSession:
     """What one open session does for its profile."""
 
     def __init__(
@@ -78,7 +78,7 @@ class SessionDesk:
         )
 
     async def converse(self, draft: Draft) -> ModelQuestion | None:
-        """Ask with the history, after room was made in the window. See `Desk.converse`."""
+        """Ask with the history, after room was made in the window. See `OpenSession.converse`."""
         await self._inherit(draft)
         history = self._loaded().history
         history.look(opening_of(draft.loop, draft.state.vouched))
@@ -204,7 +204,7 @@ class SessionDesk:
     # ------------------------------------------------------------ other questions
 
     def ask(self, draft: Draft, asked: Inquiry) -> Coroutine[Any, Any, ModelAnswer]:
-        """Ask just that. See `Desk.ask`."""
+        """Ask just that. See `OpenSession.ask`."""
         return self._thinker.ask(
             self._key,
             draft.state,
@@ -215,7 +215,7 @@ class SessionDesk:
         )
 
     async def reflect(self, draft: Draft, text: str, *, purpose: str, prompt: str) -> ModelAnswer:
-        """Ask about a part of the conversation. See `Desk.reflect`."""
+        """Ask about a part of the conversation. See `OpenSession.reflect`."""
         crash.point("cortex.reflect.before_call")
         row = Row(
             role="user", source="system", blocks=(TextBlock(text=text),), at=self._clock.now()
@@ -232,17 +232,17 @@ class SessionDesk:
         return answer
 
     async def unsaved(self, start: int) -> Offer:
-        """Read what was said from the turn `start` on. See `Desk.unsaved`."""
+        """Read what was said from the turn `start` on. See `OpenSession.unsaved`."""
         tokens_max = int(self._context_tokens * OFFER_SHARE_MAX)
         taken_back = self._loaded().state.taken_back
         return await session_log.unsaved(self._bus, self._key, start, tokens_max, taken_back)
 
     def newest(self) -> tuple[Row, ...]:
-        """Return the rows that are known. See `Desk.newest`."""
+        """Return the rows that are known. See `OpenSession.newest`."""
         return self._loaded().history.newest
 
     async def board(self) -> OwnersBoard:
-        """Read what stands on the owner's board. See `Desk.board`."""
+        """Read what stands on the owner's board. See `OpenSession.board`."""
         whose = self._key.scope
         goals, preferences, actions, facts = await asyncio.gather(
             read_goals(self._bus, whose),
@@ -258,7 +258,7 @@ class SessionDesk:
         )
 
     def specs(self) -> tuple[ToolSpec, ...]:
-        """Return all tools that there are. See `Desk.specs`."""
+        """Return all tools that there are. See `OpenSession.specs`."""
         offered = self._toolbox.tools
         others = map(spec_of, offered.values())
         return (*(spec for spec in specs() if spec.name not in offered), *others)

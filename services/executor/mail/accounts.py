@@ -30,7 +30,7 @@ SEEN: Final = rb"\Seen"
 MARKED_DRAFTS: Final = rb"\Drafts"
 
 
-class MailDesk:
+class MailAccounts:
     """Does what tools want done in mailboxes."""
 
     def __init__(self, mailboxes: Mapping[str, MailboxSection], home: Path, clock: Clock) -> None:

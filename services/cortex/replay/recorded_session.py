@@ -1,4 +1,4 @@
-"""The desk of a session that is folded again: it asks nobody, and tells what to do with the answer
+"""A session that is folded again: it asks nobody, and tells what to do with the answer
 that was recorded."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ async def _unasked() -> ModelAnswer:
     raise AssertionError("a replay asks no model")
 
 
-class RecordedDesk:
+class RecordedSession:
     """What the profile of one step may ask for, from the log."""
 
     def __init__(
