@@ -236,7 +236,7 @@ class _Work:
             return await self._order_next(ask, own)
         await self._carrier.bury(self._key, self._order, self._message, ask.cause)
         if ask.is_lost:
-            await self._tell_mind()
+            await self._notify_mind()
         return None
 
     # ------------------------------------------------------------ the log
@@ -282,7 +282,7 @@ class _Work:
         about = {"session": str(self._key), "effect": record.effect_id, "channel": record.channel}
         log.info("goes over the next channel", action="delivery.next", **about)
 
-    async def _tell_mind(self) -> None:
+    async def _notify_mind(self) -> None:
         """Tell the mind, once, of what was said unasked and reached nobody (SPEC G-6)."""
         said, carrier = await self._said(), self._carrier
         if said is None or not said.is_autonomous or not carrier._has_mind(self._key.agent):

@@ -112,7 +112,7 @@ async def _carry_out(
     roots = (context.settings.workspaces, context.settings.home / FOLDER)
     folders = erasure.Folders(roots, busy, switches)
     turns = ExecutorTurns(calls, Carrying(context, limits, calls.withdraw), limits)
-    _tell(context, registry, calls)
+    _observe(context, registry, calls)
     settings = context.settings
     book = CalendarBook(settings.config.calendars, settings.home) if own is None else own.calendars
     mailboxes = MailboxHolder(context, switches.is_erasing, book)
@@ -183,7 +183,7 @@ class _Withdrawals:
             log.error("not readable", action="executor.withdrawal", error=str(error))
 
 
-def _tell(context: Context, registry: Registry, calls: CallsInHand) -> None:
+def _observe(context: Context, registry: Registry, calls: CallsInHand) -> None:
     """Let health and metrics tell how it is."""
     context.metrics.watch(metrics.EXECUTOR_RUNNING, lambda: calls.running)
     context.metrics.watch(metrics.EXECUTOR_WAITING, lambda: len(calls) - calls.running)

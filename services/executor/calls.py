@@ -204,7 +204,7 @@ class CallsInHand:
             outcome = "cancelled"
             log.info("call ended", action="executor.call_ended", session=str(key), effect=call.id)
         finally:
-            self._tell(span, key, call, outcome)
+            self._observe(span, key, call, outcome)
 
     async def _settle(self, key: SessionKey, call: CallTool, place: _Place) -> str:
         """Do what there is to do about a call; return what came of it.
@@ -359,7 +359,7 @@ class CallsInHand:
         await self._answers.store(key, call, ToolOutput(content=GIVEN_UP, is_error=True))
         self._count(call, "failed")
 
-    def _tell(self, span: trace.Span, key: SessionKey, call: CallTool, outcome: str) -> None:
+    def _observe(self, span: trace.Span, key: SessionKey, call: CallTool, outcome: str) -> None:
         if outcome == "given_back":
             return
         self._count(call, outcome)

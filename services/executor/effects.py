@@ -88,9 +88,9 @@ class Carrying:
             case TellParent(payload=TellParentPayload(slot=SlotRun() as slot)):
                 await self._slots.end(key, effect, slot)
             case TellParent():
-                await self._tell(key, effect)
+                await self._report(key, effect)
             case TellPerson():
-                await self._tell_person(key, effect)
+                await self._notify_person(key, effect)
             case SendVerdict():
                 await self._send_verdict(key, effect)
             case RaiseBudget():
@@ -115,19 +115,19 @@ class Carrying:
             log.info("started before", action="executor.spawned", session=str(child))
         crash.point("executor.spawn.after")
 
-    async def _tell(self, key: SessionKey, effect: TellParent) -> None:
+    async def _report(self, key: SessionKey, effect: TellParent) -> None:
         """Store what the parent is told. The event of a repeat has the same id."""
         parent = work.relative_of(key, effect.payload.parent)
-        event = work.told(parent, effect, now=self._clock.now())
+        event = work.report_of(parent, effect, now=self._clock.now())
         kind = "tool_result" if isinstance(event, ToolResultEvent) else "control"
         await self._bus.publish(parent.in_event(kind), encode(event), _headers(), msg_id=event.id)
         crash.point("executor.tell.after")
 
-    async def _tell_person(self, key: SessionKey, effect: TellPerson) -> None:
+    async def _notify_person(self, key: SessionKey, effect: TellPerson) -> None:
         """Store what the person is to be told, where they are. A repeat finds it there."""
         is_for_agent = effect.payload.told.what == AGENT_MESSAGE
         home = work.home_of(key, effect.payload.home, self._teams, is_for_agent=is_for_agent)
-        event = work.told_of(home, effect.id, effect.payload.told, now=self._clock.now())
+        event = work.notice_of(home, effect.id, effect.payload.told, now=self._clock.now())
         name = effect.payload.once or effect.id
         try:
             await self._bus.publish(

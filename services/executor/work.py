@@ -260,13 +260,15 @@ def cancel_of(child: SessionKey, effect: CancelCall, *, now: datetime) -> Contro
     )
 
 
-def told(parent: SessionKey, effect: TellParent, *, now: datetime) -> Control | ToolResultEvent:
+def report_of(
+    parent: SessionKey, effect: TellParent, *, now: datetime
+) -> Control | ToolResultEvent:
     """Build what a parent is told: its call's result, or a status. Ids are the same for every try.
 
     >>> from vigil.contracts import TellParentPayload
     >>> payload = TellParentPayload(parent="a:b:c", call_id="1f", state="done", content="42")
     >>> effect = TellParent(id="2e", ordinal=1, payload=payload)
-    >>> told(SessionKey("a", "b", "c"), effect, now=datetime(2026, 1, 1)).payload.content
+    >>> report_of(SessionKey("a", "b", "c"), effect, now=datetime(2026, 1, 1)).payload.content
     '42'
     """
     payload = effect.payload
@@ -300,7 +302,7 @@ def told(parent: SessionKey, effect: TellParent, *, now: datetime) -> Control | 
             )
 
 
-def told_of(home: SessionKey, effect_id: str, told: ToldPayload, *, now: datetime) -> ToldEvent:
+def notice_of(home: SessionKey, effect_id: str, told: ToldPayload, *, now: datetime) -> ToldEvent:
     """Build what a conversation is told for its person. Its id is the same for every try."""
     return ToldEvent(
         id=f"told-{token_of(SERVICE, effect_id)}",

@@ -105,7 +105,7 @@ async def _serve(
         bus, replica, written, accesses,
         instance=context.instance, is_erasing=switches.is_erasing,
     )  # fmt: skip
-    _tell(context, slot, replica, embedder)
+    _observe(context, slot, replica, embedder)
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(replica.run(), name="memory-replica")
@@ -173,7 +173,7 @@ async def _become_ready(context: Context, limits: Limits, replica: Replica) -> N
     context.ready.set()
 
 
-def _tell(context: Context, slot: Slot, replica: Replica, embedder: embedding.Embedder) -> None:
+def _observe(context: Context, slot: Slot, replica: Replica, embedder: embedding.Embedder) -> None:
     """Let health and metrics tell how it is."""
     context.metrics.watch(metrics.VECTORS_BEHIND, lambda: replica.behind)
     context.facts["slot"] = slot.number

@@ -93,12 +93,12 @@ class Service:
             except VigilError as error:
                 raise refusal(error) from error
             if isinstance(question, Recall) and isinstance(reply, Recalled):
-                self._tell_recall(question, reply, time.monotonic() - begun)
+                self._observe_recall(question, reply, time.monotonic() - begun)
             return msgspec.json.encode(reply)
 
         return answer
 
-    def _tell_recall(self, question: Recall, reply: Recalled, took_s: float) -> None:
+    def _observe_recall(self, question: Recall, reply: Recalled, took_s: float) -> None:
         state = "degraded" if reply.degraded else "whole"
         self._counts.observe(metrics.MEMORY_RECALL_SECONDS, took_s, question.mode, state)
 

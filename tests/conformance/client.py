@@ -110,7 +110,7 @@ class Tested:
                 await self._sign_in()
                 continue
             if not isinstance(told, types.InputRequiredResult):
-                print(tools.told_of(told, 65536)[0][:500])
+                print(tools.described(told, 65536)[0][:500])
                 return
             wanted = self._connection.wanted(told, given, None)
             if wanted is None:

@@ -91,7 +91,7 @@ def _conclude(draft: Draft, result: ModelAnswer | Exception, moment: Moment) -> 
         core.answered(draft, is_fallback=result.is_fallback)
         draft.profile.conclude(draft, result)
     if isinstance(result, ModelAnswer | ModelError):
-        core.tell_notices(draft, result.notices)
+        core.announce(draft, result.notices)
     return draft
 
 

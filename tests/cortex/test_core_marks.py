@@ -136,7 +136,7 @@ def _next_cycle(told: CycleReport) -> list[Shown]:
     entry = SlotEntry(row=ID, due_at=AT, state="ran", at=AT, report=told)
     ledger = cycles.ended(CycleLedger(), run, entry)
     later = AT + timedelta(days=1)
-    shown = cycle.told(ledger, News(7), later)
+    shown = cycle.described(ledger, News(7), later)
     return [Shown(shown, is_marked=False), *_bulletin(cycles=ledger)]
 
 
@@ -165,7 +165,7 @@ def _worker_of(task: BoardTask) -> list[Shown]:
 
 def _tell_parent(payload: TellParentPayload) -> list[Shown]:
     effect = TellParent(id="e1", ordinal=1, payload=payload)
-    told = work.told(KEY, effect, now=AT)
+    told = work.report_of(KEY, effect, now=AT)
     assert not isinstance(told, Control)
     return [Shown(told.payload.content, told.payload.is_tainted)]
 
@@ -191,8 +191,8 @@ def _asked_at_home(approval: Approval) -> list[Shown]:
     driver = Watched("cron")
 
     def ask(draft: Any) -> None:
-        errands.tell_request(draft, approval)
-        errands.tell_expired(draft, approval)
+        errands.notify_of_request(draft, approval)
+        errands.notify_of_expiry(draft, approval)
 
     driver.change(ask)
     return driver.said()
@@ -220,7 +220,7 @@ def _of_errand(start: Start) -> list[Shown]:
     driver = Watched("errand")
 
     def end(draft: Any) -> None:
-        tasks.tell_end(draft, "done", "canary.result", sways.of(start), start=start)
+        tasks.report_end(draft, "done", "canary.result", sways.of(start), start=start)
 
     driver.change(end)
     return driver.said()

@@ -343,7 +343,7 @@ def test_a_workers_request_counts_as_shown_if_all_of_it_was_passed_on(*, is_whol
     draft = Draft(driver.key, driver.state, driver.moment(), driver.policy)
     tasks.open_task(draft, "c1", task)
     driver.commit(draft)
-    event = work.told(SessionKey.parse(driver.key), asks, now=driver.now)
+    event = work.report_of(SessionKey.parse(driver.key), asks, now=driver.now)
     driver.feed(replace(event, **driver._envelope()))
     assert "| command:" in driver.texts[-1]
     driver.named = (asked,)

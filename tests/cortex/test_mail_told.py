@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.cortex.core.cycles.mailbox import MailThatMatters, told
+from services.cortex.core.cycles.mailbox import MailThatMatters, described
 from tests.support.examples import up_to
 from vigil.contracts.mail import MailToRead
 
@@ -39,7 +39,7 @@ def test_no_name_or_subject_makes_another_mail(mails: list[tuple[str, str, str, 
         )
         for name, about, author, is_due in mails
     )
-    rest = told(found).partition(": ")[2]
+    rest = described(found).partition(": ")[2]
     entries = [one[0] for one in ENTRY.finditer(rest)]
     assert "".join(entries) == rest
     assert len(entries) == len(mails)

@@ -361,7 +361,7 @@ def test_ids_of_a_repeat_are_the_same() -> None:
     """S-5: whichever replica builds it, and whenever."""
     later = datetime(2027, 1, 1, tzinfo=UTC)
     for effect in (tell("done"), tell("running")):
-        ids = {work.told(KEY, effect, now=now).id for now in (NOW, later)}
+        ids = {work.report_of(KEY, effect, now=now).id for now in (NOW, later)}
         assert len(ids) == 1
     assert (
         work.start_of(KEY, spawn(), 1, now=NOW).id == work.start_of(KEY, spawn(), 1, now=later).id

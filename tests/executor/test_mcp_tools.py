@@ -279,7 +279,7 @@ def test_results_are_told_as_text() -> None:
         ],
         structured_content={"n": 1},
     )
-    text, files = tools.told_of(result, 1000)
+    text, files = tools.described(result, 1000)
     assert [file.data for file in files] == [png(3, 5), *([png(4, 4)] * 3)]
     assert [file.about.name for file in files] == [f"file {n}" for n in (1, 2, 3, 4)]
     assert text.splitlines() == [
@@ -310,7 +310,7 @@ def test_results_are_told_as_text() -> None:
         )
         for n, (one, kind) in enumerate(((pdf(2), None), (b"zip", None), (b"a,b", "text/csv")))
     ]
-    text, files = tools.told_of(types.CallToolResult(content=[*blobs]), 1000)
+    text, files = tools.described(types.CallToolResult(content=[*blobs]), 1000)
     assert [(file.about.name, file.about.pages) for file in files] == [("file 1", 2)]
     assert text.splitlines() == [
         f"[a resource: demo:0, of no type, {len(pdf(2))} bytes]",
@@ -321,8 +321,8 @@ def test_results_are_told_as_text() -> None:
         "[end of the resource]",
     ]
     only = types.CallToolResult(content=[], structured_content={"n": 1})
-    assert tools.told_of(only, 1000) == ('{"n":1}', ())
-    assert tools.told_of(types.CallToolResult(content=[]), 1000) == ("(nothing)", ())
+    assert tools.described(only, 1000) == ('{"n":1}', ())
+    assert tools.described(types.CallToolResult(content=[]), 1000) == ("(nothing)", ())
 
 
 @pytest.mark.parametrize(
@@ -345,6 +345,6 @@ def test_what_is_structured_is_told_unless_a_text_says_it(
 ) -> None:
     """X-1: many servers put a summary into the text, and what was found beside it."""
     blocks = [types.TextContent(type="text", text=text) for text in texts]
-    told, _ = tools.told_of(types.CallToolResult(content=[*blocks], structured_content=data), 9)
+    told, _ = tools.described(types.CallToolResult(content=[*blocks], structured_content=data), 9)
     assert (msgspec.json.encode(data).decode() in told.split("\n")[-1:]) is is_told
     assert told.startswith("\n".join(texts))

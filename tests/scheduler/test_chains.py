@@ -52,7 +52,7 @@ from vigil.timetable.edit import changed
 from vigil.timetable.findings import findings
 from vigil.timetable.ledger import ended, ledger_of
 from vigil.timetable.log import SlotLog
-from vigil.timetable.schedule import told_of, upcoming
+from vigil.timetable.schedule import described, upcoming
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 ABOVE = "a" * 32
@@ -431,10 +431,10 @@ def test_what_is_not_said_of_a_schedule_stays() -> None:
 
 
 def test_a_chain_and_a_choice_are_said_in_words() -> None:
-    assert told_of(row(after(ABOVE)), START, followed="backup") == (
+    assert described(row(after(ABOVE)), START, followed="backup") == (
         "after each run of 'backup' that succeeds"
     )
-    said = told_of(row(CHOSEN), START - MINUTE)
+    said = described(row(CHOSEN), START - MINUTE)
     assert said == (
         "every 1 h, or as its runs choose: 10 min to 1 d after they end; "
         "next: Sun 2026-03-01 00:00 (UTC)"

@@ -138,8 +138,8 @@ def test_whatever_is_told_only_a_value_of_the_shape_is_kept(shape: FactShape, va
     for fact in after.facts:
         assert is_closed(fact.value, shape)
         assert fits(fact.value, shape, NOW)
-        assert shown.told(fact, UTC, NOW).startswith("ci: ")
-    lines = [shown.told(fact, UTC, NOW) for fact in after.facts]
+        assert shown.described(fact, UTC, NOW).startswith("ci: ")
+    lines = [shown.described(fact, UTC, NOW) for fact in after.facts]
     reasons = [*after.newest.left_out.values(), *lines]
     assert len(after.facts) + len(after.newest.left_out) == 1
     assert not [one for one in reasons if "mallory" in one or "rm -rf" in one or "\n" in one]
@@ -150,7 +150,7 @@ def test_whatever_is_told_only_a_value_of_the_shape_is_kept(shape: FactShape, va
 def test_what_another_wrote_in_its_place_is_not_shown(shape: FactShape, value: Any) -> None:
     """F-11: a value is looked at again where it's shown."""
     fact = KnownFact(name="ci", shape=shape, value=str(value), since=NOW, at=NOW, was=CANARY)
-    line = shown.told(fact, UTC, NOW)
+    line = shown.described(fact, UTC, NOW)
     assert "mallory" not in line
     assert (line == "") is not fits(str(value), shape, NOW)
 

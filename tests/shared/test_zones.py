@@ -63,14 +63,14 @@ def test_the_newer_database_holds(tmp_path: Path) -> None:
     assert database.newer(same, packaged) == same
     assert database.newer(old, None) == old
     assert database.newer(None, packaged) == packaged
-    assert zones.told(old, packaged).found == (
+    assert zones.compared(old, packaged).found == (
         f"{packaged.version}, the package's; the machine's is 2025b"
     )
-    assert zones.told(new, packaged).found == (
+    assert zones.compared(new, packaged).found == (
         f"2999a, the machine's; the package's is {packaged.version}"
     )
-    assert zones.told(old, None).found == "2025b, the machine's; there is no other"
-    assert zones.told(None, None).state == "fail"
+    assert zones.compared(old, None).found == "2025b, the machine's; there is no other"
+    assert zones.compared(None, None).state == "fail"
 
 
 def test_a_database_that_tells_no_version_counts_as_the_older(tmp_path: Path) -> None:

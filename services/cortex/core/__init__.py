@@ -29,7 +29,7 @@ from .fold import (
     take,
 )
 from .queue import head
-from .told import tell_notices
+from .told import announce
 
 __all__ = [
     "CompactionPlan",
@@ -37,6 +37,7 @@ __all__ = [
     "Moment",
     "Policy",
     "Window",
+    "announce",
     "answered",
     "begin_takeover",
     "cause_of",
@@ -55,5 +56,4 @@ __all__ = [
     "seen_cut",
     "summarise",
     "take",
-    "tell_notices",
 ]

@@ -311,7 +311,7 @@ def _wait(draft: Draft, reason: str, until: datetime) -> None:
     draft.update_loop(retry=wait)
     draft.set_deadline(RETRY_TIMER, until, draft.moment.hours_at)
     draft.outcome = "waiting"
-    tasks.tell_status(draft, "running", f"waits: {reason}", draft.sway, until=until)
+    tasks.report_status(draft, "running", f"waits: {reason}", draft.sway, until=until)
 
 
 def _put_off(draft: Draft, reason: str, until: str) -> None:

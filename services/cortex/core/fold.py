@@ -89,7 +89,7 @@ def end_lost(key: str, state: State, moment: Moment, policy: Policy) -> Draft:
     draft = Draft(key, state, moment, policy, step="end")
     if _is_lost(state):
         # With the state went what tells who had a part in it.
-        tasks.tell_end(draft, "failed", LOST, Sway.OUTSIDE)
+        tasks.report_end(draft, "failed", LOST, Sway.OUTSIDE)
         draft.update(start=None)
     draft.note("gave_up", "because what it was at could not be read")
     draft.outcome = "failed"

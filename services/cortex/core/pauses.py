@@ -83,7 +83,7 @@ def conclude(draft: Draft, answer: ModelAnswer, offer: Offer) -> None:
         draft.note("saved", f"{things(saved)} handed on")
     else:
         draft.note("nothing_to_save", "the model found nothing to remember")
-    tidings.tell_digest(draft, [r for c in offer.chunks if not c.is_tainted for r in c.rows])
+    tidings.notify_of_digest(draft, [r for c in offer.chunks if not c.is_tainted for r in c.rows])
     _end(draft, offer)
 
 

@@ -56,13 +56,13 @@ def receive(draft: Draft, cause: Cause, event: ToldEvent) -> None:
         take(draft, cause, event)
 
 
-def tell_notices(draft: Draft, notices: Iterable[Notice]) -> None:
+def announce(draft: Draft, notices: Iterable[Notice]) -> None:
     """Have the person told what there is to know of their budget, or of who thinks for them, once
     in their home."""
     draft.inputs.notices = tuple(notices)
     for notice in draft.inputs.notices:
         what, title = notice.what, f"the {notice.what}"
-        draft.tell_home(what, notice.text, title=title, once=notice.id, offer=notice.offer)
+        draft.notify_home(what, notice.text, title=title, once=notice.id, offer=notice.offer)
     more.offer_said(draft, draft.inputs.notices)
 
 

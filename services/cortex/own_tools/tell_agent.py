@@ -51,5 +51,5 @@ def tell_agent(given: TellAgent, call: OwnCall, draft: Draft) -> Result:
         title=f"of your fellow agent {key.agent}",
         is_tainted=call.sway.is_outside,
     )
-    tidings.tell(draft, str(home), payload)
+    tidings.notify(draft, str(home), payload)
     return f"Told {given.agent}.", False

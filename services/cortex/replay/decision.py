@@ -59,7 +59,7 @@ async def decide(
     is_asking = made.step in _ASKING and not is_rewinding(draft.state, draft.ordinal)
     if is_asking and draft.wants_call:
         await _answered(draft, turn, made, ended, session)
-    core.tell_notices(draft, map(_notice, made.notices))
+    core.announce(draft, map(_notice, made.notices))
     return draft.finish(turn.id, history_from=draft.history_from or turn.state.history_from)
 
 

@@ -307,7 +307,7 @@ class Session:
             except ModelError as error:
                 draft.inputs.failure = error
                 (question.fail or self._live.fail)(draft, error)
-            core.tell_notices(draft, notices_of(call))
+            core.announce(draft, notices_of(call))
         finally:
             call.cancel()
         crash.point("cortex.model.after_call")

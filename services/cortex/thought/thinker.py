@@ -204,9 +204,9 @@ class Thinker:
             error_type = error.kind
             raise
         finally:
-            self._tell(span, request, chosen, outcome, answer, error_type)
+            self._observe(span, request, chosen, outcome, answer, error_type)
 
-    def _tell(
+    def _observe(
         self,
         span: Span,
         request: ModelRequest,

@@ -112,20 +112,20 @@ class BoardChanges:
         match entity:
             case BoardTask():
                 task = await self._stored(TASKS, key, entity, payload.expect, change, now)
-                return told_of_task(task.entity)
+                return described_task(task.entity)
             case BoardPreference():
                 board = KeptBoard(self._bus, preferences_of(self._period))
                 known = await board.add(entity, change, now)
-                return told_of_preference(known.entity, now, self._period)
+                return described_preference(known.entity, now, self._period)
             case BoardGoal() if payload.facts:
                 return await self._take_facts(key, effect, entity)
             case BoardGoal() if payload.parts:
                 await self._check_whole(key, entity, payload)
                 made = await goals.split(self._bus, self._goals, entity, payload.parts, change, now)
-                return "\n".join(told_of_goal(one.entity) for one in made)
+                return "\n".join(described_goal(one.entity) for one in made)
             case BoardGoal():
                 goal = await self._stored(self._goals, key, entity, payload.expect, change, now)
-                return told_of_goal(goal.entity)
+                return described_goal(goal.entity)
 
     async def _take_facts(self, key: SessionKey, effect: BoardChange, entity: BoardGoal) -> str:
         """Take what was told of a goal, by the shapes that it names now. Raises: InvalidInput."""
@@ -213,7 +213,7 @@ def _headers() -> dict[str, str]:
 # ---------------------------------------------------------------- what the loop is told
 
 
-def told_of_task(task: BoardTask) -> str:
+def described_task(task: BoardTask) -> str:
     """Return what a loop is told of a task that it made or changed."""
     if task.status == "pending_approval":
         return (
@@ -223,7 +223,7 @@ def told_of_task(task: BoardTask) -> str:
     return f"{task.id} is {task.status}, its priority is {task.priority}."
 
 
-def told_of_goal(goal: BoardGoal) -> str:
+def described_goal(goal: BoardGoal) -> str:
     """Return what a loop is told of a goal that it made or changed."""
     if goal.status == "paused":
         leave = f"`vigil goals resume {goal.id[:8]}` lets it be pursued"
@@ -231,7 +231,7 @@ def told_of_goal(goal: BoardGoal) -> str:
     return f"{goal.id} is {goal.status}, its priority is {goal.priority} of 5."
 
 
-def told_of_preference(known: BoardPreference, now: datetime, period: timedelta) -> str:
+def described_preference(known: BoardPreference, now: datetime, period: timedelta) -> str:
     """Return what a loop is told of a preference that it was taught."""
     if known.is_removed:
         return f"{known.key}: the person removed it; it was not learned."

@@ -60,7 +60,7 @@ class FactNews:
             return
         configured = self._config.person_of(key.user)
         zone = zone_named((await own.standing(self._bus, key.user, configured)).timezone)
-        said = (shown.told(one, zone, self._clock.now()) for one in changed)
+        said = (shown.described(one, zone, self._clock.now()) for one in changed)
         told = self._payload(key, slot, f"{'; '.join(filter(None, said))} ({slot.name})")
         whom = () if is_told else homes
         if has_mind(self._config, key.agent) and mind not in whom and mind != key:
@@ -79,4 +79,4 @@ class FactNews:
 
     async def _put(self, whom: tuple[SessionKey, ...], name: str, told: ToldPayload) -> None:
         for home in whom:
-            await put(self._bus, work.told_of(home, name, told, now=self._clock.now()), name)
+            await put(self._bus, work.notice_of(home, name, told, now=self._clock.now()), name)

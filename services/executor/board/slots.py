@@ -85,7 +85,7 @@ class RunEnds:
                 told = replace(told, facts=known.facts)
             homes = () if told is None else homes_for(self._config, key, slot)
             if told is not None:
-                await self._tell(homes, effect, told)
+                await self._notify(homes, effect, told)
             if known is not None and is_for_one:
                 await self._news.tell(key, effect.id, slot, known, is_told=told is not None)
             crash.point("executor.slot.told")
@@ -113,12 +113,12 @@ class RunEnds:
             return
         raise Unavailable(f"{row}: others write its ledger all the time")
 
-    async def _tell(
+    async def _notify(
         self, homes: tuple[SessionKey, ...], effect: TellParent, told: ToldPayload
     ) -> None:
         """Tell the conversation that the row names, or the owner's home."""
         for home in homes:
-            event = work.told_of(home, effect.id, told, now=self._clock.now())
+            event = work.notice_of(home, effect.id, told, now=self._clock.now())
             await put(self._bus, event, effect.id)
 
 

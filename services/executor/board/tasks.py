@@ -61,10 +61,10 @@ class TaskEnds:
             mind = (mind_of(key.scope),) if has_mind(self._config, key.agent) else ()
             giver = giver_of(key, made.entity)
             for home in (*homes_of(self._config, giver), *mind):
-                await self._tell(home, effect, told)
+                await self._notify(home, effect, told)
 
-    async def _tell(self, home: SessionKey, effect: TellParent, told: ToldPayload) -> None:
-        event = work.told_of(home, effect.id, told, now=self._clock.now())
+    async def _notify(self, home: SessionKey, effect: TellParent, told: ToldPayload) -> None:
+        event = work.notice_of(home, effect.id, told, now=self._clock.now())
         with contextlib.suppress(WrongLastSequence):  # told before
             await self._bus.publish(
                 home.in_event(f"told.{effect.id}"), encode(event), _headers(), expect=0

@@ -26,7 +26,9 @@ from .offers import is_uid, offer_of
 NOT_READ: Final = "it can't be read now"
 
 
-async def told_of(book: CalendarBook, whose: Scope, ics: str, zone: ZoneInfo, now: datetime) -> str:
+async def described(
+    book: CalendarBook, whose: Scope, ics: str, zone: ZoneInfo, now: datetime
+) -> str:
     """Return a proposal in words, none of which are its sender's but the UID."""
     try:
         found = await proposal_for(book, whose, ics.encode(), zone, now, sender="")

@@ -245,7 +245,7 @@ class ServerTools:
         if isinstance(result, types.InputRequiredResult):
             return self._wanting(call, result)
         bytes_max = self._context.settings.config.gateway.attachment_bytes_max
-        content, files = await asyncio.to_thread(tools_of.told_of, result, bytes_max)
+        content, files = await asyncio.to_thread(tools_of.described, result, bytes_max)
         return ToolOutput(
             content=content,
             is_error=result.is_error,

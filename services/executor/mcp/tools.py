@@ -148,7 +148,7 @@ def shortened(text: str, length_max: int) -> str:
 # ---------------------------------------------------------------- results
 
 
-def told_of(result: types.CallToolResult, bytes_max: int) -> tuple[str, tuple[OutputFile, ...]]:
+def described(result: types.CallToolResult, bytes_max: int) -> tuple[str, tuple[OutputFile, ...]]:
     """Return what a tool answered: as text, which whoever runs the call cuts to size, and files.
 
     Texts are told as they are, those of resources with their name; images, sounds and other

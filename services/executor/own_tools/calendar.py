@@ -110,7 +110,7 @@ async def calendar_list(given: CalendarList, call: Call, means: Means) -> ToolOu
     if not found:
         shown = [f"Nothing is due: {head}, in {', '.join(names)}."]
     shown += await _ages(book, names, now)
-    return _told(shown, found[: text.SHOWN_MAX])
+    return _described(shown, found[: text.SHOWN_MAX])
 
 
 @tool(
@@ -144,10 +144,10 @@ async def calendar_find(given: CalendarFind, call: Call, means: Means) -> ToolOu
         lines.append(f"[{len(found) - FOUND_MAX} more: use more words]")
     shown = lines or [f"No event has these words, from {first} on, in {', '.join(names)}."]
     shown += await _ages(book, names, now)
-    return _told(shown, list(found.values())[:FOUND_MAX])
+    return _described(shown, list(found.values())[:FOUND_MAX])
 
 
-def _told(lines: list[str], shown: list[AgendaEntry]) -> ToolOutput:
+def _described(lines: list[str], shown: list[AgendaEntry]) -> ToolOutput:
     """Return what was found. The ids are ours, so later calls may name them."""
     ids = [text.id_of(one.calendar, one.of, one.instance.recurrence) for one in shown]
     handles = [handle_of(one.of.uid) for one in shown]

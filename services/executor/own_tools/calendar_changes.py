@@ -143,7 +143,7 @@ async def calendar_create(given: CalendarCreate, call: Call, means: Means) -> To
     done = await _tried("made", writer.make(edit, means.clock.now()))
     if isinstance(done, ToolOutput):
         return done
-    return await _told("Made", name, done, call, means)
+    return await _described("Made", name, done, call, means)
 
 
 def _only(means: Means, call: Call) -> str:
@@ -187,7 +187,7 @@ async def calendar_change(given: CalendarChange, call: Call, means: Means) -> To
     done = await _tried("changed", changing)
     if isinstance(done, ToolOutput):
         return done
-    return await _told("Changed", found.id.calendar, done, call, means, edit.recurrence)
+    return await _described("Changed", found.id.calendar, done, call, means, edit.recurrence)
 
 
 @_changing(aims={"event": "which", "whole_series": "which"})
@@ -250,7 +250,7 @@ async def _found(event: str, call: Call, means: Means, *, is_whole: bool) -> _Fo
     return _FoundEvent(id_, "" if known is None else known.href, writer)
 
 
-async def _told(
+async def _described(
     what: str,
     name: str,
     done: CalendarWrite,

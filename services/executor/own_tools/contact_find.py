@@ -54,14 +54,14 @@ async def contact_find(given: ContactFind, call: Call, means: Means) -> ToolOutp
     own, others = kept.found_by(lists, means.config.contacts)
     own += map(contact_of_entry, means.config.person_of(user).contacts)
     if mine := found_in(own, given.name):
-        return ToolOutput(content=_told(mine))
+        return ToolOutput(content=_described(mine))
     rest = found_in([contact for _, contact in others], given.name)
     if not rest:
         return ToolOutput(content=NOBODY)
-    return ToolOutput(content=f"In lists that others write:\n{_told(rest)}", is_tainted=True)
+    return ToolOutput(content=f"In lists that others write:\n{_described(rest)}", is_tainted=True)
 
 
-def _told(found: list[Contact]) -> str:
+def _described(found: list[Contact]) -> str:
     lines = [shown(one) for one in found[:FOUND_MAX]]
     more = len(found) - len(lines)
     return "\n".join([*lines, *([f"and {more} more: ask for a longer name"] if more else [])])

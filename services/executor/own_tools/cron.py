@@ -33,7 +33,7 @@ from vigil.timetable.chain import followed_name
 from vigil.timetable.edit import changed, schedule_of
 from vigil.timetable.ledger import begun, is_busy
 from vigil.timetable.log import Placed, SlotLog
-from vigil.timetable.schedule import told_of, words_of
+from vigil.timetable.schedule import described, words_of
 
 from ..tools.declaration import Means, tool
 from ..tools.source import Call, ToolOutput
@@ -65,16 +65,16 @@ async def _line(row: TimetableRow, rows: list[TimetableRow], means: Means) -> st
         whose = Scope(row.agent, row.owner)
         is_chosen = isinstance(row.schedule, ChosenSchedule)
         last = await SlotLog(means.bus).last(whose, row.id) if is_chosen else Placed()
-        when = told_of(row, means.clock.now(), 1, ledger=last.ledger, followed=followed)
+        when = described(row, means.clock.now(), 1, ledger=last.ledger, followed=followed)
     prompt = " ".join(row.work.prompt.split()) if isinstance(row.work, CronWork) else ""
     if len(prompt) > SHOWN_LENGTH_MAX:
         prompt = f"{prompt[:SHOWN_LENGTH_MAX]}…"
     watch = watch_of(row.work)
     watched = f"; watches {words_of_watch(watch)}" if watch is not None else ""
-    return f"{row.name} ({row.id[:8]}): {when}{watched}{_tells(row)}. {prompt}"
+    return f"{row.name} ({row.id[:8]}): {when}{watched}{_facts_of(row)}. {prompt}"
 
 
-def _tells(row: TimetableRow) -> str:
+def _facts_of(row: TimetableRow) -> str:
     named = ", ".join(f"{name} {text}" for name, text in written(wanted_of(row)).items())
     return f"; tells {named}" if named else ""
 
@@ -253,5 +253,5 @@ async def _said(what: str, row: TimetableRow, call: Call, means: Means) -> str:
         return f"Removed {row.name!r}; what runs of it goes on to its end."
     if not row.is_enabled:
         return f"{row.name!r} is paused: {words_of(row.schedule, followed)}."
-    when = told_of(row, means.clock.now(), followed=followed)
-    return f"{what} {row.name!r} ({row.id[:8]}): {when}{_tells(row)}. {REPEAT}"
+    when = described(row, means.clock.now(), followed=followed)
+    return f"{what} {row.name!r} ({row.id[:8]}): {when}{_facts_of(row)}. {REPEAT}"

@@ -28,7 +28,7 @@ from vigil.settings.config import Config
 from vigil.settings.mailboxes import MailboxSection
 from vigil.words.rule import fields_of
 
-from ..calendars.mailed import told_of
+from ..calendars.mailed import described
 from ..mail.found import FoundMail, MailId
 from ..mail.page import page_of
 from ..tools.arguments import Offset
@@ -264,7 +264,7 @@ async def _calendar(data: bytes, call: Call, means: Means) -> str:
     if invitation is None or means.calendars is None or not invitation.ics:
         return "" if invitation is None else invitation.method
     zone, now = await zone_for(means, call), means.clock.now()
-    told = await told_of(means.calendars, call.key.scope, invitation.ics, zone, now)
+    told = await described(means.calendars, call.key.scope, invitation.ics, zone, now)
     return f"{invitation.method}: {told}"
 
 

@@ -159,7 +159,7 @@ class Fetcher:
         except FAILURES as error:
             return _failed(self._sites.hidden(why_failed(error)))
         bytes_max = min(call.tool.output_bytes_max, excerpt.SHOWN_LENGTH_MAX) - FRAME_BYTES
-        told = await _told(page, arguments.offset, bytes_max, self._sites.hidden)
+        told = await _described(page, arguments.offset, bytes_max, self._sites.hidden)
         return msgspec.structs.replace(told, origin=_origin(arguments.url, page))
 
     async def look(self, url: str, kind: str, conditions: Mapping[str, str]) -> Page:
@@ -316,7 +316,7 @@ def is_text(page: Page) -> bool:
     return page.type in HTML or _TEXT.fullmatch(page.type) is not None
 
 
-async def _told(
+async def _described(
     page: Page, offset: int, bytes_max: int, hidden: Callable[[str], str]
 ) -> ToolOutput:
     head = hidden(f"{page.status} {page.reason}, {page.type or 'of no type'}, {page.url}")

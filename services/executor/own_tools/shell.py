@@ -90,7 +90,7 @@ class Commands:
             output_bytes_max=call.tool.output_bytes_max - FRAME_BYTES,
         )
         return ToolOutput(
-            content=told_of(ran.end, timeout_s, ran.why_not),
+            content=described(ran.end, timeout_s, ran.why_not),
             is_error=ran.end.exit_code != 0,
             is_tainted=ran.is_tainted,
         )
@@ -187,7 +187,7 @@ def _let_go(beginning: asyncio.Future[int]) -> None:
         os.close(beginning.result())
 
 
-def told_of(outcome: CommandEnd, timeout_s: float, why_not: str = "") -> str:
+def described(outcome: CommandEnd, timeout_s: float, why_not: str = "") -> str:
     """Return a command's output, and how it ended if that needs to be said. Pure.
 
     Args:

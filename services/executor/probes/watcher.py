@@ -122,7 +122,7 @@ class Watcher:
                 raise Refusal(409, "they are being erased", b"")
             told, look = await self._looked(question, user)
             told = replace(told, facts=await self._take_facts(question, look))
-            await self._tell(question, told)
+            await self._notify(question, told)
         except InvalidInput as error:
             raise Refusal(422, str(error), b"") from error
         return encode(told)
@@ -235,23 +235,25 @@ class Watcher:
         except TimeoutError:
             raise Refusal(503, "too many look at the same time", b"") from None
 
-    async def _tell(self, question: ProbeQuestion, told: ProbeAnswer) -> None:
+    async def _notify(self, question: ProbeQuestion, told: ProbeAnswer) -> None:
         """Tell the person that it doesn't work, or does again."""
         key, slot = SessionKey.parse(question.session), question.slot
         is_for_one = tells_one(self._config, key, slot)
-        payload = told_of(question, told, is_for_one=is_for_one)
+        payload = notice_of(question, told, is_for_one=is_for_one)
         if payload is None:
             return
         name = f"watch-{token_of(slot.row, str(question.after), payload.text[-20:])}"
         for home in homes_for(self._config, key, slot):
-            event = work.told_of(home, name, payload, now=self._clock.now())
+            event = work.notice_of(home, name, payload, now=self._clock.now())
             with contextlib.suppress(WrongLastSequence):  # told before
                 await self._bus.publish(
                     home.in_event(f"told.{name}"), encode_event(event), expect=0
                 )
 
 
-def told_of(question: ProbeQuestion, told: ProbeAnswer, *, is_for_one: bool) -> ToldPayload | None:
+def notice_of(
+    question: ProbeQuestion, told: ProbeAnswer, *, is_for_one: bool
+) -> ToldPayload | None:
     """Return what the person is told of a look; None: nothing. What was said there isn't in it.
 
     Args:

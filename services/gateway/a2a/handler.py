@@ -133,7 +133,7 @@ class AgentHandler(RequestHandler):
                 with self._edge.places.hold(acting.caller.user):
                     await self._ended(found, WAITS * self._edge.config.chat_wait_s)
                     check_let_in(self._edge, acting.caller)
-            return await self._told(found)
+            return await self._task(found)
 
     async def on_message_send_stream(
         self, params: SendMessageRequest, context: ServerCallContext
@@ -150,7 +150,7 @@ class AgentHandler(RequestHandler):
         with _explained():
             acting = _caller_of(context)
             found = await self._found(acting, params.id)
-            if (await self._told(found)).status.state != TaskState.TASK_STATE_WORKING:
+            if (await self._task(found)).status.state != TaskState.TASK_STATE_WORKING:
                 raise UnsupportedOperationError("the task is over: get it instead")
             async for update in self._updates(acting, found):
                 yield update
@@ -184,7 +184,7 @@ class AgentHandler(RequestHandler):
 
     async def on_get_task(self, params: GetTaskRequest, context: ServerCallContext) -> Task | None:
         with _explained():
-            return await self._told(await self._found(_caller_of(context), params.id))
+            return await self._task(await self._found(_caller_of(context), params.id))
 
     async def on_cancel_task(
         self, params: CancelTaskRequest, context: ServerCallContext
@@ -193,13 +193,13 @@ class AgentHandler(RequestHandler):
         with _explained():
             acting = _caller_of(context)
             found = await self._found(acting, params.id)
-            state = (await self._told(found)).status.state
+            state = (await self._task(found)).status.state
             if state != TaskState.TASK_STATE_WORKING or not await self._is_next(found):
                 raise TaskNotCancelableError("it is over, or waits behind another one")
             order = ControlPayload(op="stop", reason="its program cancelled it")
             await self._edge.intake.control(found.session, order, parent=acting.parent)
             await self._ended(found, self._edge.config.chat_wait_s)
-            return await self._told(found)
+            return await self._task(found)
 
     async def _is_next(self, found: FoundTask) -> bool:
         """Whether a message is being answered, or is the next that is: a loop is on the log once
@@ -231,7 +231,7 @@ class AgentHandler(RequestHandler):
             raise TaskNotFoundError
         return FoundTask(name, session, event)
 
-    async def _told(self, found: FoundTask) -> Task:
+    async def _task(self, found: FoundTask) -> Task:
         """Return a task as far as it is."""
         exchange = Exchange(found.event.id, found.name.seq)
         story, at = TaskStory(found.event.id, exchange), found.event.created_at

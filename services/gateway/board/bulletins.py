@@ -111,7 +111,7 @@ async def _view(
         made_at=there.made_at,
         facts=await fact_lines(edge, Scope(there.agent, there.owner)),
         from_outside=await _outside(edge, Scope(there.agent, there.owner)),
-        history=told(before)[:history],
+        history=revisions_of(before)[:history],
         revision=found.number,
     )
 
@@ -127,7 +127,7 @@ async def _outside(edge: Edge, whose: Scope) -> str | None:
     return outside.block(found.memories)
 
 
-def told(revisions: list[Revision[BoardBulletin]]) -> tuple[BulletinRevision, ...]:
+def revisions_of(revisions: list[Revision[BoardBulletin]]) -> tuple[BulletinRevision, ...]:
     """Return revisions, oldest first, as they are told: the newest first, with what changed."""
     texts = ["", *(whole(one.entity) for one in revisions)]
     return tuple(

@@ -76,7 +76,7 @@ class KindRequest(Generic[E]):
 
     async def get(self, *, id_: str) -> Response:
         """Show one."""
-        return await self._told(await self._find(id_))
+        return await self._answer(await self._find(id_))
 
     async def make(self, makes: MakeOperation[E], *, wanted: Any) -> Response:
         """Make one, or learn something: it's the caller's, or their team's."""
@@ -90,7 +90,7 @@ class KindRequest(Generic[E]):
         made = await self._add(makes, entity, self._change_by(wanted.why, makes.cause(entity)))
         self._log("made" if self._kept.merge is None else "learned", made)
         is_new = makes.is_new is None or makes.is_new(made.entity)
-        return await self._told(made, 201 if is_new else 200)
+        return await self._answer(made, 201 if is_new else 200)
 
     async def change(
         self, changes: ChangeOperation[E], *, id_: str, wanted: Any, expected: int | None
@@ -186,9 +186,9 @@ class KindRequest(Generic[E]):
             except WrongLastSequence:
                 raise preconditions.changed() from None
             self._log("changed", found)
-        return await self._told(found)
+        return await self._answer(found)
 
-    async def _told(self, found: Revision[E], status: int = 200) -> Response:
+    async def _answer(self, found: Revision[E], status: int = 200) -> Response:
         history = await self._board.history(found) if self._kind.state else []
         if self._beside is not None:
             whose = Scope(found.entity.agent, found.entity.owner)

@@ -167,7 +167,7 @@ class AnswerStream(Response):
             raise
         except EXPECTED as error:
             # The answer's head is gone: such programs take this for what it is, and no end for one.
-            await send_more(send, self._form.failed(told(error)))
+            await send_more(send, self._form.failed(failure_of(error)))
             await send_end(send)
         finally:
             waiting.cancel()
@@ -187,17 +187,17 @@ def event(data: bytes, name: str = "") -> bytes:
 def refused(error: BaseException | None) -> Response:
     """Return a failure as such programs understand it."""
     problem = _problem(error)
-    answer = Json(_told(problem), 400 if problem.status == 422 else problem.status)
+    answer = Json(_failure(problem), 400 if problem.status == 422 else problem.status)
     answer.headers.update(problem.headers)
     return answer
 
 
-def told(error: BaseException | None) -> OpenAIError:
+def failure_of(error: BaseException | None) -> OpenAIError:
     """Return a failure in the words of such programs."""
-    return _told(_problem(error))
+    return _failure(_problem(error))
 
 
-def _told(problem: Problem) -> OpenAIError:
+def _failure(problem: Problem) -> OpenAIError:
     kind = "invalid_request_error" if problem.status < 500 else "api_error"
     kind = "rate_limit_error" if problem.status == 429 else kind
     return OpenAIError(error=ErrorDetail(message=problem.detail, type=kind, param=problem.field))

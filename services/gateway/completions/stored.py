@@ -55,7 +55,7 @@ async def get_response(
     """Show an answer once more, of one's own; it may be in progress yet."""
     if stream:
         return refused(InvalidInput("stream", "must be false: it isn't told anew"))
-    return await _told(_response(edge, caller, response_id))
+    return await _answer(_response(edge, caller, response_id))
 
 
 async def delete_response(edge: Shared, caller: Caller, response_id: Named) -> Response:
@@ -69,10 +69,10 @@ async def delete_response(edge: Shared, caller: Caller, response_id: Named) -> R
 
 async def list_input_items(edge: Shared, caller: Caller, response_id: Named) -> Response:
     """List what was new in the request of an answer."""
-    return await _told(_items(edge, caller, response_id))
+    return await _answer(_items(edge, caller, response_id))
 
 
-async def _told(asked: Awaitable[AgentResponse | GivenItems]) -> Response:
+async def _answer(asked: Awaitable[AgentResponse | GivenItems]) -> Response:
     try:
         return Json(await asked)
     except EXPECTED as error:

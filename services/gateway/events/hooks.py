@@ -54,7 +54,7 @@ async def post_hook(request: Request, edge: Shared, name: str) -> Response:
         edge,
         hook.session,
         hook.session.user,
-        _told(signed, data, events.limits_of(edge)),
+        _read(signed, data, events.limits_of(edge)),
         source=f"hook:{name}",
         is_trusted=hook.is_trusted,
         parent=parent_of(scope),
@@ -82,7 +82,7 @@ def _instant(timestamp: Any) -> datetime | None:
         return None
 
 
-def _told(signed: Signed, data: bytes, limits: EventLimits) -> OutsideEvent:
+def _read(signed: Signed, data: bytes, limits: EventLimits) -> OutsideEvent:
     kind, occurred_at = signed.kind, None
     if not kind:
         try:

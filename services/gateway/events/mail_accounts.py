@@ -31,7 +31,7 @@ from .networks import (
     coded,
     given_up,
     seen_by,
-    told_of,
+    view_of,
 )
 from .states import states_in
 
@@ -102,7 +102,7 @@ def _view(
         is_hearing=account.is_answering,
         has_proof=account.has_proof,
         unproven=(state or {}).get("unproven", 0),
-        **told_of(state, "not_running" if account.imap_host else "only_writes"),
+        **view_of(state, "not_running" if account.imap_host else "only_writes"),
         **seen_by(people, caller, edge.clock.now()),
     )
 

@@ -87,7 +87,7 @@ class PairCodeView(Answer, frozen=True, kw_only=True):
     until: Instant
 
 
-def told_of(state: Mapping[str, Any] | None, unread: str) -> dict[str, Any]:
+def view_of(state: Mapping[str, Any] | None, unread: str) -> dict[str, Any]:
     """Return the fields of a view that its listener tells.
 
     Args:
@@ -152,7 +152,7 @@ def _view(
         address=account.paired_at,
         agent_id=account.agent_id,
         is_code_for_anybody=account.is_code_for_anybody,
-        **told_of(state, "not_running"),
+        **view_of(state, "not_running"),
         **seen_by(people, caller, edge.clock.now()),
     )
 

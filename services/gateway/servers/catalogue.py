@@ -76,11 +76,11 @@ async def search_catalogue(edge: Shared, _: Admin, words: Words) -> Response:
     except (ConfigError, Unavailable) as error:
         raise Problem(503, str(error), field="words") from error
     found = catalogue.found(listed, words)
-    shown = tuple(map(_told, found[:FOUND_MAX]))
+    shown = tuple(map(_view, found[:FOUND_MAX]))
     return Json(FoundServers(registry=registry, servers=shown, more=len(found) - len(shown)))
 
 
-def _told(one: Published) -> FoundServer:
+def _view(one: Published) -> FoundServer:
     problem, offer = "", CatalogueOffer()
     try:
         offer = catalogue.offer_of(one, {})

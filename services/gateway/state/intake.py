@@ -372,16 +372,16 @@ class Intake:
         try:
             ack = await patiently(publish, self.room.impatience())
         except (Problem, WrongLastSequence) as error:
-            self._tell(span, event, "unavailable" if isinstance(error, Problem) else "conflict")
+            self._observe(span, event, "unavailable" if isinstance(error, Problem) else "conflict")
             raise
         crash.point("gateway.message.after_publish")
         if not isinstance(event, Control):
             self.room.note(SessionKey.of_subject(subject), ack.seq)
         self._counts.count(metrics.ACCEPTED, type_of(event))
-        self._tell(span, event)
+        self._observe(span, event)
         return Accepted(event_id=event.id, seq=ack.seq)
 
-    def _tell(self, span: trace.Span, event: Event, error: str = "") -> None:
+    def _observe(self, span: trace.Span, event: Event, error: str = "") -> None:
         if self._tracer.is_on:
             about = {spans.SESSION: event.session_key, spans.EVENT_ID: event.id}
             about[spans.EVENT_TYPE] = type_of(event)

@@ -160,7 +160,7 @@ def _outside(recent: Iterable[MemoryView], now: datetime) -> list[str]:
     ]
     if not lately:
         return []
-    found = Counter(sources.told(one.source) or "other sources" for one in lately)
+    found = Counter(sources.named(one.source) or "other sources" for one in lately)
     ordered = sorted(found.items(), key=lambda item: (-item[1], item[0]))
     named = [f"{count} {source}" for source, count in ordered[:NAMED_MAX]]
     left = sum(count for _, count in ordered[NAMED_MAX:])

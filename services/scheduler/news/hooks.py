@@ -19,7 +19,7 @@ from vigil.contracts import ToldEvent, ToldPayload, encode
 from vigil.contracts.board import SourceFacts
 from vigil.errors import WrongLastSequence
 from vigil.facts.hooked import hooks_for
-from vigil.facts.shown import FULL_TOLD, NamedSource, news_of, told
+from vigil.facts.shown import FULL_TOLD, NamedSource, described, news_of
 from vigil.observe import trace
 from vigil.runtime import Context
 from vigil.settings.homes import homes_of
@@ -69,7 +69,7 @@ class HookNews:
             await self._put(whose, hook, text, token_of("facts full", source.id, source.day))
         zone = zone_named(self._pause.zone_of(source.owner))
         named = [one for one in news_of(source) if one.name in hook.shapes]
-        said = "; ".join(filter(None, (told(one, zone, now) for one in named)))
+        said = "; ".join(filter(None, (described(one, zone, now) for one in named)))
         if said:
             name = token_of("facts", source.id, source.newest.cause)
             await self._put(whose, hook, f"{said} ({hook.called})", name)

@@ -218,9 +218,9 @@ class TimetableClock:
             at = again
         if at is not None:
             self._agenda.put(id_, max(at, again) if at <= now else at)
-        self._tell_owed(id_, known)
+        self._observe_owed(id_, known)
 
-    def _tell_owed(self, id_: str, known: KnownRow) -> None:
+    def _observe_owed(self, id_: str, known: KnownRow) -> None:
         """Tell of how many people the first bulletin isn't written yet (SPEC C-3)."""
         (self._unlooked.add if known.lacks_bulletin else self._unlooked.discard)(id_)
         self._facts[warmth.OWED] = len(self._unlooked)

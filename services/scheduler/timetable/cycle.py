@@ -59,7 +59,7 @@ def decided(
     looks = due(aims, cycles.looked, row.zone, entry.due_at)
     if not (news.counts or due_rechecks(cycles, now) or looks or (is_first and aims)):
         return skipped(entry, NOTHING_YET if is_first else NOTHING_NEW)
-    words = told(cycles, news, now, looks)
+    words = described(cycles, news, now, looks)
     return replace(entry, change=words, told_seq=news.through, looks=looks)
 
 
@@ -81,7 +81,7 @@ def due(
     )
 
 
-def told(cycles: CycleLedger, news: News, now: datetime, looks: Sequence[str] = ()) -> str:
+def described(cycles: CycleLedger, news: News, now: datetime, looks: Sequence[str] = ()) -> str:
     """Return what a cycle begins with.
 
     Args:
@@ -89,7 +89,7 @@ def told(cycles: CycleLedger, news: News, now: datetime, looks: Sequence[str] = 
 
     >>> from datetime import UTC
     >>> now = datetime(2026, 11, 20, 1, 30, tzinfo=UTC)
-    >>> print(told(CycleLedger(), News(7, (("memory.saved (chat)", 2),)), now))
+    >>> print(described(CycleLedger(), News(7, (("memory.saved (chat)", 2),)), now))
     This is your first cycle.
     <BLANKLINE>
     New, and not of your own making:

@@ -93,5 +93,5 @@ def name_of(message: Message) -> str:
         return ""
     if signal.kind == FACT:
         return signal.text  # values out of closed sets, and a name that the person gave
-    named = sources.told(source)
+    named = sources.named(source)
     return f"{signal.kind} ({named})" if named else signal.kind

@@ -87,10 +87,10 @@ def _failed(watch: Watched, seen: LastSeen | None, now: datetime) -> LastSeen:
     return replace(seen, failures=failures, retry_at=now + wait)
 
 
-def told_of(answer: ProbeAnswer) -> str:
+def described(answer: ProbeAnswer) -> str:
     """Return what a run by hand is shown of a look.
 
-    >>> told_of(ProbeAnswer(seen=LastSeen(what="a", digest="1", text="one")))
+    >>> described(ProbeAnswer(seen=LastSeen(what="a", digest="1", text="one")))
     'Nothing has changed since the last look. There is:\\none'
     """
     if answer.problem:

@@ -248,7 +248,7 @@ class Circuits:
                 log.info("kept here", action="circuit.unstored", what=component, error=str(error))
                 known.breaker = new
                 return
-            _tell(component, known.breaker, new)
+            _observe(component, known.breaker, new)
             _adopt(known, stored)
             return
 
@@ -267,7 +267,7 @@ def _adopt(known: _Known, found: Revision[Circuit]) -> None:
     known.revision, known.breaker = found.number, breaker_of(found)
 
 
-def _tell(component: str, old: Breaker, new: Breaker) -> None:
+def _observe(component: str, old: Breaker, new: Breaker) -> None:
     if new.state == "open" and old.state == "closed":
         log.warning("not asked", action="circuit.opened", what=component, reason=new.reason)
     elif new.state == "closed":

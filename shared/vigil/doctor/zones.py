@@ -12,10 +12,10 @@ UNTOLD = "of a version that it doesn't tell"
 
 def zones(settings: Settings) -> Check:
     """Whose database holds, of which version: the newer of the machine's and the package's."""
-    return told(database.of_machine(), database.of_package())
+    return compared(database.of_machine(), database.of_package())
 
 
-def told(machine: ZoneDatabase | None, package: ZoneDatabase | None) -> Check:
+def compared(machine: ZoneDatabase | None, package: ZoneDatabase | None) -> Check:
     """Say which of the two holds."""
     used = database.newer(machine, package)
     if used is None:

@@ -56,12 +56,12 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
             yield self.broken
         for number, step in enumerate(self.steps, 1):
             for one in step.missed:
-                yield f"step {number} ({step.title}): {told(one)}"
+                yield f"step {number} ({step.title}): {described(one)}"
         for one in self.whole:
-            yield f"whole: {told(one)}"
+            yield f"whole: {described(one)}"
 
 
-def told(one: Missed) -> str:
+def described(one: Missed) -> str:
     return f"{one.field}: expected {one.expected}; found {one.found}"
 
 

@@ -80,14 +80,15 @@ def news_of(source: SourceFacts) -> tuple[KnownFact, ...]:
     return tuple(one for one in source.facts if one.name in news)
 
 
-def told(fact: KnownFact, zone: tzinfo, now: datetime) -> str:
+def described(fact: KnownFact, zone: tzinfo, now: datetime) -> str:
     """Say what a fact is and was, and since when; empty: its value has no such shape.
 
     >>> from datetime import UTC
     >>> from vigil.contracts.board import OneOf
     >>> now = datetime(2026, 11, 20, 8, 30, tzinfo=UTC)
     >>> at, shape = now.replace(hour=1, minute=10), OneOf(values=("red", "green"))
-    >>> told(KnownFact(name="ci", shape=shape, value="red", was="green", since=at, at=at), UTC, now)
+    >>> fact = KnownFact(name="ci", shape=shape, value="red", was="green", since=at, at=at)
+    >>> described(fact, UTC, now)
     'ci: red since 01:10, was green'
     """
     value = shown(fact.value, fact, fact.since, zone)
@@ -100,7 +101,7 @@ def told(fact: KnownFact, zone: tzinfo, now: datetime) -> str:
 
 def text_of(facts: Iterable[KnownFact], zone: str, now: datetime) -> str:
     """Say what facts are, a line each, on the clocks of a zone."""
-    said = (told(one, zone_named(zone), now) for one in facts)
+    said = (described(one, zone_named(zone), now) for one in facts)
     return "\n".join(filter(None, said)) or "No fact is known."
 
 
@@ -202,7 +203,7 @@ def lines(
         f"{said} ({source.called}, {age(fact.at, now)}{', left out since' * fact.is_left_out})"
         for source in sorted((*there, *others), key=lambda one: one[:2])
         for fact in named_of(source.shapes, known.get(source.id))
-        if now - fact.at <= SHOWN_FOR and (said := told(fact, zone, now))
+        if now - fact.at <= SHOWN_FOR and (said := described(fact, zone, now))
     ]
     left = len(found) - LINES_MAX
     more = (f"{left} more: `vigil facts` has them",) if left > 0 else ()

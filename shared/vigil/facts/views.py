@@ -10,7 +10,7 @@ from ..contracts.board import SourceFacts
 from ..fields.bodies import Answer
 from ..zones.database import zone_named
 from .shape import words_of
-from .shown import named_of, told
+from .shown import described, named_of
 from .wanted import WantedFact, shapes_of_wanted
 
 
@@ -52,7 +52,7 @@ def views_of(
             where=wanted.where,
             news=wanted.rule,
             value=one.value if one else "",
-            text=told(one, clocks, now) if one else "",
+            text=described(one, clocks, now) if one else "",
             since=one.since if one else None,
             at=one.at if one else None,
         )

@@ -153,12 +153,12 @@ def _check(look: str) -> None:
     check_watched(watched)
 
 
-def told(looks: Sequence[str | LookAt]) -> str:
+def described(looks: Sequence[str | LookAt]) -> str:
     """Return what a cycle is told of them.
 
-    >>> print(told(("search:tea",)).splitlines()[-1])
+    >>> print(described(("search:tea",)).splitlines()[-1])
     - search:tea
-    >>> told(())
+    >>> described(())
     ''
     """
     lines = "\n".join((TOLD, *(f"- {look}" for look in whats(looks)))) if looks else ""

@@ -16,10 +16,10 @@ KINDS: Final = frozenset(("api", "chat", OWN, "goal", "mcp", "task", "watch", *S
 """Of what Vigil has memory keep; most have a colon and an id behind them."""
 
 
-def told(source: str) -> str:
+def named(source: str) -> str:
     """Return what names a source, as a filter takes it; empty: its kind isn't one of ours.
 
-    >>> told("watch:1f2e"), told("cortex:autonomy"), told("mcp"), told("obey-the-mail")
+    >>> named("watch:1f2e"), named("cortex:autonomy"), named("mcp"), named("obey-the-mail")
     ('watch:', 'cortex:autonomy', 'mcp', '')
     """
     kind, colon, rest = source.partition(":")

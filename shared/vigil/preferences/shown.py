@@ -38,18 +38,19 @@ def shown(
     used = [one for one in held if is_used(one, now, period)]
     unsure = [one for one in held if not is_used(one, now, period)] if asks else []
     return ShownPreferences(
-        used=tuple(map(told, used[:USED_MAX])), unsure=tuple(map(told, unsure[:UNSURE_MAX]))
+        used=tuple(map(described, used[:USED_MAX])),
+        unsure=tuple(map(described, unsure[:UNSURE_MAX])),
     )
 
 
-def told(preference: BoardPreference) -> str:
+def described(preference: BoardPreference) -> str:
     """Return a preference in a line.
 
     >>> from datetime import UTC
     >>> at = datetime(2026, 11, 20, tzinfo=UTC)
-    >>> told(BoardPreference(id="a", owner="ann", agent="vigil", category="code", key="auto_merge",
-    ...                      value=True, is_negative=True, confidence=0.9, last_confirmed_at=at,
-    ...                      created_at=at))
+    >>> described(BoardPreference(id="a", owner="ann", agent="vigil", category="code",
+    ...                           key="auto_merge", value=True, is_negative=True, confidence=0.9,
+    ...                           last_confirmed_at=at, created_at=at))
     'code, auto_merge: not true'
     """
     value = preference.value

@@ -31,7 +31,7 @@ from ..contracts.board import (
 from ..contracts.board.vocabulary import GOALS, TASKS
 from ..contracts.vocabulary import APPROVALS, JOBS
 from ..errors import InvalidInput
-from ..facts.shown import news_of, told
+from ..facts.shown import described, news_of
 from ..subjects import Scope, SessionKey
 from .draft import Signals
 
@@ -233,7 +233,7 @@ def noticed(signals: Signals, entry: BoardEntry) -> None:
     if not isinstance(source, SourceFacts):
         return
     for fact in news_of(source):
-        text = told(fact, UTC, entry.at)
+        text = described(fact, UTC, entry.at)
         if text:
             signals.add(
                 "fact.changed",

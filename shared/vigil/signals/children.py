@@ -38,7 +38,7 @@ def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, Turn
     return Signals(key.scope, source, str(key)), decode_turn(data)
 
 
-def told(signals: Signals, turn: Turn) -> None:
+def emit(signals: Signals, turn: Turn) -> None:
     """Tell how a branch or a worker begins, goes on and ends."""
     kind, start = SessionKey.parse(turn.session_key).kind, turn.state.start
     halves = SESSION_KINDS[kind].signals if kind in SESSION_KINDS else ()

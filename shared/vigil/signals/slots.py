@@ -57,7 +57,7 @@ def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, Slot
     return Signals(Scope.of(agent, owner), source, entry.session or None), entry
 
 
-def told(signals: Signals, entry: SlotEntry) -> None:
+def emit(signals: Signals, entry: SlotEntry) -> None:
     """Tell what became of a slot."""
     kind, text = WORDS.get(cycles.kind_of(entry), RUNS).get(entry.state, ("", ""))
     if not kind:

@@ -98,10 +98,10 @@ def _upcoming(row: TimetableRow, after: datetime, ledger: Ledger) -> Iterator[da
             start = _chosen(row, schedule, ledger)
             return _every(start, timedelta(seconds=schedule.interval_s), 0, after)
         case EventSchedule() | AfterSchedule() as schedule:
-            return iter(_told(schedule, after, since))
+            return iter(_said_instants(schedule, after, since))
 
 
-def _told(
+def _said_instants(
     schedule: EventSchedule | AfterSchedule, after: datetime, since: datetime
 ) -> tuple[datetime, ...]:
     """Return the instant of a row that others say: none of one that follows another."""
@@ -279,7 +279,7 @@ def span_of(seconds: int) -> str:
     return f"{seconds // size} {unit}"
 
 
-def told_of(
+def described(
     row: TimetableRow,
     now: datetime,
     count: int = INSTANTS_SHOWN,
@@ -299,7 +299,7 @@ def told_of(
     ...     id="1" * 32, owner="ann", agent="vigil", name="briefing", made_at=now,
     ...     scheduled_at=now, work=CronWork(prompt="What is new?"), zone="Europe/Berlin",
     ...     schedule=CronSchedule(expression="0 9 * * 1-5", zone="Europe/Berlin"))
-    >>> print(told_of(row, now, 3))
+    >>> print(described(row, now, 3))
     At 09:00 on Monday through Friday (Europe/Berlin); next: Fri 2026-11-20 09:00, \
 Mon 2026-11-23 09:00, Tue 2026-11-24 09:00 (Europe/Berlin)
     """

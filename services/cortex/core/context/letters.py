@@ -32,7 +32,7 @@ from vigil.contracts import (
 from vigil.contracts.board import KnownFact
 from vigil.contracts.events import LetterName
 from vigil.contracts.history import LetterHead
-from vigil.facts.shown import told
+from vigil.facts.shown import described
 from vigil.texts import rough
 from vigil.trust import sources as trust
 from vigil.trust.letters import answered_in, digest_of, digest_of_file, told_in
@@ -256,7 +256,7 @@ class _Envelopes:
             when = f"{row.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
             return f"[Letter {handle}: {what}, {when}; the person vouches for it:]\n{text}"
         about = self.letters[-1].about
-        said = "; ".join(filter(None, (told(one, UTC, row.at) for one in facts)))
+        said = "; ".join(filter(None, (described(one, UTC, row.at) for one in facts)))
         facts_said = f" Its facts, by UTC: {said}." if said else ""
         return (
             f"[Letter {handle}: {about}, closed since it may hold words of others.{facts_said} "

@@ -24,7 +24,7 @@ from ..pending import tasks
 from ..tools import formed_answer, json_answer
 from ..tools.formed_answer import Unusable
 from ..work import findings
-from ..work.loop_end import end_loop, tell_end
+from ..work.loop_end import end_loop, report_end
 from . import grounds
 from .report import short
 
@@ -51,7 +51,7 @@ def end(draft: Draft, text: str) -> None:
     if not _is_asked(draft, outcome):
         end_loop(draft, outcome)
         return
-    tell_end(draft, outcome)
+    report_end(draft, outcome)
     draft.note("extraction_asked", f"at most {draft.policy.extracted_max}")
     draft.update_loop(purpose=PURPOSE, calls=0, retries=0, unsaid=text)
     draft.outcome = "continued"

@@ -29,30 +29,30 @@ def ask(draft: Draft) -> None:
         _ask(draft, f"offer_{at}", one)
     if offers.left:
         text = f"{offers.left} more invitations came by mail; they're in your mailbox."
-        draft.tell_home(REQUEST, text, is_ordered=False)
+        draft.notify_home(REQUEST, text, is_ordered=False)
 
 
 def _ask(draft: Draft, id_: str, one: OfferedMail) -> None:
     offer = one.offer
     if not offer.tool:
-        draft.tell_home(REQUEST, f"{told(one)}.", is_ordered=False, sway=draft.sway)
+        draft.notify_home(REQUEST, f"{described(one)}.", is_ordered=False, sway=draft.sway)
         return
     use = ToolUseBlock(id=id_, name=offer.tool, input=offer.input)
 
     def write(approval: Approval) -> str:
-        return f"{told(one)}. {how(approval)}"
+        return f"{described(one)}. {how(approval)}"
 
     refusal = approvals.propose(draft, use, "external", REASON, write)
     if refusal is not None:
         draft.note("offer_dropped", f"{offer.tool}: {refusal}")
 
 
-def told(one: OfferedMail) -> str:
+def described(one: OfferedMail) -> str:
     """Return what a person is told of an invitation.
 
     >>> from vigil.contracts.mail import MailedOffer
     >>> offer = MailedOffer(what="an invitation; 2026-12-01 09:00", title="Review")
-    >>> told(OfferedMail(author="bo@b.example", name="Bo", offer=offer))
+    >>> described(OfferedMail(author="bo@b.example", name="Bo", offer=offer))
     'By mail from Bo <bo@b.example>: “Review”, an invitation; 2026-12-01 09:00'
     """
     return f"By mail from {written_by(one)}: {quoted(one.offer.title)}, {one.offer.what}"

@@ -132,7 +132,7 @@ def conclude(draft: Draft, answer: ModelAnswer) -> None:
     left = {} if draft.state.start is None else draft.state.start.mails_left
     unread = f"; {sum(left.values())} more of the same senders weren't read" if left else ""
     draft.note("mail_read", f"{things(len(mails))}, of which {len(found)} matter{unread}")
-    text = " ".join(filter(None, (told(found), told_left(left))))
+    text = " ".join(filter(None, (described(found), described_left(left))))
     end_loop(draft, conclusion.said_last(draft, text))
 
 
@@ -166,7 +166,7 @@ def facts_of(found: tuple[MailThatMatters, ...]) -> dict[str, str]:
 # ---------------------------------------------------------------- what is told
 
 
-def told(found: tuple[MailThatMatters, ...]) -> str:
+def described(found: tuple[MailThatMatters, ...]) -> str:
     """Return what is told of mails, in one line; empty: none matters."""
     if not found:
         return ""
@@ -177,11 +177,11 @@ def told(found: tuple[MailThatMatters, ...]) -> str:
     return f"{count}: {named}{more}."
 
 
-def told_left(left: Mapping[str, int]) -> str:
+def described_left(left: Mapping[str, int]) -> str:
     """Return what is told of mails that weren't read: those that say that they're from somebody who
     is known, as a flood of forged ones would keep theirs from being read. Of others it's no news.
 
-    >>> told_left({"Ben Miller": 41, "other": 900})
+    >>> described_left({"Ben Miller": 41, "other": 900})
     "Not read, as too many came at once: mails that say they're from Ben Miller (41)."
     """
     named = [f"{who} ({count})" for who, count in left.items() if who != mailed.OTHER]

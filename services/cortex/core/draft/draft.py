@@ -314,7 +314,7 @@ class Draft:
         if job is not None and job is not self._job_before:
             self.change_board(job)
             if job_record.is_running(self._job_before) and not job_record.is_running(job):
-                self._tell_of(job)
+                self._notify_of(job)
         turn = self._turn(turn_id, history_from)
         is_known = sways.of_thread(turn.state, self.moment)
         taint = sways.taint(is_known | sways.of_what_stays(turn))
@@ -326,7 +326,7 @@ class Draft:
         another's own conversation."""
         return not self.policy.homes
 
-    def _tell_of(self, job: Job) -> None:
+    def _notify_of(self, job: Job) -> None:
         """Have the person told that a job ended."""
         start = [] if self.state.start is None else [self.state.start]
         sway = sways.of_job(job) | sways.of(*job.step_runs, *start)
@@ -334,10 +334,10 @@ class Draft:
         is_quotable = self.is_for_one and not (sway.is_outside or self.state.is_locked)
         title = job_record.line(job.skill or job.goal) if is_quotable else job.skill or ""
         words = job_record.last_words(job, is_quotable=is_quotable)
-        self.tell_home("job", words, title=title)
-        tidings.tell_mind(self, "job", words, title=title)
+        self.notify_home("job", words, title=title)
+        tidings.notify_mind(self, "job", words, title=title)
 
-    def tell_home(
+    def notify_home(
         self,
         what: str,
         text: str,
@@ -368,7 +368,7 @@ class Draft:
         )
         own = str(replace(key, thread=self.policy.home_thread))
         for home in self.policy.homes or (own,):
-            tidings.tell(self, home, told, once)
+            tidings.notify(self, home, told, once)
 
     def _turn(self, turn_id: str, history_from: int) -> Turn:
         state = replace(

@@ -23,7 +23,7 @@ MESSAGE_LENGTH_MAX: Final = 1_000
 """Of one message."""
 
 
-def tell(draft: Draft, home: str, told: ToldPayload, once: str = "") -> None:
+def notify(draft: Draft, home: str, told: ToldPayload, once: str = "") -> None:
     """Have a home told something, or the agent's mind.
 
     Args:
@@ -34,7 +34,7 @@ def tell(draft: Draft, home: str, told: ToldPayload, once: str = "") -> None:
     draft.effects.append(TellPerson(id=effect, ordinal=ordinal, payload=payload))
 
 
-def tell_mind(draft: Draft, what: str, text: str, *, title: str = "") -> None:
+def notify_mind(draft: Draft, what: str, text: str, *, title: str = "") -> None:
     """Let the mind know, if there is one that is on.
 
     Args:
@@ -42,15 +42,15 @@ def tell_mind(draft: Draft, what: str, text: str, *, title: str = "") -> None:
     """
     if draft.policy.has_mind:
         told = ToldPayload(origin=draft.key, text=text, what=what, title=title)
-        tell(draft, str(mind_of(SessionKey.parse(draft.key).scope)), told)
+        notify(draft, str(mind_of(SessionKey.parse(draft.key).scope)), told)
 
 
-def tell_digest(draft: Draft, rows: Iterable[Row]) -> None:
+def notify_of_digest(draft: Draft, rows: Iterable[Row]) -> None:
     """Let the mind know what the person wrote until a conversation paused; of what the agent said
     nothing, since that may hand on what it read."""
     text = digest_of(rows)
     if text:
-        tell_mind(draft, DIGEST, text, title=SessionKey.parse(draft.key).thread)
+        notify_mind(draft, DIGEST, text, title=SessionKey.parse(draft.key).thread)
 
 
 def digest_of(rows: Iterable[Row]) -> str:

@@ -130,18 +130,18 @@ def sure_from(draft: Draft, risk: Risk) -> float:
 # ---------------------------------------------------------------- to the person
 
 
-def tell(draft: Draft, text: str, *, can_wait: bool = False, what: str = KIND) -> None:
+def notify(draft: Draft, text: str, *, can_wait: bool = False, what: str = KIND) -> None:
     """Tell the person something where they are, by the gates and hours that hold there.
 
     To a member's own agent what another member wrote for their team is from outside.
     """
     sway = draft.sway if draft.is_for_one else Sway.OUTSIDE
     urgency: Any = "low" if can_wait else "normal"
-    draft.tell_home(what, text, urgency=urgency, is_ordered=False, sway=sway)
+    draft.notify_home(what, text, urgency=urgency, is_ordered=False, sway=sway)
 
 
 def _respond(draft: Draft, one: RespondChoice, number: int) -> None:
-    tell(draft, one.text, can_wait=one.can_wait or one.confidence < sure_from(draft, "read"))
+    notify(draft, one.text, can_wait=one.can_wait or one.confidence < sure_from(draft, "read"))
     log(draft, _id(draft, number), "respond", one.text, "success", one=one)
 
 
@@ -150,7 +150,7 @@ def _ask_first(draft: Draft, one: LookChoice, number: int, tool: str, what: str)
     text = DOUBT.format(
         confidence=one.confidence, what=f"{tool}, {shortened(what, 200)}", because=one.because
     )
-    tell(draft, text, can_wait=True)
+    notify(draft, text, can_wait=True)
     log(draft, _id(draft, number), tool, f"asked first: {what}", "unknown", one=one)
 
 

@@ -15,7 +15,7 @@ from vigil.contracts.board.approval import short_name
 from vigil.goals.check import CHECK_INTERVAL_S
 from vigil.preferences import habits
 from vigil.preferences.confidence import taught
-from vigil.preferences.shown import told
+from vigil.preferences.shown import described
 
 from .. import sway as sways
 from ..draft import Draft
@@ -81,7 +81,7 @@ def _goal(draft: Draft, habit: BoardPreference) -> BoardGoal:
         id=habits.goal_id(habit),
         owner=habit.owner,
         agent=habit.agent,
-        description=f"Do what you are used to without being asked: {told(habit)}",
+        description=f"Do what you are used to without being asked: {described(habit)}",
         check_interval_s=CHECK_INTERVAL_S,
         origin="inferred",
         status="active" if draft.policy.authority in ("suggest", "act") else "paused",
@@ -91,7 +91,7 @@ def _goal(draft: Draft, habit: BoardPreference) -> BoardGoal:
     )
 
 
-def tell_of_goal(draft: Draft, task: Task, content: str) -> None:
+def notify_of_goal(draft: Draft, task: Task, content: str) -> None:
     """Tell the person of a goal that the mind set, once it is on the board.
 
     Args:
@@ -104,4 +104,4 @@ def tell_of_goal(draft: Draft, task: Task, content: str) -> None:
         if not draft.is_for_one:  # what members wrote orders nothing in another's own conversation
             what = f"`vigil goals show {id_[:8]}`"
         text = form.format(what=what, name=short_name(id_, "g"), id=id_[:8])
-        draft.tell_home("goal", text, is_ordered=False)
+        draft.notify_home("goal", text, is_ordered=False)

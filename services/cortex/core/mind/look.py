@@ -122,7 +122,7 @@ def hear_end(draft: Draft, cause: Cause, event: Event, task_id: str) -> None:
     deeds.log(draft, task_id, task.tool, task.title, outcome, sway=sways.of(task))
     is_over = task.tool in declared() and outcome == "success"
     if is_over and task.tool == "goal_create" and isinstance(event, ToolResultEvent):
-        habits.tell_of_goal(draft, task, event.payload.content)
+        habits.notify_of_goal(draft, task, event.payload.content)
     if is_over or draft.state.mind.chain >= CHAIN_MAX:
         tasks.close_task(draft, task_id)
         draft.ended.append(cause.id)
@@ -221,7 +221,7 @@ def _look(draft: Draft, taken: Sequence[_Input]) -> None:
     if not (has_content or goals or any(failed_since(draft.moment.goals, before.looked_at))):
         draft.note("silent", NOTHING, taken[0].cause.id)
         draft.ended += [one.cause.id for one in taken]
-        _tell_slots(draft, slots, "")
+        _report_slots(draft, slots, "")
         draft.outcome = "silent"
         return
     joined = tuple(one.cause.id for one in taken[1:])
@@ -325,7 +325,7 @@ def _end(draft: Draft, problem: str, *, again: tuple[Queued, ...] = ()) -> None:
         if task_id is not None and one.seq not in kept:
             tasks.close_task(draft, task_id)
     end_loop(draft, "failed" if problem else "silent")
-    _tell_slots(draft, mind.slots, problem)
+    _report_slots(draft, mind.slots, problem)
     draft.update(
         queue=(*again, *draft.state.queue),
         mind=replace(draft.state.mind, taken=(), goals=(), slots=()),
@@ -333,9 +333,9 @@ def _end(draft: Draft, problem: str, *, again: tuple[Queued, ...] = ()) -> None:
     plan(draft)
 
 
-def _tell_slots(draft: Draft, slots: Sequence[SlotRun], problem: str) -> None:
+def _report_slots(draft: Draft, slots: Sequence[SlotRun], problem: str) -> None:
     for slot in slots:
         payload = TellParentPayload(
             parent="", call_id="", slot=slot, state="failed" if problem else "done", content=problem
         )
-        tasks.tell_parent(draft, payload, Sway.NONE)
+        tasks.report(draft, payload, Sway.NONE)

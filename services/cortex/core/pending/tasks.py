@@ -128,7 +128,7 @@ def cancel_call(draft: Draft, call_id: str, tool: str, reason: str, child: str =
     draft.effects.append(CancelCall(id=effect, ordinal=ordinal, payload=payload))
 
 
-def tell_parent(draft: Draft, payload: TellParentPayload, sway: Sway) -> None:
+def report(draft: Draft, payload: TellParentPayload, sway: Sway) -> None:
     """Tell the session that started this one, or the task or slot that it works on, if there is
     one."""
     slot = payload.slot.row if payload.slot is not None else ""
@@ -140,7 +140,7 @@ def tell_parent(draft: Draft, payload: TellParentPayload, sway: Sway) -> None:
     draft.effects.append(TellParent(id=effect, ordinal=ordinal, payload=payload))
 
 
-def tell_status(
+def report_status(
     draft: Draft,
     state: Literal["running", "asking"],
     text: str,
@@ -158,7 +158,7 @@ def tell_status(
     if given is None or not given.parent:
         return
     draft.update(told_ms=draft.moment.now_ms)
-    tell_parent(
+    report(
         draft,
         TellParentPayload(
             parent=given.parent,
@@ -188,7 +188,7 @@ def abandon(draft: Draft, call: OpenCall, reason: str) -> None:
     cancel_task(draft, call.effect_id, reason)
 
 
-def tell_end(
+def report_end(
     draft: Draft,
     state: Literal["done", "failed"],
     content: str,
@@ -223,7 +223,7 @@ def tell_end(
             is_quotable=is_quotable,
             is_error=_has_failed(draft, start.call),
         )
-        draft.tell_home("errand", text, title=start.call.tool)
+        draft.notify_home("errand", text, title=start.call.tool)
         _note_end(draft, start, start.call, is_done=state == "done")
     payload = TellParentPayload(
         parent=start.parent,
@@ -240,7 +240,7 @@ def tell_end(
         is_interrupted=is_interrupted and start.slot is not None,
         bulletin=draft.bulletin,
     )
-    tell_parent(draft, payload, sway)
+    report(draft, payload, sway)
 
 
 def _has_failed(draft: Draft, call: AcceptedCall) -> bool | None:

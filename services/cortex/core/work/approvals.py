@@ -72,7 +72,7 @@ def ask(draft: Draft, use: ToolUseBlock, risk: Risk, reason: str) -> Answer:
         return f"It was not run, and the person was not asked: {refusal}.", True
     if requests.is_alone(draft):
         _open(draft, approval)
-        return errands.tell_request(draft, approval), True
+        return errands.notify_of_request(draft, approval), True
     if not draft.policy.profile.is_conversation:
         return _wait(draft, use, approval, request_text.request(approval))
     loop = draft.loop
@@ -99,7 +99,7 @@ def propose(
     if refusal is None:
         _open(draft, approval)
         text = write(approval)
-        draft.tell_home(REQUEST, text, title=use.name, is_ordered=False, sway=draft.sway)
+        draft.notify_home(REQUEST, text, title=use.name, is_ordered=False, sway=draft.sway)
     return refusal
 
 
@@ -111,7 +111,7 @@ def question(draft: Draft, use: ToolUseBlock) -> Answer:
         return f"The person was not asked: {refusal}.", True
     if requests.is_alone(draft):
         _open(draft, approval)
-        return errands.tell_question(draft, approval), False
+        return errands.notify_of_question(draft, approval), False
     return _wait(draft, use, approval, request_text.question(approval))
 
 
@@ -162,7 +162,7 @@ def _open(draft: Draft, approval: Approval) -> None:
 def _wait(draft: Draft, use: ToolUseBlock, approval: Approval, text: str) -> OpenCall:
     _open(draft, approval)
     told = approval.id if request_text.is_whole(approval) else ""
-    tasks.tell_status(draft, "asking", text, draft.sway, approval_id=told)
+    tasks.report_status(draft, "asking", text, draft.sway, approval_id=told)
     return OpenCall(effect_id=approval.id, tool_use_id=use.id, tool=use.name, service="person")
 
 
@@ -184,7 +184,7 @@ def decide(draft: Draft, cause: Cause, event: Control) -> None:
         if is_claimed:
             draft.note("repeat", "an event with this id was folded before", event.id)
         else:
-            spoken.tell_gone(draft, decision.approval_id)
+            spoken.notify_too_late(draft, decision.approval_id)
         return
     if draft.moment.now >= approval.expires_at:
         _expire(draft, cause, event, approval, has_fired=False)
@@ -235,7 +235,7 @@ def _settle(
         if is_taken_up and _went_on(draft, approval):
             errands.go_on(draft, approval, text)
         _close(draft, approval, decision, text=text)
-        _tell(draft, cause, event, approval)
+        _report(draft, cause, event, approval)
 
 
 def _go_on(draft: Draft, approval: Approval, wanted: ServerQuestion, decision: Decision) -> None:
@@ -321,7 +321,7 @@ def _carry_out(
     own = declared()[approval.tool]
     own.function(own.read(given), _accepted(approval, given), draft)
     _close(draft, approval, decision, edited=decision.input)
-    _tell(draft, cause, event, approval)
+    _report(draft, cause, event, approval)
 
 
 def _run(
@@ -362,7 +362,7 @@ def _expire(
     requests.close_approval(draft, approval.id, "expired", has_fired=has_fired)
     draft.note("approval_expired", f"{approval.tool}: nobody decided in time", approval.id)
     draft.outcome = "decided"
-    _tell(draft, cause, event, approval, is_late=True)
+    _report(draft, cause, event, approval, is_late=True)
 
 
 def drop(draft: Draft, payload: TimerPayload) -> bool:
@@ -377,7 +377,7 @@ def drop(draft: Draft, payload: TimerPayload) -> bool:
 # ---------------------------------------------------------------- telling what came of it
 
 
-def _tell(
+def _report(
     draft: Draft, cause: Cause, event: Event, approval: Approval, *, is_late: bool = False
 ) -> None:
     """Tell the model how a request ended without a call."""
@@ -388,7 +388,7 @@ def _tell(
         return
     if _went_on(draft, approval):
         if is_late:
-            errands.tell_expired(draft, approval)
+            errands.notify_of_expiry(draft, approval)
         return
     title = request_text.title(approval.tool, approval.input)
     draft.ended.remove(cause.id)

@@ -245,7 +245,9 @@ def begin(draft: Draft, cause: Cause, event: Control) -> None:
         draft.note("repeat", "it was started before", event.id)
     else:
         draft.note("not_begun", "it was cancelled before it began", event.id)
-        tasks.tell_end(draft, "failed", "It was cancelled before it began.", Sway.NONE, start=given)
+        tasks.report_end(
+            draft, "failed", "It was cancelled before it began.", Sway.NONE, start=given
+        )
     draft.ended.append(cause.id)
 
 
@@ -284,7 +286,7 @@ def _cancel(draft: Draft, event: Control) -> None:
 def refuse(draft: Draft, given: Start | None) -> None:
     """Tell the parent of a start that was passed over; nobody else would."""
     if given is not None and draft.state.start is None:
-        tasks.tell_end(draft, "failed", "It could not be started.", Sway.NONE, start=given)
+        tasks.report_end(draft, "failed", "It could not be started.", Sway.NONE, start=given)
     if given is not None:
         jobs.refuse(draft, given)
 
@@ -296,7 +298,7 @@ def report(draft: Draft) -> None:
         return
     quiet_ms = draft.moment.now_ms - draft.state.told_ms
     if quiet_ms >= draft.policy.status_every_s * 1000:
-        tasks.tell_status(draft, "running", _present(draft), draft.sway)
+        tasks.report_status(draft, "running", _present(draft), draft.sway)
 
 
 def _present(draft: Draft) -> str:
@@ -337,10 +339,10 @@ def _pass_on(draft: Draft, cause: Cause, task: Task, status: ChildStatus) -> Non
         detached.ask_for(draft, cause, task, status)
     elif status.state == "asking" and draft.state.loop is not None:
         sway = draft.sway | sways.of(status)
-        tasks.tell_status(draft, "asking", status.text, sway, approval_id=status.approval_id)
+        tasks.report_status(draft, "asking", status.text, sway, approval_id=status.approval_id)
     elif status.until is not None and draft.state.loop is not None:
         sway = draft.sway | sways.of(status)
-        tasks.tell_status(draft, "running", status.text, sway, until=status.until)
+        tasks.report_status(draft, "running", status.text, sway, until=status.until)
     else:
         report(draft)
 

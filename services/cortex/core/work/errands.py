@@ -53,13 +53,13 @@ ANSWERED: Final = (
 )
 
 
-def tell_request(draft: Draft, approval: Approval) -> str:
+def notify_of_request(draft: Draft, approval: Approval) -> str:
     """Ask where the person is; return what the model is told, which doesn't wait."""
     _ask_at_home(draft, approval, request_text.at_home)
     return ASKED_AT_HOME.format(reason=approval.reason, name=approval.name)
 
 
-def tell_question(draft: Draft, approval: Approval) -> str:
+def notify_of_question(draft: Draft, approval: Approval) -> str:
     """Put a question where the person is; return what the model is told, which doesn't wait."""
     _ask_at_home(draft, approval, request_text.question_at_home)
     return QUESTION_AT_HOME.format(name=approval.name)
@@ -68,13 +68,13 @@ def tell_question(draft: Draft, approval: Approval) -> str:
 def _ask_at_home(draft: Draft, approval: Approval, write: Callable[..., str]) -> None:
     text = write(approval, is_quotable=_is_quotable(draft, approval))
     is_ordered = approval.is_ordered and not approval.is_tainted
-    draft.tell_home(REQUEST, text, title=approval.tool, is_ordered=is_ordered)
+    draft.notify_home(REQUEST, text, title=approval.tool, is_ordered=is_ordered)
 
 
-def tell_expired(draft: Draft, approval: Approval) -> None:
+def notify_of_expiry(draft: Draft, approval: Approval) -> None:
     """Let the next digest say that nobody decided in time."""
     text = request_text.expired(approval, is_quotable=_is_quotable(draft, approval))
-    draft.tell_home("expired", text, urgency="low")
+    draft.notify_home("expired", text, urgency="low")
 
 
 def _is_quotable(draft: Draft, approval: Approval) -> bool:
@@ -187,4 +187,12 @@ def _run(draft: Draft, given: Start, call: AcceptedCall) -> None:
     draft.outcome = "continued"
 
 
-__all__ = ["KIND", "begin", "go_on", "start", "tell_expired", "tell_question", "tell_request"]
+__all__ = [
+    "KIND",
+    "begin",
+    "go_on",
+    "notify_of_expiry",
+    "notify_of_question",
+    "notify_of_request",
+    "start",
+]

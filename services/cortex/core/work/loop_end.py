@@ -34,7 +34,7 @@ def end_loop(draft: Draft, outcome: Outcome | None, *, is_interrupted: bool = Fa
     draft.update(loop=None)
     tasks.close_task(draft, loop.task_id)
     if tells_end:
-        _tell_end(draft, loop, outcome, sway, is_interrupted=is_interrupted)
+        _report_end(draft, loop, outcome, sway, is_interrupted=is_interrupted)
     draft.is_tainted = draft.is_tainted or (sways.of_own_rows(loop).is_outside and bool(draft.rows))
     if loop.is_direct:
         loops.await_pause_after(draft, loop)
@@ -42,10 +42,10 @@ def end_loop(draft: Draft, outcome: Outcome | None, *, is_interrupted: bool = Fa
         draft.outcome = outcome
 
 
-def tell_end(draft: Draft, outcome: Outcome) -> None:
+def report_end(draft: Draft, outcome: Outcome) -> None:
     """Tell now what came of this session, of which the open loop is; what it does yet is for itself
     (`Profile.tells_end`)."""
-    _tell_end(draft, draft.loop, outcome, draft.sway, is_interrupted=False)
+    _report_end(draft, draft.loop, outcome, draft.sway, is_interrupted=False)
 
 
 def _stop_waiting(draft: Draft, waiting: Waiting) -> None:
@@ -56,7 +56,7 @@ def _stop_waiting(draft: Draft, waiting: Waiting) -> None:
         tasks.abandon(draft, call, "nobody waits for it any more")
 
 
-def _tell_end(
+def _report_end(
     draft: Draft, loop: Loop, outcome: Outcome | None, sway: Sway, *, is_interrupted: bool
 ) -> None:
     """Tell who started this session, if somebody did, that it is over and what came of it."""
@@ -67,7 +67,7 @@ def _tell_end(
             findings.keep(draft, draft.state.start.slot, content, sway)
         next_s = loop.next_s if state == "done" else 0
         is_over = not loop.calls and any(note.code == "budget_exhausted" for note in draft.notes)
-        tasks.tell_end(
+        tasks.report_end(
             draft,
             state,
             content,

@@ -145,7 +145,7 @@ def decide(draft: Draft, spoken: VerdictWords, *, by: str, channel: str) -> bool
         return True
     approval = found[0]
     if requests.settled(draft.state, approval.id) is not None:  # by a verdict that is on its way
-        tell_gone(draft, approval.id)
+        notify_too_late(draft, approval.id)
         return True
     if spoken.verdict == "accept" and not _is_known(draft, approval):
         _show(draft, approval)
@@ -169,11 +169,11 @@ def _is_gone(draft: Draft, called: str) -> bool:
     id_ = called if is_whole else next((one for one in ids if short_name(one) == called), "")
     if id_:
         draft.update(counters=gates.reset(draft.state.counters))
-        tell_gone(draft, id_)
+        notify_too_late(draft, id_)
     return bool(id_)
 
 
-def tell_gone(draft: Draft, id_: str) -> None:
+def notify_too_late(draft: Draft, id_: str) -> None:
     """Tell who came too late what was decided, and by whom: of two verdicts at once each was taken,
     it seemed, until one reached the session that asks."""
     found: Settled | Approval | None = requests.settled(draft.state, id_)
@@ -185,7 +185,7 @@ def tell_gone(draft: Draft, id_: str) -> None:
     if draft.policy.profile.is_conversation:
         speech.say(draft, text, Sway.NONE, is_autonomous=False)
     else:
-        draft.tell_home("verdict", text)
+        draft.notify_home("verdict", text)
 
 
 def _requests(draft: Draft, called: str) -> list[Approval]:

@@ -114,7 +114,7 @@ def start_of(row: TimetableRow, run: OpenRun, prepared: object, config: Config) 
         children_max=cortex.autonomy_max_workers,
         tasks_need_approval=config.tasks.approval or cortex.autonomy_tasks_require_approval,
     )
-    parts = (run.change or BY_HAND, named_looks.told(config.agent_of(row.agent).looks))
+    parts = (run.change or BY_HAND, named_looks.described(config.agent_of(row.agent).looks))
     prompt = "\n\n".join(part for part in parts if part)
     since = prepared.ended_at if isinstance(prepared, CycleLedger) else None
     return Start(prompt=prompt, allowance=config.sessions.fan_out_max, limits=limits, since=since)

@@ -122,7 +122,7 @@ async def _prepare(means: LookMeans, known: KnownRow, run: OpenRun) -> OpenRun:
         is_trusted = told is None or not told.is_tainted
         return replace(run, change=words_of(told), is_trusted=is_trusted)
     answer = await _probed(means, known, run)
-    return replace(run, change=watch.told_of(answer), is_trusted=answer.is_trusted)
+    return replace(run, change=watch.described(answer), is_trusted=answer.is_trusted)
 
 
 def start_of(row: TimetableRow, run: OpenRun, shown: OpenRun | None, config: Config) -> Start:

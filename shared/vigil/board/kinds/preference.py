@@ -197,7 +197,7 @@ def _value(one: Mapping[str, Any]) -> str:
     return ("not " if one["is_negative"] else "") + exact(one["value"])
 
 
-def _told(one: Mapping[str, Any]) -> str:
+def _described(one: Mapping[str, Any]) -> str:
     return f"{one['key']}: {_value(one)} ({one['level']})."
 
 
@@ -261,7 +261,7 @@ COMMANDS: Final = CommandGroup(
             "make",
             gives=_SAID,
             always={"is_negative": False},
-            told=_told,
+            told=_described,
         ),
         Command(
             "correct",
@@ -269,7 +269,7 @@ COMMANDS: Final = CommandGroup(
             "make",
             gives=_SAID,
             always={"is_negative": True},
-            told=_told,
+            told=_described,
         ),
         Command(
             "confirm",

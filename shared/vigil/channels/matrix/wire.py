@@ -75,13 +75,13 @@ class Homeserver:
                 async with answer:
                     data = await _whole(answer.content)
         except ClientConnectorError as error:
-            raise NotReached(f"can't be reached: {_told(error)}") from error
+            raise NotReached(f"can't be reached: {_described(error)}") from error
         except LedElsewhere as error:
             raise NotReached(str(error)) from error
         except TimeoutError as error:
             raise NoReply(f"no answer within {timeout_s:g} s") from error
         except (ClientError, OSError, ValueError) as error:
-            raise NoReply(f"no whole answer: {_told(error)}") from error
+            raise NoReply(f"no whole answer: {_described(error)}") from error
         try:
             read = msgspec.json.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -131,7 +131,7 @@ async def _whole(content: StreamReader) -> bytes:
     return bytes(found)
 
 
-def _told(error: Exception) -> str:
+def _described(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:200]
 
 

@@ -123,7 +123,7 @@ def add(
 
     ensure_home(settings)
     toml_sections.add(settings.file, TABLE, name, values)
-    text = f"[{TABLE}.{name}] is in {settings.file}: {told_of(found)}. {AT_ONCE}"
+    text = f"[{TABLE}.{name}] is in {settings.file}: {described(found)}. {AT_ONCE}"
     facts = {"name": name, "file": str(settings.file), "events": count_of(found)}
     return Result(facts, partial(output.data, output.printable(text)))
 
@@ -151,7 +151,7 @@ def test(name: Name) -> Result:
     settings = config.load()
     section = _section(settings, name)
     found = looked(settings, section)
-    lines = [f"{name}: {told_of(found)}", *upcoming(settings, section, found)]
+    lines = [f"{name}: {described(found)}", *upcoming(settings, section, found)]
     facts = {"name": name, "events": count_of(found)}
     return Result(facts, partial(output.data, output.printable("\n".join(lines))))
 
@@ -186,7 +186,7 @@ def count_of(found: Mirror) -> int:
     return sum(bool(one.uid and one.instances) for one in found.objects)
 
 
-def told_of(found: Mirror) -> str:
+def described(found: Mirror) -> str:
     """Say what a look found."""
     from vigil.calendars.mirror import remarks_of
 

@@ -41,11 +41,11 @@ def search(
 ) -> Result:
     """Find MCP servers in a catalogue; `vigil mcp add NAME --from FOUND` adds one."""
     wanted = " ".join(words)
-    found = [_told(one) for one in catalogue.found(_servers(registry, words[0]), wanted)]
+    found = [_view(one) for one in catalogue.found(_servers(registry, words[0]), wanted)]
     return tables.listing("servers", found, _COLUMNS, empty=f"None has {wanted!r}.")
 
 
-def _told(one: Published) -> dict[str, Any]:
+def _view(one: Published) -> dict[str, Any]:
     ways = [package.registry_type for package in one.packages] + [way.type for way in one.remotes]
     text = output.printable(" ".join(one.description.split()))
     return {

@@ -25,7 +25,7 @@ from .. import exits, options, output, tables
 from ..admin import operator
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
-from .paired import STANDING, Name, Whose, coded, seen, taken_back, told_of
+from .paired import STANDING, Name, Whose, coded, seen, taken_back, view_of
 
 app = CommandLine(
     cls=ListedGroup,
@@ -49,7 +49,7 @@ def list_() -> Result:
     people, states = seen(settings, channels)
     told = [
         {"name": name, "kind": str(type(one).__struct_config__.tag), "address": one.paired_at}
-        | told_of(one, people.get(name, []), states.get(name, {}))
+        | view_of(one, people.get(name, []), states.get(name, {}))
         for name, one in channels.items()
     ]
     empty = "No channels. `vigil channels add KIND` adds one, `vigil mail add` an e-mail account."

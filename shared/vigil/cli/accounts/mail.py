@@ -26,7 +26,7 @@ from .. import exits, options, output, tables
 from ..admin import operator
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
-from .paired import HEARS, STANDING, Name, Whose, coded, seen, taken_back, told_of
+from .paired import HEARS, STANDING, Name, Whose, coded, seen, taken_back, view_of
 from .servers import PasswordFile, StartTls, TokenCommand, login_of, server_of
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def list_() -> Result:
     accounts = accounts_of(settings)
     people, states = seen(settings, accounts)
     told = [
-        _told(name, account, people.get(name, []), states.get(name, {}))
+        _view(name, account, people.get(name, []), states.get(name, {}))
         for name, account in accounts.items()
     ]
     empty = "No e-mail accounts. `vigil mail add` adds one."
@@ -70,14 +70,14 @@ def accounts_of(settings: Settings) -> dict[str, MailAccount]:
     return {name: one for name, one in found if isinstance(one, MailAccount)}
 
 
-def _told(
+def _view(
     name: str, account: MailAccount, people: list[ChannelPerson], state: Mapping[str, Any]
 ) -> dict[str, Any]:
     return {
         "name": name,
         "address": account.address,
         "unproven": state.get("unproven", 0),
-        **told_of(account, people, state),
+        **view_of(account, people, state),
     }
 
 

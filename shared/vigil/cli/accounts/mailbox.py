@@ -56,7 +56,7 @@ def list_() -> Result:
     with contextlib.suppress(exits.NotReady):  # nothing runs: what is configured is shown
         states = operator.asked_once(settings, FACT)()
     told = [
-        _told(name, section, states.get(name, {}))
+        _view(name, section, states.get(name, {}))
         for name, section in sorted(settings.config.mailboxes.items())
     ]
     empty = "No mailboxes. `vigil mailbox add` adds one."
@@ -73,7 +73,7 @@ COLUMNS: Final = (
 )
 
 
-def _told(name: str, section: MailboxSection, state: dict[str, Any]) -> dict[str, Any]:
+def _view(name: str, section: MailboxSection, state: dict[str, Any]) -> dict[str, Any]:
     idle = "not followed" if section.is_enabled else "off"
     return {
         "name": name,

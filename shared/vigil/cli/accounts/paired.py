@@ -102,7 +102,7 @@ async def _looked(names: tuple[str, ...], bus: Bus) -> tuple[People, States]:
     return people, await operator.facts_of(bus, HEARS)
 
 
-def told_of(
+def view_of(
     channel: Channel, people: list[ChannelPerson], state: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return how a channel is and who is paired with it, as it is printed."""

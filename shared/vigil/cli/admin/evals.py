@@ -96,7 +96,7 @@ def eval_(
     results = asyncio.run(
         _play(stories, settings, agent, (repeat, least or repeat, jobs), _tape(record, recorded))
     )
-    return _told(results, name, junit)
+    return _result(results, name, junit)
 
 
 def _read(files: Sequence[Path]) -> list[EvalStory]:
@@ -205,7 +205,7 @@ def _log_to(file: Path) -> None:
         raise InvalidInput("--log", f"{file} can't be written: {error}") from error
 
 
-def _told(results: list[StoryResult], model: str, junit: Path | None) -> Result:
+def _result(results: list[StoryResult], model: str, junit: Path | None) -> Result:
     from vigil.evals import report
 
     if junit is not None:

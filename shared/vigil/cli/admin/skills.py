@@ -88,7 +88,7 @@ def show(name: Name) -> Result:
         if tool.name == name:
             return _shown(tool, server)
     found = folder.find(settings.skills, name)
-    return Result(_told(found), partial(_show, found, output.data))
+    return Result(_view(found), partial(_show, found, output.data))
 
 
 def _shown(tool: Tool, server: str) -> Result:
@@ -121,7 +121,7 @@ def add(
             raise InvalidInput("--yes", "is needed where nobody can be asked")
         typer.confirm("Let agents do as it says?", abort=True, err=True)
     folder.enable(config.load().skills, found)
-    return tables.done(f"Enabled {found.text.name}.", _told(found))
+    return tables.done(f"Enabled {found.text.name}.", _view(found))
 
 
 @app.command()
@@ -132,7 +132,7 @@ def remove(name: Name) -> Result:
     return tables.done(f"Removed {name}.", {"name": name})
 
 
-def _told(found: SkillFolder) -> dict[str, Any]:
+def _view(found: SkillFolder) -> dict[str, Any]:
     return {
         "name": found.text.name,
         "description": found.text.description,

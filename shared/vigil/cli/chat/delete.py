@@ -22,10 +22,10 @@ def delete(
     if not yes:
         typer.confirm(f"Delete the conversation {key}, for good?", abort=True, err=True)
     done = options.client().delete_session(key, memories=memories)
-    return tables.done(told(key, done), done)
+    return tables.done(described(key, done), done)
 
 
-def told(key: object, done: dict[str, Any]) -> str:
+def described(key: object, done: dict[str, Any]) -> str:
     """Return what became of it, and of what came out of it."""
     parts = [f"{key} is deleted."]
     if kept := done.get("memories_kept", 0):

@@ -9,7 +9,7 @@ from vigil.sdk.client import Client
 from vigil.subjects import SessionKey
 from vigil.words.slash import SlashOrder
 
-from .delete import told
+from .delete import described
 from .screen import Screen
 
 
@@ -32,5 +32,5 @@ class ThreadDeletion:
         except VigilError as error:
             self._screen.notice(f"not deleted: {error}")
         else:
-            self._screen.notice(told(self._key, done))
+            self._screen.notice(described(self._key, done))
             self.is_done = True

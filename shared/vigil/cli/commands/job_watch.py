@@ -67,7 +67,7 @@ def _tell_end(job: dict[str, Any]) -> None:
     output.data(job["id"])
 
 
-def told(run: dict[str, Any]) -> str:
+def described(run: dict[str, Any]) -> str:
     """Return the first words of what a step told."""
     return tables.short(" ".join((run.get("error") or run.get("output") or "").split()))
 
@@ -89,7 +89,7 @@ class _Lines:
         done = [run for run in job.get("step_runs", ()) if run.get("completed_at")]
         for number, run in enumerate(done[self._done :], start=self._done + 1):
             state = "failed" if run.get("error") else "done"
-            line = f"{number}/{job['steps']} {run['tool']} {state}: {told(run)}"
+            line = f"{number}/{job['steps']} {run['tool']} {state}: {described(run)}"
             output.message(output.printable(line))
         self._done = len(done)
 

@@ -51,11 +51,11 @@ def _state(row: Mapping[str, Any], *, is_paused: bool) -> str:
     return "failing" if row["failures"] else "waiting"
 
 
-def told(loops: Sequence[Mapping[str, Any]] | None) -> Iterator[str]:
+def described(loops: Sequence[Mapping[str, Any]] | None) -> Iterator[str]:
     """Yield a line for each kind of loop.
 
     >>> one = {"kind": "mind", "state": "waiting", "next_at": "2026-11-28T09:00:00Z"}
-    >>> list(told([one, {**one, "state": "off", "next_at": None}]))
+    >>> list(described([one, {**one, "state": "off", "next_at": None}]))
     ['loop mind: 1 waiting, 1 off; next 2026-11-28 09:00:00 UTC']
     """
     for kind in dict.fromkeys(one["kind"] for one in loops or ()):

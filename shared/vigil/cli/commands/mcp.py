@@ -99,7 +99,7 @@ def servers() -> Result:
     settings = config.load()
     shelves, pins = operator.run(settings, stored)
     names = sorted({*settings.config.mcp, *shelves} - {mcp_servers.OWN, *settings.config.a2a})
-    told = [told_of(name, settings.config.mcp.get(name), shelves, pins) for name in names]
+    told = [view_of(name, settings.config.mcp.get(name), shelves, pins) for name in names]
     empty = "No servers. `vigil mcp add` adds one."
     listed = tables.listing("servers", told, COLUMNS, empty=empty)
     return listed._replace(show=partial(show, listed, told))
@@ -125,7 +125,7 @@ async def stored(bus: Bus) -> tuple[dict[str, Shelf], dict[str, Pins]]:
     )
 
 
-def told_of(
+def view_of(
     name: str, server: ToolServer | None, shelves: dict[str, Shelf], pins: dict[str, Pins]
 ) -> dict[str, Any]:
     shelf = shelves.get(name)

@@ -90,7 +90,7 @@ def _show_status(url: str, run: RunFile | None, found: dict[str, Any]) -> None:
         whom = "you" if one.get("user") else "everybody"
         since = f"{wall.zoned(one['paused']['at'])} by {one['paused']['by']}"
         output.data(f"PAUSED: agent {one['agent']} for {whom} since {since}")
-    for one in loops.told(found["loops"]):
+    for one in loops.described(found["loops"]):
         output.data(output.printable(one))
     order = sorted(found["services"], key=lambda s: (s["service"], s["pid"] or 0))
     tables.table(SERVICE_COLUMNS, order)

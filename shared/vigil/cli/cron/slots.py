@@ -40,10 +40,10 @@ def _cost(one: Mapping[str, Any]) -> str:
     return f"{tokens}, ${one['micro_usd'] / 1e6:.4f}" if one["micro_usd"] else tokens
 
 
-def _told(one: Mapping[str, Any]) -> str:
+def _facts(one: Mapping[str, Any]) -> str:
     """Say which facts a run told.
 
-    >>> _told({"facts": {"ci": "failing"}, "facts_left_out": {"open": "it wasn't told"}})
+    >>> _facts({"facts": {"ci": "failing"}, "facts_left_out": {"open": "it wasn't told"}})
     'ci=failing; left out: open'
     """
     told = ", ".join(f"{name}={value}" for name, value in one["facts"].items())
@@ -57,6 +57,6 @@ SLOTS: Final = (
     Column("DELIVERY", lambda one: one["arrival"] or one["delivery"]),
     Column("COST", _cost),
     Column("SESSION", "session"),
-    Column("FACTS", _told),
+    Column("FACTS", _facts),
     Column("REASON", lambda one: tables.short(one["reason"], REASON_LENGTH_MAX)),
 )

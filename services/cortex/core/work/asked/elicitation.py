@@ -105,14 +105,14 @@ def _ask(draft: Draft, call: OpenCall, approval: Approval) -> None:
         return
     if requests.is_alone(draft):
         _open(draft, approval)
-        told = errands.tell_request(draft, approval)
+        told = errands.notify_of_request(draft, approval)
         calls.answer(draft, call, told, Sway.NONE, is_error=True)
         return
     text, is_whole = request_text.request(approval), request_text.is_whole(approval)
     asks = approval.id if is_whole else ""
     if not draft.policy.profile.is_conversation:
         _open(draft, approval)
-        tasks.tell_status(draft, "asking", text, sways.of(approval), approval_id=asks)
+        tasks.report_status(draft, "asking", text, sways.of(approval), approval_id=asks)
         asked = OpenCall(
             effect_id=approval.id, tool_use_id=call.tool_use_id, tool=call.tool, service="person"
         )
