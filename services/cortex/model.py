@@ -21,9 +21,15 @@ from vigil.preferences.shown import ShownPreferences
 from .notice import Notice
 
 StopReason = Literal[
-    "end_turn", "tool_use", "max_tokens", "stop_sequence", "pause_turn", "refusal",
-    "model_context_window_exceeded", "unknown",
-]  # fmt: skip
+    "end_turn",
+    "tool_use",
+    "max_tokens",
+    "stop_sequence",
+    "pause_turn",
+    "refusal",
+    "model_context_window_exceeded",
+    "unknown",
+]
 """Every stop reason of the Messages API (anthropic SDK 2.10), and one for those to come: what was
 said by then counts, and a call may be half of one."""
 

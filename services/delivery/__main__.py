@@ -37,10 +37,14 @@ async def serve(context: Context, limits: DeliveryLimits | None = None) -> None:
     configured = settings.config.channels
     limits = limits or DeliveryLimits()
     channels = build(
-        configured, context.clock, limits,
-        home=settings.home, ports_never=context.bus.broker_ports, bus=context.bus,
+        configured,
+        context.clock,
+        limits,
+        home=settings.home,
+        ports_never=context.bus.broker_ports,
+        bus=context.bus,
         console_url=settings.config.gateway.public_url,
-    )  # fmt: skip
+    )
     try:
         await _deliver(context, limits, channels)
     finally:

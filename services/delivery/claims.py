@@ -96,9 +96,12 @@ class Claims:
         except WrongLastSequence:
             return False
         log.info(
-            "send closed", action=f"delivery.{close.outcome}", session=str(key),
-            effect=effect_id, reason=close.reason,
-        )  # fmt: skip
+            "send closed",
+            action=f"delivery.{close.outcome}",
+            session=str(key),
+            effect=effect_id,
+            reason=close.reason,
+        )
         return True
 
     async def failure(self, key: SessionKey, effect_id: str) -> str | None:

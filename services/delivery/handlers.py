@@ -134,8 +134,11 @@ class Speech:
         ):
             # Its turn is gone or unreadable: nobody can ever say it.
             log.warning(
-                "predecessor lost", action="delivery.predecessor_lost", session=str(key),
-                effect=effect_id, seq=message.seq,
-            )  # fmt: skip
+                "predecessor lost",
+                action="delivery.predecessor_lost",
+                session=str(key),
+                effect=effect_id,
+                seq=message.seq,
+            )
             return Tail(effect_id)
         raise Unavailable(f"{effect_id} is not settled")

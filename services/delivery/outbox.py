@@ -92,9 +92,12 @@ class Outbox:
                 later = await self._carrier.carry(turn.key, effect, turn.message)
         except InvalidInput as error:
             log.error(
-                "unreadable", action="delivery.unreadable", subject=turn.message.subject,
-                seq=turn.message.seq, error=str(error),
-            )  # fmt: skip
+                "unreadable",
+                action="delivery.unreadable",
+                subject=turn.message.subject,
+                seq=turn.message.seq,
+                error=str(error),
+            )
             raise TryLater(self._limits.unreadable_delay_s) from error
         if later is not None:
             delay_s = (later.at - self._clock.now()).total_seconds()
@@ -139,6 +142,10 @@ class Outbox:
         except WrongLastSequence:
             return  # somebody else's wish came first: that order will do
         log.info(
-            "requeued", action="delivery.requeued", session=record.session_key,
-            effect=record.effect_id, channel=record.channel, by=record.requeued_by,
-        )  # fmt: skip
+            "requeued",
+            action="delivery.requeued",
+            session=record.session_key,
+            effect=record.effect_id,
+            channel=record.channel,
+            by=record.requeued_by,
+        )

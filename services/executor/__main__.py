@@ -118,9 +118,12 @@ async def _carry_out(
     mailboxes = MailboxHolder(context, switches.is_erasing, book)
     await bus.listen(EXECUTOR_CANCEL, _Withdrawals(calls).take)
     worker = Worker(
-        context, turns, limits.turns, switches.is_gone,
+        context,
+        turns,
+        limits.turns,
+        switches.is_gone,
         end_beside=partial(calls.stop, grace_s=limits.stop_grace_s),
-    )  # fmt: skip
+    )
     async with asyncio.TaskGroup() as group:
         beside = [
             group.create_task(folders.run(), name="executor-erasing"),

@@ -97,9 +97,12 @@ class Builtin:
         """Find out which sandbox works here, and have the tools ready."""
         choice = await choose(context.settings.config.executor)
         log.info(
-            "sandbox chosen", action="executor.sandbox", kind=choice.kind,
-            is_offered=choice.is_offered, reasons=choice.reasons,
-        )  # fmt: skip
+            "sandbox chosen",
+            action="executor.sandbox",
+            kind=choice.kind,
+            is_offered=choice.is_offered,
+            reasons=choice.reasons,
+        )
         rules = Rules(ports=WEB_PORTS, ports_never=context.bus.broker_ports)
         about = (context.settings, context.clock, choice, context.bus)
         builtin = cls(*about, rules=rules, offered=offered)

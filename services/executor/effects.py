@@ -108,9 +108,12 @@ class Carrying:
         child = work.child_of(key, effect)
         try:
             await self._bus.publish(
-                child.in_event("control"), encode(start), _headers(),
-                expect=0, expect_subject=child.in_all,
-            )  # fmt: skip
+                child.in_event("control"),
+                encode(start),
+                _headers(),
+                expect=0,
+                expect_subject=child.in_all,
+            )
         except WrongLastSequence:
             log.info("started before", action="executor.spawned", session=str(child))
         crash.point("executor.spawn.after")
@@ -172,9 +175,12 @@ class Carrying:
         if not child.is_system:
             raise InvalidInput("child", f"{child} was not started by a session")
         await self._bus.append(
-            child.in_event("control"), encode(event), _headers(),
-            among=child.in_all, msg_id=event.id,
-        )  # fmt: skip
+            child.in_event("control"),
+            encode(event),
+            _headers(),
+            among=child.in_all,
+            msg_id=event.id,
+        )
 
     async def _end_call(self, key: SessionKey, effect: CancelCall) -> None:
         """Claim a call for nobody; if somebody has it, tell them all to end it."""

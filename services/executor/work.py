@@ -46,10 +46,15 @@ from .tools.source import Call, CallTask
 
 SERVICE: Final = "executor"
 TAGS: Final = (
-    b'"type":"call_tool"', b'"type":"spawn_session"', b'"type":"cancel_call"',
-    b'"type":"tell_parent"', b'"type":"tell_person"', b'"type":"send_verdict"',
-    b'"type":"board_change"', b'"type":"raise_budget"',
-)  # fmt: skip
+    b'"type":"call_tool"',
+    b'"type":"spawn_session"',
+    b'"type":"cancel_call"',
+    b'"type":"tell_parent"',
+    b'"type":"tell_person"',
+    b'"type":"send_verdict"',
+    b'"type":"board_change"',
+    b'"type":"raise_budget"',
+)
 LETTER: Final = "x"
 """The executor's in the header of a turn."""
 NOBODY: Final = ""

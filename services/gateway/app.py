@@ -325,9 +325,14 @@ def document() -> bytes:
                     "tags": ["conversations"],
                     "description": "Say something in a session; the answer comes on its own.",
                     "parameters": [
-                        {"name": "key", "in": "path", "required": True,
-                         "description": "userId:agentId:threadId",
-                         "schema": openapi.schema_of(OwnKey), "example": examples_http.SESSION},
+                        {
+                            "name": "key",
+                            "in": "path",
+                            "required": True,
+                            "description": "userId:agentId:threadId",
+                            "schema": openapi.schema_of(OwnKey),
+                            "example": examples_http.SESSION,
+                        },
                     ],
                     "requestBody": openapi.request_body(PostMessage),
                     "responses": {
@@ -345,13 +350,15 @@ def document() -> bytes:
                     "tags": ["installation"],
                     "security": [],
                     "responses": {
-                        "200": {"description": "OpenAPI 3.1",
-                                "content": {"application/json": {"schema": {"type": "object"}}}}
+                        "200": {
+                            "description": "OpenAPI 3.1",
+                            "content": {"application/json": {"schema": {"type": "object"}}},
+                        }
                     },
                 }
             },
         },
-    )  # fmt: skip
+    )
 
 
 def _hidden() -> dict[str, list[str]]:

@@ -102,9 +102,13 @@ async def _serve(
     answering.is_erasing = switches.is_erasing
     worker = Worker(context, Calls(context, answering, limits), limits.turns, switches.is_gone)
     erasing = Erasing(
-        bus, replica, written, accesses,
-        instance=context.instance, is_erasing=switches.is_erasing,
-    )  # fmt: skip
+        bus,
+        replica,
+        written,
+        accesses,
+        instance=context.instance,
+        is_erasing=switches.is_erasing,
+    )
     _observe(context, slot, replica, embedder)
     try:
         async with asyncio.TaskGroup() as group:

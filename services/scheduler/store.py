@@ -121,9 +121,13 @@ class TimerStore:
             key = decide.session_of(message.subject)
         except InvalidInput:
             log.error(
-                "can't be used", action="scheduler.unusable", stream=message.stream,
-                subject=message.subject, seq=message.seq, error=str(cause),
-            )  # fmt: skip
+                "can't be used",
+                action="scheduler.unusable",
+                stream=message.stream,
+                subject=message.subject,
+                seq=message.seq,
+                error=str(cause),
+            )
             return
         now = self._clock.now()
         letter = dead_letters.build(SERVICE, message, str(cause), key, now=now)

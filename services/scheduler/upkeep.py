@@ -74,7 +74,11 @@ class Upkeep:
             log.info("no pass", action="scheduler.upkeep", what=one.what, error=str(error))
             return None
         log.info(
-            "looked after", action="scheduler.upkeep", what=one.what, pruned=done.pruned,
-            merged=done.merged, associated=done.associated,
-        )  # fmt: skip
+            "looked after",
+            action="scheduler.upkeep",
+            what=one.what,
+            pruned=done.pruned,
+            merged=done.merged,
+            associated=done.associated,
+        )
         return done

@@ -75,8 +75,13 @@ def shaped() -> Iterator[None]:
     try:
         yield
     except (
-        AttributeError, TypeError, ValueError, KeyError, OverflowError, RecursionError,
-    ) as error:  # fmt: skip
+        AttributeError,
+        TypeError,
+        ValueError,
+        KeyError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         reason = f"the model's answer has an unexpected shape ({error})"[:300]
         raise ModelError(reason, is_retryable=False) from error
 

@@ -42,7 +42,10 @@ class WarningBurst:
             self._timer = None
         if self._count:
             log.warning(
-                "sessions disturbed", action=self._action, what=self._what, sessions=self._count,
+                "sessions disturbed",
+                action=self._action,
+                what=self._what,
+                sessions=self._count,
                 **self._first,
-            )  # fmt: skip
+            )
             self._count = 0

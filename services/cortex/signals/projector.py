@@ -118,9 +118,13 @@ class SignalProjector:
 
 def _tell(pattern: Pattern) -> None:
     log.warning(
-        "pattern", action="cortex.pattern", pattern=pattern.kind, session=pattern.session_key,
-        count=pattern.count, since=pattern.since.isoformat(),
-    )  # fmt: skip
+        "pattern",
+        action="cortex.pattern",
+        pattern=pattern.kind,
+        session=pattern.session_key,
+        count=pattern.count,
+        since=pattern.since.isoformat(),
+    )
 
 
 class Stored(NamedTuple):
@@ -175,8 +179,11 @@ class Run:
             while True:
                 records = await self._gather(following)
                 crash.point("cortex.signal.received")
-                made = [Stored(one, record) for source, record in records
-                        for one in _signals_of(source, record)]  # fmt: skip
+                made = [
+                    Stored(one, record)
+                    for source, record in records
+                    for one in _signals_of(source, record)
+                ]
                 if made:
                     await end.append([_entry(one) for one in made])
                     yield made
@@ -234,8 +241,13 @@ def _signals_of(source: Source, record: Message) -> list[Signal]:
         return source.project(record.seq, record.subject, record.data)
     except InvalidInput as error:
         # Whoever needs it (the cortex, delivery, memory) makes a dead letter of it, or logs it.
-        log.warning("passed over", action="cortex.signals.poison", stream=source.stream,
-                    seq=record.seq, error=str(error))  # fmt: skip
+        log.warning(
+            "passed over",
+            action="cortex.signals.poison",
+            stream=source.stream,
+            seq=record.seq,
+            error=str(error),
+        )
         return []
 
 

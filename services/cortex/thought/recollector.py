@@ -115,9 +115,12 @@ class Recollector:
     def _without(self, scope: Scope, reason: str, error: str = "") -> Recollection:
         self._empty.pop(scope, None)
         log.warning(
-            "answering without memory", action="cortex.recall",
-            agent=scope.agent, owner=scope.owner, error=error or reason,
-        )  # fmt: skip
+            "answering without memory",
+            action="cortex.recall",
+            agent=scope.agent,
+            owner=scope.owner,
+            error=error or reason,
+        )
         return Recollection(missing=reason)
 
     def _remember_empty(self, scope: Scope) -> None:

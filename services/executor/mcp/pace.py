@@ -83,9 +83,13 @@ class ServerLog:
         if not line or self._count > LINES_MAX:
             return
         log.info(
-            "said", action=self._action, server=self._server, line=visible(line)[:LINE_LENGTH_MAX],
-            is_last=self._count == LINES_MAX, **about,
-        )  # fmt: skip
+            "said",
+            action=self._action,
+            server=self._server,
+            line=visible(line)[:LINE_LENGTH_MAX],
+            is_last=self._count == LINES_MAX,
+            **about,
+        )
 
     async def take(self, params: types.LoggingMessageNotificationParams) -> None:
         """Log a message of the protocol's; data that is no text as JSON."""

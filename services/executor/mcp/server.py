@@ -192,9 +192,13 @@ class ServerTools:
         for held in self._sorted.held:
             if before.get(held.name) != held.digest:
                 log.warning(
-                    "a tool is not what was approved", action="mcp.held", server=self.name,
-                    tool=held.name, digest=held.digest, pinned=held.pinned,
-                )  # fmt: skip
+                    "a tool is not what was approved",
+                    action="mcp.held",
+                    server=self.name,
+                    tool=held.name,
+                    digest=held.digest,
+                    pinned=held.pinned,
+                )
         shelf = self._made()
         if msgspec.structs.replace(shelf, at=self._shelf.at) != self._shelf:
             self._shelf = shelf

@@ -69,9 +69,13 @@ class StdioWire:
     """
 
     def __init__(
-        self, program: Program, hear: Hear, on_end: Callable[[], None], running: Running,
+        self,
+        program: Program,
+        hear: Hear,
+        on_end: Callable[[], None],
+        running: Running,
         guard: Callable[[], CommandWatch],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._guard = guard
         self._running = running
         self._program = program
@@ -130,10 +134,14 @@ class StdioWire:
     async def _start(self) -> Process:
         return await asyncio.create_subprocess_exec(
             *self._program.argv,
-            stdin=PIPE, stdout=PIPE, stderr=PIPE,
-            env=self._program.env, cwd=self._program.cwd,
-            start_new_session=True, limit=MESSAGE_BYTES_MAX,
-        )  # fmt: skip
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env=self._program.env,
+            cwd=self._program.cwd,
+            start_new_session=True,
+            limit=MESSAGE_BYTES_MAX,
+        )
 
     async def _read(self, process: Process, to: MemoryObjectSendStream[Inbound]) -> None:
         """Hand on its messages until its output ends; then nothing more is waited for."""

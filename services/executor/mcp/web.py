@@ -120,9 +120,12 @@ class Outlet(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         # The guard puts an address in the place of the name; redirects are compared with the name.
         inner = httpx2.Request(
-            request.method, request.url, headers=request.headers, stream=request.stream,
+            request.method,
+            request.url,
+            headers=request.headers,
+            stream=request.stream,
             extensions=dict(request.extensions),
-        )  # fmt: skip
+        )
         try:
             response = await self._inner.handle_async_request(inner)
         except RequestRefused as error:

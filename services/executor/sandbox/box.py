@@ -28,8 +28,14 @@ SETTINGS: Final = (
     "/etc/ssl/cert.pem", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/timezone",
 )  # fmt: skip
 """What programs look up to work at all. No accounts, no keys, no names of hosts."""
-NETWORK_SETTINGS: Final = ("/etc/resolv.conf", "/etc/gai.conf", "/etc/nsswitch.conf", "/etc/hosts",
-                           "/etc/services", "/etc/protocols")  # fmt: skip
+NETWORK_SETTINGS: Final = (
+    "/etc/resolv.conf",
+    "/etc/gai.conf",
+    "/etc/nsswitch.conf",
+    "/etc/hosts",
+    "/etc/services",
+    "/etc/protocols",
+)
 
 
 STANDARD: Final = ("PATH", "HOME", "LANG", "TMPDIR", "GIT_CONFIG_NOSYSTEM")

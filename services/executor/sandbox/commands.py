@@ -173,9 +173,16 @@ async def _start(argv: Sequence[str], env: Mapping[str, str]) -> Process:
     try:
         # Of all that is open here nothing is passed on, and a terminal is left behind.
         return await asyncio.create_subprocess_exec(
-            *argv, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, env=dict(env), cwd="/",
-            close_fds=True, start_new_session=True, limit=CHUNK_BYTES,
-        )  # fmt: skip
+            *argv,
+            stdin=DEVNULL,
+            stdout=PIPE,
+            stderr=STDOUT,
+            env=dict(env),
+            cwd="/",
+            close_fds=True,
+            start_new_session=True,
+            limit=CHUNK_BYTES,
+        )
     except OSError as error:
         raise Unavailable(f"no process could be started: {error.strerror}") from error
 

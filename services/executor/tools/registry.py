@@ -143,9 +143,13 @@ class Registry:
             return
         await self._bucket.put(shelf.source, encode(shelf))
         log.info(
-            "shelf published", action="executor.published", source=shelf.source,
-            tools=len(shelf.tools), held=len(shelf.held), problem=shelf.problem,
-        )  # fmt: skip
+            "shelf published",
+            action="executor.published",
+            source=shelf.source,
+            tools=len(shelf.tools),
+            held=len(shelf.held),
+            problem=shelf.problem,
+        )
 
     async def _sweep(self, expected: Collection[str]) -> None:
         stored: dict[str, bytes | None] = {}

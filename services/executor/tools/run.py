@@ -69,9 +69,12 @@ class Running:
         except Exception as error:
             # A bug of a source must neither end the service nor leave the session waiting.
             log.error(
-                "source failed", action="executor.source", tool=tool.name, effect=call.id,
+                "source failed",
+                action="executor.source",
+                tool=tool.name,
+                effect=call.id,
                 exc_info=error,
-            )  # fmt: skip
+            )
             return ToolOutput(content=FAULT.format(tool=tool.name), is_error=True)
 
     async def _attempts(self, source: ToolSource, call: Call) -> ToolOutput:

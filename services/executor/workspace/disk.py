@@ -197,14 +197,20 @@ class Disk:
         except OSError as error:
             raise Unavailable(f"the workspace can't be read: {error.strerror}") from error
         return allowance_of(
-            usage, free,
-            free_min=self.free_min, bytes_max=self._bytes_max, files_max=self._files_max,
-        )  # fmt: skip
+            usage,
+            free,
+            free_min=self.free_min,
+            bytes_max=self._bytes_max,
+            files_max=self._files_max,
+        )
 
     def guard(
-        self, folder: Path, allowance: Allowance, kind: Kind,
+        self,
+        folder: Path,
+        allowance: Allowance,
+        kind: Kind,
         every_s: tuple[float, float] = COMMAND_S,
-    ) -> Guard:  # fmt: skip
+    ) -> Guard:
         """Return what looks after a command that may take that."""
         return Guard(self._floor, folder, allowance, kind, self._files_max, every_s)
 
@@ -239,9 +245,14 @@ class Guard:
     """
 
     def __init__(
-        self, floor: Floor, folder: Path, allowance: Allowance, kind: Kind, files_max: int,
+        self,
+        floor: Floor,
+        folder: Path,
+        allowance: Allowance,
+        kind: Kind,
+        files_max: int,
         every_s: tuple[float, float],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._floor = floor
         self._folder = folder
         self._allowance = allowance

@@ -154,11 +154,15 @@ def _headers(shown: Mapping[str, tuple[str, str]]) -> list[dict[str, Any]]:
     """Describe headers of which one form of the request needs some, and the other none."""
     return [
         {
-            "name": name, "in": "header", "required": False,
-            "description": told, "schema": {"type": "string"}, "example": example,
+            "name": name,
+            "in": "header",
+            "required": False,
+            "description": told,
+            "schema": {"type": "string"},
+            "example": example,
         }
         for name, (told, example) in shown.items()
-    ]  # fmt: skip
+    ]
 
 
 def event_in() -> dict[str, Any]:
@@ -185,16 +189,24 @@ def hook_in() -> dict[str, Any]:
     """Return what `POST /hooks/{name}` takes: any text, signed as the hook's `scheme` says."""
     headers = {
         "webhook-id": ("Standard Webhooks: the message's name", "msg_7"),
-        "webhook-timestamp": ("Standard Webhooks: seconds since 1970, at most 5 min off",
-                              "1795338000"),
-        "webhook-signature": ("Standard Webhooks: v1, and HMAC-SHA256 of id.timestamp.body, base64",
-                              "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="),
-        "x-github-delivery": ("GitHub: the delivery's name",
-                              "72d3162e-cc78-11e3-81ab-4c9367dc0958"),
+        "webhook-timestamp": (
+            "Standard Webhooks: seconds since 1970, at most 5 min off",
+            "1795338000",
+        ),
+        "webhook-signature": (
+            "Standard Webhooks: v1, and HMAC-SHA256 of id.timestamp.body, base64",
+            "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
+        ),
+        "x-github-delivery": (
+            "GitHub: the delivery's name",
+            "72d3162e-cc78-11e3-81ab-4c9367dc0958",
+        ),
         "x-github-event": ("GitHub: what happened", "push"),
-        "x-hub-signature-256": ("GitHub: sha256= and HMAC-SHA256 of the body, hex",
-                                "sha256=" + 8 * "0123abcd"),
-    }  # fmt: skip
+        "x-hub-signature-256": (
+            "GitHub: sha256= and HMAC-SHA256 of the body, hex",
+            "sha256=" + 8 * "0123abcd",
+        ),
+    }
     body = {
         "required": True,
         "description": "Text in UTF-8, as it was signed. Of JSON, `type` and `timestamp` are read.",
@@ -222,9 +234,12 @@ def query_parameter(name: str) -> dict[str, Any]:
     """Return the description of a parameter of the WebSocket's URL."""
     schema, description = _SOCKET_PARAMETERS[name]
     return {
-        "name": name, "in": "query", "required": name == "session",
-        "description": description, "schema": schema_of(schema),
-    }  # fmt: skip
+        "name": name,
+        "in": "query",
+        "required": name == "session",
+        "description": description,
+        "schema": schema_of(schema),
+    }
 
 
 def tag_of(path: str) -> str:

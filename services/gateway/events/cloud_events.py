@@ -30,8 +30,12 @@ STRUCTURED: Final = "application/cloudevents+json"
 BATCH: Final = "application/cloudevents-batch"
 REQUIRED: Final = ("specversion", "id", "source", "type")
 LENGTHS_MAX: Final[Mapping[str, int]] = {
-    "id": 256, "source": 1024, "type": 256, "subject": 200, "agentid": 64,
-}  # fmt: skip
+    "id": 256,
+    "source": 1024,
+    "type": 256,
+    "subject": 200,
+    "agentid": 64,
+}
 """Characters of the attributes that are kept or looked at."""
 _PREFIX: Final = "ce-"
 _DATA: Final = "data"

@@ -140,9 +140,13 @@ class OutsideEvents:
         newest thousand of it are kept, and it evicts nobody else's.
         """
         letter = dead_letters.build(
-            "gateway", message, cause, about,
-            now=self._edge.clock.now(), bytes_max=KEPT_BYTES_MAX,
-        )  # fmt: skip
+            "gateway",
+            message,
+            cause,
+            about,
+            now=self._edge.clock.now(),
+            bytes_max=KEPT_BYTES_MAX,
+        )
         _, user, credential = message.subject.split(".")
         place = SessionKey(user, NOBODY, credential)
         counts = self._edge.context.metrics

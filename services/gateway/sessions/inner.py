@@ -58,9 +58,13 @@ def _asked(message: Message) -> Iterator[TranscriptMessage]:
     start = event.payload.start if isinstance(event, Control) else None
     if start is not None:
         yield TranscriptMessage(
-            id=event.id, seq=message.seq, role="user", text=start.prompt, at=event.created_at,
+            id=event.id,
+            seq=message.seq,
+            role="user",
+            text=start.prompt,
+            at=event.created_at,
             caused_by=event.caused_by,
-        )  # fmt: skip
+        )
 
 
 def _said(seq: int, turn: Turn) -> Iterator[TranscriptMessage]:
@@ -68,9 +72,13 @@ def _said(seq: int, turn: Turn) -> Iterator[TranscriptMessage]:
     texts = [block.text for block in blocks if isinstance(block, TextBlock) and block.text.strip()]
     if texts:
         yield TranscriptMessage(
-            id=turn.id, seq=seq, role="assistant", text="\n\n".join(texts), at=turn.created_at,
+            id=turn.id,
+            seq=seq,
+            role="assistant",
+            text="\n\n".join(texts),
+            at=turn.created_at,
             caused_by=None if turn.event is None else turn.event.id,
-        )  # fmt: skip
+        )
 
 
 async def sessions(

@@ -153,11 +153,20 @@ def _deed(key: SessionKey, effect: Effect, at: datetime) -> Deed | None:
             prompt = clip(spawned.prompt)
             return Started(id=effect.id, kind=spawned.kind, child=child, prompt=prompt)
         case CancelCall(payload=off):
-            return CalledOff(id=off.call_id, tool=clip(off.tool, 64), reason=clip(off.reason),
-                             is_child=bool(off.child))  # fmt: skip
+            return CalledOff(
+                id=off.call_id,
+                tool=clip(off.tool, 64),
+                reason=clip(off.reason),
+                is_child=bool(off.child),
+            )
         case TellParent(payload=told):
-            return Reported(id=effect.id, state=told.state, text=clip(told.content),
-                            is_tainted=told.is_tainted, to=_to(told))  # fmt: skip
+            return Reported(
+                id=effect.id,
+                state=told.state,
+                text=clip(told.content),
+                is_tainted=told.is_tainted,
+                to=_to(told),
+            )
         case TellPerson(payload=asked):
             said, text = asked.told, clip(asked.told.text)
             return ToldHome(id=effect.id, home=asked.home, text=text, is_tainted=said.is_tainted)

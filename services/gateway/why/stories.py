@@ -43,9 +43,13 @@ def of_send(key: SessionKey, effect_id: str, turn: Fact | None) -> Asking[Story]
     sent = yield from chain.sent(telling, key, effect_id, payload)
     yield from chain.followed(telling, key)
     return Story(
-        id=effect_id, kind="message", facts=telling.facts(), focus=turn, sends=(sent,),
+        id=effect_id,
+        kind="message",
+        facts=telling.facts(),
+        focus=turn,
+        sends=(sent,),
         is_cut=telling.is_cut,
-    )  # fmt: skip
+    )
 
 
 def of_event(key: SessionKey, event: Fact, event_id: str) -> Asking[Story]:
@@ -55,9 +59,13 @@ def of_event(key: SessionKey, event: Fact, event_id: str) -> Asking[Story]:
     last, sends = yield from chain.exchange(telling, key, event, event_id)
     yield from chain.followed(telling, key)
     return Story(
-        id=event_id, kind="event", facts=telling.facts(), focus=last or event, sends=sends,
+        id=event_id,
+        kind="event",
+        facts=telling.facts(),
+        focus=last or event,
+        sends=sends,
         is_cut=telling.is_cut,
-    )  # fmt: skip
+    )
 
 
 def of_turn(key: SessionKey, turn: Fact, body: TurnFact) -> Asking[Story]:
@@ -71,9 +79,13 @@ def of_turn(key: SessionKey, turn: Fact, body: TurnFact) -> Asking[Story]:
     sends = yield from chain.all_sent(telling, key, [turn])
     yield from chain.followed(telling, key)
     return Story(
-        id=body.id, kind="turn", facts=telling.facts(), focus=turn, sends=sends,
+        id=body.id,
+        kind="turn",
+        facts=telling.facts(),
+        focus=turn,
+        sends=sends,
         is_cut=telling.is_cut,
-    )  # fmt: skip
+    )
 
 
 def of_timer(key: SessionKey, timer_id: str, generation: int) -> Asking[Story]:
@@ -107,9 +119,14 @@ def of_timer(key: SessionKey, timer_id: str, generation: int) -> Asking[Story]:
         telling.is_cut = True
     yield from chain.followed(telling, key)
     return Story(
-        id=timer_id, kind="timer", facts=telling.facts(), focus=focus, sends=sends,
-        timer_id=timer_id, is_cut=telling.is_cut,
-    )  # fmt: skip
+        id=timer_id,
+        kind="timer",
+        facts=telling.facts(),
+        focus=focus,
+        sends=sends,
+        timer_id=timer_id,
+        is_cut=telling.is_cut,
+    )
 
 
 def _closing(
@@ -164,9 +181,13 @@ def of_letter(key: SessionKey, letter: Fact, effect_id: str | None, seq: int) ->
         ends: FoundFacts = yield LettersAbout(letter_id=letter_id)
         telling.take(ends)
     return Story(
-        id=letter_id, kind="dead_letter", facts=telling.facts(),
-        focus=focus, sends=sends, is_cut=telling.is_cut,
-    )  # fmt: skip
+        id=letter_id,
+        kind="dead_letter",
+        facts=telling.facts(),
+        focus=focus,
+        sends=sends,
+        is_cut=telling.is_cut,
+    )
 
 
 def of_record(key: SessionKey, fact: Fact) -> Asking[Story]:

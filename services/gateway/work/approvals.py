@@ -115,9 +115,13 @@ async def decide_approval(
         )
     accepted = await _decide(edge, approval, decision, parent_of(request.scope))
     log.info(
-        "decided", action="gateway.approval", approval=id_, session=str(key),
-        outcome=decision.verdict, by=caller.user,
-    )  # fmt: skip
+        "decided",
+        action="gateway.approval",
+        approval=id_,
+        session=str(key),
+        outcome=decision.verdict,
+        by=caller.user,
+    )
     return Json(accepted, 202)
 
 

@@ -262,7 +262,11 @@ async def _end(
             _, end_seq = await _find_open(edge, caller, letter.record.id)
             continue
         log.info(
-            "dead letter ended", action="gateway.dead", letter=letter.record.id,
-            session=str(letter.key), outcome=action, by=caller.user,
-        )  # fmt: skip
+            "dead letter ended",
+            action="gateway.dead",
+            letter=letter.record.id,
+            session=str(letter.key),
+            outcome=action,
+            by=caller.user,
+        )
         return msgspec.structs.replace(letter, end=end)

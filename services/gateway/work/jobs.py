@@ -371,5 +371,10 @@ async def _show_queued(
 
 
 __all__ = [
-    "DEFAULT_AGENT", "change_job", "get_job", "list_jobs", "list_skills", "start_job",
-]  # fmt: skip
+    "DEFAULT_AGENT",
+    "change_job",
+    "get_job",
+    "list_jobs",
+    "list_skills",
+    "start_job",
+]

@@ -160,9 +160,12 @@ class Projector:
                 records.append((message.seq, read_record(message)))
             except InvalidInput as error:
                 log.error(
-                    "can't be read", action="memory.unreadable", subject=message.subject,
-                    seq=message.seq, error=str(error),
-                )  # fmt: skip
+                    "can't be read",
+                    action="memory.unreadable",
+                    subject=message.subject,
+                    seq=message.seq,
+                    error=str(error),
+                )
                 await self._bury(message, str(error))
         if sum(len(message.data) for message in batch) >= IN_THREAD_FROM:
             entries = await asyncio.to_thread(self._entries, records)

@@ -330,9 +330,16 @@ def _edges(
 def stats(db: sqlite3.Connection, place: Place | None, now: datetime) -> Stats:
     """Return how much there is. What the indexes are made of is for the service to add."""
     empty = Stats(
-        memories=0, ended=0, edges=0, by_type={}, by_source={}, position=0, vectors_position=0,
-        embedder="", index="",
-    )  # fmt: skip
+        memories=0,
+        ended=0,
+        edges=0,
+        by_type={},
+        by_source={},
+        position=0,
+        vectors_position=0,
+        embedder="",
+        index="",
+    )
     if place is None:
         return empty
     standing, params = where(place, Filters(), now)

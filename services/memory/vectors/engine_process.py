@@ -147,9 +147,15 @@ async def spawn(folder: Path) -> asyncio.subprocess.Process:
     """Start the engine of a folder with pipes to it. Raises: OSError."""
     pipe = asyncio.subprocess.PIPE
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-Pm", ENGINE, str(folder),
-        stdin=pipe, stdout=pipe, stderr=pipe, env=environ.of_program(os.environ),
-    )  # fmt: skip
+        sys.executable,
+        "-Pm",
+        ENGINE,
+        str(folder),
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        env=environ.of_program(os.environ),
+    )
 
 
 async def _read_complaints(stderr: asyncio.StreamReader) -> None:

@@ -97,7 +97,13 @@ def from_delivery(
     """Parse a delivery -> (message, consumer sequence, stream and name of the consumer)."""
     tokens = _fields(reply)
     message = Message(
-        named(subject), data, headers, int(tokens[5]), int(tokens[4]), int(tokens[8]), reply,
+        named(subject),
+        data,
+        headers,
+        int(tokens[5]),
+        int(tokens[4]),
+        int(tokens[8]),
+        reply,
         tokens[2],
-    )  # fmt: skip
+    )
     return message, int(tokens[6]), (tokens[2], tokens[3])

@@ -136,9 +136,13 @@ class ProcessRunner:
             return forked
         # -P: a folder `services` of wherever a person stands isn't ours.
         return await asyncio.create_subprocess_exec(
-            sys.executable, "-Pm", f"services.{name}",
-            stdin=asyncio.subprocess.DEVNULL, preexec_fn=die_with_parent, env=env,
-        )  # fmt: skip
+            sys.executable,
+            "-Pm",
+            f"services.{name}",
+            stdin=asyncio.subprocess.DEVNULL,
+            preexec_fn=die_with_parent,
+            env=env,
+        )
 
     async def _end(self, process: asyncio.subprocess.Process | ForkedService) -> None:
         if process.returncode is not None:

@@ -17,9 +17,15 @@ async def converted(
         program: its path, with options of the interpreter before it and its own behind it.
     """
     process = await asyncio.create_subprocess_exec(
-        str(python), "-I", *program,
-        stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env={}, start_new_session=True,
-    )  # fmt: skip
+        str(python),
+        "-I",
+        *program,
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=DEVNULL,
+        env={},
+        start_new_session=True,
+    )
     try:
         async with asyncio.timeout(within_s):
             found, _ = await process.communicate(data)

@@ -89,9 +89,14 @@ DEAD_LETTERS: Final = _counter("vigil_dead_letters_total", ALL, "Dead letters st
 # ---------------------------------------------------------------- gateway
 
 REQUEST_SECONDS: Final = _histogram(
-    "vigil_http_request_seconds", "gateway", "From a request's head to its answer's",
-    REQUEST_S, "method", "route", "status",
-)  # fmt: skip
+    "vigil_http_request_seconds",
+    "gateway",
+    "From a request's head to its answer's",
+    REQUEST_S,
+    "method",
+    "route",
+    "status",
+)
 CONNECTIONS: Final = _watched(
     "vigil_connections_open", "gateway", "Open WebSockets and waiting chats"
 )
@@ -130,17 +135,27 @@ SESSIONS_WAITING: Final = _watched(
     "vigil_sessions_waiting", "cortex", "Sessions queued behind others of the same person"
 )
 MODEL_SECONDS: Final = _histogram(
-    "vigil_model_call_seconds", "cortex", "Model calls: answered, failed, retryable, cancelled",
-    MODEL_S, "model", "outcome",
-)  # fmt: skip
+    "vigil_model_call_seconds",
+    "cortex",
+    "Model calls: answered, failed, retryable, cancelled",
+    MODEL_S,
+    "model",
+    "outcome",
+)
 MODEL_TOKENS: Final = _counter(
-    "vigil_model_tokens_total", "cortex", "Tokens: input, output, cache_read, cache_write",
-    "model", "direction",
-)  # fmt: skip
+    "vigil_model_tokens_total",
+    "cortex",
+    "Tokens: input, output, cache_read, cache_write",
+    "model",
+    "direction",
+)
 RECALL_SECONDS: Final = _histogram(
-    "vigil_recall_seconds", "cortex",
-    "Recalls before an answer: found, nothing, degraded, failed", REQUEST_S, "outcome",
-)  # fmt: skip
+    "vigil_recall_seconds",
+    "cortex",
+    "Recalls before an answer: found, nothing, degraded, failed",
+    REQUEST_S,
+    "outcome",
+)
 COLD_SESSIONS: Final = _counter(
     "vigil_sessions_cold_total",
     "cortex",
@@ -180,9 +195,13 @@ DELIVERY_LAG: Final = _histogram(
     "vigil_delivery_lag_seconds", "delivery", "From a turn stored to its message said", LAG_S
 )
 CHANNEL_SECONDS: Final = _histogram(
-    "vigil_channel_seconds", "delivery", "Attempts at a channel, by outcome",
-    REQUEST_S, "channel", "outcome",
-)  # fmt: skip
+    "vigil_channel_seconds",
+    "delivery",
+    "Attempts at a channel, by outcome",
+    REQUEST_S,
+    "channel",
+    "outcome",
+)
 
 CHANNEL_RECEIPTS: Final = _counter(
     "vigil_channel_receipts_total",
@@ -201,10 +220,13 @@ MEMORIES_SAVED: Final = _counter(
     "via",
 )
 MEMORY_RECALL_SECONDS: Final = _histogram(
-    "vigil_memory_recall_seconds", "memory",
+    "vigil_memory_recall_seconds",
+    "memory",
     "Recalls answered: whole, or degraded (without vectors)",
-    REQUEST_S, "mode", "state",
-)  # fmt: skip
+    REQUEST_S,
+    "mode",
+    "state",
+)
 MEMORY_LAG: Final = _histogram(
     "vigil_memory_lag_seconds", "memory", "From a record of MEMORIES stored to SQLite", LAG_S
 )
@@ -212,9 +234,12 @@ VECTORS_BEHIND: Final = _watched(
     "vigil_memory_vectors_behind", "memory", "Records in SQLite that lack their vectors"
 )
 MEMORY_CALLS: Final = _counter(
-    "vigil_memory_calls_total", "memory",
-    "Memory tool calls: answered, failed, closed (no longer awaited)", "tool", "outcome",
-)  # fmt: skip
+    "vigil_memory_calls_total",
+    "memory",
+    "Memory tool calls: answered, failed, closed (no longer awaited)",
+    "tool",
+    "outcome",
+)
 
 # ---------------------------------------------------------------- executor
 
@@ -261,9 +286,12 @@ class Metrics:
         if metric.kind == "counter":
             return Counter(metric.name, metric.help, metric.labels, registry=self._registry)
         return Histogram(
-            metric.name, metric.help, metric.labels, registry=self._registry,
+            metric.name,
+            metric.help,
+            metric.labels,
+            registry=self._registry,
             buckets=metric.buckets,
-        )  # fmt: skip
+        )
 
     def count(self, metric: Metric, *labels: str, by: float = 1) -> None:
         """Add to a counter."""

@@ -59,9 +59,12 @@ async def tracer_for(service: str, instance: str) -> Tracer:
         return await asyncio.to_thread(_recorder, service, instance)
     except ImportError as error:
         log.warning(
-            "traces are wanted, but not installed", action="trace.unavailable", service=service,
-            error=str(error), advice=distribution.command_for("otel"),
-        )  # fmt: skip
+            "traces are wanted, but not installed",
+            action="trace.unavailable",
+            service=service,
+            error=str(error),
+            advice=distribution.command_for("otel"),
+        )
     except Exception as error:  # a variable that the SDK can't read must not stop a service
         log.error("no traces", action="trace.unavailable", service=service, error=repr(error))
     return trace.OFF

@@ -111,8 +111,14 @@ SEND: Final = SpanKind(
 )
 
 _OF_A_TOOL: Final = (
-    GEN_AI_OPERATION, GEN_AI_TOOL, GEN_AI_TOOL_CALL, GEN_AI_CONVERSATION, SESSION, EFFECT, OUTCOME,
-)  # fmt: skip
+    GEN_AI_OPERATION,
+    GEN_AI_TOOL,
+    GEN_AI_TOOL_CALL,
+    GEN_AI_CONVERSATION,
+    SESSION,
+    EFFECT,
+    OUTCOME,
+)
 TOOL: Final = SpanKind(
     name="execute_tool",
     service="executor",

@@ -245,10 +245,13 @@ class Worker(Generic[E]):
         """Have a message delivered again after so many seconds."""
         if error is not None and str(error):
             log.info(
-                "given back", action=f"{self._effects.service}.give_back",
-                subject=message.subject, seq=message.seq, delivered=message.delivered,
+                "given back",
+                action=f"{self._effects.service}.give_back",
+                subject=message.subject,
+                seq=message.seq,
+                delivered=message.delivered,
                 error=str(error),
-            )  # fmt: skip
+            )
         self._hold.drop(message)
         with contextlib.suppress(Unavailable):  # then it comes again after the ack wait
             await self._bus.nak(message, delay_s)
@@ -262,10 +265,14 @@ class Worker(Generic[E]):
         self._refusals[message.subject, message.seq] += 1
         times = self._refusals[message.subject, message.seq]
         log.error(
-            "refused", action=f"{self._effects.service}.refused", subject=message.subject,
-            seq=message.seq, times=times, error=repr(error),
+            "refused",
+            action=f"{self._effects.service}.refused",
+            subject=message.subject,
+            seq=message.seq,
+            times=times,
+            error=repr(error),
             exc_info=None if isinstance(error, VigilError) else error,
-        )  # fmt: skip
+        )
         is_last = self._limits.refusals_max is not None and times >= self._limits.refusals_max
         if is_last and await self._is_given_up(turn, repr(error)):
             return True

@@ -17,10 +17,13 @@ STEPS_MAX: Final = 30_000
 """Keywords that one check may apply, each with what it goes through of the schema and the value."""
 MESSAGE_LENGTH_MAX: Final = 500
 IGNORED: Final = (
-    "pattern", "patternProperties", "format",  # regular expressions
-    "unevaluatedProperties", "unevaluatedItems",  # look at patternProperties by themselves
+    "pattern",
+    "patternProperties",
+    "format",  # regular expressions
+    "unevaluatedProperties",
+    "unevaluatedItems",  # look at patternProperties by themselves
     "uniqueItems",  # compares each with each
-)  # fmt: skip
+)
 """Keywords that a stranger's schema is relieved of."""
 
 Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]

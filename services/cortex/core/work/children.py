@@ -386,6 +386,14 @@ def drop(draft: Draft, payload: TimerPayload) -> bool:
 
 
 __all__ = [
-    "awaited_by", "begin", "drop", "look", "refuse", "report",
-    "spawn", "take", "under_way", "wanted",
-]  # fmt: skip
+    "awaited_by",
+    "begin",
+    "drop",
+    "look",
+    "refuse",
+    "report",
+    "spawn",
+    "take",
+    "under_way",
+    "wanted",
+]

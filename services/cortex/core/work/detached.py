@@ -232,5 +232,13 @@ def _note_shown(draft: Draft, status: ChildStatus) -> None:
 
 
 __all__ = [
-    "HELD_REASON", "ask_for", "expire", "forget", "open", "put_back", "receive", "settle", "take",
-]  # fmt: skip
+    "HELD_REASON",
+    "ask_for",
+    "expire",
+    "forget",
+    "open",
+    "put_back",
+    "receive",
+    "settle",
+    "take",
+]

@@ -47,10 +47,16 @@ _EVERYWHERE: dict[str, tuple[int | None, int | None]] = {
 }  # fmt: skip
 """Roads to the kernel that no tool needs; io_uring would be one around this filter."""
 _ABSENT: dict[str, tuple[int | None, int | None]] = {
-    "fallocate": (285, 47), "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7),
-    "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16),
-    "setxattrat": (463, 463), "removexattrat": (466, 466),
-}  # fmt: skip
+    "fallocate": (285, 47),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+    "setxattrat": (463, 463),
+    "removexattrat": (466, 466),
+}
 """What counts as missing from the file system. A disk that is filled by writing is seen while it
 fills; `fallocate` takes all of it at once. What lies in attributes isn't seen by who looks whether
 a folder is empty. Libraries write zeros, and copy without attributes, then."""
@@ -58,10 +64,17 @@ _RESERVATIONS = (0x40305828, 0x4030582A, 0x40305839, 0x401C5820)
 """ioctl: FS_IOC_RESVSP, FS_IOC_RESVSP64 and FS_IOC_ZERO_RANGE are `fallocate` by another name;
 FS_IOC_FSSETXATTR makes each write take as much as it likes, or changes whose quota counts."""
 _BY_PATH: dict[str, tuple[int | None, int | None]] = {
-    "chmod": (90, None), "fchmodat": (268, 53), "fchmodat2": (452, 452), "chown": (92, None),
-    "lchown": (94, None), "fchownat": (260, 54), "utime": (132, None), "utimes": (235, None),
-    "futimesat": (261, None), "inotify_add_watch": (254, 27),
-}  # fmt: skip
+    "chmod": (90, None),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "chown": (92, None),
+    "lchown": (94, None),
+    "fchownat": (260, 54),
+    "utime": (132, None),
+    "utimes": (235, None),
+    "futimesat": (261, None),
+    "inotify_add_watch": (254, 27),
+}
 """What changes, or listens to, a file that can't be opened: Landlock doesn't look at these."""
 _SHARED: dict[str, tuple[int | None, int | None]] = {
     "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "semget": (64, 190),
@@ -71,9 +84,13 @@ _SHARED: dict[str, tuple[int | None, int | None]] = {
 }  # fmt: skip
 """What a user's processes share by name or number, without a namespace of their own."""
 _SIGNALS: dict[str, tuple[int | None, int | None]] = {
-    "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138),
-    "rt_tgsigqueueinfo": (297, 240), "pidfd_send_signal": (424, 424),
-}  # fmt: skip
+    "kill": (62, 129),
+    "tkill": (200, 130),
+    "tgkill": (234, 131),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+    "pidfd_send_signal": (424, 424),
+}
 _CLONE, _CLONE3, _SOCKET, _SOCKETPAIR = (56, 220), (435, 435), (41, 198), (53, 199)
 _IOCTL = (16, 29)
 _ONLY: tuple[tuple[tuple[int, int], tuple[tuple[int, int], ...]], ...] = (
@@ -196,9 +213,12 @@ def _pairs(number: int) -> list[Instruction]:
     """Pairs of sockets that are connected for good: one of packets (also asked for as a raw one)
     may still send to whoever has a name."""
     body = [
-        _argument(1), (AND, 0, 0, KIND), (JUMP_EQ, 2, 0, STREAM), (JUMP_EQ, 1, 0, SEQPACKET),
+        _argument(1),
+        (AND, 0, 0, KIND),
+        (JUMP_EQ, 2, 0, STREAM),
+        (JUMP_EQ, 1, 0, SEQPACKET),
         _refusal(errno.EACCES),
-    ]  # fmt: skip
+    ]
     return _only_for(number, body)
 
 
@@ -206,9 +226,12 @@ def _only(number: int, index: int, value: int) -> list[Instruction]:
     """Allow it with this value as that argument alone."""
     low, high = ARGUMENTS_AT + 8 * index, ARGUMENTS_AT + 8 * index + 4
     body = [
-        (LOAD, 0, 0, low), (JUMP_EQ, 0, 2, value), (LOAD, 0, 0, high), (JUMP_EQ, 1, 0, 0),
+        (LOAD, 0, 0, low),
+        (JUMP_EQ, 0, 2, value),
+        (LOAD, 0, 0, high),
+        (JUMP_EQ, 1, 0, 0),
         _refusal(errno.EPERM),
-    ]  # fmt: skip
+    ]
     return _only_for(number, body)
 
 

@@ -122,10 +122,13 @@ def _restore(archive: Archive, home: Path, *, files_only: bool) -> None:
 
 def facts_of(manifest: Manifest) -> dict[str, Any]:
     streams = {
-        name: {"messages": s.summary.messages, "first_seq": s.summary.first_seq,
-               "last_seq": s.summary.last_seq}
+        name: {
+            "messages": s.summary.messages,
+            "first_seq": s.summary.first_seq,
+            "last_seq": s.summary.last_seq,
+        }
         for name, s in manifest.streams.items()
-    }  # fmt: skip
+    }
     return {"made_at": manifest.made_at, "vigil": manifest.vigil, "streams": streams}
 
 

@@ -128,9 +128,13 @@ def _table(rows: tuple[tuple[str, ...], ...], reason: str) -> Any:
 
     state = f"{reason}; trying again" if reason else "Ctrl-C ends it"
     table = Table(
-        box=None, pad_edge=False, header_style="bold", expand=True,
-        caption=Text(output.printable(state)), caption_justify="left",
-    )  # fmt: skip
+        box=None,
+        pad_edge=False,
+        header_style="bold",
+        expand=True,
+        caption=Text(output.printable(state)),
+        caption_justify="left",
+    )
     at = f"AT ({wall.zone_name()})"
     for name, ratio in ((at, 0), ("KIND", 0), ("SESSION", 2), ("WHAT", 4), ("ABOUT", 2)):
         width = {at: max(19, len(at)), "KIND": 17}.get(name)

