@@ -46,9 +46,9 @@ def section(name: str, heading: str) -> str:
 
 
 def listed_names(text: str) -> set[str]:
-    """Return every name in backquotes that begins a line of the lists of `text`."""
-    heads = re.findall(r"^\* (.*?):\s", text, re.MULTILINE)
-    return {name for head in heads for name in re.findall(r"`([^`]+)`", head)}
+    """Return every name in backquotes that begins a line of the lists and tables of `text`."""
+    heads = re.findall(r"^\* (.*?):\s|^\| (.*?) \|", text, re.MULTILINE)
+    return {name for head in map("".join, heads) for name in re.findall(r"`([^`]+)`", head)}
 
 
 # ---------------------------------------------------------------- settings, logs, exit codes
@@ -73,7 +73,7 @@ def test_every_exit_code_is_listed() -> None:
 def test_every_stream_and_bucket_is_listed() -> None:
     text = section("bus.md", "Streams and buckets")
     names = {one.name for one in (*topology.STREAMS, *topology.BUCKETS)}
-    assert set(re.findall(r"^\* ([A-Z]+) \(", text, re.MULTILINE)) == names
+    assert set(re.findall(r"^\| ([A-Z]+) \|", text, re.MULTILINE)) == names
 
 
 def test_every_header_of_a_turn_is_listed() -> None:
