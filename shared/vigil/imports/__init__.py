@@ -31,14 +31,21 @@ def import_without(module: str, unneeded: str) -> None:
 
 
 def import_unbuilt(module: str) -> None:
-    """Import `module`, of which Pydantic models are built once they are used, if they are."""
+    """Import `module`, of which Pydantic models are built once they are used, if they are; also
+    those that it has built itself, as a module does for names that come later in it."""
     if module in sys.modules:
         return
     from pydantic import BaseModel
 
-    config = BaseModel.model_config
+    config, bound = BaseModel.model_config, BaseModel.__dict__["model_rebuild"]
+
+    def rebuild_if_used(model: type[BaseModel], /, **how: Any) -> bool | None:
+        return bound.__func__(model, **how) if how else None  # nothing is said but by who uses it
+
     BaseModel.model_config = {**config, "defer_build": True}
+    BaseModel.model_rebuild = classmethod(rebuild_if_used)  # type: ignore[assignment]
     try:
         importlib.import_module(module)
     finally:
         BaseModel.model_config = config
+        BaseModel.model_rebuild = bound  # type: ignore[method-assign]
