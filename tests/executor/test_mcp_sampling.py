@@ -11,7 +11,9 @@ import pytest
 
 from services.executor.mcp.client import held as holding
 from services.executor.tools.source import ToolOutput
-from tests.support.mcp_client import Hands, hands, nasty, node, sandbox, script
+from tests.executor.test_mcp_servers import everything
+from tests.executor.test_mcp_web import Site, serving, using
+from tests.support.mcp_client import Hands, hands, nasty, sandbox
 from vigil.contracts.tools import ServerAnswer
 
 SUM = "nasty__summarise"
@@ -76,10 +78,14 @@ async def test_a_call_that_nobody_goes_on_with_is_in_no_ones_way(
             assert isinstance(await call.task, types.ErrorData)
 
 
-async def test_the_everything_server_samples(tmp_path: Path) -> None:
-    """X-1: a server of others, as it comes; without leave it doesn't even offer that."""
-    section = {"command": node(), "args": [script("everything")], "sampling_tokens": 100}
-    async with hands(tmp_path, await sandbox(), every=section) as found:
+@pytest.mark.parametrize("is_web", [False, True], ids=["stdio", "http"])
+async def test_the_everything_server_samples(tmp_path: Path, is_web: bool) -> None:
+    """X-1: a server of others, as it comes, by either transport; without leave it doesn't even
+    offer that."""
+    async with (
+        everything(is_web=is_web) as section,
+        hands(tmp_path, await sandbox(), every=section | {"sampling_tokens": 100}) as found,
+    ):
         name, given = "every__trigger-sampling-request", {"prompt": "Hi", "maxTokens": 20}
         first = await found.call(name, **given)
         assert first.wanted is not None
@@ -87,3 +93,40 @@ async def test_the_everything_server_samples(tmp_path: Path) -> None:
         assert first.wanted.tokens_max == 20
         told = await answered(found, first, name, given, action="accept", text="Ho")
         assert '"text": "Ho"' in told.content
+
+
+class Sampling(Site):
+    """A server of 2026 over HTTP that has a model answer before it does."""
+
+    async def call_tool(  # type: ignore[override]
+        self, context: Any, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        if not params.input_responses:
+            said = types.TextContent(type="text", text="Sum it up.")
+            asked = types.CreateMessageRequestParams(
+                messages=[types.SamplingMessage(role="user", content=said)], max_tokens=50
+            )
+            return types.InputRequiredResult(
+                result_type="input_required",
+                input_requests={"sum": types.CreateMessageRequest(params=asked)},
+                request_state="opaque",
+            )
+        (response,) = params.input_responses.values()
+        text = f"{params.request_state}: {response}"
+        return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
+
+
+async def test_a_server_over_http_is_called_again_with_the_answer(tmp_path: Path) -> None:
+    """C-1: by the protocol of 2026 nothing is open meanwhile."""
+    async with (
+        serving(Sampling()) as url,
+        using(tmp_path, url, sampling_tokens=20) as found,
+    ):
+        first = await found.call("site__big")
+        assert first.wanted is not None
+        assert (first.wanted.message, first.wanted.tokens_max) == ("[it asks]\nSum it up.", 20)
+        told = await answered(found, first, "site__big", {}, action="accept", text="A sum.")
+        assert told.content.startswith("opaque: ")
+        assert "A sum." in told.content
+        told = await answered(found, first, "site__big", {}, action="decline", text="")
+        assert "it did not go on" in told.content

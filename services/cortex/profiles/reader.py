@@ -1,8 +1,7 @@
 """Who looks something up outside, and knows nothing but the question and the present time. Pure.
 
 Nothing private is in it that an address could carry away, so it may go anywhere that is public
-without asking (LOOPS L-6). What it finds is content from outside. Who answers an MCP server knows
-as little, and can't look anything up.
+without asking (LOOPS L-6). What it finds is content from outside.
 """
 
 from __future__ import annotations
@@ -45,16 +44,5 @@ PROFILE = Profile(
         "calls_max": "cortex.reader_max_turns",
     },
     starter=Starter(name="research", arguments=Research, risk_swayed="external"),
-    knows_person=False,
-)
-SAMPLER = Profile(
-    name=children.SAMPLER,
-    prompt="sampler.md.j2",
-    begins={"start": children.begin},
-    question=converse,
-    conclude=conclusion.conclude,
-    calls_max=1,
-    tier="cheap",
-    timeout_s=120.0,
     knows_person=False,
 )

@@ -1,12 +1,15 @@
 """The kinds of sessions, by name: a `Profile` in a module of `cortex.profiles` each. Pure.
 
-That folder is the registry: a module that is put there is a kind. What sessions of it are called
-for people stands in `vigil.contracts.session_kinds`, which the gateway reads, too.
+That folder is the registry, with the one in it of kinds that are asked one thing: a module that is
+put there is a kind. What sessions of it are called for people stands in
+`vigil.contracts.session_kinds`, which the gateway reads, too.
 """
 
 from __future__ import annotations
 
 import functools
+from itertools import chain
+from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -16,7 +19,7 @@ from vigil.registry import modules_of
 if TYPE_CHECKING:
     from .profile import Profile
 
-PROFILES: Final = "services.cortex.profiles"
+PROFILES: Final = ("services.cortex.profiles", "services.cortex.profiles.questions")
 
 ANSWER = "answer"
 """The purpose of a session's own loops, whatever its kind."""
@@ -32,7 +35,8 @@ def registered() -> dict[str, Profile]:
     from .profile import Profile  # which asks for these
 
     found: dict[str, Profile] = {}
-    for module in modules_of(PROFILES):
+    modules = sorted(chain.from_iterable(map(modules_of, PROFILES)), key=_name_of)
+    for module in modules:
         for profile in vars(module).values():
             if isinstance(profile, Profile):
                 marks = {other.purpose for other in found.values()} - {ANSWER}
@@ -40,6 +44,10 @@ def registered() -> dict[str, Profile]:
                     raise ValueError(f"{module.__name__}: the name or the purpose is taken")
                 found[profile.name] = profile
     return found
+
+
+def _name_of(module: ModuleType) -> str:
+    return module.__name__.rpartition(".")[2]
 
 
 def profile_of(kind: str) -> Profile:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..core.cycles import bulletin
-from ..core.draft import Draft
-from ..core.draft.profile import Inquiry, ModelQuestion, OpenSession, Profile, TemplateRow
-from ..core.work import children
+from ...core.cycles import bulletin
+from ...core.draft import Draft
+from ...core.draft.profile import Inquiry, ModelQuestion, OpenSession, Profile, TemplateRow
+from ...core.work import children
 
 
 async def question(session: OpenSession, draft: Draft) -> ModelQuestion | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..core.cycles import mailbox
-from ..core.cycles.mail_words import written_by
-from ..core.draft import Draft
-from ..core.draft.profile import Inquiry, ModelQuestion, OpenSession, Profile, TemplateRow
-from ..core.tools import formed_answer
+from ...core.cycles import mailbox
+from ...core.cycles.mail_words import written_by
+from ...core.draft import Draft
+from ...core.draft.profile import Inquiry, ModelQuestion, OpenSession, Profile, TemplateRow
+from ...core.tools import formed_answer
 
 
 async def question(session: OpenSession, draft: Draft) -> ModelQuestion | None:

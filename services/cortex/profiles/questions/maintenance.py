@@ -6,9 +6,9 @@ from functools import partial
 
 from vigil.contracts.board import SUMMARIES_MAX
 
-from ..core.cycles import summary
-from ..core.draft import Draft
-from ..core.draft.profile import Inquiry, ModelQuestion, OpenSession, Profile, TemplateRow
+from ...core.cycles import summary
+from ...core.draft import Draft
+from ...core.draft.profile import Inquiry, ModelQuestion, OpenSession, Profile, TemplateRow
 
 
 async def question(session: OpenSession, draft: Draft) -> ModelQuestion | None:
