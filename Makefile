@@ -56,7 +56,7 @@ LOCK := $(COMPILE) pyproject.toml deploy/build-requirements.in
 # start hundreds of programs.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help up down test quick check reference docs pictures coverage bench chaos conformance lock clean
+.PHONY: help up down test quick check reference docs pictures coverage bench chaos conformance peers lock clean
 
 help: ## Show this.
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | \
@@ -104,6 +104,9 @@ chaos: $(VENV)/.installed-dev ## The long form of the tests that kill things.
 
 conformance: $(VENV)/.installed-conformance ## MCP's conformance suite, both ways, by its own report (needs npm).
 	$(BIN)/python -m tests.conformance.run $(VENV)/conformance
+
+peers: $(VENV)/.installed-dev $(VENV)/.installed-system ## Servers and clients of others that speak MCP, each with a Vigil that runs (needs npm).
+	$(BIN)/python -m tests.peers $(ARGS)
 
 $(VENV)/.installed-conformance: tests/conformance/package-lock.json | $(VENV)/.installed-dev
 	@mkdir -p $(VENV)/conformance
