@@ -1,6 +1,6 @@
 """`make peers`: programs of others that speak MCP, each run with a Vigil that runs.
 
-    make peers                          servers, then clients
+    make peers                          servers, clients, and a model's server
     make peers ARGS="servers time git"  some of them
 
 Prints a row of a table for each, as docs/measured.md has it; exit code 1 if one isn't as expected.
@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import clients, servers_run
+from . import clients, model_servers, servers_run
 from .servers import SERVERS
 from .servers_run import Came
 
@@ -51,6 +51,16 @@ def _clients(names: Sequence[str]) -> bool:
     return is_well
 
 
+async def _models() -> bool:
+    print("| proxy | wire | text | call | schema | too long |\n|---|---|---|---|---|---|")
+    is_well = True
+    async for wired in model_servers.run():
+        cells = [wrong or "as expected" for wrong in wired.wrong.values()]
+        print(f"| litellm {model_servers.VERSION} | {wired.wire} | {' | '.join(cells)} |")
+        is_well = is_well and not any(wired.wrong.values())
+    return is_well
+
+
 def _row(came: Came) -> str:
     peer = came.peer
     asked = ", ".join(f"`{one.tool}`" for one in peer.asked)
@@ -70,6 +80,8 @@ async def main(args: Sequence[str]) -> int:
         is_well = await _servers(names)
     if what in ("", "clients"):
         is_well = await asyncio.to_thread(_clients, names) and is_well
+    if what in ("", "models"):
+        is_well = await _models() and is_well
     return 0 if is_well else 1
 
 
