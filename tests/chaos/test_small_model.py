@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.chaos, needs_small]
 
 WEAK: Final = Path(__file__).parents[1] / "evals" / "weak.toml"
 LEAST: Final = 30
-"""Characters of what was wrong by which it's known again."""
+"""Characters of what was wrong: less may stand anywhere."""
 SIDE_BY_SIDE: Final = 2
 BEGUN_MAX: Final = 5
 PATIENCE_S: Final = 300.0
@@ -103,19 +103,21 @@ def is_wrong(request: ModelRequest, answer: ModelAnswer) -> str:
 def kept(seen: Seen, known: tuple[str, ...]) -> Iterator[str]:
     """Return where something stands that was wrong: in memory, or in what was shown later, but for
     the one request that asks for it again."""
-    for at, (asked, answer) in enumerate(seen.asked):
-        mark = answer.text.strip()[:LEAST]
-        if asked.schema is None or len(mark) < LEAST or not is_wrong(asked, answer):
-            continue
-        if mark in shown_in(asked):  # it repeats what it was shown, which others are shown, too
-            continue
-        yield from (f"in memory: {one}" for one in seen.memories if mark in one)
-        place = (asked.session_key, asked.purpose)
-        later = [request for request, _ in seen.asked[at + 1 :]]
-        again = next((r for r in later if (r.session_key, r.purpose) == place), None)
-        for request in later:
-            if request is not again and mark in shown_in(request):
-                yield f"shown for {request.purpose}: {mark}"
+    wrong: set[str] = set()
+    newest: dict[tuple[str, str], str] = {}
+    for request, answer in seen.asked:
+        place = (request.session_key, request.purpose)
+        shown, text = shown_in(request), answer.text.strip()
+        for one in wrong:
+            if one in shown and one != newest.get(place):
+                yield f"shown for {request.purpose}: {one}"
+        newest[place] = text
+        # What repeats what it was shown stands elsewhere by right.
+        is_long = len(text) >= LEAST and text not in shown
+        if request.schema is not None and is_long and is_wrong(request, answer):
+            wrong.add(text)
+    for one in wrong:
+        yield from (f"in memory: {memory}" for memory in seen.memories if one in memory)
     for memory in seen.memories:
         if memory not in known and not any(memory in _saved(answer) for _, answer in seen.asked):
             yield f"in memory, and nobody saved it: {memory}"
@@ -147,7 +149,8 @@ async def _played(story: EvalStory, means: StageMeans) -> tuple[Seen, Played]:
 def _row(played: Played, seen: Seen, kept_wrong: list[str]) -> str:
     wrong = [why for pair in seen.asked if (why := is_wrong(*pair))]
     said = "; ".join(f"{count} x {why}" for why, count in Counter(wrong).most_common(3)) or "-"
-    outcome = "broken" if played.broken else "yes" if played.held else "no"
+    expected = "-" if played.theme == "weak" else "yes" if played.held else "no"
+    outcome = "broken" if played.broken else expected
     cells = (
         f"{played.theme}/{played.story}", outcome, str(played.model_calls), str(played.tokens),
         f"{played.took_s:.0f}", said, str(len(seen.memories)), str(len(kept_wrong)),
@@ -221,10 +224,11 @@ async def test_none_of_what_it_gets_wrong_in_fifty_stories_is_kept(
         print("\n| story | held | calls | tokens | s | wrong | memories | of those wrong |")
         print("|---|---|---|---|---|---|---|---|")
         results = await asyncio.gather(*(one(story) for story in told))
-    held = sum(played.held for played, _, _ in results)
+    held = sum(played.held for played, _, _ in results if played.theme != "weak")
     asked = [pair for _, seen, _ in results for pair in seen.asked]
     wrong = sum(bool(is_wrong(*pair)) for pair in asked)
-    print(f"\n{held} of {len(results)} held; {len(asked)} answers, {wrong} of a wrong form")
+    print(f"\n{held} of the 40 that expect something held")
+    print(f"{len(asked)} answers, {wrong} of a wrong form")
     assert len(results) == 50
     assert not [line for _, _, lines in results for line in lines]
     assert not [played.broken for played, _, _ in results if "ended: " in played.broken]
