@@ -84,8 +84,10 @@ class Tested:
                 )
                 if self._is_lost.is_set():
                     print(self._why)
-                    await self._sign_in()
                     self._is_lost.clear()
+                    # One that began before a sign-in may fail after it.
+                    if self._signed_in() != "signed in":
+                        await self._sign_in()
             for offer in self._found:
                 await self._use(offer)
         finally:
@@ -105,7 +107,7 @@ class Tested:
             except VigilError as error:
                 print(f"{offer.wire}: {error}")
                 # What was refused, also if something else was let in since.
-                if kept.state_of(self._home, NAME, self._section.url) in ("", "signed in"):
+                if self._signed_in() in ("", "signed in"):
                     return
                 await self._sign_in()
                 continue
@@ -125,6 +127,9 @@ class Tested:
             answered = ServerAnswer(
                 action="accept", name=wanted.name, content=content, state=wanted.state
             )
+
+    def _signed_in(self) -> str:
+        return kept.state_of(self._home, NAME, self._section.url)
 
     async def _sign_in(self) -> None:
         """Sign in as a person does: by the link, in a browser that agrees to everything."""
