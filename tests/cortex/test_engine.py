@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,11 +12,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from services.cortex.model import ModelAnswer, ModelError, ModelRequest
+from services.cortex.session.engine import NAK_DELAY_S
 from tests.cortex.driver import answer, call
 from tests.support.scripted_model import ScriptedModel, say, text_of
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk
 from vigil.bus import lease
+from vigil.bus.bus import Bus, Message
 from vigil.bus.kv import KeyValue
 from vigil.bus.lease import Lease, Leases
 from vigil.contracts import (
@@ -79,6 +82,46 @@ async def test_an_answered_session_owes_no_wake_and_is_released(stack: Stack) ->
         info = await admin.api("CONSUMER.INFO.SESSIONS.cortex-wake", {})
         assert info["num_ack_pending"] == 0
     await talk.ended(await talk.say("two"))
+    users_folded_once(talk)
+
+
+async def test_a_message_while_a_session_gives_its_lease_back_waits_for_that_alone(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given back to the broker, it would come again after `NAK_DELAY_S`."""
+    begun, refused, may_go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    delays_s: list[float] = []
+    release, acquire, nak = Lease.release, Leases.acquire, Bus.nak
+
+    async def slow_release(self: Lease) -> None:
+        begun.set()
+        await may_go_on.wait()
+        await release(self)
+
+    async def tried(self: Leases, key: str) -> Lease | None:
+        found = await acquire(self, key)
+        if found is None:
+            refused.set()
+        return found
+
+    async def noted(self: Bus, message: Message, delay_s: float) -> None:
+        delays_s.append(delay_s)
+        await nak(self, message, delay_s)
+
+    talk = await Talk.open(stack, "ann:vigil:t1")
+    await talk.ended(await talk.say("one"))
+    monkeypatch.setattr(Lease, "release", slow_release)
+    monkeypatch.setattr(Leases, "acquire", tried)
+    monkeypatch.setattr(Bus, "nak", noted)
+    async with asyncio.timeout(30):
+        await begun.wait()
+        second = await talk.say("two")
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(0.3):
+            await refused.wait()
+    may_go_on.set()
+    await talk.ended(second)
+    assert NAK_DELAY_S not in delays_s
     users_folded_once(talk)
 
 

@@ -27,7 +27,7 @@ from vigil.sdk.client import Client
 from vigil.subjects import Scope
 
 WORD = {"word": "tea"}
-CACHED = (model_tools.specs, app.described, app.document)
+CACHED = (model_tools.specs, app.served, app.described, app.document)
 
 
 def forget_all() -> None:

@@ -16,7 +16,7 @@ from tests.support.gateway import assert_problem, running_gateway
 from tests.toys.pages import dice as page
 from tests.toys.routes import dice as route
 
-CACHED = (app.described, app.document)
+CACHED = (app.served, app.described, app.document)
 
 
 @pytest.fixture

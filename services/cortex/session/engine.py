@@ -42,6 +42,12 @@ class _Open:
         self.lease = lease
         self.task: asyncio.Task[None] | None = None
 
+    def cancel(self) -> None:
+        """End it, unless it's ending: it gives its lease and its wake back then."""
+        if not self.session.is_closing and self.task is not None:
+            self.session.is_closing = True
+            self.task.cancel()
+
 
 class Engine:
     """Opens, renews and closes the sessions of this replica."""
@@ -86,10 +92,8 @@ class Engine:
 
     def reopen(self, key: SessionKey) -> None:
         """Have a session that hangs opened anew, here or elsewhere: its wake comes again."""
-        entry = self._open.get(key)
-        if entry is not None and entry.task is not None:
-            entry.session.is_closing = True
-            entry.task.cancel()
+        if (entry := self._open.get(key)) is not None:
+            entry.cancel()
 
     @property
     def busy_count(self) -> int:
@@ -261,9 +265,11 @@ class Engine:
                 "session failed", action="cortex.session", session=str(key), error=repr(error)
             )
         finally:
-            self._close(key, entry)
+            # What comes meanwhile waits for the end of this, as the lease isn't free before.
+            entry.session.is_closing = True
             with contextlib.suppress(VigilError):
                 await entry.lease.release()
+            self._close(key, entry)
             await self._give_back(session.wake, RETRY_DELAY_S if failed else 0.0)
 
     def _close(self, key: SessionKey, entry: _Open) -> None:
@@ -289,20 +295,19 @@ class Engine:
             if entry.session.is_closing:
                 return
             self._leases_lost.add(key, error)
-            entry.session.is_closing = True
-            if entry.task is not None:
-                entry.task.cancel()
+            entry.cancel()
 
     def close_gone(self) -> None:
         """Close the sessions that are being deleted, in the middle of what they do."""
         for key, entry in self._open.items():
-            if self._is_gone(key) and entry.task is not None:
-                entry.session.is_closing = True
-                entry.task.cancel()
+            if self._is_gone(key):
+                entry.cancel()
 
     async def _close_all(self) -> None:
         tasks = [e.task for e in self._open.values() if e.task is not None]
-        for task in [*tasks, *self._tasks]:
+        for entry in self._open.values():
+            entry.cancel()
+        for task in self._tasks:
             task.cancel()
         await asyncio.gather(*tasks, *self._tasks, return_exceptions=True)
         for summed in (self._given_back, self._leases_lost, self._cut_off):
