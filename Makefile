@@ -168,6 +168,7 @@ $(VENV)/.installed-peers: bench/peers/peers.lock | $(BIN)/python
 $(VENV)/.installed-system: | $(BIN)/python
 	@missing=; command -v bwrap >/dev/null || missing=bubblewrap; \
 	command -v chromium >/dev/null || missing="$$missing chromium"; \
+	command -v chromium-headless-shell >/dev/null || missing="$$missing chromium-headless-shell"; \
 	command -v tmux >/dev/null || missing="$$missing tmux"; \
 	PATH="$$PATH:/usr/sbin"; policy=/usr/sbin/policy-rc.d; \
 	command -v postfix >/dev/null || missing="$$missing postfix"; \

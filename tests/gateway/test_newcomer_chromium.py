@@ -31,7 +31,9 @@ from vigil.clock import SystemClock
 from vigil.local import model_servers
 from vigil.settings.live import followed
 
-pytestmark = pytest.mark.skipif(chromium.binary() is None, reason="there is no Chromium here")
+pytestmark = pytest.mark.skipif(
+    chromium.binary(chromium.WHOLE) is None, reason="there is no Chromium here"
+)
 SUBSCRIBED: Final = """(() => {{
     const said = {made};
     const made = {{ ...said, toJSON: () => said, options: {{ applicationServerKey: null }} }};
@@ -74,7 +76,7 @@ async def test_from_the_link_to_a_decision_in_a_notification(
             home, monkeypatch, clock, has_agent=False, has_hands=True, **sections
         ) as world:
             browser, proxy.gateway = PushedBrowser(service), world.gate.port
-            async with chromium.opened(tmp_path / "profile") as tab:
+            async with chromium.opened(tmp_path / "profile", notifies=True) as tab:
                 await arrive(world, tab, browser, proxy.url)
                 await hear(tab, browser, tmp_path / "profile", proxy.url)
                 await decide(world, tab, browser, tmp_path / "profile", proxy.url)
