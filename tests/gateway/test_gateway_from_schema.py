@@ -50,7 +50,7 @@ class Asker:
         self._document = document
         self._schemas = Schemas(document)
         self._there = there
-        self._drawn: dict[str, list[Any]] = {}
+        self._drawn: dict[tuple[str, int], list[Any]] = {}
 
     def requests(self) -> Iterator[tuple[str, str, str, str, str | None]]:
         """Yield operation, method, path with query, media type and body."""
@@ -65,7 +65,7 @@ class Asker:
     def _of(self, path: str, operation: dict[str, Any]) -> Iterator[tuple[str, str, str | None]]:
         named = [one for one in operation.get("parameters", ()) if one["in"] != "header"]
         needed = {
-            one["name"]: drawn(self._schemas.values(one["schema"]), 1)[0]
+            one["name"]: self._values(one["schema"], 1)[0]
             for one in named
             if one["required"]
         }
@@ -77,13 +77,13 @@ class Asker:
         for one in named:
             if one["in"] == "path" and one["name"] == "id" and path in self._there:
                 continue
-            for value in self._values(one["schema"]):
+            for value in self._values(one["schema"], 2 * EXAMPLES):
                 yield _filled(path, named, needed | {one["name"]: value}), *bodies[0]
 
-    def _values(self, schema: dict[str, Any]) -> list[Any]:
-        known = json.dumps(schema)
+    def _values(self, schema: dict[str, Any], count: int) -> list[Any]:
+        known = json.dumps(schema), count
         if known not in self._drawn:
-            self._drawn[known] = drawn(self._schemas.values(schema), 2 * EXAMPLES)
+            self._drawn[known] = drawn(self._schemas.values(schema), count)
         return self._drawn[known]
 
     def _bodies(self, operation: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ nothing is passed over silently.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC
@@ -81,6 +82,8 @@ _FORMATS: Final = {
     "fact-shape": st.sampled_from(["yes_no", "one_of[red, green]", "count[0..99]", "instant"]),
     "binary": _TEXT,
 }
+DEEP: Final = 3
+"""Objects within so many others have the fields that they need, and no more."""
 _ANYTHING: Final = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | _TEXT,
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(_TEXT, inner, max_size=2),
@@ -93,6 +96,7 @@ class Schemas:
 
     def __init__(self, document: dict[str, Any]) -> None:
         self._named = document["components"]["schemas"]
+        self._made: dict[tuple[str, int], st.SearchStrategy[Any]] = {}
 
     def whole(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Return a schema itself, where it is a reference."""
@@ -101,8 +105,13 @@ class Schemas:
         return schema
 
     def values(self, schema: dict[str, Any], depth: int = 0) -> st.SearchStrategy[Any]:
-        """Return what a schema allows."""
-        schema = self.whole(schema)
+        """Return what a schema allows; made once, since each is looked through before it's used."""
+        known = json.dumps(schema), min(depth, DEEP)
+        if known not in self._made:
+            self._made[known] = self._new(self.whole(schema), depth)
+        return self._made[known]
+
+    def _new(self, schema: dict[str, Any], depth: int) -> st.SearchStrategy[Any]:
         if unknown := schema.keys() - _KNOWN:
             raise NotImplementedError(f"{unknown} in {schema}")
         if "enum" in schema:
@@ -189,11 +198,11 @@ class Schemas:
         shown = {
             name: self.values(one, depth + 1)
             for name, one in schema.get("properties", {}).items()
-            if name in required or (name not in never and depth < 3)
+            if name in required or (name not in never and depth < DEEP)
         }
         # What is needed says something: a null would be as if it weren't there.
         made = st.fixed_dictionaries(
-            {name: one.filter(_says) for name, one in shown.items() if name in required}
+            {name: _saying(one) for name, one in shown.items() if name in required}
             if schema.keys() & {"oneOf", "anyOf"}
             else {name: one for name, one in shown.items() if name in required},
             optional={name: one for name, one in shown.items() if name not in required},
@@ -211,6 +220,11 @@ class Schemas:
             max_size=min(least + 1, schema.get("maxProperties", least + 1)),
         )
         return st.tuples(made, rest).map(lambda both: both[1] | both[0])
+
+
+@cache
+def _saying(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return values.filter(_says)
 
 
 def _says(value: Any) -> bool:
