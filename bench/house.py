@@ -56,23 +56,33 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_bytes())
 
 
-def arrows(known: Mapping[str, Path], parse: Callable[[Path], ast.Module] = parsed) -> set[Arrow]:
+def imports(path: Path) -> list[ast.AST]:
+    """Return what a file imports, wherever in it."""
+    nodes = ast.walk(parsed(path))
+    return [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+def arrows(
+    known: Mapping[str, Path], imports_of: Callable[[Path], Iterable[ast.AST]] = imports
+) -> set[Arrow]:
     """Return who imports whom, wherever in a file it says so; of packages what they hold.
 
     Args:
-        parse: gives a file's tree, for who has them.
+        imports_of: gives a file's imports, for who has them.
     """
     return {
         Arrow(name, target)
         for name, path in known.items()
-        for target in _imported(name, path, known, parse(path))
+        for target in _imported(name, path, known, imports_of(path))
         if target != name
     }
 
 
-def _imported(name: str, path: Path, known: Mapping[str, Path], tree: ast.Module) -> Iterator[str]:
+def _imported(
+    name: str, path: Path, known: Mapping[str, Path], nodes: Iterable[ast.AST]
+) -> Iterator[str]:
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
         elif isinstance(node, ast.ImportFrom):
@@ -246,14 +256,21 @@ def _costs_of_fields(known: Mapping[str, Path], texts: Mapping[str, str]) -> dic
 
 
 def fields_of(
-    record: str, known: Mapping[str, Path], texts: Mapping[str, str]
+    record: str,
+    known: Mapping[str, Path],
+    texts: Mapping[str, str],
+    parse: Callable[[Path], ast.Module] = parsed,
 ) -> dict[str, dict[str, int]]:
     """Return for the fields that a record alone has, how many lines of which files name each: what
-    such a field costs. By HTTP `_s` is `_secs`."""
+    such a field costs. By HTTP `_s` is `_secs`.
+
+    Args:
+        parse: gives a file's tree, for who has them.
+    """
     fields: dict[str, set[str]] = {}
     for name, path in known.items():
         if name.startswith("vigil.contracts"):
-            for node in parsed(path).body:
+            for node in parse(path).body:
                 if isinstance(node, ast.ClassDef):
                     fields[node.name] = _fields_of(node)
     own = fields.pop(record)
@@ -263,6 +280,7 @@ def fields_of(
         lines = {
             name: sum(pattern.search(line) is not None for line in text.splitlines())
             for name, text in texts.items()
+            if field in text  # most don't name it: looking at each of their lines takes seconds
         }
         found[field] = {name: count for name, count in lines.items() if count}
     return found

@@ -59,9 +59,8 @@ def flat_folders() -> list[str]:
 
 def repeated_classes() -> list[str]:
     defined = defaultdict(list)
-    for path, node in nodes():
-        if isinstance(node, ast.ClassDef):
-            defined[node.name].append(path)
+    for path, node in nodes(ast.ClassDef):
+        defined[node.name].append(path)
     return [f"{name} ({', '.join(at)})" for name, at in sorted(defined.items()) if len(at) > 1]
 
 
@@ -74,9 +73,8 @@ def broad_handlers() -> list[str]:
     """Return the handlers of everything that don't raise it again."""
     return [
         f"{path}:{node.lineno}"
-        for path, node in nodes()
-        if isinstance(node, ast.ExceptHandler)
-        and (node.type is None or re.search(r"\b(Base)?Exception\b", ast.unparse(node.type)))
+        for path, node in nodes(ast.ExceptHandler)
+        if (node.type is None or re.search(r"\b(Base)?Exception\b", ast.unparse(node.type)))
         and not (isinstance(node.body[-1], ast.Raise) and node.body[-1].exc is None)
     ]
 
@@ -89,9 +87,8 @@ def long_files() -> list[str]:
 def long_functions() -> list[str]:
     return [
         f"{path}: {node.name} ({(node.end_lineno or 0) - node.lineno + 1})"
-        for path, node in nodes()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and (node.end_lineno or 0) - node.lineno >= 60
+        for path, node in nodes(ast.FunctionDef, ast.AsyncFunctionDef)
+        if (node.end_lineno or 0) - node.lineno >= 60
     ]
 
 
@@ -109,8 +106,10 @@ def twin_tests() -> list[str]:
 @cache
 def arrows() -> set[house.Arrow]:
     """Return who imports whom."""
-    parsed = trees()
-    return house.arrows(house.modules(), lambda path: parsed[path.relative_to(ROOT).as_posix()])
+    found = defaultdict(list)
+    for path, node in nodes(ast.Import, ast.ImportFrom):
+        found[ROOT / path].append(node)
+    return house.arrows(house.modules(), lambda path: found[path])
 
 
 def widely_importing() -> list[str]:
@@ -121,10 +120,12 @@ def widely_importing() -> list[str]:
 
 def wide_constructors() -> list[str]:
     """Return the constructors of more than 8 parameters."""
-    found = [
-        (path, node, house.width(node)) for path, node in nodes() if isinstance(node, ast.ClassDef)
-    ]
+    found = [(path, node, house.width(node)) for path, node in nodes(ast.ClassDef)]
     return [f"{path}: {node.name} ({width})" for path, node, width in found if width > 8]
+
+
+def tree_of(path: Path) -> ast.Module:
+    return trees()[path.relative_to(ROOT).as_posix()]
 
 
 def places_of(record: str) -> list[str]:
@@ -132,7 +133,7 @@ def places_of(record: str) -> list[str]:
     known = house.modules()
     named = {path: name for name, path in known.items()}
     said = {named[ROOT / path]: text for path, text in texts().items()}
-    found = house.fields_of(record, known, said)
+    found = house.fields_of(record, known, said, tree_of)
     return [f"{field}: {name}" for field, files in found.items() for name in files]
 
 
@@ -149,7 +150,7 @@ def circling_rooms() -> list[str]:
 
 def impatient_modules() -> list[str]:
     """Return modules that say "Pure" and await: what they wait for isn't."""
-    waiting = {path for path, node in nodes() if isinstance(node, ast.Await)}
+    waiting = {path for path, _ in nodes(ast.Await)}
     return [path for path in sorted(waiting) if re.search(r"\bPure\b", _said(path))]
 
 

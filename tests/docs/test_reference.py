@@ -66,9 +66,8 @@ def test_each_problem_that_is_told_has_a_page() -> None:
     }
     raised = {
         node.args[0].value
-        for path, node in nodes()
+        for path, node in nodes(ast.Call)
         if path.startswith("services/gateway")
-        and isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id == "Problem"
         and isinstance(node.args[0], ast.Constant)
@@ -83,9 +82,7 @@ def test_each_problem_that_is_told_has_a_page() -> None:
 def logged() -> frozenset[tuple[str, str]]:
     """Return what writes a line, by its name, and the action of each line in the source."""
     return frozenset(
-        (writer_of(node), action)
-        for _, node in nodes()
-        if isinstance(node, ast.Call) and (action := action_of(node))
+        (writer_of(node), action) for _, node in nodes(ast.Call) if (action := action_of(node))
     )
 
 

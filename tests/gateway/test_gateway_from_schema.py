@@ -65,9 +65,7 @@ class Asker:
     def _of(self, path: str, operation: dict[str, Any]) -> Iterator[tuple[str, str, str | None]]:
         named = [one for one in operation.get("parameters", ()) if one["in"] != "header"]
         needed = {
-            one["name"]: self._values(one["schema"], 1)[0]
-            for one in named
-            if one["required"]
+            one["name"]: self._values(one["schema"], 1)[0] for one in named if one["required"]
         }
         if (id_ := self._there.get(path)) is not None:
             needed["id"] = id_
