@@ -67,8 +67,9 @@ POINTS: Final = {
     "delivery": ("delivery.claim.before", "delivery.claim.after", "delivery.turn.before_ack"),
 }  # fmt: skip
 """Where services are killed on the way from a yes over the errand to the home."""
-REQUESTS: Final = 8
-"""More than any service has points: each dies at most once for a request."""
+SHORT_REQUESTS, LONG_REQUESTS = 4, 8
+"""Requests that wait for a yes when the kills begin; services that are left with a point die in
+further evenings."""
 SETTINGS: Final = {
     "VIGIL_MODEL": "claude-sonnet-5-5",
     "ANTHROPIC_API_KEY": "sk-ant-test-key",
@@ -208,17 +209,24 @@ async def test_evenings_survive_random_kills(tmp_path: Path, seed: int, is_long:
         print(f"\nevenings (seed {seed}): {kills} kills {dict(Counter(storm.targets))}; {counts}")
 
 
-async def test_a_yes_is_carried_out_and_told_once_whoever_dies_where(tmp_path: Path) -> None:
+async def test_a_yes_is_carried_out_and_told_once_whoever_dies_where(
+    tmp_path: Path, is_long: bool
+) -> None:
     """L-9, L-12: from the yes over the errand to the home, at each point of each service."""
     async with running(tmp_path, 1) as scene:
         ((user, http),) = scene.clients.items()
-        evenings = [Evening(http, user, f"e{n}", PATIENCE_S) for n in range(REQUESTS)]
+        requests = LONG_REQUESTS if is_long else SHORT_REQUESTS
+        evenings = [Evening(http, user, f"e{n}", PATIENCE_S) for n in range(requests)]
         await asyncio.gather(*map(ask_for, evenings))
         await scene.begin_again(POINTS)
         over = asyncio.create_task(scene.processes.plans_over(PATIENCE_S))
         for count, evening in enumerate(evenings, 1):
             await agree(evening)
             await evening.told_of_errands(count)
+        while not over.done() and len(evenings) < LONG_REQUESTS:
+            evenings.append(Evening(http, user, f"e{len(evenings)}", PATIENCE_S))
+            await spend(evenings[-1])
+            await evenings[-1].told_of_errands(len(evenings))
         await over
         await scene.judged(evenings)
         exits = scene.processes.exits

@@ -3,8 +3,9 @@ and made once however often it's tried."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +16,7 @@ from services.executor.builtin import Builtin
 from services.executor.calendars import writer
 from services.executor.tools.declaration import declared
 from services.executor.tools.source import ToolOutput
-from tests.support.calendars import LOGIN, PASSWORD, Radicale, calendar, event, running_radicale
+from tests.support.calendars import LOGIN, PASSWORD, Radicale, calendar, event
 from tests.support.hands import NO_SANDBOX, call_of
 from tests.support.stack import Stack, running_stack
 from vigil.calendars import mirror
@@ -65,16 +66,35 @@ class Person:
         return {title.partition(";")[0]: id_.rstrip("]") for title, _, id_ in parted}
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Radicale]:
+    """One for all: most of what it costs is its start."""
+    radicale = Radicale(tmp_path_factory.mktemp("radicale"))
+    asyncio.run(radicale.start())
+    yield radicale
+    radicale.kill()
+
+
 @pytest.fixture
-async def ann(tmp_path: Path) -> AsyncIterator[Person]:
-    async with running_person(tmp_path) as person:
+async def radicale(server: Radicale) -> AsyncIterator[Radicale]:
+    """The same, with an empty calendar, the usual password and nothing in its log."""
+    server.set_password(PASSWORD)
+    server.forget()
+    await server.make()
+    yield server
+    server.set_password(PASSWORD)
+    await server.remove()
+
+
+@pytest.fixture
+async def ann(tmp_path: Path, radicale: Radicale) -> AsyncIterator[Person]:
+    async with running_person(tmp_path, radicale) as person:
         yield person
 
 
 @contextlib.asynccontextmanager
-async def running_person(tmp_path: Path, **work: Any) -> AsyncIterator[Person]:
+async def running_person(tmp_path: Path, radicale: Radicale, **work: Any) -> AsyncIterator[Person]:
     async with contextlib.AsyncExitStack() as stack:
-        radicale = await stack.enter_async_context(running_radicale(tmp_path / "radicale"))
         known = {"kind": "caldav", "url": radicale.url, "login": LOGIN, "password": PASSWORD}
         sections = {
             "work": {**known, "user": "ann", "is_writable": True, "timeout_s": 10, **work},
@@ -127,9 +147,11 @@ async def test_what_is_due_is_listed_and_found_as_outside_text(ann: Person) -> N
         await ann.call("calendar_list", user="carl")
 
 
-async def test_times_are_the_persons_whatever_clocks_a_calendar_has(tmp_path: Path) -> None:
+async def test_times_are_the_persons_whatever_clocks_a_calendar_has(
+    tmp_path: Path, radicale: Radicale
+) -> None:
     """A calendar's zone is for what says none; and a time with its offset stays that moment."""
-    async with running_person(tmp_path, zone="America/New_York") as ann:
+    async with running_person(tmp_path, radicale, zone="America/New_York") as ann:
         await ann.see()
         made = await ann.call("calendar_create", title="Lunch", begins=f"{DAY}T12:30")
         assert made.content.startswith(f"Made in work: {DAY} 12:30-13:30 (clocks of Europe/Berlin)")

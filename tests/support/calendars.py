@@ -93,6 +93,15 @@ class Radicale:
         async with self.client() as client:
             assert (await client.request("MKCALENDAR", COLLECTION)).status_code == 201
 
+    async def remove(self) -> None:
+        """Remove the calendar with all that is in it."""
+        async with self.client() as client:
+            assert (await client.delete(COLLECTION)).status_code == 200
+
+    def forget(self) -> None:
+        """Empty the log, which is only appended to."""
+        os.truncate(self._folder / "log", 0)
+
     async def put(self, name: str, data: str) -> None:
         """Store an object as another client does."""
         async with self.client() as client:
