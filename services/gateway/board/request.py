@@ -179,8 +179,8 @@ class KindRequest(Generic[E]):
             )
 
     async def _store(self, found: Revision[E], entity: E, why: str) -> Response:
+        change = self._change_by(why)
         if entity != found.entity:
-            change = self._change_by(why)
             try:
                 found = await self._put(found, entity, change)
             except WrongLastSequence:
