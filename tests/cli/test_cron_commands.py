@@ -92,6 +92,7 @@ async def test_a_row_is_made_changed_looked_over_and_exported(tmp_path: Path) ->
         assert "after each run of 'briefing' that fails. Its id is" in "".join(chained)
         circle = await ann("edit", "briefing", "--after", "mend", code=2)
         assert "that is a circle" in circle[1]
+        assert "--after: must name a row" in (await ann("edit", "mend", "--after", "", code=2))[1]
         await ann("edit", "briefing", "--latest", "1h")
         assert "or as its runs choose: 5 min to 1 h after they end" in (await ann())[0]
         await ann("remove", "mend")

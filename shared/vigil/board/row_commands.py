@@ -66,6 +66,8 @@ def _sentence(one: Shown) -> str:
 
 def _built(typed: dict[str, Any]) -> dict[str, Any]:
     """Return a body, with the options of what is watched made into that. Raises: InvalidInput."""
+    if typed.get("after") == "":  # nothing is followed where something else says when
+        raise InvalidInput("--after", "must name a row")
     rest = {name: one for name, one in typed.items() if name not in ("pointer", "arguments")}
     what, pointer, arguments = map(typed.get, ("watch", "pointer", "arguments"))
     if what is None:
