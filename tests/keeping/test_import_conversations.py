@@ -284,6 +284,16 @@ async def test_a_deleted_conversation_comes_again(bare: Stack) -> None:
             await erase_message(bus, "SESSIONS", one.seq)
 
 
+async def test_ids_that_came_behind_are_none_of_those_before(bare: Stack) -> None:
+    """Of two requests for the same part that come at once, one may know less than was stored."""
+    bus, known = await bare.bus("admin"), KnownIds()
+    await intake.take(bus, KEY, talk()[:3], 4, NOW)
+    seqs = [one.seq for one in await bus.read("SESSIONS", [KEY.everything])]
+    assert await known.of(bus, KEY, seqs[-1]) == {"m1", "m2", "m3"}
+    assert await known.of(bus, KEY, seqs[0]) == {"m1"}
+    assert await known.of(bus, KEY, seqs[1]) == {"m1", "m2"}
+
+
 async def test_what_cant_be_read_ends_no_import(bare: Stack) -> None:
     """What the agent begins with leaves it out (`read`); so does what finds where that begins."""
     bus = await bare.bus("admin")

@@ -26,11 +26,12 @@ class KnownIds:
         begun = await bus.get_next(key.stream, places.all_of(key), 1)
         first = 0 if begun is None else begun.seq
         known_first, read_to, ids = self._known.pop(key, (first, 0, set()))
-        if known_first != first:  # it was deleted since, and comes again
+        # It was deleted since, and comes again; or another request has looked further ahead.
+        if known_first != first or read_to > last:
             read_to, ids = 0, set()
         async for page in pages(bus, key, read_to + 1, last):
             ids |= {words.id for words in readable(one.data for one in page)}
-        self._known[key] = (first, max(read_to, last), ids)
+        self._known[key] = (first, last, ids)
         while len(self._known) > CONVERSATIONS_MAX:
             del self._known[next(iter(self._known))]
         return ids
