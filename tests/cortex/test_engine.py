@@ -125,6 +125,26 @@ async def test_a_message_while_a_session_gives_its_lease_back_waits_for_that_alo
     users_folded_once(talk)
 
 
+async def test_a_broker_that_takes_no_lease_back_holds_nobody_up(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = asyncio.Event()
+
+    async def unanswered(self: Lease) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    talk = await Talk.open(stack, "ann:vigil:t1")
+    await talk.ended(await talk.say("one"))
+    monkeypatch.setattr(lease, "RELEASE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(Lease, "release", unanswered)
+    async with asyncio.timeout(30):
+        await begun.wait()
+    stopping = asyncio.create_task(stack.stop("cortex"))
+    await asyncio.wait({stopping}, timeout=5)
+    assert stopping.done()
+
+
 async def test_a_reopened_session_remembers(stack: Stack, model: ScriptedModel) -> None:
     talk = await Talk.open(stack, "ann:vigil:t1")
     for i in range(50):

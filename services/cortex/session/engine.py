@@ -267,8 +267,7 @@ class Engine:
         finally:
             # What comes meanwhile waits for the end of this, as the lease isn't free before.
             entry.session.is_closing = True
-            with contextlib.suppress(VigilError):
-                await entry.lease.release()
+            await entry.lease.give_back()
             self._close(key, entry)
             await self._give_back(session.wake, RETRY_DELAY_S if failed else 0.0)
 

@@ -81,9 +81,7 @@ class Lease:
             for task in both:
                 task.cancel()
             await asyncio.gather(*both, return_exceptions=True)
-            with contextlib.suppress(VigilError, TimeoutError):
-                async with asyncio.timeout(RELEASE_TIMEOUT_S):
-                    await self.release()
+            await self.give_back()
 
     async def _keep(self, on_renewed: Callable[[], None]) -> None:
         while True:
@@ -94,6 +92,12 @@ class Lease:
             except (LeaseLost, TimeoutError):
                 return
             on_renewed()
+
+    async def give_back(self) -> None:
+        """Release it if the broker answers within `RELEASE_TIMEOUT_S`."""
+        with contextlib.suppress(VigilError, TimeoutError):
+            async with asyncio.timeout(RELEASE_TIMEOUT_S):
+                await self.release()
 
     async def release(self) -> None:
         """Give it back, if it is still ours."""
