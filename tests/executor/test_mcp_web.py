@@ -17,6 +17,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
+from services.executor.mcp import web
 from services.executor.mcp.client.connection import McpConnection
 from services.executor.mcp.pace import DEAF
 from services.executor.mcp.web import (
@@ -163,6 +164,41 @@ async def test_a_server_that_says_why_it_lets_nobody_in_is_quoted(
         assert "HTTP 403: Access is only allowed at localhost:1!!!" in shelf.problem
         assert len(shelf.problem) < 300
         assert "sign in" not in shelf.problem
+
+
+async def test_what_it_was_sent_is_told_nobody_though_it_repeats_it(
+    tmp_path: Path, site: tuple[Site, str]
+) -> None:
+    (tmp_path / "headers").write_text("Authorization: Bearer s3cret-of-ann\n")
+    site[0].instead = answer(403, {}, b"s3cret-of-ann isn't known" + b"!" * 200)
+    async with using(tmp_path, site[1], headers_file="headers") as found:
+        shelf = await found.shelves.until("site", lambda shelf: shelf.problem)
+        assert "isn't known!" in shelf.problem
+        assert "s3cret" not in shelf.problem
+
+
+@pytest.mark.parametrize("is_cut", [True, False])
+async def test_a_refusal_is_one_whatever_becomes_of_its_words(
+    tmp_path: Path, site: tuple[Site, str], monkeypatch: pytest.MonkeyPatch, is_cut: bool
+) -> None:
+    """They end in their middle, or never: a call waited for them, or was told as lost."""
+    monkeypatch.setattr(web, "WORDS_S", 0.1)
+    stopped = asyncio.Event()
+
+    async def begun(scope: Scope, receive: Any, send: Any) -> None:
+        headers = [(b"content-length", b"100")]
+        await send({"type": "http.response.start", "status": 429, "headers": headers})
+        await send({"type": "http.response.body", "body": b"slow", "more_body": True})
+        if not is_cut:
+            await stopped.wait()
+
+    async with using(tmp_path, site[1]) as found:
+        site[0].instead = begun
+        async with asyncio.timeout(5):
+            told = await outcome(found)
+        stopped.set()
+        assert told.is_error
+        assert told.content == "Server returned an error response"
 
 
 @pytest.mark.parametrize("text", ["no colon", ": no name", "\xff"])

@@ -8,9 +8,10 @@ connection with all calls on it.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Final
@@ -29,6 +30,7 @@ from vigil.oauth.bearer import Bearer
 from vigil.settings.servers import ToolServer
 
 from ..pairs import read
+from ..site_headers import TOKEN_LENGTH_MIN, SiteHeaders
 from .ended import REFUSAL_BYTES_MAX, SESSION_ENDED, is_session_gone
 from .pace import DEAF, Pace, Unheard
 from .schemas import visible
@@ -48,6 +50,8 @@ SIGN_IN: Final = (
     "servers; or make a token there and put it into headers_file as 'Authorization: Bearer TOKEN'"
 )
 SAID_MAX: Final = 200
+WORDS_S: Final = 2.0
+"""How long a refusal waits for its words."""
 CONNECT_S: Final = 10.0
 SILENCE_S: Final = 300.0
 """How long a stream may be silent; it is opened again then."""
@@ -81,7 +85,7 @@ class WebWire:
         self._bearer = bearer
         self._endpoint = endpoint
         self._on_end = on_end
-        self._outlet = Outlet(GuardedTransport(endpoint.rules, resolve))
+        self._outlet = Outlet(GuardedTransport(endpoint.rules, resolve), endpoint.headers)
 
     @property
     def problem(self) -> str:
@@ -110,8 +114,12 @@ def _transport(url: str, client: httpx2.AsyncClient) -> AbstractAsyncContextMana
 class Outlet(httpx2.AsyncBaseTransport):
     """Sends requests on by `inner`, and gives each failure to the request that it is about."""
 
-    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
+    def __init__(
+        self, inner: httpx2.AsyncBaseTransport, secret: Mapping[str, str] | None = None
+    ) -> None:
+        """Args: secret: headers that are told nobody, though the server repeats them."""
         self._inner = inner
+        self._secret = secret or {}
         self.problem = ""
         """What went wrong last; empty: the last request was answered."""
         self.pace = Pace()
@@ -167,11 +175,13 @@ class Outlet(httpx2.AsyncBaseTransport):
         self, request: httpx2.Request, response: httpx2.Response
     ) -> httpx2.Response:
         """Tell with its status what whoever refuses it says, for the person who configures it."""
-        try:
-            body = await _beginning(response, REFUSAL_BYTES_MAX)
-        except (httpx2.HTTPError, OSError) as error:
-            return self._failed(request, LOST, why_failed(error), error)
-        if said := " ".join(visible(body.decode("utf-8", "replace")).split()):
+        body = b""
+        # It is refused whatever becomes of the words.
+        with contextlib.suppress(httpx2.HTTPError, OSError, TimeoutError):
+            async with asyncio.timeout(WORDS_S):
+                body = await _beginning(response, REFUSAL_BYTES_MAX)
+        said = " ".join(visible(body.decode("utf-8", "replace")).split())
+        if said := _without_sent(said, self._secret, request.headers.get("authorization", "")):
             self.problem = f"it answered HTTP {response.status_code}: {shortened(said, SAID_MAX)}"
         kind = response.headers.get("content-type", "")
         return httpx2.Response(response.status_code, headers={"content-type": kind}, content=body)
@@ -268,6 +278,17 @@ async def _beginning(response: httpx2.Response, bytes_max: int) -> bytes:
     finally:
         await response.aclose()
     return body[:bytes_max]
+
+
+def _without_sent(text: str, headers: Mapping[str, str], token: str) -> str:
+    """Return a text without the headers that were sent.
+
+    >>> _without_sent("it isn't s3cret-of-ann", {"X-One": "i"}, "Bearer s3cret-of-ann")
+    "it isn't [hidden]"
+    """
+    sent = {**headers, "authorization": token}
+    long = {name: value for name, value in sent.items() if len(value) >= TOKEN_LENGTH_MIN}
+    return SiteHeaders({"": long}).hidden(text)
 
 
 def _is_told_plainly(response: httpx2.Response) -> bool:
