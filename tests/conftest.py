@@ -32,6 +32,7 @@ from tests.support import (
 )
 from tests.support.stack import Stack, running_stack
 from vigil import runtime
+from vigil.calendars import apart
 from vigil.settings.live import followed
 
 _MEMORY: Final = Path("/dev/shm")
@@ -173,6 +174,16 @@ def halved_times(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     with takeover.halved():
         yield
+
+
+@pytest.fixture
+def forked_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have calendars read by processes that needn't import for it, of which a test has ten.
+
+    `tests/shared/test_calendar_reading.py` has them read as they are: by an interpreter alone.
+    """
+    if warm.IS_OFFERED:
+        monkeypatch.setattr(apart, "converted", warm.converted)
 
 
 @pytest.fixture

@@ -27,6 +27,8 @@ from vigil.clock import SystemClock
 from vigil.errors import InvalidInput
 from vigil.zones.database import zone_named
 
+pytestmark = pytest.mark.usefixtures("forked_readers")
+
 DAY: Final = datetime.now(UTC).date() + timedelta(days=20)
 BERLIN: Final = zone_named("Europe/Berlin")
 CONFIG: Final[dict[str, Any]] = {

@@ -22,6 +22,8 @@ from vigil.calendars.state import FACT
 from vigil.marks import erasure
 from vigil.subjects import Scope
 
+pytestmark = pytest.mark.usefixtures("forked_readers")
+
 WITHIN_S: Final = 60.0
 TODAY: Final = f"{datetime.now(UTC):%Y%m%d}"
 

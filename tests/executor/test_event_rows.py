@@ -22,6 +22,8 @@ from vigil.calendars.row_times import next_times
 from vigil.contracts.board import EventSchedule
 from vigil.zones.database import zone_named
 
+pytestmark = pytest.mark.usefixtures("forked_readers")
+
 NOW: Final = datetime(2026, 11, 30, 12, tzinfo=UTC)
 BERLIN: Final = zone_named("Europe/Berlin")
 WITHIN_S: Final = 60.0

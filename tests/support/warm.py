@@ -38,6 +38,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 IMPORTED: Final = (
     "vigil.cli.app", "vigil.local.up", "vigil.observe.logs", "uvloop", "httpx2",
     "services.memory.vectors.shard",
+    "vigil.calendars.ical.event_changes", "vigil.calendars.ical.objects",
     # What programs of the tests import.
     "pytest", "tests.support.memories",
     # What almost each command imports when it's run.
@@ -165,6 +166,29 @@ def run(
         for file in (out, err):
             file.seek(0)
         return subprocess.CompletedProcess([module, *args], code, out.read(), err.read())
+
+
+async def converted(
+    _python: str, _option: str, *program: str, data: bytes, within_s: float
+) -> bytes | None:
+    """Be `vigil.net.conversion.converted` for ``-m MODULE ARGS``, by a process that is forked."""
+    module, *args = program
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out:
+        given.write(data)
+        given.seek(0)
+        process = await asyncio.to_thread(
+            start, module, args, env={},
+            stdin=given.fileno(), stdout=out.fileno(), stderr=sys.__stderr__.fileno(),
+        )  # fmt: skip
+        try:
+            async with asyncio.timeout(within_s):
+                code = await process.wait()
+        except TimeoutError:
+            return None
+        finally:
+            process.kill()
+        out.seek(0)
+        return out.read() if code == 0 else None
 
 
 def relayed(*command: str) -> list[str]:
