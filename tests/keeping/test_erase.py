@@ -55,7 +55,7 @@ USER = "CANARYuser"
 OTHER = "bob"
 TEXT = "CANARYtext"
 POINTS_HERE = [point for point in POINTS if point.startswith("erase.")]
-KILLS = repeats(1, fast=5)
+KILLS = repeats(1, fast=len(POINTS_HERE))
 """One after the other in the same home, before it is let to the end: `make chaos` begins anew for
 each."""
 NOTHING: Any = lambda step, done: None  # noqa: E731
