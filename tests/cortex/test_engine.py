@@ -145,6 +145,32 @@ async def test_a_broker_that_takes_no_lease_back_holds_nobody_up(
     assert stopping.done()
 
 
+async def test_a_cortex_that_stops_keeps_no_lease(stack: Stack) -> None:
+    """At whatever point it takes them: others would wait until they expire."""
+    talks = [await Talk.open(stack, f"user{n}:vigil:t1") for n in range(20)]
+    leases = Leases(await stack.bus("admin"), "test")
+    for pause_s in (0.0, 0.004, 0.016):
+        seqs = await asyncio.gather(*(talk.say("hi") for talk in talks))
+        await asyncio.sleep(pause_s)
+        await stack.stop("cortex")
+        assert [t.key for t in talks if await leases.is_live(t.key.kv_key)] == []
+        await stack.start("cortex")
+        await asyncio.gather(*(t.ended(seq) for t, seq in zip(talks, seqs, strict=True)))
+
+
+async def test_who_is_cancelled_while_taking_a_lease_leaves_none(stack: Stack) -> None:
+    leases = Leases(await stack.bus("cortex"), "test")
+    for turns in range(60):
+        taking = asyncio.create_task(leases.acquire("a.b.c"))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        taking.cancel()
+        (found,) = await asyncio.gather(taking, return_exceptions=True)
+        if isinstance(found, Lease):
+            await found.release()
+        assert not await leases.is_live("a.b.c"), turns
+
+
 async def test_a_reopened_session_remembers(stack: Stack, model: ScriptedModel) -> None:
     talk = await Talk.open(stack, "ann:vigil:t1")
     for i in range(50):

@@ -41,6 +41,8 @@ class _Open:
         self.session = session
         self.lease = lease
         self.task: asyncio.Task[None] | None = None
+        self.has_begun = False
+        """Whether its task came to run, and so gives back what it has."""
 
     def cancel(self) -> None:
         """End it, unless it's ending: it gives its lease and its wake back then."""
@@ -231,8 +233,7 @@ class Engine:
         await entry.session.hold(wake)
         is_takeover = min(wake.delivered, self._first.get(key, wake.delivered)) > 1
         entry.task = asyncio.create_task(self._run(key, entry, is_takeover), name=f"session-{key}")
-        # Also of one that is cancelled before its first step.
-        entry.task.add_done_callback(lambda _: self._close(key, entry))
+        entry.task.add_done_callback(lambda _: self._on_end(key, entry))
         entry.task.add_done_callback(_report)
         return None
 
@@ -248,10 +249,10 @@ class Engine:
 
     async def _run(self, key: SessionKey, entry: _Open, is_takeover: bool) -> None:
         """Run a session to its end, then give the lease back."""
-        session = entry.session
+        entry.has_begun = True
         failed = False
         try:
-            await session.run(is_takeover=is_takeover)
+            await entry.session.run(is_takeover=is_takeover)
             crash.point("cortex.release.before")
         except asyncio.CancelledError:
             # The lease was lost, or the service stops: whoever gets the wake goes on.
@@ -265,11 +266,21 @@ class Engine:
                 "session failed", action="cortex.session", session=str(key), error=repr(error)
             )
         finally:
-            # What comes meanwhile waits for the end of this, as the lease isn't free before.
-            entry.session.is_closing = True
-            await entry.lease.give_back()
-            self._close(key, entry)
-            await self._give_back(session.wake, RETRY_DELAY_S if failed else 0.0)
+            await self._end(key, entry, RETRY_DELAY_S if failed else 0.0)
+
+    async def _end(self, key: SessionKey, entry: _Open, delay_s: float) -> None:
+        """Give the lease and the wake back. What comes meanwhile waits for the end of this, as the
+        lease isn't free before."""
+        entry.session.is_closing = True
+        await entry.lease.give_back()
+        self._close(key, entry)
+        await self._give_back(entry.session.wake, delay_s)
+
+    def _on_end(self, key: SessionKey, entry: _Open) -> None:
+        """Also of one that is cancelled before its first step."""
+        self._close(key, entry)
+        if not entry.has_begun:
+            self._spawn(self._end(key, entry, 0.0), f"end-{key}")
 
     def _close(self, key: SessionKey, entry: _Open) -> None:
         """Count a session as open no more; harmless if it isn't."""
@@ -309,6 +320,7 @@ class Engine:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*tasks, *self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         for summed in (self._given_back, self._leases_lost, self._cut_off):
             summed.tell()
         for wake in self._pending.values():  # those that wait for their turn: others may go on

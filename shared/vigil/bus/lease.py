@@ -119,9 +119,22 @@ class Leases:
     async def acquire(self, key: str) -> Lease | None:
         """Take the lease, or return None if it is live elsewhere.
 
+        Whoever is cancelled meanwhile leaves none behind, which others would wait for.
+
         Raises:
             OutcomeUnknown: nobody can tell; if it was taken, it expires by itself.
         """
+        taking = asyncio.create_task(self._take(key), name=f"lease-{key}")
+        try:
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            with contextlib.suppress(VigilError, TimeoutError):
+                async with asyncio.timeout(RELEASE_TIMEOUT_S):
+                    if (lease := await taking) is not None:
+                        await lease.release()
+            raise
+
+    async def _take(self, key: str) -> Lease | None:
         try:
             revision = await self._create(key)
         except WrongLastSequence:
