@@ -145,19 +145,6 @@ async def test_a_broker_that_takes_no_lease_back_holds_nobody_up(
     assert stopping.done()
 
 
-async def test_a_cortex_that_stops_keeps_no_lease(stack: Stack) -> None:
-    """At whatever point it takes them: others would wait until they expire."""
-    talks = [await Talk.open(stack, f"user{n}:vigil:t1") for n in range(20)]
-    leases = Leases(await stack.bus("admin"), "test")
-    for pause_s in (0.0, 0.004, 0.016):
-        seqs = await asyncio.gather(*(talk.say("hi") for talk in talks))
-        await asyncio.sleep(pause_s)
-        await stack.stop("cortex")
-        assert [t.key for t in talks if await leases.is_live(t.key.kv_key)] == []
-        await stack.start("cortex")
-        await asyncio.gather(*(t.ended(seq) for t, seq in zip(talks, seqs, strict=True)))
-
-
 async def test_who_is_cancelled_while_taking_a_lease_leaves_none(stack: Stack) -> None:
     leases = Leases(await stack.bus("cortex"), "test")
     for turns in range(60):
