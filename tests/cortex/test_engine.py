@@ -145,6 +145,31 @@ async def test_a_broker_that_takes_no_lease_back_holds_nobody_up(
     assert stopping.done()
 
 
+async def test_what_a_cortex_was_about_to_open_comes_again_at_once_when_it_stops(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every wake that was handed out is acknowledged or given back: none waits out its time."""
+    nak, given_back = Bus.nak, set[int]()
+
+    async def noted(self: Bus, message: Message, delay_s: float) -> None:
+        given_back.add(message.seq)
+        await nak(self, message, delay_s)
+
+    monkeypatch.setattr(Bus, "nak", noted)
+    admin = await stack.bus("admin")
+    talks = [await Talk.open(stack, f"user{n}:vigil:t1") for n in range(20)]
+    seqs = await asyncio.gather(*(talk.say("hi") for talk in talks))
+    await stack.stop("cortex")
+    async with asyncio.timeout(4):  # they'd come again after 8
+        while True:
+            info = await admin.api("CONSUMER.INFO.SESSIONS.cortex-wake", {})
+            if info["num_ack_pending"] <= len(given_back):
+                break
+            await asyncio.sleep(0.05)
+    await stack.start("cortex")
+    await asyncio.gather(*(t.ended(seq) for t, seq in zip(talks, seqs, strict=True)))
+
+
 async def test_who_is_cancelled_while_taking_a_lease_leaves_none(stack: Stack) -> None:
     leases = Leases(await stack.bus("cortex"), "test")
     for turns in range(60):

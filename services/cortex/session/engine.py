@@ -192,6 +192,8 @@ class Engine:
         except VigilError as error:
             self._given_back.add(key, error)
             delay_s = RETRY_DELAY_S
+        except asyncio.CancelledError:
+            raise  # the service stops, and gives back what is pending
         except BaseException:
             self._pending.pop(key, None)
             raise
