@@ -22,6 +22,7 @@ from vigil.broker.ports import free_port
 from vigil.contracts import ToolUseBlock
 
 from . import installed
+from .places import is_listening
 
 VERSION: Final = "1.108.7"
 START_S: Final = 300.0
@@ -54,22 +55,13 @@ async def litellm(behind: str, folder: Path) -> AsyncIterator[str]:
         )
     try:
         async with asyncio.timeout(START_S):
-            while not await _answers(port):
+            while not is_listening(port):
                 assert process.poll() is None, f"it ended with {process.returncode}"
                 await asyncio.sleep(0.5)
         yield f"http://127.0.0.1:{port}"
     finally:
         process.kill()
         process.wait()
-
-
-async def _answers(port: int) -> bool:
-    try:
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
-    except OSError:
-        return False
-    writer.close()
-    return True
 
 
 async def run() -> AsyncIterator[Wired]:

@@ -11,7 +11,6 @@ import contextlib
 import json
 import re
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -121,7 +120,7 @@ def _served(peer: Peer, where: dict[str, str]) -> Iterator[None]:
         )  # fmt: skip
     try:
         until = time.monotonic() + PATIENCE_S
-        while not _is_listening(int(where["port"])):
+        while not places.is_listening(int(where["port"])):
             assert process.poll() is None, f"it ended with {process.returncode}"
             assert time.monotonic() < until, "it doesn't listen"
             time.sleep(0.1)
@@ -172,14 +171,6 @@ def _ask(client: Client, peer: Peer, asked: Asked, where: dict[str, str], came: 
     told = str(answer.get("response", "no answer in time"))
     if re.search(asked.expects, told) is None:
         came.told.append(f"{asked.tool}: {told[:1500]}")
-
-
-def _is_listening(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=2).close()
-    except OSError:
-        return False
-    return True
 
 
 def _filled(value: Any, where: dict[str, str]) -> Any:

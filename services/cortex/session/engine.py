@@ -192,9 +192,7 @@ class Engine:
         except VigilError as error:
             self._given_back.add(key, error)
             delay_s = RETRY_DELAY_S
-        except asyncio.CancelledError:
-            raise  # the service stops, and gives back what is pending
-        except BaseException:
+        except Exception:  # cancelled, the service stops, and gives back what is pending
             self._pending.pop(key, None)
             raise
         finally:
