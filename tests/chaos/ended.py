@@ -7,7 +7,14 @@ import json
 from typing import Any, Final
 
 from vigil.bus.bus import Bus, Message
-from vigil.contracts import UserMessage, decode_event, decode_receipt, decode_said, decode_turn
+from vigil.contracts import (
+    SendMessage,
+    UserMessage,
+    decode_event,
+    decode_receipt,
+    decode_said,
+    decode_turn,
+)
 from vigil.errors import VigilError
 
 SETTLED_S: Final = 120.0
@@ -45,7 +52,14 @@ async def all_settled(bus: Bus) -> dict[str, str]:
             is_answered = heard <= {id_ for one in turns for id_ in one.ended}
             last = turns[-1].state if turns else None
             is_idle = last is None or (last.loop is None and not last.queue)
-            is_over = is_answered and is_idle and said <= set(found)
+            # What a turn says is stored after it.
+            meant = {
+                effect.id
+                for one in turns
+                for effect in one.effects
+                if isinstance(effect, SendMessage)
+            }
+            is_over = is_answered and is_idle and meant | said <= set(found)
             if is_over:
                 return found
             await asyncio.sleep(0.1)

@@ -63,6 +63,8 @@ from vigil.subjects import Scope, SessionKey, token_of
 from vigil.timetable.log import SlotLog
 
 DAY = "2026-11-20"
+WAITING_MAX = 40
+"""Sessions whose calls aren't answered yet."""
 FACTS_OF = read_shapes({"n": "count"})
 POINTS = tuple(point for point in crash.POINTS if point.startswith("executor."))
 
@@ -146,13 +148,12 @@ class Player:
 
     async def answered(self) -> None:
         """Wait until every call has an answer."""
+        await until(self.is_answered, "the calls were answered", within_s=60)
 
-        async def are_there() -> bool:
-            with contextlib.suppress(Unavailable):
-                await self._read_on()
-            return not self._unanswered
-
-        await until(are_there, "the calls were answered", within_s=60)
+    async def is_answered(self) -> bool:
+        with contextlib.suppress(Unavailable):
+            await self._read_on()
+        return not self._unanswered
 
     async def _read_on(self) -> None:
         answers = [self.key.in_event("tool_result")]
@@ -323,10 +324,16 @@ async def test_killed_at_every_point(bare: Stack) -> None:
     is_over = asyncio.Event()
 
     async def come() -> None:
-        """One new session after the other, because those of before wait for what died."""
+        """One new session after the other, because those of before wait for what died; never more
+        than it can answer soon, however slow the machine is."""
+        waiting: list[Player] = []
         while not is_over.is_set():
-            players.append(Player(admin, len(players), given))
-            await players[-1].ask()
+            if len(waiting) >= WAITING_MAX:
+                waiting = [one for one in waiting if not await one.is_answered()]
+            if len(waiting) < WAITING_MAX:
+                waiting.append(Player(admin, len(players), given))
+                players.append(waiting[-1])
+                await waiting[-1].ask()
             await asyncio.sleep(random.uniform(0.05, 0.2))
 
     async with processes_of(bare) as processes:
