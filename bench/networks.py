@@ -83,7 +83,9 @@ class Networks(msgspec.Struct, frozen=True):
 
 async def measure(home: Path) -> None:
     """Report what they cost."""
-    networks = Networks(SlackServer(), DiscordServer(), TelegramServer(), ScriptedMatrix())
+    networks = Networks(
+        SlackServer(), DiscordServer(), TelegramServer(held_s=30.0), ScriptedMatrix()
+    )
     networks.matrix.members["!hers"] = (HERS["matrix"][0], MATRIX_OWN)
     async with contextlib.AsyncExitStack() as running:
         for one in (networks.slack, networks.discord, networks.telegram, networks.matrix):

@@ -118,9 +118,15 @@ Behaviour = Callable[["TelegramServer", web.Request, dict[str, Any]], Any]
 
 
 class TelegramServer:
-    """The bot's chats, and what people do in them."""
+    """The bot's chats, and what people do in them.
 
-    def __init__(self) -> None:
+    Args:
+        held_s: for how long it lets a bot wait that asks what is new; a real one as long as it
+            asks for.
+    """
+
+    def __init__(self, held_s: float = 2.0) -> None:
+        self._held_s = held_s
         self.url = ""
         self.said: list[Message] = []
         self.calls: list[tuple[str, dict[str, Any]]] = []
@@ -240,7 +246,7 @@ class TelegramServer:
         if not self._updates:
             self._arrived.clear()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(given.get("timeout", 0), 2)):
+                async with asyncio.timeout(min(given.get("timeout", 0), self._held_s)):
                     await self._arrived.wait()
         return self._updates[: given.get("limit", 100)]
 
