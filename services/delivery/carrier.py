@@ -181,9 +181,6 @@ def _headers(message: Message) -> dict[str, str]:
 class _Work:
     """One run of the protocol for one order."""
 
-    __slots__ = ("_bus", "_carrier", "_channel", "_header", "_key", "_message",
-                 "_order", "_passed", "_patience")  # fmt: skip
-
     def __init__(
         self,
         carrier: Carrier,

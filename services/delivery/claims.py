@@ -154,8 +154,19 @@ def _holds(message: Message, effect_id: str) -> bool:
 class _Attempt:
     """One run of the protocol for one send."""
 
-    __slots__ = ("_bus", "_claims", "_data", "_key", "_losses", "_patience", "_send", "_span",
-                 "_turn", "_wait", "outcome")  # fmt: skip
+    __slots__ = (
+        "_bus",
+        "_claims",
+        "_data",
+        "_key",
+        "_losses",
+        "_patience",
+        "_send",
+        "_span",
+        "_turn",
+        "_wait",
+        "outcome",
+    )
 
     def __init__(
         self, claims: Claims, key: SessionKey, send: SendMessage, turn: Message, wait: Wait

@@ -187,6 +187,19 @@ def of_what_stays(turn: Turn) -> Sway:
 
 
 __all__ = [
-    "Marked", "Sway", "beside_caller", "of", "of_blocks", "of_decision", "of_event", "of_job",
-    "of_loop", "of_own_rows", "of_rows", "of_thread", "of_what_stays", "of_writing", "taint",
-]  # fmt: skip
+    "Marked",
+    "Sway",
+    "beside_caller",
+    "of",
+    "of_blocks",
+    "of_decision",
+    "of_event",
+    "of_job",
+    "of_loop",
+    "of_own_rows",
+    "of_rows",
+    "of_thread",
+    "of_what_stays",
+    "of_writing",
+    "taint",
+]

@@ -57,11 +57,16 @@ HELP: Final = (
     "5 conflict, 124 no answer in time, 130 Ctrl-C. Data goes to stdout, messages to stderr."
 )
 
-_OF_STATUS: Final = {
-    400: USAGE, 401: AUTH, 403: AUTH, 404: NOT_READY, 405: FAILURE, 408: TIMEOUT, 409: CONFLICT,
-    412: CONFLICT, 413: USAGE, 415: USAGE, 422: USAGE, 429: FAILURE, 502: NOT_READY, 503: NOT_READY,
-    504: TIMEOUT,
-}  # fmt: skip
+_STATUSES: Final = {
+    FAILURE: (405, 429),
+    USAGE: (400, 413, 415, 422),
+    NOT_READY: (404, 502, 503),
+    AUTH: (401, 403),
+    CONFLICT: (409, 412),
+    TIMEOUT: (408, 504),
+}
+"""Of an answer of the API, by exit code."""
+_OF_STATUS: Final = {status: code for code, all_ in _STATUSES.items() for status in all_}
 
 
 OF_DISK: Final = frozenset(

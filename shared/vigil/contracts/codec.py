@@ -30,11 +30,28 @@ from .turns import Turn
 T = TypeVar("T")
 Lift = Callable[[dict[str, Any]], dict[str, Any]]
 
-VERSIONS: Final[dict[str, int]] = {
-    "event": 1, "turn": 2, "said": 1, "receipt": 1, "timer": 1, "dead_letter": 1,
-    "dispatch": 1, "attempt": 1, "dead_letter_end": 1, "signal": 1, "memory": 1, "call_claim": 1,
-    "board": 1, "shelf": 1, "pins": 1, "slot": 1, "mail": 1, "past": 1,
-}  # fmt: skip
+_RECORDS: Final[dict[str, tuple[Any, int]]] = {
+    "event": (Event, 1),
+    "turn": (Turn, 2),
+    "said": (Said, 1),
+    "receipt": (Receipt, 1),
+    "timer": (TimerRecord, 1),
+    "dead_letter": (DeadLetter, 1),
+    "dispatch": (Dispatch, 1),
+    "attempt": (Attempt, 1),
+    "dead_letter_end": (DeadLetterEnd, 1),
+    "signal": (Signal, 1),
+    "memory": (MemoryRecord, 1),
+    "call_claim": (CallClaim, 1),
+    "board": (BoardEntry, 1),
+    "shelf": (Shelf, 1),
+    "pins": (Pins, 1),
+    "slot": (SlotEntry, 1),
+    "mail": (MailEntry, 1),
+    "past": (PastWords, 1),
+}
+"""What each record is read as, and the version of it that is written today."""
+VERSIONS: Final = {name: version for name, (_, version) in _RECORDS.items()}
 """The version that is written today, by record."""
 
 
@@ -47,20 +64,13 @@ LIFTS: Final[dict[tuple[str, int], Lift]] = {("turn", 1): _lift_turn_1}
 """(record, version) -> the function that lifts that version by one."""
 
 encode: Final = msgspec.json.Encoder().encode
-_TYPES: Final[dict[str, Any]] = {
-    "event": Event, "turn": Turn, "said": Said, "receipt": Receipt, "timer": TimerRecord,
-    "dead_letter": DeadLetter, "dispatch": Dispatch, "attempt": Attempt,
-    "dead_letter_end": DeadLetterEnd, "signal": Signal, "memory": MemoryRecord,
-    "call_claim": CallClaim, "board": BoardEntry, "shelf": Shelf, "pins": Pins,
-    "slot": SlotEntry, "mail": MailEntry, "past": PastWords,
-}  # fmt: skip
 
 
 class _Decoders(dict[str, msgspec.json.Decoder[Any]]):
     """Each is made for the first record of its kind: that takes 1 ms, and no service reads all."""
 
     def __missing__(self, record: str) -> msgspec.json.Decoder[Any]:
-        found = self[record] = msgspec.json.Decoder(_TYPES[record])
+        found = self[record] = msgspec.json.Decoder(_RECORDS[record][0])
         return found
 
 
@@ -111,7 +121,7 @@ def _lifted(record: str, version: int, data: bytes) -> Any:
     raw = msgspec.json.decode(data, type=dict[str, Any])
     for v in range(version, current):
         raw = LIFTS[record, v](raw) | {"v": v + 1}
-    return msgspec.convert(raw, _TYPES[record])
+    return msgspec.convert(raw, _RECORDS[record][0])
 
 
 def decode_event(data: bytes) -> Event:

@@ -81,13 +81,23 @@ MODEL: Final = SpanKind(
     service="cortex",
     direction="client",
     attributes=(
-        GEN_AI_OPERATION, GEN_AI_PROVIDER, GEN_AI_MODEL, GEN_AI_MAX_TOKENS, GEN_AI_STREAM,
+        GEN_AI_OPERATION,
+        GEN_AI_PROVIDER,
+        GEN_AI_MODEL,
+        GEN_AI_MAX_TOKENS,
+        GEN_AI_STREAM,
         GEN_AI_RESPONSE_MODEL,
-        GEN_AI_FINISH_REASONS, GEN_AI_CONVERSATION, GEN_AI_INPUT_TOKENS, GEN_AI_OUTPUT_TOKENS,
-        GEN_AI_CACHE_READ, GEN_AI_CACHE_WRITE, SERVER_ADDRESS, SERVER_PORT,
+        GEN_AI_FINISH_REASONS,
+        GEN_AI_CONVERSATION,
+        GEN_AI_INPUT_TOKENS,
+        GEN_AI_OUTPUT_TOKENS,
+        GEN_AI_CACHE_READ,
+        GEN_AI_CACHE_WRITE,
+        SERVER_ADDRESS,
+        SERVER_PORT,
     ),
     meaning="a model call, named `chat {model}`; child of its turn",
-)  # fmt: skip
+)
 PROMOTE: Final = SpanKind(
     name="scheduler.promote",
     service="scheduler",

@@ -182,7 +182,17 @@ def is_running(job: Job | None) -> bool:
 
 
 __all__ = [
-    "begun", "closed", "ended", "fitted", "is_named", "is_running", "last_words",
-    "line", "may_use", "note_of",
-    "with_call", "with_result", "with_run",
-]  # fmt: skip
+    "begun",
+    "closed",
+    "ended",
+    "fitted",
+    "is_named",
+    "is_running",
+    "last_words",
+    "line",
+    "may_use",
+    "note_of",
+    "with_call",
+    "with_result",
+    "with_run",
+]

@@ -137,12 +137,16 @@ def view_of(
         "problem": "" if shelf is None else shelf.problem,
         "facts": {} if shelf is None else shelf.facts,
         "tools": [
-            {"name": tool.name, "risk": tool.risk, "digest": tool.digest,
-             "approved_by": known[tool.name].by if tool.name in known else None}
+            {
+                "name": tool.name,
+                "risk": tool.risk,
+                "digest": tool.digest,
+                "approved_by": known[tool.name].by if tool.name in known else None,
+            }
             for tool in (() if shelf is None else shelf.tools)
         ],
         "held": [_held(held, known) for held in (() if shelf is None else shelf.held)],
-    }  # fmt: skip
+    }
 
 
 def _held(held: HeldTool, known: dict[str, Pin]) -> dict[str, Any]:

@@ -13,9 +13,23 @@ from ..tables import Column
 
 NODE_LENGTH_MAX: Final = 50
 PARTS: Final = (
-    "text", "vector", "words", "gist", "neighbours", "thread", "graph", "names", "speaker",
-    "date", "question", "brief", "repeat", "recency", "importance", "taint",
-)  # fmt: skip
+    "text",
+    "vector",
+    "words",
+    "gist",
+    "neighbours",
+    "thread",
+    "graph",
+    "names",
+    "speaker",
+    "date",
+    "question",
+    "brief",
+    "repeat",
+    "recency",
+    "importance",
+    "taint",
+)
 
 
 def show_saved(saved: Mapping[str, Any]) -> None:
