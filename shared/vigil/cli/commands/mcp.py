@@ -130,23 +130,21 @@ def view_of(
 ) -> dict[str, Any]:
     shelf = shelves.get(name)
     known = pins.get(name, Pins(server=name)).tools
+    tools, held = ((), ()) if shelf is None else (shelf.tools, shelf.held)
     return {
         "name": name,
         "state": mcp_servers.state_of(server, shelf),
         "transport": "http" if server is not None and server.url else "stdio",
         "problem": "" if shelf is None else shelf.problem,
         "facts": {} if shelf is None else shelf.facts,
-        "tools": [
-            {
-                "name": tool.name,
-                "risk": tool.risk,
-                "digest": tool.digest,
-                "approved_by": known[tool.name].by if tool.name in known else None,
-            }
-            for tool in (() if shelf is None else shelf.tools)
-        ],
-        "held": [_held(held, known) for held in (() if shelf is None else shelf.held)],
+        "tools": [_tool(one, known.get(one.name)) for one in tools],
+        "held": [_held(one, known) for one in held],
     }
+
+
+def _tool(one: Tool, pin: Pin | None) -> dict[str, Any]:
+    by = None if pin is None else pin.by
+    return {"name": one.name, "risk": one.risk, "digest": one.digest, "approved_by": by}
 
 
 def _held(held: HeldTool, known: dict[str, Pin]) -> dict[str, Any]:
