@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import stat
+import struct
 
 from . import kernel
 
@@ -45,9 +46,8 @@ class _Ruleset(ctypes.Structure):
     )
 
 
-class _PathBeneath(ctypes.Structure):
-    _pack_ = 1
-    _fields_ = (("allowed_access", ctypes.c_uint64), ("parent_fd", ctypes.c_int32))
+_RULE = struct.Struct("=Qi")
+"""`landlock_path_beneath_attr`, packed: what may be done, and the folder's descriptor."""
 
 
 def abi() -> int:
@@ -89,8 +89,8 @@ def _allow(ruleset: int, path: str, access: int) -> None:
         return
     try:
         is_folder = stat.S_ISDIR(os.fstat(opened).st_mode)
-        rule = _PathBeneath(access if is_folder else access & OF_FILES, opened)
-        kernel.syscall(ADD, ruleset, PATH_BENEATH, ctypes.byref(rule), 0)
+        rule = _RULE.pack(access if is_folder else access & OF_FILES, opened)
+        kernel.syscall(ADD, ruleset, PATH_BENEATH, rule, 0)
     finally:
         os.close(opened)
 
