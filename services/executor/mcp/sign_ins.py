@@ -23,11 +23,11 @@ class SignIns:
         self._ids: dict[str, str] = {}
 
     def changed(self, servers: Mapping[str, McpServer]) -> list[str]:
-        """Return which servers have another sign-in, or none any more, since this was last asked.
-        Blocks."""
+        """Return which servers, each with a URL, have another sign-in, or none any more, since this
+        was last asked. Blocks."""
         found: list[str] = []
         for name, server in servers.items():
-            stamp = stamps.stamp_of(kept.path_of(self._home, name)) if server.url else None
+            stamp = stamps.stamp_of(kept.path_of(self._home, name))
             if name in self._stamps and self._stamps[name] == stamp:
                 continue
             kept_now = None if stamp is None else kept.read(self._home, name, server.url)
@@ -44,6 +44,8 @@ class SignIns:
     ) -> None:
         """Look until cancelled."""
         while True:
-            if changed := await asyncio.to_thread(self.changed, dict(servers())):
+            # A thread a second is most of what an executor costs that has no server elsewhere.
+            elsewhere = {name: server for name, server in servers().items() if server.url}
+            if elsewhere and (changed := await asyncio.to_thread(self.changed, elsewhere)):
                 await take(changed)
             await asyncio.sleep(followed.LOOK_EVERY_S)
