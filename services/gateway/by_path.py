@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, Final
@@ -60,14 +61,16 @@ class ByPath(BaseRoute):
     def __init__(self, routes: Iterable[ServedRoute]) -> None:
         """Raises: ValueError, a path begins with a parameter."""
         self._all = tuple(routes)
-        starts = {_start_of(one.path) for one in self._all}
-        if any(first == _ANY for first, _ in starts):
+        by_first: defaultdict[str, list[tuple[str, ServedRoute]]] = defaultdict(list)
+        for one in self._all:
+            first, second = _start_of(one.path)
+            by_first[first].append((second, one))
+        if _ANY in by_first:
             raise ValueError("routes: a path begins with a parameter")
         self._by_start = {
-            (first, second): tuple(
-                one for one in self._all if _start_of(one.path) in ((first, second), (first, _ANY))
-            )
-            for first, second in starts
+            (first, start): tuple(one for second, one in of_first if second in (start, _ANY))
+            for first, of_first in by_first.items()
+            for start in {second for second, _ in of_first}
         }
 
     def among(self, path: str) -> Sequence[ServedRoute]:

@@ -60,7 +60,7 @@ class PublicInternet:
     """Brings what goes to :data:`PUBLIC` to a server here; everything else is refused and noted."""
 
     def __init__(self, fetcher: Fetcher, port: int) -> None:
-        pool = fetcher._client._transport._pool  # type: ignore[attr-defined]
+        pool = fetcher._client._transport._connected._pool  # type: ignore[attr-defined]
         self._real = pool._network_backend
         self._port = port
         self.reached: list[tuple[str, int]] = []

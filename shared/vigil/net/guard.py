@@ -14,7 +14,7 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cached_property, partial
 from typing import Final
 
 import httpx2
@@ -46,14 +46,16 @@ class SystemResolver:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-class GuardedTransport(httpx2.AsyncHTTPTransport):
+class GuardedTransport(httpx2.AsyncBaseTransport):
     """Connects to what `rules` allow, and to nothing else; one connection for each request.
+
+    What connects is made for the first of them: reading whom the system trusts takes 30 ms.
 
     Args:
         resolve: None: the system is asked.
         tls: whom to trust; None: whom the system trusts.
 
-    Raises, beside what its base raises:
+    Raises, beside what httpx2's own transport raises:
         Refused: the URL, or an address of its host, may not be reached.
     """
 
@@ -64,16 +66,20 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
         *,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        # A connection that is kept would be one that nobody judged today, and one that the
-        # receiver may have closed already: then nobody could tell whether it got the request.
-        super().__init__(
-            verify=True if tls is None else tls,
-            trust_env=False,
-            limits=httpx2.Limits(max_keepalive_connections=0),
-        )
+        self._verify: ssl.SSLContext | bool = True if tls is None else tls
         self._rules = rules
         self._system = SystemResolver()
         self._resolve: Resolve = self._system if resolve is None else resolve
+
+    @cached_property
+    def _connected(self) -> httpx2.AsyncHTTPTransport:
+        # A connection that is kept would be one that nobody judged today, and one that the
+        # receiver may have closed already: then nobody could tell whether it got the request.
+        return httpx2.AsyncHTTPTransport(
+            verify=self._verify,
+            trust_env=False,
+            limits=httpx2.Limits(max_keepalive_connections=0),
+        )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         url = request.url
@@ -94,14 +100,15 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
 
     async def _sent(self, request: httpx2.Request) -> httpx2.Response:
         try:
-            return await super().handle_async_request(request)
+            return await self._connected.handle_async_request(request)
         except AttributeError as error:
             # Before it sends, anyio looks at the socket, and uvloop has none of a lost connection.
             raise httpx2.ConnectError(LOST_AT_ONCE) from error
 
     async def aclose(self) -> None:
         self._system.close()
-        await super().aclose()
+        if "_connected" in self.__dict__:
+            await self._connected.aclose()
 
     async def _addresses(self, target: Target) -> list[str]:
         if target.address is not None:
