@@ -321,6 +321,7 @@ NAMED_SECTIONS: Final = (
     *("mcp", "a2a", "sites", "watch", "models"),
 )
 """Sections of sections, each with a name that people choose."""
+_SECTIONS: Final = {one.name: one.type for one in msgspec.structs.fields(Config)}
 LISTED_SECTION: Final = "grants"
 """The section that may stand there any number of times."""
 
@@ -328,10 +329,9 @@ LISTED_SECTION: Final = "grants"
 def _mistakes(raw: dict[str, Any]) -> list[str]:
     """List what is wrong with `raw`, section by section and key by key."""
     problems: list[str] = []
-    fields = {f.name: f.type for f in msgspec.structs.fields(Config)}
     for section, values in raw.items():
-        if section not in fields:
-            near = nearest(section, fields)
+        if section not in _SECTIONS:
+            near = nearest(section, _SECTIONS)
             problems.append(
                 f"[{section}]: no such section" + f"; did you mean [{near}]?" * bool(near)
             )
@@ -344,10 +344,10 @@ def _mistakes(raw: dict[str, Any]) -> list[str]:
             problems.append(f"{section}: must be a section")
         elif section in NAMED_SECTIONS:
             for name, one in values.items():
-                problems += _hinted(_check({section: {name: one}}), fields[section])
+                problems += _hinted(_check({section: {name: one}}), _SECTIONS[section])
         else:
             for key, value in values.items():
-                problems += _hinted(_check({section: {key: value}}), fields[section])
+                problems += _hinted(_check({section: {key: value}}), _SECTIONS[section])
     return problems
 
 
