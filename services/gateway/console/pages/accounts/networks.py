@@ -4,7 +4,7 @@ admin adds and removes them."""
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
 from ....events.added_channels import ChannelKindList, ChannelKindView
 from ....events.networks import NetworkAccountList
@@ -14,6 +14,9 @@ from ...second_thoughts import Confirmation
 from ...visit import Visit, segment_of
 from . import paired
 
+SETTLED: Final = ("listening", "away", "refused")
+"""States of an account of which it is known whether it is let in."""
+
 
 async def show(visit: Visit) -> dict[str, Any]:
     found, channels, kinds = await asyncio.gather(
@@ -21,13 +24,17 @@ async def show(visit: Visit) -> dict[str, Any]:
         visit.api.get(ChannelList, "/api/channels"),
         _kinds(visit),
     )
-    known = {one.name for one in found.accounts}
+    known = {one.name: one.state for one in found.accounts}
+    added = visit.query.get("added", "")
+    # A way out only is there at once; the gateway begins anew for one that is heard.
+    is_out = added in {one.name for one in channels.channels if not one.is_hearing}
     return {
         "accounts": found.accounts,
         "ways": [one for one in channels.channels if one.name not in known and not one.is_hearing],
         "kinds": kinds,
         "adding": next((one for one in kinds if one.kind == visit.query.get("add", "")), None),
-        "added": visit.query.get("added", ""),
+        "added": added,
+        "is_settling": bool(added) and not is_out and known.get(added) not in SETTLED,
         "made": None,
         "tried": paired.tried(visit),
     }
