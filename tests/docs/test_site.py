@@ -13,7 +13,7 @@ import yaml
 
 from tests.docs.site import ROOT, moved, pages
 
-PROSE_MAX: Final = 29_650
+PROSE_MAX: Final = 29_700
 """Words of prose, of which there are to be no more than 30,000: lower it when you can."""
 MADE: Final = ("pictures.md", "measured.md")
 """Pages that are lists: of pictures, and of numbers."""
