@@ -48,4 +48,4 @@ class SignIns:
             elsewhere = {name: server for name, server in servers().items() if server.url}
             if elsewhere and (changed := await asyncio.to_thread(self.changed, elsewhere)):
                 await take(changed)
-            await followed.next_look()
+            await asyncio.sleep(followed.LOOK_EVERY_S)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -27,24 +26,6 @@ SETTLED_FOR: Final = 0.2
 """For how much of that a file has to be as it is before it's read."""
 
 
-_BEGUN: Final = time.monotonic()
-
-
-async def next_look() -> None:
-    """Wait until the next look, which is at one instant for all who look: a process that waits for
-    work is woken once for them, and not by each."""
-    await asyncio.sleep(wait_s(time.monotonic() - _BEGUN, LOOK_EVERY_S))
-
-
-def wait_s(since_s: float, every_s: float) -> float:
-    """Return how long it is until something that is done every so often is done again.
-
-    >>> wait_s(0.0, 1.0), wait_s(7.25, 1.0), wait_s(7.5, 1.0)
-    (1.0, 0.75, 0.5)
-    """
-    return every_s - since_s % every_s
-
-
 class FollowedSettings:
     """Has whoever follows them take each change in, once."""
 
@@ -57,7 +38,7 @@ class FollowedSettings:
     async def follow(self) -> None:
         """Look until cancelled."""
         while True:
-            await next_look()
+            await asyncio.sleep(LOOK_EVERY_S)
             stamps = self._stamped()
             is_away = stamps.config is None and self._stamps.config is not None
             if stamps == self._stamps or is_away:

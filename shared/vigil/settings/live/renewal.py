@@ -200,7 +200,7 @@ class Renewal:
         often a secret was missing."""
         while True:
             await self._was_refused.wait()
-            await followed.next_look()
+            await asyncio.sleep(followed.LOOK_EVERY_S)
             if self.refused and (named := _stamps_of_named(self._read)) != self._named:
                 self._named = named
                 self._is_wanted.set()
