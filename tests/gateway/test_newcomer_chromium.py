@@ -49,6 +49,7 @@ SHOWN: Final = """registration.getNotifications().then((all) => all.map((one) =>
     id: one.tag, at: one.timestamp, title: one.title, body: one.body, silent: one.silent,
     actions: one.actions.map((it) => it.action),
 })))"""
+WINDOWS: Final = 'clients.matchAll({ type: "window" }).then((all) => all.length)'
 REMIND: Final = (
     'do: schedule_followup {"delay_seconds": 1, "keep": true, "message": "Time to stretch!", '
     '"reason": "they asked"}'
@@ -124,8 +125,15 @@ async def hear(tab: Tab, browser: PushedBrowser, profile: Path, url: str) -> Non
     await browser.receiver.arrived(1)
     told = browser.shown[0]
     assert browser.requests[0].headers["urgency"] == "high"
-    await deliver(url, tab, told)
+    await tab.call("ServiceWorker.enable")
+    await tab.call("ServiceWorker.startWorker", scopeURL=f"{url}/console")
     async with chromium.service_worker(profile) as worker:
+
+        async def is_closed() -> bool:  # what somebody looks at isn't shown once more
+            return int(await worker.run(WINDOWS)) == 0
+
+        await until(is_closed, "no page is open")
+        await deliver(url, tab, told)
         (first,) = await shown(worker, lambda found: len(found) == 1)
         assert (first["title"], first["body"]) == ("vigil", "Time to stretch!")
         assert (first["silent"], first["actions"]) == (True, [])
