@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.support.cli import eventually, running_vigil
+from tests.support.listening import is_listening
 from vigil.broker.ports import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -25,20 +25,11 @@ def endpoint() -> Iterator[str]:
         stdout=subprocess.DEVNULL,
     )
     try:
-        eventually(lambda: answers(port))
+        eventually(lambda: is_listening(port))
         yield f"http://127.0.0.1:{port}"
     finally:
         process.terminate()
         process.wait(10)
-
-
-def answers(port: int) -> bool:
-    """Whether somebody listens there."""
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=2).close()
-    except OSError:
-        return False
-    return True
 
 
 def test_a_reminder_through_a_model(tmp_path: Path) -> None:

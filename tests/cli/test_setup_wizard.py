@@ -117,7 +117,7 @@ async def test_a_server_of_this_machine_thinks_once_it_answered(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with chat_api(obey) as thinker:
-        port = int(thinker.url.split(":")[2].partition("/")[0])
+        port = thinker.port
         monkeypatch.setattr(model_servers, "USUAL", {"Ollama": port})
         monkeypatch.setattr(model_servers.found, "__defaults__", ({"Ollama": port},))
         await asyncio.to_thread(goes_through, monkeypatch, Who_thinks=["ollama"])

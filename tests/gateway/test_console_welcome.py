@@ -163,8 +163,7 @@ async def test_a_server_of_this_machine_is_found_and_thinks(
     home, me = home_of(world), await owner(world, "local")
 
     async with chat_api(lambda body: says("Hello, I think here.")) as server:
-        port = int(server.url.rsplit(":", 1)[1].split("/")[0])
-        monkeypatch.setattr(model_servers, "USUAL", {"Ollama": port})
+        monkeypatch.setattr(model_servers, "USUAL", {"Ollama": server.port})
         page = await me.page("/welcome")
         (choice,) = {
             value

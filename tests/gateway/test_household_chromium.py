@@ -44,10 +44,8 @@ async def test_all_of_it_is_set_up_and_used_without_a_terminal(
         chromium.opened(tmp_path / "profile") as tab,
     ):
         second.models = ("gemma3:4b",)
-        ports = [int(one.url.split(":")[2].partition("/")[0]) for one in (first, second)]
-        monkeypatch.setattr(
-            model_servers, "USUAL", dict(zip(("Ollama", "LM Studio"), ports, strict=True))
-        )
+        usual = {"Ollama": first.port, "LM Studio": second.port}
+        monkeypatch.setattr(model_servers, "USUAL", usual)
         console = f"http://127.0.0.1:{world.gate.port}/console"
         api = await world.gate.person("me", is_admin=True)
         await tab.look()
@@ -88,7 +86,7 @@ async def test_all_of_it_is_set_up_and_used_without_a_terminal(
         assert tab.complaints == []
     found = config.load({}, home=home).config
     assert (set(found.agents), set(found.mcp)) == ({"coach"}, {"notes"})
-    assert {"matrix"} <= set(found.channels)
+    assert "matrix" in found.channels
 
 
 async def think(world: World, tab: Tab, console: str, server: str, model: str) -> None:

@@ -65,8 +65,7 @@ async def test_from_the_link_to_a_decision_in_a_notification(
         chat_api(obey) as thinker,
         running_proxy() as proxy,
     ):
-        port = int(thinker.url.split(":")[2].partition("/")[0])
-        monkeypatch.setattr(model_servers, "USUAL", {"Ollama": port})
+        monkeypatch.setattr(model_servers, "USUAL", {"Ollama": thinker.port})
         sections: dict[str, dict[str, Any]] = {
             "channels": {"push": channel_of(service)},
             "autonomy": {"cooldown_ms": 0},

@@ -17,12 +17,12 @@ from services.cortex.model import LanguageModel, ModelAnswer, ModelError
 from tests.cortex.asked import KEY, ask, user
 from tests.cortex.test_llama_cpp import BASES, SAY
 from tests.cortex.test_wires import SCHEMA, WAYS
+from tests.support.listening import is_listening
 from tests.support.llama_cpp import GREETING, JSON, WINDOW, llama_cpp
 from vigil.broker.ports import free_port
 from vigil.contracts import ToolUseBlock
 
 from . import installed
-from .places import is_listening
 
 VERSION: Final = "1.108.7"
 START_S: Final = 300.0

@@ -6,7 +6,6 @@ import contextlib
 import http.server
 import json
 import shutil
-import socket
 import sqlite3
 import subprocess
 import threading
@@ -125,12 +124,3 @@ def site() -> Iterator[str]:
     finally:
         server.shutdown()
         server.server_close()
-
-
-def is_listening(port: int) -> bool:
-    """Return whether somebody listens on that port of loopback."""
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=2).close()
-    except OSError:
-        return False
-    return True

@@ -20,6 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from tests.support.cli import Cli, running_vigil
+from tests.support.listening import is_listening
 from tests.support.messages_api import messages_api
 from vigil import Client
 from vigil.broker.ports import free_port
@@ -120,7 +121,7 @@ def _served(peer: Peer, where: dict[str, str]) -> Iterator[None]:
         )  # fmt: skip
     try:
         until = time.monotonic() + PATIENCE_S
-        while not places.is_listening(int(where["port"])):
+        while not is_listening(int(where["port"])):
             assert process.poll() is None, f"it ended with {process.returncode}"
             assert time.monotonic() < until, "it doesn't listen"
             time.sleep(0.1)

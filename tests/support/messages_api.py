@@ -87,10 +87,14 @@ class MessagesApi:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     @property
-    def url(self) -> str:
+    def port(self) -> int:
         if self._server is None:
             raise RuntimeError("not started")
-        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return int(self._server.sockets[0].getsockname()[1])
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
 
     @property
     def last(self) -> dict[str, Any]:

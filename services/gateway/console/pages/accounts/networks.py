@@ -25,16 +25,17 @@ async def show(visit: Visit) -> dict[str, Any]:
         _kinds(visit),
     )
     known = {one.name: one.state for one in found.accounts}
+    ways = [one for one in channels.channels if one.name not in known and not one.is_hearing]
     added = visit.query.get("added", "")
     # A way out only is there at once; the gateway begins anew for one that is heard.
-    is_out = added in {one.name for one in channels.channels if not one.is_hearing}
+    is_there = known.get(added) in SETTLED or added in {one.name for one in ways}
     return {
         "accounts": found.accounts,
-        "ways": [one for one in channels.channels if one.name not in known and not one.is_hearing],
+        "ways": ways,
         "kinds": kinds,
         "adding": next((one for one in kinds if one.kind == visit.query.get("add", "")), None),
         "added": added,
-        "is_settling": bool(added) and not is_out and known.get(added) not in SETTLED,
+        "is_settling": bool(added) and not is_there,
         "made": None,
         "tried": paired.tried(visit),
     }
