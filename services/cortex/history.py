@@ -12,7 +12,17 @@ from vigil.contracts.events import LetterName
 from vigil.contracts.history import LetterHead
 
 from .core.context.compaction import CompactionPlan, Excerpt, decide, make_room, summary_tokens
-from .core.context.history import FILL_MAX, chunk_of, length, measure, newest, swayed, trim, without
+from .core.context.history import (
+    FILL_MAX,
+    chunk_of,
+    is_swayed,
+    length,
+    measure,
+    newest,
+    swayed,
+    trim,
+    without,
+)
 from .core.context.letters import (
     ALL,
     ClosedLetter,
@@ -134,9 +144,9 @@ class History:
 
     def heads(self, turn: Turn) -> tuple[LetterHead, ...]:
         """Return what people are told of the letters of a turn that is to be added."""
-        chunk = chunk_of(0, turn)
-        is_open = not (chunk.rows and swayed([chunk]))
-        return () if is_open else heads([*self._chunks, chunk])
+        if not turn.rows or not is_swayed(turn):
+            return ()
+        return heads([*self._chunks, chunk_of(0, turn)])
 
     def go_on_from(self, known: Inherited, turn_seq: int | None) -> None:
         """Begin with what another conversation knew, as if one turn of this one held all of it.

@@ -301,6 +301,7 @@ class Thinker:
         known: KnownAtStart,
     ) -> ModelRequest:
         situation = self._situation(key, state, person, policy, known)
+        offered = self._toolbox.offered(policy.profile)
         return ModelRequest(
             session_key=str(key),
             system=self._system(key, policy.profile, known),
@@ -310,10 +311,7 @@ class Thinker:
                     for row in rows
                 ]
             ),
-            tools=(
-                *with_facts(self._toolbox.offered(policy.profile).shown(state.found), state),
-                *of_caller(state.loop),
-            ),
+            tools=of_caller(state.loop, after=with_facts(offered.shown(state.found), state)),
             max_tokens=self._max_tokens(policy.profile),
             timeout_s=self._config.timeout_s,
             total_s=self._config.answer_s,

@@ -51,18 +51,22 @@ def reflection_specs() -> tuple[ToolSpec, ...]:
     return tuple(spec for spec in specs() if spec.name == "memory_save")
 
 
-def with_facts(shown: Iterable[ToolSpec], state: State) -> tuple[ToolSpec, ...]:
+def with_facts(shown: tuple[ToolSpec, ...], state: State) -> tuple[ToolSpec, ...]:
     """Return tools as a session is shown them: a small model fills in a form that is there."""
+    if not any(one.name == REPORT_FACTS for one in shown):
+        return shown  # the very same: what was counted of them is known by that
     return tuple(
         replace(one, input_schema=offered(state)) if one.name == REPORT_FACTS else one
         for one in shown
     )
 
 
-def of_caller(loop: Loop | None) -> tuple[ToolSpec, ...]:
-    """Return the tools that the program brought along, which stand last: all before them is the
-    same in other loops, so a provider's cache holds it."""
-    return () if loop is None or loop.caller is None else tuple(map(spec_of, loop.caller.tools))
+def of_caller(loop: Loop | None, *, after: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
+    """Return tools and, last, those that the program brought along: all before them is the same in
+    other loops, so a provider's cache holds it."""
+    if loop is None or loop.caller is None:
+        return after
+    return (*after, *map(spec_of, loop.caller.tools))
 
 
 class Offered(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +91,7 @@ class Offered(msgspec.Struct, frozen=True, kw_only=True):
             if spec is not None and (size_of(spec) <= left or not more):
                 left -= size_of(spec)
                 more.append(spec)
-        return (*self.first, *reversed(more))
+        return (*self.first, *reversed(more)) if more else self.first
 
 
 def offered_to(profile: Profile, tools: Mapping[str, Tool]) -> Offered:

@@ -197,8 +197,10 @@ def lines(
         others: what else tells facts.
         sources: what is known by them.
     """
-    there = [NamedSource(called(one), one.id, shapes_of(one)) for one in rows if not one.is_removed]
     known = {one.id: one for one in sources}
+    if not known:
+        return ()
+    there = [NamedSource(called(one), one.id, shapes_of(one)) for one in rows if not one.is_removed]
     found = [
         f"{said} ({source.called}, {age(fact.at, now)}{', left out since' * fact.is_left_out})"
         for source in sorted((*there, *others), key=lambda one: one[:2])

@@ -7,6 +7,7 @@ put off is looked at again as it changes, so the moment of the change has to be 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -23,6 +24,8 @@ log = structlog.get_logger("vigil.switches")
 BUCKET: Final = "CONFIG"
 PREFIX: Final = "agent."
 ALL: Final = "all"
+OWNERS_MAX: Final = 4096
+"""Whose keys are remembered: each is a hash, and asked for several times a message."""
 
 
 class AgentPause(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +46,7 @@ def key_of(agent: str, owner: str | None) -> str:
     return f"{PREFIX}{agent}.{ALL if owner is None else token_of('person', owner)}"
 
 
+@lru_cache(maxsize=OWNERS_MAX)
 def _keys(whose: Scope) -> tuple[str, str]:
     """Return where the switches stand that hold for an owner: for everybody, and for them."""
     return key_of(whose.agent, None), key_of(whose.agent, whose.owner)
@@ -88,6 +92,8 @@ class AgentPauses:
         return found
 
     def _both(self, whose: Scope) -> list[AgentPause]:
+        if not self._set:
+            return []
         return [self._set[key] for key in _keys(whose) if key in self._set]
 
 

@@ -110,6 +110,11 @@ def _unsaid(row: Row, texts: set[str], uses: set[str]) -> Row:
     return msgspec.structs.replace(row, blocks=blocks)
 
 
+def is_swayed(turn: Turn) -> bool:
+    """Whether a turn is tainted, or was written by a model that read what is."""
+    return sways.of_rows(turn).is_outside or sways.of_writing(turn).is_outside
+
+
 def swayed(chunks: Iterable[Chunk]) -> bool:
     """Whether any of them is tainted, or was written by a model that read what is."""
     return any(chunk.is_tainted or chunk.is_swayed for chunk in chunks)
