@@ -20,6 +20,7 @@ from bench import (
     adapters,
     ageing,
     attacks,
+    before,
     budget,
     caching,
     calendars,
@@ -175,6 +176,7 @@ IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
     "restart_1gib_s": restart.measure,
     "sockets_2000_mb": sockets.measure,
     "starting": starting.measure,
+    "before": before.measure,
 }
 """Parts that compare, and how often is to be chosen."""
 ON_REQUEST = {
@@ -186,6 +188,7 @@ ON_REQUEST = {
     "upkeep",
     "errands",
     "starting",
+    "before",
 }
 """Parts that only run when they are named: they need more, or take long."""
 
@@ -208,11 +211,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--before",
         metavar="COMMIT",
-        help="of `errands`: do them in the console of that commit; of `starting`: compare with it",
+        help="of `errands`: do them in the console of that commit; of `starting` and `before`: "
+        "compare with it",
     )
     arguments = parser.parse_args()
-    if arguments.before and arguments.parts not in (["errands"], ["starting"]):
-        parser.error("--before is of `errands` and `starting` alone")
+    if arguments.before and arguments.parts not in (["errands"], ["starting"], ["before"]):
+        parser.error("--before is of `errands`, `starting` and `before` alone")
     if unknown := set(arguments.parts) - IN_ROUNDS.keys() - PARTS.keys():
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     return arguments
@@ -223,4 +227,5 @@ if __name__ == "__main__":
     if chosen.before:
         PARTS["errands"] = partial(errands.measure_before, commit=chosen.before)
         IN_ROUNDS["starting"] = partial(starting.measure, commit=chosen.before)
+        IN_ROUNDS["before"] = partial(before.measure, commit=chosen.before)
     uvloop.run(main(chosen.parts, chosen.rounds))

@@ -9,6 +9,7 @@ with everything compiled, as pip does it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -18,6 +19,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -116,16 +118,22 @@ class Build:
         return next((self.place / "lib").glob("python*/site-packages"))
 
 
-async def measure(home: Path, rounds: int, commit: str = COMMIT) -> None:
-    """Install both, then start them in turns: in a new home, and again in the same one."""
+@contextlib.contextmanager
+def two_builds(home: Path, commit: str) -> Iterator[dict[str, Build]]:
+    """Give the older commit's build and, as ``now``, this tree's; neither is installed yet."""
     tree = home / "tree"
     worktree = ["git", "-C", str(ROOT), "worktree"]
     subprocess.run([*worktree, "add", "--quiet", "--detach", tree, commit], check=True)
     try:
-        builds = {commit: Build(tree, home / "before"), "now": Build(ROOT, home / "now")}
-        await asyncio.to_thread(_compare, builds, home, rounds)
+        yield {commit: Build(tree, home / "before"), "now": Build(ROOT, home / "now")}
     finally:
         subprocess.run([*worktree, "remove", "--force", tree], check=True)
+
+
+async def measure(home: Path, rounds: int, commit: str = COMMIT) -> None:
+    """Install both, then start them in turns: in a new home, and again in the same one."""
+    with two_builds(home, commit) as builds:
+        await asyncio.to_thread(_compare, builds, home, rounds)
 
 
 def _compare(builds: dict[str, Build], home: Path, rounds: int) -> None:

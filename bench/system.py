@@ -92,6 +92,8 @@ async def running(
     *,
     flags: Sequence[str] = (),
     apart: Sequence[str] = (),
+    python: str = sys.executable,
+    folder: Path | None = None,
     **settings: str,
 ) -> AsyncIterator[System]:
     """Run `vigil up` with the rehearsal model, as fast as it answers.
@@ -100,6 +102,8 @@ async def running(
         files: how many it may have open, if it's to be bounded.
         flags: of `vigil up`.
         apart: services that run beside it, each in a process of its own; not the gateway.
+        python: of the environment that it's installed in, which may be another tree's.
+        folder: where it runs; None: here.
     """
     environment = {
         **os.environ,
@@ -118,8 +122,8 @@ async def running(
 
         async def start(*command: str, **more: str) -> asyncio.subprocess.Process:
             process = await asyncio.create_subprocess_exec(
-                *limit, sys.executable, "-m", "vigil.cli", *command,
-                env=environment | more, stdout=log, stderr=log,
+                *limit, python, "-m", "vigil.cli", *command,
+                env=environment | more, stdout=log, stderr=log, cwd=folder,
             )  # fmt: skip
             stack.push_async_callback(_end, process)
             return process
