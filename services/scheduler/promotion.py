@@ -15,7 +15,7 @@ import msgspec
 
 from vigil import crash
 from vigil.bus.bus import Bus, Message
-from vigil.clock import PACE_S, Clock
+from vigil.clock import PACE_S, Clock, until_next
 from vigil.errors import InvalidInput, Unavailable
 from vigil.marks.thread_mark import Deletion
 from vigil.observe.trace import HEADER
@@ -240,7 +240,8 @@ class Promoter:
 
     def _sleep_s(self) -> float:
         next_at = self.agenda.next_at(is_paused=self._pause.is_on)
-        longest_s = min(self._limits.sleep_max_s, PACE_S.get())
+        every_s = min(self._limits.sleep_max_s, PACE_S.get())
+        longest_s = until_next(every_s, asyncio.get_running_loop().time())
         if next_at is None:
             return longest_s
         left_s = (next_at - self._clock.now()).total_seconds()

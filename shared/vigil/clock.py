@@ -35,6 +35,26 @@ class SystemClock:
         return time.monotonic()
 
 
+TOGETHER_S_MAX: Final = 5.0
+"""Who looks less often than that looks in its own time."""
+
+
+def until_next(every_s: float, now_s: float) -> float:
+    """Return the seconds until the next look of whoever looks so often: all of them at the same
+    moments, so that a process at rest wakes once a second for all, and not once for each.
+
+    Args:
+        now_s: of a clock that never jumps, the same for all of them.
+
+    >>> until_next(1.0, 12.25), until_next(1.0, 12.96875), until_next(60.0, 12.25)
+    (0.75, 1.03125, 60.0)
+    """
+    if every_s > TOGETHER_S_MAX:
+        return every_s
+    left_s = every_s - now_s % every_s
+    return left_s if left_s > every_s / 20 else left_s + every_s
+
+
 def new_id() -> str:
     """Return a random id (uuid4)."""
     return str(uuid4())

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Final
+from unittest.mock import AsyncMock
 
 import msgspec
 import pytest
@@ -128,10 +130,48 @@ async def test_half_of_a_file_is_not_taken_in(
     settings = read(one, tmp_path)
     loaded = config.load
     monkeypatch.setattr(config, "load", load)
-    monkeypatch.setattr(followed, "asyncio", SimpleNamespace(sleep=sleep))
+    _slept_by(sleep, monkeypatch)
     with contextlib.suppress(asyncio.CancelledError):
         await followed.FollowedSettings(settings, take).follow()
     assert taken == [{"one", "two", "three"}]
+
+
+async def test_all_of_a_process_look_at_one_moment_and_read_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process at rest wakes once a second; who begins anew isn't held up by all others."""
+    monkeypatch.setattr(followed, "LOOK_EVERY_S", 1.0)
+    settings = read("", tmp_path)
+    following = [followed.FollowedSettings(settings, AsyncMock()) for _ in range(8)]
+    (tmp_path / "vigil.toml").write_text(HOOK.format(name="one"))
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 2:
+            raise asyncio.CancelledError
+
+    _slept_by(sleep, monkeypatch, now_s=12.25)
+    apart = []
+    for one in following:
+        slept.clear()
+        with contextlib.suppress(asyncio.CancelledError):
+            await one.follow()
+        looks, reads = slept
+        assert looks == 0.75
+        apart.append(reads)
+    apart.sort()
+    assert apart[0] >= 0.2
+    assert apart[-1] < 1.0
+    assert all(later - sooner > 0.05 for sooner, later in pairwise(apart))
+
+
+def _slept_by(
+    sleep: Callable[[float], Awaitable[None]], patch: pytest.MonkeyPatch, now_s: float = 0.0
+) -> None:
+    loop = SimpleNamespace(time=lambda: now_s)
+    there = SimpleNamespace(sleep=sleep, get_running_loop=lambda: loop)
+    patch.setattr(followed, "asyncio", there)
 
 
 async def test_who_works_in_another_home_takes_nothing_of_it_for_a_change(tmp_path: Path) -> None:

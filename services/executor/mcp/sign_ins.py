@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
+from vigil.clock import until_next
 from vigil.oauth import kept
 from vigil.settings.live import followed, stamps
 from vigil.settings.servers import McpServer
@@ -43,9 +44,10 @@ class SignIns:
         take: Callable[[list[str]], Awaitable[None]],
     ) -> None:
         """Look until cancelled."""
+        loop = asyncio.get_running_loop()
         while True:
             # A thread a second is most of what an executor costs that has no server elsewhere.
             elsewhere = {name: server for name, server in servers().items() if server.url}
             if elsewhere and (changed := await asyncio.to_thread(self.changed, elsewhere)):
                 await take(changed)
-            await asyncio.sleep(followed.LOOK_EVERY_S)
+            await asyncio.sleep(until_next(followed.LOOK_EVERY_S, loop.time()))

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import uvicorn
 
+from vigil.clock import until_next
 from vigil.errors import ConfigError
 from vigil.net.endpoint import shown_endpoint
 from vigil.settings.sections import Gateway
@@ -56,9 +57,10 @@ class Server(uvicorn.Server):
 
     async def main_loop(self) -> None:
         # Of uvicorn's counter, every tenth makes the date anew.
+        loop = asyncio.get_running_loop()
         while not await self.on_tick(0):
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(TICK_S):
+                async with asyncio.timeout(until_next(TICK_S, loop.time())):
                     await self._stopping.wait()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

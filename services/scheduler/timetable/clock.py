@@ -24,7 +24,7 @@ from vigil import crash
 from vigil.board.entries import STREAM as BOARD
 from vigil.board.kept import FACTS, ROWS, KeptBoard
 from vigil.bus.bus import Message
-from vigil.clock import PACE_S
+from vigil.clock import PACE_S, until_next
 from vigil.contracts import Change, SlotEntry
 from vigil.contracts.base import NEVER
 from vigil.contracts.board import AfterSchedule, LastSeen, OpenRun, is_asked_first
@@ -180,8 +180,8 @@ class TimetableClock:
 
     async def _wait(self) -> None:
         """Wait until something is due, or there is news; at most a moment."""
-        wait_s, due_at = min(LOOK_S, PACE_S.get()), self._agenda.next_at()
-        if due_at is not None and not self._behind:
+        wait_s = until_next(min(LOOK_S, PACE_S.get()), asyncio.get_running_loop().time())
+        if not self._behind and (due_at := self._agenda.next_at()) is not None:
             wait_s = min(wait_s, (due_at - self._clock.now()).total_seconds())
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(wait_s, 0.0)):

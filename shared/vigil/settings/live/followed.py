@@ -8,12 +8,14 @@ environment overrides the file as it does at the start.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 import structlog
 
+from ...clock import until_next
 from ...errors import ConfigError
 from .. import config
 from ..config import Settings
@@ -24,6 +26,10 @@ log = structlog.get_logger("vigil.config")
 LOOK_EVERY_S: Final = 1.0
 SETTLED_FOR: Final = 0.2
 """For how much of that a file has to be as it is before it's read."""
+GOLDEN: Final = 0.618
+"""All look at one moment, and read what they find spread over the rest of the second: whoever
+begins anew by it is busy for a while. Multiples of the golden ratio lie apart, however many."""
+_places = itertools.count()
 
 
 class FollowedSettings:
@@ -32,18 +38,20 @@ class FollowedSettings:
     def __init__(self, settings: Settings, take: Callable[[Settings], Awaitable[None]]) -> None:
         self._home = settings.home
         self._take = take
+        self._apart = next(_places) * GOLDEN % 1 * (1 - SETTLED_FOR)
         # Since it was read; what came before this was made came in between.
         self._stamps = read_as(settings) or self._stamped()
 
     async def follow(self) -> None:
         """Look until cancelled."""
+        loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(until_next(LOOK_EVERY_S, loop.time()))
             stamps = self._stamped()
             is_away = stamps.config is None and self._stamps.config is not None
             if stamps == self._stamps or is_away:
                 continue
-            await asyncio.sleep(LOOK_EVERY_S * SETTLED_FOR)
+            await asyncio.sleep(LOOK_EVERY_S * (SETTLED_FOR + self._apart))
             if self._stamped() == stamps:
                 await self._reread(stamps)
 
