@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
+import sys
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -172,6 +175,25 @@ def _slept_by(
     loop = SimpleNamespace(time=lambda: now_s)
     there = SimpleNamespace(sleep=sleep, get_running_loop=lambda: loop)
     patch.setattr(followed, "asyncio", there)
+
+
+async def test_what_a_new_channel_sends_with_is_imported_in_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A library may take seconds, and all services of a process have one loop."""
+    there = tmp_path / "slow_kind"
+    there.mkdir()
+    (there / "section.py").write_text("class Slow:\n    pass\n")
+    (there / "sender.py").write_text("import threading\nby = threading.get_ident()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    section = importlib.import_module("slow_kind.section")
+    settings = read("", tmp_path)
+    changed = msgspec.structs.replace(settings.config, channels={"slow": section.Slow()})
+    for service in ("executor", "delivery"):
+        assert "slow_kind.sender" not in sys.modules
+        with_it = msgspec.structs.replace(settings, config=changed)
+        await renewal.Renewal(service, settings)._take(with_it)
+    assert sys.modules["slow_kind.sender"].by != threading.get_ident()
 
 
 async def test_who_works_in_another_home_takes_nothing_of_it_for_a_change(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -67,6 +68,10 @@ AT_START: Final = (
     "tasks",
 )
 """Sections that wait for the next start of all."""
+CHANNELS: Final = "channels"
+USING_CHANNELS: Final = ("gateway", "delivery")
+"""Services that send or hear over channels; others go by what they are called."""
+ENDS: Final = ("sender", "listener")
 NOT_TAKEN_IN: Final = "see `vigil status`: what can't be used isn't taken in"
 """What to do where a service doesn't know a section that the file has."""
 IDLE_LOOK_S: Final = 0.1
@@ -208,10 +213,25 @@ class Renewal:
     async def _take(self, read: Settings) -> None:
         self._read = read
         sections = changed_for(self._service, self._before.config, read.config)
+        if CHANNELS in sections and self._service in USING_CHANNELS:
+            await asyncio.to_thread(import_ends, read.config.channels.values())
         if sections or self.refused:
             told = {"service": self._service, "sections": sections}
             log.info("the service begins anew", action="service.anew", **told)
             self._is_wanted.set()
+
+
+def import_ends(channels: Iterable[object]) -> None:
+    """Import what channels send and hear with: the modules `sender` and `listener` beside the
+    section of each. In a thread, so that all else of a process goes on: aiogram, Telegram's
+    library, takes 2 to 5 s.
+
+    What can't be imported is told by who uses it.
+    """
+    for package in {type(one).__module__.rpartition(".")[0] for one in channels}:
+        for name in ENDS:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(f"{package}.{name}")
 
 
 def _stamps_of_named(settings: Settings) -> dict[str, Stamp | None]:
