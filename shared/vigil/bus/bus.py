@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import heapq
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
@@ -63,6 +64,8 @@ UNDER_WAY_WAIT_S: Final = 0.005
 SWEEP_S: Final = 0.5
 """How often it's looked whether a request has had its time, while any is open."""
 LISTEN_TIMEOUT_S: Final = 10.0
+FLUSH_S_MIN: Final = 2
+"""How long a broker that took the connection has to answer, at least."""
 _ACK: Final = "$JS.ACK."
 """What the reply subject of a delivery begins with."""
 VIOLATIONS_MAX: Final = 1000
@@ -147,7 +150,8 @@ class Bus(Reads):
                 **options,
             )
             # With endless reconnects nats-py would try the first connection for ever, too.
-            async with asyncio.timeout(wait_s):
+            give_up_at = asyncio.get_running_loop().time() + wait_s
+            async with asyncio.timeout_at(give_up_at):
                 await connecting
         except (TimeoutError, OSError, nats.errors.Error) as error:
             raise Unavailable(f"no broker at {url} for {role}: {error!r}") from error
@@ -155,7 +159,8 @@ class Bus(Reads):
         holder.append(bus)
         try:
             await bus.subscribe_inbox(f"{bus._inbox}.>")
-            await connection.flush(timeout=2)
+            left_s = math.ceil(give_up_at - asyncio.get_running_loop().time())
+            await connection.flush(timeout=max(left_s, FLUSH_S_MIN))
         except (TimeoutError, OSError, nats.errors.Error) as error:
             await connection.close()
             raise Unavailable(f"no answer from {url} for {role}: {error!r}") from error
