@@ -25,12 +25,14 @@ class Hold:
         self._service = service
         self._every_s = every_s
         self._messages: dict[str, Message] = {}
+        self._has_any = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._messages)
 
     def add(self, message: Message) -> None:
         self._messages[message.token] = message
+        self._has_any.set()
 
     def drop(self, message: Message) -> None:
         """Let go of a message that is acknowledged or given back."""
@@ -42,6 +44,9 @@ class Hold:
     async def run(self) -> None:
         """Ask for more time for all of them, until cancelled."""
         while self._every_s is not None:
+            if not self._messages:
+                self._has_any.clear()  # with empty hands nothing wakes
+            await self._has_any.wait()
             await asyncio.sleep(self._every_s)
             try:
                 for message in self.all():
