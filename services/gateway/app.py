@@ -83,9 +83,8 @@ from .versions import deletion
 from .versions import endpoint as versions
 from .why import endpoint as explain
 from .why.answer import WhyAnswer
-from .work import approvals, cost, dead, deliveries, health, jobs, person, tools
+from .work import cost, dead, deliveries, health, person, tools
 from .work.letters import DeadLetterDetail, DeadLetterPage
-from .work.verdicts import ApprovalList, ApprovalView, Decide
 
 MESSAGES_PATH: Final = Messages.path
 SOCKET_PATH: Final = "/api/ws"
@@ -127,12 +126,6 @@ _OWN: Final = (
              (404, 409, 422, 429, 503)),
     Endpoint("POST", "/api/dead/{id}/discard", dead.discard_dead, {200: DeadLetterDetail},
              (404, 409, 422, 503)),
-    Endpoint("GET", "/api/approvals", approvals.list_approvals, {200: ApprovalList},
-             (403, 422, 503)),
-    Endpoint("GET", "/api/approvals/{id}", approvals.get_approval, {200: ApprovalView},
-             (*_INPUT, 503)),
-    Endpoint("PATCH", "/api/approvals/{id}", approvals.decide_approval, {202: Accepted},
-             (403, 404, 409, 413, 422, 503), Decide),
     Endpoint("GET", "/api/autonomy", autonomy.get_autonomy, {200: autonomy.AutonomyView},
              (403, 422, 503)),
     Endpoint("PATCH", "/api/autonomy", autonomy.change_autonomy, {200: autonomy.AutonomyView},
@@ -151,14 +144,6 @@ _OWN: Final = (
     Endpoint("POST", "/mcp", mcp.post_mcp,
              {200: JsonRpc, 202: None, 400: JsonRpc, 406: JsonRpc}, (403, 413, 422), JsonRpc,
              query=memory_wire.Whose),
-    Endpoint("POST", "/api/jobs", jobs.start_job, {202: jobs.JobAccepted}, (403, 413, 422, 503),
-             jobs.JobBody),
-    Endpoint("GET", "/api/jobs", jobs.list_jobs, {200: jobs.JobList}, (403, 422, 503),
-             query=jobs.JobLook),
-    Endpoint("GET", "/api/jobs/{id}", jobs.get_job, {200: jobs.JobDetail}, (*_INPUT, 503)),
-    Endpoint("PATCH", "/api/jobs/{id}", jobs.change_job, {202: Accepted},
-             (403, 404, 409, 413, 422, 503), jobs.JobChange),
-    Endpoint("GET", "/api/skills", jobs.list_skills, {200: jobs.SkillList}),
     Endpoint("GET", "/api/me", status.get_me, {200: wire.Me}),
     Endpoint("GET", "/api/cost", cost.get_cost, {200: cost.Costs}, (422, 503)),
     Endpoint("GET", "/api/person", person.get_person, {200: person.PersonView}, (503,)),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated, Final, TypeVar, cast
+from typing import Annotated, Any, Final, TypeVar, cast
 
 import msgspec
 from fastapi import Depends, Path, Query, Request
@@ -21,6 +21,7 @@ from .access import PRINCIPAL, own_session, readable_session
 from .gone import shown
 from .http import body
 from .http.problem import Problem, unauthorized
+from .http.query import query_of
 from .http.wire import (
     ID_SCHEMA,
     KEY_SCHEMA,
@@ -51,6 +52,15 @@ def body_of(
         return body.decode(data, decoder, config.json_depth_max)
 
     return read
+
+
+def query_as(kind: type[Any]) -> Any:
+    """Return the type of a parameter that the whole query is read into, as strictly as a body."""
+
+    async def read(request: Request) -> Any:
+        return query_of(request.scope["query_string"], kind)
+
+    return Annotated[kind, Depends(read)]
 
 
 def edge_of(request: Request) -> Edge:

@@ -14,7 +14,7 @@ import pytest
 from tests.support.approvals import ANN, DIGEST, ID, ask, list_on_board, request
 from tests.support.cli import Cli
 from tests.support.gateway import Gate, running_gateway
-from vigil.contracts import Control, Decision, decode_event
+from vigil.contracts import Control, Decision, decode_event, short_name
 from vigil.sdk.client import ApiError, Client
 from vigil.texts.exact import exact
 
@@ -33,6 +33,12 @@ class Terminal:
     async def __call__(self, *args: str, code: int = 0, stdin: str = "") -> tuple[str, str]:
         done = await asyncio.to_thread(self._cli, "approvals", *args, code=code, stdin=stdin)
         return done.stdout, done.stderr
+
+    async def offered(self, typed: str) -> list[str]:
+        """Return what a shell offers after TAB."""
+        asked = {"_VIGIL_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": "3"}
+        done = await asyncio.to_thread(self._cli, code=None, **asked)
+        return done.stdout.split()
 
     async def json(self, *args: str) -> Any:
         return json.loads((await self(*args, "--json"))[0])
@@ -69,6 +75,13 @@ async def test_what_is_shown_is_exactly_what_would_run(ann: Terminal) -> None:
     assert listed == await ann.json("show", ID)
     assert listed["input"] == {"command": HIDDEN}
     assert json.loads(exact(listed["input"], indent=2)) == listed["input"]
+
+
+async def test_a_shell_offers_the_names_of_what_is_open(ann: Terminal) -> None:
+    """P-2: what is decided waits for nobody."""
+    await ask(ann.gate, request())
+    await list_on_board(ann.gate, request(ANN, OTHER, state="rejected"))
+    assert await ann.offered("vigil approvals accept ") == [short_name(ID)]
 
 
 @pytest.mark.parametrize(

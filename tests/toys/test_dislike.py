@@ -17,7 +17,7 @@ from vigil.board import kinds, outside
 
 def forget_all() -> None:
     """Have everybody look again at what kinds there are."""
-    for cached in (outside.kinds, app.served, app.described, app.document):
+    for cached in (outside.served_kinds, app.served, app.described, app.document):
         cached.cache_clear()
 
 

@@ -7,19 +7,25 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import Annotated, Any, Final
 
-from fastapi import Depends, Query, Response
+from fastapi import Depends, Query, Request, Response
 
 from vigil.board.kind import BoardRefusal
-from vigil.board.outside import BoardKind, kinds
+from vigil.board.mirrored import MirroredKind, OrderOperation
+from vigil.board.outside import BoardKind, ListForm, ServedKind, served_kinds
 from vigil.settings.tokens import Principal
 
-from ..callers import Caller, Shared, User, body_of, id_of
+from ..callers import Caller, Shared, User, body_of, id_of, query_as
 from ..endpoint import Endpoint
 from ..http.problem import Problem
+from ..http.wire import KEY_SCHEMA, Accepted
 from ..preconditions import Expected
+from ..sessions.messages import parent_of
 from ..state.edge import Edge
 from ..timetable.slots import SlotView
+from ..work.skills import SkillList
 from . import bulletins
+from .approval_request import ApprovalRequest
+from .job_request import JobRequest, list_skills
 from .request import KindRequest
 from .row_request import RowRequest, run_row
 
@@ -27,10 +33,16 @@ LIST_ERRORS: Final = (403, 422, 503)
 READ_ERRORS: Final = (404, 422, 503)
 MAKE_ERRORS: Final = (403, 413, 422, 503)
 CHANGE_ERRORS: Final = (403, 404, 409, 412, 413, 422, 503)
+ORDER_ERRORS: Final = (403, 404, 409, 413, 422, 503)
 END_ERRORS: Final = (404, 409, 412, 422, 503)
 RUN_ERRORS: Final = (403, 404, 409, 422, 503)
-REQUESTS: Final[Mapping[str, type[KindRequest[Any]]]] = {"rows": RowRequest}
-"""Of kinds of which more is read, or that are stored by a way of their own."""
+REQUESTS: Final[Mapping[str, Any]] = {
+    "rows": RowRequest,
+    "jobs": JobRequest,
+    "approvals": ApprovalRequest,
+}
+"""Of kinds of which more is read, or that are stored by a way of their own; and of all that
+sessions decide."""
 Handler = Callable[..., Awaitable[Response]]
 
 
@@ -39,8 +51,12 @@ def endpoints() -> Iterator[Endpoint]:
     listing: dict[int, type | None] = {200: bulletins.BulletinListing}
     yield Endpoint("GET", "/api/bulletin", bulletins.list_bulletins, listing, LIST_ERRORS)
     yield Endpoint("POST", "/api/cron/{id}/runs", run_row, {202: SlotView}, RUN_ERRORS)
-    for kind in kinds().values():
-        yield from _endpoints_of(kind)
+    yield Endpoint("GET", "/api/skills", list_skills, {200: SkillList})
+    for kind in served_kinds():
+        if isinstance(kind, MirroredKind):
+            yield from _endpoints_of_mirrored(kind)
+        elif isinstance(kind, BoardKind):
+            yield from _endpoints_of(kind)
 
 
 def _endpoints_of(kind: BoardKind[Any]) -> Iterator[Endpoint]:
@@ -53,18 +69,7 @@ def _endpoints_of(kind: BoardKind[Any]) -> Iterator[Endpoint]:
         return _handler(kind, name, text, work, parameters)
 
     lists = kind.lists
-    said = "; ".join(
-        filter(None, ("Only those", lists.said, lists.unchosen and f"absent: {lists.unchosen}"))
-    )
-    choices: Any = lists.choices | None if lists.default is None else lists.choices
-    is_flag = choices is bool
-    choice = Annotated[choices, Query(description=lists.said if is_flag else said)]
-    asked: dict[str, Any] = {lists.by: (choice, lists.default), "user": (User, None)}
-    if is_flag:
-        asked = dict(reversed(asked.items()))
-    if lists.limit is not None:
-        asked["limit"] = (Annotated[int, Query(ge=1, le=500)], lists.limit)
-    handler = served(f"list_{kind.plural}", lists.text, KindRequest.list, **asked)
+    handler = served(f"list_{kind.plural}", lists.text, KindRequest.list, **_asked(lists))
     yield Endpoint("GET", path, handler, {200: lists.answer}, LIST_ERRORS)
     if (makes := kind.makes) is not None:
         handler = served(
@@ -99,14 +104,66 @@ def _endpoints_of(kind: BoardKind[Any]) -> Iterator[Endpoint]:
         yield Endpoint("POST", f"{one}/parts", handler, parts, CHANGE_ERRORS, splits.body)
 
 
+def _endpoints_of_mirrored(kind: MirroredKind[Any]) -> Iterator[Endpoint]:
+    """Yield what there is of a kind that sessions decide: reading it, and orders to them."""
+    path, one, lists, request = kind.path, f"{kind.path}/{{id}}", kind.lists, REQUESTS[kind.plural]
+    id_: Any = Annotated[str, Depends(id_of(kind.called, kind.short_name))]
+    served = partial(_handler, kind)
+
+    def ordered(order: OrderOperation, work: Handler, **more: Any) -> Handler:
+        wanted = {"wanted": _body(order.body), "parent": Annotated[str | None, Depends(_parent)]}
+        return served(order.name, order.text, work, more | wanted)
+
+    if (makes := kind.makes) is not None:
+        handler = ordered(makes, request.make)
+        yield Endpoint("POST", path, handler, {202: makes.answer}, MAKE_ERRORS, makes.body)
+    asked: dict[str, Any] = (
+        _asked(lists, kind.session_text) if kind.query is None else {"wanted": query_as(kind.query)}
+    )
+    handler = served(f"list_{kind.plural}", lists.text, request.list, asked)
+    answer: dict[int, type | None] = {200: lists.answer}
+    yield Endpoint("GET", path, handler, answer, LIST_ERRORS, query=kind.query)
+    handler = served(f"get_{kind.noun}", kind.show_text, request.get, {"id_": id_})
+    yield Endpoint("GET", one, handler, {200: kind.detail or kind.view}, READ_ERRORS)
+    handler = ordered(kind.changes, request.change, id_=id_)
+    yield Endpoint("PATCH", one, handler, {202: Accepted}, ORDER_ERRORS, kind.changes.body)
+
+
+def _asked(lists: ListForm, session_text: str = "") -> dict[str, Any]:
+    """Return the parameters of a list, in their order.
+
+    Args:
+        session_text: what is said of one that names a session; empty: there is none.
+    """
+    said = "; ".join(
+        filter(None, ("Only those", lists.said, lists.unchosen and f"absent: {lists.unchosen}"))
+    )
+    choices: Any = lists.choices | None if lists.default is None else lists.choices
+    is_flag = choices is bool
+    choice = Annotated[choices, Query(description=lists.said if is_flag else said)]
+    asked: dict[str, Any] = {lists.by: (choice, lists.default), "user": (User, None)}
+    if is_flag:
+        asked = dict(reversed(asked.items()))
+    if session_text:
+        said_key = Query(description=session_text, json_schema_extra=KEY_SCHEMA)
+        asked["session"] = (Annotated[str | None, said_key], None)
+    if lists.limit is not None:
+        asked["limit"] = (Annotated[int, Query(ge=1, le=lists.limit_max)], lists.limit)
+    return asked
+
+
+async def _parent(request: Request) -> str | None:
+    return parent_of(request.scope)
+
+
 def _body(kind: Any, other_names: Mapping[str, str] | None = None) -> Any:
     return Annotated[kind, Depends(body_of(kind, other_names))]
 
 
 def _handler(
-    kind: BoardKind[Any], name: str, text: str, work: Handler, parameters: dict[str, Any]
+    kind: ServedKind, name: str, text: str, work: Handler, parameters: dict[str, Any]
 ) -> Handler:
-    """Return what answers by a method of `KindRequest`, with the parameters that FastAPI reads.
+    """Return what answers by a method of its request, with the parameters that FastAPI reads.
 
     Args:
         parameters: the type of each, or that and its default.

@@ -17,6 +17,7 @@ from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.routing import Route
 
+from vigil.board.kinds.approval import ApprovalView
 from vigil.reading.one_look import one_look
 
 from ..http.browser import HEADERS, PATH, is_own_form, policy_of
@@ -24,7 +25,6 @@ from ..http.errors import EXPECTED
 from ..http.problem import Problem, of_error, title_of
 from ..sign_ins.endpoint import BACK
 from ..state.edge import Edge
-from ..work.verdicts import ApprovalView
 from . import app, decision, entrance, look, server_sign_in
 from .changes import ChangeStream, InnerStream
 from .forms import read_form

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 from fastapi import Request
 
+from vigil.board.kinds.approval import ApprovalList, ApprovalView
 from vigil.settings.sections import LANGUAGE
 from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
@@ -23,7 +24,6 @@ from ..http.browser import PATH, is_of_console
 from ..http.problem import Problem
 from ..state.edge import Edge
 from ..work.person import PersonView
-from ..work.verdicts import ApprovalList, ApprovalView
 from .forms import Form
 from .inner_api import InnerApi
 from .second_thoughts import Confirmation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from vigil.board.outside import kinds
+from vigil.board.outside import served_kinds
 
 SESSION: Final = "ann:vigil:t1"
 _ID: Final = "0123456789abcdef0123456789abcdef"
@@ -18,7 +18,7 @@ _EVENT: Final[dict[str, Any]] = {
 }
 
 BODIES: Final[dict[str, Mapping[str, Any]]] = {
-    **{body.__name__: one for kind in kinds().values() for body, one in kind.examples.items()},
+    **{body.__name__: one for kind in served_kinds() for body, one in kind.examples.items()},
     "ChatRequest": {
         "a new thread": {"message": "hello", "userId": "ann"},
         "a thread": {"message": "and now?", "userId": "ann", "threadId": "t1"},
@@ -57,10 +57,6 @@ BODIES: Final[dict[str, Mapping[str, Any]]] = {
             "time": "2026-11-22T09:00:00Z",
             "data": {"build": 9, "ok": False},
         },
-    },
-    "Decide": {
-        "accept": {"verdict": "accept"},
-        "reject": {"verdict": "reject", "text": "not on a Friday"},
     },
     "CompletionRequest": {
         "a conversation": {
@@ -157,12 +153,7 @@ BODIES: Final[dict[str, Mapping[str, Any]]] = {
     "JsonRpc": {
         "the tools": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
     },
-    "JobBody": {
-        "a goal": {"goal": "Compare three ways to store time zones"},
-        "a skill": {"skill": "keep-notes", "input": "Milk, and the invoice of Monday"},
-    },
     "LinkBody": {"a phone's": {"name": "phone"}},
-    "JobChange": {"end it": {"status": "cancelled"}, "run it again": {"status": "queued"}},
 }
 """By the name of the body's struct: the name of the example -> the body."""
 EVENT_HEADERS: Final = {

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from vigil.board.outside import kinds
+from vigil.board.outside import served_kinds
 from vigil.channels.matrix.section import MATRIX_ID
 from vigil.fields.schema import (
     HOURS,
@@ -27,7 +27,6 @@ from vigil.fields.schema import (
     TIME,
     ZONE,
     Schema,
-    given,
     length,
     within,
 )
@@ -35,7 +34,6 @@ from vigil.looks.watched import COMMAND_LENGTH_MAX, GLOB_LENGTH_MAX, TOOL_LENGTH
 from vigil.mail.ids import ADDRESS
 from vigil.net.ssrf import URL_LENGTH_MAX
 from vigil.settings.cortex import Cortex
-from vigil.skills import form as skills
 from vigil.texts.pointer import POINTER_LENGTH_MAX
 
 from ..http.wire import OWN_KEY_SCHEMA
@@ -57,7 +55,7 @@ def _keepers() -> Schema:
 
 
 FIELDS: Final[dict[str, Mapping[str, Schema]]] = {
-    **{body.__name__: one for kind in kinds().values() for body, one in kind.limits.items()},
+    **{body.__name__: one for kind in served_kinds() for body, one in kind.limits.items()},
     "AutonomyChange": _keepers(),
     "CloudEvent": {
         "id": LINE,
@@ -75,7 +73,6 @@ FIELDS: Final[dict[str, Mapping[str, Schema]]] = {
     "Empty": {"field": _ARGUMENT},
     "Equal": {"field": _ARGUMENT},
     "Folder": {"field": _ARGUMENT},
-    "JobBody": {"skill": skills.SCHEMA, "goal": SAID},
     "LinkBody": {"name": LINE},
     "PersonChange": {
         "timezone": ZONE,
@@ -104,8 +101,7 @@ FIELDS: Final[dict[str, Mapping[str, Schema]]] = {
 QUERIES: Final[dict[str, Schema]] = {"Look": {"source": MAYBE_SAID, "threadId": MAYBE_SAID}}
 """The same of queries."""
 WHOLE: Final[dict[str, Schema]] = {
-    **{body.__name__: one for kind in kinds().values() for body, one in kind.together.items()},
-    "JobBody": {"oneOf": [given("skill"), given("goal")]},
+    **{body.__name__: one for kind in served_kinds() for body, one in kind.together.items()},
     "CloudEvent": {"not": {"required": ["data", "data_base64"]}},
 }
 """schema -> what it says of its fields together"""

@@ -30,6 +30,7 @@ import msgspec
 import structlog
 
 from vigil.errors import InvalidInput, NotFound
+from vigil.fields.bodies import Answer
 from vigil.files import create
 from vigil.skills import folder as folders
 
@@ -71,6 +72,13 @@ class Broken(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     problem: str
+
+
+class SkillList(Answer, frozen=True, kw_only=True):
+    """What there is in the folder of skills, and which files can't be used."""
+
+    skills: tuple[Skill, ...]
+    broken: tuple[Broken, ...] = ()
 
 
 def parse(name: str, content: str) -> Skill:

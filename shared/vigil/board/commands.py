@@ -88,10 +88,14 @@ class CommandGroup(msgspec.Struct, frozen=True, kw_only=True):
     list_text: str
     choice: Given | None = None
     """How what a list shows is chosen; None: by an option of that parameter's name."""
+    limit_text: str = ""
+    """What is said of the option for how many a list shows; empty: there is none."""
+    lists_all: bool = False
+    """Whether a list asks for as many as it gets at once."""
     id_help: str = ""
     """What is said of the argument that names one; empty: as of most kinds."""
     empty: str = ""
-    """Said where there is none; empty: just that."""
+    """Said where there is none, with what was chosen for `{}`; empty: just that."""
     empty_unchosen: str = ""
     """The same where nothing was chosen; empty: as where something was."""
     chosen: tuple[Any, ...] = (None,)
@@ -109,13 +113,15 @@ class CommandGroup(msgspec.Struct, frozen=True, kw_only=True):
     texts: tuple[str, ...] = ()
     """Fields that stand whole behind these."""
     documents: Mapping[str, str] = {}
-    """Fields that stand whole behind these, empty ones, too, by what they are called."""
+    """Fields that stand whole behind these, empty ones, too, by what they are called; what there is
+    none of is left out."""
     parts: Mapping[str, tuple[Column, ...]] = {}
     """Tables behind that: the field that holds its lines, and what is shown of one."""
-    words: str
-    """The field that tells a person which it is."""
+    words: str = ""
+    """The field that tells a person which it is; empty: its id alone does."""
     is_named: bool = False
     """Whether that is a name, which may be given in the place of an id."""
     offered: str = ""
     """The field that a shell shows beside names; empty: it offers ids, beside `words`."""
-    commands: tuple[Command, ...]
+    commands: tuple[Command, ...] = ()
+    """But for those that are written by hand."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from contextlib import aclosing
 from datetime import datetime
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic
 
 import msgspec
 import structlog
@@ -20,10 +20,10 @@ from ..contracts import Approval, Job, decode_board
 from ..errors import InvalidInput
 from ..subjects import Scope, board_of
 from .entries import last_of, newest
+from .mirrored import E
 
 log = structlog.get_logger("vigil.board")
 
-E = TypeVar("E", bound=Approval | Job)
 ASKED_MAX: Final = 100
 """Newest requests that are looked through for the same one."""
 NAMED_MAX: Final = 10

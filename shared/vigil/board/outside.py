@@ -51,8 +51,8 @@ class Occasion(msgspec.Struct, frozen=True, kw_only=True):
     """What is known elsewhere of those that are shown, by their ids; see `BoardKind.beside`."""
 
 
-class ListOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
-    """A list of what an owner has."""
+class ListForm(msgspec.Struct, frozen=True, kw_only=True):
+    """A list of what an owner has: how it is asked for, and what the document says of it."""
 
     text: str
     """What the OpenAPI document says of it, as of every operation."""
@@ -68,13 +68,19 @@ class ListOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
     """What the document says of choices by themselves; of a flag, all that it says."""
     unchosen: str = ""
     """What is listed where nothing is chosen, if that isn't simply all."""
+    limit: int | None = 200
+    """Unless more is asked for; None: nobody asks, it's all."""
+    limit_max: int = 500
+
+
+class ListOperation(ListForm, Generic[E], frozen=True, kw_only=True):
+    """A list of those that the board is the truth of."""
+
     shows: Callable[[E, Any, Occasion], bool]
     """Whether one is listed, by what was chosen; None: nothing was."""
     rank: Callable[[Revision[E], Occasion], Any]
     is_newest_first: bool = False
     """The highest rank comes first."""
-    limit: int | None = 200
-    """Unless more is asked for; None: nobody asks, it's all."""
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -86,11 +92,16 @@ class Named(msgspec.Struct, frozen=True):
     """Only of the same agent; otherwise of any of the owner's."""
 
 
-class MakeOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
-    """Making one. It's its owner's who asks."""
+class BodyOperation(msgspec.Struct, frozen=True, kw_only=True):
+    """An operation that a request's body tells of."""
 
     text: str
     body: type[RequestBody]
+
+
+class MakeOperation(BodyOperation, Generic[E], frozen=True, kw_only=True):
+    """Making one. It's its owner's who asks."""
+
     make: Callable[[Any, Scope, str, Occasion], E]
     """Gets the body, whose it will be, and a new id. Raises: InvalidInput."""
     is_new: Callable[[E], bool] | None = None
@@ -106,13 +117,11 @@ class MakeOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
     """But for 403, 413, 422 and 503."""
 
 
-class ChangeOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
+class ChangeOperation(BodyOperation, Generic[E], frozen=True, kw_only=True):
     """Changing one, as its owner wants it."""
 
     name: str = ""
     """`operationId` of that document; empty: as of most kinds."""
-    text: str
-    body: type[RequestBody]
     change: Callable[[E, Any, Occasion], E]
     """Raises: InvalidInput."""
     is_end: Callable[[Any], bool] = lambda _: False
@@ -134,12 +143,10 @@ class EndOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
     """What its history says."""
 
 
-class SplitOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
+class SplitOperation(BodyOperation, Generic[E], frozen=True, kw_only=True):
     """Splitting one into parts, for all of which there has to be room; it goes on beside them."""
 
     name: str
-    text: str
-    body: type[RequestBody]
     statuses: tuple[str, ...]
     """In which it may be split."""
     split: Callable[[E, Any, Callable[[], str], Occasion], list[E]]
@@ -148,37 +155,25 @@ class SplitOperation(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
     """That a refusal names."""
 
 
-class BoardKind(msgspec.Struct, Generic[E], frozen=True, kw_only=True, eq=False):
-    """A kind of what stands on the board, as its owners have it."""
+class ServedKind(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """A kind of what stands on the board, as HTTP, its document and the command line have it."""
 
-    kept: KeptKind[E]
-    bounded: Callable[[Config], KeptKind[E]] | None = None
-    """How it's kept by what is configured; None: nothing is."""
     called: str
     """One of it, in a sentence."""
     plural: str
     """In its path: ``/api/{plural}``."""
     own_path: str = ""
     """Its path, if that is another."""
-    beside: KeptKind[Any] | None = None
-    """Another record under the same id, of what is counted of one; only a service writes it."""
     view: type[Answer]
     """What a list shows of one."""
     detail: type[Answer] | None = None
-    """What is shown of one alone, if that is more: its `history`."""
-    state: type[Answer] | None = None
-    """What is shown of each revision there."""
-    facts: Callable[[Revision[E], Occasion], dict[str, Any]] = lambda _found, _occasion: {}
-    """What the view has that the record hasn't, or has otherwise."""
-    state_facts: Callable[[E, Occasion], dict[str, Any]] = lambda _entity, _occasion: {}
-    """The same of a revision of its history."""
-    lists: ListOperation[E]
+    """What is shown of one alone, if that is more."""
+    lists: ListForm
     show_text: str = ""
     """What the document says of showing one; empty: as of most kinds."""
-    makes: MakeOperation[E] | None = None
-    changes: ChangeOperation[E] | None = None
-    ends: EndOperation[E] | None = None
-    splits: SplitOperation[E] | None = None
+    makes: BodyOperation | None = None
+    changes: BodyOperation | None = None
+    splits: BodyOperation | None = None
     limits: Mapping[type[RequestBody], Mapping[str, Schema]] = {}
     """What the document says of fields beyond their types, by body."""
     together: Mapping[type[RequestBody], Schema] = {}
@@ -186,8 +181,6 @@ class BoardKind(msgspec.Struct, Generic[E], frozen=True, kw_only=True, eq=False)
     examples: Mapping[type[RequestBody], Mapping[str, Any]] = {}
     """Bodies that are taken, by what each does."""
     commands: CommandGroup
-    action: str = "gateway.board"
-    """Of the log line that tells of a change."""
 
     @property
     def noun(self) -> str:
@@ -197,15 +190,38 @@ class BoardKind(msgspec.Struct, Generic[E], frozen=True, kw_only=True, eq=False)
     def path(self) -> str:
         return self.own_path or f"/api/{self.plural}"
 
-    def kept_by(self, config: Config) -> KeptKind[E]:
-        """Return how it's kept as things are configured."""
-        return self.kept if self.bounded is None else self.bounded(config)
-
     def body_of(self, command: Command) -> type[RequestBody]:
         """Return what a command sends."""
         operation: Any = {"make": self.makes, "split": self.splits}.get(command.does, self.changes)
         body: type[RequestBody] = operation.body
         return body
+
+
+class BoardKind(ServedKind, Generic[E], frozen=True, kw_only=True, eq=False):
+    """A kind of what the board is the truth of, as its owners have it."""
+
+    kept: KeptKind[E]
+    bounded: Callable[[Config], KeptKind[E]] | None = None
+    """How it's kept by what is configured; None: nothing is."""
+    beside: KeptKind[Any] | None = None
+    """Another record under the same id, of what is counted of one; only a service writes it."""
+    state: type[Answer] | None = None
+    """What `detail` shows of each revision, in its `history`."""
+    facts: Callable[[Revision[E], Occasion], dict[str, Any]] = lambda _found, _occasion: {}
+    """What the view has that the record hasn't, or has otherwise."""
+    state_facts: Callable[[E, Occasion], dict[str, Any]] = lambda _entity, _occasion: {}
+    """The same of a revision of its history."""
+    lists: ListOperation[E]
+    makes: MakeOperation[E] | None = None
+    changes: ChangeOperation[E] | None = None
+    ends: EndOperation[E] | None = None
+    splits: SplitOperation[E] | None = None
+    action: str = "gateway.board"
+    """Of the log line that tells of a change."""
+
+    def kept_by(self, config: Config) -> KeptKind[E]:
+        """Return how it's kept as things are configured."""
+        return self.kept if self.bounded is None else self.bounded(config)
 
     def shown(self, found: Revision[E], occasion: Occasion) -> dict[str, Any]:
         """Return the fields of its view."""
@@ -247,6 +263,11 @@ def fields_of(kind: type[msgspec.Struct], record: Any, own: dict[str, Any]) -> d
 
 
 @functools.cache
+def served_kinds() -> tuple[ServedKind, ...]:
+    """Return every kind that is declared."""
+    return declared(_folder.__name__, ServedKind)
+
+
 def kinds() -> dict[str, BoardKind[Any]]:
-    """Return every kind that is declared, by its plural."""
-    return {one.plural: one for one in declared(_folder.__name__, BoardKind)}
+    """Return those that the board is the truth of, by their plural."""
+    return {one.plural: one for one in served_kinds() if isinstance(one, BoardKind)}

@@ -60,10 +60,6 @@ session_keys: Final = _offering(
         for one in connect(s).sessions()
     )
 )
-approval_ids: Final = _offering(
-    lambda s: ((one["name"], one["tool"]) for one in connect(s).approvals(state="pending"))
-)
-job_ids: Final = _offering(lambda s: (one["id"] for one in connect(s).jobs()))
 skills: Final = _offering(lambda s: (one["name"] for one in connect(s).skills()["skills"]))
 agents: Final = _offering(
     lambda s: agents_there(config.load(home=s.home)) if s.agents.is_dir() else ()
@@ -71,11 +67,13 @@ agents: Final = _offering(
 
 
 def of_kind(plural: str, words: str, beside: str = "", path: str = "") -> Complete:
-    """Offer the ids of a kind of the board, with the field `words` of each; or that, a name, with
-    the field `beside`, if there is one."""
+    """Offer the ids of a kind of the board, with the field `words` of each, or whole ones where no
+    field says more; or that, a name, with the field `beside`, if there is one."""
 
     def find(settings: Settings) -> Iterable[Offer]:
         there = KindCalls(connect(settings), plural, path).listed()
+        if not words:
+            return (one["id"] for one in there)
         if not beside:
             return _begun(there, words)
         return ((_word_of(one, words), one[beside]) for one in there)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+
+IdempotencyKey = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
+"""A name of the caller's for what they ask: repeating it is harmless for a day."""
 
 
 class RequestBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

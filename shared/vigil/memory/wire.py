@@ -8,7 +8,7 @@ top of `Whose`. Four names are camelCase, as the public contract has them (SPEC 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Final
+from typing import Final
 
 import msgspec
 
@@ -27,7 +27,6 @@ NAMES: Final = {
     "key": "idempotency_key",
 }
 """What we call a field -> what HTTP calls it."""
-IdempotencyKey = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 
 
 class Whose(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename=NAMES):

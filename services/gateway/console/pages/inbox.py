@@ -9,13 +9,13 @@ from typing import Any, Final, get_args
 import msgspec
 from markupsafe import escape
 
+from vigil.board.kinds.approval import ApprovalList, ApprovalView
 from vigil.contracts.vocabulary import ApprovalState
 from vigil.fields.forms import read
 from vigil.grants.proposal import constraints_of
 from vigil.subjects import SessionKey
 
 from ...http.problem import Problem
-from ...work.verdicts import ApprovalList, ApprovalView
 from ..second_thoughts import Confirmation, with_decided
 from ..shapes.talk.requests import request_card
 from ..text import as_json, clip, visible

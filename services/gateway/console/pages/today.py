@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from vigil.board.kinds.action import ActionListing
+from vigil.board.kinds.job import JobList
 from vigil.board.kinds.preference import PreferenceListing
 from vigil.board.kinds.row import RowListing, RowView
 from vigil.board.kinds.task import TaskListing
@@ -18,7 +19,6 @@ from ...timetable.autonomy import AutonomyView
 from ...timetable.slots import FindingListing, SlotListing, SlotView
 from ...work.cost import CostLine, Costs
 from ...work.health import HealthView
-from ...work.jobs import JobList
 from ...work.letters import DeadLetterPage
 from ..shapes import journal
 from ..shapes.runs import latest

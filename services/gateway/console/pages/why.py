@@ -8,12 +8,12 @@ from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
+from vigil.board.kinds.job import JobList
 from vigil.subjects import SessionKey
 from vigil.teams import DEFAULT_AGENT
 
 from ...http.wire import Transcript
 from ...why.answer import WhyAnswer
-from ...work.jobs import JobList
 from ...work.letters import DeadLetterPage
 from ..shapes import journal
 from ..visit import Visit

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from vigil.board.kinds.action import ActionView
+from vigil.board.kinds.job import JobSummary
 from vigil.board.kinds.preference import PreferenceView
 from vigil.board.kinds.task import TaskView
 from vigil.contracts.vocabulary import JOBS
@@ -17,7 +18,6 @@ from vigil.contracts.vocabulary import JOBS
 from ...http.wire import SessionSummary, TranscriptMessage
 from ...timetable.autonomy import CycleView
 from ...timetable.slots import SlotView
-from ...work.jobs import JobSummary
 from ...work.letters import DeadLetterView
 
 What = Literal["said", "done", "found", "failed"]

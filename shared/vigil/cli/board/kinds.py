@@ -13,7 +13,7 @@ import msgspec
 import typer
 
 from vigil.board.commands import AGENT, Command, Given
-from vigil.board.outside import BoardKind, kinds
+from vigil.board.outside import ServedKind, kinds
 from vigil.errors import InvalidInput
 from vigil.sdk.calls.kind import KindCalls
 from vigil.sdk.client import Client
@@ -23,8 +23,6 @@ from .. import completion, exits, options, output, prefixes, tables, times
 from ..registry import CommandLine, ListedGroup, Work, keyword, parameters_of, with_parameters
 from ..tables import Result
 
-LOOKED_AT_MAX: Final = 500
-"""Of each list, for one that is named by the beginning of its id."""
 _NEEDED: Final = inspect.Parameter.empty
 _AGENT: Final = keyword(AGENT, options.Agent, default="vigil")
 _YES: Final = keyword(
@@ -36,14 +34,14 @@ Why = Annotated[str, typer.Option("--why", help="For its history.")]
 class KindCommands:
     """The group of one kind."""
 
-    def __init__(self, kind: BoardKind[Any]) -> None:
+    def __init__(self, kind: ServedKind) -> None:
         self._kind = kind
         self._said = kind.commands
 
     def group(self) -> CommandLine:
         """Return its commands: `list` and `show`, and those that it declares."""
         app = CommandLine(cls=ListedGroup, help=self._said.help)
-        self._add(app, "list", self._said.list_text, self._list, self._choice())
+        self._add(app, "list", self._said.list_text, self._list, *self._chosen())
         self._add(app, "show", self._said.show_text, self._show, self._id())
         for one in self._said.commands:
             run = self._make if one.does == "make" else self._change
@@ -75,6 +73,13 @@ class KindCommands:
         option = typer.Option(f"--{lists.by}", help=text)
         return keyword("chosen", Annotated[lists.choices | None, option], default=None)
 
+    def _chosen(self) -> list[inspect.Parameter]:
+        said, lists = self._said, self._kind.lists
+        if not said.limit_text:
+            return [self._choice()]
+        option = typer.Option("--limit", min=1, max=lists.limit_max, help=said.limit_text)
+        return [self._choice(), keyword("limit", Annotated[int, option], default=lists.limit)]
+
     def _id(self) -> inspect.Parameter:
         return keyword("id_", Annotated[str, self.argument()], default=_NEEDED)
 
@@ -103,13 +108,15 @@ class KindCommands:
 
     # ------------------------------------------------------------ work
 
-    def _list(self, chosen: Any) -> Result:
-        said, plural = self._said, self._kind.plural
+    def _list(self, chosen: Any, limit: int | None = None) -> Result:
+        said, plural, lists = self._said, self._kind.plural, self._kind.lists
         if said.choice is not None and said.choice.read is not None:
             chosen = said.choice.read(chosen)
-        found = self.calls(options.client()).listed(**{self._kind.lists.by: chosen})
-        empty = (not chosen and said.empty_unchosen) or said.empty or f"No {plural}."
-        return tables.listing(plural, found, said.columns, empty=empty)
+        limit = lists.limit_max if said.lists_all else limit
+        found = self.calls(options.client()).listed(**{lists.by: chosen}, limit=limit)
+        is_unchosen = chosen in (None, lists.default)
+        empty = (is_unchosen and said.empty_unchosen) or said.empty or f"No {plural}."
+        return tables.listing(plural, found, said.columns, empty=empty.format(chosen))
 
     def _show(self, id_: str) -> Result:
         found = self.find(options.client(), id_)
@@ -131,8 +138,9 @@ class KindCommands:
         if said.texts:
             output.data("")
         for title, name in said.documents.items():
-            output.data(title)
-            output.data(exact(found[name], indent=2))
+            if found.get(name) is not None:
+                output.data(title)
+                output.data(exact(found[name], indent=2))
         if said.documents and said.parts:
             output.data("")
         for name, columns in said.parts.items():
@@ -164,17 +172,21 @@ class KindCommands:
 
     def find(self, client: Client, id_: str) -> dict[str, Any]:
         """Return what has that name, or whose id begins so. Raises: NotReady, InvalidInput."""
+        return self.calls(client).get(self.whole(client, id_))
+
+    def whole(self, client: Client, id_: str) -> str:
+        """Return the id of what has that name, or whose id begins so. Raises: as `find`."""
         calls, wanted = self.calls(client), self._kind.lists
-        limit = wanted.limit and LOOKED_AT_MAX
+        limit = wanted.limit and wanted.limit_max
         chosen = self._said.chosen
         lists: Iterable[Any] = (calls.listed(**{wanted.by: one}, limit=limit) for one in chosen)
         if self._said.is_named:
             lists = list(lists)
             named = self._named(client, id_, lists)
             if named is not None:
-                return calls.get(named)
+                return named
         there = (one["id"] for listed in lists for one in listed)
-        return calls.get(prefixes.whole(self._kind.noun, id_, there))
+        return prefixes.whole(self._kind.noun, id_, there)
 
     def _named(self, client: Client, name: str, lists: list[list[dict[str, Any]]]) -> str | None:
         """Return the id of what has that name. Raises: InvalidInput, several have it."""

@@ -1,5 +1,7 @@
 """`approvals`: what an agent may not do by itself; look at it, and decide.
 
+What is listed and shown of them is said by the kind (`vigil.board.kinds.approval`), and how such
+calls are let run from now on by another (`grant`). Deciding is by hand: a verdict is waited for.
 Arguments are shown exactly: as JSON in which whatever a terminal would hide, move or turn around
 is written as an escape. A verdict names the digest of what was read, so nothing else can run.
 """
@@ -12,15 +14,15 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import msgspec
 import typer
 
+from vigil.board.kinds.approval import KIND
 from vigil.board.kinds.grant import ADD, TERMS
 from vigil.contracts import Verdict
 from vigil.contracts.board import DECIDED, Settled
-from vigil.contracts.vocabulary import ApprovalState
 from vigil.errors import InvalidInput
 from vigil.grants.proposal import constraints_of
 from vigil.sdk.client import ApiError, Client
@@ -28,82 +30,44 @@ from vigil.subjects import SessionKey
 from vigil.texts.exact import exact
 from vigil.texts.verdict import became
 
-from .. import completion, exits, options, output, prefixes, tables
+from .. import exits, options, output, prefixes, tables
 from ..board import kinds
-from ..registry import CommandLine, ListedGroup
-from ..tables import Column, Result
+from ..board.kinds import KindCommands
+from ..tables import Result
 
-LISTED_MAX: Final = 500
-GIST_LENGTH_MAX: Final = 80
 ID_LENGTH: Final = 32
 DECIDED_S: Final = 1.0
 """So long what becomes of a verdict is waited for."""
 LOOK_S: Final = 0.05
 
-app = CommandLine(
-    cls=ListedGroup,
-    help="Calls and questions that wait for you: list, show, accept, edit, answer, reject. "
-    "Default: list.",
-)
 
-Id = Annotated[str, options.id_of("a request", "vigil approvals", completion.approval_ids)]
-State = Annotated[Literal[ApprovalState, "all"], typer.Option(help="Only those that are so.")]
+class ApprovalCommands(KindCommands):
+    """What is made of the kind; one is named by its short name, too, and an open one is meant."""
+
+    def find(self, client: Client, id_: str) -> dict[str, Any]:
+        """Return the request that is called so, or whose id begins so: an open one, or else any of
+        the newest. Raises: NotReady, InvalidInput."""
+        if len(id_) >= ID_LENGTH:
+            return client.approval(id_)
+        with contextlib.suppress(exits.NotReady):
+            return self._begun(client, id_, "open")
+        return self._begun(client, id_, "all")
+
+    def _begun(self, client: Client, beginning: str, state: str) -> dict[str, Any]:
+        limit = self._kind.lists.limit_max
+        found = {one["id"]: one for one in client.approvals(state=state, limit=limit)}
+        called = [id_ for id_, one in found.items() if one["name"] == beginning.lower()]
+        if len(called) == 1:
+            return found[called[0]]
+        return found[prefixes.whole("approval", beginning, found)]
+
+
+APPROVALS: Final = ApprovalCommands(KIND)
+app = APPROVALS.group()
+Id = Annotated[str, APPROVALS.argument()]
 Digest = Annotated[
     str | None, typer.Option(metavar="HEX", help="Only if the arguments still have this digest.")
 ]
-
-
-@app.command("list")
-def list_(state: State = "open") -> Result:
-    """List what waits for you with the exact arguments, the newest first."""
-    found = options.client().approvals(state=state, limit=LISTED_MAX)
-    empty = "Nothing waits for you." if state == "open" else f"No approvals: {state}."
-    return tables.listing("approvals", found, COLUMNS, empty=empty)
-
-
-COLUMNS: Final = (
-    Column("NAME", "name"),
-    Column("STATE", "state"),
-    Column("EXPIRES", "expires_at", is_instant=True, rank=1),
-    Column("RISK", "risk", rank=2),
-    Column("TOOL", "tool"),
-    Column("ARGUMENTS", lambda one: tables.short(exact(one["input"]), GIST_LENGTH_MAX)),
-    Column("SESSION", "session_key", rank=3),
-)
-FIELDS: Final = (
-    Column("id", "id"),
-    Column("name", "name"),
-    Column("state", "state"),
-    Column("tool", "tool"),
-    Column("risk", "risk"),
-    Column("why", "reason"),
-    Column("taint", lambda one: one.get("is_tainted") and "untrusted content had a part in it"),
-    Column("session", "session_key"),
-    Column("asked", "asked_at", is_instant=True),
-    Column("expires", "expires_at", is_instant=True),
-    Column("digest", "digest"),
-    Column("decided", "decided_at", is_instant=True),
-    Column("by", "decided_by"),
-    Column("over", "decided_channel"),
-    Column("said", "text"),
-    Column("call", "call_id"),
-)
-
-
-@app.command()
-def show(id_: Id) -> Result:
-    """Show one, with the exact arguments and why it has to wait."""
-    found = _find(options.client(), id_)
-    return Result(found, partial(_show, found))
-
-
-def _show(found: dict[str, Any]) -> None:
-    tables.fields(FIELDS, found)
-    output.data("arguments")
-    output.data(exact(found["input"], indent=2))
-    if found.get("edited") is not None:
-        output.data("edited")
-        output.data(exact(found["edited"], indent=2))
 
 
 # ---------------------------------------------------------------- deciding
@@ -126,7 +90,7 @@ def accept(
     if not always:
         return _decide(id_, "accept", Client.accept, digest, _accepted)
     client = options.client()
-    found = _find(client, id_)
+    found = APPROVALS.find(client, id_)
     grant = _agreed(client, found, terms)
     _give(client, found, "accept", Client.accept, digest)
     return kinds.make(client, "grants", ADD, grant)
@@ -137,7 +101,7 @@ def accept(
 def always(id_: Id, **terms: Any) -> Result:
     """Let such calls run from now on, as one that you let run before: shown first."""
     client = options.client()
-    found = _find(client, id_)
+    found = APPROVALS.find(client, id_)
     if found["state"] not in ("accepted", "edited"):
         raise InvalidInput("id", f"it is {found['state']}: only what you let run is taken")
     return kinds.make(client, "grants", ADD, _agreed(client, found, terms))
@@ -209,7 +173,7 @@ def _decide(
 ) -> Result:
     """Give a verdict on what was read; `words` say what was done. Raises: as `_give`."""
     client = options.client()
-    found = _find(client, id_)
+    found = APPROVALS.find(client, id_)
     stored = _give(client, found, verdict, send, digest)
     return tables.done(words(found), {"id": found["id"]} | stored)
 
@@ -262,26 +226,3 @@ def _arguments(text: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InvalidInput("--input", "must be a JSON object")
     return found
-
-
-def _find(client: Client, id_: str) -> dict[str, Any]:
-    """Return the request that is called so, or whose id begins so: an open one, or else any of the
-    newest.
-
-    Raises:
-        NotReady: there is none.
-        InvalidInput: there are several.
-    """
-    if len(id_) >= ID_LENGTH:
-        return client.approval(id_)
-    with contextlib.suppress(exits.NotReady):
-        return _begun(client, id_, "open")
-    return _begun(client, id_, "all")
-
-
-def _begun(client: Client, beginning: str, state: str) -> dict[str, Any]:
-    found = {one["id"]: one for one in client.approvals(state=state, limit=LISTED_MAX)}
-    called = [id_ for id_, one in found.items() if one["name"] == beginning.lower()]
-    if len(called) == 1:
-        return found[called[0]]
-    return found[prefixes.whole("approval", beginning, found)]

@@ -8,11 +8,11 @@ import msgspec
 
 from ...contracts import Instant, MemoryType, Relation, Stability
 from ...errors import InvalidInput
+from ...fields.bodies import IdempotencyKey
 from ..answer_text import Told
 from ..operation import McpTool, Operation, Route, outside, tool
 from ..questions import Content, Id, Name, Named, Question, Reply, Unit, described
 from ..view import Pick, picked
-from ..wire import IdempotencyKey
 
 MCP_SOURCE: Final = "mcp"
 """The source of what an MCP client saves, unless it names one."""

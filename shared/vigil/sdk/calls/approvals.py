@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
-from .method_group import MethodGroup, given, query, segment
-
-PATH: Final = "/api/approvals"
+from .kind import KindCalls
+from .method_group import MethodGroup
 
 
 class DecidingCalls(MethodGroup):
@@ -23,13 +22,11 @@ class DecidingCalls(MethodGroup):
             user: whose; an admin may name anybody.
             limit: 1..500.
         """
-        wanted = query({"state": state, "limit": limit, "user": user})
-        found: list[dict[str, Any]] = self._object("GET", PATH + wanted)["approvals"]
-        return found
+        return KindCalls(self, "approvals").listed(state=state, limit=limit, user=user)
 
     def approval(self, id_: str) -> dict[str, Any]:
         """Return a request with the exact arguments, and their `digest`."""
-        return self._object("GET", f"{PATH}/{segment(id_)}")
+        return KindCalls(self, "approvals").get(id_)
 
     def accept(self, id_: str, *, digest: str | None = None) -> dict[str, Any]:
         """Let it run as it is; return ``{event_id, seq}``.
@@ -40,21 +37,21 @@ class DecidingCalls(MethodGroup):
         Args:
             digest: of the arguments that were read. None: of those that are listed now.
         """
-        return self._decide(id_, {"verdict": "accept"}, digest)
+        return self._decide(id_, digest, verdict="accept")
 
     def edit(
         self, id_: str, arguments: Mapping[str, Any], *, digest: str | None = None
     ) -> dict[str, Any]:
         """Let it run with other arguments."""
-        return self._decide(id_, {"verdict": "edit", "input": dict(arguments)}, digest)
+        return self._decide(id_, digest, verdict="edit", input=dict(arguments))
 
     def answer(self, id_: str, text: str, *, digest: str | None = None) -> dict[str, Any]:
         """Answer a question; of a call, say what the agent is to take for its result."""
-        return self._decide(id_, {"verdict": "answer", "text": text}, digest)
+        return self._decide(id_, digest, verdict="answer", text=text)
 
     def reject(self, id_: str, text: str = "", *, digest: str | None = None) -> dict[str, Any]:
         """Refuse it, and say why if you like: the agent is told."""
-        return self._decide(id_, given(verdict="reject", text=text or None), digest)
+        return self._decide(id_, digest, verdict="reject", text=text or None)
 
-    def _decide(self, id_: str, body: dict[str, Any], digest: str | None) -> dict[str, Any]:
-        return self._object("PATCH", f"{PATH}/{segment(id_)}", body | given(digest=digest))
+    def _decide(self, id_: str, digest: str | None, **said: Any) -> dict[str, Any]:
+        return KindCalls(self, "approvals").change(id_, digest=digest, **said)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-from .method_group import MethodGroup, given, query, segment
-
-PATH: Final = "/api/jobs"
+from .kind import KindCalls
+from .method_group import MethodGroup
 
 
 class JobCalls(MethodGroup):
@@ -28,16 +27,15 @@ class JobCalls(MethodGroup):
         With the same key it is handed in once. `vouch`: you wrote the input, or have read it; else
         it is material, and what is more than looking asks for leave.
         """
-        body = given(
+        return KindCalls(self, "jobs").make(
             skill=skill,
             goal=goal,
             input=input or None,
             vouch=vouch or None,
             idempotency_key=idempotency_key,
             userId=user,
-            agentId=agent,
+            agent=agent,
         )
-        return self._object("POST", PATH, body)
 
     def jobs(
         self,
@@ -49,23 +47,19 @@ class JobCalls(MethodGroup):
     ) -> list[dict[str, Any]]:
         """Return jobs, the newest first: one's own, or with an admin token everybody's."""
         wanted = {"status": status, "limit": limit, "userId": user, "agentId": agent}
-        found: list[dict[str, Any]] = self._object("GET", PATH + query(wanted))["jobs"]
-        return found
+        return KindCalls(self, "jobs").listed(**wanted)
 
     def job(self, id_: str) -> dict[str, Any]:
         """Return a job, its plan, and what became of each step."""
-        return self._object("GET", f"{PATH}/{segment(id_)}")
+        return KindCalls(self, "jobs").get(id_)
 
     def cancel_job(self, id_: str) -> None:
         """End a job. Raises: ApiError with status 409, it has ended."""
-        self._change(id_, "cancelled")
+        KindCalls(self, "jobs").change(id_, status="cancelled")
 
     def run_job_again(self, id_: str) -> None:
         """Run a job anew. Raises: ApiError with status 409, it has not ended."""
-        self._change(id_, "queued")
-
-    def _change(self, id_: str, status: str) -> None:
-        self._object("PATCH", f"{PATH}/{segment(id_)}", {"status": status})
+        KindCalls(self, "jobs").change(id_, status="queued")
 
     def skills(self) -> dict[str, Any]:
         """Return ``{skills, broken}``: what jobs can do, and which files can't be used."""

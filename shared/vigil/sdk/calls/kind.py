@@ -26,7 +26,7 @@ class KindCalls:
         """Return one with its `revision`, and its `history` if it has one."""
         return self._client._object("GET", self._of(id_))
 
-    def make(self, *, agent: str = "vigil", **fields: Any) -> dict[str, Any]:
+    def make(self, *, agent: str | None = "vigil", **fields: Any) -> dict[str, Any]:
         """Make one; return it. What is None is left out."""
         return self._client._object("POST", self._path, given(agentId=agent, **fields))
 

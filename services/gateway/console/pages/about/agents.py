@@ -7,7 +7,7 @@ from typing import Any
 
 from ....insight.agents import AUTHORITIES
 from ....timetable.autonomy import AutonomyView
-from ....work.jobs import SkillList
+from ....work.skills import SkillList
 from ...visit import Visit, segment_of
 from ..board.autonomy import switches_of
 

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from vigil.board.kinds.approval import ApprovalList
 from vigil.subjects import SessionKey
 from vigil.texts.glyphs import visible
 
@@ -26,7 +27,6 @@ from ....insight.now import SessionNow
 from ....sessions.labels import SessionLabel
 from ....trust.letters import LetterList, LetterText, LetterView
 from ....work.health import CircuitView, HealthView
-from ....work.verdicts import ApprovalList
 from ...shapes.activity import SLOW, doing_of
 from ...shapes.bodies import SHORT, bodies_of
 from ...shapes.cards import ToolCard, cards_of

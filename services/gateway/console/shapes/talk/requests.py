@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import msgspec
 
+from vigil.board.kinds.approval import ApprovalView
 from vigil.contracts import QUESTION
 from vigil.grants.proposal import constraints_of
 from vigil.subjects import SessionKey
 
 from ....http.wire import TimelineRecord, TranscriptMessage
 from ....trust.letters import LetterView
-from ....work.verdicts import ApprovalView
 from ...text import as_json
 from ..cards import ToolCard
 

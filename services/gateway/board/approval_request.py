@@ -1,21 +1,23 @@
-"""/api/approvals: what an agent may not do by itself, decided by a person (SPEC X-2).
+"""What a caller may do with an approval: read it, and decide it (SPEC X-2).
 
-A verdict is an event of the session that asks, and that session decides whether it counts. It is
-stored only if no other verdict on the request is on its way: at the end of the session's orders,
-as they were when that was looked at. So of two verdicts at once one is taken, and the other is
-told so; and the same one again is the same event.
+Deciding changes nothing that the board has, so it is by hand. A verdict is an event of the session
+that asks, and that session decides whether it counts. It is stored only if no other verdict on the
+request is on its way: at the end of the session's orders, as they were when that was looked at. So
+of two verdicts at once one is taken, and the other is told so; and the same one again is the same
+event.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from typing import Annotated, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import structlog
-from fastapi import Depends, Query, Request, Response
+from fastapi import Response
 
-from vigil.board.mirror import Board, open_approvals
+from vigil.board.kinds.approval import Decide, StateWanted
+from vigil.board.mirror import open_approvals
 from vigil.bus.bus import Message
 from vigil.contracts import (
     SHORT_NAME,
@@ -26,28 +28,17 @@ from vigil.contracts import (
     decode_turn,
 )
 from vigil.errors import InvalidInput, WrongLastSequence
-from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
 from vigil.teams import may_act
 
 from ..access import listed, readable_session
-from ..callers import Caller, Shared, User, body_of, id_of
 from ..http.json import Json
 from ..http.problem import Problem, unavailable
-from ..http.wire import KEY_SCHEMA, Accepted
+from ..http.wire import Accepted
 from ..patience import patiently
-from ..sessions.messages import parent_of
 from ..state.edge import Edge
-from .verdicts import (
-    ApprovalList,
-    Decide,
-    StateWanted,
-    check_is_open,
-    decision_of,
-    event_id_of,
-    on_its_way,
-    view,
-)
+from .mirrored_request import MirroredRequest
+from .verdicts import check_is_open, decision_of, event_id_of, on_its_way
 
 log = structlog.get_logger("vigil.gateway")
 
@@ -58,89 +49,61 @@ TRIES_MAX: Final = 20
 """Orders that may come between a look and a verdict before the caller has to come again."""
 
 
-Id = Annotated[str, Depends(id_of("an approval", SHORT_NAME))]
+class ApprovalRequest(MirroredRequest[Approval]):
+    """Answers one request about approvals."""
 
+    async def list(
+        self, *, state: StateWanted, user: str | None, session: str | None, limit: int
+    ) -> Response:
+        """Answer a list."""
+        whose = listed(self._caller, user)
+        if session is not None:
+            asking = readable_session(session, self._caller)
+            session, whose = str(asking), (asking.scope,)
 
-async def list_approvals(
-    edge: Shared,
-    caller: Caller,
-    state: Annotated[
-        StateWanted, Query(description="Only those; all: whatever became of them")
-    ] = "open",
-    user: User = None,
-    session: Annotated[
-        str | None,
-        Query(description="Only those that this session asks", json_schema_extra=KEY_SCHEMA),
-    ] = None,
-    limit: Annotated[int, Query(ge=1, le=500)] = 100,
-) -> Response:
-    """List what waits for a person, the newest first: one's own and one's teams', or an
-    admin everybody's."""
-    whose = listed(caller, user)
-    if session is not None:
-        asking = readable_session(session, caller)
-        session, whose = str(asking), (asking.scope,)
-    found = await Board(edge.bus, Approval).newest(
-        whose,
-        limit=limit,
-        is_wanted=lambda one: state in ("all", one.state) and session in (None, one.session_key),
-    )
-    return Json(ApprovalList(approvals=tuple(map(view, found))))
+        def is_wanted(one: Approval) -> bool:
+            return state in ("all", one.state) and session in (None, one.session_key)
 
+        return await self._listed(whose, limit, is_wanted)
 
-async def get_approval(edge: Shared, caller: Caller, id_: Id) -> Response:
-    """Show one request, with the exact arguments."""
-    return Json(view(await _find(edge, caller, id_)))
-
-
-async def decide_approval(
-    request: Request,
-    edge: Shared,
-    caller: Caller,
-    id_: Id,
-    told: Annotated[Decide, Depends(body_of(Decide))],
-) -> Response:
-    """Accept, edit, answer or reject; 409 if it was decided, or isn't what you read.
-
-    The same verdict again is the same event. What comes of it is in the session that asked.
-    """
-    approval = await _find(edge, caller, id_)
-    key = SessionKey.parse(approval.session_key)
-    if not may_act(caller.user, key.user, key.agent, caller.teams):
-        raise Problem(403, f"only {key.user} may decide that")
-    decision = decision_of(approval, told, caller.user)
-    if decision.digest != approval.digest:
-        raise Problem(
-            409, "that is the digest of other arguments; read the request again", field="digest"
+    async def change(self, *, id_: str, wanted: Decide, parent: str | None) -> Response:
+        """Decide one: the same verdict again is the same event."""
+        approval, caller = await self._find(id_), self._caller
+        key = SessionKey.parse(approval.session_key)
+        if not may_act(caller.user, key.user, key.agent, caller.teams):
+            raise Problem(403, f"only {key.user} may decide that")
+        decision = decision_of(approval, wanted, caller.user)
+        if decision.digest != approval.digest:
+            reason = "that is the digest of other arguments; read the request again"
+            raise Problem(409, reason, field="digest")
+        accepted = await _decide(self._edge, approval, decision, parent)
+        log.info(
+            "decided",
+            action="gateway.approval",
+            approval=id_,
+            session=str(key),
+            outcome=decision.verdict,
+            by=caller.user,
         )
-    accepted = await _decide(edge, approval, decision, parent_of(request.scope))
-    log.info(
-        "decided",
-        action="gateway.approval",
-        approval=id_,
-        session=str(key),
-        outcome=decision.verdict,
-        by=caller.user,
-    )
-    return Json(accepted, 202)
+        return Json(accepted, 202)
 
+    async def _find(self, id_: str) -> Approval:
+        """Return the request with that id, or the open one of that short name.
 
-async def _find(edge: Edge, caller: Principal, id_: str) -> Approval:
-    """Return the request with that id, or the open one of that short name.
-
-    Raises:
-        Problem: 404, the caller has no such request; 409, several have that name.
-    """
-    if re.fullmatch(SHORT_NAME, id_):
-        found = await open_approvals(edge.bus, caller.reach, id_)
-    else:
-        one = await Board(edge.bus, Approval).find(caller.reach, id_)
-        found = [] if one is None else [one]
-    if not found:
-        raise Problem(404, "there is no such approval")
-    if len(found) > 1:
-        raise Problem(409, f"several have that name: {', '.join(each.id for each in found)}")
-    return found[0]
+        Raises:
+            Problem: 404, the caller has no such request; 409, several have that name.
+        """
+        reach = self._caller.reach
+        if re.fullmatch(SHORT_NAME, id_):
+            found = await open_approvals(self._edge.bus, reach, id_)
+        else:
+            one = await self._board.find(reach, id_)
+            found = [] if one is None else [one]
+        if not found:
+            raise Problem(404, "there is no such approval")
+        if len(found) > 1:
+            raise Problem(409, f"several have that name: {', '.join(each.id for each in found)}")
+        return found[0]
 
 
 # ---------------------------------------------------------------- deciding

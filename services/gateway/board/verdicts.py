@@ -1,4 +1,7 @@
-"""Approvals as a client sees them, and what a person may say to one. Pure.
+"""What a person may say to a request over HTTP, and why one doesn't count. Pure.
+
+It is by hand beside the kind (`vigil.board.kinds.approval`): words on a channel become verdicts by
+another way, and all of them meet in the session that asked.
 
 A verdict holds for the exact arguments that were shown: it names their digest, and whoever leaves
 that out takes the one on the board, which never changes for the life of a request. Whether it
@@ -8,90 +11,20 @@ still counts is decided in the session; here only what can't fit is refused.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Final
 
 import msgspec
 
-from vigil.contracts import (
-    Approval,
-    ApprovalState,
-    Decision,
-    Instant,
-    Risk,
-    State,
-    Verdict,
-    canonical,
-)
+from vigil.board.kinds.approval import Decide
+from vigil.contracts import Approval, Decision, State, canonical
 from vigil.errors import InvalidInput
 from vigil.subjects import token_of
 from vigil.texts.verdict import became
 
 from ..http.decide import check_text
 from ..http.problem import Problem
-from ..http.wire import Answer, RequestBody
 
 INPUT_BYTES_MAX: Final = 64 * 1024
-
-
-class Decide(RequestBody, frozen=True, kw_only=True):
-    """A verdict. `digest` makes sure that it is about the arguments that were read."""
-
-    verdict: Verdict
-    digest: str | None = None
-    """As it was listed; absent: whatever is listed now."""
-    input: dict[str, Any] | None = None
-    """`edit`: the arguments to run instead."""
-    text: str | None = None
-    """`answer`: what to tell the agent; `reject`: why, if you like."""
-
-
-class ApprovalView(Answer, frozen=True, kw_only=True):
-    """A call that waits for a person, or a question to them (`tool` is ask_user)."""
-
-    id: str
-    name: str
-    """Short: what a person says to decide, as in `accept a7k2`; any call takes it for the id."""
-    session_key: str
-    """Who asks: a conversation, or a session of the agent's own."""
-    tool: str
-    input: dict[str, Any]
-    """The exact arguments."""
-    digest: str
-    risk: Risk
-    reason: str
-    asked_at: Instant
-    expires_at: Instant
-    caused_by: str
-    state: ApprovalState
-    is_tainted: bool = False
-    """Untrusted content had a part in it."""
-    decided_at: Instant | None = None
-    decided_by: str = ""
-    decided_channel: str = ""
-    """Over which the verdict came; empty: the API, which the console and commands ask, too."""
-    edited: dict[str, Any] | None = None
-    text: str = ""
-    call_id: str = ""
-    """The effect that ran it: `vigil why` takes it."""
-    fields: dict[str, Any] | None = None
-    """It is asked by the tool's server, in the middle of a call: the JSON Schema of each field that
-    `edit` fills in by its `input`; of one field alone `answer` tells the value. `reject`
-    declines."""
-
-
-class ApprovalList(Answer, frozen=True, kw_only=True):
-    """Requests to a person, the newest first."""
-
-    approvals: tuple[ApprovalView, ...]
-
-
-StateWanted = Literal[ApprovalState, "all"]
-
-
-def view(approval: Approval) -> ApprovalView:
-    """Translate an approval for a client."""
-    names = ApprovalView.__struct_fields__
-    return ApprovalView(**{name: getattr(approval, name) for name in names})
 
 
 def decision_of(approval: Approval, told: Decide, by: str) -> Decision:
