@@ -61,7 +61,7 @@ class GoalDeadlines:
         if known is not None and known.number >= message.seq:
             return
         self._timed.pop(id_, None)
-        if found is not None and found.entity.deadline_at and found.entity.status in lifecycle.HELD:
+        if found is not None and lifecycle.over_at(found.entity) is not None:
             self._timed[id_] = found
 
     async def _look(self) -> None:

@@ -99,7 +99,7 @@ class MindKeeper:
         if found is None:
             return
         goal, known = found.entity, self._known[whose]
-        if lifecycle.is_active(goal) or minds.is_missed(goal, self._last_at(whose)):
+        if lifecycle.is_active(goal) or lifecycle.is_missed(goal, self._last_at(whose)):
             known[goal.id] = goal
         else:
             known.pop(goal.id, None)

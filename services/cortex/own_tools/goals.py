@@ -9,18 +9,17 @@ is itself, and lets none go on; whoever reads one that is marked is swayed.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final
 
 import msgspec
-from msgspec.structs import replace
 
+from vigil.board.kinds.goal import told
 from vigil.contracts import BoardChangePayload
 from vigil.contracts.arguments import Arguments
 from vigil.contracts.board import BoardGoal
 from vigil.contracts.board.goal import GoalOrigin
 from vigil.contracts.board.vocabulary import GoalStatus
 from vigil.errors import InvalidInput
-from vigil.facts.shape import words_of
 from vigil.goals import lifecycle
 from vigil.goals.check import (
     CHECK_INTERVAL_S,
@@ -85,7 +84,7 @@ class GoalUpdate(Arguments, frozen=True, kw_only=True):
     at how it goes. A standing goal is never completed; archived puts it away for good."""
 
     id: Id
-    status: Literal["active", "paused", "completed", "failed", "archived"] | None = None
+    status: GoalStatus | None = None
     strategy: Strategy | None = None
     priority: Priority | None = None
     check_interval_secs: Interval | None = None
@@ -147,26 +146,16 @@ def _new_id(draft: Draft, number: int = 0) -> str:
 )
 def goal_create(given: GoalCreate, call: OwnCall, draft: Draft) -> Answer:
     """Set a goal; whether there is room for one more is found when it's stored."""
-    key, now = SessionKey.parse(draft.key), draft.moment.now
-    goal = BoardGoal(
-        id=_new_id(draft),
-        owner=key.user,
-        agent=key.agent,
-        description=given.description,
-        goal_kind="standing" if given.deadline_at is None else "timed",
-        deadline_at=given.deadline_at,
+    goal = lifecycle.begun(
+        _new_id(draft),
+        SessionKey.parse(draft.key).scope,
+        draft.moment.now,
+        lifecycle.said_of(given),
         status="active" if _may_pursue(call, draft) else "paused",
-        priority=given.priority,
-        success_criteria=given.success_criteria,
-        strategy=given.strategy,
-        check_interval_s=given.check_interval_secs,
         source_channel=draft.state.channel if draft.loop.is_direct else "",
         origin=_origin(call, draft),
-        parent=given.parent or "",
         session_key=draft.key,
         is_tainted=call.sway.is_outside,
-        created_at=now,
-        moved_at=now,
     )
     return _asked(draft, call, goal)
 
@@ -227,25 +216,17 @@ def goal_update(given: GoalUpdate, call: OwnCall, draft: Draft) -> Answer:
         raise AssertionError(f"{given.id} is not there")
     try:
         goal = lifecycle.changed(
-            found.goal, _fields(given, draft.moment.now), given.status, draft.moment.now
+            found.goal,
+            lifecycle.said_of(given),
+            given.status,
+            draft.moment.now,
+            is_checked=given.is_checked,
         )
     except InvalidInput as error:
         return str(error), True
     if goal == found.goal:
         return "It is so already.", False
     return _asked(draft, call, goal, expect=found.revision, why=given.why)
-
-
-def _fields(given: GoalUpdate, now: datetime) -> dict[str, Any]:
-    """Return what of the record is to be otherwise."""
-    wanted = {
-        "strategy": given.strategy,
-        "priority": given.priority,
-        "check_interval_s": given.check_interval_secs,
-        "deadline_at": given.deadline_at,
-        "last_checked_at": now if given.is_checked else None,
-    }
-    return {name: value for name, value in wanted.items() if value is not None}
 
 
 # ---------------------------------------------------------------- goal_split
@@ -263,27 +244,13 @@ def goal_split(given: SplitGoal, call: OwnCall, draft: Draft) -> Answer:
     found = read_goal(draft, given.id)
     if found is None:
         raise AssertionError(f"{given.id} is not there")
-    now = draft.moment.now
+    now, key = draft.moment.now, draft.key
+    whose = SessionKey.parse(key).scope
     try:
         parts = tuple(
-            lifecycle.part_of(
-                found.goal,
-                replace(
-                    found.goal,
-                    id=_new_id(draft, number),
-                    description=one.description,
-                    success_criteria=one.success_criteria,
-                    strategy="",
-                    facts={},
-                    news={},
-                    status="active",
-                    last_checked_at=None,
-                    session_key=draft.key,
-                    created_at=now,
-                    moved_at=now,
-                ),
-            )
+            lifecycle.part_of(found.goal, lifecycle.begun(id_, whose, now, said, session_key=key))
             for number, one in enumerate(given.parts, start=1)
+            for id_, said in [(_new_id(draft, number), lifecycle.said_of(one))]
         )
     except InvalidInput as error:
         return str(error), True
@@ -307,22 +274,10 @@ def goal_list(given: GoalList, call: OwnCall, draft: Draft) -> Result:
 
 
 def _line(goal: BoardGoal, now: datetime) -> str:
-    due = "" if goal.deadline_at is None else f", until {goal.deadline_at.isoformat()}"
-    part = f", part of {goal.parent}" if goal.parent else ""
     is_due = (at := lifecycle.next_check_at(goal)) is not None and at <= now
     look = ", due to be looked at" if is_due else ""
-    parts = [
-        f"{goal.id} {goal.status}, {goal.goal_kind}, priority {goal.priority}{due}{part}{look}: "
-        f"{_short(goal.description)}"
-    ]
-    if goal.success_criteria:
-        parts.append(f"  Reached when: {_short(goal.success_criteria)}")
-    if goal.strategy:
-        parts.append(f"  Strategy: {_short(goal.strategy)}")
-    if goal.facts:
-        named = (f"{name}: {words_of(shape)}" for name, shape in goal.facts.items())
-        parts.append(f"  Facts to tell by goal_report: {'; '.join(named)}")
-    return "\n".join(parts)
+    lines = told(goal, look, "Facts to tell by goal_report", datetime.isoformat, _short)
+    return f"{goal.id} " + "\n  ".join(lines)
 
 
 def _short(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The lifecycle of a goal: which moves there are, and when one is looked at (SPEC G-2).
+"""The lifecycle of a goal: how it begins, which moves there are, when it is looked at (SPEC G-2).
 
 Who may make a move is for the caller to say; whether there is such a move is said here alone.
 """
@@ -15,6 +15,8 @@ from msgspec.structs import replace
 from ..contracts.board import BoardGoal
 from ..contracts.board.vocabulary import GoalStatus
 from ..errors import InvalidInput
+from ..subjects import Scope
+from .check import CHECK_INTERVAL_S
 
 MOVES: Final[dict[GoalStatus, tuple[GoalStatus, ...]]] = {
     "active": ("paused", "completed", "failed", "archived"),
@@ -30,6 +32,35 @@ HELD: Final[tuple[GoalStatus, ...]] = ("active", "paused")
 """What hasn't ended."""
 PARTS_MAX: Final = 10
 """That a goal is split into at once."""
+
+
+def said_of(wanted: msgspec.Struct) -> dict[str, Any]:
+    """Return what a request or a call says of a goal, as fields of the record; which goal it is
+    about, and where that is to go, are none."""
+    fields = {name: one for name, one in msgspec.structs.asdict(wanted).items() if one is not None}
+    if "check_interval_secs" in fields:
+        fields["check_interval_s"] = fields["check_interval_secs"]
+    own = set(BoardGoal.__struct_fields__) - {"id", "status"}
+    return {name: one for name, one in fields.items() if name in own}
+
+
+def begun(id_: str, whose: Scope, now: datetime, said: dict[str, Any], **more: Any) -> BoardGoal:
+    """Return a new goal: a timed one, if a deadline is said.
+
+    Args:
+        said: fields of the record, as `said_of` returns them.
+        more: others.
+    """
+    fields = {"check_interval_s": CHECK_INTERVAL_S, **said, **more}
+    return BoardGoal(
+        id=id_,
+        owner=whose.owner,
+        agent=whose.agent,
+        goal_kind="timed" if "deadline_at" in said else "standing",
+        created_at=now,
+        moved_at=now,
+        **fields,
+    )
 
 
 def moves_of(goal: BoardGoal) -> tuple[GoalStatus, ...]:
@@ -57,14 +88,26 @@ def moved(goal: BoardGoal, to: GoalStatus, now: datetime) -> BoardGoal:
     return replace(goal, status=to, moved_at=now)
 
 
-def changed(goal: BoardGoal, fields: dict[str, Any], to: GoalStatus | None, now: datetime) -> Any:
+def changed(
+    goal: BoardGoal,
+    fields: dict[str, Any],
+    to: GoalStatus | None,
+    now: datetime,
+    *,
+    is_checked: bool = False,
+) -> BoardGoal:
     """Return the goal with other fields and, if that is another, in another status.
 
     A deadline makes it timed, so it may be reached from then on.
 
+    Args:
+        is_checked: it was looked at just now.
+
     Raises:
         InvalidInput: there is no such move, or it has ended and says what it said.
     """
+    if is_checked:
+        fields = {"last_checked_at": now, **fields}
     if fields and goal.status not in HELD and to != "active":
         raise InvalidInput("status", f"is {goal.status}: nothing of it changes any more")
     if fields.get("deadline_at") is not None:
@@ -103,10 +146,21 @@ def is_active(goal: BoardGoal) -> bool:
     return goal.status == "active"
 
 
+def over_at(goal: BoardGoal) -> datetime | None:
+    """Return when it fails, unless it is reached before; a pause doesn't hold that up."""
+    return goal.deadline_at if goal.status in HELD else None
+
+
 def is_over(goal: BoardGoal, now: datetime) -> bool:
-    """Whether its deadline passed before it was reached; a pause doesn't hold that up."""
-    at = goal.deadline_at
-    return at is not None and goal.status in HELD and at <= now
+    """Whether its deadline passed before it was reached."""
+    at = over_at(goal)
+    return at is not None and at <= now
+
+
+def is_missed(goal: BoardGoal, since: datetime | None) -> bool:
+    """Whether it wasn't reached by its deadline, and failed since then; None: ever."""
+    is_late = goal.deadline_at is not None and goal.moved_at >= goal.deadline_at
+    return goal.status == "failed" and is_late and (since is None or goal.moved_at > since)
 
 
 class ReadGoal(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from vigil.contracts import TaskPriority
 from vigil.contracts.board.preference import PreferenceCategory
+from vigil.contracts.board.vocabulary import GoalStatus
 from vigil.errors import InvalidInput
 from vigil.goals.lifecycle import PARTS_MAX
 
@@ -25,7 +26,6 @@ TEXT_LENGTH_MAX: Final = 4_000
 WHY_LENGTH_MAX: Final = 500
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=TEXT_LENGTH_MAX)]
-GoalStep = Literal["active", "paused", "completed", "failed", "archived"]
 
 
 class LookChoice(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
@@ -43,12 +43,14 @@ class RespondChoice(LookChoice, frozen=True, kw_only=True, tag="respond"):
     text: Text
     can_wait: bool = False
     """Whether it is told with the next digest."""
+    goal: str = ""
 
 
 class CallChoice(LookChoice, frozen=True, kw_only=True, tag="tool_call"):
     tool: Text
     input: str = "{}"
     """The arguments: a JSON object as a string."""
+    goal: str = ""
 
     def arguments(self) -> dict[str, Any]:
         """Raises: InvalidInput: they are none."""
@@ -72,7 +74,7 @@ class GoalChoice(LookChoice, frozen=True, kw_only=True, tag="create_goal"):
 
 class PursuitChoice(LookChoice, frozen=True, kw_only=True, tag="update_goal"):
     goal: Text
-    status: GoalStep | None = None
+    status: GoalStatus | None = None
     strategy: str | None = None
     priority: int | None = None
     check_interval_secs: int | None = None
@@ -154,61 +156,33 @@ def read(text: str) -> tuple[AnyChoice, ...]:
 
 # ---------------------------------------------------------------- the schema of an answer
 
-_TEXT: Final = {"type": "string"}
-_NUMBER: Final = {"type": ["integer", "null"]}
-_INSTANT: Final = {"type": ["string", "null"], "description": "RFC 3339, with its offset"}
-_FIELDS: Final[dict[str, dict[str, Any]]] = {
-    "respond": {"text": _TEXT, "can_wait": {"type": "boolean"}, "goal": _TEXT},
-    "tool_call": {"tool": _TEXT, "input": _TEXT, "goal": _TEXT},
-    "create_goal": {
-        "description": _TEXT,
-        "deadline_at": _INSTANT,
-        "success_criteria": _TEXT,
-        "check_interval_secs": _NUMBER,
-        "priority": _NUMBER,
-    },
-    "update_goal": {
-        "goal": _TEXT,
-        "status": {"enum": ["active", "paused", "completed", "failed", "archived", None]},
-        "strategy": {"type": ["string", "null"]},
-        "priority": _NUMBER,
-        "check_interval_secs": _NUMBER,
-        "deadline_at": _INSTANT,
-        "facts": _TEXT,
-    },
-    "split_goal": {
-        "goal": _TEXT,
-        "parts": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"description": _TEXT, "success_criteria": _TEXT},
-                "required": ["description", "success_criteria"],
-                "additionalProperties": False,
-            },
-        },
-    },
-    "learn_preference": {
-        "category": {"enum": ["communication", "schedule", "code", "workflow"]},
-        "key": _TEXT,
-        "value": _TEXT,
-    },
-    "create_task": {
-        "title": _TEXT,
-        "description": _TEXT,
-        "priority": {"enum": ["critical", "high", "medium", "low"]},
-    },
-    "no_action": {},
+_TEXT: Final[dict[str, Any]] = {"type": "string"}
+_KINDS: Final[dict[Any, dict[str, Any]]] = {
+    str: _TEXT,
+    str | bool | float: _TEXT,
+    str | None: {"type": ["string", "null"]},
+    bool: {"type": "boolean"},
+    int | None: {"type": ["integer", "null"]},
+    datetime | None: {"type": ["string", "null"], "description": "RFC 3339, with its offset"},
+    GoalStatus | None: {"enum": [*get_args(GoalStatus), None]},
 }
+"""What is said of a field's type; of a tuple and a `Literal` it follows from that."""
 
 
-def _schema_of(name: str, fields: dict[str, Any]) -> dict[str, Any]:
-    properties = {
-        "type": {"const": name},
-        "because": _TEXT,
-        "confidence": {"type": "number"},
-        **fields,
-    }
+def _schema_of(kind: Any) -> dict[str, Any]:
+    if kind in _KINDS:
+        return _KINDS[kind]
+    if get_origin(kind) is Literal:
+        return {"enum": list(get_args(kind))}
+    if get_origin(kind) is tuple:
+        return {"type": "array", "items": _schema_of(get_args(kind)[0])}
+    return _object_of(kind, {})
+
+
+def _object_of(kind: Any, first: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a struct: `first`, and the fields that it names itself."""
+    types = get_type_hints(kind)
+    properties = first | {name: _schema_of(types[name]) for name in kind.__annotations__}
     return {
         "type": "object",
         "properties": properties,
@@ -217,12 +191,17 @@ def _schema_of(name: str, fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _choice_of(kind: Any) -> dict[str, Any]:
+    type_ = {"const": kind.__struct_config__.tag}
+    return _object_of(kind, {"type": type_, "because": _TEXT, "confidence": {"type": "number"}})
+
+
 SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
         "decisions": {
             "type": "array",
-            "items": {"anyOf": [_schema_of(name, fields) for name, fields in _FIELDS.items()]},
+            "items": {"anyOf": [_choice_of(kind) for kind in get_args(AnyChoice)]},
         }
     },
     "required": ["decisions"],

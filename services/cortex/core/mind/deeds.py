@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from typing import Any, Final, assert_never
 
 import msgspec
-from msgspec.structs import replace
 
 from vigil.actions.log import DESCRIPTION_LENGTH_MAX
 from vigil.contracts import (
@@ -25,6 +24,7 @@ from vigil.contracts import (
 )
 from vigil.contracts.board import BoardAction
 from vigil.contracts.board.action import ActionOutcome
+from vigil.goals import lifecycle
 from vigil.memory.operation import tools as memory_tools
 from vigil.minds import KIND
 from vigil.subjects import SessionKey, token_of
@@ -292,7 +292,7 @@ def mark_checked(draft: Draft, ids: Iterable[str]) -> None:
     for one in draft.moment.goals:
         goal = one.goal
         if goal.id in ids and goal.id not in changed and goal.status == "active":
-            checked = replace(goal, last_checked_at=draft.moment.now)
+            checked = lifecycle.changed(goal, {}, None, draft.moment.now, is_checked=True)
             draft.ask_board(
                 BoardChangePayload(
                     entity=checked, expect=one.revision, why="looked at", is_silent=True

@@ -12,10 +12,11 @@ from typing import Final
 from vigil.contracts import BoardChangePayload, Cause, Task
 from vigil.contracts.board import BoardGoal, BoardPreference
 from vigil.contracts.board.approval import short_name
-from vigil.goals.check import CHECK_INTERVAL_S
+from vigil.goals import lifecycle
 from vigil.preferences import habits
 from vigil.preferences.confidence import taught
 from vigil.preferences.shown import described
+from vigil.subjects import Scope
 
 from .. import sway as sways
 from ..draft import Draft
@@ -76,18 +77,15 @@ def _made(draft: Draft) -> Iterable[str]:
 
 
 def _goal(draft: Draft, habit: BoardPreference) -> BoardGoal:
-    now = draft.moment.now
-    return BoardGoal(
-        id=habits.goal_id(habit),
-        owner=habit.owner,
-        agent=habit.agent,
+    return lifecycle.begun(
+        habits.goal_id(habit),
+        Scope(habit.agent, habit.owner),
+        draft.moment.now,
+        {},
         description=f"Do what you are used to without being asked: {described(habit)}",
-        check_interval_s=CHECK_INTERVAL_S,
         origin="inferred",
         status="active" if draft.policy.authority in ("suggest", "act") else "paused",
         session_key=draft.key,
-        created_at=now,
-        moved_at=now,
     )
 
 

@@ -11,7 +11,7 @@ had a part in waits for a look of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Any, Final, NamedTuple, TypeGuard
@@ -218,7 +218,8 @@ def _look(draft: Draft, taken: Sequence[_Input]) -> None:
         habits.pursue(draft, taken[0].cause, draft.moment.habits)
     has_content = any(one.blocks for one in taken)
     slots = tuple(one.slot for one in taken if one.slot is not None)
-    if not (has_content or goals or any(failed_since(draft.moment.goals, before.looked_at))):
+    since, there = before.looked_at, draft.moment.goals
+    if not (has_content or goals or any(lifecycle.is_missed(one.goal, since) for one in there)):
         draft.note("silent", NOTHING, taken[0].cause.id)
         draft.ended += [one.cause.id for one in taken]
         _report_slots(draft, slots, "")
@@ -257,17 +258,6 @@ def _goals_for(draft: Draft, taken: Sequence[_Input]) -> tuple[list[BoardGoal], 
     if due and not trusted and is_alone:
         return due, Sway.OUTSIDE
     return trusted, sway
-
-
-def failed_since(
-    goals: Sequence[lifecycle.ReadGoal], since: datetime | None
-) -> Iterator[BoardGoal]:
-    """Yield the goals that weren't reached in time, and that no look was told of."""
-    for one in goals:
-        goal = one.goal
-        is_late = goal.deadline_at is not None and goal.moved_at >= goal.deadline_at
-        if goal.status == "failed" and is_late and (since is None or goal.moved_at > since):
-            yield goal
 
 
 # ---------------------------------------------------------------- its end

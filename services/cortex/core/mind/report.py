@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from vigil.board.kinds.goal import told
 from vigil.contracts import ExternalBlock, Row, TaskBlock
 from vigil.contracts.board import BoardAction, BoardGoal
-from vigil.facts.shape import words_of
 from vigil.goals import lifecycle
 from vigil.memory.operation import tools as memory_tools
 from vigil.preferences.shown import shown
@@ -67,34 +67,25 @@ def values(
 def _goal(goal: BoardGoal, now: datetime) -> str:
     """
     >>> from datetime import UTC
+    >>> from vigil.subjects import Scope
     >>> at = datetime(2026, 11, 20, 9, tzinfo=UTC)
-    >>> _goal(BoardGoal(id="ab", owner="ann", agent="vigil", description="Clean inbox",
-    ...     check_interval_s=60, created_at=at, moved_at=at), at)
+    >>> _goal(lifecycle.begun("ab", Scope("vigil", "ann"), at, {}, description="Clean inbox"), at)
     'ab: active, standing, priority 3, never looked at: Clean inbox'
     """
-    until = "" if goal.deadline_at is None else f", until {goal.deadline_at:%Y-%m-%d %H:%M} UTC"
-    part = f", part of {goal.parent}" if goal.parent else ""
     seen = goal.last_checked_at
-    looked = "never looked at" if seen is None else f"looked at {seen:%Y-%m-%d %H:%M} UTC"
-    text = (
-        f"{goal.id}: {goal.status}, {goal.goal_kind}, priority {goal.priority}{until}{part}, "
-        f"{looked}: {_line(goal.description)}"
-    )
-    if goal.success_criteria:
-        text += f" Reached when: {_line(goal.success_criteria)}"
-    if goal.strategy:
-        text += f" Strategy: {_line(goal.strategy)}"
-    if goal.facts:
-        named = (f"{name}: {words_of(shape)}" for name, shape in goal.facts.items())
-        text += f" Facts: {'; '.join(named)}"
-    return text
+    look = ", never looked at" if seen is None else f", looked at {_at(seen)}"
+    return f"{goal.id}: {' '.join(told(goal, look, 'Facts', _at, _line))}"
+
+
+def _at(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
 def _action(action: BoardAction) -> str:
     type_, what = action.type, _line(action.description)
     if sways.of(action).is_outside:  # nothing that a model wrote, nor a server's name for a tool
         type_, what = type_ if _is_own(type_) else "a tool", "from outside"
-    text = f"{action.created_at:%Y-%m-%d %H:%M} UTC, {type_}, {action.outcome}: {what}"
+    text = f"{_at(action.created_at)}, {type_}, {action.outcome}: {what}"
     if action.feedback is not None:
         liked = "good" if action.feedback.is_good else "not good"
         said = f": {_line(action.feedback.text)}" if action.feedback.text else ""

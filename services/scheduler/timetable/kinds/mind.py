@@ -30,20 +30,10 @@ class DueGoals(NamedTuple):
     number: int
 
 
-def is_missed(goal: BoardGoal, since: datetime | None) -> bool:
-    """Whether a goal wasn't reached by its deadline, and nobody looked since.
-
-    Args:
-        since: when the last look was due; None: there was none.
-    """
-    is_late = goal.deadline_at is not None and goal.moved_at >= goal.deadline_at
-    return goal.status == "failed" and is_late and (since is None or goal.moved_at > since)
-
-
 def due_of(goals: Iterable[BoardGoal], since: datetime | None, now: datetime) -> DueGoals:
     """Count the goals that are due, and those that weren't reached in time."""
     there = list(goals)
-    missed = sum(is_missed(one, since) for one in there)
+    missed = sum(lifecycle.is_missed(one, since) for one in there)
     return DueGoals(len(lifecycle.due(there, now)) + missed)
 
 
@@ -70,7 +60,7 @@ def next_look_at(
     """
     there = list(goals)
     found = [at for one in there if (at := lifecycle.next_check_at(one)) is not None]
-    found += [one.moved_at for one in there if is_missed(one, last_at)]
+    found += [one.moved_at for one in there if lifecycle.is_missed(one, last_at)]
     if not found:
         return None
     soonest = min(found)

@@ -15,6 +15,7 @@ from ...contracts.board.vocabulary import GOALS as WORDS
 from ...contracts.board.vocabulary import GoalStatus
 from ...errors import InvalidInput
 from ...facts import wanted as closed
+from ...facts.shape import words_of
 from ...facts.shown import wanted_of_goal
 from ...fields.bodies import Answer, MakingBody, RequestBody
 from ...fields.schema import NO_NUL, length
@@ -38,6 +39,7 @@ from ..outside import (
 
 GOALS: Final = KeptKind(BoardGoal, 50, lambda one, _now: lifecycle.is_active(one), fitted)
 """For readers. Whoever stores one asks `goals_of`."""
+Written = Callable[[Any], str]
 
 
 def goals_of(config: Config) -> KeptKind[BoardGoal]:
@@ -172,26 +174,12 @@ def _facts(found: Revision[BoardGoal], _occasion: Occasion) -> dict[str, Any]:
 
 def _given(wanted: GoalBody | GoalChange) -> dict[str, Any]:
     """Return what is said of a goal, by the record's fields. Raises: InvalidInput."""
-    names = BoardGoal.__struct_fields__
-    said = {name: one for name, one in msgspec.structs.asdict(wanted).items() if one is not None}
-    fields = {name: one for name, one in said.items() if name in names and name != "status"}
-    if "check_interval_secs" in said:
-        fields["check_interval_s"] = said["check_interval_secs"]
+    fields = lifecycle.said_of(wanted)
     return fields | (closed.of_goal(fields["facts"]) if "facts" in fields else {})
 
 
 def _made(wanted: GoalBody, whose: Scope, id_: str, occasion: Occasion) -> BoardGoal:
-    return check(
-        BoardGoal(
-            id=id_,
-            owner=whose.owner,
-            agent=whose.agent,
-            goal_kind="standing" if wanted.deadline_at is None else "timed",
-            created_at=occasion.now,
-            moved_at=occasion.now,
-            **_given(wanted),
-        )
-    )
+    return check(lifecycle.begun(id_, whose, occasion.now, _given(wanted)))
 
 
 def _changed(goal: BoardGoal, wanted: GoalChange, occasion: Occasion) -> BoardGoal:
@@ -203,9 +191,21 @@ def _split(
 ) -> list[BoardGoal]:
     if not 1 <= len(wanted.parts) <= lifecycle.PARTS_MAX:
         raise InvalidInput("parts", f"must be 1 to {lifecycle.PARTS_MAX}")
-    whose = Scope(whole.agent, whole.owner)
-    bodies = (GoalBody(**msgspec.structs.asdict(part)) for part in wanted.parts)
-    return [_made(body, whose, new_id(), occasion) for body in bodies]
+    whose, said = Scope(whole.agent, whole.owner), map(lifecycle.said_of, wanted.parts)
+    return [check(lifecycle.begun(new_id(), whose, occasion.now, one)) for one in said]
+
+
+def told(goal: BoardGoal, look: str, facts: str, at: Written, short: Written) -> list[str]:
+    """Return what a model is told of a goal, a line and what else the goal says; `look` is of looks
+    at it, `facts` their title, `at` writes its deadline, `short` makes a line of a text."""
+    until = "" if goal.deadline_at is None else f", until {at(goal.deadline_at)}"
+    part = f", part of {goal.parent}" if goal.parent else ""
+    head = f"{goal.status}, {goal.goal_kind}, priority {goal.priority}{until}{part}{look}"
+    texts = {"Reached when": goal.success_criteria, "Strategy": goal.strategy}
+    lines = [f"{name}: {short(text)}" for name, text in texts.items() if text]
+    shapes = "; ".join(f"{name}: {words_of(shape)}" for name, shape in goal.facts.items())
+    more = [f"{facts}: {shapes}"] if shapes else []
+    return [f"{head}: {short(goal.description)}", *lines, *more]
 
 
 # ---------------------------------------------------------------- on the command line
