@@ -19,12 +19,12 @@ import structlog
 
 from vigil import crash
 from vigil.contracts import (
-    Edge,
     MemoriesAssociated,
     MemoriesMerged,
     MemoriesUndone,
     Memory,
     MemoryForgotten,
+    MemoryLink,
     MemoryRecord,
 )
 from vigil.errors import InvalidInput, NotFound, Unavailable
@@ -280,7 +280,7 @@ class Answering:
         for id_ in (associate.from_id, associate.to_id):
             if id_ not in known:
                 raise NotFound(f"there is no memory {id_}")
-        edge = Edge(
+        edge = MemoryLink(
             from_id=associate.from_id,
             to_id=associate.to_id,
             relation=associate.relation,

@@ -15,8 +15,8 @@ import msgspec
 
 from vigil.contracts import (
     IMPORTANCE,
-    Edge,
     Memory,
+    MemoryLink,
     MemorySaved,
     SaveMemory,
 )
@@ -128,7 +128,7 @@ def saved(scope: Scope, save: Save, *, random_id: str, now: datetime) -> MemoryS
         is_tainted=save.is_tainted,
     )
     edges = tuple(
-        Edge(from_id=id_, to_id=link.to_id, relation=link.relation, weight=link.weight)
+        MemoryLink(from_id=id_, to_id=link.to_id, relation=link.relation, weight=link.weight)
         for link in save.links
     )
     return MemorySaved(

@@ -27,7 +27,6 @@ from vigil.contracts import (
     DeadLetter,
     DeadLetterEnd,
     Dispatch,
-    Edge,
     External,
     ExternalPayload,
     FollowUp,
@@ -39,6 +38,7 @@ from vigil.contracts import (
     MemoriesUndone,
     Memory,
     MemoryForgotten,
+    MemoryLink,
     MemorySaved,
     Note,
     OpaqueBlock,
@@ -358,7 +358,7 @@ MEMORY = Memory(
     provenance=("e1",),
     is_tainted=True,
 )
-EDGE = Edge(from_id="a" * 32, to_id="b" * 32, relation="updates", weight=0.75)
+EDGE = MemoryLink(from_id="a" * 32, to_id="b" * 32, relation="updates", weight=0.75)
 
 SAMPLES: dict[str, tuple[Callable[[bytes], Any], Any]] = {
     "event.user_message": (

@@ -10,7 +10,6 @@ from services.memory.store import places
 from services.memory.store.fold import Entry
 from services.memory.store.store import Store
 from vigil.contracts import (
-    Edge,
     MemoriesAccessed,
     MemoriesAssociated,
     MemoriesMerged,
@@ -18,6 +17,7 @@ from vigil.contracts import (
     MemoriesUndone,
     Memory,
     MemoryForgotten,
+    MemoryLink,
     MemorySaved,
 )
 from vigil.subjects import Scope
@@ -46,8 +46,8 @@ def memory(number: int, content: str = "", **fields: Any) -> Memory:
     return Memory(id=memory_id(number), content=content or f"memory {number}", **given)
 
 
-def edge(one: int, other: int, weight: float = 0.5, **fields: Any) -> Edge:
-    return Edge(from_id=memory_id(one), to_id=memory_id(other), weight=weight, **fields)
+def edge(one: int, other: int, weight: float = 0.5, **fields: Any) -> MemoryLink:
+    return MemoryLink(from_id=memory_id(one), to_id=memory_id(other), weight=weight, **fields)
 
 
 def about(seq: int, scope: Scope = ANN) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def replaced(
     return Entry(seq, MemoriesReplaced(**about(seq, scope), **made))
 
 
-def associated(seq: int, *edges: Edge, through: int = 0, scope: Scope = ANN) -> Entry:
+def associated(seq: int, *edges: MemoryLink, through: int = 0, scope: Scope = ANN) -> Entry:
     return Entry(seq, MemoriesAssociated(**about(seq, scope), edges=edges, through=through))
 
 

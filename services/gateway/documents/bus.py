@@ -50,8 +50,9 @@ from vigil.sdk.formats.cloud_event import CloudEvent
 from vigil.signals.kinds import KINDS
 from vigil.subjects import ENDED, PART
 
+from . import schemas
+
 VERSION: Final = "3.0.0"
-_SCHEMAS: Final = "#/components/schemas"
 _MESSAGES: Final = "#/components/messages"
 DESCRIPTION: Final = """\
 Vigil's bus is NATS with JetStream. Any program with a NATS client may publish events into it and \
@@ -262,7 +263,7 @@ def document(version: str) -> dict[str, Any]:
             "messages": {
                 name: _message(name, spoken, examples) for name, spoken in MESSAGES.items()
             },
-            "schemas": _schemas(),
+            "schemas": schemas.of(spoken.kind for spoken in MESSAGES.values()),
             "parameters": _parameters(),
             "securitySchemes": {
                 "nkey": {
@@ -374,27 +375,6 @@ def _message(name: str, spoken: Spoken, examples: dict[str, Any]) -> dict[str, A
                 "traceparent": {"type": "string", "description": "W3C trace context"},
             },
         },
-        "payload": {"$ref": f"{_SCHEMAS}/{spoken.kind.__name__}"},
+        "payload": {"$ref": f"{schemas.AT}/{spoken.kind.__name__}"},
         **shown,
     }
-
-
-def _schemas() -> dict[str, Any]:
-    kinds = [spoken.kind for spoken in MESSAGES.values()]
-    _, schemas = msgspec.json.schema_components(kinds, ref_template=_SCHEMAS + "/{name}")
-    plain: dict[str, Any] = _without_discriminators(dict(sorted(schemas.items())))
-    return plain
-
-
-def _without_discriminators(schema: Any) -> Any:
-    """Drop OpenAPI's `discriminator`, which AsyncAPI knows in another form only.
-
-    Nothing is lost: each record of a union says which it is in its own schema (`type`).
-    """
-    if isinstance(schema, dict):
-        return {
-            key: _without_discriminators(value)
-            for key, value in schema.items()
-            if not (key == "discriminator" and isinstance(value, dict))
-        }
-    return [_without_discriminators(v) for v in schema] if isinstance(schema, list) else schema

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from vigil.contracts import Edge, MemoryType, Relation
+from vigil.contracts import MemoryLink, MemoryType, Relation
 
 from .instants import DAY, micros
 
@@ -133,26 +133,26 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True):
 class Associations(msgspec.Struct, frozen=True):
     """What a pass found."""
 
-    edges: tuple[Edge, ...]
+    edges: tuple[MemoryLink, ...]
     through: int
     """Everything saved up to here has been looked at completely."""
     is_full: bool = False
     """There is more to look at, for the next pass."""
 
 
-def edge_of(older: str, newer: str, similarity: float) -> Edge | None:
+def edge_of(older: str, newer: str, similarity: float) -> MemoryLink | None:
     """Return the association of two memories of that cosine; None if they are too far apart.
 
     >>> edge_of("a", "b", 0.85)
-    Edge(from_id='b', to_id='a', relation='related_to', weight=0.5)
+    MemoryLink(from_id='b', to_id='a', relation='related_to', weight=0.5)
     >>> edge_of("a", "b", 1.0)
-    Edge(from_id='b', to_id='a', relation='updates', weight=1.0)
+    MemoryLink(from_id='b', to_id='a', relation='updates', weight=1.0)
     """
     if similarity < RELATED_FROM:
         return None
     share = min((similarity - RELATED_FROM) / (1.0 - RELATED_FROM), 1.0)
     relation: Relation = "updates" if similarity >= UPDATES_FROM else "related_to"
-    return Edge(
+    return MemoryLink(
         from_id=newer,
         to_id=older,
         relation=relation,
@@ -170,7 +170,7 @@ def associate(looked: Sequence[Looked], before: int = 0) -> Associations:
         looked: what was saved after `before`, without a gap.
         before: up to where earlier passes got.
     """
-    edges: dict[frozenset[str], Edge] = {}
+    edges: dict[frozenset[str], MemoryLink] = {}
     through = before
     for memory in sorted(looked, key=lambda each: each.seq):
         found = _edges_of(memory, edges.keys())
@@ -181,10 +181,10 @@ def associate(looked: Sequence[Looked], before: int = 0) -> Associations:
     return Associations(tuple(edges.values()), through, is_full=False)
 
 
-def _edges_of(memory: Looked, known: Iterable[frozenset[str]]) -> dict[frozenset[str], Edge]:
+def _edges_of(memory: Looked, known: Iterable[frozenset[str]]) -> dict[frozenset[str], MemoryLink]:
     """Return the new edges of one memory by the pair that they join: one edge a pair."""
     done = set(known) | {frozenset((memory.id, other)) for other in memory.linked}
-    found: dict[frozenset[str], Edge] = {}
+    found: dict[frozenset[str], MemoryLink] = {}
     for other, seq, similarity in memory.near:
         pair = frozenset((memory.id, other))
         if len(pair) < 2 or pair in done or pair in found:

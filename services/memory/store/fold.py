@@ -32,7 +32,6 @@ from typing import Final, Literal, assert_never
 import msgspec
 
 from vigil.contracts import (
-    Edge,
     MemoriesAccessed,
     MemoriesAssociated,
     MemoriesMerged,
@@ -40,6 +39,7 @@ from vigil.contracts import (
     MemoriesUndone,
     Memory,
     MemoryForgotten,
+    MemoryLink,
     MemoryRecord,
     MemorySaved,
 )
@@ -311,7 +311,7 @@ class Fold:
             (record.through, place.number),
         )
 
-    def _link(self, place: Place, edges: Iterable[Edge]) -> None:
+    def _link(self, place: Place, edges: Iterable[MemoryLink]) -> None:
         for edge in edges:
             ends = self._numbers(place, (edge.from_id, edge.to_id))
             if len(ends) == 2 and ends[0] != ends[1]:

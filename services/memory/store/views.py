@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from vigil.contracts import Edge, MemoryType, Stability
+from vigil.contracts import MemoryLink, MemoryType, Stability
 from vigil.errors import NotFound
 from vigil.memory.operations.get import Got
 from vigil.memory.operations.graph import GetGraph, Graph
@@ -302,7 +302,7 @@ def _steps(db: sqlite3.Connection, place: Place, numbers: Sequence[int], limit: 
 
 def _edges(
     db: sqlite3.Connection, place: Place, numbers: Sequence[int], *, is_inside: bool
-) -> tuple[Edge, ...]:
+) -> tuple[MemoryLink, ...]:
     """Return edges whose both ends stand: between `numbers`, or of any of them."""
     both = "AND" if is_inside else "OR"
     rows = db.execute(
@@ -319,7 +319,7 @@ def _edges(
         },
     )
     return tuple(
-        Edge(from_id=from_id, to_id=to_id, relation=relation, weight=weight)
+        MemoryLink(from_id=from_id, to_id=to_id, relation=relation, weight=weight)
         for from_id, to_id, relation, weight in rows
     )
 

@@ -18,12 +18,12 @@ import msgspec
 
 from vigil.clock import Clock
 from vigil.contracts import (
-    Edge,
     MemoriesAssociated,
     MemoriesMerged,
     MemoriesReplaced,
     Memory,
     MemoryForgotten,
+    MemoryLink,
     MemoryRecord,
     MemorySaved,
 )
@@ -270,7 +270,7 @@ def record_of(
     about: dict[str, Any] = {"agent": scope.agent, "owner": scope.owner, "at": now, "by": by}
     if one.is_beside:
         edges = (
-            Edge(from_id=one.by_id, to_id=to, relation="updates", weight=1.0)
+            MemoryLink(from_id=one.by_id, to_id=to, relation="updates", weight=1.0)
             for to in one.memory_ids
         )
         return MemoriesAssociated(

@@ -60,7 +60,7 @@ class Memory(Record, frozen=True, kw_only=True):
     """Descends from untrusted content (SPEC X-3)."""
 
 
-class Edge(Record, frozen=True, kw_only=True):
+class MemoryLink(Record, frozen=True, kw_only=True):
     """An association. The same (from, to, relation) again replaces the weight."""
 
     from_id: str
@@ -86,7 +86,7 @@ class MemorySaved(MemoryEnvelope, frozen=True, kw_only=True, tag="save"):
     """A memory; one with an id that exists changes nothing."""
 
     memory: Memory
-    edges: tuple[Edge, ...] = ()
+    edges: tuple[MemoryLink, ...] = ()
     """Associations that it is saved with."""
 
 
@@ -123,7 +123,7 @@ class MemoriesReplaced(MemoryEnvelope, frozen=True, kw_only=True, tag="replace")
 class MemoriesAssociated(MemoryEnvelope, frozen=True, kw_only=True, tag="associate"):
     """Associations: those of a pass, with how far it got, or those that somebody made."""
 
-    edges: tuple[Edge, ...] = ()
+    edges: tuple[MemoryLink, ...] = ()
     through: int = 0
     """The pass looked at every memory that was saved up to this sequence of MEMORIES; 0: none."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from ...contracts import Edge, Relation
+from ...contracts import MemoryLink, Relation
 from ...errors import InvalidInput
 from ..operation import Operation, Route
 from ..questions import Id, Question, Reply, Unit, described
@@ -24,7 +24,7 @@ class Associate(Question, frozen=True, kw_only=True):
 class Associated(Reply, frozen=True, kw_only=True):
     """The association as it is now."""
 
-    edge: Edge
+    edge: MemoryLink
 
 
 def check(wanted: Associate) -> None:

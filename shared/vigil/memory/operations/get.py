@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from ...contracts import Edge
+from ...contracts import MemoryLink
 from ..operation import McpTool, Operation, Route
 from ..questions import Id, MemoryView, Question, Reply, described
 from ..view import picked
@@ -21,7 +21,7 @@ class Got(Reply, frozen=True, kw_only=True):
     """One memory, with its associations."""
 
     memory: MemoryView
-    edges: tuple[Edge, ...] = ()
+    edges: tuple[MemoryLink, ...] = ()
 
 
 OPERATION: Final = Operation(

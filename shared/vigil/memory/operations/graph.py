@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from ...contracts import Edge
+from ...contracts import MemoryLink
 from ..operation import McpTool, Operation, Route
 from ..questions import Id, MemoryView, Question, Reply, described
 from ..view import Pick, picked
@@ -31,7 +31,7 @@ class Graph(Reply, frozen=True, kw_only=True):
     """Memories, and the associations between them."""
 
     nodes: tuple[MemoryView, ...]
-    edges: tuple[Edge, ...]
+    edges: tuple[MemoryLink, ...]
 
 
 OPERATION: Final = Operation(
