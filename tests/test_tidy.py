@@ -24,7 +24,7 @@ KEPT: Final = {
     "class names defined more than once": 0,
     "files named by a gerund": 0,
     "comments `noqa`": 53,
-    "comments `fmt: skip`": 20,
+    "comments `fmt: skip`": 19,
     "handlers of any `Exception`": 29,
     "files over 400 lines": 1,
     "functions over 60 lines": 1,

@@ -15,7 +15,7 @@ import msgspec
 from ..numeric import np, npt
 from ..rules.instants import instant
 from . import dates, lookups, scores, terms
-from .lookups import Narrowed, Row
+from .lookups import Narrowed, Rows
 from .scores import Candidates, Floats, Lending, Weights
 from .words import Tokens, Words, times
 
@@ -55,7 +55,7 @@ def gather(
     sought: Sought,
     words: Words,
     weights: Weights,
-    rows: Sequence[Row],
+    rows: Rows,
     *,
     spreads: bool,
 ) -> Candidates:
@@ -78,28 +78,25 @@ def gather(
     )
 
 
-def known(rows: Sequence[Row], sought: Sought, words: Words) -> Candidates:
+def known(rows: Rows, sought: Sought, words: Words) -> Candidates:
     """Return memories as candidates, compared with the question."""
-    columns = list(zip(*rows, strict=True)) or [()] * lookups.ROW_COLUMNS
-    nums, _, happened_at, importance, is_tainted, beginnings, asking, threads, *rest = columns
-    tokens, vectors = rest
-    compared = words.compare(sought.tokens, sought.rarity, tokens)
+    compared = words.compare(sought.tokens, sought.rarity, rows.words)
     return Candidates(
-        nums=np.array(nums, dtype=np.int64),
-        text=np.array([sought.matches.get(num, 0.0) for num in nums], dtype=np.float64),
-        cosine=_cosine(vectors, sought.vector),
+        nums=np.array(rows.num, dtype=np.int64),
+        text=np.array([sought.matches.get(num, 0.0) for num in rows.num], dtype=np.float64),
+        cosine=_cosine(rows.vector, sought.vector),
         words=compared.words,
         gist=compared.gist,
         substance=compared.substance,
-        is_speaker=_speaks(beginnings, sought.words),
-        is_question=np.array(asking, dtype=np.bool_),
-        sayings=_sayings(nums, beginnings, tokens),
-        threads=np.array([hash(thread) if thread else 0 for thread in threads], dtype=np.int64),
-        on_date=_on_date(happened_at, sought.days),
-        names=np.zeros(len(nums)),
-        happened_at=np.array(happened_at, dtype=np.float64) / 1e6,
-        importance=np.array(importance, dtype=np.float64),
-        is_tainted=np.array(is_tainted, dtype=np.bool_),
+        is_speaker=_speaks(rows.beginning, sought.words),
+        is_question=np.array(rows.is_question, dtype=np.bool_),
+        sayings=_sayings(rows.num, rows.beginning, rows.words),
+        threads=np.array([hash(thread) if thread else 0 for thread in rows.thread], dtype=np.int64),
+        on_date=_on_date(rows.happened_at, sought.days),
+        names=np.zeros(len(rows.num)),
+        happened_at=np.array(rows.happened_at, dtype=np.float64) / 1e6,
+        importance=np.array(rows.importance, dtype=np.float64),
+        is_tainted=np.array(rows.is_tainted, dtype=np.bool_),
     )
 
 

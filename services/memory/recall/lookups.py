@@ -8,16 +8,18 @@ have (SPEC M-3).
 
 from __future__ import annotations
 
+import operator
 import sqlite3
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from vigil.memory.operations.recall import Recall
 from vigil.memory.questions import MemoryView
 
+from .. import named
 from ..rules import facets
 from ..store import views
 from ..store.places import Place
@@ -31,8 +33,8 @@ _IS_QUESTION: Final = "substr(rtrim(m.content), -1) IN ('?', '？', '؟')"
 SOURCES_MAX: Final = 500
 """Sources that the index is asked for by name."""
 _ROW: Final = (
-    f"m.num, m.id, m.happened_at, {views.DECAYED}, m.is_tainted, {_BEGINNING}, {_IS_QUESTION},"
-    " m.thread, f.words, f.vector"
+    f"m.num, m.id, m.happened_at, {views.DECAYED} AS importance, m.is_tainted,"
+    f" {_BEGINNING} AS beginning, {_IS_QUESTION} AS is_question, m.thread, f.words, f.vector"
 )
 _FEATURES: Final = "CROSS JOIN features f ON f.num = m.num"
 _MERGED_INTO: Final = "EXISTS (SELECT 1 FROM merges g WHERE g.summary = {of}.num)"
@@ -56,11 +58,28 @@ class Narrowed(NamedTuple):
     """Whether most of what full text finds fulfils the rest, too: only what has ended doesn't."""
 
 
-Row = tuple[int, str, int, float, int, str, int, str, bytes, bytes | None]
-"""What scoring must know of a candidate: number, id, when it happened (microseconds), importance
-after decay, whether it is tainted, the beginning of its content (enough to tell who speaks),
-whether it ends as a question, its conversation, tokens, vector."""
-ROW_COLUMNS: Final = 10
+class Rows(NamedTuple):
+    """What scoring must know of candidates: of each column, all of them in one order."""
+
+    num: tuple[int, ...] = ()
+    id: tuple[str, ...] = ()
+    happened_at: tuple[int, ...] = ()
+    """Microseconds since 1970."""
+    importance: tuple[float, ...] = ()
+    """After decay."""
+    is_tainted: tuple[int, ...] = ()
+    beginning: tuple[str, ...] = ()
+    """Of the content: enough to tell who speaks."""
+    is_question: tuple[int, ...] = ()
+    """Whether it ends as one."""
+    thread: tuple[str, ...] = ()
+    words: tuple[bytes, ...] = ()
+    """Tokens: uint32[], little endian."""
+    vector: tuple[bytes | None, ...] = ()
+
+    def and_those(self, others: Rows) -> Rows:
+        """Return these and then the others."""
+        return Rows._make(map(operator.add, self, others))
 
 
 class Neighbours(NamedTuple):
@@ -164,12 +183,12 @@ def passing(db: sqlite3.Connection, narrowed: Narrowed, nums: Iterable[int]) -> 
     return {num for (num,) in _of(db, narrowed, nums, "m.num")}
 
 
-def rows(db: sqlite3.Connection, narrowed: Narrowed, nums: Iterable[int]) -> list[Row]:
+def rows(db: sqlite3.Connection, narrowed: Narrowed, nums: Iterable[int]) -> Rows:
     """Return what scoring must know of those that fulfil the condition."""
-    return _of(db, narrowed, nums, _ROW, _FEATURES)
+    return named.columns(Rows, _of(db, narrowed, nums, _ROW, _FEATURES))
 
 
-def rows_of(db: sqlite3.Connection, narrowed: Narrowed, ids: Iterable[str]) -> list[Row]:
+def rows_of(db: sqlite3.Connection, narrowed: Narrowed, ids: Iterable[str]) -> Rows:
     """Return the same of memories that are known by their ids."""
     found = db.execute(
         f"SELECT {_ROW} FROM json_each(:ids) w"  # noqa: S608 - our own condition
@@ -177,7 +196,7 @@ def rows_of(db: sqlite3.Connection, narrowed: Narrowed, ids: Iterable[str]) -> l
         f" WHERE {narrowed.condition}",
         {**narrowed.params, "ids": _json(ids)},
     )
-    return found.fetchall()
+    return named.columns(Rows, found)
 
 
 def nearby(db: sqlite3.Connection, narrowed: Narrowed, nums: Iterable[int]) -> set[Neighbours]:
@@ -279,13 +298,12 @@ def is_empty(db: sqlite3.Connection, place: Place) -> bool:
 
 def _of(
     db: sqlite3.Connection, narrowed: Narrowed, nums: Iterable[int], columns: str, join: str = ""
-) -> list[Any]:
-    rows = db.execute(
+) -> sqlite3.Cursor:
+    return db.execute(
         f"SELECT {columns} FROM json_each(:nums) w CROSS JOIN memories m ON m.num = w.value {join}"  # noqa: S608
         f" WHERE {narrowed.condition}",
         {**narrowed.params, "nums": _json(nums)},
     )
-    return rows.fetchall()
 
 
 def _json(values: Iterable[int] | Iterable[str]) -> str:

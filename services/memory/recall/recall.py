@@ -35,7 +35,7 @@ from . import candidates, dates, lookups, names, precedence, selection, terms
 from . import scores as scoring
 from .candidates import Sought
 from .frequencies import SCOPES_MAX, KnownFrequencies
-from .lookups import Narrowed, Row
+from .lookups import Narrowed, Rows
 from .scores import Weights
 from .words import Words
 
@@ -88,7 +88,7 @@ class _Matched(NamedTuple):
     """What full text found: number -> BM25, best first; and what scoring must know of it."""
 
     scores: dict[int, float]
-    rows: list[Row]
+    rows: Rows
 
 
 class _Vectors(NamedTuple):
@@ -167,13 +167,13 @@ class Recaller:
     async def _match(self, asked: _Asked) -> _Matched:
         """Return what full text finds. Its rows are read while the index is still searching."""
         if asked.question.mode == "vector":
-            return _Matched({}, [])
+            return _Matched({}, Rows())
 
         def work(db: sqlite3.Connection) -> _Matched:
             words = terms.asked(asked.question.query, asked.now.date())
             place = places.find(db, asked.scope)
             if place is None:
-                return _Matched({}, [])
+                return _Matched({}, Rows())
             narrowed = lookups.narrow(place, asked.question, asked.now)
             telling = self._telling(db, narrowed, asked, words)
             found = _matching(db, narrowed, asked, telling)
@@ -227,8 +227,8 @@ class Recaller:
         narrowed = lookups.narrow(place, question, asked.now)
         sought = self._sought(db, place, asked, matched.scores, vectors.asked)
         # What full text found and leaves out here isn't found by its id either: it fails a filter.
-        near = {one.id for one in vectors.near or ()}.difference(row[1] for row in matched.rows)
-        rows = [*matched.rows, *lookups.rows_of(db, narrowed, near)]
+        near = {one.id for one in vectors.near or ()}.difference(matched.rows.id)
+        rows = matched.rows.and_those(lookups.rows_of(db, narrowed, near))
         pool = candidates.gather(
             db, narrowed, sought, self._words, self._weights, rows, spreads=asked.is_hybrid
         )

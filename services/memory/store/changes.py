@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+from typing import NamedTuple
 
 import msgspec
 
 from vigil.contracts import MemoryType
 from vigil.subjects import Scope
 
+from .. import named
 from ..rules.instants import seconds
-from . import views
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +42,23 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
         return self.ended_at == 0
 
 
+class _ChangedRow(NamedTuple):
+    num: int
+    id: str
+    agent: str
+    owner: str
+    changed_seq: int
+    content: str
+    vector: bytes | None
+    source: str
+    type: MemoryType
+    thread: str
+    created_at: int
+    happened_at: int
+    is_tainted: int
+    ended_at: int | None
+
+
 def since(db: sqlite3.Connection, after: int, limit: int) -> list[Changed]:
     """Return what changed after that sequence; all of a record or nothing of it."""
     last = db.execute(
@@ -50,32 +68,28 @@ def since(db: sqlite3.Connection, after: int, limit: int) -> list[Changed]:
     ).fetchone()[0]
     rows = db.execute(
         """SELECT m.num, m.id, s.agent, s.owner, m.changed_seq, m.content, f.vector, m.source,
-            m.type, m.thread, m.created_at, m.happened_at,
-            CASE WHEN m.ended IN ('merged', 'replaced') THEN NULL ELSE m.ended_at END, m.is_tainted
+            m.type, m.thread, m.created_at, m.happened_at, m.is_tainted,
+            CASE WHEN m.ended IN ('merged', 'replaced') THEN NULL ELSE m.ended_at END AS ended_at
         FROM memories m JOIN scopes s USING (scope) LEFT JOIN features f USING (num)
         WHERE m.changed_seq > ? AND m.changed_seq <= ? ORDER BY m.changed_seq, m.num""",
         (after, last),
     )
-    return [_changed_of(row) for row in rows]
+    return [_changed_of(row) for row in named.read(_ChangedRow, rows)]
 
 
-def _changed_of(row: views.Row) -> Changed:
-    (
-        num, memory_id, agent, owner, changed_seq, content, vector, source, kind, thread,
-        created_at, happened_at, ended_at, is_tainted,
-    ) = row  # fmt: skip
+def _changed_of(row: _ChangedRow) -> Changed:
     return Changed(
-        num=num,
-        id=memory_id,
-        scope=Scope(agent, owner),
-        changed_seq=changed_seq,
-        content=content,
-        vector=vector,
-        source=source,
-        type=kind,
-        thread=thread,
-        created_at=seconds(created_at),
-        happened_at=seconds(happened_at),
-        ended_at=None if ended_at is None else seconds(ended_at),
-        is_tainted=bool(is_tainted),
+        num=row.num,
+        id=row.id,
+        scope=Scope(row.agent, row.owner),
+        changed_seq=row.changed_seq,
+        content=row.content,
+        vector=row.vector,
+        source=row.source,
+        type=row.type,
+        thread=row.thread,
+        created_at=seconds(row.created_at),
+        happened_at=seconds(row.happened_at),
+        ended_at=None if row.ended_at is None else seconds(row.ended_at),
+        is_tainted=bool(row.is_tainted),
     )

@@ -90,10 +90,16 @@ def forget(db: sqlite3.Connection, place: Place, forgotten: Sequence[tuple[int, 
 
 def _keep(db: sqlite3.Connection, place: Place, counted: Counted) -> None:
     db.execute(
-        "INSERT INTO counts (scope, through, memories, tokens) VALUES (?, ?, ?, ?)"
+        "INSERT INTO counts (scope, through, memories, tokens) "
+        " VALUES (:scope, :through, :memories, :tokens)"
         " ON CONFLICT (scope) DO UPDATE SET through = excluded.through,"
         " memories = excluded.memories, tokens = excluded.tokens",
-        (place.number, counted.through, counted.memories, counted.tokens.tobytes()),
+        {
+            "scope": place.number,
+            "through": counted.through,
+            "memories": counted.memories,
+            "tokens": counted.tokens.tobytes(),
+        },
     )
 
 

@@ -42,6 +42,7 @@ from vigil.contracts import (
     MemoryLink,
     MemoryRecord,
     MemorySaved,
+    Relation,
 )
 from vigil.subjects import Scope
 
@@ -52,7 +53,8 @@ from . import counts, places, rows, successors
 from .places import Place
 
 _LINK: Final = """
-    INSERT INTO edges (scope, from_num, to_num, relation, weight) VALUES (?, ?, ?, ?, ?)
+    INSERT INTO edges (scope, from_num, to_num, relation, weight)
+    VALUES (:scope, :from_num, :to_num, :relation, :weight)
     ON CONFLICT (from_num, to_num, relation) DO UPDATE SET weight = excluded.weight
 """
 _ACCESS: Final = """
@@ -186,7 +188,7 @@ class Fold:
                 self._end(old, seq, "replaced", micros(record.at), superseded_by=record.by_id)
                 successors.note(self._db, place, new, old, record)
                 if not (record.is_same or record.is_wider):
-                    self._db.execute(_LINK, (place.number, new, old, "updates", 1.0))
+                    self._put(place, new, old, "updates", 1.0)
 
     def _insert(self, place: Place, entry: Entry, memory: Memory, origins: Sequence[str]) -> bool:
         """Insert a memory; return whether its id is news."""
@@ -246,20 +248,20 @@ class Fold:
 
         Return its tokens, for the counts.
         """
-        ended, memory_facets, terms, words = self._text_of(num)
-        if ended == "forgotten":
+        found = rows.found_by(self._db, num)
+        if found.ended == "forgotten":
             return b""
-        if terms:
+        if found.terms:
             self._db.execute(
                 f"INSERT INTO {place.text} ({place.text}, rowid, terms, facets)"  # noqa: S608
                 " VALUES ('delete', ?, ?, ?)",
-                (num, terms, memory_facets),
+                (num, found.terms, found.facets),
             )
         self._db.execute("DELETE FROM features WHERE num = ?", (num,))
         self._db.execute("DELETE FROM said WHERE num = ?", (num,))
         self._db.execute("UPDATE memories SET content = '' WHERE num = ?", (num,))
         self._end(num, seq, "forgotten", 0)
-        return words
+        return found.words
 
     def _undo(self, place: Place, seq: int, record: MemoriesUndone) -> None:
         named = self._numbers(place, record.memory_ids)
@@ -280,14 +282,14 @@ class Fold:
         """
         self._db.execute(
             """UPDATE memories SET
-                ended = ?2, changed_seq = ?3,
-                ended_at = CASE ?2
+                ended = :ended, changed_seq = :seq,
+                ended_at = CASE :ended
                     WHEN 'forgotten' THEN 0
-                    WHEN 'expired' THEN min(coalesce(expires_at, ?4), ?4)
-                    ELSE coalesce(ended_at, ?4) END,
-                superseded_by = coalesce(?5, superseded_by)
-            WHERE num = ?1 AND ended IS NOT 'forgotten' AND ended IS NOT ?2""",
-            (num, ended, seq, at, superseded_by),
+                    WHEN 'expired' THEN min(coalesce(expires_at, :at), :at)
+                    ELSE coalesce(ended_at, :at) END,
+                superseded_by = coalesce(:by, superseded_by)
+            WHERE num = :num AND ended IS NOT 'forgotten' AND ended IS NOT :ended""",
+            {"num": num, "ended": ended, "seq": seq, "at": at, "by": superseded_by},
         )
         self._touch(num)
 
@@ -315,8 +317,22 @@ class Fold:
         for edge in edges:
             ends = self._numbers(place, (edge.from_id, edge.to_id))
             if len(ends) == 2 and ends[0] != ends[1]:
-                self._db.execute(_LINK, (place.number, *ends, edge.relation, edge.weight))
+                self._put(place, ends[0], ends[1], edge.relation, edge.weight)
                 self._stale.update(ends)
+
+    def _put(
+        self, place: Place, from_num: int, to_num: int, relation: Relation, weight: float
+    ) -> None:
+        self._db.execute(
+            _LINK,
+            {
+                "scope": place.number,
+                "from_num": from_num,
+                "to_num": to_num,
+                "relation": relation,
+                "weight": weight,
+            },
+        )
 
     def _access(self, place: Place, record: MemoriesAccessed) -> None:
         at = micros(record.at)
@@ -357,16 +373,6 @@ class Fold:
                  ON p.scope = m.scope AND p.of_id = m.id JOIN memories o ON o.num = p.num
                  WHERE m.num = ? AND m.scope = ? AND o.source = ?"""
         return _first(self._db.execute(sql, (num, place.number, OBSERVED)))
-
-    def _text_of(self, num: int) -> tuple[str | None, str, str, bytes]:
-        """Return how a memory ended, its facets, its terms and its tokens."""
-        ended, source, kind, thread, is_tainted, terms, words = self._db.execute(
-            "SELECT ended, source, type, thread, is_tainted, coalesce(terms, ''),"
-            " coalesce(words, x'') FROM memories LEFT JOIN features USING (num) WHERE num = ?",
-            (num,),
-        ).fetchone()
-        found = facets.of(source, kind, thread, is_tainted=bool(is_tainted))
-        return ended, found, terms, words
 
     def _touch(self, num: int) -> None:
         """Whether it stands has changed: it counts for others, or doesn't any more."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
-from vigil.contracts import Memory
+from vigil.contracts import Memory, MemoryType
 
+from .. import named
+from ..rules import facets
 from ..rules.instants import micros, micros_or_none
 
 _SAVE: Final = """
@@ -22,6 +24,35 @@ _SAVE: Final = """
     )
     ON CONFLICT (scope, id) DO NOTHING
 """
+
+
+_FOUND_BY: Final = """
+    SELECT ended, source, type, thread, is_tainted, coalesce(terms, '') AS terms,
+        coalesce(words, x'') AS words
+    FROM memories LEFT JOIN features USING (num) WHERE num = ?
+"""
+
+
+class FoundBy(NamedTuple):
+    """What a memory can be found by, and how it ended."""
+
+    ended: str | None
+    source: str
+    type: MemoryType
+    thread: str
+    is_tainted: int
+    terms: str
+    words: bytes
+
+    @property
+    def facets(self) -> str:
+        return facets.of(self.source, self.type, self.thread, is_tainted=bool(self.is_tainted))
+
+
+def found_by(db: sqlite3.Connection, num: int) -> FoundBy:
+    """Return what a memory that exists can be found by."""
+    (found,) = named.read(FoundBy, db.execute(_FOUND_BY, (num,)))
+    return found
 
 
 def insert(db: sqlite3.Connection, scope: int, num: int, memory: Memory) -> bool:

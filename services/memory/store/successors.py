@@ -20,13 +20,14 @@ from ..rules import sameness
 from .places import Place
 
 _ROW: Final = """INSERT INTO replaced (scope, newer, older, is_same, is_wider)
-    VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (newer, older)
+    VALUES (:scope, :newer, :older, :is_same, :is_wider) ON CONFLICT (newer, older)
     DO UPDATE SET is_same = excluded.is_same, is_wider = excluded.is_wider"""
 _BEFORE: Final = """INSERT INTO replaced (scope, newer, older, is_same, is_wider)
-    SELECT ?1, ?2, r.older, r.is_same AND ?4,
-        (r.is_same OR r.is_wider) AND (?4 OR ?5) AND NOT (r.is_same AND ?4) AS wider
-    FROM replaced r JOIN memories n ON n.num = ?2 JOIN memories o ON o.num = r.older
-    WHERE r.newer = ?3 AND r.older <> ?2 AND (n.is_tainted = o.is_tainted OR NOT wider)
+    SELECT :scope, :newer, r.older, r.is_same AND :is_same,
+        (r.is_same OR r.is_wider) AND (:is_same OR :is_wider) AND NOT (r.is_same AND :is_same)
+            AS wider
+    FROM replaced r JOIN memories n ON n.num = :newer JOIN memories o ON o.num = r.older
+    WHERE r.newer = :older AND r.older <> :newer AND (n.is_tainted = o.is_tainted OR NOT wider)
     ON CONFLICT (newer, older) DO NOTHING"""
 _OLDER: Final = """SELECT o.num FROM replaced r JOIN memories n ON n.num = r.newer
     JOIN memories o ON o.num = r.older AND o.superseded_by = n.id
@@ -59,7 +60,13 @@ def note(
     db: sqlite3.Connection, place: Place, newer: int, older: int, record: MemoriesReplaced
 ) -> None:
     """Note that one takes the place of another, and of what that had taken the place of."""
-    about = (place.number, newer, older, record.is_same, record.is_wider)
+    about = {
+        "scope": place.number,
+        "newer": newer,
+        "older": older,
+        "is_same": record.is_same,
+        "is_wider": record.is_wider,
+    }
     db.execute(_BEFORE, about)
     db.execute(_ROW, about)
 

@@ -13,13 +13,14 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from vigil.contracts import MemoryLink, MemoryType, Stability
+from vigil.contracts import MemoryLink, MemoryType, Relation, Stability
 from vigil.errors import NotFound
 from vigil.memory.operations.get import Got
 from vigil.memory.operations.graph import GetGraph, Graph
 from vigil.memory.operations.stats import Stats
 from vigil.memory.questions import ANSWER_BYTES_MAX, Filters, MemoryView
 
+from .. import named
 from ..rules import decide
 from ..rules.instants import DAY, instant, instant_or_none, micros
 from .places import Place
@@ -50,6 +51,13 @@ class StoredRow(NamedTuple):
     superseded_by: str
     provenance: str
     content: str
+
+
+class _Ends(NamedTuple):
+    from_id: str
+    to_id: str
+    relation: Relation
+    weight: float
 
 
 _STORED: Final = ", ".join(f"m.{name}" for name in StoredRow._fields)
@@ -307,7 +315,7 @@ def _edges(
     both = "AND" if is_inside else "OR"
     rows = db.execute(
         f"""WITH ends (num) AS (SELECT value FROM json_each(:numbers))
-        SELECT a.id, b.id, e.relation, e.weight
+        SELECT a.id AS from_id, b.id AS to_id, e.relation, e.weight
         FROM edges e JOIN memories a ON a.num = e.from_num JOIN memories b ON b.num = e.to_num
         WHERE (e.from_num IN ends {both} e.to_num IN ends)
             AND e.scope = :scope AND a.ended IS NULL AND b.ended IS NULL
@@ -318,10 +326,7 @@ def _edges(
             "limit": _EDGES_MAX,
         },
     )
-    return tuple(
-        MemoryLink(from_id=from_id, to_id=to_id, relation=relation, weight=weight)
-        for from_id, to_id, relation, weight in rows
-    )
+    return tuple(MemoryLink(**row._asdict()) for row in named.read(_Ends, rows))
 
 
 # ---------------------------------------------------------------- figures

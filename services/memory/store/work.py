@@ -11,6 +11,7 @@ import msgspec
 
 from vigil.contracts import Memory, MemoryType
 
+from .. import named
 from ..rules import decide, merge, recurrence
 from ..rules.decide import Kept
 from ..rules.instants import DAY, instant, instant_or_none, micros
@@ -30,7 +31,7 @@ class Unlooked(NamedTuple):
     num: int
     id: str
     vector: bytes | None
-    is_standing: bool
+    is_standing: int
 
 
 class Known(NamedTuple):
@@ -40,6 +41,23 @@ class Known(NamedTuple):
     """Of those that stand."""
     linked: frozenset[str]
     """Those with an association with the one that was looked at, of the kind that a pass makes."""
+
+
+class _Fading(NamedTuple):
+    id: str
+    type: MemoryType
+    importance: float
+    created_at: int
+    accessed_at: int | None
+    expires_at: int | None
+
+
+class _Said(NamedTuple):
+    id: str
+    num: int
+    thread: str
+    content: str
+    happened_at: int
 
 
 def looked_through(db: sqlite3.Connection, place: Place) -> int:
@@ -55,13 +73,21 @@ def unlooked(
 ) -> list[Unlooked]:
     """Return memories that were saved after one sequence and up to another, oldest first."""
     rows = db.execute(
-        """SELECT m.num, m.id, f.vector,
-            m.ended IS NULL AND (m.expires_at IS NULL OR m.expires_at > ?) AND m.source <> ?
+        """SELECT m.num, m.id, f.vector, m.ended IS NULL AND m.source <> :observed
+                AND (m.expires_at IS NULL OR m.expires_at > :now) AS is_standing
         FROM memories m LEFT JOIN features f USING (num)
-        WHERE m.scope = ? AND m.num > ? AND m.num <= ? ORDER BY m.num LIMIT ?""",
-        (micros(now), recurrence.SOURCE, place.number, after, until, limit),
+        WHERE m.scope = :scope AND m.num > :after AND m.num <= :until
+        ORDER BY m.num LIMIT :limit""",
+        {
+            "observed": recurrence.SOURCE,
+            "now": micros(now),
+            "scope": place.number,
+            "after": after,
+            "until": until,
+            "limit": limit,
+        },
     )
-    return [Unlooked(num, i, vector, bool(stands)) for num, i, vector, stands in rows]
+    return named.read(Unlooked, rows)
 
 
 def known(
@@ -101,25 +127,17 @@ def fading(db: sqlite3.Connection, place: Place, now: datetime) -> list[Kept]:
             "least": decide.PRUNE_BELOW,
         },
     )
-    return [_kept(*row) for row in rows]
-
-
-def _kept(
-    memory_id: str,
-    kind: MemoryType,
-    importance: float,
-    created_at: int,
-    accessed_at: int | None,
-    expires_at: int | None,
-) -> Kept:
-    return Kept(
-        id=memory_id,
-        type=kind,
-        importance=importance,
-        created_at=instant(created_at),
-        accessed_at=instant_or_none(accessed_at),
-        expires_at=instant_or_none(expires_at),
-    )
+    return [
+        Kept(
+            id=row.id,
+            type=row.type,
+            importance=row.importance,
+            created_at=instant(row.created_at),
+            accessed_at=instant_or_none(row.accessed_at),
+            expires_at=instant_or_none(row.expires_at),
+        )
+        for row in named.read(_Fading, rows)
+    ]
 
 
 def notes(
@@ -157,8 +175,14 @@ def recent(db: sqlite3.Connection, place: Place, now: datetime) -> list[Remark]:
         },
     )
     return [
-        Remark(id=i, num=num, thread=thread, content=content, at=instant(at))
-        for i, num, thread, content, at in rows
+        Remark(
+            id=row.id,
+            num=row.num,
+            thread=row.thread,
+            content=row.content,
+            at=instant(row.happened_at),
+        )
+        for row in named.read(_Said, rows)
     ]
 
 
