@@ -11,6 +11,7 @@ from tests.support.cli import Cli
 from vigil.cli.exits import NotReady
 from vigil.edits import toml_sections
 from vigil.errors import ConfigError
+from vigil.settings import config
 
 FILE = """\
 # Mine.
@@ -35,6 +36,28 @@ def file(tmp_path: Path) -> Path:
     file = tmp_path / "vigil.toml"
     file.write_text(FILE)
     return file
+
+
+def test_a_setting_that_is_none_any_more_is_told_and_does_no_harm(
+    tmp_path: Path, file: Path
+) -> None:
+    with file.open("a") as more:
+        more.write("[memory]\nweight_text = 'heavy'\npause_s = 5\n")
+    variable = {"VIGIL_MEMORY__WEIGHT_GRAPH": "0.1", "VIGIL_MEMORY__WARM_WAIT_S": "7"}
+    settings = config.load(variable, home=tmp_path)
+    memory = settings.config.memory
+    assert (memory.pause_s, memory.warm_wait_s) == (5, 7.0)
+    gone = "has no meaning any more: it is a constant of how memories are found"
+    assert settings.remarks == (
+        f"vigil.toml: memory.weight_text {gone}",
+        f"VIGIL_MEMORY__WEIGHT_GRAPH: memory.weight_graph {gone}",
+    )
+    cli = Cli(tmp_path)
+    (check,) = [one for one in cli.json("doctor", code=None)["checks"] if one["name"] == "config"]
+    assert (check["state"], check["advice"]) == ("warn", f"vigil.toml: memory.weight_text {gone}")
+    assert gone in cli("config", "set", "memory.weight_text", "1", code=1).stderr
+    cli("config", "unset", "memory.weight_text")
+    assert config.load({}, home=tmp_path).remarks == ()
 
 
 def test_a_setting_is_changed_and_all_else_stays(tmp_path: Path, file: Path) -> None:

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.memory.recall import scores
-from services.memory.recall.scores import Candidates, Lending
-from vigil.settings.memory import MemorySection
+from services.memory.recall.scores import Candidates, Lending, Weights
 
-WEIGHTS = MemorySection()
+WEIGHTS = Weights()
 NOW = 1_800_000_000.0
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from services.memory.embedding.wordllama import WordLlamaEmbedder
 from services.memory.recall.recall import Recaller
+from services.memory.recall.scores import Weights
 from services.memory.recall.words import Words
 from services.memory.replica.projector import entry_of
 from services.memory.store.changes import Changed
@@ -22,7 +23,6 @@ from tests.support.memory_records import ANN, memory_id, saved
 from vigil.contracts import MemoryRecord
 from vigil.memory.operations.maintain import Maintained
 from vigil.memory.operations.recall import Recall, Recalled
-from vigil.settings.memory import MemorySection
 from vigil.subjects import Scope
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -98,7 +98,7 @@ class Remembered:
 
     def recaller(self, **parts: Any) -> Recaller:
         index, embedder = parts.get("index", self.index), parts.get("embedder", self.embedder)
-        return Recaller(self.store, index, embedder, self.words, MemorySection(), self._note)
+        return Recaller(self.store, index, embedder, self.words, Weights(), self._note)
 
     def _note(self, scope: Scope, ids: Iterable[str]) -> None:
         self.shown.append((scope, list(ids)))

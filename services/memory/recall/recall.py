@@ -113,7 +113,7 @@ class Recaller:
         """Answer from these.
 
         Args:
-            weights: `vigil.settings.memory.MemorySection`.
+            weights: what each part of a score counts for.
             shown: is told the ids of what each answer shows, if that counts as accessed.
         """
         self._store = store

@@ -12,7 +12,7 @@
           + recency + importance - taint     small terms
 
 Text (BM25), vector (cosine), words and gist are each stretched to 0..1 over the candidates, then
-weighted (`Memory.weight_*`): a sum of scores keeps by how much one is better than the next, which
+weighted (:class:`Weights`): a sum of scores keeps by how much one is better than the next, which
 a fusion of ranks throws away (MEASURED.md). A neighbour and an associated memory lend a part of
 what they say themselves, never of what was lent to them, so nothing goes around in circles. A
 neighbour lends by the square of its share of the best: one that fits half as well lends a quarter.
@@ -25,7 +25,7 @@ answer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -37,43 +37,47 @@ Floats: TypeAlias = "npt.NDArray[np.float64]"
 DAY_S: Final = 86_400.0
 
 
-class Weights(Protocol):
-    """The weights of `vigil.settings.memory.MemorySection`."""
+class Weights(msgspec.Struct, frozen=True, kw_only=True):
+    """What each part counts for: constants, but for `weight_vector`, which is a setting.
 
-    @property
-    def weight_text(self) -> float: ...
-    @property
-    def weight_vector(self) -> float: ...
-    @property
-    def weight_words(self) -> float: ...
-    @property
-    def weight_gist(self) -> float: ...
-    @property
-    def weight_speaker(self) -> float: ...
-    @property
-    def weight_date(self) -> float: ...
-    @property
-    def weight_question(self) -> float: ...
-    @property
-    def weight_brief(self) -> float: ...
-    @property
-    def weight_repeat(self) -> float: ...
-    @property
-    def weight_thread(self) -> float: ...
-    @property
-    def weight_names(self) -> float: ...
-    @property
-    def weight_neighbours(self) -> float: ...
-    @property
-    def weight_graph(self) -> float: ...
-    @property
-    def weight_recency(self) -> float: ...
-    @property
-    def recency_half_life_days(self) -> float: ...
-    @property
-    def weight_importance(self) -> float: ...
-    @property
-    def weight_taint(self) -> float: ...
+    Source: the figures of docs/measured.md ("What each part of recall gives"). They were chosen on
+    the first family of made-up conversations (bench/topics.py), and hold on the second.
+    """
+
+    weight_text: float = 0.9
+    """Of full text. Only ratios of this and the next three matter."""
+    weight_vector: float = 0.15
+    """Of embedding similarity (`memory.weight_vector`)."""
+    weight_words: float = 0.5
+    """Of words nearest to the question's."""
+    weight_gist: float = 1.0
+    """Of similarity in rare words."""
+    weight_neighbours: float = 0.25
+    """Of the adjacent turns' scores, by the square of their share of the best."""
+    weight_thread: float = 0.3
+    """Of the best score in the same conversation."""
+    weight_names: float = 1.0
+    """Of a name in the best memories that only one other has."""
+    weight_speaker: float = 1.0
+    """If the question names the speaker."""
+    weight_date: float = 1.0
+    """If the question names the day; of a month or year half."""
+    weight_question: float = 0.3
+    """Penalty for a memory that is itself a question."""
+    weight_brief: float = 1.0
+    """Penalty for a memory of a few common words, and a share of it for one of a few rare ones."""
+    weight_repeat: float = 1.0
+    """Penalty for a memory that says the very same as a better one."""
+    weight_graph: float = 0.03
+    """Along an association of weight 1."""
+    weight_recency: float = 0.02
+    """Of a memory made now."""
+    recency_half_life_days: float = 30.0
+    """Half-life of that."""
+    weight_importance: float = 0.05
+    """Of importance 1, after decay."""
+    weight_taint: float = 0.2
+    """Penalty for untrusted origin."""
 
 
 class Lending(NamedTuple):

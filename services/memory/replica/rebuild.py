@@ -35,6 +35,7 @@ from vigil.worker.patience import ANY, Patience
 from ..config import Limits
 from ..embedding import Embedder
 from ..recall.recall import Recaller
+from ..recall.scores import Weights
 from ..recall.words import Words
 from ..store import store as stores
 from ..store.store import Store
@@ -95,7 +96,11 @@ class Replica:
         self.projector.on_applied = self._applied
         self.index: VectorIndex = Whole(parts.index, self.vectorizer)
         self.recaller = Recaller(
-            store, self.index, parts.embedder, parts.words, parts.config.memory
+            store,
+            self.index,
+            parts.embedder,
+            parts.words,
+            Weights(weight_vector=parts.config.memory.weight_vector),
         )
 
     def _applied(self) -> None:

@@ -221,16 +221,16 @@ def load(environ: Mapping[str, str] | None = None, *, home: Path | None = None) 
         except NO_TOML as error:
             problems.append(f"{file}: {error}")
         else:
+            remarks += [f"{file.name}: {one}" for one in variables.take_out(raw)]
             problems += [f"{file}: {p}" for p in _mistakes(raw)]
-    for name in variables.WITHOUT_MEANING:
-        if name in environ:
-            remarks.append(f"{name} has no meaning here: the bus pushes, nothing is polled")
+    remarks += variables.remarks(environ)
     for (section, key), value, variable in variables.overlay(environ, problems):
-        one = {section: {key: value}}
-        found = _mistakes(one)
+        said = {section: {key: value}}
+        remarks += [f"{variable}: {one}" for one in variables.take_out(said)]
+        found = _mistakes(said)
         problems += [f"{variable}: {p}" for p in found]
         if not found:
-            raw.setdefault(section, {})[key] = value
+            raw.setdefault(section, {}).update(said[section])
     if problems:
         raise ConfigError("\n".join(problems))
     config = read(raw)

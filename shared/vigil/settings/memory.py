@@ -28,40 +28,8 @@ class MemorySection(Section, frozen=True, kw_only=True):
     """`openai`: base URL including `/v1`."""
     qdrant_url: str = ""
     """A Qdrant server, which needs the extra `qdrant`; empty: the local engine."""
-    weight_text: NotNegativeF = 0.9
-    """Of full text. Only ratios of this and the next three matter."""
     weight_vector: NotNegativeF = 0.15
-    """Of embedding similarity; with a sentence model use 1."""
-    weight_words: NotNegativeF = 0.5
-    """Of words nearest to the question's."""
-    weight_gist: NotNegativeF = 1.0
-    """Of similarity in rare words."""
-    weight_neighbours: NotNegativeF = 0.25
-    """Of the adjacent turns' scores, by the square of their share of the best."""
-    weight_thread: NotNegativeF = 0.3
-    """Of the best score in the same conversation."""
-    weight_names: NotNegativeF = 1.0
-    """Of a name in the best memories that only one other has."""
-    weight_speaker: NotNegativeF = 1.0
-    """If the question names the speaker."""
-    weight_date: NotNegativeF = 1.0
-    """If the question names the day; of a month or year half."""
-    weight_question: NotNegativeF = 0.3
-    """Penalty for a memory that is itself a question."""
-    weight_brief: NotNegativeF = 1.0
-    """Penalty for a memory of a few common words, and a share of it for one of a few rare ones."""
-    weight_repeat: NotNegativeF = 1.0
-    """Penalty for a memory that says the very same as a better one."""
-    weight_graph: NotNegativeF = 0.03
-    """Along an association of weight 1."""
-    weight_recency: NotNegativeF = 0.02
-    """Of a memory made now."""
-    recency_half_life_days: PositiveS = 30.0
-    """Half-life of that."""
-    weight_importance: NotNegativeF = 0.05
-    """Of importance 1, after decay."""
-    weight_taint: NotNegativeF = 0.2
-    """Penalty for untrusted origin."""
+    """How much embedding similarity counts beside the words; with a sentence model use 1."""
     association_every_s: PositiveS = 300.0
     """How often new memories are associated."""
     maintenance_every_s: PositiveS = 6 * 3600.0

@@ -98,6 +98,8 @@ def set_(
     """Set a key in vigil.toml; comments and order stay."""
     settings = config.unread()
     path = _path(key)
+    if gone := variables.remark(*path[:2]):
+        raise ConfigError(gone)
     refused: ConfigError | None = None
     for given in _readings(value):
         try:
