@@ -70,7 +70,7 @@ class Claims:
         attempt = _Attempt(self, key, send, turn, wait)
         tail = await attempt.run(self._tails.get(turn.subject))
         if attempt.outcome:
-            attempt.tell()
+            attempt.observe()
         self._tails[turn.subject] = tail
         self._tails.move_to_end(turn.subject)
         if len(self._tails) > self._limits.tails_max:
@@ -154,20 +154,6 @@ def _holds(message: Message, effect_id: str) -> bool:
 class _Attempt:
     """One run of the protocol for one send."""
 
-    __slots__ = (
-        "_bus",
-        "_claims",
-        "_data",
-        "_key",
-        "_losses",
-        "_patience",
-        "_send",
-        "_span",
-        "_turn",
-        "_wait",
-        "outcome",
-    )
-
     def __init__(
         self, claims: Claims, key: SessionKey, send: SendMessage, turn: Message, wait: Wait
     ) -> None:
@@ -185,7 +171,7 @@ class _Attempt:
         """What this attempt did: "said", or its receipt; empty: somebody had done it before."""
         trace.current.set(self._span.header)
 
-    def tell(self) -> None:
+    def observe(self) -> None:
         """Count what was done, and record its span."""
         claims, turn = self._claims, self._turn
         claims._counts.count(metrics.SENDS, self.outcome)
