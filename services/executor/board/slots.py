@@ -3,6 +3,13 @@
 What holds is the ledger: a run that is still open there ends once, and one that was given up as
 lost tells nothing any more. The result is told before the end is written down, under the effect's
 id, so a repeat between the two tells nothing twice.
+
+Why not the scheduler, which writes all else in the ledger: the entry holds what only this does or
+finds out (whether the result was told, what became of a bulletin, the newest facts, the cost, read
+turn by turn). Of the scheduler one replica is active, which keeps the time of everybody: 500 rows
+that end at once would be some thousand requests of its, or else a record more between the two, and
+a time in which a result is told and `vigil why` has its run open. Each entry expects the one before
+it (ADR 28), so two writers can't contradict one another.
 """
 
 from __future__ import annotations
