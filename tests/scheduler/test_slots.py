@@ -334,7 +334,7 @@ def test_what_a_run_was_told_while_it_was_looked_is_no_news_any_more() -> None:
     known.answer = "mails up to 7"
     known.place(Placed(Ledger(cycles=CycleLedger(told_seq=7)), 3))
     assert known.take_answer() is None
-    known.looked_from = known.told_seq
+    known.checked_from = known.told_seq
     known.answer = "mails up to 9"
     assert known.take_answer() == "mails up to 9"
 

@@ -42,10 +42,10 @@ from ..promotion import PauseSwitch
 from ..warmth import WarmGate
 from . import decide, events, kinds, quiet
 from .agenda import QUIET_S, RowAgenda
+from .check_outcome import CheckOutcome
 from .known import KnownRow
-from .look_outcome import LookOutcome
 from .orders import RunOrders
-from .row_kind import LookMeans
+from .row_kind import CheckMeans
 
 log = structlog.get_logger("vigil.scheduler")
 
@@ -53,11 +53,11 @@ ROWS_OF_ALL: Final = board_of(ANYBODY, ROWS.name)
 SLOTS_OF_ALL: Final = ANYBODY.slot()
 FACTS_OF_ALL: Final = board_of(ANYBODY, FACTS.name)
 AT_ONCE: Final = 32
-"""Rows that are looked at side by side."""
+"""Rows that are visited side by side."""
 AHEAD_MAX: Final = 1000
 """Entries of a row that are looked through after the clock was set back."""
 LOOK_S: Final = 1.0
-"""How soon it's looked again at what couldn't be done, and at the clock."""
+"""How soon what couldn't be done is tried again, and the clock is read."""
 ALL_PAUSED: Final = "what is done unasked was paused"
 
 
@@ -75,8 +75,8 @@ class TimetableClock:
         self._log = TellingLog(context)
         self._orders = RunOrders(context.bus)
         self._facts = context.facts
-        self._unlooked: set[str] = set()
-        """Rows of bulletins at which it was never looked: those people have none yet."""
+        self._unwritten: set[str] = set()
+        """Rows of bulletins of which none was written yet."""
         self._known: dict[str, KnownRow] = {}
         self._followers: dict[str, set[str]] = {}
         """Of each row those that follow it, or did."""
@@ -84,7 +84,7 @@ class TimetableClock:
         self._fact_board = KeptBoard(context.bus, FACTS)
         self._behind = {ROWS_OF_ALL, SLOTS_OF_ALL, FACTS_OF_ALL}
         """What isn't read to its end."""
-        self._looked_at = NEVER
+        self._visited_at = NEVER
         self._news = asyncio.Event()
         self._group = asyncio.TaskGroup()
         self._probes = asyncio.Semaphore(CONCURRENCY_MAX)
@@ -95,13 +95,13 @@ class TimetableClock:
             async with self._group as group:
                 group.create_task(self._follow(BOARD, ROWS_OF_ALL, 1, self._take_row))
                 group.create_task(self._follow(STREAM, SLOTS_OF_ALL, 0, self._take_entry))
-                group.create_task(self._follow(BOARD, FACTS_OF_ALL, 0, self._look_at_followers))
-                for look in (self._look_once_warm(), self._look_where_owners_move()):
-                    group.create_task(look)
+                group.create_task(self._follow(BOARD, FACTS_OF_ALL, 0, self._visit_followers))
+                for visits in (self._visit_once_warm(), self._visit_where_owners_move()):
+                    group.create_task(visits)
                 while True:
                     await self._wait()
                     if not self._behind:
-                        await self._look()
+                        await self._visit_due()
         finally:
             self._facts.pop(warmth.OWED, None)
 
@@ -121,16 +121,16 @@ class TimetableClock:
         finally:
             await follower.close()
 
-    async def _look_once_warm(self) -> None:
-        """Look at all rows when what is due may begin."""
+    async def _visit_once_warm(self) -> None:
+        """Visit all rows when what is due may begin."""
         if not self._gate.is_open:
             await self._gate.opened.wait()
             for id_ in self._known:
                 self._agenda.put(id_, self._clock.now())
             self._news.set()
 
-    async def _look_where_owners_move(self) -> None:
-        """Look at the rows of whoever moves to another zone."""
+    async def _visit_where_owners_move(self) -> None:
+        """Visit the rows of whoever moves to another zone."""
         while True:
             await self._pause.changed_again()
             for id_, one in self._known.items():
@@ -159,10 +159,10 @@ class TimetableClock:
                 known.place(placed(message))
             except InvalidInput as error:
                 log.error("entry not readable", action="scheduler.ledger", error=str(error))
-        return self._look_at_followers(message)
+        return self._visit_followers(message)
 
-    def _look_at_followers(self, message: Message) -> str:
-        """Have the rows looked at that follow what a message is of, a row or a source of facts."""
+    def _visit_followers(self, message: Message) -> str:
+        """Have the rows visited that follow what a message is of, a row or a source of facts."""
         id_ = message.subject.rpartition(".")[2]
         for follower in self._followers.get(id_, ()):
             self._agenda.put(follower, self._clock.now())
@@ -173,7 +173,7 @@ class TimetableClock:
         for id_, known in list(self._known.items()):
             if known.revisions and self._pause.is_erasing(known.row.owner):
                 del self._known[id_]
-                self._unlooked.discard(id_)
+                self._unwritten.discard(id_)
                 self._agenda.forget(id_)
 
     # ------------------------------------------------------------ the agenda
@@ -188,22 +188,22 @@ class TimetableClock:
                 await self._news.wait()
         self._news.clear()
 
-    async def _look(self) -> None:
-        """Look at each row whose turn it is."""
+    async def _visit_due(self) -> None:
+        """Visit each row whose turn it is."""
         if self._pause.is_erasing_anybody:
             self._forget_erased()
         now = self._clock.now()
-        if self._looked_at - now > decide.SET_BACK_MIN:
+        if self._visited_at - now > decide.SET_BACK_MIN:
             for id_ in self._known:
                 self._agenda.put(id_, now)
-        self._looked_at = now
+        self._visited_at = now
         while due := self._agenda.due(now, AT_ONCE):
             async with asyncio.TaskGroup() as group:
                 for id_ in due:
-                    if id_ in self._known:  # a look may end after its row was forgotten
-                        group.create_task(self._look_at(id_, self._known[id_], now))
+                    if id_ in self._known:  # it may be forgotten meanwhile
+                        group.create_task(self._visit(id_, self._known[id_], now))
 
-    async def _look_at(self, id_: str, known: KnownRow, now: datetime) -> None:
+    async def _visit(self, id_: str, known: KnownRow, now: datetime) -> None:
         """Do what is to be done for a row; what fails is tried again in a moment."""
         if not known.revisions:
             return
@@ -222,8 +222,8 @@ class TimetableClock:
 
     def _observe_owed(self, id_: str, known: KnownRow) -> None:
         """Tell of how many people the first bulletin isn't written yet (SPEC C-3)."""
-        (self._unlooked.add if known.lacks_bulletin else self._unlooked.discard)(id_)
-        self._facts[warmth.OWED] = len(self._unlooked)
+        (self._unwritten.add if known.lacks_bulletin else self._unwritten.discard)(id_)
+        self._facts[warmth.OWED] = len(self._unwritten)
 
     # ------------------------------------------------------------ one row
 
@@ -251,7 +251,7 @@ class TimetableClock:
         followed = (self._log, self._fact_board, known.scope, known.revisions, known.ledger)
         ends = await known.followed.read(*followed)
         made = decide.decisions(known.pieces(), known.ledger, now, refusal, ends)
-        for entry, seen, _ in self._looked(known, made, now):
+        for entry, seen, _ in self._checked(known, made, now):
             await self._append(known, entry, seen)
         await self._store_quiet(known, now)
         await self._begin_all(known, now)
@@ -283,7 +283,7 @@ class TimetableClock:
 
         Args:
             seen: what it was decided by. It's known only with the entry: of a change that isn't
-                stored, the next look tells again.
+                stored, the next check tells again.
         """
         is_quiet = entry.state == "skipped" and entry.reason in kinds.quiet_reasons()
         longer = quiet.joined(known.quiet, entry) if is_quiet else None
@@ -310,32 +310,32 @@ class TimetableClock:
         known.place(await self._log.append(known.scope, known.last._replace(ledger=ledger), entry))
         crash.point("scheduler.slot.decided")
 
-    def _looked(self, known: KnownRow, made: list[SlotEntry], now: datetime) -> list[LookOutcome]:
-        """Return the entries of a row. Where something has to be new for a run, it's looked
+    def _checked(self, known: KnownRow, made: list[SlotEntry], now: datetime) -> list[CheckOutcome]:
+        """Return the entries of a row. Where something has to be new for a run, it's checked
         first, and nothing is decided meanwhile."""
         begun = next((one for one in made if one.state == "running"), None)
         decided = kinds.kind_of(known.row.work).decide
         if begun is None or decided is None or not is_asked_first(known.row.work):
-            return [LookOutcome(one) for one in made]
+            return [CheckOutcome(one) for one in made]
         outcome = decided(known, begun, known.take_answer(), now)
         if outcome is None:
-            if not known.is_looking:
-                known.is_looking = True
-                self._group.create_task(self._look_for(known, begun, now))
+            if not known.is_checking:
+                known.is_checking = True
+                self._group.create_task(self._check(known, begun, now))
             return []
         if outcome.prepared is not None:
             known.prepared[outcome.entry.session] = outcome.prepared
-        return [outcome if one is begun else LookOutcome(one) for one in made]
+        return [outcome if one is begun else CheckOutcome(one) for one in made]
 
-    async def _look_for(self, known: KnownRow, begun: SlotEntry, now: datetime) -> None:
-        """Look for what is new; if that can't be done, it's done again."""
-        look = kinds.kind_of(known.row.work).look
-        if look is None:
+    async def _check(self, known: KnownRow, begun: SlotEntry, now: datetime) -> None:
+        """Check what is new; if that can't be done, it's done again."""
+        check = kinds.kind_of(known.row.work).check
+        if check is None:
             raise AssertionError(f"{begun.row}: nothing has to be new for it")
-        known.looked_from = known.told_seq
+        known.checked_from = known.told_seq
         try:
             async with self._probes:
-                known.answer = await look(self._means(known), known, begun, now)
+                known.answer = await check(self._means(known), known, begun, now)
             crash.point("scheduler.slot.looked")
         except VigilError as error:
             log.info("can't look", action="scheduler.look", row=begun.row, error=str(error))
@@ -343,7 +343,7 @@ class TimetableClock:
         else:
             self._agenda.put(begun.row, self._clock.now())
         finally:
-            known.is_looking = False
+            known.is_checking = False
         self._news.set()
 
     async def _begin_all(self, known: KnownRow, now: datetime) -> None:
@@ -391,9 +391,9 @@ class TimetableClock:
             self._agenda.put(known.row.id, self._clock.now() + timedelta(seconds=LOOK_S))
         self._news.set()
 
-    def _means(self, known: KnownRow) -> LookMeans:
+    def _means(self, known: KnownRow) -> CheckMeans:
         id_, agents = known.row.id, self._settings.agents
-        return LookMeans(self._bus, self._present(), agents, lambda: self._known.get(id_) is known)
+        return CheckMeans(self._bus, self._present(), agents, lambda: self._known.get(id_) is known)
 
     def _present(self) -> Config:
         """Return the configuration as it holds now."""

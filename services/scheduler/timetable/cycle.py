@@ -21,7 +21,7 @@ from vigil.looks.named_looks import Aim
 from vigil.timetable.cycles import due_rechecks, paused_until
 from vigil.timetable.schedule import is_active
 
-from .look_outcome import skipped
+from .check_outcome import skipped
 from .news import News
 from .system_rows import interval_of
 

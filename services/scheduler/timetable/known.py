@@ -33,13 +33,13 @@ class KnownRow:
         self.seen: LastSeen | None = None
         """What it saw last; None: what the ledger has."""
         self.answer: object = None
-        """What came of its look, if nothing is decided by it yet."""
-        self.looked_from = 0
-        """`told_seq` as that look began: what a run was told meanwhile is no news any more."""
-        self.looked_seq = 0
-        """Of SIGNALS, or what else it looks at: up to there nothing is new for it, beside what the
+        """What came of its check, if nothing is decided by it yet."""
+        self.checked_from = 0
+        """`told_seq` as that check began: what a run was told meanwhile is no news any more."""
+        self.checked_seq = 0
+        """Of SIGNALS, or what else it checks: up to there nothing is new for it, beside what the
         ledger knows of."""
-        self.is_looking = False
+        self.is_checking = False
         self.followed = FollowedEnds()
         """Of a row that follows others."""
         self.prepared: dict[str, object] = {}
@@ -68,19 +68,19 @@ class KnownRow:
 
     @property
     def told_seq(self) -> int:
-        """Of SIGNALS, or what else it looks at: up to there its runs were told."""
+        """Of SIGNALS, or what else it checks: up to there its runs were told."""
         return (self.ledger.cycles or CycleLedger()).told_seq
 
     @property
     def read_seq(self) -> int:
         """Likewise: all up to there is no news to it."""
-        return max(self.told_seq, self.looked_seq)
+        return max(self.told_seq, self.checked_seq)
 
     def take_answer(self) -> object:
-        """Return what came of its look, once; None: there is nothing, or a run that ended since was
-        told of what it saw."""
+        """Return what came of its check, once; None: there is nothing, or a run that ended since
+        was told of what it saw."""
         answer, self.answer = self.answer, None
-        return answer if self.looked_from >= self.told_seq else None
+        return answer if self.checked_from >= self.told_seq else None
 
     @property
     def row(self) -> TimetableRow:
@@ -100,7 +100,7 @@ class KnownRow:
         return is_over and is_since and may
 
     def next_at(self, now: datetime) -> datetime | None:
-        """Return when it is to be looked at next; None: when there is news of it."""
+        """Return when it is to be visited next; None: when there is news of it."""
         timeout = timedelta(seconds=self.row.work.timeout_s)
         waits = (timeout, timeout + LOST_AFTER)
         ends = [run.at + wait for run in self.last.ledger.running for wait in waits]
@@ -128,7 +128,7 @@ class KnownRow:
 
     @property
     def lacks_bulletin(self) -> bool:
-        """Whether it is a bulletin's, at which it was never looked: there is none yet."""
+        """Whether it is a bulletin's, of which none was written yet."""
         is_on = self.row.is_enabled and not self.row.is_removed
         return isinstance(self.row.work, BulletinWork) and is_on and self.ledger.through is None
 

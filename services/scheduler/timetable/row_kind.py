@@ -19,12 +19,12 @@ from vigil.contracts.board import OpenRun, Work
 from vigil.settings.config import Config
 from vigil.subjects import Scope
 
+from .check_outcome import CheckOutcome
 from .known import KnownRow
-from .look_outcome import LookOutcome
 
 
-class LookMeans(NamedTuple):
-    """What may be asked while it's looked."""
+class CheckMeans(NamedTuple):
+    """What may be asked in a check."""
 
     bus: Bus
     config: Config
@@ -52,15 +52,15 @@ class RowKind(msgspec.Struct, frozen=True, kw_only=True):
     """Each agent has such a row for each person whom it has talked with; None: people make them."""
     rows: RowsMaker | None = None
     """Or each has so many such rows as the configuration says."""
-    look: Callable[[LookMeans, KnownRow, SlotEntry, datetime], Awaitable[object]] | None = None
-    """Looks for what is new, without a model; None: it's run whenever it is due. Raises:
+    check: Callable[[CheckMeans, KnownRow, SlotEntry, datetime], Awaitable[object]] | None = None
+    """Checks what is new, without a model; None: it's run whenever it is due. Raises:
     VigilError, it can't be told now."""
-    decide: Callable[[KnownRow, SlotEntry, Any, datetime], LookOutcome | None] | None = None
+    decide: Callable[[KnownRow, SlotEntry, Any, datetime], CheckOutcome | None] | None = None
     """Says what becomes of a slot that would be run, by what was seen (None: nothing yet). None: it
-    has to be looked first."""
+    has to be checked first."""
     must_prepare: Callable[[TimetableRow, OpenRun], bool] = lambda _row, _run: False
     """Whether something has to be read before a run begins."""
-    prepare: Callable[[LookMeans, KnownRow, OpenRun], Awaitable[object]] | None = None
+    prepare: Callable[[CheckMeans, KnownRow, OpenRun], Awaitable[object]] | None = None
     """Reads that. Raises: VigilError, it can't be read now."""
     quiet: tuple[str, ...] = ()
     """Reasons of entries that may wait for others like them."""

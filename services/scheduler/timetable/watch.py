@@ -15,7 +15,7 @@ from vigil.contracts.board import LastSeen, SlotState, Watched
 from vigil.looks.watched import what_of
 from vigil.timetable.probe import ProbeAnswer, is_of
 
-from .look_outcome import LookOutcome
+from .check_outcome import CheckOutcome
 
 FIRST: Final = "it looked for the first time"
 UNCHANGED: Final = "nothing has changed"
@@ -49,7 +49,7 @@ def looked(
     answer: ProbeAnswer,
     *,
     is_run: bool = True,
-) -> LookOutcome:
+) -> CheckOutcome:
     """Decide about a slot that would be run.
 
     Args:
@@ -61,16 +61,16 @@ def looked(
     has_news = answer.facts is not None and bool(answer.facts.changed)
     if answer.problem:
         failed = _failed(watch, seen, entry.at)
-        return LookOutcome(_not_run(entry, "failed", f"its look failed: {answer.problem}"), failed)
+        return CheckOutcome(_not_run(entry, "failed", f"its look failed: {answer.problem}"), failed)
     if not is_of(seen, watch):
-        return LookOutcome(_not_run(entry, "skipped", FIRST), answer.seen)
+        return CheckOutcome(_not_run(entry, "skipped", FIRST), answer.seen)
     if not answer.change:
         reason = FACTS_CHANGED if has_news else UNCHANGED
-        return LookOutcome(_not_run(entry, "skipped", reason), answer.seen)
+        return CheckOutcome(_not_run(entry, "skipped", reason), answer.seen)
     if not is_run:
-        return LookOutcome(_not_run(entry, "skipped", LOOKED), answer.seen)
+        return CheckOutcome(_not_run(entry, "skipped", LOOKED), answer.seen)
     begun = replace(entry, change=answer.change, is_trusted=answer.is_trusted, facts=None)
-    return LookOutcome(begun, answer.seen)
+    return CheckOutcome(begun, answer.seen)
 
 
 def _not_run(entry: SlotEntry, state: SlotState, reason: str) -> SlotEntry:

@@ -19,10 +19,10 @@ from vigil.subjects import Scope
 
 from ...bulletins.store import BulletinStore
 from .. import cycle, news, system_rows
+from ..check_outcome import CheckOutcome
 from ..known import KnownRow
-from ..look_outcome import LookOutcome
 from ..news import News
-from ..row_kind import LookMeans, RowKind
+from ..row_kind import CheckMeans, RowKind
 
 FIRST_AFTER: Final = timedelta(seconds=90)
 """A person who just began is not to pay for a cycle before the first answers are there."""
@@ -56,17 +56,19 @@ def is_on(config: Config, agent: str) -> bool:
     return config.autonomy.enabled and config.cortex.autonomy_enabled and may
 
 
-class CycleLook(NamedTuple):
+class CycleCheck(NamedTuple):
     """What a look came to."""
 
     news: News
     aims: tuple[Aim, ...]
 
 
-async def _look(means: LookMeans, known: KnownRow, _begun: SlotEntry, _now: datetime) -> CycleLook:
+async def _check(
+    means: CheckMeans, known: KnownRow, _begun: SlotEntry, _now: datetime
+) -> CycleCheck:
     found = await news.read(means.bus, known.scope, known.read_seq)
     if not found.counts:
-        known.looked_seq = found.through
+        known.checked_seq = found.through
     agent, cortex = known.scope.agent, means.config.cortex
     aims = named_looks.aims_of(
         means.config.agent_of(agent).looks,
@@ -74,7 +76,7 @@ async def _look(means: LookMeans, known: KnownRow, _begun: SlotEntry, _now: date
         has_role=has_role(means.agents / agent / TEMPLATE.name),
         role_every_s=cortex.autonomy_role_secs,
     )
-    return CycleLook(found, aims)
+    return CycleCheck(found, aims)
 
 
 def has_role(file: Path) -> bool:
@@ -86,14 +88,14 @@ def has_role(file: Path) -> bool:
         return True
 
 
-def _decide(known: KnownRow, begun: SlotEntry, seen: object, now: datetime) -> LookOutcome | None:
-    if not isinstance(seen, CycleLook):
+def _decide(known: KnownRow, begun: SlotEntry, seen: object, now: datetime) -> CheckOutcome | None:
+    if not isinstance(seen, CycleCheck):
         return None
     entry = cycle.decided(known.row, begun, known.ledger, seen.news, now, seen.aims)
-    return LookOutcome(entry)
+    return CheckOutcome(entry)
 
 
-async def _prepare(means: LookMeans, known: KnownRow, run: OpenRun) -> CycleLedger:
+async def _prepare(means: CheckMeans, known: KnownRow, run: OpenRun) -> CycleLedger:
     """See that there is a bulletin: a cycle is shown one from the first on (SPEC C-3); and return
     what those before it left."""
     bulletins = BulletinStore(means.bus)
@@ -124,7 +126,7 @@ KIND: Final = RowKind(
     work=AutonomyWork,
     row=row_of,
     start=start_of,
-    look=_look,
+    check=_check,
     decide=_decide,
     must_prepare=lambda _row, _run: True,
     prepare=_prepare,

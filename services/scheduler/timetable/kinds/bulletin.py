@@ -28,10 +28,10 @@ from vigil.timetable.cycles import FAILURES_MAX
 
 from ...bulletins.store import BroughtUp, BulletinStore
 from .. import news, system_rows
+from ..check_outcome import CheckOutcome, skipped
 from ..known import KnownRow
-from ..look_outcome import LookOutcome, skipped
 from ..news import News
-from ..row_kind import LookMeans, RowKind
+from ..row_kind import CheckMeans, RowKind
 
 FIRST_AFTER: Final = timedelta(seconds=60)
 """Before the first cycle, which is shown it (SPEC C-3)."""
@@ -64,7 +64,7 @@ FAILING: Final = (
 )
 
 
-class BulletinLook(NamedTuple):
+class BulletinCheck(NamedTuple):
     """What a look came to."""
 
     news: News
@@ -89,15 +89,15 @@ def row_of(config: Config, whose: Scope, zone: str, now: datetime) -> TimetableR
     )
 
 
-async def _look(means: LookMeans, known: KnownRow, _begun: SlotEntry, now: datetime) -> object:
+async def _check(means: CheckMeans, known: KnownRow, _begun: SlotEntry, now: datetime) -> object:
     since = known.read_seq
     found = await news.read(means.bus, known.scope, since, KINDS, name=_kind_of)
     if since and not found.counts:
-        known.looked_seq = found.through
-        return BulletinLook(found)
+        known.checked_seq = found.through
+        return BulletinCheck(found)
     is_failing = known.ledger.failures >= FAILURES_MAX
     brought = await _bring_up(means, known, now, keeps_text=not is_failing)
-    return BulletinLook(found, brought, means.config.cortex.bulletin_synthesis)
+    return BulletinCheck(found, brought, means.config.cortex.bulletin_synthesis)
 
 
 def _kind_of(message: Message) -> str:
@@ -105,7 +105,7 @@ def _kind_of(message: Message) -> str:
 
 
 async def _bring_up(
-    means: LookMeans, known: KnownRow, now: datetime, *, keeps_text: bool = True
+    means: CheckMeans, known: KnownRow, now: datetime, *, keeps_text: bool = True
 ) -> BroughtUp:
     config = means.config
     keeps_text = keeps_text and config.cortex.bulletin_synthesis
@@ -115,19 +115,19 @@ async def _bring_up(
     )
 
 
-def _decide(known: KnownRow, begun: SlotEntry, seen: object, now: datetime) -> LookOutcome | None:
-    if not isinstance(seen, BulletinLook):
+def _decide(known: KnownRow, begun: SlotEntry, seen: object, now: datetime) -> CheckOutcome | None:
+    if not isinstance(seen, BulletinCheck):
         return None
     through, until = seen.news.through, paused_until(known.ledger)
     why = _why_none(seen)
     if why:
-        return LookOutcome(skipped(begun, why, 0 if why == UNCHANGED else through))
+        return CheckOutcome(skipped(begun, why, 0 if why == UNCHANGED else through))
     if until is not None and now < until:
-        return LookOutcome(skipped(begun, FAILING.format(at=until)))
-    return LookOutcome(replace(begun, told_seq=through), prepared=seen.brought)
+        return CheckOutcome(skipped(begun, FAILING.format(at=until)))
+    return CheckOutcome(replace(begun, told_seq=through), prepared=seen.brought)
 
 
-def _why_none(seen: BulletinLook) -> str:
+def _why_none(seen: BulletinCheck) -> str:
     """Return why no model is needed; empty: one is."""
     if seen.brought is None:
         return UNCHANGED
@@ -147,7 +147,7 @@ def paused_until(ledger: Ledger) -> datetime | None:
     return until
 
 
-async def _prepare(means: LookMeans, known: KnownRow, run: OpenRun) -> BroughtUp:
+async def _prepare(means: CheckMeans, known: KnownRow, run: OpenRun) -> BroughtUp:
     return await _bring_up(means, known, run.at)
 
 
@@ -166,7 +166,7 @@ KIND: Final = RowKind(
     work=BulletinWork,
     row=row_of,
     start=start_of,
-    look=_look,
+    check=_check,
     decide=_decide,
     must_prepare=lambda _row, _run: True,
     prepare=_prepare,

@@ -25,10 +25,10 @@ from vigil.subjects import Scope
 from vigil.timetable.cycles import paused_until
 
 from .. import system_rows
+from ..check_outcome import CheckOutcome, skipped
 from ..events import slot_of
 from ..known import KnownRow
-from ..look_outcome import LookOutcome, skipped
-from ..row_kind import LookMeans, RowKind
+from ..row_kind import CheckMeans, RowKind
 
 STREAM: Final = "MAILS"
 FIRST_AFTER: Final = timedelta(minutes=2)
@@ -126,27 +126,27 @@ def _work(known: KnownRow) -> MailWork:
     return known.row.work
 
 
-async def _look(means: LookMeans, known: KnownRow, _begun: SlotEntry, _now: datetime) -> NewMail:
+async def _check(means: CheckMeans, known: KnownRow, _begun: SlotEntry, _now: datetime) -> NewMail:
     mailbox = _work(known).mailbox
     found = await new_mail(means.bus, known.scope, mailbox, known.read_seq)
     if not (found.mails or found.offers):
-        known.looked_seq = found.through
+        known.checked_seq = found.through
     return found
 
 
-def _decide(known: KnownRow, begun: SlotEntry, seen: object, now: datetime) -> LookOutcome | None:
+def _decide(known: KnownRow, begun: SlotEntry, seen: object, now: datetime) -> CheckOutcome | None:
     if not isinstance(seen, NewMail):
         return None
     cycles, interval = known.ledger.cycles or CycleLedger(), system_rows.interval_of(known.row)
     until = paused_until(cycles, known.ledger.failures, interval)
     if not (seen.mails or seen.offers):
-        return LookOutcome(skipped(begun, NOTHING_NEW))
+        return CheckOutcome(skipped(begun, NOTHING_NEW))
     if until is not None and now < until:
-        return LookOutcome(skipped(begun, FAILING.format(at=until)))
-    return LookOutcome(replace(begun, told_seq=seen.through), prepared=seen)
+        return CheckOutcome(skipped(begun, FAILING.format(at=until)))
+    return CheckOutcome(replace(begun, told_seq=seen.through), prepared=seen)
 
 
-async def _prepare(means: LookMeans, known: KnownRow, run: OpenRun) -> NewMail:
+async def _prepare(means: CheckMeans, known: KnownRow, run: OpenRun) -> NewMail:
     """Read again what a run was begun for; of one by hand, what came since the last."""
     cycles, mailbox = known.ledger.cycles or CycleLedger(), _work(known).mailbox
     if run.is_by_hand:
@@ -201,7 +201,7 @@ KIND: Final = RowKind(
     work=MailWork,
     rows=rows_of,
     start=start_of,
-    look=_look,
+    check=_check,
     decide=_decide,
     must_prepare=lambda _row, _run: True,
     prepare=_prepare,

@@ -33,10 +33,10 @@ from vigil.subjects import Scope
 from vigil.timetable.cycles import paused_until
 
 from .. import news, system_rows
+from ..check_outcome import CheckOutcome, skipped
 from ..known import KnownRow
-from ..look_outcome import LookOutcome, skipped
 from ..news import News
-from ..row_kind import LookMeans, RowKind
+from ..row_kind import CheckMeans, RowKind
 
 FIRST_AFTER: Final = timedelta(minutes=10)
 KINDS: Final = ("memory.merged",)
@@ -57,7 +57,7 @@ class Unwritten(NamedTuple):
     is_tainted: bool = False
 
 
-class MergedLook(NamedTuple):
+class MergedCheck(NamedTuple):
     """What a look came to."""
 
     news: News
@@ -96,13 +96,15 @@ def chosen(memories: Iterable[Memory]) -> Unwritten:
     return Unwritten(tuple(kept), is_tainted)
 
 
-async def _look(means: LookMeans, known: KnownRow, _begun: SlotEntry, _now: datetime) -> MergedLook:
+async def _check(
+    means: CheckMeans, known: KnownRow, _begun: SlotEntry, _now: datetime
+) -> MergedCheck:
     found = await news.read(means.bus, known.scope, known.read_seq, KINDS, name=_kind_of)
     if not found.counts:
-        known.looked_seq = found.through
-        return MergedLook(found)
+        known.checked_seq = found.through
+        return MergedCheck(found)
     unwritten = await _unwritten(means.bus, known.scope)
-    return MergedLook(found, unwritten, means.config.cortex.summary_rewriting)
+    return MergedCheck(found, unwritten, means.config.cortex.summary_rewriting)
 
 
 def _kind_of(_message: object) -> str:
@@ -124,22 +126,22 @@ async def _unwritten(bus: Bus, whose: Scope) -> Unwritten:
     return chosen(found)
 
 
-def _decide(known: KnownRow, begun: SlotEntry, seen: object, now: datetime) -> LookOutcome | None:
-    if not isinstance(seen, MergedLook):
+def _decide(known: KnownRow, begun: SlotEntry, seen: object, now: datetime) -> CheckOutcome | None:
+    if not isinstance(seen, MergedCheck):
         return None
     cycles, interval = known.ledger.cycles or CycleLedger(), system_rows.interval_of(known.row)
     until = paused_until(cycles, known.ledger.failures, interval)
     if not seen.unwritten.summaries:
-        return LookOutcome(skipped(begun, NOTHING_MERGED, seen.news.through))
+        return CheckOutcome(skipped(begun, NOTHING_MERGED, seen.news.through))
     if not seen.has_model:
-        return LookOutcome(skipped(begun, OFF))
+        return CheckOutcome(skipped(begun, OFF))
     if until is not None and now < until:
-        return LookOutcome(skipped(begun, FAILING.format(at=until)))
+        return CheckOutcome(skipped(begun, FAILING.format(at=until)))
     outcome = replace(begun, told_seq=seen.news.through)
-    return LookOutcome(outcome, prepared=seen.unwritten)
+    return CheckOutcome(outcome, prepared=seen.unwritten)
 
 
-async def _prepare(means: LookMeans, known: KnownRow, _run: OpenRun) -> Unwritten:
+async def _prepare(means: CheckMeans, known: KnownRow, _run: OpenRun) -> Unwritten:
     return await _unwritten(means.bus, known.scope)
 
 
@@ -156,7 +158,7 @@ KIND: Final = RowKind(
     work=MaintenanceWork,
     row=row_of,
     start=start_of,
-    look=_look,
+    check=_check,
     decide=_decide,
     must_prepare=lambda _row, _run: True,
     prepare=_prepare,

@@ -15,9 +15,9 @@ from vigil.contracts import SlotEntry
 from vigil.contracts.board import BoardGoal, MindWork
 from vigil.goals import lifecycle
 
+from ..check_outcome import CheckOutcome, skipped
 from ..known import KnownRow
-from ..look_outcome import LookOutcome, skipped
-from ..row_kind import LookMeans, RowKind
+from ..row_kind import CheckMeans, RowKind
 
 NOTHING_DUE: Final = "no goal is due"
 WAIT_MAX: Final = timedelta(hours=6)
@@ -70,13 +70,13 @@ def next_look_at(
     return max(soonest, last_at + wait)
 
 
-async def _look(means: LookMeans, known: KnownRow, _begun: SlotEntry, now: datetime) -> DueGoals:
+async def _check(means: CheckMeans, known: KnownRow, _begun: SlotEntry, now: datetime) -> DueGoals:
     there = await read_goals(means.bus, known.scope)
     return due_of([one.goal for one in there], known.ledger.through, now)
 
 
-def _decide(known: KnownRow, begun: SlotEntry, seen: object, _now: datetime) -> LookOutcome | None:
-    return LookOutcome(decided(begun, seen)) if isinstance(seen, DueGoals) else None
+def _decide(known: KnownRow, begun: SlotEntry, seen: object, _now: datetime) -> CheckOutcome | None:
+    return CheckOutcome(decided(begun, seen)) if isinstance(seen, DueGoals) else None
 
 
-KIND: Final = RowKind(work=MindWork, start=None, look=_look, decide=_decide)
+KIND: Final = RowKind(work=MindWork, start=None, check=_check, decide=_decide)

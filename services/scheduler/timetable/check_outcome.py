@@ -1,4 +1,4 @@
-"""What became of a slot at which it was looked first. Pure."""
+"""What becomes of a slot by what was checked before it. Pure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from vigil.contracts import SlotEntry
 from vigil.contracts.board import LastSeen
 
 
-class LookOutcome(NamedTuple):
-    """An entry, and what is to be kept of the look."""
+class CheckOutcome(NamedTuple):
+    """An entry, and what is to be kept of the check."""
 
     entry: SlotEntry
     seen: LastSeen | None = None
     """Of a watcher."""
     prepared: object = None
-    """What the run begins with, if the look told that already."""
+    """What the run begins with, if the check told that already."""
 
 
 def skipped(begun: SlotEntry, reason: str, told_seq: int = 0) -> SlotEntry:
