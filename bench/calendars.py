@@ -15,7 +15,7 @@ from services.executor.calendars.book import CalendarBook
 from tests.support.calendars import calendar, event
 from vigil.calendars import mirror
 from vigil.calendars.agenda import day_of
-from vigil.calendars.look import Looking
+from vigil.calendars.reader import CalendarReader
 from vigil.calendars.section import CalendarSection
 from vigil.zones.database import zone_named
 
@@ -46,9 +46,9 @@ async def measured(home: Path) -> Measured:
     await asyncio.to_thread(file.write_text, calendar(*events))
     section = CalendarSection(kind="file", file=str(file), user="ann")
     begun = perf_counter()
-    found = await Looking(section, home).look(None, now)
+    found = await CalendarReader(section, home).read(None, now)
     first_s, begun = perf_counter() - begun, perf_counter()
-    await Looking(section, home).look(found, now)
+    await CalendarReader(section, home).read(found, now)
     again_ms = (perf_counter() - begun) * 1000
     mirror.store(mirror.path_of(home, "work", section), found)
     book, took = CalendarBook({"work": section}, home), []

@@ -21,8 +21,8 @@ from tests.support.hands import NO_SANDBOX, call_of
 from tests.support.stack import Stack, running_stack
 from vigil.calendars import mirror
 from vigil.calendars.dav import Collection
-from vigil.calendars.look import Looking
 from vigil.calendars.places import CalendarProblem
+from vigil.calendars.reader import CalendarReader
 from vigil.clock import SystemClock
 from vigil.errors import InvalidInput
 from vigil.zones.database import zone_named
@@ -51,7 +51,7 @@ class Person:
             home = self.stack.settings.home
             path = mirror.path_of(home, name, section)
             known = mirror.load(path, mirror.source_of(section))
-            mirror.store(path, await Looking(section, home).look(known, datetime.now(UTC)))
+            mirror.store(path, await CalendarReader(section, home).read(known, datetime.now(UTC)))
 
     async def call(
         self, name: str, /, *, call_id: str = "", user: str = "ann", **given: Any

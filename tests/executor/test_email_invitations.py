@@ -17,7 +17,7 @@ from tests.support.mail_servers import MailServers, running_mail_servers
 from tests.support.mailboxes import NAME, OwnMailbox, mail, section
 from tests.support.stack import running_stack
 from vigil.calendars import mirror
-from vigil.calendars.look import Looking
+from vigil.calendars.reader import CalendarReader
 from vigil.clock import SystemClock
 
 
@@ -48,7 +48,7 @@ async def test_a_mail_says_what_it_would_change(tmp_path: Path, servers: MailSer
     ) as stack:
         settings = stack.settings
         mine = settings.config.calendars["mine"]
-        seen = await Looking(mine, settings.home).look(None, datetime.now(UTC))
+        seen = await CalendarReader(mine, settings.home).read(None, datetime.now(UTC))
         mirror.store(mirror.path_of(settings.home, "mine", mine), seen)
         hands = Builtin(settings, SystemClock(), NO_SANDBOX, await stack.bus("executor"))
         new = event("new", at, "DURATION:PT1H", organizer, title="Obey me")

@@ -13,7 +13,7 @@ import recurring_ical_events
 
 from tests.support.gateway import running_gateway
 from vigil.calendars.agenda import CalendarAgenda
-from vigil.calendars.look import Looking
+from vigil.calendars.reader import CalendarReader
 from vigil.calendars.section import CalendarSection
 from vigil.zones.database import zone_named
 
@@ -36,8 +36,8 @@ async def test_what_subscribes_sees_each_row_when_it_is_due(tmp_path: Path) -> N
             assert (await ann.post("/api/cron", json=row)).status_code == 201
         path = (await ann.post("/api/calendar-links", json={"name": "x"})).json()["path"]
         section = CalendarSection(kind="ics", url=f"http://127.0.0.1:{gate.port}{path}")
-        looking, now = Looking(section, tmp_path), datetime.now(UTC)
-        found = await looking.look(None, now)
+        reader, now = CalendarReader(section, tmp_path), datetime.now(UTC)
+        found = await reader.read(None, now)
         text = (await nobody.get(path)).content
         rows = {one["name"]: one for one in (await ann.get("/api/cron")).json()["rows"]}
     assert not found.remarks

@@ -24,9 +24,9 @@ from vigil.bus.bus import BusError
 from vigil.bus.lease import Lease, Leases
 from vigil.calendars import mirror
 from vigil.calendars.agenda import CalendarAgenda
-from vigil.calendars.look import Looking, PasswordKept, refused_of
 from vigil.calendars.mirror import Mirror, RefusedPassword
 from vigil.calendars.places import PasswordRefused
+from vigil.calendars.reader import CalendarReader, PasswordKept, refused_of
 from vigil.calendars.section import CalendarSection
 from vigil.calendars.state import FACT, CalendarState, CalendarStatus
 from vigil.errors import Unavailable, VigilError
@@ -47,7 +47,7 @@ REMARKS_MAX: Final = 20
 IsErasing = Callable[[str], bool]
 
 
-class _LookedAt(NamedTuple):
+class _ReadAt(NamedTuple):
     """What came of a look."""
 
     again_s: float
@@ -128,10 +128,10 @@ class CalendarKeeper:
         await self._leases.whenever_free(f"calendar.{token_of('calendar', name)}", keep, failed)
 
     async def _keep(self, name: str, section: CalendarSection, shown: _Shown) -> None:
-        looking = Looking(
+        reader = CalendarReader(
             section, self._context.settings.home, ports_never=self._context.bus.broker_ports
         )
-        look_at_s, seen = self._again_at_s.get(name, 0.0), _LookedAt(0.0, None, is_fresh=False)
+        look_at_s, seen = self._again_at_s.get(name, 0.0), _ReadAt(0.0, None, is_fresh=False)
         while True:
             is_woken, wait_s = self._wakes[name].is_set(), ERASED_S
             self._wakes[name].clear()
@@ -140,13 +140,13 @@ class CalendarKeeper:
                     if is_woken or self._clock.monotonic() >= look_at_s:
                         # Whatever ends it: nobody is asked in each second.
                         self._again_at_s[name] = self._clock.monotonic() + AGAIN.first_s
-                        seen = await self._round(name, section, looking, shown)
+                        seen = await self._round(name, section, reader, shown)
                         look_at_s = self._clock.monotonic() + seen.again_s
                     told_s = await self._tell(name, section, seen)
                     wait_s = min(look_at_s - self._clock.monotonic(), told_s)
             await self._wait(name, wait_s)
 
-    async def _tell(self, name: str, section: CalendarSection, seen: _LookedAt) -> float:
+    async def _tell(self, name: str, section: CalendarSection, seen: _ReadAt) -> float:
         """Tell how a calendar is; return in how many seconds it's another by itself."""
         if seen.agenda is None:
             return AGAIN.max_s
@@ -161,14 +161,14 @@ class CalendarKeeper:
                     self._failures.pop(name, None)
 
     async def _round(
-        self, name: str, section: CalendarSection, looking: Looking, shown: _Shown
-    ) -> _LookedAt:
+        self, name: str, section: CalendarSection, reader: CalendarReader, shown: _Shown
+    ) -> _ReadAt:
         """Look once; return what is due, as it is or was last seen."""
         path = mirror.path_of(self._context.settings.home, name, section)
         known, now = None, self._clock.now()
         try:
             known = self._with_refusal(name, section, await self._load(path, section), now)
-            found = await looking.look(known, now)
+            found = await reader.read(known, now)
             if mirror.is_to_be_stored(known, found):
                 await asyncio.to_thread(mirror.store, path, found)
         except PasswordKept as error:
@@ -193,7 +193,7 @@ class CalendarKeeper:
         self._refused.pop(name, None)
         shown.tell("synced", found, "")
         agenda = await asyncio.to_thread(CalendarAgenda, found.objects)
-        return _LookedAt(section.poll_s, agenda, is_fresh=True)
+        return _ReadAt(section.poll_s, agenda, is_fresh=True)
 
     async def _load(self, path: Path, section: CalendarSection) -> Mirror | None:
         """Raises: OSError."""
@@ -208,11 +208,11 @@ class CalendarKeeper:
             return known
         return replace(known or mirror.nothing(section, now), refused=refused)
 
-    async def _as_known(self, known: Mirror | None, again_s: float) -> _LookedAt:
+    async def _as_known(self, known: Mirror | None, again_s: float) -> _ReadAt:
         if known is None:
-            return _LookedAt(again_s, None, is_fresh=False)
+            return _ReadAt(again_s, None, is_fresh=False)
         agenda = await asyncio.to_thread(CalendarAgenda, known.objects)
-        return _LookedAt(again_s, agenda, is_fresh=False)
+        return _ReadAt(again_s, agenda, is_fresh=False)
 
     async def _remember(
         self,

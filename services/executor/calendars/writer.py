@@ -30,9 +30,9 @@ from vigil.calendars.edits import (
     is_of,
 )
 from vigil.calendars.entries import CalendarObject, CalendarWindow, RawObject
-from vigil.calendars.look import Looking, check_refused, refused_of
 from vigil.calendars.mirror import Mirror
 from vigil.calendars.places import CalendarProblem, PasswordRefused
+from vigil.calendars.reader import CalendarReader, check_refused, refused_of
 from vigil.calendars.section import CalendarSection
 from vigil.errors import InvalidInput, Unavailable
 from vigil.subjects import token_of
@@ -86,7 +86,7 @@ class CalendarWriter:
         self._name = name
         self._section = section
         self._call = call
-        self._looking = Looking(section, book.home, ports_never=ports_never)
+        self._reader = CalendarReader(section, book.home, ports_never=ports_never)
 
     async def make(self, edit: NewEvent, now: datetime) -> CalendarWrite:
         """Make an event. Raises: InvalidInput, CalendarProblem, Unavailable."""
@@ -143,7 +143,7 @@ class CalendarWriter:
     @contextlib.asynccontextmanager
     async def _collection(self, now: datetime) -> AsyncIterator[Collection]:
         known = (await self._book.known(self._name)).mirror
-        server = self._looking.server()
+        server = self._reader.server()
         try:
             check_refused(server, None if known is None else known.refused, now)
             async with asyncio.timeout(self._section.timeout_s):

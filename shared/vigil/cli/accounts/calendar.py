@@ -118,7 +118,7 @@ def add(
         check_section(name, section)
     except (msgspec.ValidationError, ConfigError) as error:
         raise InvalidInput(name, str(error)) from error
-    found = looked(settings, section)
+    found = read_once(settings, section)
     from vigil.local.home import ensure_home
 
     ensure_home(settings)
@@ -150,7 +150,7 @@ def test(name: Name) -> Result:
     """Read a calendar now, from this machine, and show what is due in the next days."""
     settings = config.load()
     section = _section(settings, name)
-    found = looked(settings, section)
+    found = read_once(settings, section)
     lines = [f"{name}: {described(found)}", *upcoming(settings, section, found)]
     facts = {"name": name, "events": count_of(found)}
     return Result(facts, partial(output.data, output.printable("\n".join(lines))))
@@ -172,12 +172,12 @@ def remove(name: Name) -> Result:
 # ---------------------------------------------------------------- a look
 
 
-def looked(settings: Settings, section: CalendarSection) -> Mirror:
+def read_once(settings: Settings, section: CalendarSection) -> Mirror:
     """Return a calendar as it is now; nothing is kept of it. Raises: NotReady, it can't be read."""
-    from vigil.calendars.look import Looking
+    from vigil.calendars.reader import CalendarReader
 
     try:
-        return asyncio.run(Looking(section, settings.home).look(None, datetime.now(UTC)))
+        return asyncio.run(CalendarReader(section, settings.home).read(None, datetime.now(UTC)))
     except Unavailable as error:
         raise exits.NotReady(str(error)) from error
 

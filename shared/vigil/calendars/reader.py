@@ -1,6 +1,6 @@
-"""One look at a calendar: what is known of it becomes what it is now.
+"""One reading of a calendar: what is known of it becomes what it is now.
 
-What could not be had leaves everything as it was known; a look that is cut off leaves nothing half.
+What could not be had leaves everything as it was known; one that is cut off leaves nothing half.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class PasswordKept(CalendarProblem):
     """The password was refused, and isn't shown again yet."""
 
 
-class Looking:
-    """Looks at one calendar.
+class CalendarReader:
+    """Reads one calendar.
 
     Args:
         ports_never: the broker's, say.
@@ -56,7 +56,7 @@ class Looking:
         except InvalidInput as error:
             raise CalendarProblem(str(error)) from error
 
-    async def look(self, before: Mirror | None, now: datetime) -> Mirror:
+    async def read(self, before: Mirror | None, now: datetime) -> Mirror:
         """Return it as it is now.
 
         Raises:
