@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from msgspec.structs import replace
 
-from services.gateway.console import look, site
+from services.gateway.console import appearance, site
 from services.gateway.console.pages.sessions import deeds, orders
 from tests.support.console import HERE, Shown, signed_in
 from tests.support.gateway import Gate
@@ -145,7 +145,7 @@ SLASHES: Final[dict[str, How]] = {
     "trust": "undo",
     "delete": "has to be said twice: /delete yes",
 }
-_TEMPLATES: Final = Path(look.__file__).parent / "templates"
+_TEMPLATES: Final = Path(appearance.__file__).parent / "templates"
 _FORM: Final = re.compile(
     r'<form\b[^>]*method="post".*?</form>|\{% call decide.*?\{% endcall %\}', re.DOTALL
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from services.gateway.console import look, site
+from services.gateway.console import appearance, site
 from services.gateway.console.site import PAGES
 from tests.support.cli import Cli
 from tests.support.console import HERE, Reader, Shown, browser, link_of, signal, signed_in
@@ -330,7 +330,9 @@ async def test_whatever_somebody_writes_stays_text() -> None:
     for text in texts:
         for template, names in (("refused", ("title", "detail")), ("enter", ("code", "user"))):
             made, plain = (
-                bytes(look.html("", f"{template}.html", dict.fromkeys(names, one)).body).decode()
+                bytes(
+                    appearance.html("", f"{template}.html", dict.fromkeys(names, one)).body
+                ).decode()
                 for one in (text, "x")
             )
             shown = Shown(made)

@@ -9,7 +9,7 @@ import jinja2
 import pytest
 
 from services.gateway import app
-from services.gateway.console import look, site
+from services.gateway.console import appearance, site
 from services.gateway.console.visit import ConsolePage
 from tests.support.console import signed_in
 from tests.support.gateway import assert_problem, running_gateway
@@ -25,8 +25,10 @@ def toys(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     there = app.endpoints()
     monkeypatch.setattr(app, "endpoints", lambda: (*there, *route.ENDPOINTS))
     monkeypatch.setattr(site, "PAGES", (*site.PAGES, ConsolePage("/dice", "Dice", page)))
-    folders = [Path(look.__file__).parent / "templates", Path(page.__file__).parent]
-    monkeypatch.setattr(look._environment("/console"), "loader", jinja2.FileSystemLoader(folders))
+    folders = [Path(appearance.__file__).parent / "templates", Path(page.__file__).parent]
+    monkeypatch.setattr(
+        appearance._environment("/console"), "loader", jinja2.FileSystemLoader(folders)
+    )
     for cached in CACHED:
         cached.cache_clear()
     yield

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from fastapi import Response
 
-from . import look
+from . import appearance
 
 _FRESH: Final = {"cache-control": "no-cache"}
 _SHORTCUTS: Final = (("Talk", "/conversations"), ("Inbox", "/inbox"), ("Tasks", "/tasks"))
@@ -19,10 +19,18 @@ _SHORTCUTS: Final = (("Talk", "/conversations"), ("Inbox", "/inbox"), ("Tasks", 
 
 def _manifest(console: str) -> bytes:
     icons = [
-        {"src": look.address_of(console, "icon-192.png"), "sizes": "192x192", "type": "image/png"},
-        {"src": look.address_of(console, "icon-512.png"), "sizes": "512x512", "type": "image/png"},
         {
-            "src": look.address_of(console, "icon-whole.png"),
+            "src": appearance.address_of(console, "icon-192.png"),
+            "sizes": "192x192",
+            "type": "image/png",
+        },
+        {
+            "src": appearance.address_of(console, "icon-512.png"),
+            "sizes": "512x512",
+            "type": "image/png",
+        },
+        {
+            "src": appearance.address_of(console, "icon-whole.png"),
             "sizes": "512x512",
             "type": "image/png",
             "purpose": "maskable",
@@ -52,17 +60,17 @@ def manifest(console: str) -> Response:
 
 def worker(console: str) -> Response:
     """Answer with the service worker; one of another version begins with a cache of its own."""
-    source = look.source_of("worker.js")
-    version = hashlib.sha256(source + look.source_of("console.css")).hexdigest()[:16]
+    source = appearance.source_of("worker.js")
+    version = hashlib.sha256(source + appearance.source_of("console.css")).hexdigest()[:16]
     made = source.replace(b"HASH", version.encode()).replace(b"PATH_OF_CONSOLE", console.encode())
-    made = made.replace(b"ADDRESS_OF_ICON", look.address_of(console, "icon-192.png").encode())
+    made = made.replace(b"ADDRESS_OF_ICON", appearance.address_of(console, "icon-192.png").encode())
     headers = _FRESH | {"service-worker-allowed": console}
     return Response(made, headers=headers, media_type="text/javascript")
 
 
 def away(console: str) -> Response:
     """Answer with the page that a browser keeps."""
-    answer = look.html(console, "away.html", {})
+    answer = appearance.html(console, "away.html", {})
     answer.headers["cache-control"] = "no-cache"
     return answer
 

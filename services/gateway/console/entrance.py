@@ -14,7 +14,7 @@ from ..http.problem import erasing, too_many
 from ..push.ends import sign_out
 from ..state.browsers import LIFE, id_of
 from ..state.edge import Edge
-from .look import html
+from .appearance import html
 
 log = structlog.get_logger("vigil.gateway")
 

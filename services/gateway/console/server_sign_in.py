@@ -10,7 +10,7 @@ from fastapi import Request, Response
 
 from ..http.problem import too_many
 from ..state.edge import Edge
-from .look import html
+from .appearance import html
 
 log = structlog.get_logger("vigil.gateway")
 

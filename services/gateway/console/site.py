@@ -25,7 +25,7 @@ from ..http.errors import EXPECTED
 from ..http.problem import Problem, of_error, title_of
 from ..sign_ins.endpoint import BACK
 from ..state.edge import Edge
-from . import app, decision, entrance, look, server_sign_in
+from . import app, appearance, decision, entrance, server_sign_in
 from .changes import ChangeStream, InnerStream
 from .forms import read_form
 from .pages import (
@@ -149,7 +149,7 @@ def _refusal(console: str, problem: Problem | None, visit: Visit | None = None) 
     context: dict[str, Any] = {"title": title_of(problem.status), "detail": problem.detail}
     if visit is not None:
         context |= {"written": visit.written, "back": visit.address}
-    answer = look.html(console, "refused.html", context, problem.status)
+    answer = appearance.html(console, "refused.html", context, problem.status)
     answer.headers.update(problem.headers)
     return answer
 
@@ -207,7 +207,7 @@ class Console:
                 found, frame = await asyncio.gather(
                     page.show(visit), self._frame(visit, page, seen)
                 )
-            return look.html(self._console, page.template, frame | found | told)
+            return appearance.html(self._console, page.template, frame | found | told)
 
         return answer
 
@@ -329,7 +329,7 @@ async def _question(visit: Visit, ask: Asking | None) -> Response | None:
     here = visit.path if visit.path != f"{console}/pause" else console
     back = console + visit.back if visit.back else here
     context = {"question": question, "fields": visit.form, "path": visit.address, "back": back}
-    return look.html(console, "question.html", context)
+    return appearance.html(console, "question.html", context)
 
 
 async def _decided(visit: Visit) -> ApprovalView | None:
@@ -342,6 +342,6 @@ async def _decided(visit: Visit) -> ApprovalView | None:
 
 async def _static(request: Request) -> Response:
     may_pack = "gzip" in request.headers.get("accept-encoding", "")
-    return look.static(
+    return appearance.static(
         request.path_params["name"], request.path_params["version"], may_pack=may_pack
     )
