@@ -153,7 +153,7 @@ class Floor:
 
     def _run(self) -> None:
         while True:
-            disk = self._look()
+            disk = self._measure()
             with self._lock:
                 if not self._ends:
                     self._thread = None
@@ -162,7 +162,7 @@ class Floor:
                     end()
             time.sleep(pause_s(disk))
 
-    def _look(self) -> int:
+    def _measure(self) -> int:
         """Return how much may be lost until everything is ended."""
         try:
             free = free_bytes(self._folder)
@@ -283,40 +283,40 @@ class Guard:
                 with contextlib.suppress(OSError):
                     signal.pidfd_send_signal(opened, self._signal)
 
-        looking = asyncio.ensure_future(self._looks(pid))
+        measures = asyncio.ensure_future(self._measure_on(pid))
         waiting = asyncio.ensure_future(full.wait())
         guarding = (
             contextlib.nullcontext() if self._allowance.why_not else self._floor.guarding(end)
         )
         try:
             with guarding:
-                await asyncio.wait((looking, waiting), return_when=asyncio.FIRST_COMPLETED)
-            if looking.done():
-                looking.result()  # a bug there must not look like an end
+                await asyncio.wait((measures, waiting), return_when=asyncio.FIRST_COMPLETED)
+            if measures.done():
+                measures.result()  # a bug there must not look like an end
         finally:
-            looking.cancel()
+            measures.cancel()
             waiting.cancel()
             if opened is not None:
                 os.close(opened)
         return self.why
 
-    async def _looks(self, pid: int) -> None:
-        """Look until it has taken too much."""
+    async def _measure_on(self, pid: int) -> None:
+        """Measure until it has taken too much."""
         loop = asyncio.get_running_loop()
         step = max(STEP_BYTES_MIN, self._allowance.bytes_left // STEPS)
-        look_s, look_well_s = self._every_s
-        seen, next_s = self._free(0), loop.time() + look_well_s
+        glance_s, measure_s = self._every_s
+        seen, next_s = self._free(0), loop.time() + measure_s
         while not self.why:
-            await asyncio.sleep(look_s)
+            await asyncio.sleep(glance_s)
             free = self._free(seen)
             if seen - free < step and loop.time() < next_s:
                 seen = max(seen, free)
                 continue
             seen, begun_s = free, loop.time()
-            found = await asyncio.to_thread(self._look, pid)
+            found = await asyncio.to_thread(self._measure, pid)
             self.why = self.why or found  # the disk may have been full meanwhile
             ended_s = loop.time()
-            next_s = ended_s + max(look_well_s, SHARE_OF_TIME * (ended_s - begun_s))
+            next_s = ended_s + max(measure_s, SHARE_OF_TIME * (ended_s - begun_s))
 
     def _free(self, otherwise: int) -> int:
         """Return what is free; `otherwise`, if nobody can tell, since the folder is gone, say."""
@@ -325,7 +325,7 @@ class Guard:
         except OSError:
             return otherwise
 
-    def _look(self, pid: int) -> str:
+    def _measure(self, pid: int) -> str:
         """Return why it has to end; empty: it may go on. Blocks."""
         before = self._allowance.usage
         try:

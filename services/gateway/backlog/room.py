@@ -68,7 +68,7 @@ class Room:
             Problem: 503, as of at most a second ago.
         """
         if self._clock.monotonic() - self._disk_checked_s >= DISK_CHECK_INTERVAL_S:
-            self.look_at_disk()
+            self.measure_disk()
         elif not self._has_disk:
             raise _no_disk()
 
@@ -89,14 +89,14 @@ class Room:
         was_silent = bool(self._bus.unconfirmed)
 
         def check() -> None:
-            self.look_at_disk()
+            self.measure_disk()
             if was_silent:
                 raise unavailable("the broker confirms nothing at the moment; it may be stored")
 
         return check
 
-    def look_at_disk(self) -> None:
-        """Look now: it may be why the broker doesn't answer. Raises: Problem, 503."""
+    def measure_disk(self) -> None:
+        """Measure now: it may be why the broker doesn't answer. Raises: Problem, 503."""
         if not self._is_embedded:
             return
         self._disk_checked_s = self._clock.monotonic()
