@@ -80,7 +80,7 @@ def _report_kb() -> float:
     values = reports.values(
         OwnersBoard(goals=goals, actions=actions), due, [], now, is_swayed=False
     )
-    row = Prompts().told(TemplateRow(template="mind_report.md.j2", values=values, at=now))
+    row = Prompts().rendered(TemplateRow(template="mind_report.md.j2", values=values, at=now))
     text = "".join(block.text for block in row.blocks if isinstance(block, TextBlock))
     return len(text.encode()) / 1000
 

@@ -20,7 +20,7 @@ from vigil import crash
 from vigil.bus.bus import Bus, Message
 from vigil.contracts import CallTool, SaveMemory, encode
 from vigil.errors import InvalidInput, NotFound, Unavailable, VigilError, WrongLastSequence
-from vigil.memory.answer_text import Told, closed
+from vigil.memory.answer_text import AnswerText, closed
 from vigil.memory.client import Conflict
 from vigil.memory.operation import operation_of, tools
 from vigil.memory.operations.list import Listed
@@ -82,7 +82,7 @@ class Calls:
         """Answer a call that no try could do."""
         if isinstance(effect, CallTool):
             with contextlib.suppress(VigilError):  # its deadline ends it, then
-                await self._answer(turn.key, effect, Told(content=GIVEN_UP, is_error=True))
+                await self._answer(turn.key, effect, AnswerText(content=GIVEN_UP, is_error=True))
                 self._counts.count(metrics.MEMORY_CALLS, _name(effect), "failed")
 
     # ------------------------------------------------------------ saves
@@ -128,11 +128,11 @@ class Calls:
                 "call is closed", action="memory.call_closed", session=str(key), effect=call.id
             )
             return "closed"
-        told = await self._run(key, call)
+        said = await self._run(key, call)
         crash.point("memory.call.ran")
-        await self._answer(key, call, told)
+        await self._answer(key, call, said)
         crash.point("memory.call.answered")
-        return "failed" if told.is_error else "answered"
+        return "failed" if said.is_error else "answered"
 
     async def _claim(self, key: SessionKey, call: CallTool) -> None:
         """Note that somebody is at it, unless that is noted."""
@@ -144,34 +144,34 @@ class Calls:
             # Ours, whose answer never came; of a replica that crashed; of one that is at it.
             log.info("claimed before", action="memory.claimed", session=str(key), effect=call.id)
 
-    async def _run(self, key: SessionKey, call: CallTool) -> Told:
+    async def _run(self, key: SessionKey, call: CallTool) -> AnswerText:
         """Run a call. Raises: Unavailable, to be tried again."""
         try:
             async with asyncio.timeout(self._limits.call_timeout_s):
-                return await self._told(key, call)
+                return await self._answered(key, call)
         except InvalidInput as error:
-            return Told(content=f"{error.field}: {error.reason}", is_error=True)
+            return AnswerText(content=f"{error.field}: {error.reason}", is_error=True)
         except (Conflict, NotFound) as error:
-            return Told(content=str(error), is_error=True)
+            return AnswerText(content=str(error), is_error=True)
         except TimeoutError as error:
             raise Unavailable("it takes too long") from error
 
-    async def _told(self, key: SessionKey, call: CallTool) -> Told:
+    async def _answered(self, key: SessionKey, call: CallTool) -> AnswerText:
         question = work.question_of(key, call)
         reply = await self._answering.answer(key.scope, question, via="call")
         if call.payload.is_closed and isinstance(reply, Listed):
             reply = msgspec.structs.replace(reply, memories=tuple(map(closed, reply.memories)))
-        return operation_of(type(question)).told(reply)
+        return operation_of(type(question)).in_words(reply)
 
-    async def _answer(self, key: SessionKey, call: CallTool, told: Told) -> None:
+    async def _answer(self, key: SessionKey, call: CallTool, said: AnswerText) -> None:
         event = turns.result_of(
             work.SERVICE,
             key,
             call.id,
-            told.content,
+            said.content,
             now=self._clock.now(),
-            is_error=told.is_error,
-            is_tainted=told.is_tainted,
+            is_error=said.is_error,
+            is_tainted=said.is_tainted,
         )
         await results.store(self._bus, key, event)
 

@@ -124,7 +124,7 @@ class Mind(Watched):
         taken = [row for row in rows if row.at >= draft.loop.begun_at]
         values = situation.values(self.standing, draft.state.mind.goals, taken, draft)
         told = TemplateRow(template="mind_report.md.j2", values=values, at=self.now)
-        return (PROMPTS.told(told),)
+        return (PROMPTS.rendered(told),)
 
 
 def look_at_board(**board: Any) -> list[Shown]:

@@ -30,7 +30,7 @@ def asked(goal: str, material: str = "", skill: str = "") -> str:
     )  # fmt: skip
     (told,) = job_rows(job, (), AT)
     assert isinstance(told, TemplateRow)
-    (block,) = PROMPTS.told(told).blocks
+    (block,) = PROMPTS.rendered(told).blocks
     assert isinstance(block, TextBlock)
     return block.text
 

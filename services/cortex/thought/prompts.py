@@ -124,7 +124,7 @@ class Prompts:
         values = _variables(situation) | {"knows_person": knows_person}
         return self._render("clock", **values).strip()
 
-    def told(self, row: TemplateRow) -> Row:
+    def rendered(self, row: TemplateRow) -> Row:
         """Render a row that a template makes."""
         text = TextBlock(text=self._of(row.template).render(**row.values).strip())
         return Row(role="user", source="system", blocks=(text,), at=row.at)

@@ -128,7 +128,7 @@ class Thinker:
             session_key=str(key),
             system=(self._prompts.question(asked.prompt, user=key.user, **asked.values),),
             rows=tuple(
-                self._prompts.told(r) if isinstance(r, TemplateRow) else r for r in asked.rows
+                self._prompts.rendered(r) if isinstance(r, TemplateRow) else r for r in asked.rows
             ),
             tools=asked.tools,
             max_tokens=self._max_tokens(asked.profile),

@@ -31,7 +31,7 @@ WITHOUT: Final = {
 """What is said of an answer, by what could not be asked."""
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class AnswerText(msgspec.Struct, frozen=True, kw_only=True):
     """A tool result. `is_tainted`: something in it descends from untrusted content."""
 
     content: str
@@ -48,10 +48,10 @@ def without(degraded: Sequence[str]) -> str:
     return " ".join(WITHOUT[one] for one in degraded if one in WITHOUT)
 
 
-def lines(memories: Sequence[MemoryView], left_out: int = 0, note: str = "") -> Told:
+def lines(memories: Sequence[MemoryView], left_out: int = 0, note: str = "") -> AnswerText:
     """Tell what was found, a memory a line, as far as it fits."""
     if not memories:
-        return Told(content=f"{NOTHING} {note}".strip())
+        return AnswerText(content=f"{NOTHING} {note}".strip())
     shown: list[str] = []
     size = len(note)
     is_tainted = False
@@ -67,7 +67,7 @@ def lines(memories: Sequence[MemoryView], left_out: int = 0, note: str = "") -> 
         shown.append(f"({left_out} more did not fit; ask more narrowly.)")
     if note:
         shown.append(note)
-    return Told(content="\n".join(shown), is_tainted=is_tainted)
+    return AnswerText(content="\n".join(shown), is_tainted=is_tainted)
 
 
 def closed(memory: MemoryView) -> MemoryView:

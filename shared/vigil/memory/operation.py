@@ -19,7 +19,7 @@ from ..errors import InvalidInput
 from ..registry import declared
 from ..subjects import Scope
 from . import operations as _folder
-from .answer_text import Told
+from .answer_text import AnswerText
 from .questions import Question, Reply
 from .view import Pick, Picks, View, picked, view
 from .wire import Whose
@@ -83,7 +83,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Makes `shown` of a reply, if that is more than to leave out and rename."""
     route: Route | None = None
     mcp: McpTool | None = None
-    tell: Callable[[Any], Told] | None = None
+    describe: Callable[[Any], AnswerText] | None = None
     """Makes the text for a model of a reply; None: its JSON."""
 
     @property
@@ -101,11 +101,11 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         found = {name: getattr(reply, name) for name in reply.__struct_fields__}
         return msgspec.convert(owned | found, self.shown, from_attributes=True)
 
-    def told(self, reply: Reply) -> Told:
+    def in_words(self, reply: Reply) -> AnswerText:
         """Return a reply as a model is told it."""
-        if self.tell is None:
-            return Told(content=msgspec.json.encode(reply).decode())
-        return self.tell(reply)
+        if self.describe is None:
+            return AnswerText(content=msgspec.json.encode(reply).decode())
+        return self.describe(reply)
 
     def checked(self, fields: Mapping[str, Any]) -> Question:
         """Return the question of these fields. Raises: InvalidInput."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 from ...subjects import Scope
-from ..answer_text import Told, lines, without
+from ..answer_text import AnswerText, lines, without
 from ..operation import McpTool, Operation, Route, outside, tool
 from ..questions import Few, Filters, Limit, MemoryView, Name, Reply, Sort, described
 from ..view import Pick, picked
@@ -43,7 +43,7 @@ def page(scope: Scope, found: Listed) -> MemoryPage:
     )
 
 
-def told(found: Listed) -> Told:
+def in_words(found: Listed) -> AnswerText:
     return lines(found.memories, 0, without(found.degraded))
 
 
@@ -63,7 +63,7 @@ OPERATION: Final = Operation(
     is_reading=True,
     shown=MemoryPage,
     show=page,
-    tell=told,
+    describe=in_words,
     route=Route(
         name="find_memories",
         text="List memories.",

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from ...subjects import Scope
-from ..answer_text import Told, lines, without
+from ..answer_text import AnswerText, lines, without
 from ..operation import McpTool, Operation, Route, outside, tool
 from ..questions import (
     CONTENT_BYTES_MAX,
@@ -75,7 +75,7 @@ def page(scope: Scope, found: Recalled) -> MemoryPage:
     )
 
 
-def told(found: Recalled) -> Told:
+def in_words(found: Recalled) -> AnswerText:
     memories = [hit.memory for hit in found.hits]
     return lines(memories, found.left_out, without(found.degraded))
 
@@ -116,7 +116,7 @@ OPERATION: Final = Operation(
     is_reading=True,
     shown=MemoryPage,
     show=page,
-    tell=told,
+    describe=in_words,
     route=Route(
         name="find_memories",
         text="Recall what fits `q`, the best first, each with its score; without `q`, list.",

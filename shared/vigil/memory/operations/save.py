@@ -9,7 +9,7 @@ import msgspec
 from ...contracts import Instant, MemoryType, Relation, Stability
 from ...errors import InvalidInput
 from ...fields.bodies import IdempotencyKey
-from ..answer_text import Told
+from ..answer_text import AnswerText
 from ..operation import McpTool, Operation, Route, outside, tool
 from ..questions import Content, Id, Name, Named, Question, Reply, Unit, described
 from ..view import Pick, picked
@@ -81,8 +81,8 @@ def check(save: Save) -> None:
         raise InvalidInput("valid_to", "is before valid_from")
 
 
-def told(saved: Saved) -> Told:
-    return Told(content=f"Remembered (id {saved.id}).")
+def in_words(saved: Saved) -> AnswerText:
+    return AnswerText(content=f"Remembered (id {saved.id}).")
 
 
 @tool(Save, picked("content", "type", "importance"), aims={"type": "detail"})
@@ -107,7 +107,7 @@ OPERATION: Final = Operation(
     question=Save,
     reply=Saved,
     check=check,
-    tell=told,
+    describe=in_words,
     route=Route(
         name="save_memory",
         text="Remember something. It's stored when this answers, and the next recall finds it.",
