@@ -142,11 +142,11 @@ class CalendarKeeper:
                         self._again_at_s[name] = self._clock.monotonic() + AGAIN.first_s
                         seen = await self._round(name, section, reader, shown)
                         look_at_s = self._clock.monotonic() + seen.again_s
-                    told_s = await self._tell(name, section, seen)
+                    told_s = await self._notify(name, section, seen)
                     wait_s = min(look_at_s - self._clock.monotonic(), told_s)
             await self._wait(name, wait_s)
 
-    async def _tell(self, name: str, section: CalendarSection, seen: _ReadAt) -> float:
+    async def _notify(self, name: str, section: CalendarSection, seen: _ReadAt) -> float:
         """Tell how a calendar is; return in how many seconds it's another by itself."""
         if seen.agenda is None:
             return AGAIN.max_s

@@ -43,10 +43,10 @@ class TellingLog(SlotLog):
         if is_told(entry):
             found = await self._board.find([whose], entry.row)
             if found is not None and not found.entity.is_of_system:
-                await self._tell(found.entity, entry)
+                await self._notify(found.entity, entry)
         return await super().append(whose, last, entry)
 
-    async def _tell(self, row: TimetableRow, entry: SlotEntry) -> None:
+    async def _notify(self, row: TimetableRow, entry: SlotEntry) -> None:
         text = text_of(called(row), entry)
         name = f"missed-{token_of(row.id, (entry.first_at or entry.due_at).isoformat())}"
         payload = ToldPayload(

@@ -53,11 +53,11 @@ class HookNews:
             async for message in follower:
                 found = self._board.read(message)
                 if found is not None and not self._pause.is_erasing(found.entity.owner):
-                    await self._tell(found)
+                    await self._notify(found)
         finally:
             await follower.close()
 
-    async def _tell(self, found: Revision[SourceFacts]) -> None:
+    async def _notify(self, found: Revision[SourceFacts]) -> None:
         source, now = found.entity, self._clock.now()
         whose = Scope(source.agent, source.owner)
         hooks = hooks_for(self._config.hooks, whose)

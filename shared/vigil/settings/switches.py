@@ -122,7 +122,7 @@ class Switches:
         """Know a mark that was set just now, before the broker tells of it."""
         key = thread_mark.key_of(SessionKey.parse(deletion.session))
         self.threads.take(key, msgspec.json.encode(deletion))
-        self._tell()
+        self._notify()
 
     def person(self, user: str, configured: Person, agent: str = "") -> Person:
         """Return what holds for a person now.
@@ -193,14 +193,14 @@ class Switches:
         }
         if take := next((one for start, one in known.items() if key.startswith(start)), None):
             take(key, value)
-            self._tell()
+            self._notify()
             return
         if key == CAPS or key.startswith(raises.PREFIX):
             self._on_limits(key, value)
             return
         if key == CORTEX:
             self._cortex = _read_cortex(value)
-            self._tell()
+            self._notify()
             return
         if key != PAUSED:
             return
@@ -210,7 +210,7 @@ class Switches:
             # Fail closed: somebody wanted a pause, whatever they wrote.
             log.error("switch unreadable", action="switches.unreadable", error=str(error))
             self.paused = Paused(at=datetime.fromtimestamp(0, UTC), by="unreadable")
-        self._tell()
+        self._notify()
 
     def _on_person(self, hash_: str, value: bytes | None) -> None:
         try:
@@ -222,7 +222,7 @@ class Switches:
             self._own.pop(hash_, None)
         else:
             self._take_in(hash_, found)
-        self._tell()
+        self._notify()
 
     def _take_in(self, hash_: str, found: OwnSettings) -> None:
         known = self._own.get(hash_)
@@ -234,7 +234,7 @@ class Switches:
             self._caps = _read_caps(value)
         else:
             self._take_in_raise(key.removeprefix(raises.PREFIX), value)
-        self._tell()
+        self._notify()
 
     def _take_in_raise(self, account: str, value: bytes | None) -> None:
         found = raises.read(value)
@@ -255,9 +255,9 @@ class Switches:
         before = self._erasing
         self._erasing = before | {hash_} if is_open else before - {hash_}
         if self._erasing != before:
-            self._tell()
+            self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for listener in self._listeners:
             listener()
 
