@@ -367,10 +367,10 @@ class _Work:
             return NotTaken(reason="the message is no longer in the log", is_final=True)
         assert self._channel is not None  # noqa: S101 - without one nothing is sent
         answer = await self._channel.sender.send(said, self._order.record.said_seq)
-        await self._tell(answer)
+        await self._report(answer)
         return answer
 
-    async def _tell(self, answer: Answer) -> None:
+    async def _report(self, answer: Answer) -> None:
         """Tell the circuit how a try ended: who refuses for good is there."""
         passed, self._passed = self._passed, None
         if passed is None:

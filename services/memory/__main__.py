@@ -186,7 +186,7 @@ def _observe(context: Context, slot: Slot, replica: Replica, embedder: embedding
         context.facts["degraded"] = f"recall goes by full text alone. {embedder.reason}"
     context.facts["index"] = replica.index.name
 
-    def tell_position() -> None:
+    def report_position() -> None:
         context.facts.update(position=replica.store.position, stuck=replica.projector.problem)
 
     def obstacle() -> str:
@@ -194,7 +194,7 @@ def _observe(context: Context, slot: Slot, replica: Replica, embedder: embedding
         return replica.obstacle
 
     context.asked.append(obstacle)
-    replica.on_applied = tell_position
+    replica.on_applied = report_position
     replica.on_applied()
 
 

@@ -43,7 +43,7 @@ class Running:
         begun_s = self._clock.monotonic()
         news = CallNews(self._send, call)
         try:
-            told = await self._told(source, msgspec.structs.replace(call, on_progress=news.take))
+            told = await self._output(source, msgspec.structs.replace(call, on_progress=news.take))
         finally:
             self._count -= 1
             self._counts.observe(
@@ -53,7 +53,7 @@ class Running:
         content = excerpt.in_bytes(told.content, call.tool.output_bytes_max)
         return msgspec.structs.replace(told, content=content)
 
-    async def _told(self, source: ToolSource, call: Call) -> ToolOutput:
+    async def _output(self, source: ToolSource, call: Call) -> ToolOutput:
         tool = call.tool
         try:
             async with asyncio.timeout(tool.timeout_s + self._limits.run_margin_s):

@@ -110,7 +110,7 @@ def structured(body: bytes, limits: EventLimits) -> OutsideEvent:
     # The library reads the attributes; the data was read above, as it came.
     head = {name: value for name, value in raw.items() if name not in (_DATA, _DATA_BASE64)}
     event = _read("structured", {"content-type": STRUCTURED}, msgspec.json.encode(head))
-    return _told(event, raw, content, limits)
+    return _outside_event(event, raw, content, limits)
 
 
 def of_text(
@@ -144,7 +144,7 @@ def _binary(
         if _media_type(content_type).endswith(("/json", "+json")) and body:
             _json(body, msgspec.Raw, limits)
     event = _read("binary", headers, b"")
-    return _told(event, given, _text(body, "body"), limits)
+    return _outside_event(event, given, _text(body, "body"), limits)
 
 
 def _media_type(header: str) -> str:
@@ -204,7 +204,7 @@ def _reason(field: str, words: str) -> str:
     return words.replace("<class 'datetime.datetime'>", "an instant of RFC 3339")
 
 
-def _told(
+def _outside_event(
     event: BaseCloudEvent, given: Iterable[str], content: str, limits: EventLimits
 ) -> OutsideEvent:
     return OutsideEvent(

@@ -99,7 +99,7 @@ class _Facts:
     def wait(self, reason: str) -> None:
         """Tell that what was heard can't be stored now."""
         *_, counts = self._shown or ("", "", {})
-        self._tell("waiting", reason, counts)
+        self._report("waiting", reason, counts)
 
     @property
     def _is_waiting(self) -> bool:
@@ -108,9 +108,9 @@ class _Facts:
 
     def set(self, state: str, problem: str, counts: Mapping[str, int]) -> None:
         self._shown = state, problem, counts
-        self._tell(state, problem, counts)
+        self._report(state, problem, counts)
 
-    def _tell(self, state: str, problem: str, counts: Mapping[str, int]) -> None:
+    def _report(self, state: str, problem: str, counts: Mapping[str, int]) -> None:
         told: dict[str, Any] = {"state": state, "problem": problem, **counts}
         self._context.facts.setdefault("hears", {})[self._name] = told
         about = f"channel {self._name}"

@@ -132,9 +132,9 @@ class EngineProcess:
                 if not waiting.done():
                     waiting.set_result(reply)
         except (asyncio.IncompleteReadError, OSError):
-            await self._told_gone()
+            await self._note_gone()
 
-    async def _told_gone(self) -> None:
+    async def _note_gone(self) -> None:
         self.is_gone = True
         await self._process.wait()
         while self._waiting:

@@ -72,13 +72,13 @@ class Arrivals(Parser):
         self.is_parsing = True
         try:
             resets, rest = self._resets, self.take(data)
-            await self._tell()
+            await self._report_faults()
             while rest:
                 rest = await self._pass_on(rest)
                 if resets != self._resets:
                     return
                 rest = self.take(rest)
-                await self._tell()
+                await self._report_faults()
         finally:
             self.is_parsing = False
 
@@ -128,7 +128,7 @@ class Arrivals(Parser):
         found, self._faults = self._faults, []
         return found
 
-    async def _tell(self) -> None:
+    async def _report_faults(self) -> None:
         for error in self.faults():
             await self.nc._error_cb(error)
 

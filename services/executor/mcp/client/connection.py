@@ -275,7 +275,7 @@ class McpConnection(KeptConnection[Client]):
             sampling_callback=self._held.sampled if self._sampling_tokens else None,
             elicitation_callback=self._held.asked,
             logging_callback=ServerLog(self._name, "mcp.said").take,
-            list_roots_callback=self._tell_roots if self._roots else None,
+            list_roots_callback=self._listed_roots if self._roots else None,
         )
 
     @contextlib.asynccontextmanager
@@ -287,7 +287,7 @@ class McpConnection(KeptConnection[Client]):
             await self._held.close()
             await _end(listening)
 
-    async def _tell_roots(self, context: object) -> types.ListRootsResult:
+    async def _listed_roots(self, context: object) -> types.ListRootsResult:
         return types.ListRootsResult(roots=self._roots() if self._roots else [])
 
     async def _list(self, client: Client, within_s: float) -> None:

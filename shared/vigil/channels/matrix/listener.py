@@ -139,7 +139,7 @@ class _Rooms:
         asked = Api.sync(
             "", since=since or None, timeout=wait_ms or None, filter=happenings.filter_of()
         )
-        reply = await self._told(asked, ASK_S + wait_ms / 1000)
+        reply = await self._ask(asked, ASK_S + wait_ms / 1000)
         if reply.status == 400 and since:
             # A mark that the server doesn't know: what was dealt with is known by its id.
             log.warning("mark refused", action="chat.mark_refused", answer=reply.in_words)
@@ -167,7 +167,7 @@ class _Rooms:
         room, inviter = invitation.room, invitation.inviter
         if await self._reading.is_welcome(inviter):
             method, path = Api.join("", room)
-            reply = await self._told((method, path, "{}"), ASK_S)
+            reply = await self._ask((method, path, "{}"), ASK_S)
             if reply.status >= 500 or reply.status == 429:
                 raise _ServerAway(reply.in_words, reply.wait_s)
             if reply.is_ok:
@@ -181,13 +181,13 @@ class _Rooms:
 
         await self._reading.refuse(inviter, say)
         method, path = Api.room_leave("", room)
-        await self._told((method, path, json.dumps({"reason": reason} if reason else {})), ASK_S)
+        await self._ask((method, path, json.dumps({"reason": reason} if reason else {})), ASK_S)
 
     async def _tell_if_encrypted(self, room: str) -> None:
         """Say at once that nothing is read there: a code that was sent there would be waited for
         in vain. Programs encrypt rooms of two by themselves."""
         asked = Api.room_get_state_event("", room, "m.room.encryption")
-        if (await self._told(asked, ASK_S)).is_ok:
+        if (await self._ask(asked, ASK_S)).is_ok:
             await self._say(room, f"{room} came in", ENCRYPTED)
 
     async def _take_room(self, news: RoomNews) -> None:
@@ -270,7 +270,7 @@ class _Rooms:
         is_stored = await self._reading.take(post, say, self._fetch)
         if is_stored:
             method, path, body = Api.room_typing("", room, self._own, True, TYPING_MS)
-            await self._told((method, path, body), ASK_S)
+            await self._ask((method, path, body), ASK_S)
         return is_stored
 
     async def _fetch(self, file: PostFile, bytes_max: int) -> bytes:
@@ -290,7 +290,7 @@ class _Rooms:
         is_known = pairs.user_of(people, reaction.author) is not None
         if not is_known or await self._members(room) != {self._own, reaction.author}:
             return False
-        reply = await self._told(Api.room_get_event("", room, reaction.to), ASK_S)
+        reply = await self._ask(Api.room_get_event("", room, reaction.to), ASK_S)
         asked = happenings.request_in(reply.data, self._own) if reply.is_ok else ""
         if not asked:
             return False
@@ -305,7 +305,7 @@ class _Rooms:
 
     async def _members(self, room: str) -> frozenset[str]:
         if room not in self._few:
-            reply = await self._told(Api.joined_members("", room), ASK_S)
+            reply = await self._ask(Api.joined_members("", room), ASK_S)
             if reply.status >= 500 or reply.status == 429:
                 raise _ServerAway(reply.in_words, reply.wait_s)
             if not reply.is_ok:
@@ -317,24 +317,24 @@ class _Rooms:
         """Return the effect that said what a message replies to; None: the account didn't."""
         if not message.replies_to:
             return None
-        reply = await self._told(Api.room_get_event("", room, message.replies_to), ASK_S)
+        reply = await self._ask(Api.room_get_event("", room, message.replies_to), ASK_S)
         found = happenings.effect_in(reply.data, self._own) if reply.is_ok else None
         return None if found is None else found[0]
 
     async def _say(self, room: str, about: str, text: str) -> None:
         event: RoomEvent = notice(text, f"{about} {text}")
         method, path, _ = Api.room_send("", room, "m.room.message", {}, event.transaction)
-        await self._told((method, path, event.body), ASK_S)
+        await self._ask((method, path, event.body), ASK_S)
 
     # ------------------------------------------------------------ asking
 
     async def _asked(self, request: Request) -> HomeserverReply:
         """Ask for what has to be there. Raises: _ServerAway, _TokenRefused, NotReached, NoReply."""
-        reply = await self._told(request, ASK_S)
+        reply = await self._ask(request, ASK_S)
         _check(reply)
         return reply
 
-    async def _told(self, request: Request, timeout_s: float) -> HomeserverReply:
+    async def _ask(self, request: Request, timeout_s: float) -> HomeserverReply:
         """Ask for what may be refused. Raises: _TokenRefused, NotReached, NoReply."""
         reply = await self._server.ask(self._token, request, timeout_s=timeout_s)
         if reply.is_token_refused:

@@ -57,7 +57,7 @@ def create(settings: Settings, user: str, name: str, *, is_admin: bool) -> dict[
 
     try:
         operator.run_as_admin(settings, add)
-        _tell_broker(settings)
+        _reload_broker(settings)
     except VigilError:
         credentials.drop_outside(settings.credentials, made)
         with contextlib.suppress(VigilError):
@@ -132,13 +132,13 @@ def revoke(settings: Settings, given: str) -> str:
         await remove_outside(admin, found[0])
 
     credentials.begin_drop(folder, found[0])
-    _tell_broker(settings)
+    _reload_broker(settings)
     operator.run_as_admin(settings, remove)
     credentials.drop_outside(folder, found[0])
     return f"{PREFIX}{wanted}"
 
 
-def _tell_broker(settings: Settings) -> None:
+def _reload_broker(settings: Settings) -> None:
     from vigil.broker.reload import reload
 
     run = runfile.running(settings.run_file)

@@ -96,7 +96,7 @@ class Conversation:
             try:
                 for frame in list(self._unconfirmed.values()):
                     await self._send(frame)
-                self._tell_change()
+                self._note_change()
                 async for raw in socket:
                     await self._hear(json.loads(raw))
             finally:
@@ -124,12 +124,12 @@ class Conversation:
                 self._unconfirmed.pop(frame["id"], None)
                 if frame["id"] in self._due:
                     self._due[frame["id"]] = frame["event_id"]
-                self._tell_change()
+                self._note_change()
             case "error":
                 self._due.pop(frame.get("id") or "", None)
                 refused = self._unconfirmed.pop(frame.get("id") or "", {})
                 self._screen.notice(_complaint(frame, refused.get("text")))
-                self._tell_change()
+                self._note_change()
 
     def show(self, frame: dict[str, Any]) -> None:
         """Show a message, unless it was shown."""
@@ -140,7 +140,7 @@ class Conversation:
         self._answered.add(frame["caused_by"])
         self._settle(frame["caused_by"])
         self._screen.message(frame)
-        self._tell_change()
+        self._note_change()
 
     @property
     def is_answer_due(self) -> bool:
@@ -210,7 +210,7 @@ class Conversation:
             return False
         return True
 
-    def _tell_change(self) -> None:
+    def _note_change(self) -> None:
         self._changed.set()
 
 

@@ -35,14 +35,14 @@ def drawn(text: str, width: int, *, has_colours: bool) -> str | None:
     from rich.markdown import Markdown
 
     made = Markdown("", code_theme=THEME, hyperlinks=False)
-    made.parsed = [_told(token) for token in tokens]
+    made.parsed = [_in_words(token) for token in tokens]
     console = Console(file=io.StringIO(), width=width, legacy_windows=False, force_terminal=True)
     pieces = (_shown(segment, has_colours) for segment in console.render(made))
     rows = "".join(pieces).split("\n")
     return "\n".join(row.rstrip() for row in rows).strip("\n")
 
 
-def _told(token: Token) -> Token:
+def _in_words(token: Token) -> Token:
     """Return a token with its pictures as words where they stand, and their address: Rich draws a
     sign for each before all else of its paragraph."""
     for one in token.children or ():
