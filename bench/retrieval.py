@@ -81,7 +81,7 @@ async def measure_quality(system: System, family: Family, seeds: Sequence[int] =
     """Post conversations and ask their questions. Each has an agent and a memory of its own."""
     talks = [build(seed, family) for seed in seeds]
     async with clients(system, CONNECTIONS) as some:
-        numbers = [await _post(some, talk) for talk in talks]
+        numbers = [await post_turns(some, talk) for talk in talks]
         await some[0].until_found()
         asked = [
             (talk.name, ids, question)
@@ -139,9 +139,11 @@ async def _prompted(
     return Prompted(*(sum(column) / len(column) for column in zip(*found, strict=True)))
 
 
-async def _post(some: Sequence[Client], talk: Conversation) -> dict[str, int]:
-    """Post the turns, several at once, and return which memory is which turn."""
-    waiting = iter(talk.turns)
+async def post_turns(
+    some: Sequence[Client], talk: Conversation, count: int | None = None
+) -> dict[str, int]:
+    """Post the turns, or the first of them, several at once; return which memory is which turn."""
+    waiting = iter(talk.turns[:count])
     numbers: dict[str, int] = {}
 
     async def post(client: Client) -> None:

@@ -49,9 +49,23 @@ class LongTalk:
         return [used for turn in self.talk.turns[before:] for used in turn.usage]
 
 
+def _remember(question: Recall) -> Recalled:
+    """Recall what differs from message to message."""
+    salt = question.query[:12]
+    texts = (f"{salt}: in {year} Ann went to the sea with Ben" for year in range(2000, 2026))
+    return found(*[view(n, text) for n, text in enumerate(list(texts)[:MEMORIES])])
+
+
 @contextlib.asynccontextmanager
-async def long_talk(home: Path, now: Callable[[], float]) -> AsyncIterator[LongTalk]:
-    """Run what it needs. `now`: the provider's clock, in seconds."""
+async def long_talk(
+    home: Path, now: Callable[[], float], remember: Callable[[Recall], Recalled] = _remember
+) -> AsyncIterator[LongTalk]:
+    """Run what it needs.
+
+    Args:
+        now: the provider's clock, in seconds.
+        remember: what memory has on a message.
+    """
     cache = PromptCache(now)
 
     def behave(body: dict[str, Any]) -> Reply:
@@ -63,8 +77,11 @@ async def long_talk(home: Path, now: Callable[[], float]) -> AsyncIterator[LongT
         return msgspec.structs.replace(reply, blocks=(thought, *reply.blocks), usage=usage)
 
     model = {"main": "claude-sonnet-5-5", "cheap": CHEAP, "context_tokens": CONTEXT_TOKENS}
-    async with messages_api(behave) as api, _talk(home, api, api.url, model=model) as found:
-        yield found
+    async with (
+        messages_api(behave) as api,
+        _talk(home, api, api.url, remember, model=model) as long,
+    ):
+        yield long
 
 
 @contextlib.asynccontextmanager
@@ -87,7 +104,11 @@ async def long_talk_with_openai(home: Path, model: str) -> AsyncIterator[LongTal
 
 @contextlib.asynccontextmanager
 async def _talk(
-    home: Path, api: MessagesApi, anthropic_url: str | None = None, **sections: Any
+    home: Path,
+    api: MessagesApi,
+    anthropic_url: str | None = None,
+    remember: Callable[[Recall], Recalled] = _remember,
+    **sections: Any,
 ) -> AsyncIterator[LongTalk]:
     sections["memory"] = {"recall_tokens": 1000}
     async with (
@@ -96,15 +117,8 @@ async def _talk(
         ) as stack,
         scripted_memory(stack) as scripted,
     ):
-        scripted.answer = _remember
+        scripted.answer = remember
         yield LongTalk(stack, api, await Talk.open(stack, "ann:vigil:t1"))
-
-
-def _remember(question: Recall) -> Recalled:
-    """Recall what differs from message to message."""
-    salt = question.query[:12]
-    texts = (f"{salt}: in {year} Ann went to the sea with Ben" for year in range(2000, 2026))
-    return found(*[view(n, text) for n, text in enumerate(list(texts)[:MEMORIES])])
 
 
 def _answer(body: dict[str, Any]) -> Reply:
