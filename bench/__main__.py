@@ -57,7 +57,7 @@ from bench import (
     voiding,
     watching,
 )
-from bench.growth import length, rest, restart, sockets, table
+from bench.growth import crowd, length, log, replicas, rest, restart, sockets, table
 from bench.numbers import report
 from bench.peers import comparison
 from tests.support.stack import running_stack
@@ -179,7 +179,15 @@ IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
     "before": before.measure,
 }
 """Parts that compare, and how often is to be chosen."""
+OF_SIZES: dict[str, Callable[..., Awaitable[None]]] = {
+    "crowd": crowd.measure,
+    "log": log.measure,
+    "replicas": replicas.measure,
+}
+"""Parts that tell a curve, whose sizes are to be chosen: sockets, records, replicas."""
+IN_ROUNDS |= OF_SIZES
 ON_REQUEST = {
+    *OF_SIZES,
     "grouped",
     "peers",
     "growth",
@@ -214,7 +222,13 @@ def _arguments() -> argparse.Namespace:
         help="of `errands`: do them in the console of that commit; of `starting` and `before`: "
         "compare with it",
     )
+    parser.add_argument(
+        "--sizes", nargs="+", type=int, metavar="N",
+        help=f"of {', '.join(OF_SIZES)}: how many sockets, records or replicas",
+    )  # fmt: skip
     arguments = parser.parse_args()
+    if arguments.sizes and (len(arguments.parts) != 1 or arguments.parts[0] not in OF_SIZES):
+        parser.error(f"--sizes is of one of {', '.join(OF_SIZES)}")
     if arguments.before and arguments.parts not in (["errands"], ["starting"], ["before"]):
         parser.error("--before is of `errands`, `starting` and `before` alone")
     if unknown := set(arguments.parts) - IN_ROUNDS.keys() - PARTS.keys():
@@ -228,4 +242,7 @@ if __name__ == "__main__":
         PARTS["errands"] = partial(errands.measure_before, commit=chosen.before)
         IN_ROUNDS["starting"] = partial(starting.measure, commit=chosen.before)
         IN_ROUNDS["before"] = partial(before.measure, commit=chosen.before)
+    if chosen.sizes:
+        part = chosen.parts[0]
+        IN_ROUNDS[part] = partial(OF_SIZES[part], sizes=chosen.sizes)
     uvloop.run(main(chosen.parts, chosen.rounds))

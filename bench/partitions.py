@@ -71,15 +71,16 @@ async def _in_cluster(home: Path, count: int) -> ClusterLoad:
         outside = {"VIGIL_NATS__URL": cluster.url, "VIGIL_NATS__REPLICAS": "3"}
         async with _system(place, count, **outside) as running:
             await asyncio.sleep(resting.SETTLE_S)
-            begun_s = _nodes_cpu_s()
+            begun_s = nodes_cpu_s()
             await asyncio.sleep(IDLE_S)
-            before_s = _nodes_cpu_s()
+            before_s = nodes_cpu_s()
             load = await loaded(running)
-            nodes_ms = (_nodes_cpu_s() - before_s) * 1000 / (SESSIONS * (WARM + MESSAGES + 2))
+            nodes_ms = (nodes_cpu_s() - before_s) * 1000 / (SESSIONS * (WARM + MESSAGES + 2))
             return ClusterLoad(load, nodes_ms, (before_s - begun_s) / IDLE_S * 100)
 
 
-def _nodes_cpu_s() -> float:
+def nodes_cpu_s() -> float:
+    """Return what the brokers that this process started have taken so far, in seconds."""
     nodes = [one for one in psutil.Process().children() if one.name() == "nats-server"]
     return float(sum(sum(one.cpu_times()[:2]) for one in nodes))
 

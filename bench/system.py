@@ -9,16 +9,17 @@ import os
 import sys
 import urllib.request
 from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
 
 from services.memory.vectors.engine_process import ENGINE
 from vigil.bus.bus import Bus
-from vigil.settings import credentials
+from vigil.settings import credentials, tokens
 from vigil.topology import ADMIN
 
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 600.0
 
 
 class System:
@@ -41,15 +42,7 @@ class System:
 
     async def talk(self, sessions: int, messages: int, name: str) -> dict[str, float]:
         """Run the load (`bench.load`) as a process of its own; return what it found."""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "bench.load", self.url, self.token, str(sessions), str(messages),
-            name, stdout=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        output, _ = await process.communicate()
-        if process.returncode != 0:
-            raise RuntimeError("the load failed")
-        result: dict[str, float] = json.loads(output)
-        return result
+        return await talk(self.url, self.token, sessions, messages, name)
 
     def services_rss_mb(self) -> float:
         """Resident memory of the process with the services, without the broker, in MiB."""
@@ -58,6 +51,12 @@ class System:
     def rss_mb(self) -> float:
         """Resident memory of everything: services and broker, in MiB."""
         return float(sum(p.memory_info().rss for p in self._family()) / 2**20)
+
+    def rss_mb_of_each(self) -> dict[str, float]:
+        """Resident memory by process, in MiB: the broker's by its name, others' by number."""
+        return {
+            f"{p.name()}-{p.pid}": round(p.memory_info().rss / 2**20, 1) for p in self._family()
+        }
 
     def cpu_s(self) -> float:
         """CPU time of everything so far, in seconds."""
@@ -85,6 +84,43 @@ class System:
         return [self._process, *self._process.children(recursive=True), *self._apart]
 
 
+def environment_of(home: Path) -> dict[str, str]:
+    """Return what services run with: the rehearsal model, and no limit on how often one asks."""
+    return {
+        **os.environ,
+        "VIGIL_HOME": str(home),
+        "VIGIL_PORT": "0",
+        "VIGIL_MODEL": "rehearsal",
+        "VIGIL_MODEL__REHEARSAL_WORD_MS": "0",
+        "VIGIL_GATEWAY__RATE_PER_S": "1000000",
+        "VIGIL_GATEWAY__RATE_BURST": "1000000",
+    }
+
+
+async def tokens_of(home: Path, nats_url: str, people: Sequence[str]) -> list[str]:
+    """Make a token for each of the people, as `vigil token create` does."""
+    seed = credentials.load(home / "nkeys", "operator")
+    bus = await Bus.connect(nats_url, role="operator", seed=seed)
+    try:
+        now = datetime.now(UTC)
+        return [await tokens.create(bus, user=person, now=now) for person in people]
+    finally:
+        await bus.close()
+
+
+async def talk(url: str, token: str, sessions: int, messages: int, name: str) -> dict[str, float]:
+    """Run the load with one gateway; return what it found."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "bench.load", url, token, str(sessions), str(messages), name,
+        stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    output, _ = await process.communicate()
+    if process.returncode != 0:
+        raise RuntimeError("the load failed")
+    result: dict[str, float] = json.loads(output)
+    return result
+
+
 @contextlib.asynccontextmanager
 async def running(
     home: Path,
@@ -92,6 +128,7 @@ async def running(
     *,
     flags: Sequence[str] = (),
     apart: Sequence[str] = (),
+    gateways: Sequence[int] = (),
     python: str = sys.executable,
     folder: Path | None = None,
     **settings: str,
@@ -102,19 +139,11 @@ async def running(
         files: how many it may have open, if it's to be bounded.
         flags: of `vigil up`.
         apart: services that run beside it, each in a process of its own; not the gateway.
+        gateways: ports of more gateways, each in a process of its own.
         python: of the environment that it's installed in, which may be another tree's.
         folder: where it runs; None: here.
     """
-    environment = {
-        **os.environ,
-        "VIGIL_HOME": str(home),
-        "VIGIL_PORT": "0",
-        "VIGIL_MODEL": "rehearsal",
-        "VIGIL_MODEL__REHEARSAL_WORD_MS": "0",
-        "VIGIL_GATEWAY__RATE_PER_S": "1000000",
-        "VIGIL_GATEWAY__RATE_BURST": "1000000",
-        **settings,
-    }
+    environment = environment_of(home) | settings
     limit = [] if not files else ["prlimit", f"--nofile={files}:{files}"]
     without = [f"--without={name}" for name in apart]
     async with contextlib.AsyncExitStack() as stack:
@@ -125,18 +154,23 @@ async def running(
                 *limit, python, "-m", "vigil.cli", *command,
                 env=environment | more, stdout=log, stderr=log, cwd=folder,
             )  # fmt: skip
-            stack.push_async_callback(_end, process)
+            stack.push_async_callback(ended, process)
             return process
 
         process = await start("up", *flags, *without)
         others = []
-        if apart:
+        if apart or gateways:
             nats_url = str((await _run_file(home, process))["nats_url"])
             others = [await start("serve", name, NATS_URL=nats_url) for name in apart]
+            others += [
+                await start("serve", "gateway", NATS_URL=nats_url, VIGIL_PORT=str(port))
+                for port in gateways
+            ]
         yield await _ready(home, process, [one.pid for one in others])
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def ended(process: asyncio.subprocess.Process) -> None:
+    """Ask a process to end, and wait until it has."""
     with contextlib.suppress(ProcessLookupError):
         process.terminate()
     await process.wait()

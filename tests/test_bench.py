@@ -11,12 +11,15 @@ from pathlib import Path
 import pytest
 
 from bench.growth import restart
+from bench.growth.crowd import Crowd
 from bench.growth.records import written
 from bench.numbers import report_rounds
 from bench.peers import comparison
 from services.cortex.history import History
 from services.cortex.session import log
 from tests.support import warm
+from tests.support.gateway import Gate
+from tests.support.stack import running_stack
 from vigil.broker.process import Broker
 from vigil.clock import SystemClock
 from vigil.observe.metrics import Metrics
@@ -58,6 +61,12 @@ def test_a_part_that_is_not_there_is_named() -> None:
     assert "no such part: turn" in refused.stderr
 
 
+def test_sizes_are_of_the_parts_that_have_any() -> None:
+    refused = bench("turns", "--sizes", "3")
+    assert refused.returncode == 2
+    assert "--sizes is of one of crowd, log, replicas" in refused.stderr
+
+
 def test_rounds_are_told_with_their_spread(capsys: pytest.CaptureFixture[str]) -> None:
     report_rounds("turns_vs_floor", [0.5, 0.25, 0.3], "ratio", aim=">= 0.5")
     assert json.loads(capsys.readouterr().out) == {
@@ -96,6 +105,44 @@ async def test_a_written_log_is_one_that_sessions_go_on_from(tmp_path: Path) -> 
         await bus.close()
     finally:
         await broker.stop()
+
+
+async def test_a_written_log_grows(tmp_path: Path) -> None:
+    """`log` makes one home larger and larger: what was written before stays where it is."""
+    counts = []
+    for name in ("a", "b"):
+        async with written(tmp_path) as writer:
+            counts.append(await writer.converse(SessionKey("me", "vigil", name), 20))
+            assert writer.records == 20 * 3
+    broker = Broker(Nats(sync="default"), home=tmp_path)
+    await broker.start()
+    try:
+        bus = await broker.admin()
+        for name, end in zip("ab", counts, strict=True):
+            key = SessionKey("me", "vigil", name)
+            assert len(await bus.read(key.stream, [key.turns])) == 20
+            assert (await bus.read(key.stream, [key.out_all]))[-1].seq == end
+        await bus.close()
+    finally:
+        await broker.stop()
+
+
+async def test_a_crowd_speaks_over_connections_that_it_shares(tmp_path: Path) -> None:
+    """`crowd`: a socket for each, of several people, and each hears the answer to its own words."""
+    async with running_stack(tmp_path / "vigil") as stack:
+        gate = Gate(stack, await stack.bus("admin"), await stack.bus("operator"))
+        people = [await gate.token("p0"), await gate.token("p1")]
+        crowd = Crowd(people, [f"http://127.0.0.1:{gate.port}"])
+        opening = await crowd.open(5)
+        assert opening["first_tenth_ms"] > 0
+        for _ in range(2):
+            assert (await crowd.speak())["per_s"] > 0
+        crowd.end()
+        await gate.close()
+        bus = await stack.bus("admin")
+        for number in range(5):
+            key = SessionKey(f"p{number % 2}", "vigil", f"crowd-{number}")
+            assert len(await bus.read(key.stream, [key.out_said("*")])) == 2
 
 
 def test_a_log_that_does_not_fit_on_the_disk_is_not_written(tmp_path: Path) -> None:

@@ -142,10 +142,15 @@ def _turn(key: SessionKey, event: UserMessage, position: int, before: State, old
 
 
 @contextlib.asynccontextmanager
-async def written(home: Path) -> AsyncIterator[Writer]:
-    """Start the broker of a new home, yield a writer, and end the broker when all is stored."""
+async def written(home: Path, max_file_bytes: int = 0) -> AsyncIterator[Writer]:
+    """Start the broker of a home, yield a writer, and end the broker when all is stored.
+
+    Args:
+        max_file_bytes: of its storage, if it's to be more than it is by default.
+    """
     home.mkdir(parents=True, exist_ok=True)
-    broker = Broker(Nats(sync="default"), home=home)
+    bytes_max = max(max_file_bytes, Nats().max_file_bytes)
+    broker = Broker(Nats(sync="default", max_file_bytes=bytes_max), home=home)
     await broker.start()
     try:
         bus = await broker.admin()

@@ -34,6 +34,8 @@ class Start(NamedTuple):
     """Of everything, once it answers."""
     killed_s: float
     """Until it answers after a kill of everything."""
+    cpu_s: float
+    """CPU of everything until it answers, of the start that isn't after a kill."""
 
 
 async def measure(home: Path, rounds: int) -> None:
@@ -47,15 +49,15 @@ async def measure_table(home: Path, rounds: int) -> None:
 
 
 async def _measure(home: Path, rounds: int, sizes_gib: Sequence[float]) -> None:
-    _report("restart_empty", await _starts(home / "empty", rounds), 0, 0)
+    _report("restart_empty", await started(home / "empty", rounds), 0, 0)
     for size_gib in sizes_gib:
         if not fits(home, size_gib):
             print(f"{size_gib:g} GiB are left out: the disk has too little room", file=sys.stderr)
             continue
         place = home / f"{size_gib:g}"
         records = await _write(place, size_gib)
-        size = _size_gib(place)
-        _report(f"restart_{size_gib:g}gib", await _starts(place, rounds), size, records)
+        size = stored_gib(place)
+        _report(f"restart_{size_gib:g}gib", await started(place, rounds), size, records)
         shutil.rmtree(place)
 
 
@@ -82,22 +84,24 @@ async def _write(home: Path, size_gib: float) -> int:
     return writer.records
 
 
-def _size_gib(home: Path) -> float:
+def stored_gib(home: Path) -> float:
+    """Return what the broker's blocks of a home take."""
     return sum(file.stat().st_size for file in home.rglob("*.blk")) / GIB
 
 
-async def _starts(home: Path, rounds: int) -> list[Start]:
+async def started(home: Path, rounds: int, **settings: str) -> list[Start]:
+    """Start a home and start it after a kill, so many times."""
     home.mkdir(exist_ok=True)
-    async with system.running(home):
+    async with system.running(home, **settings):
         """The first start of a home makes keys, streams and consumers."""
     found = []
     for _ in range(rounds):
         begun_at = time.monotonic()
-        async with system.running(home) as running:
+        async with system.running(home, **settings) as running:
             ready_s = time.monotonic() - begun_at
-            memory_mb = running.rss_mb()
+            memory_mb, cpu_s = running.rss_mb(), running.cpu_s()
             running.end(signal.SIGKILL)
         begun_at = time.monotonic()
-        async with system.running(home):
-            found.append(Start(ready_s, memory_mb, time.monotonic() - begun_at))
+        async with system.running(home, **settings):
+            found.append(Start(ready_s, memory_mb, time.monotonic() - begun_at, cpu_s))
     return found

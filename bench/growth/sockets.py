@@ -130,14 +130,15 @@ async def _unread(running: system.System) -> AsyncIterator[None]:
     plain = socket.socket()
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
     plain.connect((where.hostname, where.port))
-    async with await _socket(running.url, running.token, UNREAD, sock=plain) as one:
+    async with await opened(running.url, running.token, f"me:vigil:{UNREAD}", sock=plain) as one:
         one.transport.pause_reading()
         yield
         one.transport.abort()
 
 
-async def _socket(url: str, token: str, thread: str, **options: object) -> ClientConnection:
-    address = f"ws://{urlsplit(url).netloc}/api/ws?session=me:vigil:{thread}"
+async def opened(url: str, token: str, session: str, **options: object) -> ClientConnection:
+    """Open a socket of a session."""
+    address = f"ws://{urlsplit(url).netloc}/api/ws?session={session}"
     headers = {"Authorization": f"Bearer {token}"}
     return await connect(
         address, additional_headers=headers, compression=None, ping_interval=None, **options
@@ -151,7 +152,7 @@ async def main(url: str, token: str, count: int) -> None:
 
     async def open_one(number: int) -> ClientConnection:
         async with slots:
-            return await _socket(url, token, f"socket-{number}")
+            return await opened(url, token, f"me:vigil:socket-{number}")
 
     sockets = await asyncio.gather(*(open_one(number) for number in range(count)))
     print("ready", flush=True)
