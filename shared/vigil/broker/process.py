@@ -36,6 +36,7 @@ from ..settings.sections import Nats, Retention
 from ..topology import ADMIN, PAYLOAD_BYTES_MAX
 from .conf import configuration
 from .cut import cut_blocks, newest_blocks
+from .end import end
 from .log import BrokerLog
 from .ports import lasting_port
 from .provision import provision
@@ -348,13 +349,7 @@ class Broker:
         process = self._process
         if process is None or process.returncode is not None:
             return
-        process.terminate()
-        try:
-            async with asyncio.timeout(5):
-                await process.wait()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+        await end(process)
         await self._last_words()
 
     async def _last_words(self) -> None:
