@@ -1,8 +1,8 @@
 """A large log in a minute: the records that conversations leave, written without having them.
 
 What is written is what a user message, its turn and its answer leave, by the contracts' own codecs
-and under the subjects that the services use. The consumers are moved behind it, as if all of it had
-been worked off.
+and under the subjects that services use. Consumers are moved behind it and signals removed, as
+if all of it had been worked off.
 """
 
 from __future__ import annotations
@@ -106,7 +106,9 @@ class Writer:
         return expected
 
     async def finish(self) -> None:
-        """Make sure that all of it is stored, and worked off."""
+        """Make sure that all of it is stored, and worked off: no signal tells how far the projector
+        was, so it begins with what is new, as all that was written is too long ago."""
+        await self._bus.api("STREAM.PURGE.SIGNALS", {}, 60.0)
         for stream, expected in self._sequences.items():
             async with asyncio.timeout(STORED_S):
                 while await last_sequence(self._bus, stream) < expected:
