@@ -34,6 +34,8 @@ def candidates(count: int, **columns: Any) -> Candidates:
         "is_question": np.zeros(count, dtype=np.bool_),
         "substance": np.ones(count),
         "names": np.zeros(count),
+        "alike": np.zeros(count),
+        "tokens": np.full(count, b"", dtype=np.object_),
         "on_date": np.zeros(count),
         "threads": np.full(count, ""),
         "sayings": np.arange(count),

@@ -89,11 +89,13 @@ def known(rows: Rows, sought: Sought, words: Words) -> Candidates:
         gist=compared.gist,
         substance=compared.substance,
         is_speaker=_speaks(rows.beginning, sought.words),
-        is_question=np.array(rows.is_question, dtype=np.bool_),
+        is_question=_asks(rows.is_question, rows.beginning),
         sayings=_sayings(rows.num, rows.beginning, rows.words),
         threads=np.array([hash(thread) if thread else 0 for thread in rows.thread], dtype=np.int64),
         on_date=_on_date(rows.happened_at, sought.days),
         names=np.zeros(len(rows.num)),
+        alike=np.zeros(len(rows.num)),
+        tokens=_column(rows.words),
         happened_at=np.array(rows.happened_at, dtype=np.float64) / 1e6,
         importance=np.array(rows.importance, dtype=np.float64),
         is_tainted=np.array(rows.is_tainted, dtype=np.bool_),
@@ -131,6 +133,20 @@ def _speaks(beginnings: Sequence[str], words: frozenset[str]) -> npt.NDArray[np.
         return np.zeros(len(beginnings), dtype=np.bool_)
     speaks = [not words.isdisjoint(terms.speaker(beginning)) for beginning in beginnings]
     return np.array(speaks, dtype=np.bool_)
+
+
+def _asks(ends: Sequence[int], beginnings: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Return which are questions: they end as one, and tell nothing before."""
+    asks = [
+        bool(end) and not terms.tells(begin) for end, begin in zip(ends, beginnings, strict=True)
+    ]
+    return np.array(asks, dtype=np.bool_)
+
+
+def _column(tokens: Sequence[bytes]) -> npt.NDArray[np.object_]:
+    column = np.empty(len(tokens), dtype=np.object_)
+    column[:] = tokens
+    return column
 
 
 def _sayings(

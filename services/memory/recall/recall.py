@@ -31,7 +31,7 @@ from ..store import places
 from ..store.places import Place
 from ..store.store import Store
 from ..vectors import Near, Where
-from . import candidates, dates, lookups, names, precedence, selection, terms
+from . import candidates, dates, lookups, names, plurals, precedence, selection, terms
 from . import scores as scoring
 from .candidates import Sought
 from .frequencies import SCOPES_MAX, KnownFrequencies
@@ -68,6 +68,11 @@ class _Asked(NamedTuple):
     @property
     def is_hybrid(self) -> bool:
         return self.question.mode == "hybrid"
+
+    @property
+    def is_gathering(self) -> bool:
+        """Whether it asks for several things, of which one memory has one."""
+        return self.is_hybrid and plurals.is_gathering(self.question.query)
 
     @property
     def enough(self) -> int:
@@ -121,6 +126,7 @@ class Recaller:
         self._embedder = embedder
         self._words = words
         self._weights = weights
+        self._gathering = plurals.weighted(weights)
         self._shown = shown
         self._frequencies = KnownFrequencies(words.size)
         self._filled: set[Scope] = set()
@@ -229,17 +235,22 @@ class Recaller:
         # What full text found and leaves out here isn't found by its id either: it fails a filter.
         near = {one.id for one in vectors.near or ()}.difference(matched.rows.id)
         rows = matched.rows.and_those(lookups.rows_of(db, narrowed, near))
+        weights = self._gathering if asked.is_gathering else self._weights
         pool = candidates.gather(
-            db, narrowed, sought, self._words, self._weights, rows, spreads=asked.is_hybrid
+            db, narrowed, sought, self._words, weights, rows, spreads=asked.is_hybrid
         )
         now = asked.now.timestamp()
         # As many again: what was updated may go.
-        best = scoring.rank(pool, self._weights, question.mode, now, asked.enough)
-        if asked.is_hybrid and best and self._weights.weight_names:
-            followed = names.follow(db, narrowed, sought, self._words, pool, best)
-            if followed is not pool:
-                pool = followed
-                best = scoring.rank(pool, self._weights, question.mode, now, asked.enough)
+        best = scoring.rank(pool, weights, question.mode, now, asked.enough)
+        followed = pool
+        if asked.is_hybrid and best and weights.weight_names:
+            followed = names.follow(db, narrowed, sought, self._words, followed, best)
+        # A day tells which of several things; what is like them happened on others.
+        if asked.is_gathering and not sought.days and weights.weight_alike:
+            followed = plurals.with_likeness(followed, best, self._words, sought.rarity)
+        if followed is not pool:
+            pool = followed
+            best = scoring.rank(pool, weights, question.mode, now, asked.enough)
         ranked = {int(pool.nums[one.at]): one for one in best}
         newest = lookups.newest(db, narrowed, ranked) if asked.is_hybrid else {}
         views = {

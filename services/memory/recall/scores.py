@@ -5,6 +5,7 @@
           + graph                            what it is associated with
           + thread                           the best that is said in its conversation
           + names                            it has a name that the best have
+          + alike                            it says something like the best, if many are asked for
           + speaker                          said by whom the question names
           + date - question                  on a day that the question names; itself a question
           - brief                            it says little at all
@@ -58,7 +59,9 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
     """Of the best score in the same conversation."""
     weight_names: float = 1.0
     """Of a name in the best memories that only one other has."""
-    weight_speaker: float = 1.0
+    weight_alike: float = 1.5
+    """Of likeness to the best memories, if the question asks for several things."""
+    weight_speaker: float = 1.5
     """If the question names the speaker."""
     weight_date: float = 1.0
     """If the question names the day; of a month or year half."""
@@ -110,7 +113,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
     is_speaker: npt.NDArray[np.bool_]
     """Whether it was said by somebody whom the question names."""
     is_question: npt.NDArray[np.bool_]
-    """Whether it ends as a question: that seldom answers one."""
+    """Whether it's no more than a question: that seldom answers one."""
     sayings: npt.NDArray[np.int64]
     """Equal for those that say the very same."""
     threads: npt.NDArray[np.int64]
@@ -119,6 +122,10 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
     """1: on a day that the question names; 0.5: in such a month or year."""
     names: Floats
     """0 to 1: how much a name leads there that the best memories have, and the question hasn't."""
+    alike: Floats
+    """0 to 1: how much it says something like the best memories, if the question asks for many."""
+    tokens: npt.NDArray[np.object_]
+    """bytes, as they are stored."""
     happened_at: Floats
     """Epoch seconds."""
     importance: Floats
@@ -147,6 +154,7 @@ class _Columns(NamedTuple):
     graph: Floats
     thread: Floats
     names: Floats
+    alike: Floats
     speaker: Floats
     date: Floats
     question: Floats
@@ -213,10 +221,10 @@ def _is_repeat(candidates: Candidates, order: npt.NDArray[np.int64]) -> npt.NDAr
 def _columns(candidates: Candidates, weights: Weights, mode: Mode, now: float) -> _Columns:
     none = np.zeros_like(candidates.text)
     if mode == "text":
-        return _Columns(candidates.text, *[none] * 15)
+        return _Columns(candidates.text, *[none] * 16)
     if mode == "vector":
         cosine = none if candidates.cosine is None else np.nan_to_num(candidates.cosine, nan=-1.0)
-        return _Columns(none, cosine, *[none] * 14)
+        return _Columns(none, cosine, *[none] * 15)
     parts = _said(candidates, weights)
     said = _total(parts)
     return _Columns(
@@ -225,6 +233,7 @@ def _columns(candidates: Candidates, weights: Weights, mode: Mode, now: float) -
         weights.weight_graph * _of_graph(candidates, said),
         weights.weight_thread * _of_thread(candidates, said),
         weights.weight_names * candidates.names,
+        weights.weight_alike * candidates.alike,
         weights.weight_speaker * candidates.is_speaker.astype(np.float64),
         weights.weight_date * candidates.on_date,
         -weights.weight_question * candidates.is_question.astype(np.float64),

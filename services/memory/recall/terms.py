@@ -49,6 +49,9 @@ _SPEAKER: Final = re.compile(
 )
 _SPEAKER_LENGTH_MAX: Final = 150
 """``Name: ...``, ``Name said, ...``, perhaps after a date in brackets."""
+_SENTENCES: Final = re.compile(r"(?<=[.!?])\s+")
+TELLING_FROM: Final = 6
+"""Words of a sentence that says more than how somebody takes what was said."""
 _IS_MIXED: Final = re.compile(r"(?=.*\d)(?=.*[^\W\d]).{3,}")
 _SUFFIX: Final = re.compile(r"['’]\w+$")
 _SMALL: Final = frozenset(
@@ -103,6 +106,20 @@ def searched_as_written(text: str) -> list[str]:
     spaced = (token.group() for token in _TOKEN.finditer(text) if not token["unspaced"])
     found = dict.fromkeys(_SUFFIX.sub("", token) for token in spaced)
     return [word for word in found if not kept.isdisjoint(_words(word))]
+
+
+@functools.lru_cache(maxsize=4096)
+def tells(text: str) -> bool:
+    """Tell whether a memory that ends as a question says something before it.
+
+    >>> tells("Ann: I flew out to Seoul to see my daughter. How's your week going?")
+    True
+    >>> tells("Ann: Oh no, take care! What are they doing about it?")
+    False
+    """
+    start = found.end() if (found := _SPEAKER.match(text[:_SPEAKER_LENGTH_MAX])) else 0
+    said = (part for part in _SENTENCES.split(text[start:]) if not part.rstrip().endswith("?"))
+    return any(len(part.split()) >= TELLING_FROM for part in said)
 
 
 def speaker(text: str) -> frozenset[str]:

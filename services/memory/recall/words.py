@@ -61,6 +61,19 @@ class Compared(NamedTuple):
     """0..1: how much a text says by itself; 1 from so many rare words as `SUBSTANCE_FULL`."""
 
 
+class _Tokens(NamedTuple):
+    """The tokens of some texts, one after the other."""
+
+    kept: list[int]
+    """The numbers of the texts that have any."""
+    starts: Counts
+    distinct: Counts
+    inverse: Counts
+    """Of each token which of the distinct it is."""
+    rare: Floats
+    """The weights of the distinct."""
+
+
 class Words:
     """Turns texts into tokens, and compares a question's with those of candidates."""
 
@@ -113,29 +126,52 @@ class Words:
             texts: the stored tokens of each text.
         """
         found = Compared(*(np.zeros(len(texts)) for _ in range(3)))
-        kept = [number for number, text in enumerate(texts) if text]
-        if not kept or not len(rarity) or not rarity.any():
+        said = self._said(texts, rarity)
+        if said is None:
             return found
-        flat = np.frombuffer(b"".join(texts[number] for number in kept), dtype=np.uint32)
-        starts = np.cumsum([0, *(len(texts[number]) // 4 for number in kept[:-1])])
-        distinct, inverse = self._distinct(flat)
-        rare = rarity[distinct]
-        said = np.add.reduceat(rare[inverse], starts) / max(rare.max(), _TINY)
-        found.substance[kept] = np.minimum(said / SUBSTANCE_FULL, 1.0)
+        kept, starts, distinct, inverse, rare = said
+        substance = np.add.reduceat(rare[inverse], starts) / max(rare.max(), _TINY)
+        found.substance[kept] = np.minimum(substance / SUBSTANCE_FULL, 1.0)
         if not len(asked) or not rarity[asked].any():
             return found
-        *near, gist = self._near(asked, rarity, distinct)
+        *near, gist = self._near(self._space(asked, rarity), distinct)
         for row, weight in zip(near, rarity[asked] / rarity[asked].sum(), strict=True):
             # One at a time: of all at once, long texts would take hundreds of megabytes.
             close = np.where(row < CLOSE_FROM, 0.0, row)
             found.words[kept] += weight * np.maximum.reduceat(close[inverse], starts)
+        found.gist[kept] = self._gist(said, gist)
+        return found
+
+    def gists(self, rarity: Floats, texts: Sequence[bytes], of: Sequence[int]) -> list[Floats]:
+        """Return the gist of each text as if some of them, by their numbers, were asked for."""
+        said = self._said(texts, rarity)
+        if said is None:
+            return [np.zeros(len(texts)) for _ in of]
+        wholes = [self._space(np.frombuffer(texts[at], np.uint32), rarity)[-1:] for at in of]
+        near = self._near(np.concatenate(wholes), said.distinct) if wholes else ()
+        gists = [np.zeros(len(texts)) for _ in of]
+        for gist, row in zip(gists, near, strict=True):
+            gist[said.kept] = self._gist(said, row)
+        return gists
+
+    def _said(self, texts: Sequence[bytes], rarity: Floats) -> _Tokens | None:
+        """Return the tokens of all texts; None: none has any that weighs something."""
+        kept = [number for number, text in enumerate(texts) if text]
+        if not kept or not len(rarity) or not rarity.any():
+            return None
+        flat = np.frombuffer(b"".join(texts[number] for number in kept), dtype=np.uint32)
+        starts = np.cumsum([0, *(len(texts[number]) // 4 for number in kept[:-1])])
+        distinct, inverse = self._distinct(flat)
+        return _Tokens(kept, starts, distinct, inverse, rarity[distinct])
+
+    def _gist(self, said: _Tokens, near: Singles) -> Floats:
         # As if no two tokens of a text had anything in common: that needs no sum of vectors for
         # each text, which took 20 times as long and found nothing more.
-        weights = rare * self._lengths[distinct]
+        weights = said.rare * self._lengths[said.distinct]
         squares = np.maximum(np.square(weights), _TINY)
-        lengths = np.add.reduceat(squares[inverse], starts)
-        found.gist[kept] = np.add.reduceat((weights * gist)[inverse], starts) / lengths**_LENGTH
-        return found
+        lengths = np.add.reduceat(squares[said.inverse], said.starts)
+        gist: Floats = np.add.reduceat((weights * near)[said.inverse], said.starts)
+        return np.asarray(gist / lengths**_LENGTH)
 
     def _distinct(self, flat: Tokens) -> tuple[Counts, Counts]:
         """Return the distinct tokens, and of each token which of them it is; without sorting."""
@@ -145,15 +181,16 @@ class Words:
         place[distinct] = np.arange(len(distinct))
         return distinct, place[flat]
 
-    def _near(self, asked: Tokens, rarity: Floats, others: Counts) -> Singles:
-        """Return the cosines of the tokens asked for, and of what they say as a whole, with others.
-
-        float32[asked + 1, others].
-        """
+    def _space(self, asked: Tokens, rarity: Floats) -> Singles:
+        """Return the unit vectors of the tokens asked for, and last of what they say as a whole."""
         weights = (rarity[asked] * self._lengths[asked]).astype(np.float32)
         whole = weights @ self._units[asked]
         whole /= max(float(np.linalg.norm(whole)), _TINY)
-        question = np.ascontiguousarray(np.vstack((self._units[asked], whole)).T)
+        return np.vstack((self._units[asked], whole))
+
+    def _near(self, asked: Singles, others: Counts) -> Singles:
+        """Return the cosines of vectors with other tokens: float32[asked, others]."""
+        question = np.ascontiguousarray(asked.T)
         near = np.empty((question.shape[1], len(others)), dtype=np.float32)
         step = max(1, _PRODUCTS_MAX // question.size)
         for start in range(0, len(others), step):

@@ -147,6 +147,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The best that is said in its conversation."""
     names: float = 0.0
     """It has a name that the best memories have, and the question hasn't."""
+    alike: float = 0.0
+    """It says something like the best memories; of questions for several things alone."""
     graph: float = 0.0
     recency: float = 0.0
     importance: float = 0.0

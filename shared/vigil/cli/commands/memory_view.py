@@ -21,6 +21,7 @@ PARTS: Final = (
     "thread",
     "graph",
     "names",
+    "alike",
     "speaker",
     "date",
     "question",
