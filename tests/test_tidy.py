@@ -29,6 +29,7 @@ KEPT: Final = {
     "files over 400 lines": 1,
     "functions over 60 lines": 1,
     "notes of work left for later": 0,
+    "docstrings that begin with a fragment": 510,
     "waits that can lose a cancellation": 0,
     "test files of one name that pytest can't tell apart": 0,
     "rooms that lead back to themselves": 0,
@@ -176,6 +177,7 @@ FIND: Final[dict[str, Callable[[], list[str]]]] = {
     "places that name a field of a grant": lambda: places_of("Grant"),
     "modules called pure that wait for something": impatient_modules,
     "notes of work left for later": lambda: lines_with(r"\b(TODO|FIXME|XXX)\b"),
+    "docstrings that begin with a fragment": lambda: lines_with(r'^\s*"""(Of|As|That|Likewise)\b'),
 }
 
 

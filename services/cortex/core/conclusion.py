@@ -32,7 +32,7 @@ TRUNCATING: Final = ("max_tokens", "model_context_window_exceeded")
 REFUSAL: Final = "I can't help with that."
 CUT_OFF: Final = "[Cut off here: this answer became too long.]"
 THINKING: Final = ("thinking", "redacted_thinking")
-"""Of a provider's own blocks those that belong to the call after them, and to nothing else."""
+"""Types of a provider's own blocks that belong to the call after them, and to nothing else."""
 OUT_OF_STEPS: Final = "I stopped here: this took more steps than I may take for one message."
 WAIT_MAX: Final = timedelta(days=7)
 """So long may a loop wait for the budget from its beginning on; then it fails."""

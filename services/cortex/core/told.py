@@ -34,7 +34,7 @@ from .work.loop_end import end_loop
 DIGEST_TIMER: Final = "_digest"
 ENTRIES_MAX: Final = 50
 TEXT_LENGTH_MAX: Final = 600
-"""Of an entry, in characters: with so many entries some 30 kB of the state."""
+"""The most characters of an entry: with so many entries some 30 kB of the state."""
 CONTENT_MAX: Final = 16_000
 """Characters of a text that is said, as of a result that a row holds."""
 HEARD: Final = "Other agents told you something meanwhile; it stands above."

@@ -15,7 +15,7 @@ from ..errors import InvalidInput
 T = TypeVar("T")
 _LENGTHS: Final = frozenset({"minLength", "maxLength"})
 _NAMED: Final = frozenset({"properties", "$defs"})
-"""Of names that we choose, each with a schema."""
+"""Keys of a schema under which stand names that we choose, each with a schema."""
 _NULL: Final = {"type": "null"}
 _NOTHING: Final[tuple[Any, ...]] = (None, "", [], False)
 """Defaults that go without saying."""

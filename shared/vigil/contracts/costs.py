@@ -30,7 +30,7 @@ class RaiseOffer(Record, frozen=True, kw_only=True):
     """What a person's word raises their limit to, for a day."""
 
     day: str
-    """Of their account: a date of their zone."""
+    """The day that it holds for: a date in the zone of the person's account."""
     times: int
     """So often what the limit is, is added to it then."""
     most: str
@@ -50,7 +50,7 @@ class RaiseOffer(Record, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """As it stands in the notice."""
+        """The offer as it stands in the notice."""
         return f'say "more" to have {self.most} today'
 
 

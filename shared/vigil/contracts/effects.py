@@ -92,28 +92,29 @@ class CallToolPayload(Record, frozen=True, kw_only=True):
     service: ToolService
     tool: str
     input: dict[str, Any]
-    """As the model gave it: the service checks it against the tool's types."""
+    """The arguments as the model gave them: the service checks them against the tool's types."""
     caused_by: str
     """The id of the event that began the loop."""
     due_at: Instant
     """When the session stops waiting for the result."""
     source: str = ""
-    """Of what memory keeps for it: stamped by the core, never by a model. Empty: a conversation
-    of an older version."""
+    """The source of what memory keeps for the call: stamped by the core, never by a model. Empty: a
+    conversation of an older version."""
     is_tainted: bool = False
     """Decided by a loop that descends from untrusted content (SPEC X-3)."""
     is_closed: bool = False
-    """Of memory: what outside content had a part in is told by its envelope (FLOW F-4)."""
+    """Whether a memory tool tells by its envelope alone what outside content had a part in (FLOW
+    F-4)."""
     is_named: bool = False
     """Whether the person named what it is about, though content from outside had a part in it."""
     risk: Risk = "read"
-    """As which it was let through."""
+    """The risk class as which the call was let through."""
     approval_id: str = ""
     """The request that a person accepted; empty: it needed none."""
     grant_id: str = ""
     """The standing grant that let it through without asking; empty: it needed none."""
     grant_revision: int = 0
-    """Of that grant, as it was read."""
+    """The revision of `grant` when it was read."""
     grant_row: str = ""
     """The row of the timetable that the session came from, if that grant is for one."""
     grant_goal: str = ""
@@ -168,13 +169,14 @@ class SpawnSessionPayload(Record, frozen=True, kw_only=True):
     steps: int = 0
     """Model calls that its parent lends it; 0: as configured for its kind."""
     tokens_max: int = 0
-    """Of each answer of its model; 0: as configured for its kind."""
+    """The most tokens of each answer of the session's model; 0: as configured for its kind."""
     source: str = ""
-    """Of what it has memory keep: its parent's."""
+    """The source of what the session has memory keep: its parent's."""
     is_ordered: bool = False
     is_tainted: bool = False
     call: AcceptedCall | None = None
-    """Of an errand: what it runs. Nobody waits for its end: the person's home is told."""
+    """The accepted call that an errand runs. Nobody waits for its end: the person's home is
+    told."""
     row: str = ""
     """The row of the timetable that it all came from."""
     row_tokens: int = 0
@@ -206,35 +208,35 @@ class TellParentPayload(Record, frozen=True, kw_only=True):
     """What a session tells the one that started it."""
 
     parent: str
-    """Its session key."""
+    """The session key of the parent."""
     call_id: str
     """The effect that started this one."""
     task_id: str = ""
-    """Of the board: it is told how its worker ended; then there is no parent."""
+    """The task on the board that is told how its worker ended; then there is no parent."""
     slot: SlotRun | None = None
-    """Of the timetable: its ledger is told how the run ended; then there is no parent."""
+    """The run of the timetable whose ledger is told how it ended; then there is no parent."""
     state: Literal["running", "asking", "done", "failed"]
     """`running`, `asking`: a status; the others are the result, of which there is one."""
     content: str
     is_tainted: bool = False
     report: CycleReport | None = None
-    """Of a cycle: what came of it."""
+    """What came of a cycle."""
     is_over_budget: bool = False
-    """Of a run of the timetable: no model was asked, since a cap was reached."""
+    """Whether a run of the timetable asked no model since a cap was reached."""
     is_interrupted: bool = False
-    """Of a run of the timetable: it was begun again so often that it was given up."""
+    """Whether a run of the timetable was given up since it had been begun again so often."""
     next_s: int = 0
-    """Of a run of the timetable: after how long it wants the next; 0: it said nothing."""
+    """After how long a run of the timetable wants the next; 0: it said nothing."""
     facts: dict[str, str] = msgspec.field(default_factory=dict)
-    """Of a run of the timetable: the facts that it told, by name."""
+    """The facts that a run of the timetable told, by name."""
     steps: int = 0
-    """Of a session that was lent steps: how many model calls it made."""
+    """How many model calls a session made that was lent steps."""
     bulletin: MadeText | None = None
-    """Of a session that made the text of one."""
+    """The text of a bulletin, from the session that made one."""
     until: Instant | None = None
-    """Of a status: when there may be more to tell, if it waits for an instant."""
+    """When there may be more to tell than this status, if the session waits for an instant."""
     approval_id: str = ""
-    """Of a status: the request that the content is, with all of its arguments."""
+    """The request that a status asks, with all of its arguments."""
 
 
 class TellParent(EffectEnvelope, frozen=True, kw_only=True, tag="tell_parent"):
@@ -271,7 +273,7 @@ class RaiseBudgetPayload(Record, frozen=True, kw_only=True):
     """The person's own limit is raised for one day, as they said. It never lowers it."""
 
     day: str
-    """Of their account."""
+    """The day of the account that is meant: a date of its zone."""
     times: int
     """So often what the limit is, is added to it, in all."""
     by: str
@@ -283,12 +285,13 @@ class RaiseBudget(EffectEnvelope, frozen=True, kw_only=True, tag="raise_budget")
 
 class BoardChangePayload(Record, frozen=True, kw_only=True):
     entity: BoardEntity | AskedEntity | BoardAction
-    """As it is now, whole; of a preference a lesson, which is added to what is known."""
+    """The entity as it is now, whole; for a preference a lesson, which is added to what is
+    known."""
     expect: int = 0
-    """Of a task or a goal: the revision that was read; 0: it's new. The loop waits for the answer.
+    """The revision that was read, of a task or a goal; 0: it's new. The loop waits for the answer.
     An approval and a job are their session's own: of them the newer turn counts."""
     why: str = ""
-    """Of what a loop asks for."""
+    """The reason of what a loop asks for."""
     is_silent: bool = False
     """Whether nobody waits for what comes of it; of an action always."""
     parts: tuple[BoardGoal, ...] = ()

@@ -39,10 +39,11 @@ class Attachment(Record, frozen=True, kw_only=True):
     size: int
     """In bytes."""
     width: int = 0
-    """Of an image, in pixels."""
+    """The width of an image, in pixels."""
     height: int = 0
     pages: int = 0
-    """Of a PDF file; 0: its structure doesn't tell without being unpacked further."""
+    """The number of pages of a PDF file; 0: its structure doesn't tell without being unpacked
+    further."""
 
     @property
     def in_words(self) -> str:
@@ -85,9 +86,9 @@ class Replaced(Record, frozen=True, kw_only=True):
     turn_seq: int = 0
     """Stream sequence of that turn; 0: there is none."""
     history_from: int = 0
-    """As in the state that this turn left."""
+    """What `history_from` was in the state that this turn left."""
     summary_seq: int = 0
-    """As in the state that this turn left."""
+    """What `summary_seq` was in the state that this turn left."""
     follow_ups: tuple[str, ...] = ()
     """Ids of those that were open then: they aren't taken back."""
 
@@ -96,7 +97,7 @@ class RepliedTo(Record, frozen=True, kw_only=True):
     """The message of the agent's that a person's own replies to."""
 
     id: str
-    """Of the effect that said it."""
+    """The id of the effect that said it."""
     turn_seq: int
     """Stream sequence of the turn that decided it."""
     at: Instant
@@ -115,15 +116,15 @@ class UserMessagePayload(Record, frozen=True, kw_only=True):
     attachments: tuple[Attachment, ...] = ()
     """Files of whom said it."""
     replaces: Replaced | None = None
-    """Of a message that was edited, or is to be answered anew: what it takes the place of."""
+    """What a message takes the place of that was edited, or is to be answered anew."""
     reply_to: RepliedTo | None = None
     """What it replies to, if the person pointed at something."""
     mail: MailHead | None = None
-    """Of one that came as a mail."""
+    """What the answer to a mail needs, if the message came as one."""
     chat: ChatHead | None = None
-    """Of one that came through a chat network."""
+    """Where in a chat network the message came from, if it did."""
     caller: CallerTools | None = None
-    """Of one that came through a program: the tools that it runs itself."""
+    """The tools that a program runs itself, if the message came through one."""
 
 
 class UserMessage(Envelope, frozen=True, kw_only=True, tag="user_message"):
@@ -156,7 +157,7 @@ class ToolResultPayload(Record, frozen=True, kw_only=True):
     fields: tuple[str, ...] = ()
     """Tokens of the whole fields of a structured result (`vigil.words.rule.fields_of`)."""
     steps: int = 0
-    """Of a session that was lent steps: how many model calls it made."""
+    """How many model calls a session made that was lent steps."""
     wanted: ServerQuestion | None = None
     """What a server wants of the person first: the call hasn't ended."""
 
@@ -234,11 +235,11 @@ class Start(Record, frozen=True, kw_only=True):
     steps: int = 0
     """Model calls that it may make, lent by who started it; 0: as configured for its kind."""
     tokens_max: int = 0
-    """Of each answer of its model; 0: as configured for its kind."""
+    """The most tokens of each answer of the session's model; 0: as configured for its kind."""
     source: str = ""
-    """Of what it has memory keep, as its parent's; empty: its own kind's."""
+    """The source of what the session has memory keep: its parent's; empty: its own kind's."""
     since: Instant | None = None
-    """Of a cycle: when the one before ended; None: it is the first."""
+    """When the cycle before ended; None: it is the first, or no cycle."""
     is_ordered: bool = False
     is_tainted: bool = False
     job: Job | None = None
@@ -247,7 +248,7 @@ class Start(Record, frozen=True, kw_only=True):
     slot: SlotRun | None = None
     """What of the timetable it runs: the ledger is told how it ends, and who is to know."""
     call: AcceptedCall | None = None
-    """Of an errand: what it runs."""
+    """The accepted call that an errand runs."""
     row: str = ""
     """The row of the timetable that it all came from, whose budget it has a part in."""
     row_tokens: int = 0
@@ -261,11 +262,11 @@ class Start(Record, frozen=True, kw_only=True):
     order: str = ""
     """What of the prompt is the person's order; empty: all of it, unless it is tainted."""
     bulletin: BulletinBasis | None = None
-    """Of a session that makes the text of one: of what."""
+    """What a session makes the text of a bulletin of."""
     summaries: tuple[MergedSummary, ...] = ()
-    """Of a session that writes them anew, one after the other."""
+    """The summaries that a session writes anew, one after the other."""
     mails: tuple[MailToRead, ...] = ()
-    """Of a session that reads what came to a mailbox."""
+    """The mails that a session reads, of those that came to a mailbox."""
     mails_left: dict[str, int] = msgspec.field(default_factory=dict)
     """How many more mails it isn't shown, for their number; by as whom facts name the senders."""
     offers: MailedOffers | None = None
@@ -350,7 +351,7 @@ Urgency = Literal["low", "normal", "high"]
 
 
 AGENT_MESSAGE: Final = "message"
-"""Of what is told: it's for the agent whose home it is, and comes from another of the person's."""
+"""What is told is for the agent whose home it is, and comes from another agent of the person's."""
 
 
 class ToldPayload(Record, frozen=True, kw_only=True):
@@ -363,7 +364,8 @@ class ToldPayload(Record, frozen=True, kw_only=True):
     """What it is that has an end, or an alert: ``job``."""
     title: str = ""
     row: str = ""
-    """Of the timetable, if it recurs: the same text of the same row is folded into digests."""
+    """The row of the timetable, if it recurs: the same text of the same row is folded into
+    digests."""
     urgency: Urgency = "normal"
     is_ordered: bool = False
     """Whether the person ordered it: exempt from cap and cooldown."""

@@ -64,7 +64,8 @@ class ExternalBlock(Record, frozen=True, kw_only=True, tag_field="type", tag="ex
 
     event_id: str
     event: ExternalPayload
-    """With its content cut to what a model is shown. The event itself is whole in the log."""
+    """What came in, its content cut to what a model is shown. The event itself is whole in the
+    log."""
     left_out: int = 0
     """How many characters of the content were cut off."""
 
@@ -113,9 +114,10 @@ class LetterHead(Record, frozen=True, kw_only=True):
     source: str = ""
     """What it is from, as a person may trust it (`vigil.trust`); empty: nothing that has a name."""
     size: int
-    """In characters; 0: it's a file."""
+    """The length in characters; 0: it's a file."""
     digest: str = ""
-    """Of its text, or of the file: who vouches for the letter vouches for that."""
+    """The hash of the letter's text, or of the file: who vouches for the letter vouches for
+    that."""
     at: Instant
 
 

@@ -28,9 +28,9 @@ IMPORTANCE: Final[dict[MemoryType, float]] = {
     "event": 0.4,
     "observation": 0.3,
 }
-"""Of a memory whose saver gave none, by type (SPEC M-1)."""
+"""The importance of a memory whose saver gave none, by type (SPEC M-1)."""
 EDGE_WEIGHT: Final = 0.5
-"""Of an association whose maker gave none (SPEC M-1)."""
+"""The weight of an association whose maker gave none (SPEC M-1)."""
 
 
 class Memory(Record, frozen=True, kw_only=True):

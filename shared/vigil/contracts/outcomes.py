@@ -89,7 +89,7 @@ class Attempt(Record, frozen=True, kw_only=True):
     next_at: Instant | None = None
     """When it's tried again; None on an end: never, a receipt follows."""
     sent: tuple[str, ...] = ()
-    """As of a receipt: those that came, though not all did."""
+    """What a network calls the messages that came, though not all did, as in a receipt."""
     v: int = VERSION_1
 
 
@@ -122,7 +122,8 @@ class TimerRecord(Record, frozen=True, kw_only=True):
     kind: TimerKind
     caused_by: str
     hours_at: Instant | None = None
-    """As in what planned it: once the person set others, it's looked at before `fire_at`."""
+    """When the person had last set their clock, as it was planned: once they set it anew, it's
+    looked at before `fire_at`."""
     v: int = VERSION_1
 
 

@@ -30,7 +30,7 @@ class Tool(Record, frozen=True, kw_only=True):
     timeout_s: float = 30.0
     """After which a call is ended; the session waits a little longer."""
     output_bytes_max: int = 64 * 1024
-    """Of a result; the rest is cut off, and the result says so."""
+    """The most bytes of a result; the rest is cut off, and the result says so."""
     is_idempotent: bool = False
     """Whether it may run again after a crash. If not, such a call ends as `ambiguous`."""
     profiles: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class Tool(Record, frozen=True, kw_only=True):
     is_skill: bool = False
     """Whether it returns instructions: a prompt of an MCP server."""
     other_names: dict[str, str] = msgspec.field(default_factory=dict)
-    """Of arguments: a name that is taken, too, and the one of the schema."""
+    """Other names of arguments that are taken, too -> the name in the schema."""
 
 
 class ServerQuestion(Record, frozen=True, kw_only=True):
@@ -71,7 +71,8 @@ class ServerQuestion(Record, frozen=True, kw_only=True):
     answered: int = 0
     """How often it got an answer before, in the same call."""
     tokens_max: int = 0
-    """Of the answer that a model is to give to the message; 0: the person is asked."""
+    """The most tokens of the answer that a model is to give to the message; 0: the person is
+    asked."""
 
 
 class ServerAnswer(Record, frozen=True, kw_only=True):
@@ -95,7 +96,7 @@ class AskedOfModel(Record, frozen=True, kw_only=True):
 
     question: ServerQuestion
     risk: Risk
-    """Of the tool, when its call began."""
+    """The risk class of the tool when its call began."""
 
 
 class HeldTool(Record, frozen=True, kw_only=True):

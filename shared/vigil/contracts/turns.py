@@ -59,7 +59,7 @@ class Task(Record, frozen=True, kw_only=True):
     due_at: Instant
     """When it counts as lost, unless it tells something before."""
     generation: int
-    """Of the deadline that ends it."""
+    """The generation of the deadline that ends it."""
     kind: ChildKind = "call"
     """``call``, or of the session that it is."""
     child: str = ""
@@ -79,7 +79,8 @@ class Task(Record, frozen=True, kw_only=True):
     asked: AskedOfModel | None = None
     """What an MCP server wants, of a session that answers it."""
     is_late: bool = False
-    """Of a request to a person: nobody decided in time, whatever the event says that ended it."""
+    """Whether nobody decided a request to a person in time, whatever the event says that ended
+    it."""
     told_seq: int = 0
     """Stream sequence of the event that ended it, while that waits in the queue, or while the loop
     that it opened is open. 0: it is under way."""
@@ -126,9 +127,9 @@ class Loop(Record, frozen=True, kw_only=True):
     lent: int = 0
     """Model calls that it lent to sessions that it started, but for those that came back unused."""
     next_s: int = 0
-    """Of a run of the timetable: after how long it wants the next; 0: it said nothing."""
+    """After how long a run of the timetable wants the next; 0: it said nothing."""
     facts: dict[str, str] = msgspec.field(default_factory=dict)
-    """Of a run of the timetable: the facts that it told, as they fit."""
+    """The facts that a run of the timetable told, as they fit."""
     task_id: str = ""
     """The task whose result began it; it stays in the state's `tasks` until the loop ends."""
     begun_turn: int = 0
@@ -136,7 +137,8 @@ class Loop(Record, frozen=True, kw_only=True):
     open_from: int = 0
     """Ordinal of the first turn that it is shown as it is; before, letters are closed (FLOW F1)."""
     files_from: int = 0
-    """As `open_from`, of files: they are looked at for as long as the person goes on."""
+    """The turn from which files are shown, as `open_from` is for letters: for as long as the person
+    goes on."""
     opened: tuple[str, ...] = ()
     """Handles of the letters that it opened."""
     replies: tuple[int, ...] = ()
@@ -166,7 +168,7 @@ class RecentExchange(Record, frozen=True, kw_only=True):
     begun_turn: int
     """Ordinal of the turn that began it."""
     files_from: int
-    """Of the turn that began the first of those that went on from one another."""
+    """The turn that began the first of the exchanges that went on from one another."""
     ended_at: Instant
 
 
@@ -174,7 +176,7 @@ class Gathering(Record, frozen=True, kw_only=True):
     """User messages that wait in the queue for more of them (`coalesce`, SPEC S-13)."""
 
     generation: int
-    """Of the deadline that ends it."""
+    """The generation of the deadline that ends it."""
     due_at: Instant
     """When they are answered, if no further one comes."""
     latest_at: Instant
@@ -185,7 +187,7 @@ class Pause(Record, frozen=True, kw_only=True):
     """A conversation that is to be looked at for what to remember, once it pauses (SPEC M)."""
 
     generation: int
-    """Of the deadline that comes first."""
+    """The generation of the deadline that comes first."""
     due_at: Instant
     """When it counts as paused, if nothing more is said."""
 
@@ -210,7 +212,7 @@ class Digest(Record, frozen=True, kw_only=True):
     """What is said together, later."""
 
     generation: int
-    """Of its deadline."""
+    """The generation of its deadline."""
     due_at: Instant
     entries: dict[str, Unsaid]
     """By what makes two the same."""
@@ -236,7 +238,7 @@ class MindState(Record, frozen=True, kw_only=True):
     goals: tuple[str, ...] = ()
     """Goals that are due, which the open look is at."""
     slots: tuple[SlotRun, ...] = ()
-    """Of the timetable: their end is told with that of the open look."""
+    """The runs of the timetable whose end is told with that of the open look."""
 
 
 class State(Record, frozen=True, kw_only=True):
@@ -286,11 +288,11 @@ class State(Record, frozen=True, kw_only=True):
     unheard: tuple[str, ...] = ()
     """Ids of the sends since the last user message that the next one may void."""
     start: Start | None = None
-    """Of a session that was started: what for, and by whom."""
+    """What a session was started for, and by whom."""
     fork: Fork | None = None
-    """Of a conversation that was forked from another."""
+    """The conversation that this one was forked from, and where."""
     past: ImportedPast | None = None
-    """Of one that was imported."""
+    """The conversation that was imported as this one's past."""
     taken_back: tuple[TakenBack, ...] = ()
     """What the person took back here by saying something else in its place, the oldest first."""
     told_ms: int = 0
@@ -311,7 +313,7 @@ class State(Record, frozen=True, kw_only=True):
     digest: Digest | None = None
     mind: MindState = MindState()
     offer: RaiseOffer | None = None
-    """Of the newest notice of their limit that the person was told here."""
+    """What the newest notice of their limit offered that the person was told here."""
     taint: Taint = msgspec.field(default=Taint(), name="is_swayed")
     """Whether untrusted content ever stood in what a model may be shown here. It stays, whatever
     becomes of the rows, and sways loops of older versions alone: others see it closed."""

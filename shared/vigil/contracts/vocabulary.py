@@ -55,7 +55,7 @@ _UNSAID: Final = "It was not said"
 class NoteWords(NamedTuple):
     meaning: str
     sentence: str
-    """Of a step, with `{text}` for the note's own text and `{about}` for what it is about."""
+    """The sentence of a step, with `{text}` for the note's text and `{about}` for its subject."""
     ending: Ending | None = None
     """What it means for a story that ends with it; None: it ends none."""
     last: str = ""

@@ -14,12 +14,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 STEPS_MIN: Final = 3
-"""To look, to look once more, and to say what was found."""
+"""The fewest steps that are lent: to look, to look once more, and to say what was found."""
 STEPS_KEPT: Final = 2
-"""That who lends keeps: to go on with what comes back, and to say what came of it."""
+"""Steps that who lends keeps: to go on with what comes back, and to say what came of it."""
 MARGIN_SHARE: Final = 0.1
-"""Of the time until a session counts as lost itself: what it starts is given up so much before, so
-that it can still say what it has."""
+"""The share of the time until a session counts as lost itself by which what it starts is given up
+earlier, so that it can still say what it has."""
 
 
 def sessions_for(left: int, most: int) -> int:

@@ -35,17 +35,17 @@ DROP_AT: Final = 0.95
 DROP_SHARE: Final = 0.5
 """At least so much is dropped, and on until the fill is below the lowest threshold."""
 READ_MAX: Final = 0.7
-"""Of the window: so much may be given to a model to be summed up."""
+"""The share of the window that may be given to a model to be summed up."""
 SUMMARY_BYTES_MAX: Final = 8 * 1024
 SUMMARY_SHARE_MAX: Final = 0.1
-"""Of the window, in which a summary of 8 kB may be much."""
+"""The share of the window that a summary may take, where 8 kB may be much."""
 WORDS_AROUND: Final = 100
 """Tokens of the words that a summary is shown with."""
 LEFT_OUT: Final = "(Messages after this were left out without being summed up.)"
 LETTERS_MAX: Final = 20
-"""That a summary names: the newest."""
+"""Letters that a summary names: the newest."""
 LETTERS_SHARE: Final = 0.25
-"""Of the longest summary: so much of it may be their list."""
+"""The share of the longest summary that the list of its letters may take."""
 _LISTED: Final = "\n\nLetters of that part, closed; open_letter shows one:\n"
 CUT_OFF: Final = "(The rest of this summary was too long.)"
 
@@ -59,7 +59,7 @@ class CompactionPlan(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     """How many of the oldest turns with rows are cut."""
     fill: float
-    """Which part of the window the request would have taken."""
+    """The part of the window that the request would have taken; 1: all of it."""
 
 
 def seen(plan: CompactionPlan, window: Window) -> SeenCut:
@@ -79,9 +79,9 @@ class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
     """The part of the history that a plan cuts, with what stood before it."""
 
     chunks: tuple[Chunk, ...]
-    """As they are summed up, and offered to memory: letters are closed."""
+    """The turns as they are summed up, and offered to memory: letters are closed."""
     whole: tuple[Chunk, ...]
-    """As they are."""
+    """The same turns with their letters as they stand."""
     keep_from: int
     """Sequence of the oldest turn that stays."""
     summary: str = ""

@@ -15,7 +15,8 @@ from ..draft.chunk import Chunk
 from .window import Measured, tokens_of_row, tokens_of_rows
 
 FILL_MAX: Final = 0.95
-"""Of the context window: rows beyond it are not shown, if the compactor could not help."""
+"""The share of the context window that rows may fill: those beyond it are not shown, if the
+compactor could not help."""
 NOT_SAID: Final = "Not sent: the person wrote before it was said."
 _REFLECTED: Final = ("compacted", "saved", "begun")
 """Outcomes of the turns whose call was about a transcript: a summary (`begun` without one), or what

@@ -80,13 +80,13 @@ class ClosedLetter(msgspec.Struct, frozen=True, kw_only=True):
     handle: str
     text: str
     what: str = ""
-    """In the words of its envelope."""
+    """What it is, in the words of its envelope."""
     source: str = ""
     """Who let it in, of an event."""
     call_id: str = ""
-    """Of the call whose result it is."""
+    """The id of the call whose result it is."""
     file: Attachment | None = None
-    """Which it is, if it's one."""
+    """The file, if it's one."""
     at: datetime | None = None
     """None: nothing more is known of it."""
 

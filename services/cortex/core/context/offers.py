@@ -31,9 +31,9 @@ SAVES_BYTES_MAX: Final = 64 * 1024
 OBSERVED_DAYS: Final = 30
 """What was dropped unread is remembered that long: time enough for a pass to merge it."""
 OBSERVED_BYTES_MAX: Final = 16 * 1024
-"""Of the person's words in what is dropped: the newest."""
+"""The most bytes of the person's words in what is dropped: the newest are kept."""
 OBSERVATION_BYTES_MAX: Final = 2 * 1024
-"""Of one message."""
+"""The most bytes of one message of these."""
 
 
 def was_offered(draft: Draft, chunk: Chunk) -> bool:

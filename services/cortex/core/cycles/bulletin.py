@@ -18,7 +18,7 @@ from ..work.loop_end import end_loop
 PURPOSE: Final = "bulletin"
 """What its loops are marked with."""
 BYTES_MAX: Final = 48 * 1024
-"""Of a text, whatever counts as a word in its language."""
+"""The most bytes of a text, whatever counts as a word in its language."""
 
 
 def conclude(draft: Draft, answer: ModelAnswer) -> None:

@@ -38,7 +38,7 @@ SCHEMA: Final[dict[str, Any]] = {
     "required": ["memories"],
     "additionalProperties": False,
 }
-"""Of an answer."""
+"""The schema of an answer."""
 
 
 def end(draft: Draft, text: str) -> None:

@@ -58,7 +58,7 @@ SCHEMA: Final[dict[str, Any]] = {
     "required": ["matter"],
     "additionalProperties": False,
 }
-"""Of an answer."""
+"""The schema of an answer."""
 
 
 class MailThatMatters(NamedTuple):

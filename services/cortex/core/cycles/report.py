@@ -18,7 +18,7 @@ from ..sway import Sway
 from ..tools import json_answer
 
 POINTS_MAX: Final = 30
-"""Of each kind."""
+"""The most points of each kind."""
 POINT_LENGTH_MAX: Final = 300
 """Characters."""
 RECHECKS_MAX: Final = 10
@@ -46,7 +46,7 @@ SCHEMA: Final[dict[str, Any]] = {
     "required": [*KINDS, "recheck"],
     "additionalProperties": False,
 }
-"""Of an answer."""
+"""The schema of an answer."""
 
 
 def read(text: str, now: datetime, sway: Sway) -> CycleReport:

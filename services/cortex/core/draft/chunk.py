@@ -25,9 +25,9 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tokens: int
     """The estimate for the rows."""
     ordinal: int = 0
-    """Of the turn in its session; 0: it is of another one's history."""
+    """The number of the turn in its session; 0: it is of another session's history."""
     event_id: str | None = None
-    """Of the event that the turn is about."""
+    """The id of the event that the turn is about."""
     is_tainted: bool = False
     """Whether something in it descends from untrusted content (SPEC X-3)."""
     is_swayed: bool = False

@@ -176,7 +176,7 @@ class Draft:
 
     @property
     def source(self) -> str:
-        """Of what the session has memory keep."""
+        """Return the source of what the session has memory keep."""
         key = SessionKey.parse(self.key)
         return source.of(self.policy.profile, key, self.state.start, self.acting_for)
 

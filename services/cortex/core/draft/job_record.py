@@ -22,11 +22,11 @@ from vigil.contracts import Job, JobStatus, Note, Outcome, Step, StepRun
 OUTPUTS_BYTES_MAX: Final = 64 * 1024
 """What the steps of one job told, together, as it is stored."""
 OUTPUT_BYTES_MAX: Final = 8 * 1024
-"""Of one step."""
+"""The most bytes of one step's output."""
 ERROR_BYTES_MAX: Final = 1024
 NOTE_BYTES_MAX: Final = 6 * 1024
 NOTED_BYTES_MAX: Final = 400
-"""Of one step, in the note."""
+"""The most bytes of one step in the note."""
 CUT: Final = "… (cut off)"
 
 

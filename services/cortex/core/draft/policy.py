@@ -32,7 +32,8 @@ Authority = Literal["off", "observe", "suggest", "act"]
 AUTHORITIES: Final[tuple[Authority, ...]] = ("off", "observe", "suggest", "act")
 """The levels, the least first."""
 _INSTANTS_MAX: Final = 256
-"""Of which the person's clock is remembered: all who ask within a second ask for the same."""
+"""How many instants the person's clock is remembered for: all who ask within a second ask for the
+same."""
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +84,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """The channel of autonomous messages, unless the model names another; empty: that of the
     person's newest message."""
     profile: Profile = msgspec.field(default_factory=lambda: profile_of("channel"))
-    """Of the kind of session that this is; unless said a conversation's."""
+    """The profile of this kind of session; a conversation's, unless said."""
     authority: Authority = "suggest"
     """What the agent may do on its own without asking."""
     depth_max: int = 3
@@ -103,7 +104,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     tasks_need_approval: bool = True
     """Whether a task that the agent makes waits for the person."""
     mind_confidence_min: float = 0.3
-    """Of a decision of the mind; of one less sure the person is asked first."""
+    """How sure the mind must be of a decision; of one less sure the person is asked first."""
     findings_shown: int = 15
     """Findings of earlier runs of its row that a run of the timetable is shown: the newest."""
     extracted_max: int = 5
@@ -119,7 +120,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """The thread of the person's home, which is told what belongs to no other conversation."""
 
     homes: tuple[str, ...] = ()
-    """Of a team: its members' homes, which are told instead."""
+    """The homes of a team's members, which are told instead of `home_thread`."""
     teams: Teams = {}
     """Who the members are of agents' teams."""
     others: tuple[str, ...] = ()
@@ -228,7 +229,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     digest_at: datetime | None = None
     """When the person is next told together what could wait; None: a day from now."""
     hours: Hours = Hours()
-    """By which the two before were told: when what is planned will come."""
+    """The clock by which `quiet_until` and `digest_at` were told; it also says when what is planned
+    will come."""
     is_paused: bool = False
     """Whether everything is paused that is done unasked, for everybody."""
     tools: Mapping[str, Tool] = {}
@@ -239,18 +241,18 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     tasks: tuple[ReadTask, ...] = ()
     """What is on the board for the person and agent: read when a model called for it."""
     goals: tuple[ReadGoal, ...] = ()
-    """As `tasks`."""
+    """The goals on the board, read as `tasks` are."""
     habits: tuple[BoardPreference, ...] = ()
-    """Preferences that were taught again and again in the last days; as `tasks`."""
+    """Preferences that were taught again and again in the last days, read as `tasks` are."""
     approvals: tuple[Approval, ...] = ()
     """Open requests of the owner's, in other sessions, too, that the message names: read when it's
     a verdict in words."""
     asked: tuple[str, ...] = ()
-    """Of the calls that a model made: those for which the person was asked lately, in whatever
-    session, by `requests.digest_of`."""
+    """The calls, by `requests.digest_of`, among those that a model made, for which the person was
+    asked lately, in whatever session."""
     known: Book | None = None
-    """Of the calls that a model made: whom the person knows of those whom they name, by their lists
-    of contacts, too. None: there are no lists, and the policy has all."""
+    """Whom the person knows of those whom the model's calls name, by their lists of contacts, too.
+    None: there are no lists, and the policy has all."""
     is_history_tainted: bool = False
     """Whether untrusted content stands in the history that the model is shown."""
     present: str | None = None
@@ -258,7 +260,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     client of the API. None: it wasn't looked at, and that of this thread counts."""
 
     unsaid: frozenset[str] = frozenset()
-    """Of the sends that a user message may void, those that were not said before this one."""
+    """The sends, among those that a user message may void, that were not said before this one."""
 
     @property
     def now_ms(self) -> int:

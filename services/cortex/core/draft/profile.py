@@ -122,11 +122,12 @@ class Starter(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     arguments: type[Arguments]
-    """Its first field is the task."""
+    """The tool's arguments; their first field is the task."""
     is_awaited: bool = False
     """Whether a conversation waits for its end, too; every other session does."""
     risk_swayed: Risk = "read"
-    """As what it is judged once content from outside had a part in the task; else it is `read`."""
+    """The risk class of the call once content from outside had a part in the task; before that it
+    is `read`."""
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,14 +164,15 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[str, ...] = ()
     """Names of tools, `MEMORY` and `MCP`: offered beside the tools whose `profiles` name it."""
     first: tuple[str, ...] = ()
-    """Of its tools those that a model is shown from the start, beside `find_tools`, by which it
-    gets the others; empty: all of them, but for those of MCP servers that are many."""
+    """The tools that a model is shown from the start, beside `find_tools`, by which it gets the
+    others; empty: all of them, but for those of MCP servers that are many."""
     calls_max: int = 10
     """Model calls for one event."""
     tier: Tier = "main"
     effort: Effort = ""
     max_tokens: int = 0
-    """Of an answer, at most; 0: as many as `model.max_tokens` has, which is the most anyway."""
+    """The most tokens of an answer; 0: as many as `model.max_tokens` has, which is the most
+    anyway."""
     timeout_s: float = 0.0
     """How long its parent waits for a word of it; 0: it has none."""
     children_max: int = 0
@@ -182,8 +184,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of it that the configuration sets: field -> the setting (``section.key``)."""
     starter: Starter | None = None
     source: str = ""
-    """Of what its sessions have memory keep; ``{id}`` is the thread, without the kind. Empty: of
-    what began them."""
+    """The source of what its sessions have memory keep; ``{id}`` is the thread, without the kind.
+    Empty: the source of what began them."""
     is_conversation: bool = False
     """Whether a person is there: it speaks, and doesn't wait for what takes long. The others speak
     to nobody but their parent, and wait for all that they ask for."""

@@ -17,7 +17,7 @@ from vigil.contracts import Attachment, AttachmentBlock, Block, Row, TextBlock
 from vigil.settings.models import Medium
 
 TOKENS_SHARE_MAX: Final = 0.5
-"""Of the context window, which the files of one message may take."""
+"""The share of the context window that the files of one message may take."""
 PIXELS_PER_TOKEN: Final = 400
 """The Messages API takes a token for 750 pixels (its documentation on vision), Chat Completions one
 for 416 at most, of the models that count in patches (OpenAI's guide on images)."""
@@ -26,15 +26,19 @@ IMAGE_TOKENS_MIN: Final = 300
 IMAGE_TOKENS_MAX: Final = 4_800
 """Larger images are made smaller first: to 4,784 tokens at most by the Messages API."""
 PAGE_TOKENS: Final = 3_000 + 1_600
-"""Of a PDF file. The Messages API takes 1,500 to 3,000 for a page's text, and an image of it."""
+"""The most tokens of a page of a PDF file. The Messages API takes 1,500 to 3,000 for a page's text,
+and an image of it."""
 PAGE_BYTES: Final = 10_000
-"""Of a PDF file whose pages nobody could count, at least: what a page of text takes in one."""
+"""Bytes of a PDF file that stand for a page where nobody could count them: what a page of text
+takes at least."""
 FILES_MAX: Final = 20
-"""Of a request. With more, the Messages API takes no image of over 2,000 pixels on a side."""
+"""The most files of a request. With more, the Messages API takes no image of over 2,000 pixels on a
+side."""
 PAGES_MAX: Final = 100
-"""Of a request, to the Messages API: for models with 200,000 tokens of context."""
+"""The most pages of a request to the Messages API, for models with 200,000 tokens of context."""
 BYTES_MAX: Final = 20_000_000
-"""Of a request, whose limit is 32 MB with the Messages API: in Base64 they take a third more."""
+"""The most bytes of a request, whose limit is 32 MB with the Messages API: in Base64 they take a
+third more."""
 UNTAKEN: Final = "you can't read it"
 TOO_LONG: Final = "it's too long for you to read"
 CROWDED: Final = "it's not shown any more, since others came after it"
@@ -47,7 +51,7 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
 
     takes: frozenset[Medium] = frozenset()
     tokens_max: int = 0
-    """Of the files of one message."""
+    """The most tokens that the files of one message may take."""
 
     def obstacle(self, file: Attachment) -> str:
         """Return why a file isn't shown; empty: it is.

@@ -20,7 +20,7 @@ REQUEST: Final = "request"
 DIGEST_LENGTH_MAX: Final = 4_000
 """Characters of what a person wrote until a conversation paused: the newest."""
 MESSAGE_LENGTH_MAX: Final = 1_000
-"""Of one message."""
+"""The most characters of one message."""
 
 
 def notify(draft: Draft, home: str, told: ToldPayload, once: str = "") -> None:

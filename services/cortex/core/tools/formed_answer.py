@@ -20,7 +20,7 @@ T = TypeVar("T")
 ASKED_MAX: Final = 2
 """How often the model is asked: a second time with what was wrong with the first answer."""
 SHOWN_BYTES_MAX: Final = 8 * 1024
-"""Of an answer that can't be used: it's shown to the model again."""
+"""The most bytes of an answer that can't be used and is shown to the model again."""
 
 
 class Unusable(NamedTuple):

@@ -37,9 +37,10 @@ class Cleared(msgspec.Struct, frozen=True, kw_only=True):
     is_ordered: bool
     """Whether the person's order covers it, as if nothing from outside had a part."""
     why_not: str = ""
-    """Which values keep it from that; empty: none, or nobody ordered it."""
+    """The values that keep the order from covering it, in words; empty: none do, or nobody ordered
+    it."""
     others: str = ""
-    """Which values aren't the person's own word; as `why_not`."""
+    """The values that aren't the person's own word, in words; empty: all are."""
 
     @property
     def is_theirs(self) -> bool:

@@ -24,9 +24,9 @@ FIND_TOOLS: Final = "find_tools"
 AT_ONCE_MAX: Final = 4
 """Tools that one search puts among those that are shown."""
 FOUND_MAX: Final = 16
-"""That a session keeps: of more the oldest go."""
+"""Tools that a session keeps: of more the oldest go."""
 BEST_SHARE: Final = 0.5
-"""Of the best one's score: what matches less isn't meant."""
+"""The share of the best one's score below which what matches isn't meant."""
 OF_NAME: Final = 4
 """A word in a tool's name says so much more of it than one in its description."""
 STEM_LENGTH_MIN: Final = 4

@@ -83,7 +83,7 @@ KeptEntity = (
 )
 """What the board is the truth of."""
 AskedEntity = BoardTask | BoardGoal | BoardPreference
-"""Of these a loop may ask for a change, and is told what came of it."""
+"""The entities for which a loop may ask for a change, and is told what came of it."""
 BoardKind = Literal[
     "approval",
     "job",

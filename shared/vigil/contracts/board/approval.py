@@ -56,7 +56,7 @@ class Approval(Record, frozen=True, kw_only=True, tag_field="kind", tag="approva
     caused_by: str
     """The id of the event that began the loop."""
     generation: int = 0
-    """Of the deadline that ends it."""
+    """The generation of the deadline that ends the request."""
     is_tainted: bool = False
     is_ordered: bool = False
     """Whether the person began or ordered what asks: then what comes of it is theirs, too."""
@@ -85,7 +85,7 @@ class Approval(Record, frozen=True, kw_only=True, tag_field="kind", tag="approva
 
     @property
     def fields(self) -> dict[str, Any] | None:
-        """Of what a tool's server asks: the JSON Schema of each; None: it's no such request."""
+        """Fields that a tool's server asks for -> their JSON Schema; None: it's no such request."""
         return None if self.wanted is None else self.wanted.form.get("properties", {})
 
     @property

@@ -43,8 +43,8 @@ class BulletinBasis(Record, frozen=True, kw_only=True):
 
     digest: str
     revision: int
-    """Of the bulletin when that was read: if there is a newer one at the end, the text is of what
-    may have been forgotten since, and is thrown away."""
+    """The bulletin's revision when the basis was read: if there is a newer one at the end, the text
+    is of what may have been forgotten since, and is thrown away."""
     read_at: Instant
     words_max: int
 

@@ -26,9 +26,9 @@ class Circuit(Record, frozen=True, kw_only=True, tag_field="kind", tag="circuit"
     reason: str = ""
     """Why it opened: the newest failure in words."""
     failures: int = 0
-    """In a row, when it opened."""
+    """How many calls had failed in a row when it opened."""
     openings: int = 0
-    """In a row: a trial that fails opens it anew, for longer."""
+    """How often it opened in a row: a trial that fails opens it anew, for longer."""
     opened_at: Instant | None = None
     """When it first opened, of those in a row."""
     changed_at: Instant

@@ -32,13 +32,14 @@ class CycleLedger(Record, frozen=True, kw_only=True):
     """What the runs of a row of the system come to: cycles, and others, which leave no report."""
 
     told_seq: int = 0
-    """Of SIGNALS: all up to it was told to a run that didn't fail, or needed none."""
+    """The sequence of SIGNALS up to which all was told to a run that didn't fail, or needed
+    none."""
     ended_at: Instant | None = None
     """When the last one ended that didn't fail."""
     failed_at: Instant | None = None
     """When the last one failed."""
     report: CycleReport | None = None
-    """Of the last one that made one."""
+    """What the last cycle that made a report reported."""
     checked: dict[str, Instant] = msgspec.field(default_factory=dict)
     """What was checked, in the words of the reports, and when last; at most 100."""
     rechecks: tuple[Recheck, ...] = ()

@@ -60,7 +60,7 @@ class KnownFact(Record, frozen=True, kw_only=True):
     name: str
     shape: FactShape
     value: str
-    """As `vigil.facts.value` writes it."""
+    """The value as `vigil.facts.value` writes it."""
     since: Instant
     """When it was first told so."""
     at: Instant
@@ -71,8 +71,8 @@ class KnownFact(Record, frozen=True, kw_only=True):
     is_left_out: bool = False
     """Whether its source said nothing of it the last time."""
     told: str = ""
-    """Of a number with a step that is news: from where that counts (`vigil.facts.news`); empty: of
-    others."""
+    """The number from which a step counts that is news (`vigil.facts.news`); empty: the fact has no
+    such step."""
 
 
 class FactFill(Record, frozen=True, kw_only=True):
@@ -87,8 +87,8 @@ class FactFill(Record, frozen=True, kw_only=True):
     changed: tuple[str, ...] = ()
     """Names of those of `values` that are another than before."""
     news: tuple[str, ...] = ()
-    """Of these those whose change is news: by the rule of each; without one, numbers and instants,
-    which always move, are none."""
+    """Names of those of `changed` whose change is news: by the rule of each; without one, numbers
+    and instants, which always move, are none."""
     left_out: dict[str, str] = msgspec.field(default_factory=dict)
     """Those of which nothing is known by it, and why."""
 
@@ -100,7 +100,7 @@ class SourceFacts(Record, frozen=True, kw_only=True, tag_field="kind", tag="fact
     owner: str
     agent: str
     facts: tuple[KnownFact, ...] = ()
-    """In the order in which its row names them."""
+    """What is known, in the order in which the row names its facts."""
     day: str = ""
     """The UTC day that `spent` is of, as 2026-11-20."""
     spent: int = 0
@@ -110,4 +110,4 @@ class SourceFacts(Record, frozen=True, kw_only=True, tag_field="kind", tag="fact
     newest: FactFill | None = None
     """The newest."""
     seq: int = 0
-    """Of a hook: the place of the newest event that it told; what is of before changes nothing."""
+    """The place of the newest event that a hook told; what an earlier one tells changes nothing."""

@@ -26,7 +26,7 @@ class BoardGoal(Record, frozen=True, kw_only=True, tag_field="kind", tag="goal")
     description: str
     goal_kind: GoalKind = "standing"
     deadline_at: Instant | None = None
-    """Of a timed one alone."""
+    """When a timed goal has to be reached; None: it isn't timed."""
     status: GoalStatus = "active"
     priority: int = 3
     """1..5; 5 is critical."""
@@ -50,4 +50,5 @@ class BoardGoal(Record, frozen=True, kw_only=True, tag_field="kind", tag="goal")
     facts: dict[str, FactShape] = msgspec.field(default_factory=dict)
     """What is told of it in a closed form, by name: a person's to say (FLOW F-9)."""
     news: dict[str, str] = msgspec.field(default_factory=dict)
-    """Which changes of them are news, as `vigil.facts.news` says; others: as usual."""
+    """Which changes of facts are news, by the fact's name, as `vigil.facts.news` says; others: as
+    usual."""

@@ -100,7 +100,7 @@ class Grant(Record, frozen=True, kw_only=True, tag_field="kind", tag="grant"):
     cause: str = ""
     """`approval`: the request that it was made of; `configuration`: SHA-256 of the section."""
     why: str = ""
-    """In the person's words."""
+    """The reason, in the person's words."""
     revoked_at: Instant | None = None
 
 
@@ -115,7 +115,7 @@ class GrantUse(Record, frozen=True, kw_only=True, tag_field="kind", tag="use"):
     last_used_at: Instant
     tool: str
     session_key: str
-    """Of the newest use."""
+    """The session of the newest use."""
     calls: tuple[str, ...] = ()
     """The effects of the newest uses, and of those that may come again, the newest last: a repeat
     of one isn't counted twice."""

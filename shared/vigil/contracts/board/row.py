@@ -44,7 +44,7 @@ class ChosenSchedule(Record, frozen=True, kw_only=True, tag_field="kind", tag="c
     """As its runs say: each may choose when the next is, within limits, counted from its end."""
 
     interval_s: int
-    """If a run says nothing."""
+    """How long after a run's end the next is due if the run chose nothing."""
     soonest_s: int
     latest_s: int
 
@@ -59,10 +59,10 @@ class AfterSchedule(Record, frozen=True, kw_only=True, tag_field="kind", tag="af
     change of a fact of such a row, or of a hook, that is news."""
 
     row: str
-    """Its id; or of a hook whose facts are followed that of its facts (`facts.hooked`)."""
+    """The id of the row that is followed; for a hook, the id of its facts (`facts.hooked`)."""
     on: ChainOn = "success"
     fact: str = ""
-    """Of changes: that of which fact; empty: of any."""
+    """The name of the fact whose changes count, where `on` is ``change``; empty: any fact."""
     hook: str = ""
     """The hook that it follows, by its name; empty: it follows a row."""
 
@@ -72,14 +72,14 @@ class EventSchedule(Record, frozen=True, kw_only=True, tag_field="kind", tag="ev
     when that is next, and moves it as the event is moved."""
 
     calendar: str
-    """Its name in the configuration."""
+    """The calendar's name in the configuration."""
     event: str = ""
-    """Which, by the 8 digits that its id has in lists; empty: each that isn't of whole days."""
+    """The event, by the 8 digits that its id has in lists; empty: each that isn't of whole days."""
     before_s: int = 0
     at: Instant | None = None
     """When it's due next, as far as is known; None: nothing of it is ahead."""
     of: str = ""
-    """Which instance that is for."""
+    """The instance of the event that `at` belongs to."""
 
 
 Schedule = (
@@ -105,7 +105,7 @@ class WatchedFiles(Record, frozen=True, kw_only=True, tag_field="kind", tag="fil
     """Files of the owner's workspace: added, changed, removed."""
 
     glob: str
-    """As `notes/**/*.md`, relative to the workspace."""
+    """A pattern such as `notes/**/*.md`, relative to the workspace."""
 
 
 class WatchedCommand(Record, frozen=True, kw_only=True, tag_field="kind", tag="command"):
@@ -118,7 +118,7 @@ class WatchedTool(Record, frozen=True, kw_only=True, tag_field="kind", tag="mcp"
     """What a tool of an MCP server answers, of class ``read``."""
 
     tool: str
-    """As agents see it: SERVER__TOOL."""
+    """The tool's name as agents see it: SERVER__TOOL."""
     arguments: dict[str, Any] = msgspec.field(default_factory=dict)
     pointer: str = ""
     """JSON pointer of what counts in a JSON answer; empty: all of it."""
@@ -150,9 +150,10 @@ class CronWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="cron"):
     facts: dict[str, FactShape] = msgspec.field(default_factory=dict)
     """What its runs, and looks at what it watches, tell in a closed form, by name (FLOW F-9)."""
     looked: dict[str, str] = msgspec.field(default_factory=dict)
-    """Of these those that a look tells without a model, and where it finds them."""
+    """The facts among `facts` that a look tells without a model -> where it finds them."""
     news: dict[str, str] = msgspec.field(default_factory=dict)
-    """Which changes of them are news, by name, as `vigil.facts.news` says; others: as usual."""
+    """Which changes of facts are news, by the fact's name, as `vigil.facts.news` says; those that
+    aren't named: as usual."""
 
 
 class AutonomyWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="autonomy"):
@@ -162,11 +163,11 @@ class AutonomyWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="aut
     timeout_s: int = 1800
     model: str = ""
     daily_tokens: int = 0
-    """As of a `CronWork`."""
+    """What its runs, with all that they start, may take a day; 0: as configured."""
     facts: dict[str, FactShape] = msgspec.field(default_factory=dict)
     """What cycles tell in a closed form of looks, as these are configured."""
     news: dict[str, str] = msgspec.field(default_factory=dict)
-    """As of a `CronWork`."""
+    """Which changes of facts are news, by the fact's name, as in `CronWork`."""
 
 
 class MindWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="mind"):
@@ -176,7 +177,7 @@ class MindWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="mind"):
     timeout_s: int = 1800
     model: str = ""
     daily_tokens: int = 0
-    """As of a `CronWork`."""
+    """What its runs, with all that they start, may take a day; 0: as configured."""
 
 
 class BulletinWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="bulletin"):
@@ -186,7 +187,7 @@ class BulletinWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="bul
     timeout_s: int = 600
     model: str = ""
     daily_tokens: int = 0
-    """As of a `CronWork`."""
+    """What its runs, with all that they start, may take a day; 0: as configured."""
 
 
 class MaintenanceWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="maintenance"):
@@ -195,7 +196,7 @@ class MaintenanceWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="
     timeout_s: int = 600
     model: str = ""
     daily_tokens: int = 0
-    """As of a `CronWork`."""
+    """What its runs, with all that they start, may take a day; 0: as configured."""
 
 
 class MailWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="mail"):
@@ -207,13 +208,14 @@ class MailWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="mail"):
     timeout_s: int = 600
     model: str = ""
     daily_tokens: int = 0
-    """As of a `CronWork`."""
+    """What its runs, with all that they start, may take a day; 0: as configured."""
     facts: dict[str, FactShape] = msgspec.field(default_factory=dict)
     """What is told of it in a closed form, by name."""
     looked: dict[str, str] = msgspec.field(default_factory=dict)
-    """Of these what whoever follows it tells without a model."""
+    """The facts among `facts` that whoever follows the mailbox tells without a model -> where they
+    are found."""
     news: dict[str, str] = msgspec.field(default_factory=dict)
-    """As of a `CronWork`."""
+    """Which changes of facts are news, by the fact's name, as in `CronWork`."""
 
 
 Work = CronWork | AutonomyWork | MindWork | BulletinWork | MaintenanceWork | MailWork

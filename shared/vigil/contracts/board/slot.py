@@ -14,8 +14,8 @@ from .row import ChosenSchedule
 SlotState = Literal["running", "ran", "late", "coalesced", "skipped", "missed", "failed"]
 """All but ``running`` are final, and each slot has exactly one final entry."""
 Delivery = Literal["", "silent", "told"]
-"""Of a run's result: nothing yet, or of no run; there was nothing to say; handed to who is to
-know, whose log has what became of it there."""
+"""What became of a run's result: nothing yet, or it's no run; there was nothing to say; handed to
+who is to know, whose log has what became of it there."""
 
 
 class SlotRun(Record, frozen=True, kw_only=True):
@@ -23,7 +23,7 @@ class SlotRun(Record, frozen=True, kw_only=True):
 
     row: str
     name: str
-    """Of the row, when it began."""
+    """The row's name when the run began."""
     due_at: Instant
     is_by_hand: bool = False
     is_stateful: bool = False
@@ -39,9 +39,9 @@ class SlotRun(Record, frozen=True, kw_only=True):
     looked: dict[str, FactShape] = msgspec.field(default_factory=dict)
     """What looks tell of its row's facts, and no run."""
     news: dict[str, str] = msgspec.field(default_factory=dict)
-    """Which changes of them are news, where the row says."""
+    """Which changes of facts are news, by the fact's name, where the row says."""
     told_seq: int = 0
-    """Of a run by hand that reads what is new: up to there it did, once it ended well; 0: it reads
+    """The sequence up to which a run by hand has read what is new, once it ended well; 0: it reads
     nothing that others are told, too."""
 
 
@@ -58,7 +58,8 @@ class LastSeen(Record, frozen=True, kw_only=True):
     text: str = ""
     """The beginning of it."""
     parts: dict[str, str] = msgspec.field(default_factory=dict)
-    """Of what has parts: of a feed the entries that are known, of files what each is known by."""
+    """The parts of what has any, by name: the entries of a feed that are known, what each file is
+    known by."""
     failures: int = 0
     """Looks that failed since the last good one."""
     retry_at: Instant | None = None
@@ -80,13 +81,13 @@ class OpenRun(Record, frozen=True, kw_only=True):
     is_trusted: bool = False
     """Whether what changed counts as trusted, by the configuration."""
     told_seq: int = 0
-    """Of a row of the system: `CycleLedger.told_seq` if it fails."""
+    """What `CycleLedger.told_seq` is if this run, of a row of the system, fails."""
     looks: tuple[str, ...] = ()
-    """Of a cycle: what it was told to look at because it was time."""
+    """What a cycle was told to look at because it was time; empty for other runs."""
     follows: str = ""
-    """Of a row that follows another: the session whose end made it due."""
+    """The session whose end made the run due, if its row follows another."""
     followed_fact: int = 0
-    """Of a row that follows facts: the place on the board where the change is that made it due."""
+    """The place on the board of the change that made the run due, if its row follows facts."""
 
 
 class Ledger(Record, frozen=True, kw_only=True):
@@ -101,13 +102,13 @@ class Ledger(Record, frozen=True, kw_only=True):
     failures: int = 0
     """Runs that failed since the last good one, those by hand not counted."""
     seen: LastSeen | None = None
-    """Of a watcher; None: it never looked."""
+    """What a watcher saw last; None: it never looked, or the row watches nothing."""
     cycles: CycleLedger | None = None
-    """Of a row of the system; None: nothing was new for it yet."""
+    """What the runs of a row of the system come to; None: nothing was new for it yet."""
     followed: int = 0
-    """Of a row that follows another: the place of that one's newest end that is decided about."""
+    """The place of the newest end that is decided about, if the row follows another."""
     followed_fact: int = 0
-    """Of a row that follows facts: the place on the board up to which they are decided about."""
+    """The place on the board up to which changes are decided about, if the row follows facts."""
     ended_at: Instant | None = None
     """When its newest run ended, those by hand not counted; None: none did."""
     next_s: int = 0
@@ -126,16 +127,17 @@ class SlotEntry(Record, frozen=True, kw_only=True):
 
     row: str
     kind: str = ""
-    """Of the row; empty in entries of older versions."""
+    """The row's kind; empty in entries of older versions."""
     due_at: Instant
-    """Of a range the last. Of a run by hand: when it was asked for."""
+    """When the slot was due; of a range, the last slot; for a run by hand, when it was asked
+    for."""
     state: SlotState
     reason: str = ""
     at: Instant
     """When it was decided."""
     count: int = 1
     first_at: Instant | None = None
-    """Of a range the first."""
+    """When the first slot of a range was due; None: the entry is of one slot."""
     is_by_hand: bool = False
     """A person had it run: it is no slot of the schedule."""
     session: str = ""
@@ -146,23 +148,23 @@ class SlotEntry(Record, frozen=True, kw_only=True):
     is_trusted: bool = False
     """Whether what changed counts as trusted, by the configuration."""
     told_seq: int = 0
-    """Of a row of the system: of SIGNALS all up to it is told to the run that begins, or needs
-    none; 0: as before."""
+    """The sequence of SIGNALS up to which a run of the system is told what is new, or needs none of
+    it; 0: as before."""
     looks: tuple[str, ...] = ()
-    """Of a cycle that begins: what it is told to look at because it is time."""
+    """What a cycle that begins is told to look at because it is time."""
     report: CycleReport | None = None
-    """Of a cycle that ended: what came of it."""
+    """What came of a cycle that ended."""
     followed: int = 0
-    """Of a row that follows another: the place of the end that made it due; of a range of the
-    last."""
+    """The place of the end that made the slot due, if its row follows another; of a range, the last
+    such place."""
     follows: str = ""
-    """The session whose end that is, of one that is run."""
+    """The session whose end `followed` is, if the slot is run."""
     followed_fact: int = 0
-    """Of a row that follows facts: the place on the board where the change is that made it due."""
+    """The place on the board of the change that made the slot due, if its row follows facts."""
     next_s: int = 0
-    """Of an end: after how long the run wants the next; 0: it said nothing."""
+    """After how long the run that ended wants the next; 0: it said nothing."""
     tokens: int = 0
-    """Of an end: what the run's own calls of models took, without what it started."""
+    """What the own calls of the run that ended took of models, without what it started."""
     micro_usd: int = 0
     """What that cost, as far as there are prices."""
     delivery: Delivery = ""
@@ -171,14 +173,14 @@ class SlotEntry(Record, frozen=True, kw_only=True):
     told_to: str = ""
     """The session key of who was told; empty: nobody, or several members of a team."""
     facts: FactFill | None = None
-    """Of an end: what came of the facts that its row names."""
+    """What came of the facts that the row names, when its run ended."""
     set_back_from: Instant | None = None
     """The clock was set back, and this is no slot: up to then all had been decided by it. What was
     run stays so, and the rest is decided by the clock as it is now."""
     ran_from: Instant | None = None
-    """Of such an entry: the first instant ahead that was run."""
+    """The first instant ahead that had been run when the clock was set back."""
     ran_through: Instant | None = None
-    """Of such an entry: the last."""
+    """The last instant ahead that had been run when the clock was set back."""
     ledger: Ledger = Ledger()
     """All entries of the row up to this one: who reads the newest needs no other."""
     before: int = 0

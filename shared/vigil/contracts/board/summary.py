@@ -7,7 +7,7 @@ from typing import Final
 from ..base import Record
 
 SUMMARIES_MAX: Final = 10
-"""That one session writes anew, a call each."""
+"""Summaries that one session writes anew, a call each."""
 
 
 class MergedSummary(Record, frozen=True, kw_only=True):

@@ -16,6 +16,6 @@ class AcceptedCall(Record, frozen=True, kw_only=True):
     input: dict[str, Any]
     """The exact arguments."""
     risk: Risk
-    """As which they accepted it."""
+    """The risk class as which they accepted it."""
     answered: ServerAnswer | None = None
     """What they said to what its server wanted of them."""

@@ -12,7 +12,7 @@ class OpenCall(Record, frozen=True, kw_only=True):
     """A tool call that a service was asked for and has not answered yet."""
 
     effect_id: str
-    """Of the call; of one that waits for a person, the id of the approval."""
+    """The id of the call's effect; for a call that waits for a person, the id of the approval."""
     tool_use_id: str
     tool: str
     service: ToolService | Literal["session", "person", "board", "caller"] = "memory"
@@ -26,6 +26,6 @@ class Waiting(Record, frozen=True, kw_only=True):
     calls: tuple[OpenCall, ...]
     """Those without a result; with the last one the loop goes on."""
     generation: int
-    """Of the deadline after which the services' calls among them count as failed; sessions and
-    people have deadlines of their own. 0: there is none."""
+    """The generation of the deadline after which the services' calls among them count as failed;
+    sessions and people have deadlines of their own. 0: there is none."""
     due_at: Instant

@@ -25,5 +25,5 @@ class CallerResult(Record, frozen=True, kw_only=True):
     """What a program says of a call of a tool of its own."""
 
     call_id: str
-    """Of the open call (`OpenCall.effect_id`)."""
+    """The id of the open call (`OpenCall.effect_id`)."""
     content: str

@@ -14,7 +14,7 @@ class CallProgress(msgspec.Struct, frozen=True, kw_only=True):
     """The effect's."""
     tool: str
     done: float
-    """Of `total`, or of nobody knows how much."""
+    """How much is done, out of `total`, or of nobody knows how much."""
     total: float | None = None
     text: str = ""
     """What its server says it is at: outside content."""

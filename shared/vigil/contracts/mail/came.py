@@ -100,7 +100,7 @@ class MailToRead(Record, frozen=True, kw_only=True):
     name: str = ""
     """Beside the address."""
     who: str
-    """As whom facts name its sender."""
+    """The name by which facts name its sender."""
     subject: str = ""
     came_at: Instant
     text: str = ""
@@ -121,7 +121,7 @@ class MailEntry(Record, frozen=True, kw_only=True):
     mail: CameMail | None = None
     """None: reading begins behind that UID."""
     since: Instant | None = None
-    """Of a beginning: what came before, by the server's clock, is never taken in, even if the
+    """When reading began: what came before, by the server's clock, is never taken in, even if the
     server counts its mails anew."""
     v: int = VERSION_1
 

@@ -11,7 +11,7 @@ class MailHead(Record, frozen=True, kw_only=True):
     """Of a message that came as a mail: what its answer needs to be one."""
 
     address: str
-    """Of whom wrote it, as it stands in From."""
+    """The address of whoever wrote it, as it stands in From."""
     message_id: str = ""
     """Empty: it had none that can be referred to."""
     references: tuple[str, ...] = ()
