@@ -244,8 +244,8 @@ class Answering:
                 self._has_room.clear()
             self._has_room.add(scope)
 
-    def look_for_room(self) -> None:
-        """Look again at each scope that something is saved in: some were erased."""
+    def check_room(self) -> None:
+        """Check each scope anew that something is saved in: some were erased."""
         self._has_room.clear()
         self._successions.forget()
 

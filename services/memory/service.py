@@ -120,7 +120,7 @@ class Service:
     async def _erase_here(self, request: Request) -> bytes:
         try:
             reply = await self._erase(request.subject.rpartition(".")[2])
-            self._answering.look_for_room()
+            self._answering.check_room()
         except VigilError as error:
             raise refusal(error) from error
         return msgspec.json.encode(reply)

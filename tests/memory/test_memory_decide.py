@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.memory.rules import decide
-from services.memory.rules.decide import Kept, Looked, associate, decayed, prunable
+from services.memory.rules.decide import Associable, Kept, associate, decayed, prunable
 from services.memory.rules.instants import DAY as DAY_MICROS
 from services.memory.rules.instants import instant, micros
 from services.memory.rules.merge import merges
@@ -255,8 +255,8 @@ def test_an_edge(similarity: float, relation: str | None, weight: float) -> None
         assert (edge.from_id, edge.to_id) == ("newer", "older")
 
 
-def looked(seq: int, *near: tuple[int, float], linked: tuple[int, ...] = ()) -> Looked:
-    return Looked(
+def looked(seq: int, *near: tuple[int, float], linked: tuple[int, ...] = ()) -> Associable:
+    return Associable(
         id=memory_id(seq),
         seq=seq,
         near=tuple((memory_id(n), n, similarity) for n, similarity in near),

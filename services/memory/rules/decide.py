@@ -118,8 +118,8 @@ def prunable(memories: Iterable[Kept], now: datetime) -> Prunable:
 # ---------------------------------------------------------------- associating (SPEC M-5)
 
 
-class Looked(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory that an association pass looks at."""
+class Associable(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory that an association pass compares with what is near it."""
 
     id: str
     seq: int
@@ -160,7 +160,7 @@ def edge_of(older: str, newer: str, similarity: float) -> MemoryLink | None:
     )
 
 
-def associate(looked: Sequence[Looked], before: int = 0) -> Associations:
+def associate(looked: Sequence[Associable], before: int = 0) -> Associations:
     """Return the edges of memories that were looked at, oldest first.
 
     Never more than `EDGES_PER_PASS`: a memory whose edges don't fit any more is left for the next
@@ -181,7 +181,9 @@ def associate(looked: Sequence[Looked], before: int = 0) -> Associations:
     return Associations(tuple(edges.values()), through, is_full=False)
 
 
-def _edges_of(memory: Looked, known: Iterable[frozenset[str]]) -> dict[frozenset[str], MemoryLink]:
+def _edges_of(
+    memory: Associable, known: Iterable[frozenset[str]]
+) -> dict[frozenset[str], MemoryLink]:
     """Return the new edges of one memory by the pair that they join: one edge a pair."""
     done = set(known) | {frozenset((memory.id, other)) for other in memory.linked}
     found: dict[frozenset[str], MemoryLink] = {}

@@ -25,8 +25,8 @@ NOTES_MAX: Final = 10_000
 """That one pass may merge in one scope; the others are for the next one."""
 
 
-class Unlooked(NamedTuple):
-    """A memory that no association pass has looked at."""
+class Unassociated(NamedTuple):
+    """A memory that no association pass has compared."""
 
     num: int
     id: str
@@ -68,9 +68,9 @@ def looked_through(db: sqlite3.Connection, place: Place) -> int:
     return found
 
 
-def unlooked(
+def unassociated(
     db: sqlite3.Connection, place: Place, after: int, until: int, limit: int, now: datetime
-) -> list[Unlooked]:
+) -> list[Unassociated]:
     """Return memories that were saved after one sequence and up to another, oldest first."""
     rows = db.execute(
         """SELECT m.num, m.id, f.vector, m.ended IS NULL AND m.source <> :observed
@@ -87,7 +87,7 @@ def unlooked(
             "limit": limit,
         },
     )
-    return named.read(Unlooked, rows)
+    return named.read(Unassociated, rows)
 
 
 def known(

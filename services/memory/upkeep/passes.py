@@ -32,13 +32,13 @@ from vigil.memory.questions import IDS_MAX
 from vigil.subjects import Scope, token_of
 
 from ..rules import decide, recurrence
-from ..rules.decide import Associations, Looked, Prunable
+from ..rules.decide import Associable, Associations, Prunable
 from ..rules.merge import Merge, merges
 from ..rules.sameness import Supersession
 from ..store import likeness, places, work
 from ..store.places import Place
 from ..store.store import Store
-from ..store.work import Unlooked
+from ..store.work import Unassociated
 from ..vectors import VectorIndex, Where
 
 BY: Final = "maintenance"
@@ -196,7 +196,7 @@ class Passes:
         if place is None:
             return Associations((), 0)
         before = await self._store.read(lambda db: work.looked_through(db, place))
-        found = await self._look(scope, place, before, deadline)
+        found = await self._associations(scope, place, before, deadline)
         if found.through > before:
             edges = sorted(f"{edge.from_id} {edge.to_id} {edge.relation}" for edge in found.edges)
             about = self._about(scope, "associate", str(found.through), *edges)
@@ -204,17 +204,19 @@ class Passes:
             await self._append(scope, record)
         return found
 
-    async def _look(self, scope: Scope, place: Place, before: int, deadline: float) -> Associations:
-        """Look at memories until there are edges enough, or nothing more to look at."""
-        looked: list[Looked] = []
+    async def _associations(
+        self, scope: Scope, place: Place, before: int, deadline: float
+    ) -> Associations:
+        """Compare memories until there are edges enough, or nothing more to compare."""
+        looked: list[Associable] = []
         found = Associations((), before)
         while not found.is_full:
-            batch = await self._unlooked(place, max(before, found.through))
+            batch = await self._unassociated(place, max(before, found.through))
             if not batch:
                 break
             edges = len(found.edges)
             for memory in batch:
-                looked.append(await self._look_at(scope, place, memory))
+                looked.append(await self._associable(scope, place, memory))
                 edges += len(looked[-1].near)
                 if edges >= decide.EDGES_PER_PASS:
                     break  # each is a search; those whose edges don't fit would be for nothing
@@ -223,15 +225,15 @@ class Passes:
                 found = msgspec.structs.replace(found, is_full=True)
         return found
 
-    async def _unlooked(self, place: Place, after: int) -> list[Unlooked]:
+    async def _unassociated(self, place: Place, after: int) -> list[Unassociated]:
         now, until = self._clock.now(), self._store.vectors_position
         return await self._store.read(
-            lambda db: work.unlooked(db, place, after, until, LOOKED_AT_ONCE, now)
+            lambda db: work.unassociated(db, place, after, until, LOOKED_AT_ONCE, now)
         )
 
-    async def _look_at(self, scope: Scope, place: Place, memory: Unlooked) -> Looked:
+    async def _associable(self, scope: Scope, place: Place, memory: Unassociated) -> Associable:
         """Return a memory with what is near it; of what has ended or says nothing, that is none."""
-        nothing = Looked(id=memory.id, seq=memory.num, near=())
+        nothing = Associable(id=memory.id, seq=memory.num, near=())
         vector = memory.vector
         if not memory.is_standing or vector is None or not any(vector):
             return nothing
@@ -242,7 +244,7 @@ class Passes:
             return nothing
         now = self._clock.now()
         known = await self._store.read(lambda db: work.known(db, place, memory.num, near, now))
-        return Looked(
+        return Associable(
             id=memory.id,
             seq=memory.num,
             near=tuple(
