@@ -162,7 +162,7 @@ class Carrier:
                 STREAM, filters, timeout=self._limits.read_timeout_s
             )
         ]
-        return orders.look(order, found, now=self._clock.now(), dice=self._dice())  # type: ignore[arg-type]
+        return orders.fold(order, found, now=self._clock.now(), dice=self._dice())  # type: ignore[arg-type]
 
     async def bury(self, key: SessionKey, order: Order, message: Message, cause: str) -> None:
         """Store the order's dead letter."""

@@ -103,7 +103,7 @@ def read_order(subject: str, seq: int, data: bytes) -> tuple[SessionKey, Order]:
     return key, Order(seq=seq, record=record)
 
 
-def look(
+def fold(
     order: Order,
     found: Sequence[tuple[int, Dispatch | Attempt | Receipt]],
     *,

@@ -88,7 +88,7 @@ class Answers:
             self._bus, key.user, files, place, lambda: results.store(self._bus, key, event)
         )
         if not are_kept:
-            self.unkept.look()
+            self.unkept.wake()
 
     async def is_there(self, key: SessionKey, call: CallTool, since: int) -> bool:
         """Whether a result is stored.

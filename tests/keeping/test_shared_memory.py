@@ -45,7 +45,7 @@ def merged(id_: str, *members: str) -> MemoriesMerged:
 def sift(*records: MemoryRecord, user: str = "ann") -> list[Fate]:
     sifting = Sifting(user)
     return [
-        sifting.look(TEAM.record(str(one.__struct_config__.tag)), encode(one)) for one in records
+        sifting.fate_of(TEAM.record(str(one.__struct_config__.tag)), encode(one)) for one in records
     ]
 
 
@@ -75,9 +75,9 @@ def test_a_summary_whose_member_is_gone_goes() -> None:
 def test_the_same_id_in_another_memory_is_another() -> None:
     sifting = Sifting("ann")
     other = Scope("other", "team")
-    assert sifting.look(TEAM.record("save"), encode(saved("a", ANN))).goes
+    assert sifting.fate_of(TEAM.record("save"), encode(saved("a", ANN))).goes
     record = MemorySaved(**(envelope(BOB) | {"agent": "other"}), memory=memory("x", "a"))
-    assert not sifting.look(other.record("save"), encode(record)).goes
+    assert not sifting.fate_of(other.record("save"), encode(record)).goes
 
 
 def test_what_they_decided_stays_decided_without_their_name() -> None:
@@ -109,5 +109,5 @@ def test_bookkeeping_of_theirs_goes() -> None:
 def test_what_cannot_be_read_goes_if_it_may_be_theirs() -> None:
     """X-6: nobody can use it; the name in it is reason enough."""
     sifting = Sifting("ann")
-    assert sifting.look(TEAM.record("save"), b'{"by":"user:ann"').goes
-    assert not sifting.look(TEAM.record("save"), b'{"by":"user:bob"').goes
+    assert sifting.fate_of(TEAM.record("save"), b'{"by":"user:ann"').goes
+    assert not sifting.fate_of(TEAM.record("save"), b'{"by":"user:bob"').goes

@@ -40,7 +40,7 @@ def stuck_after(*looks: Mapping[str, StartedService], pause_s: float = STILL_S /
     """Whether a start counts as stuck that looked like that, each look `pause_s` later."""
     start = StartProgress(0.0)
     for number, services in enumerate(looks, 1):
-        start.look(services, number * pause_s)
+        start.take_in(services, number * pause_s)
     return start.is_still(len(looks) * pause_s)
 
 

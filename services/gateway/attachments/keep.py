@@ -37,7 +37,7 @@ async def accepted(
     place = session.stream, session.in_user
     answer, are_kept = await store.named(edge.bus, user, files, place, lambda: accept(files))
     if not are_kept:
-        edge.unkept.look()  # the message is stored: whoever sent it needn't send it again
+        edge.unkept.wake()  # the message is stored: whoever sent it needn't send it again
     return answer
 
 

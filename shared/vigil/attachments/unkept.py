@@ -35,7 +35,7 @@ class Unkept:
         self._again = asyncio.Event()
         self._again.set()
 
-    def look(self) -> None:
+    def wake(self) -> None:
         """Look again: a file could not be kept."""
         self._again.set()
 

@@ -142,7 +142,7 @@ class Eraser(Sweeper):
                 message = await follower.next_within(QUIET_S)
                 if message is None:
                     break
-                what = sifting.look(message.subject, message.data)
+                what = sifting.fate_of(message.subject, message.data)
                 if what.goes:
                     found.append((message, what.instead))
         finally:

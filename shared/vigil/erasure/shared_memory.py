@@ -62,7 +62,7 @@ class Sifting:
         """Whether that is who did it."""
         return by == f"user:{self._user}" or by.startswith(f"session:{self._user}:")
 
-    def look(self, subject: str, data: bytes) -> Fate:
+    def fate_of(self, subject: str, data: bytes) -> Fate:
         """Decide about the next record."""
         try:
             scope, record = Scope.of_subject(subject), decode_memory(data)

@@ -73,13 +73,13 @@ class ThreadEraser:
             return found or self._mark
         self._mark = found
         while True:
-            revision = await self._look(revision)
+            revision = await self._note_parts(revision)
             crash.point("thread.looked")
             if not await self._sweep():
                 if quiet_s <= 0:
                     break
                 await asyncio.sleep(quiet_s)
-                revision = await self._look(revision)
+                revision = await self._note_parts(revision)
                 if not await self._sweep():
                     break
         crash.point("thread.swept")
@@ -96,7 +96,7 @@ class ThreadEraser:
         """Those that go; who started another comes after it."""
         return [*(SessionKey.parse(one) for one in reversed(self._mark.parts)), self._key]
 
-    async def _look(self, revision: int) -> int:
+    async def _note_parts(self, revision: int) -> int:
         """Write into the mark what is new of what goes with it; return its revision."""
         parts, files = dict.fromkeys(self._mark.parts), set(self._mark.files)
         waiting = self._sessions

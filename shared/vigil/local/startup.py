@@ -58,7 +58,7 @@ class StartProgress:
     """Follows a start.
 
     >>> start = StartProgress(now_s=0.0)
-    >>> start.look({"cortex": StartedService(pid=7)}, 0.0), start.is_still(59.0)
+    >>> start.take_in({"cortex": StartedService(pid=7)}, 0.0), start.is_still(59.0)
     (True, False)
     """
 
@@ -68,7 +68,7 @@ class StartProgress:
         self._seen: dict[str, tuple[int, str, Health | None]] = {}
         self._cpu_s: dict[str, float] = {}
 
-    def look(self, services: Mapping[str, StartedService], now_s: float) -> bool:
+    def take_in(self, services: Mapping[str, StartedService], now_s: float) -> bool:
         """Take in how all look now; return whether anything moved."""
         self._looks += 1
         seen = {name: (one.pid, one.ended, one.health) for name, one in services.items()}

@@ -192,12 +192,12 @@ class Supervisor:
         start, told_at_s = StartProgress(loop.time()), loop.time()
         while True:
             self._raise_if_given_up()
-            services = await self._look(bus)
+            services = await self._started(bus)
             stages = {name: one.at for name, one in services.items() if not one.is_ready}
             if not stages:
                 return {name: one.health for name, one in services.items() if one.health}
             now_s = loop.time()
-            has_moved = start.look(services, now_s)
+            has_moved = start.take_in(services, now_s)
             is_stuck = not has_moved and start.is_still(now_s)
             if is_stuck and len(stages) == len(services):
                 raise Unavailable(f"nothing moves any more: {in_words(stages)}")
@@ -208,7 +208,7 @@ class Supervisor:
                 log.info("starting", action="up.starting", stuck=is_stuck, **stages)
             await asyncio.sleep(LOOK_S)
 
-    async def _look(self, bus: Bus) -> dict[str, StartedService]:
+    async def _started(self, bus: Bus) -> dict[str, StartedService]:
         """Return how each of our own services looks at the moment."""
         count = REPLICAS_ASKED if self.settings.config.nats.url else len(self._names) + 1
         answers = await bus.ask_all(HEALTH, b"", count=count, timeout=0.3)
