@@ -111,6 +111,26 @@ async def test_an_association_lends_and_pulls_in(ann: Remembered) -> None:
     assert next(hit for hit in hits if hit.memory.content == "xqv").parts.graph > 0
 
 
+async def test_what_a_name_leads_to_may_be_said_by_anybody(ann: Remembered) -> None:
+    """Issue 36: what Noa's cousin does may be told by Gil, and then counts as if Noa had; of a
+    question that asks for nothing of hers it doesn't, nor what another name leads to."""
+    led, other = "Gil: Tilda keeps geese behind the house", "Gil: Bram keeps carp behind the house"
+    await ann.save("Noa: my cousin Tilda stayed with us", thread="t1")
+    await ann.save(led, thread="t2")
+    await ann.save(other, "Gil: lovely", thread="t3")
+    await ann.save("Noa: the bus was late again", "Noa: it rains in Ghent", thread="t4")
+
+    async def speaker(query: str) -> dict[str, float]:
+        hits = (await ann.recall(query)).hits
+        return {hit.memory.content: hit.parts.speaker for hit in hits}
+
+    of_hers = await speaker("What pet does Noa's cousin keep?")
+    assert of_hers[led] == of_hers["Noa: my cousin Tilda stayed with us"] > 0
+    assert of_hers[other] == 0
+    assert (await speaker("Did Noa say that a cousin stayed?")).get(led, 0.0) == 0
+    assert (await ann.found("What pet does Noa's cousin keep?"))[1] == led
+
+
 async def test_a_name_leads_on_to_what_has_no_word_of_the_question(ann: Remembered) -> None:
     """M-3, issue 19: who the cousin is says one memory, what that one plays another; a name that
     many have leads nowhere, and nothing outside of the filters."""

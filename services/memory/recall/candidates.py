@@ -47,6 +47,8 @@ class Sought(NamedTuple):
     tokens: Tokens
     rarity: Floats
     """Of every token there is."""
+    is_possessive: bool
+    """Whether it asks for what is somebody's (`terms.is_possessive`)."""
 
 
 def gather(

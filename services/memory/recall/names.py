@@ -2,7 +2,8 @@
 
 "What does Nora's cousin play?" finds "my cousin Tilda stayed with us", and the answer stands where
 Tilda is, without a word of the question. So names in the best memories that the question hasn't
-lead to what has them, too: the fewer have a name, the more.
+lead to what has them, too: the fewer have a name, the more. If the question asks for what is
+somebody's, as there, what is led to most counts as said by whom it names: anybody may tell it.
 """
 
 from __future__ import annotations
@@ -48,7 +49,10 @@ def follow(
         rows = lookups.rows(db, narrowed, sorted(news))
         pool = candidates.both(pool, candidates.known(rows, sought, words))
     names = np.array([led.get(num, 0.0) for num in pool.nums.tolist()], dtype=np.float64)
-    return msgspec.structs.replace(pool, names=names)
+    speaks = pool.is_speaker
+    if sought.is_possessive and speaks.any():
+        speaks = speaks | (names == max(led.values()))
+    return msgspec.structs.replace(pool, names=names, is_speaker=speaks)
 
 
 def _led(

@@ -283,6 +283,7 @@ class Recaller:
             frozenset(dates.terms_asked(query, asked.now.date())),
             self._words.asked(query),
             self._frequencies.rarity(db, asked.scope, place) if query else np.zeros(0),
+            terms.is_possessive(query),
         )
 
 

@@ -111,7 +111,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
     substance: Floats
     """0 to 1: how much it says, whatever is asked."""
     is_speaker: npt.NDArray[np.bool_]
-    """Whether it was said by somebody whom the question names."""
+    """Whether it was said by somebody whom the question names, or counts as if (`names`)."""
     is_question: npt.NDArray[np.bool_]
     """Whether it's no more than a question: that seldom answers one."""
     sayings: npt.NDArray[np.int64]

@@ -49,6 +49,9 @@ _SPEAKER: Final = re.compile(
 )
 _SPEAKER_LENGTH_MAX: Final = 150
 """``Name: ...``, ``Name said, ...``, perhaps after a date in brackets."""
+_POSSESSIVE: Final = re.compile(
+    r"\b(?!(?:What|Who|Where|When|How|Why|That|It|There|Here|Let|He|She)\b)[^\W\d_a-z][\w-]*['’]s\s+\w"
+)
 _SENTENCES: Final = re.compile(r"(?<=[.!?])\s+")
 TELLING_FROM: Final = 6
 """Words of a sentence that says more than how somebody takes what was said."""
@@ -106,6 +109,15 @@ def searched_as_written(text: str) -> list[str]:
     spaced = (token.group() for token in _TOKEN.finditer(text) if not token["unspaced"])
     found = dict.fromkeys(_SUFFIX.sub("", token) for token in spaced)
     return [word for word in found if not kept.isdisjoint(_words(word))]
+
+
+def is_possessive(question: str) -> bool:
+    """Tell whether a question asks for what is somebody's.
+
+    >>> is_possessive("What does Nora's cousin play?"), is_possessive("What's in Nora?")
+    (True, False)
+    """
+    return _POSSESSIVE.search(question) is not None
 
 
 @functools.lru_cache(maxsize=4096)

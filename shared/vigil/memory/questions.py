@@ -133,7 +133,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     gist: float = 0.0
     """Likeness of the rare words of both, taken together."""
     speaker: float = 0.0
-    """It was said by somebody whom the question names."""
+    """It was said by somebody whom the question names; or that one's cousin, say, is asked about,
+    and the cousin's name leads to it."""
     date: float = 0.0
     """It happened on a day that the question names."""
     question: float = 0.0
