@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
@@ -32,14 +33,22 @@ NAK_DELAY_S: Final = 2.0
 """How long a wake waits while another replica has the lease. With 5 s, as long as a lease lives, a
 wake that comes just before a dead replica's lease expires would wait twice."""
 RETRY_DELAY_S: Final = 1.0
+PARTS: Final = 10
+"""In so many parts leases are renewed, one after the other: thousands at one moment would hold up
+whatever else is asked of the broker, and be late themselves."""
+pause = asyncio.sleep
+"""Between two parts."""
 
 
 class _Open:
     """A session of this replica, its lease and its task."""
 
-    def __init__(self, session: Session, lease: Lease) -> None:
+    def __init__(self, session: Session, lease: Lease, part: int) -> None:
         self.session = session
         self.lease = lease
+        self.part = part
+        """Of those in which leases are renewed: 0 to `PARTS` - 1."""
+        self.is_renewing = False
         self.task: asyncio.Task[None] | None = None
         self.has_begun = False
         """Whether its task came to run, and so gives back what it has."""
@@ -79,6 +88,7 @@ class Engine:
         self._is_gone = is_gone
         """Whether a session is being deleted, or its person erased: it's closed and stays so."""
         self._open: dict[SessionKey, _Open] = {}
+        self._parts = itertools.cycle(range(PARTS))
         self._pending: dict[SessionKey, Message] = {}
         """The newest wake of sessions that are being opened or closed, or wait for their turn."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -227,7 +237,7 @@ class Engine:
             await self._drop(key)
             return None
         crash.point("cortex.lease.acquired")
-        entry = _Open(self._open_session(key, lambda: self._rest(key)), lease)
+        entry = _Open(self._open_session(key, lambda: self._rest(key)), lease, next(self._parts))
         self._open[key] = entry
         wake = self._pending.pop(key)
         await entry.session.hold(wake)
@@ -292,11 +302,18 @@ class Engine:
             self._rest(key)
 
     async def _renew_all(self) -> None:
-        """Renew every lease; a session whose renewal fails is closed at once."""
-        while True:
-            await asyncio.sleep(RENEW_S)
-            entries = [(k, e) for k, e in self._open.items() if not e.session.is_closing]
-            await asyncio.gather(*(self._renew(key, entry) for key, entry in entries))
+        """Renew every lease each `RENEW_S`; a session whose renewal fails is closed at once."""
+        loop = asyncio.get_running_loop()
+        due_at_s = loop.time()
+        async with asyncio.TaskGroup() as renewals:
+            for part in itertools.cycle(range(PARTS)):
+                # What was late is made up for, but for what a process missed that stood still.
+                due_at_s = max(due_at_s + RENEW_S / PARTS, loop.time() - RENEW_S)
+                await pause(due_at_s - loop.time())
+                for key, entry in self._open.items():
+                    if entry.part == part and not (entry.session.is_closing or entry.is_renewing):
+                        entry.is_renewing = True
+                        renewals.create_task(self._renew(key, entry), name=f"renew-{key}")
 
     async def _renew(self, key: SessionKey, entry: _Open) -> None:
         try:
@@ -306,6 +323,8 @@ class Engine:
                 return
             self._leases_lost.add(key, error)
             entry.cancel()
+        finally:
+            entry.is_renewing = False
 
     def close_gone(self) -> None:
         """Close the sessions that are being deleted, in the middle of what they do."""
