@@ -47,7 +47,7 @@ class _Open:
         self.session = session
         self.lease = lease
         self.part = part
-        """Of those in which leases are renewed: 0 to `PARTS` - 1."""
+        """Which of the parts its lease is renewed with: 0 to `PARTS` - 1."""
         self.is_renewing = False
         self.task: asyncio.Task[None] | None = None
         self.has_begun = False
@@ -307,6 +307,9 @@ class Engine:
         due_at_s = loop.time()
         async with asyncio.TaskGroup() as renewals:
             for part in itertools.cycle(range(PARTS)):
+                if not self._open:  # at rest it wakes seldom
+                    await pause(RENEW_S)
+                    due_at_s = loop.time()
                 # What was late is made up for, but for what a process missed that stood still.
                 due_at_s = max(due_at_s + RENEW_S / PARTS, loop.time() - RENEW_S)
                 await pause(due_at_s - loop.time())

@@ -60,7 +60,7 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
     weight_names: float = 1.0
     """Of a name in the best memories that only one other has."""
     weight_alike: float = 1.5
-    """Of likeness to the best memories, if the question asks for several things."""
+    """What likeness to the best memories counts for, if the question asks for several things."""
     weight_speaker: float = 1.5
     """If the question names the speaker."""
     weight_date: float = 1.0
