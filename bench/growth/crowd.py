@@ -45,6 +45,8 @@ SETTLE_S: Final = 15.0
 """Longer than `sessions.idle_release_s`."""
 HELD_S: Final = 3_600.0
 READY_S: Final = 900.0
+REST_MS: Final = 60_000.0
+"""After so long without a request a connection may be closed by the gateway: a new one is made."""
 
 
 async def measure(home: Path, rounds: int, sizes: Sequence[int] = SIZES) -> None:
@@ -209,6 +211,8 @@ class Crowd:
                     raise RuntimeError(f"{status}: {body!r}")
                 await answer(self._sockets[number], json.loads(body)["event_id"])
                 late_ms.append((time.monotonic() - started_at) * 1000)
+                if late_ms[-1] > REST_MS:
+                    https.pop(url).close()
             for one in https.values():
                 one.close()
 
