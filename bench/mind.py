@@ -15,6 +15,9 @@ from typing import Final
 import pytest
 
 from bench.numbers import percentile, report
+from services.cortex import core
+from services.cortex.core import Draft, Policy
+from services.cortex.core.draft.policy import Hours
 from services.cortex.core.draft.profile import OwnersBoard, TemplateRow
 from services.cortex.core.mind import report as reports
 from services.cortex.thought.prompts import Prompts
@@ -27,9 +30,12 @@ from vigil.board.kinds.action import ACTIONS
 from vigil.board.kinds.goal import GOALS
 from vigil.bus.bus import Bus
 from vigil.contracts import (
+    Cause,
     Change,
     External,
     ExternalPayload,
+    Loop,
+    State,
     TextBlock,
     decode_turn,
     encode,
@@ -77,9 +83,11 @@ def _report_kb() -> float:
     )
     actions = tuple(action_of(id=f"{n:032x}", number=n, description=LONG) for n in range(10_000))
     due = [goal.id for goal in goals[:25]]
-    values = reports.values(
-        OwnersBoard(goals=goals, actions=actions), due, [], now, is_swayed=False
-    )
+    mind = str(mind_of(Scope("vigil", "ann")))
+    cause = Cause(id="look", seq=1, type="control")
+    loop = Loop(cause=cause, fence=0, begun_at=now, is_direct=False)
+    draft = Draft(mind, State(loop=loop), core.moment_at(now, Hours()), Policy())
+    values = reports.values(OwnersBoard(goals=goals, actions=actions), due, [], draft)
     row = Prompts().rendered(TemplateRow(template="mind_report.md.j2", values=values, at=now))
     text = "".join(block.text for block in row.blocks if isinstance(block, TextBlock))
     return len(text.encode()) / 1000
