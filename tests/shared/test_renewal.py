@@ -196,6 +196,26 @@ async def test_what_a_new_channel_sends_with_is_imported_in_a_thread(
     assert sys.modules["slow_kind.sender"].by != threading.get_ident()
 
 
+async def test_a_kind_of_which_nothing_is_imported_before_is_taken_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is a module outside all packages, and one whose sender fails: who uses it tells."""
+    (tmp_path / "lone_kind.py").write_text("class Lone:\n    pass\n")
+    (tmp_path / "bad_kind").mkdir()
+    (tmp_path / "bad_kind/section.py").write_text("class Bad:\n    pass\n")
+    (tmp_path / "bad_kind/sender.py").write_text("raise RuntimeError('no licence')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    settings = read("", tmp_path)
+    for name, kind in (("lone_kind", "Lone"), ("bad_kind.section", "Bad")):
+        channel = getattr(importlib.import_module(name), kind)()
+        changed = msgspec.structs.replace(settings.config, channels={"new": channel})
+        made = renewal.Renewal("delivery", settings)
+        await made._take(msgspec.structs.replace(settings, config=changed))
+        async with asyncio.timeout(PATIENCE_S):
+            await made.wait(lambda: 0)
+        assert made.settings.config.channels == {"new": channel}
+
+
 async def test_who_works_in_another_home_takes_nothing_of_it_for_a_change(tmp_path: Path) -> None:
     """A story of an eval: with a person's models, and all else its own."""
     settings = read(AGENT.format(model="", authority="act"), tmp_path)

@@ -226,11 +226,13 @@ def import_ends(channels: Iterable[object]) -> None:
     section of each. In a thread, so that all else of a process goes on: aiogram, Telegram's
     library, takes 2 to 5 s.
 
-    What can't be imported is told by who uses it.
+    What can't be imported, for whatever reason, is told by who uses it. A kind that is a module
+    outside all packages has all in that.
     """
-    for package in {type(one).__module__.rpartition(".")[0] for one in channels}:
+    packages = {type(one).__module__.rpartition(".")[0] for one in channels} - {""}
+    for package in packages:
         for name in ENDS:
-            with contextlib.suppress(ImportError):
+            with contextlib.suppress(Exception):
                 importlib.import_module(f"{package}.{name}")
 
 
