@@ -60,6 +60,16 @@ def test_a_setting_that_is_none_any_more_is_told_and_does_no_harm(
     assert config.load({}, home=tmp_path).remarks == ()
 
 
+def test_a_variable_of_what_the_file_has_as_no_section_is_no_crash(
+    tmp_path: Path, file: Path
+) -> None:
+    """Services that follow the file would end doing so, and nobody be told."""
+    file.write_text("memory = 3\n")
+    for key in ("WEIGHT_VECTOR", "WEIGHT_TEXT"):
+        with pytest.raises(ConfigError, match="memory: must be a section"):
+            config.load({f"VIGIL_MEMORY__{key}": "1"}, home=tmp_path)
+
+
 def test_a_setting_is_changed_and_all_else_stays(tmp_path: Path, file: Path) -> None:
     cli = Cli(tmp_path)
     cli("config", "set", "person.quiet_hours", "23:00-06:30")

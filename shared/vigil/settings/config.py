@@ -229,8 +229,8 @@ def load(environ: Mapping[str, str] | None = None, *, home: Path | None = None) 
         remarks += [f"{variable}: {one}" for one in variables.take_out(said)]
         found = _mistakes(said)
         problems += [f"{variable}: {p}" for p in found]
-        if not found:
-            raw.setdefault(section, {}).update(said[section])
+        if not found and isinstance(there := raw.setdefault(section, {}), dict):  # else: a mistake
+            there.update(said[section])
     if problems:
         raise ConfigError("\n".join(problems))
     config = read(raw)
