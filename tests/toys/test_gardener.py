@@ -18,6 +18,7 @@ import pytest
 from services.cortex import profiles
 from services.cortex.core.draft.kinds import profile_of, registered
 from services.cortex.policy import policy_of
+from services.gateway import app
 from tests.cortex.driver import Driver
 from tests.support.gateway import Gate, assert_problem
 from tests.support.scripted_model import ScriptedModel, say, text_of
@@ -33,6 +34,7 @@ from vigil.contracts import (
     encode,
 )
 from vigil.contracts.session_kinds import SESSION_KINDS, SessionKind
+from vigil.memory import sources
 from vigil.settings.config import Config
 from vigil.subjects import SessionKey
 
@@ -41,15 +43,25 @@ KINDS: Final = Path(__file__).parent / "kinds"
 ROUND: Final = SessionKey("ann", "vigil", "_gardener-1f")
 
 
+CACHED: Final = (registered, app.served, app.described, app.document)
+"""What is made of the table of kinds as it is first asked for."""
+
+
 @pytest.fixture
 def gardener(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """One file in the folder of the profiles, and one row of the words."""
+    """One file in the folder of the profiles, and one row of the words.
+
+    What is made of that table as it is imported is imported here before: `app`, `sources`.
+    """
     monkeypatch.setattr(profiles, "__path__", [*profiles.__path__, str(KINDS)])
     monkeypatch.setitem(SESSION_KINDS, "gardener", SessionKind(meaning="rounds of the gardener"))
-    registered.cache_clear()
+    for cached in CACHED:
+        cached.cache_clear()
     yield
-    registered.cache_clear()
+    for cached in CACHED:
+        cached.cache_clear()
     sys.modules.pop("services.cortex.profiles.gardener", None)
+    vars(profiles).pop("gardener", None)
 
 
 @pytest.fixture
@@ -121,3 +133,11 @@ def test_nothing_else_was_touched_for_it(gardener: None) -> None:
     ]
     assert touched == []
     assert [path.name for path in sorted(KINDS.glob("*.py"))] == ["gardener.py"]
+
+
+def test_nothing_of_it_stays_for_others() -> None:
+    """Of whichever test of this process comes next."""
+    assert b"gardener" not in app.document()
+    assert "gardener" not in sources.KINDS
+    assert [name for name in sys.modules if name.endswith("profiles.gardener")] == []
+    assert not hasattr(profiles, "gardener")
