@@ -156,3 +156,31 @@ async def test_what_waits_for_a_lost_socket_does_not_keep_the_close_from_its_end
     await connection.close()
     assert connection.is_closed
     assert not connection._subs
+
+
+async def test_who_stops_waiting_for_a_broker_leaves_no_connection() -> None:
+    """A service that is ended while it connects: the connection would be made anew for good."""
+    asked, ended = asyncio.Event(), asyncio.Event()
+
+    async def stand_still(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b'INFO {"server_id":"s","version":"2.11.0","max_payload":1024,"proto":1}\r\n')
+        pings = 0
+        while line := await reader.readline():
+            pings += line == b"PING\r\n"
+            if pings == 1 and line == b"PING\r\n":
+                writer.write(b"PONG\r\n")
+            elif pings == 2:
+                asked.set()
+        ended.set()
+        writer.close()
+
+    server = await asyncio.start_server(stand_still, "127.0.0.1", 0)
+    async with server, asyncio.timeout(10):
+        port = server.sockets[0].getsockname()[1]
+        url = f"nats://127.0.0.1:{port}"
+        connecting = asyncio.create_task(Bus.connect(url, role="cortex", seed=None))
+        await asked.wait()
+        connecting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await connecting
+        await ended.wait()

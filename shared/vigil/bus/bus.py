@@ -110,8 +110,7 @@ class Bus(Reads):
         """Connect with the nkey seed of `role`; once connected, keep reconnecting for good.
 
         Args:
-            url: of the broker; of a cluster, several with commas between them. Any one that
-                answers will do, and it tells of the others.
+            url: of the broker; of a cluster, several with commas between them: any one will do.
 
         Raises:
             Unavailable: no broker answered within `wait_s` seconds, or it refused the seed.
@@ -131,8 +130,7 @@ class Bus(Reads):
                 holder[0]._on_disconnect()
 
         options: dict[str, Any] = {"reconnect_time_wait": 0.1}
-        if seed is not None:
-            options["nkeys_seed_str"] = seed.decode()
+        options |= {} if seed is None else {"nkeys_seed_str": seed.decode()}
         connection = Connection()
         try:
             connecting = connection.connect(
@@ -161,10 +159,12 @@ class Bus(Reads):
             await bus.subscribe_inbox(f"{bus._inbox}.>")
             left_s = math.ceil(give_up_at - asyncio.get_running_loop().time())
             await connection.flush(timeout=max(left_s, FLUSH_S_MIN))
-        except (TimeoutError, OSError, nats.errors.Error) as error:
-            await connection.close()
+            await bus._begin()
+        except (asyncio.CancelledError, TimeoutError, OSError, nats.errors.Error) as error:
+            await connection.close()  # or it would reconnect for good
+            if isinstance(error, asyncio.CancelledError):
+                raise
             raise Unavailable(f"no answer from {url} for {role}: {error!r}") from error
-        await bus._begin()
         return bus
 
     async def _begin(self) -> None:
