@@ -35,7 +35,7 @@ async def test_a_quiet_week_of_50_minds_takes_nothing(
     looks at its clock."""
     woken = Counter[str]()
     _count(monkeypatch, MindKeeper, "_keep", woken, lambda given: given[0].owner)
-    _count(monkeypatch, TimetableClock, "_look_at", woken, lambda given: given[1].row.owner)
+    _count(monkeypatch, TimetableClock, "_visit", woken, lambda given: given[1].row.owner)
     async with running_world(tmp_path, monkeypatch, has_hands=True, mind=MIND) as world:
         now, board = world.clock.now(), KeptBoard(world.admin, GOALS)
         for number, owner in enumerate(OWNERS):

@@ -140,8 +140,6 @@ def _prepare(settings: Settings, *, is_asked: bool) -> None:
 
     _refuse_second(settings)
     is_first = read_token(settings.home) is None
-    for remark in settings.remarks:
-        output.message(remark)
     for remark in prepare_home(settings, partial(first_answers.first_person, is_asked=is_asked)):
         output.message(remark)
     if is_first and is_asked:
