@@ -62,9 +62,17 @@ NOTHING: Any = lambda step, done: None  # noqa: E731
 
 
 def canaries(home: Path) -> list[str]:
-    """Return every file under `home` that holds one, in its bytes or in its name."""
+    """Return every file under `home` that holds one, in its bytes or in its name; of a log with
+    the first line that does."""
     found = [path for path in home.rglob("*") if path.is_file() and holds_one(path)]
-    return sorted(path.relative_to(home).as_posix() for path in found)
+    return sorted(path.relative_to(home).as_posix() + _line_of(path) for path in found)
+
+
+def _line_of(path: Path) -> str:
+    if path.suffix != ".log":
+        return ""
+    lines = path.read_text("utf-8", "replace").splitlines()
+    return next((f": {line}" for line in lines if "CANARY" in line), "")
 
 
 def holds_one(path: Path) -> bool:
