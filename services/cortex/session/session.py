@@ -6,39 +6,35 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import structlog
 
 from vigil import crash
-from vigil.board.asked import read_asked
-from vigil.board.grants import OwnersGrants
 from vigil.bus.bus import Message
-from vigil.contracts import Event, Queued, State, ToolResultEvent, ToolUseBlock
+from vigil.contracts import Event, Queued, State, ToolResultEvent
 from vigil.errors import InvalidInput
-from vigil.grants.rule import Standing
 from vigil.observe import metrics, trace
 from vigil.settings.sections import Person
 from vigil.subjects import SessionKey
 
 from .. import core
-from ..core import Draft, Moment, Policy
+from ..core import Draft, Policy
 from ..core.context.versions import is_rewinding
 from ..core.draft.profile import ModelQuestion
-from ..core.tools.declaration import read_by
 from ..history import History
-from ..model import ModelAnswer, ModelError
-from ..policy import hours_of, routed
+from ..model import ModelError
+from ..policy import routed
 from ..thought.recollector import LoopMemory
 from . import log as session_log
 from .inbox import Inbox
 from .means import SessionMeans
+from .moments import Moments
 from .open_session import LiveSession, notices_of
 from .progress import Progress
 from .turn_span import TurnSpan
 from .wakes import Wakes
-from .words import Whereabouts, knowing_asked, knowing_named
 
 log = structlog.get_logger("vigil.cortex")
 
@@ -65,7 +61,6 @@ class Session:
         self._bus, self._clock = means.bus, means.clock
         self._memory = LoopMemory(means.recollector, key)
         self._configured = policy
-        self._switches = means.switches
         self._person = person
         self._new_history = functools.partial(History, means.history_rows, context_tokens)
         self._incoming = Inbox(means.events, key)
@@ -82,8 +77,9 @@ class Session:
             loaded=lambda: self._log,
             parent=lambda: self._span.header,
         )
-        self._grants = OwnersGrants(means.bus, key.scope)
-        self._whereabouts = Whereabouts(means.bus, key.scope)
+        self._moments = Moments(
+            key, means, policy=lambda: self._policy, person=person, loaded=lambda: self._log
+        )
         self._wakes = Wakes(means.bus, key, lambda: self._log.state, on_rest)
         self.is_closing = False
         self.progress = Progress(context_tokens, lambda: self._wakes.held)
@@ -148,7 +144,7 @@ class Session:
                 await self._step()
 
     async def _begin_takeover(self) -> None:
-        state, moment = self._log.state, self._moment()
+        state, moment = self._log.state, self._moments.now()
         await self._commit(core.begin_takeover(str(self.key), state, moment, self._policy))
         crash.point("cortex.takeover.after_commit")
 
@@ -162,7 +158,9 @@ class Session:
         if core.owes(state) == "take":
             with contextlib.suppress(InvalidInput):
                 event = await self._queued_event(state.queue[0])
-        await self._commit(core.give_up(str(self.key), state, self._moment(), self._policy, event))
+        await self._commit(
+            core.give_up(str(self.key), state, self._moments.now(), self._policy, event)
+        )
 
     # ------------------------------------------------------------ one step
 
@@ -174,7 +172,7 @@ class Session:
         elif owed == "take":
             draft = await self._take()
         elif owed == "end":
-            draft = core.end_lost(str(self.key), self._log.state, self._moment(), self._policy)
+            draft = core.end_lost(str(self.key), self._log.state, self._moments.now(), self._policy)
         else:
             await self._wakes.settle()
             message = await self._next_or_idle()
@@ -186,7 +184,7 @@ class Session:
         return True
 
     def _draft(self) -> Draft:
-        return Draft(str(self.key), self._log.state, self._moment(), self._policy)
+        return Draft(str(self.key), self._log.state, self._moments.now(), self._policy)
 
     async def _next_or_idle(self) -> Message | None:
         while (message := await self._incoming.next_within(self._means.idle_release_s)) is None:
@@ -210,42 +208,15 @@ class Session:
             return None
         if isinstance(event, ToolResultEvent):
             self._memory.may_have_news()
-        moment = await self._moment_of(event)
+        moment = await self._moments.of(event)
         draft = core.fold(str(self.key), self._log.state, message.seq, event, moment, self._policy)
         self._log.history.take_out(draft.unsaid)  # the model is asked before the turn is stored
         return draft
 
-    async def _moment_of(self, event: Event | None) -> Moment:
-        """Return the moment, with what a message of the person's came before."""
-        if core.is_early(event, self._clock.now()):
-            await self._switches.refresh(self.key.scope)
-        await self._whereabouts.look(self._policy, event)
-        # A job's steps are called without asking a model anew.
-        grants = () if self._log.state.job is None else await self._grants.now()
-        moment = await knowing_named(self._bus, self.key.scope, self._moment(grants), event)
-        unsaid = await session_log.voided(self._bus, self.key, self._log.state, event)
-        return msgspec.structs.replace(moment, unsaid=unsaid)
-
-    async def _moment_after(self, call: asyncio.Future[Any]) -> Moment:
-        """Return the moment, with what the model's answer calls for of the person's board."""
-        if call.exception() is not None or not isinstance(call.result(), ModelAnswer):
-            return self._moment()
-        uses = [b for b in call.result().blocks if isinstance(b, ToolUseBlock)]
-        is_calling = uses or self._log.state.job is not None or self._policy.profile.reads
-        grants = await self._grants.now() if is_calling else ()
-        moment = await self._knowing(self._moment(grants), *uses)
-        return await knowing_asked(self._bus, self.key, moment, self._log.state, self._policy, uses)
-
-    async def _knowing(self, moment: Moment, *uses: ToolUseBlock) -> Moment:
-        wanted = read_by(use.name for use in uses) | frozenset(self._policy.profile.reads)
-        found = await read_asked(self._bus, self.key.scope, wanted, moment.now)
-        known = self._switches.contacts.named_in(self.key.user, self._policy.book, uses)
-        return msgspec.structs.replace(moment, known=known, **found)
-
     async def _poison(self, message: Message, reason: str) -> None:
         await session_log.bury(self._bus, self.key, message, reason, self._clock, self._counts)
         cause, event = self._incoming.decode_poison(message)
-        state, moment = self._log.state, await self._moment_of(event)
+        state, moment = self._log.state, await self._moments.of(event)
         draft = core.poison(str(self.key), state, cause, reason, moment, self._policy, event)
         await self._commit(draft)
 
@@ -259,11 +230,12 @@ class Session:
         except InvalidInput as error:
             if not events:
                 log.error("queued event lost", action="cortex.take", error=str(error))
-                await self._commit(core.give_up(str(self.key), state, self._moment(), self._policy))
+                await self._commit(
+                    core.give_up(str(self.key), state, self._moments.now(), self._policy)
+                )
                 return None
-        await self._whereabouts.look(self._policy, events[0])
-        now = await self._knowing(self._moment())
-        return core.take(str(self.key), state, events, now, self._policy)
+        moment = await self._moments.of_taken(events[0])
+        return core.take(str(self.key), state, events, moment, self._policy)
 
     async def _queued_event(self, queued: Queued) -> Event:
         """Return what a queued entry points to. Raises: InvalidInput."""
@@ -300,7 +272,7 @@ class Session:
                 is_over, draft = await self._meanwhile(draft, message)
                 if is_over:
                     return draft if draft.is_dirty else None
-            draft.moment = await self._moment_after(call)
+            draft.moment = await self._moments.after(call)
             try:
                 draft.inputs.answer = call.result()
                 question.apply(draft, draft.inputs.answer)
@@ -359,15 +331,3 @@ class Session:
         self._span.end(turn)
         await self._wakes.settle()
         return True
-
-    def _moment(self, grants: tuple[Standing, ...] = ()) -> Moment:
-        return core.moment_at(
-            self._clock.now(),
-            hours_of(self._person()),
-            hours_at=self._switches.changed_at(self.key.scope),
-            is_paused=self._switches.paused is not None,
-            tools=self._means.toolbox.tools,
-            grants=grants,
-            is_history_tainted=self._log.history.is_tainted,
-            present=self._whereabouts.channel,
-        )
