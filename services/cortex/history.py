@@ -15,11 +15,11 @@ from .core.context.compaction import CompactionPlan, Excerpt, decide, make_room,
 from .core.context.history import (
     FILL_MAX,
     chunk_of,
-    is_swayed,
     length,
     measure,
     newest,
     swayed,
+    swayed_turn,
     trim,
     without,
 )
@@ -144,7 +144,7 @@ class History:
 
     def heads(self, turn: Turn) -> tuple[LetterHead, ...]:
         """Return what people are told of the letters of a turn that is to be added."""
-        if not turn.rows or not is_swayed(turn):
+        if not turn.rows or not swayed_turn(turn):
             return ()
         return heads([*self._chunks, chunk_of(0, turn)])
 

@@ -97,7 +97,7 @@ def known(rows: Rows, sought: Sought, words: Words) -> Candidates:
         on_date=_on_date(rows.happened_at, sought.days),
         names=np.zeros(len(rows.num)),
         alike=np.zeros(len(rows.num)),
-        tokens=_column(rows.words),
+        tokens=np.array(rows.words, dtype=np.object_),
         happened_at=np.array(rows.happened_at, dtype=np.float64) / 1e6,
         importance=np.array(rows.importance, dtype=np.float64),
         is_tainted=np.array(rows.is_tainted, dtype=np.bool_),
@@ -143,12 +143,6 @@ def _asks(ends: Sequence[int], beginnings: Sequence[str]) -> npt.NDArray[np.bool
         bool(end) and not terms.tells(begin) for end, begin in zip(ends, beginnings, strict=True)
     ]
     return np.array(asks, dtype=np.bool_)
-
-
-def _column(tokens: Sequence[bytes]) -> npt.NDArray[np.object_]:
-    column = np.empty(len(tokens), dtype=np.object_)
-    column[:] = tokens
-    return column
 
 
 def _sayings(

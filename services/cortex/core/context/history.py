@@ -111,8 +111,8 @@ def _unsaid(row: Row, texts: set[str], uses: set[str]) -> Row:
     return msgspec.structs.replace(row, blocks=blocks)
 
 
-def is_swayed(turn: Turn) -> bool:
-    """Whether a turn is tainted, or was written by a model that read what is."""
+def swayed_turn(turn: Turn) -> bool:
+    """Whether a turn is what :func:`swayed` tells of its chunk, which needn't be made for that."""
     return sways.of_rows(turn).is_outside or sways.of_writing(turn).is_outside
 
 
