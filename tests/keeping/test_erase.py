@@ -424,6 +424,24 @@ def test_logs_are_mended_in_place(tmp_path: Path) -> None:
     assert residue.scan(tmp_path, "me") == []
 
 
+def test_what_a_fault_says_of_the_person_is_mended(tmp_path: Path) -> None:
+    """X-8: in words, too, as a service tells an error; a word like it, and another's row, stay."""
+    (tmp_path / "logs").mkdir()
+    log = tmp_path / "logs" / "up.log"
+    ours = [
+        '{"row": "1f", "error": "ann is being erased", "event": "can\'t look"}\n',
+        '{"action": "library", "event": "posted to \\"ann\\": refused"}\n',
+    ]
+    kept = '{"row": "ann", "error": "joann, ann-b and mann aren\'t there", "level": "info"}\n'
+    log.write_text(kept.join(["", *ours, ""]))
+    assert [one.count for one in residue.scan(tmp_path, "ann")] == [2]
+    assert residue.mend_logs(tmp_path, "ann") == len(ours)
+    lines = log.read_text().splitlines(keepends=True)
+    assert lines[0] == lines[2] == lines[4] == kept
+    assert all(json.loads(line)["erased"].strip("x") == "" for line in lines[1::2])
+    assert residue.scan(tmp_path, "ann") == []
+
+
 def test_a_name_across_two_pieces_is_found_once(tmp_path: Path) -> None:
     (tmp_path / "nats").mkdir()
     data = b"-" * (residue.WINDOW - 9) + b" session.vigil.ann.t1 " + b"-" * residue.WINDOW

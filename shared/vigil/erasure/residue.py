@@ -40,6 +40,8 @@ REACH: Final = 256
 _ANY: Final = rf"(?:{PART}|\*)"
 """Of a subject, or of a filter: consumers have such, and the server's log of a refused one."""
 _EDGE: Final = r"(?<![A-Za-z0-9_-])"
+_SENTENCES: Final = "error|event|exception|line|problem|reason|text|what"
+"""Keys of a line of a log under which somebody, or a library, says something in words."""
 WHY: Final[dict[Kind, str]] = {
     "log": "a log that can't be mended",
     "index": "the broker has not rewritten its index yet",
@@ -90,6 +92,19 @@ def names_of(user: str) -> re.Pattern[bytes]:
     return re.compile("|".join(forms).encode())
 
 
+def names_in_logs(user: str) -> re.Pattern[bytes]:
+    """Return what finds a person in the lines of a log: as elsewhere, or in what a fault says.
+
+    >>> bool(names_in_logs("ann").search(b'{"row": "ann", "error": "no room for ann"}'))
+    True
+    >>> bool(names_in_logs("ann").search(b'{"row": "ann", "error": "no room for joann"}'))
+    False
+    """
+    name = re.escape(check_part("user", user))
+    told = rf'"(?:{_SENTENCES})":\s?"(?:[^"\\]|\\.)*?{_EDGE}(?P<f>{name})(?![A-Za-z0-9_-])'
+    return re.compile(names_of(user).pattern + b"|" + told.encode())
+
+
 def _in_index(user: str) -> re.Pattern[bytes]:
     """Return what finds a person in an index, which holds subjects in pieces."""
     name = re.escape(check_part("user", user))
@@ -98,7 +113,7 @@ def _in_index(user: str) -> re.Pattern[bytes]:
 
 def mend_logs(home: Path, user: str) -> int:
     """Overwrite every line of the logs that names the person; return how many there were."""
-    pattern = names_of(user)
+    pattern = names_in_logs(user)
     count = 0
     for path in _logs(home):
         with path.open("r+b") as file:
@@ -227,7 +242,7 @@ def _is_fresh(index: Path, swept_ns: int | None) -> bool:
 def _pattern_of(kind: Kind, user: str) -> re.Pattern[bytes]:
     if kind in ("settings", "workspace", "files"):
         return re.compile(rf"{_EDGE}(?P<a>{re.escape(user)})(?![A-Za-z0-9_-])".encode())
-    return names_of(user)
+    return names_in_logs(user) if kind == "log" else names_of(user)
 
 
 def kind_of(home: Path, path: Path) -> Kind:
