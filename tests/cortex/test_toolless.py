@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from services.cortex.models import tool_sight
 from services.cortex.models.tool_sight import ToolSight, keep
 from services.cortex.trial import tried
 from tests.support.messages_api import MessagesApi, Reply, calls, fails, messages_api, says
@@ -49,9 +52,10 @@ def _told(home: Talk) -> list[str]:
 
 
 async def test_one_that_was_seen_to_answer_in_prose_is_told_so_and_its_person_is(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is guessed from words: until it was tried, nobody knows."""
+    monkeypatch.setattr(tool_sight, "LOOK_EVERY_S", 0.0)
     async with (
         messages_api(_in_prose) as api,
         running_stack(tmp_path, SERVICES, anthropic_base_url=api.url, model=MODEL) as stack,
@@ -128,3 +132,18 @@ def test_what_is_kept_is_of_one_model_at_one_server(tmp_path: Path) -> None:
     file.write_text("{")
     assert ToolSight(file).tried() == ()
     assert ToolSight().tried() == ()
+
+
+def test_models_that_are_tried_meanwhile_are_known_within_a_second(tmp_path: Path) -> None:
+    """It isn't looked with every message; what was read before holds until then."""
+    file, at = tmp_path / "run" / FILE, 0.0
+    sight = ToolSight(file, seconds=lambda: at)
+    assert sight.tried() == ()
+    prose = TriedModel(name="main", model="qwen", lacks=("tools",))
+    keep(file, [prose])
+    assert sight.tried() == ()
+    at = 1.0
+    assert sight.tried() == (prose,)
+    file.unlink()
+    at = 1.9
+    assert sight.tried() == (prose,)

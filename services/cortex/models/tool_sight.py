@@ -8,6 +8,8 @@ asked for a call. A call that is seen later counts more than either.
 from __future__ import annotations
 
 import contextlib
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +20,9 @@ from vigil.settings.models.trial import TOOLS, TriedModel
 
 from ..model import LanguageModel, ModelAnswer, ModelRequest
 
+LOOK_EVERY_S: Final = 1.0
+"""As often is it looked whether others were tried. (Each look took 10 us of a message's 860; there
+were two.)"""
 _decode: Final = msgspec.json.Decoder(list[TriedModel]).decode
 
 
@@ -29,9 +34,17 @@ def server_of(model: LanguageModel) -> str:
 class ToolSight:
     """Of all models of a replica."""
 
-    def __init__(self, kept: Path | None = None) -> None:
-        """`kept`: the file in which it is kept what models answered when they were tried."""
+    def __init__(
+        self, kept: Path | None = None, *, seconds: Callable[[], float] = time.monotonic
+    ) -> None:
+        """
+        Args:
+            kept: the file in which it is kept what models answered when they were tried.
+            seconds: the time, by a clock that only goes on.
+        """
         self._kept = kept
+        self._seconds = seconds
+        self._look_at = 0.0
         self._read_ns = 0
         self._tried: tuple[TriedModel, ...] = ()
         self._callers: set[str] = set()
@@ -61,10 +74,11 @@ class ToolSight:
         )
 
     def tried(self) -> tuple[TriedModel, ...]:
-        """Return what is kept, read anew if it was written since; what can't be read says
-        nothing."""
-        if self._kept is None:
-            return ()
+        """Return what is kept, read anew if it was written since, a second later at most; what
+        can't be read says nothing."""
+        if self._kept is None or self._seconds() < self._look_at:
+            return self._tried
+        self._look_at = self._seconds() + LOOK_EVERY_S
         with contextlib.suppress(OSError, msgspec.MsgspecError):
             written_ns = self._kept.stat().st_mtime_ns
             if written_ns != self._read_ns:
