@@ -57,7 +57,7 @@ from bench import (
     voiding,
     watching,
 )
-from bench.growth import crowd, length, log, replicas, rest, restart, sockets, table
+from bench.growth import crowd, length, log, people, replicas, rest, restart, sockets, table
 from bench.numbers import report
 from bench.peers import comparison
 from tests.support.stack import running_stack
@@ -182,9 +182,10 @@ IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
 OF_SIZES: dict[str, Callable[..., Awaitable[None]]] = {
     "crowd": crowd.measure,
     "log": log.measure,
+    "people": people.measure,
     "replicas": replicas.measure,
 }
-"""Parts that tell a curve, whose sizes are to be chosen: sockets, records, replicas."""
+"""Parts that tell a curve, whose sizes are to be chosen: sockets, records, memories, replicas."""
 IN_ROUNDS |= OF_SIZES
 ON_REQUEST = {
     *OF_SIZES,
@@ -224,7 +225,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument(
         "--sizes", nargs="+", type=int, metavar="N",
-        help=f"of {', '.join(OF_SIZES)}: how many sockets, records or replicas",
+        help=f"of {', '.join(OF_SIZES)}: how many sockets, records, memories or replicas",
     )  # fmt: skip
     arguments = parser.parse_args()
     if arguments.sizes and (len(arguments.parts) != 1 or arguments.parts[0] not in OF_SIZES):

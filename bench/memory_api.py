@@ -30,14 +30,18 @@ class Refused(RuntimeError):
 
 
 class Client:
-    """One connection that asks as a program of the owner would."""
+    """One connection that asks as a program of the owner would, or of somebody else."""
 
-    def __init__(self, system: System, http: Http) -> None:
+    def __init__(self, system: System, http: Http, token: str = "") -> None:
         self._http = http
         self._headers = (
             f" HTTP/1.1\r\nhost: {urlsplit(system.url).netloc}\r\n"
-            f"authorization: Bearer {system.token}\r\ncontent-type: application/json\r\n"
+            f"authorization: Bearer {token or system.token}\r\ncontent-type: application/json\r\n"
         )
+
+    def of(self, system: System, token: str) -> Client:
+        """Return one that asks as whom the token is of, over the same connection."""
+        return Client(system, self._http, token)
 
     async def call(self, method: str, path: str, body: bytes = b"") -> Any:
         head = f"{method} {path}{self._headers}".encode()
@@ -69,12 +73,13 @@ class Client:
         found: dict[str, Any] = await self.call("GET", "/api/memories/stats")
         return found
 
-    async def until_found(self) -> None:
+    async def until_found(self, patience_s: float = PATIENCE_S) -> None:
         """Wait until everything that is stored is in both indexes, also of what is starting."""
         await self.until(
             lambda found: (
                 found["rebuild"] is None and found["vectors_position"] >= found["position"]
-            )
+            ),
+            patience_s,
         )
 
     async def until(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -46,16 +46,20 @@ def _endless() -> Iterator[Conversation]:
 
 async def fill(system: System, agent: str, turns: Sequence[Turn]) -> None:
     """Write memories of an agent, and wait until the service has taken them into all indexes."""
+    await fill_scopes(system, {Scope(agent, "me"): turns})
+
+
+async def fill_scopes(system: System, told: Mapping[Scope, Sequence[Turn]]) -> None:
+    """Write memories of several, one of each in turn, as if all of them talked; and wait."""
     now = datetime.now(UTC)
-    scope = Scope(agent, "me")
-    every = len(turns) // RARE_COUNT
-    waiting = iter(enumerate(turns))
+    waiting = _in_turn(told)
     last = 0
     async with bus_of(system, "memory") as bus:
 
         async def write() -> None:
             nonlocal last
-            for number, turn in waiting:
+            for scope, number, turn in waiting:
+                every = len(told[scope]) // RARE_COUNT
                 source = RARE if number % every == 0 else "api"
                 record = _record(scope, number, turn, source, now)
                 ack = await bus.publish(scope.record("save"), encode(record), msg_id=record.id)
@@ -63,19 +67,26 @@ async def fill(system: System, agent: str, turns: Sequence[Turn]) -> None:
 
         await asyncio.gather(*(write() for _ in range(4 * CONNECTIONS)))
     async with clients(system, 1) as (client,):
-        patience_s = PATIENCE_S + len(turns) / LEAST_PER_S
+        patience_s = PATIENCE_S + sum(map(len, told.values())) / LEAST_PER_S
         await client.until(lambda found: found["position"] >= last, patience_s)
-        await client.until_found()
+        await client.until_found(patience_s)
+
+
+def _in_turn(told: Mapping[Scope, Sequence[Turn]]) -> Iterator[tuple[Scope, int, Turn]]:
+    for number in range(max(map(len, told.values()))):
+        for scope, turns in told.items():
+            if number < len(turns):
+                yield scope, number, turns[number]
 
 
 def _record(scope: Scope, number: int, turn: Turn, source: str, now: datetime) -> MemorySaved:
-    memory_id = token_of("bench", scope.agent, str(number))
+    memory_id = token_of("bench", scope.agent, scope.owner, str(number))
     return MemorySaved(
         id=f"save-{memory_id}",
         agent=scope.agent,
         owner=scope.owner,
         at=now,
-        by="user:me",
+        by=f"user:{scope.owner}",
         memory=Memory(
             id=memory_id,
             content=turn.text,

@@ -261,5 +261,8 @@ async def shown(worker: Tab, holds: Callable[[list[Any]], bool]) -> list[Any]:
         found[:] = await worker.run(SHOWN)
         return holds(found)
 
-    await until(check, "the notifications are as they should be")
+    try:
+        await until(check, "the notifications are as they should be")
+    except TimeoutError as error:
+        raise AssertionError(f"shown: {found}; {await worker.run(SEEN)}") from error
     return found
