@@ -38,7 +38,7 @@ AGENT: Final = "vigil"
 REST_S: Final = 600.0
 LOOK_S: Final = 2.0
 AT_REST: Final = 0.1
-"""Of a core: indexes are in, and what is done in quiet hours isn't due."""
+"""Share of a core: indexes are in, and what is done in quiet hours isn't due."""
 
 
 class _Talk(NamedTuple):
