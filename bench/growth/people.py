@@ -101,20 +101,18 @@ async def _ask(running: System, people: int, talks: Sequence[_Talk], name: str) 
     asked = {one: itertools.cycle(talks[one % TALKS].questions) for one in askers}
     async with clients(running, 1) as (client,):
         of = {one: client.of(running, token) for one, token in zip(askers, tokens, strict=True)}
-        rounds = max(2, ASKERS // len(askers))
-        for number in range(rounds):
+        for which, rounds in (("first_", 1), ("", max(1, ASKERS // len(askers)))):
             times: dict[str, list[float]] = {mode: [] for mode in MODES}
             begun_cpu = running.cpu_s()
-            for one in dice.sample(askers, len(askers)):
+            for one in [one for _ in range(rounds) for one in dice.sample(askers, len(askers))]:
                 for mode in MODES:
                     times[mode].append(await _took_ms(of[one], next(asked[one]), mode))
-            if number in (0, rounds - 1):
-                which = "" if number else "first_"
-                cpu_ms = (running.cpu_s() - begun_cpu) * 1000 / len(askers) / len(MODES)
-                for mode, found in times.items():
-                    full = f"{name}_{which}{mode}"
-                    report(f"{full}_p50_ms", percentile(found, 50), "ms", cpu_ms=round(cpu_ms, 2))
-                    report(f"{full}_p99_ms", percentile(found, 99), "ms")
+            count = sum(map(len, times.values()))
+            cpu_ms = (running.cpu_s() - begun_cpu) * 1000 / count
+            for mode, found in times.items():
+                full = f"{name}_{which}{mode}"
+                report(f"{full}_p50_ms", percentile(found, 50), "ms", cpu_ms=round(cpu_ms, 2))
+                report(f"{full}_p99_ms", percentile(found, 99), "ms")
 
 
 async def _took_ms(client: Client, question: str, mode: str) -> float:

@@ -137,11 +137,11 @@ async def serve(context: Context) -> None:
     )
     followed = FollowedSettings(settings, partial(models.take, exchange=take_models))
     beside = [
-        asyncio.create_task(rounds.run(), name="cortex-rounds"),
-        asyncio.create_task(SignalProjector(context).run(), name="cortex-signals"),
-        asyncio.create_task(circuits.follow(), name="cortex-circuits"),
-        asyncio.create_task(board.follow(), name="cortex-board"),
-        asyncio.create_task(followed.follow(), name="cortex-models"),
+        context.beside(rounds.run(), "cortex-rounds"),
+        context.beside(SignalProjector(context).run(), "cortex-signals"),
+        context.beside(circuits.follow(), "cortex-circuits"),
+        context.beside(board.follow(), "cortex-board"),
+        context.beside(followed.follow(), "cortex-models"),
     ]
     try:
         await engine.run(context.ready.set)

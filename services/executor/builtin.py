@@ -107,7 +107,7 @@ class Builtin:
         about = (context.settings, context.clock, choice, context.bus)
         builtin = cls(*about, rules=rules, offered=offered)
         keeping = builtin.disk.run(context.warnings)
-        builtin._keeping = asyncio.create_task(keeping, name="executor-disk")
+        builtin._keeping = context.beside(keeping, "executor-disk")
         return builtin
 
     @property

@@ -80,28 +80,23 @@ async def _serve_http(
         context.ready.set()
 
     server = server_for(build(edge), edge.config, files_max, announce)
-    serving = asyncio.create_task(server.serve(sockets=[listener.dup()]), name="gateway-http")
-    writing = asyncio.create_task(edge.cursors.run(), name="gateway-cursors")
-    taking = asyncio.create_task(OutsideEvents(edge).run(), name="gateway-events")
-    keeping = asyncio.create_task(edge.unkept.run(), name="gateway-attachments")
-    slowing = asyncio.create_task(edge.throttle.follow(), name="gateway-throttle")
-    hearing = asyncio.create_task(Listening(edge).run(), name="gateway-hearing")
-    knowing = asyncio.create_task(ContactRefresher(edge).run(), name="gateway-contacts")
-    ending = asyncio.create_task(EndedTokens(edge).run(), name="gateway-push")
+    serving = context.beside(server.serve(sockets=[listener.dup()]), "gateway-http")
+    beside = [
+        context.beside(edge.cursors.run(), "gateway-cursors"),
+        context.beside(OutsideEvents(edge).run(), "gateway-events"),
+        context.beside(edge.unkept.run(), "gateway-attachments"),
+        context.beside(edge.throttle.follow(), "gateway-throttle"),
+        context.beside(Listening(edge).run(), "gateway-hearing"),
+        context.beside(ContactRefresher(edge).run(), "gateway-contacts"),
+        context.beside(EndedTokens(edge).run(), "gateway-push"),
+    ]
     try:
-        # None of them ends by itself: whichever does brings its error out.
-        done, _ = await asyncio.wait(
-            {serving, writing, taking, keeping, slowing, hearing, knowing, ending},
-            return_when=asyncio.FIRST_COMPLETED,
-        )
-        for task in done:
-            task.result()
+        await asyncio.wait({serving})
     finally:
         edge.stopping.set()
         server.stop()
         with contextlib.suppress(asyncio.CancelledError):
             await serving
-        beside = (writing, taking, keeping, slowing, hearing, knowing, ending)
         for task in beside:
             task.cancel()
         await asyncio.gather(*beside, return_exceptions=True)

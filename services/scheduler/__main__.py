@@ -36,7 +36,7 @@ async def serve(context: Context, limits: SchedulerLimits | None = None) -> None
     must_clear = context.settings.config.autonomy.restart_policy == "clear"
     stand_by(context.metrics)
     gate = WarmGate(context)
-    warming = asyncio.create_task(gate.run(), name="scheduler-warm")
+    warming = context.beside(gate.run(), "scheduler-warm")
     context.ready.set()
     try:
         while True:

@@ -14,7 +14,7 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, cast
 
 import msgspec
@@ -68,6 +68,24 @@ class Context(msgspec.Struct, kw_only=True):
     """What it finds again when it begins anew, by names of its own."""
     in_hand: Callable[[], int] = lambda: 0
     """How much is under way that should end before the service begins anew."""
+    failed: asyncio.Future[None] = msgspec.field(default_factory=asyncio.Future)
+    """Has the error of what ran beside the service and ended by it; nothing else sets it."""
+
+    def beside(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Begin what goes on beside the service, until somebody cancels it.
+
+        If it fails, the service ends by its error: what ended in silence nobody would miss before
+        they waited for what it does.
+        """
+        task = asyncio.create_task(work, name=name)
+        task.add_done_callback(self._heed)
+        return task
+
+    def _heed(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) and not self.failed.done():
+            told = {"task": task.get_name(), "error": logs.described(error)}
+            log.error("a part of the service failed", action="service.part", **told)
+            self.failed.set_exception(error)
 
     def health(self) -> Health:
         problems = list(self.bus.violations[:3])
@@ -212,7 +230,11 @@ async def _until_anew(context: Context, serve: Serve, renewal: Renewal) -> bool:
         await renewal.wait(context.in_hand)
         patience.reschedule(asyncio.get_running_loop().time())
 
+    def give_up(_: object) -> None:
+        patience.reschedule(asyncio.get_running_loop().time())
+
     ending = asyncio.create_task(end(), name=f"{context.service}-anew")
+    context.failed.add_done_callback(give_up)
     try:
         async with patience:
             await serve(context)
@@ -221,6 +243,9 @@ async def _until_anew(context: Context, serve: Serve, renewal: Renewal) -> bool:
             raise
     finally:
         ending.cancel()
+        context.failed.remove_done_callback(give_up)
+    if context.failed.done():
+        context.failed.result()
     return patience.expired()
 
 

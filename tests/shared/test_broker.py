@@ -340,6 +340,28 @@ async def test_a_kill_right_after_a_restart_is_noticed(tmp_path: Path) -> None:
         await bus.close()
 
 
+async def test_a_watch_that_failed_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault of ours in it, and nobody would restart the broker any more."""
+    faults = [KeyError("pid")]
+    respawn = Broker._respawn
+
+    async def failing(broker: Broker) -> None:
+        if faults:
+            raise faults.pop()
+        await respawn(broker)
+
+    monkeypatch.setattr(Broker, "_respawn", failing)
+    async with running_broker(tmp_path) as broker:
+        broker.watch()
+        pid = broker.pid
+        broker.kill()
+        while broker.pid == pid:
+            await asyncio.sleep(0.02)
+        bus = await broker.admin(wait_s=8.0)
+        await bus.close()
+    assert not faults
+
+
 async def test_stopping_in_the_middle_of_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,8 +21,8 @@ from vigil.settings.models.trial import TOOLS, TriedModel
 from ..model import LanguageModel, ModelAnswer, ModelRequest
 
 LOOK_EVERY_S: Final = 1.0
-"""Seconds from one look whether models were tried to the next. (A look takes 10 us of the 860 that a
-message does, and each message took two.)"""
+"""Seconds from one look whether models were tried to the next. (A look takes 10 us of the 860 of
+a message, and each took two.)"""
 _decode: Final = msgspec.json.Decoder(list[TriedModel]).decode
 
 

@@ -61,9 +61,9 @@ class Servers:
         await self._pinning.start()
         await self.apply(self._context.settings.config.tool_servers)
         self._looking = [
-            asyncio.create_task(self._followed.follow(), name="mcp-config"),
-            asyncio.create_task(
-                self._sign_ins.follow(self._signed_in_to, self._signed_in), name="mcp-sign-ins"
+            self._context.beside(self._followed.follow(), "mcp-config"),
+            self._context.beside(
+                self._sign_ins.follow(self._signed_in_to, self._signed_in), "mcp-sign-ins"
             ),
         ]
         with contextlib.suppress(TimeoutError):

@@ -17,7 +17,6 @@ import structlog
 
 from vigil.bus.bus import Bus
 from vigil.contracts.calls.progress import CallProgress, amount_of
-from vigil.errors import Unavailable
 from vigil.subjects import SessionKey
 
 from ..http.wire import LiveToken, ProgressFrame, TokenFrame
@@ -110,10 +109,7 @@ class Live:
         await asyncio.shield(ending)  # who leaves may be cancelled meanwhile
 
     async def _open(self, subject: str, channel: _Channel) -> Any:
-        try:
-            return await self._bus.listen(subject, channel.take)
-        except Exception as error:
-            raise Unavailable(f"{subject}: {error!r}") from error
+        return await self._bus.listen(subject, channel.take)
 
 
 def token_frame(data: bytes) -> str:

@@ -205,6 +205,14 @@ class Broker:
         log, once for each; a probe of a stream that stayed whole would tell nothing of them.
         """
         self._watch = asyncio.create_task(self._keep(), name="broker-watch")
+        self._watch.add_done_callback(self._watch_on)
+
+    def _watch_on(self, watch: asyncio.Task[None]) -> None:
+        """Begin a watch that failed anew, or nobody would look after the server any more."""
+        if not watch.cancelled() and (error := watch.exception()) is not None:
+            self._watch = None
+            log.error("watch failed", action="broker.unwatched", error=repr(error))
+            asyncio.get_running_loop().call_later(ROOM_INTERVAL_S, self.watch)
 
     async def _keep(self) -> None:
         loop = asyncio.get_running_loop()
@@ -228,12 +236,8 @@ class Broker:
                 if not self._has_room() or loop.time() < self._spawned_at_s + RESTART_PAUSE_S:
                     await asyncio.sleep(ROOM_INTERVAL_S)
                     continue
-                log.warning(
-                    "broker stuck",
-                    action="broker.restart",
-                    pid=self.pid,
-                    streams=sorted(self._log.broken),
-                )
+                streams = sorted(self._log.broken)
+                log.warning("broker stuck", action="broker.restart", pid=self.pid, streams=streams)
                 failed = 0
                 await self._end()
                 await self._respawn()
@@ -241,14 +245,13 @@ class Broker:
             await _ended(telling)
             if self._admin is not None:
                 await self._admin.close()
+            self._admin = None
 
     async def _wait_for_trouble(self) -> None:
         """Wait until the server ended, or told of a broken stream, or it's time for a probe."""
         assert self._process is not None  # noqa: S101 - started before
-        ends = [
-            asyncio.ensure_future(self._process.wait()),
-            asyncio.ensure_future(self._log.has_broken.wait()),
-        ]
+        waits = self._process.wait(), self._log.has_broken.wait()
+        ends = [asyncio.ensure_future(one) for one in waits]
         try:
             await asyncio.wait(ends, timeout=PROBE_INTERVAL_S, return_when=asyncio.FIRST_COMPLETED)
         finally:
