@@ -18,7 +18,7 @@ from vigil.settings import credentials
 
 CONNECTIONS: Final = 32
 PATIENCE_S: Final = 240.0
-LOOK_S: Final = 0.05
+POLL_S: Final = 0.05
 
 
 class Refused(RuntimeError):
@@ -90,7 +90,7 @@ class Client:
         """Wait until figures are as wanted; a service that is busy or starting is asked again."""
         async with asyncio.timeout(patience_s):
             while not await self._is_so(is_so):
-                await asyncio.sleep(LOOK_S)
+                await asyncio.sleep(POLL_S)
 
     async def _is_so(self, is_so: Callable[[dict[str, Any]], bool]) -> bool:
         try:

@@ -32,7 +32,7 @@ STEP_S: Final = 1800.0
 WEEK_STEPS: Final = int(7 * 86_400 / STEP_S)
 DAY_H: Final = (7, 20)
 NIGHT_STEP_H: Final = 2
-LOOK_S: Final = 0.02
+POLL_S: Final = 0.02
 AGENTS: Final = ("vigil", "ops", "scout")
 MODELS: Final[dict[str, dict[str, float]]] = {
     "main": {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75},
@@ -72,7 +72,7 @@ async def measure(home: Path) -> None:
 
     async with messages_api(behave) as api:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(timetable, "LOOK_S", LOOK_S)
+            patch.setattr(timetable, "POLL_S", POLL_S)
             async with running_world(
                 home, patch, clock, has_agent=False, has_hands=True, **_sections(api.url)
             ) as world:
@@ -199,7 +199,7 @@ class Month:
         await self._world.advance(seconds)
         client = self._people["vigil"].http
         while True:
-            await asyncio.sleep(4 * LOOK_S)
+            await asyncio.sleep(4 * POLL_S)
             await self._world.at_rest()
             rows = (await client.get("/api/cron", params={"all": True})).json()["rows"]
             if not any(row["running"] for row in rows):

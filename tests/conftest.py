@@ -63,7 +63,7 @@ structlog.configure(
 )
 
 # Services of tests have sections that no file has; whoever looks at a file that changes says so.
-followed.LOOK_EVERY_S = 3600.0  # type: ignore[misc]
+followed.POLL_S = 3600.0  # type: ignore[misc]
 
 settings.load_profile(examples.FAST)
 certificates.share()

@@ -27,7 +27,7 @@ RECORD_BYTES: Final = 1_160
 SPARE_BYTES: Final = 4 * GIB
 ROUNDS_OF_TURNS: Final = 5
 REST_S: Final = 1_800.0
-LOOK_S: Final = 5.0
+POLL_S: Final = 5.0
 AT_REST: Final = 0.05
 """Of a core: it does nothing that it wouldn't do always."""
 SESSIONS, MESSAGES = 20, 20
@@ -100,8 +100,8 @@ async def _at_rest(running: system.System) -> None:
     async with asyncio.timeout(REST_S):
         while True:
             begun_s = running.cpu_s()
-            await asyncio.sleep(LOOK_S)
-            if running.cpu_s() - begun_s < LOOK_S * AT_REST:
+            await asyncio.sleep(POLL_S)
+            if running.cpu_s() - begun_s < POLL_S * AT_REST:
                 return
 
 

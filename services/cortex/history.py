@@ -123,7 +123,7 @@ class History:
 
     # ------------------------------------------------------------ growing
 
-    def look(self, opening: Opening) -> None:
+    def show_to(self, opening: Opening) -> None:
         """Show the history to a loop: each letter that it didn't open is closed."""
         if opening != self._opening:
             self._opening, self._shown = opening, None

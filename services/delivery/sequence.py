@@ -22,7 +22,7 @@ from .orders import Order
 BACK_MAX: Final = 20
 """Messages that went another way are passed over, as many at most."""
 SOON: Final = timedelta(seconds=0.1)
-LOOK_AGAIN: Final = timedelta(seconds=30)
+CHECK_AGAIN: Final = timedelta(seconds=30)
 """At the latest, at what waits for its next try: it may be closed otherwise."""
 
 
@@ -76,4 +76,4 @@ async def _open(
     next_at = None
     if attempt is not None and attempt.seq > ordered:
         next_at = decode_attempt(attempt.data).next_at
-    return Later(min(max(next_at or now, now) + SOON, now + LOOK_AGAIN))
+    return Later(min(max(next_at or now, now) + SOON, now + CHECK_AGAIN))

@@ -127,7 +127,7 @@ async def _carry_out(
     async with asyncio.TaskGroup() as group:
         beside = [
             group.create_task(folders.run(), name="executor-erasing"),
-            group.create_task(calls.look(), name="executor-looking"),
+            group.create_task(calls.withdraw_unawaited(), name="executor-looking"),
             group.create_task(mailboxes.run(), name="executor-mailboxes"),
             group.create_task(calls.unkept.run(), name="executor-attachments"),
         ]

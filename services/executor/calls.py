@@ -147,14 +147,14 @@ class CallsInHand:
             place.is_withdrawn = True
             place.task.cancel()
 
-    async def look(self) -> None:
+    async def withdraw_unawaited(self) -> None:
         """Withdraw what nobody waits for any more, now and then, until cancelled.
 
         Being told so is what ends a call at once; but a replica that is cut off at that moment
         isn't told.
         """
         while True:
-            await asyncio.sleep(self._limits.look_every_s)
+            await asyncio.sleep(self._limits.waiting_poll_s)
             for place in [place for place in self._places.values() if place.is_begun]:
                 with contextlib.suppress(Unavailable, BusError):
                     if not await is_awaited(self._bus, place.key, place.call.id):

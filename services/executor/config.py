@@ -22,7 +22,7 @@ class ExecutorLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Calls that run or wait for it; the turns of further ones go back to the broker."""
     calls_in_hand_per_user_max: int = 128
     """Of one person."""
-    look_every_s: float = 5.0
+    waiting_poll_s: float = 5.0
     """How often is looked whether anybody still waits for the calls that run."""
     ready_wait_s: float = 15.0
     """How long the start waits for the sources of tools; those that come later are offered then."""

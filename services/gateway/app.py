@@ -135,7 +135,7 @@ _OWN: Final = (
              (403, 422, 503)),
     Endpoint("GET", "/api/slots", slots.list_slots, {200: slots.SlotListing}, (403, *_INPUT, 503)),
     Endpoint("GET", _M, memories.find_memories, {200: memory_wire.MemoryPage}, (403, 422, 503),
-             query=memories.look().kind),
+             query=memories.search_view().kind),
     Endpoint("POST", f"{_M}/rebuild", memories.rebuild_memories,
              {202: memory_wire.RebuildStarted}, (403, 413, 422, 503), Rebuild, may_be_empty=True),
     Endpoint("POST", "/api/maintenance", memories.maintain_memories,

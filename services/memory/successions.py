@@ -50,7 +50,7 @@ class Successions:
         self._replica = replica
         self._append = append
         self._clock = clock
-        self._looking = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._waiting: list[_Saved] = []
         self._lately: dict[tuple[Scope, str], None] = {}
 
@@ -63,7 +63,7 @@ class Successions:
         planned: Planned = asyncio.get_running_loop().create_future()
         is_met = self._note(scope, keys)
         self._waiting.append(_Saved(scope, memory.id, keys, is_met, planned))
-        async with self._looking:
+        async with self._lock:
             if not planned.done():
                 await self._plan()
         for one in planned.result():

@@ -25,7 +25,7 @@ from .promotion import PauseSwitch
 log = structlog.get_logger("vigil.scheduler")
 
 STREAM: Final = "BOARD"
-LOOK_S: Final = 5.0
+POLL_S: Final = 5.0
 """How late a goal fails, at most."""
 WHY: Final = "its deadline passed"
 
@@ -46,11 +46,11 @@ class GoalDeadlines:
         follower = await self._bus.follow(STREAM, [board_of(ANYBODY, GOALS.name)], 0)
         try:
             while True:
-                message = await follower.next_within(LOOK_S)
+                message = await follower.next_within(POLL_S)
                 if message is not None:
                     self._take_in(message)
                 if message is None or message.pending == 0:
-                    await self._look()
+                    await self._fail_over()
         finally:
             await follower.close()
 
@@ -64,7 +64,7 @@ class GoalDeadlines:
         if found is not None and lifecycle.over_at(found.entity) is not None:
             self._timed[id_] = found
 
-    async def _look(self) -> None:
+    async def _fail_over(self) -> None:
         """Fail what is over; what can't be stored is tried again at the next look."""
         now = self._clock.now()
         over = [one for one in self._timed.values() if lifecycle.is_over(one.entity, now)]

@@ -35,7 +35,7 @@ from .timetable.kinds import mind as minds
 
 log = structlog.get_logger("vigil.scheduler")
 
-LOOK_S: Final = 1.0
+POLL_S: Final = 1.0
 """How soon it's tried again what couldn't be done."""
 CHANGE: Final = Change(by="scheduler", why="as its goals are due")
 
@@ -76,7 +76,7 @@ class MindKeeper:
         try:
             while True:
                 is_quiet = stream not in self._behind and not self._changed
-                message = await follower.next_within(QUIET_S if is_quiet else LOOK_S)
+                message = await follower.next_within(QUIET_S if is_quiet else POLL_S)
                 if message is not None:
                     self._take_in(stream, message)
                 if message is None or message.pending == 0:

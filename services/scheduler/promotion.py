@@ -137,7 +137,7 @@ class Promoter:
         self._removals: asyncio.Queue[tuple[PendingTimer, float]] = asyncio.Queue()
         self._deliveries: dict[str, Message] = {}
         """What the broker fired by itself and waits for its acknowledgement, by subject."""
-        self._looked = -1
+        self._pause_seen = -1
         """How often the switches had changed when it was last looked what was put off by others."""
         self.agenda = Agenda()
 
@@ -149,8 +149,8 @@ class Promoter:
         if not self.agenda.add(entry):
             return
         if entry.is_outdated(self._pause.changed_at):
-            self._looked = -1
-        if self._looked < 0 or next_at is None or entry.record.fire_at < next_at:
+            self._pause_seen = -1
+        if self._pause_seen < 0 or next_at is None or entry.record.fire_at < next_at:
             self._wake.set()
 
     async def cancel(self, cancelled: Cancelled) -> None:
@@ -204,9 +204,9 @@ class Promoter:
 
     def _outdated(self) -> list[PendingTimer]:
         """Take what is put off by hours that were changed since; its session decides anew."""
-        if self._looked == self._pause.changes:
+        if self._pause_seen == self._pause.changes:
             return []
-        self._looked = self._pause.changes
+        self._pause_seen = self._pause.changes
         return self.agenda.outdated(self._pause.changed_at, is_paused=self._pause.is_on)
 
     async def clean(self) -> None:

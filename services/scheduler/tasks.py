@@ -35,7 +35,7 @@ from .timetable.agenda import QUIET_S
 log = structlog.get_logger("vigil.scheduler")
 
 STREAM: Final = "BOARD"
-LOOK_S: Final = 1.0
+POLL_S: Final = 1.0
 """How soon it's tried again what failed or was paused."""
 WHY_ENDED: Final = "its task was taken from it"
 
@@ -62,13 +62,13 @@ class Pickup:
         try:
             while True:
                 message = await follower.next_within(
-                    min(LOOK_S, PACE_S.get()) if self._tasks else QUIET_S
+                    min(POLL_S, PACE_S.get()) if self._tasks else QUIET_S
                 )
                 if message is not None:
                     self._take_in(message)
                     is_behind = message.pending > 0
                 if not is_behind:
-                    await self._look()
+                    await self._move_all()
         finally:
             await follower.close()
 
@@ -90,7 +90,7 @@ class Pickup:
             self._begun.discard(known.task.worker)
             self._ended.discard(known.task.worker)
 
-    async def _look(self) -> None:
+    async def _move_all(self) -> None:
         """Do what is to be done for each; what fails is tried again at the next look."""
         held = [one.task for one in self._tasks.values() if lifecycle.is_held(one.task)]
         try:

@@ -115,7 +115,7 @@ class Mind:
 async def running(
     home: Path, patch: pytest.MonkeyPatch
 ) -> AsyncIterator[tuple[World, Mind, list[str]]]:
-    patch.setattr(timetable, "LOOK_S", 0.05)
+    patch.setattr(timetable, "POLL_S", 0.05)
     services = (*SERVICES, "executor")
     (box := home / "box").mkdir()
     post = {

@@ -89,7 +89,7 @@ async def accepted(
 async def test_an_invitation_is_asked_about_and_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, servers: MailServers
 ) -> None:
-    monkeypatch.setattr(timetable, "LOOK_S", 0.05)
+    monkeypatch.setattr(timetable, "POLL_S", 0.05)
     clock = StoppedClock()
     async with running_radicale(tmp_path / "radicale") as radicale:
         work = {

@@ -58,7 +58,7 @@ def servers() -> Iterator[MailServers]:
 async def running(
     home: Path, patch: pytest.MonkeyPatch, servers: MailServers
 ) -> AsyncIterator[tuple[World, MorningModel, OwnMailbox]]:
-    patch.setattr(timetable, "LOOK_S", 0.05)
+    patch.setattr(timetable, "POLL_S", 0.05)
     clock, number = StoppedClock(), servers.account()
     evening = clock.now().replace(hour=22, minute=0, second=0, microsecond=0)
     clock.move((evening - clock.now()).total_seconds())

@@ -184,7 +184,7 @@ def _approve(body: dict[str, Any], results: str) -> Reply:
 async def running(
     home: Path, patch: pytest.MonkeyPatch
 ) -> AsyncIterator[tuple[World, Mind, MessagesApi]]:
-    patch.setattr(timetable, "LOOK_S", 0.05)
+    patch.setattr(timetable, "POLL_S", 0.05)
     clock = StoppedClock()
     midnight = clock.now().replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
     clock.move((midnight - clock.now()).total_seconds())

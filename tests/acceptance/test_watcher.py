@@ -289,7 +289,7 @@ async def test_a_page_that_never_comes_is_a_look_that_failed(
     world: World, site: Document, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long a request may take: the scheduler doesn't wait for longer than a look has."""
-    monkeypatch.setattr(watcher, "LOOK_S", 0.1)
+    monkeypatch.setattr(watcher, "PROBE_TIMEOUT_S", 0.1)
     site.gate.clear()
     eve = await world.person("eve:vigil:main", has_socket=False)
     row = await made(eve.http, "news", {"kind": "url", "url": site.url})

@@ -33,7 +33,7 @@ timezone = "Europe/Vienna"
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("VIGIL_HOME", str(tmp_path))
-    monkeypatch.setattr(followed, "LOOK_EVERY_S", 0.02)
+    monkeypatch.setattr(followed, "POLL_S", 0.02)
     return tmp_path
 
 

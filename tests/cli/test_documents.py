@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.examples import up_to
 from tests.support.printed import filled_in, locked, printed
 from vigil.cli.documents import files
-from vigil.cli.documents.files import SCANNED, look, text_of
+from vigil.cli.documents.files import SCANNED, files_at, text_of
 from vigil.cli.documents.sources import FEW, SeenFolder, gone, source_of
 from vigil.errors import InvalidInput
 
@@ -77,12 +77,12 @@ def test_what_is_read_of_a_folder(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     (tmp_path / "f.md").symlink_to(tmp_path / "a.md")
     (tmp_path / "disk").mkdir()
-    found = look(tmp_path)
+    found = files_at(tmp_path)
     assert [one.name for one in found.files] == ["a.md", "b.pdf"]
     there = ("b.pdf", "a.md", "c.png", ".d.pdf", ".git/e.md", "f.md")
     assert found.seen.sources == {f"file:{tmp_path / name}" for name in there}
     assert found.seen.empty == (str(tmp_path / "disk"),)
-    assert look(tmp_path / "disk").seen.empty
+    assert files_at(tmp_path / "disk").seen.empty
 
 
 # ---------------------------------------------------------------- which are gone

@@ -64,7 +64,7 @@ class Watched(Driver):
 
         def brain(draft: Any) -> Any:
             state = draft.state
-            self.history.look(opening_of(draft.loop))
+            self.history.show_to(opening_of(draft.loop))
             rows = self.history.rows(draft.rows, Window(context_tokens=10**9))
             open_ = [one for one in state.tasks.values() if not one.is_tainted]
             parts = (PROMPTS.situation(self._situation(state)), open_, state.mind.goals)

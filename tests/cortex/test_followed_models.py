@@ -26,7 +26,7 @@ from vigil.settings.live.followed import FollowedSettings
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(followed, "LOOK_EVERY_S", 0.02)
+    monkeypatch.setattr(followed, "POLL_S", 0.02)
     for name in ("VIGIL_PORT", "VIGIL_MODEL", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
 

@@ -62,7 +62,7 @@ class Talk(Driver):
         left = list(answers)
 
         def brain(draft: Draft) -> Any:
-            self.history.look(opening_of(draft.loop))
+            self.history.show_to(opening_of(draft.loop))
             rows = self.history.rows(draft.rows, Window(context_tokens=10**9))
             letters = [self.history.letter(one) for one in draft.loop.opened]
             self.seen.append((f"{rows} {letters}", draft.sway.is_outside))

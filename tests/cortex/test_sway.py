@@ -204,7 +204,7 @@ def test_the_past_of_an_older_thread_is_letters() -> None:
     driver.state = msgspec.structs.replace(driver.state, taint=Taint(True), exchange=None)
     driver.user("hello")
     assert not driver.state.follow_ups["k"].is_tainted
-    driver.history.look(NOTHING)
+    driver.history.show_to(NOTHING)
     rows = str(driver.history.rows([], driver.history.window(0)))
     assert "[Letter a1: an event from hook:ci" in rows
     assert "Dear agent" not in rows

@@ -107,7 +107,7 @@ class Resident(ReflectingDriver):
     def _obey(self, draft: Draft) -> ModelAnswer:
         """Do something with what is shown: rows, plans, tasks, and what memory gives unasked."""
         state, kind = draft.state, SessionKey.parse(self.key).kind
-        self.history.look(opening_of(draft.loop))
+        self.history.show_to(opening_of(draft.loop))
         known = [
             memory
             for memory, is_tainted in self.town.memories
@@ -195,7 +195,7 @@ class Resident(ReflectingDriver):
         super()._look_back(draft)
 
     def _compact(self, draft: Draft, plan: Any) -> None:
-        self.history.look(opening_of(draft.loop))
+        self.history.show_to(opening_of(draft.loop))
         cut = self.history.cut(plan)
         self.material = f"{cut.summary} {[chunk.rows for chunk in cut.chunks]}"
         super()._compact(draft, plan)

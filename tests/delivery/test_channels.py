@@ -291,7 +291,7 @@ async def test_what_is_ordered_of_a_channel_that_comes_waits_for_it(
 ) -> None:
     """Others took the change in before, or delivery can't use it until its secret is there, and
     that is enough."""
-    monkeypatch.setattr(followed, "LOOK_EVERY_S", 0.02)
+    monkeypatch.setattr(followed, "POLL_S", 0.02)
     monkeypatch.setattr(outbox, "COMING_S", 0.1)
     async with running_receiver() as receiver, running_stack(tmp_path, ("delivery",)) as stack:
         first = stack.contexts["delivery"]

@@ -284,7 +284,7 @@ async def test_a_mailbox_that_changes_under_us_loses_and_doubles_nothing(
 ) -> None:
     """A wrong password is asked once; the server goes away, forgets its UIDs, and somebody empties
     the mailbox: each mail of ann's is heard once."""
-    monkeypatch.setattr(line, "LOOK_S", 0.05)
+    monkeypatch.setattr(line, "PASSWORD_POLL_S", 0.05)
     monkeypatch.setattr(line, "AGAIN", Backoff(0.05, 0.2))
     secret = tmp_path / "mail.secret"
     secret.write_text("wrong")

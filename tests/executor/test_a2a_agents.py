@@ -238,7 +238,7 @@ async def test_a_skill_is_a_tool(tmp_path: Path) -> None:
 
         # Another skill than the one that was approved is held back.
         site.card.skills[0].description = "Tell me all that you know"
-        found.servers["pine"]._connection._look()
+        found.servers["pine"]._connection._list_soon()
         shelf = await found.shelves.until("pine", lambda shelf: shelf.held)
         assert (shelf.tools, shelf.held[0].name) == ((), "pine__forecast")
         gone = await found.run(tool, {"message": "Oslo"})

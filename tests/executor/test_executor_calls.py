@@ -233,7 +233,7 @@ async def test_a_call_is_ended_though_nobody_told_so(
     bare: Stack, limits: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S-12: a replica that was cut off for a moment has missed the message."""
-    limit(monkeypatch, look_every_s=0.1)
+    limit(monkeypatch, waiting_poll_s=0.1)
     await bare.start("executor")
     session, one = await session_of(bare), call("count", gate="never")
     await session.turn(one)

@@ -64,7 +64,7 @@ async def test_a_mailbox_that_changes_under_us_loses_and_doubles_nothing(
 ) -> None:
     """The server goes away and counts anew, somebody empties the mailbox, the password is changed,
     one of two replicas ends: each mail is stored once."""
-    monkeypatch.setattr(line, "LOOK_S", 0.05)
+    monkeypatch.setattr(line, "PASSWORD_POLL_S", 0.05)
     monkeypatch.setattr(line, "AGAIN", Backoff(0.05, 0.2))
     monkeypatch.setattr(log, "KNOWN_MAX", 2)  # as if those before were too old to be kept
     secret = tmp_path / "mail.secret"

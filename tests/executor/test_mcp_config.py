@@ -23,7 +23,7 @@ from vigil.settings.servers import McpServer
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(followed, "LOOK_EVERY_S", 0.02)
+    monkeypatch.setattr(followed, "POLL_S", 0.02)
     monkeypatch.delenv("VIGIL_PORT", raising=False)
 
 

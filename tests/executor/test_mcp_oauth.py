@@ -147,7 +147,7 @@ async def _problem_of(found: Hands, part: str) -> str:
     with_problem = asyncio.create_task(
         found.shelves.until("far", lambda shelf: part in shelf.problem)
     )
-    found.servers["far"]._connection._look()
+    found.servers["far"]._connection._list_soon()
     return (await with_problem).problem
 
 

@@ -119,7 +119,7 @@ def test_only_so_much_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     big = {"type": "object", "description": "x" * 10_000}
     found, problems = offered(*(listed(f"t{n}", schema=big) for n in range(2000)))
     assert found == ()
-    assert 10_000 < sum(looked) <= tools.LOOKED_BYTES_MAX
+    assert 10_000 < sum(looked) <= tools.CHECKED_BYTES_MAX
     assert problems[0] == "it lists 2000 tools with schemas that are too large"
 
 

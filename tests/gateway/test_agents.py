@@ -23,7 +23,7 @@ MINE: Final = (
 @pytest.fixture(autouse=True)
 def as_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
     """The file is looked at here; a gateway that begins anew meanwhile ends connections."""
-    monkeypatch.setattr(followed, "LOOK_EVERY_S", 3600.0)
+    monkeypatch.setattr(followed, "POLL_S", 3600.0)
 
 
 async def test_agents_are_made_and_changed(gate: Gate, tmp_path: Path) -> None:

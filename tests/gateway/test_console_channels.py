@@ -39,7 +39,7 @@ async def test_a_bot_is_added_heard_and_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By an admin alone; what can't work leaves nothing; its secret is in a file of its own."""
-    monkeypatch.setattr(followed, "LOOK_EVERY_S", 0.02)
+    monkeypatch.setattr(followed, "POLL_S", 0.02)
     server, file = TelegramServer(), tmp_path / "vigil.toml"
     kept = tmp_path / "keys/channel-telegram-token"
 

@@ -36,7 +36,7 @@ async def test_a_server_is_added_tried_switched_and_removed(
     """What it is shown of before it starts, in the file as by `vigil mcp`, at once; admins alone;
     nothing that may be secret is told."""
     await sandbox()
-    monkeypatch.setattr(followed, "LOOK_EVERY_S", 0.02)
+    monkeypatch.setattr(followed, "POLL_S", 0.02)
     async with running_world(tmp_path, monkeypatch, SystemClock(), has_hands=True) as world:
         admin = await signed_in(world.gate, "root", is_admin=True)
         ann = await signed_in(world.gate, "ann")

@@ -29,7 +29,7 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
     """A home in which nothing is set; no server of models answers."""
     home: Path = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(followed, "LOOK_EVERY_S", 0.05)
+        patch.setattr(followed, "POLL_S", 0.05)
         patch.setattr(model_servers, "USUAL", {})
         for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "VIGIL_MODEL", "ANTHROPIC_BASE_URL"):
             patch.delenv(name, raising=False)

@@ -131,7 +131,7 @@ async def test_what_the_document_allows_is_not_refused_for_its_form(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What some write into vigil.toml isn't to be taken in, with all that this file lacks here.
-    monkeypatch.setattr(followed, "LOOK_EVERY_S", 3600.0)
+    monkeypatch.setattr(followed, "POLL_S", 3600.0)
     async with running_gateway(tmp_path, chat_wait_s=0.01) as gate:
         ann = await gate.person("ann", is_admin=True)
         document = (await ann.get("/openapi.json")).json()

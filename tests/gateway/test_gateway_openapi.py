@@ -91,7 +91,7 @@ async def test_each_example_fits_its_schema_and_is_accepted(
 ) -> None:
     """What needs something that isn't there, or a service, is refused for that and nothing else."""
     # Some write into vigil.toml: a gateway that begins anew ends connections that are kept open.
-    monkeypatch.setattr(followed, "LOOK_EVERY_S", 3600.0)
+    monkeypatch.setattr(followed, "POLL_S", 3600.0)
     async with running_gateway(tmp_path, chat_wait_s=0.1) as gate:
         document = await document_of(gate)
         ann = await gate.person("ann", is_admin=True)

@@ -34,7 +34,7 @@ async def test_all_of_it_is_set_up_and_used_without_a_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await sandbox()
-    monkeypatch.setattr(followed, "LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(followed, "POLL_S", 0.05)
     matrix, home = ScriptedMatrix(), tmp_path / "home"
     async with (
         matrix.running(),

@@ -64,7 +64,7 @@ REMIND: Final = (
 async def test_from_the_link_to_a_decision_in_a_notification(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(followed, "LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(followed, "POLL_S", 0.05)
     async with (
         running_receiver(status(201, "Created")) as service,
         chat_api(obey) as thinker,

@@ -112,7 +112,7 @@ async def test_each_slot_missed_meanwhile_is_decided_once_by_its_rows_policy(
     bare: Stack, tmp_path: Path, monkeypatch: Any
 ) -> None:
     """What was run before isn't run again, and a chain goes on where it was."""
-    monkeypatch.setattr(timetable, "LOOK_S", 0.05)
+    monkeypatch.setattr(timetable, "POLL_S", 0.05)
     admin, home, file = await bare.bus("admin"), tmp_path / "new", tmp_path / "b.tar"
     for one in ROWS_THERE:
         await KeptBoard(admin, ROWS).replace(0, one, Change(by="ann"), one.made_at)

@@ -84,7 +84,7 @@ async def test_what_is_wanted_while_it_opens_is_done(tmp_path: Path) -> None:
             return found
 
         store.meta = asking  # type: ignore[method-assign]
-        vectorizer.look_again()
+        vectorizer.reopen()
         async with asyncio.timeout(30):
             while asked < 2 or vectorizer.filling is not None or not vectorizer.is_whole:
                 await asyncio.sleep(0.01)

@@ -37,8 +37,8 @@ AGENT: Final = '[agents.kim]\nmodel = "{model}"\nauthority = "{authority}"\n'
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(followed, "LOOK_EVERY_S", 0.01)
-    monkeypatch.setattr(renewal, "IDLE_LOOK_S", 0.01)
+    monkeypatch.setattr(followed, "POLL_S", 0.01)
+    monkeypatch.setattr(renewal, "IDLE_POLL_S", 0.01)
     return iter(())
 
 
@@ -143,7 +143,7 @@ async def test_all_of_a_process_look_at_one_moment_and_read_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process at rest wakes once a second; who begins anew isn't held up by all others."""
-    monkeypatch.setattr(followed, "LOOK_EVERY_S", 1.0)
+    monkeypatch.setattr(followed, "POLL_S", 1.0)
     settings = read("", tmp_path)
     following = [followed.FollowedSettings(settings, AsyncMock()) for _ in range(8)]
     (tmp_path / "vigil.toml").write_text(HOOK.format(name="one"))

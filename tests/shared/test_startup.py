@@ -20,7 +20,7 @@ from vigil.local import runfile, startup
 from vigil.local import up as up_module
 from vigil.local.home import ensure_home
 from vigil.local.runfile import RunFile
-from vigil.local.startup import CPU_MIN_S, LOOKS_MIN, STILL_S, StartedService, StartProgress
+from vigil.local.startup import CPU_MIN_S, POLLS_MIN, STILL_S, StartedService, StartProgress
 from vigil.local.up import Supervisor
 from vigil.observe.health import Health
 from vigil.runtime import Context
@@ -46,7 +46,7 @@ def stuck_after(*looks: Mapping[str, StartedService], pause_s: float = STILL_S /
 
 def test_what_moves_is_waited_for() -> None:
     """P-1: however slow it is, and whichever of it moves."""
-    often = range(2 * LOOKS_MIN)
+    often = range(2 * POLLS_MIN)
     assert stuck_after(*(memory() for _ in often))
     assert not stuck_after(*(memory(cpu_s=n * CPU_MIN_S * 1.01) for n in often))
     assert not stuck_after(*(memory(health=told(position=n)) for n in often))
@@ -54,7 +54,7 @@ def test_what_moves_is_waited_for() -> None:
     # At rest, who answers takes some CPU as well.
     assert stuck_after(*(memory(cpu_s=n * CPU_MIN_S * 2, health=told()) for n in often))
     # Where looking itself takes long, the machine is busy.
-    assert not stuck_after(*(memory() for _ in range(LOOKS_MIN // 2)))
+    assert not stuck_after(*(memory() for _ in range(POLLS_MIN // 2)))
 
 
 class Slow:
@@ -100,7 +100,7 @@ async def test_what_serves_goes_on_while_something_else_is_stuck(
 ) -> None:
     """P-1: told, with what it is at; and ready as soon as that is."""
     monkeypatch.setattr(startup, "STILL_S", 0.0)
-    monkeypatch.setattr(startup, "LOOKS_MIN", 2)
+    monkeypatch.setattr(startup, "POLLS_MIN", 2)
     slow = Slow(monkeypatch)
     async with starting_up(tmp_path, without("gateway", "delivery")) as (supervisor, task, ready):
 
@@ -132,7 +132,7 @@ async def test_a_start_where_nothing_serves_and_nothing_moves_is_given_up(
 ) -> None:
     """P-1: with what it was at."""
     monkeypatch.setattr(startup, "STILL_S", 0.0)
-    monkeypatch.setattr(startup, "LOOKS_MIN", 2)
+    monkeypatch.setattr(startup, "POLLS_MIN", 2)
     Slow(monkeypatch)
     async with starting_up(tmp_path, without("delivery")) as (_, task, ready):
         await asyncio.wait({task}, timeout=60)

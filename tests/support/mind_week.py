@@ -222,7 +222,7 @@ async def running_week(
     """
     importlib.import_module("anthropic")  # before there is anybody whom it holds up
     for module in (timetable, minds, goals):
-        monkeypatch.setattr(module, "LOOK_S", 0.05)
+        monkeypatch.setattr(module, "POLL_S", 0.05)
     clock = StoppedClock()
     clock.move((MONDAY - clock.now()).total_seconds())
     services = (*SERVICES, "executor")

@@ -12,7 +12,7 @@ from vigil.bus.bus import Bus
 
 STILL_S: Final = 30.0
 """For so long nothing may be stored, before a wait is given up."""
-LOOK_S: Final = 1.0
+POLL_S: Final = 1.0
 
 
 @contextlib.asynccontextmanager
@@ -38,4 +38,4 @@ async def _look(bus: Bus, bound: asyncio.Timeout) -> None:
         if stored != before:
             bound.reschedule(loop.time() + STILL_S)
         before = stored
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(POLL_S)

@@ -357,7 +357,7 @@ async def running(
     home: Path, patch: pytest.MonkeyPatch, plot: Plot = WHOLE, **more: Any
 ) -> AsyncIterator[Week]:
     """Run everything, from a Monday's midnight on."""
-    patch.setattr(timetable, "LOOK_S", 0.05)
+    patch.setattr(timetable, "POLL_S", 0.05)
     services = (*SERVICES, "executor")
     (box := home / "box").mkdir(parents=True)
     clock = StoppedClock()

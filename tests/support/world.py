@@ -337,7 +337,7 @@ async def running_world(
     if clock is None:
         clock = StoppedClock()
         # The timetable looks at the clock so often, and a test would wait as long for each move.
-        monkeypatch.setattr(timetable, "LOOK_S", 0.05)
+        monkeypatch.setattr(timetable, "POLL_S", 0.05)
     services = (*SERVICES, "executor") if has_hands else SERVICES
     async with running_stack(home, services, clock, None, **sections) as stack:
         gate = Gate(stack, await stack.bus("admin"), await stack.bus("operator"))

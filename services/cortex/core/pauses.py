@@ -37,19 +37,19 @@ def receive(draft: Draft, cause: Cause, payload: TimerPayload, pause: Pause) -> 
         draft.note("stale_deadline", "nothing is to be saved", payload.timer_id)
         draft.ended.append(cause.id)
     elif payload.fire_at < pause.due_at:
-        _look_again(draft, cause, pause.due_at, "more was said since")
+        _put_off(draft, cause, pause.due_at, "more was said since")
     elif state.loop is not None or state.queue:
-        _look_again(draft, cause, loops.next_pause_at(draft), "something is still open")
+        _put_off(draft, cause, loops.next_pause_at(draft), "something is still open")
     elif draft.moment.is_paused:
-        _look_again(draft, cause, loops.next_pause_at(draft), "everything proactive is paused")
+        _put_off(draft, cause, loops.next_pause_at(draft), "everything proactive is paused")
     elif (until := speech.paused_until(draft)) is not None:
-        _look_again(draft, cause, until, speech.holds_by(draft), draft.moment.hours_at)
+        _put_off(draft, cause, until, speech.holds_by(draft), draft.moment.hours_at)
     else:
         draft.update(pause=None)
         loops.begin(draft, cause, is_direct=False, purpose=profile_of("look_back").purpose)
 
 
-def _look_again(
+def _put_off(
     draft: Draft, cause: Cause, due_at: datetime, why: str, hours_at: datetime | None = None
 ) -> None:
     loops.await_pause(draft, due_at, hours_at)

@@ -283,7 +283,7 @@ def is_ended_by(waiting: Gathering, payload: TimerPayload) -> bool:
     return payload.timer_id == COALESCE_TIMER and payload.generation == waiting.generation
 
 
-def look_again(draft: Draft, waiting: Gathering, due_at: datetime) -> None:
+def end_wait(draft: Draft, waiting: Gathering, due_at: datetime) -> None:
     """End the wait with its deadline, unless more was said since that was set for `due_at`."""
     if due_at < waiting.due_at:
         draft.set_deadline(COALESCE_TIMER, waiting.due_at)

@@ -18,9 +18,9 @@ from .sway import Sway
 
 HELD: Final = "_held"
 """Begins the ids of follow-ups that are brought again, by no plan of their own."""
-PAUSE_LOOK_AGAIN_S: Final = 5.0
+PAUSE_AGAIN_S: Final = 5.0
 """A held follow-up comes back this soon; the scheduler keeps it until the pause ends."""
-LOOK_AGAIN: Final = timedelta(days=1)
+UNENDING_AGAIN: Final = timedelta(days=1)
 """It's looked again so often at what a pause without an end holds."""
 
 
@@ -214,7 +214,7 @@ def cooldown_left_ms(draft: Draft) -> int:
 def held_until(draft: Draft) -> datetime | None:
     """Return until when autonomous messages are held back, if they are."""
     if draft.moment.is_paused:
-        return draft.moment.now + timedelta(seconds=PAUSE_LOOK_AGAIN_S)
+        return draft.moment.now + timedelta(seconds=PAUSE_AGAIN_S)
     return paused_until(draft) or draft.moment.quiet_until
 
 
@@ -226,7 +226,7 @@ def is_said_now(draft: Draft, *, is_asked: bool) -> bool:
 def paused_until(draft: Draft) -> datetime | None:
     """Return until when the person's own pause holds back what is said and done unasked."""
     until = draft.moment.paused_until
-    return draft.moment.now + LOOK_AGAIN if until == UNENDING else until
+    return draft.moment.now + UNENDING_AGAIN if until == UNENDING else until
 
 
 def is_paused(draft: Draft) -> bool:

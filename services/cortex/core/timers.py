@@ -68,7 +68,7 @@ def _deadline(draft: Draft, cause: Cause, event: TimerFired) -> None:
     elif calls.are_ended_by(loop, payload):
         calls.expire(draft, cause)
     elif waiting is not None and person.is_ended_by(waiting, payload):
-        person.look_again(draft, waiting, payload.fire_at)
+        person.end_wait(draft, waiting, payload.fire_at)
     elif pause is not None and pauses.is_ended_by(pause, payload):
         pauses.receive(draft, cause, payload, pause)
     elif digest is not None and told.is_ended_by(digest, payload):
@@ -76,7 +76,7 @@ def _deadline(draft: Draft, cause: Cause, event: TimerFired) -> None:
     elif (approval := approvals.is_ended_by(draft, payload)) is not None:
         approvals.expire(draft, cause, event, approval)
     elif (task_id := children.awaited_by(draft, payload)) is not None:
-        children.look(draft, cause, event, task_id)
+        children.check_alive(draft, cause, event, task_id)
     else:
         draft.note("stale_deadline", "what it waited for is over", payload.timer_id)
 

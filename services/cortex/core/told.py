@@ -38,7 +38,7 @@ TEXT_LENGTH_MAX: Final = 600
 CONTENT_MAX: Final = 16_000
 """Characters of a text that is said, as of a result that a row holds."""
 HEARD: Final = "Other agents told you something meanwhile; it stands above."
-LOOK_AGAIN_S: Final = 60.0
+BUSY_AGAIN_S: Final = 60.0
 """A digest that comes due while the agent is at something waits so long."""
 GONE_AFTER: Final = timedelta(hours=20)
 """What was not told again for so long is said to be over, in the next digest."""
@@ -288,7 +288,7 @@ def _is_fresh(entry: Unsaid, now: datetime) -> bool:
 def _put_off_until(draft: Draft) -> datetime | None:
     now = draft.moment.now
     if (draft.state.loop is not None and not draft.is_aside) or draft.state.queue:
-        return now + timedelta(seconds=LOOK_AGAIN_S)
+        return now + timedelta(seconds=BUSY_AGAIN_S)
     refusal = speech.gate(draft, is_ordered=False)
     if refusal is not None and refusal.code == "cooldown":
         return _cooldown_end(draft)

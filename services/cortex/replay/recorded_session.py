@@ -41,7 +41,7 @@ class RecordedSession:
         window = Window(
             context_tokens=seen.context_tokens, fixed_tokens=seen.fixed_tokens, ratio=seen.ratio
         )
-        self._history.look(opening_of(draft.loop, draft.state.vouched))
+        self._history.show_to(opening_of(draft.loop, draft.state.vouched))
         plan = CompactionPlan(kind=seen.kind, count=seen.count, fill=seen.fill)
         cut = self._history.cut(plan, lists_letters=seen.lists_letters)
         if seen.kind == "drop":

@@ -72,7 +72,7 @@ class Moments:
         """
         if core.is_early(event, self._clock.now()):
             await self._switches.refresh(self._key.scope)
-        await self._whereabouts.look(self._policy(), event)
+        await self._whereabouts.update(self._policy(), event)
         state = self._loaded().state
         # A job's steps are called without asking a model anew.
         grants = () if state.job is None else await self._grants.now()
@@ -82,7 +82,7 @@ class Moments:
 
     async def of_taken(self, event: Event) -> Moment:
         """Return the moment in which an event that waited is taken up. Raises: Unavailable."""
-        await self._whereabouts.look(self._policy(), event)
+        await self._whereabouts.update(self._policy(), event)
         return await self._knowing(self.now())
 
     async def after(self, call: asyncio.Future[Any]) -> Moment:

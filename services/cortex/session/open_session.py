@@ -81,7 +81,7 @@ class LiveSession:
         """Ask with the history, after room was made in the window. See `OpenSession.converse`."""
         await self._inherit(draft)
         history = self._loaded().history
-        history.look(opening_of(draft.loop, draft.state.vouched))
+        history.show_to(opening_of(draft.loop, draft.state.vouched))
         window = self._compactor.window(draft, history)
         plan = self._compactor.plan(draft, history, window)
         if plan is None:

@@ -72,11 +72,11 @@ class HealthRounds:
         while True:
             await asyncio.sleep(ROUND_S)
             try:
-                await self.look()
+                await self.make_round()
             except VigilError as error:
                 log.info("round ended early", action="cortex.round", error=str(error))
 
-    async def look(self) -> None:
+    async def make_round(self) -> None:
         """Look once at each."""
         now_s = self._clock.monotonic()
         found = self._sessions()

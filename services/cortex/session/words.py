@@ -97,7 +97,7 @@ class Whereabouts:
         self.channel: str | None = None
         """Empty: a client of the API. None: nobody looked, and that of the session's own counts."""
 
-    async def look(self, policy: Policy, event: Event | None) -> None:
+    async def update(self, policy: Policy, event: Event | None) -> None:
         """Look before an event is folded on which something may be said unasked, if nothing else
         decides where.
 

@@ -188,7 +188,7 @@ class CallBudget:
         twice."""
         async with self._lock:
             for _ in range(ATTEMPTS_MAX):
-                found = await self._look(keys)
+                found = await self._entries(keys)
                 changed = rewrite(tuple(value for value, _ in found))
                 written = [
                     (key, msgspec.json.encode(one), seen)
@@ -215,7 +215,7 @@ class CallBudget:
             if isinstance(one, Account) and key.endswith(f".{LINKS[-1].name}.all"):
                 self._account = one
 
-    async def _look(self, keys: Sequence[str]) -> list[tuple[bytes | None, int]]:
+    async def _entries(self, keys: Sequence[str]) -> list[tuple[bytes | None, int]]:
         """Return each entry and its revision, as remembered or as the broker has it."""
         unknown = [key for key in keys if key not in self._known]
         entries = await asyncio.gather(*map(self._bucket.last, unknown))

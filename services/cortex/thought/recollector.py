@@ -29,7 +29,7 @@ MEMORIES_MAX: Final = 40
 """That are given, however short they are."""
 EMPTY_FOR_S: Final = 0.5
 """How long a memory that was empty counts as empty. What is saved is to be found within 1 s."""
-LOOK_S: Final = 0.05
+ASKED_ALONE_S: Final = 0.05
 """How much longer, while one conversation looks whether it still is."""
 EMPTY_MAX: Final = 1000
 """Memories of which that is remembered."""
@@ -109,7 +109,7 @@ class Recollector:
         until = self._empty.get(scope)
         if until is None or until > now:
             return until is not None
-        self._empty[scope] = now + LOOK_S
+        self._empty[scope] = now + ASKED_ALONE_S
         return False
 
     def _without(self, scope: Scope, reason: str, error: str = "") -> Recollection:

@@ -39,7 +39,7 @@ WHY: Final = "a run of its row ended"
 WHY_GOAL: Final = "it was looked how the goal stands"
 WHY_COUNTED: Final = "its mailbox was looked at"
 WHY_CALENDAR: Final = "its calendar was looked at"
-WHY_LOOKED: Final = "it was looked at what its row watches"
+WHY_PROBED: Final = "it was looked at what its row watches"
 
 
 class _Telling(NamedTuple):
@@ -106,7 +106,7 @@ class FactStore:
         if not looked:
             return None
         cause = token_of("look", slot.row, slot.due_at.isoformat())
-        telling = _Telling(cause, slot.looked, slot.facts, WHY_LOOKED, "", slot.due_at)
+        telling = _Telling(cause, slot.looked, slot.facts, WHY_PROBED, "", slot.due_at)
         return await self._take(key, slot, telling, partial(told_by_look, looked, look))
 
     async def take_counted(

@@ -131,19 +131,19 @@ class CalendarKeeper:
         reader = CalendarReader(
             section, self._context.settings.home, ports_never=self._context.bus.broker_ports
         )
-        look_at_s, seen = self._again_at_s.get(name, 0.0), _ReadAt(0.0, None, is_fresh=False)
+        next_s, seen = self._again_at_s.get(name, 0.0), _ReadAt(0.0, None, is_fresh=False)
         while True:
             is_woken, wait_s = self._wakes[name].is_set(), ERASED_S
             self._wakes[name].clear()
             async with self._locks[name]:
                 if not self._is_erasing(section.user):
-                    if is_woken or self._clock.monotonic() >= look_at_s:
+                    if is_woken or self._clock.monotonic() >= next_s:
                         # Whatever ends it: nobody is asked in each second.
                         self._again_at_s[name] = self._clock.monotonic() + AGAIN.first_s
                         seen = await self._round(name, section, reader, shown)
-                        look_at_s = self._clock.monotonic() + seen.again_s
+                        next_s = self._clock.monotonic() + seen.again_s
                     told_s = await self._notify(name, section, seen)
-                    wait_s = min(look_at_s - self._clock.monotonic(), told_s)
+                    wait_s = min(next_s - self._clock.monotonic(), told_s)
             await self._wait(name, wait_s)
 
     async def _notify(self, name: str, section: CalendarSection, seen: _ReadAt) -> float:

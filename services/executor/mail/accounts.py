@@ -78,7 +78,7 @@ class MailAccounts:
         if folder not in there:
             known = ", ".join(there[:50])
             raise InvalidInput("folder", f"there is none called {folder[:60]!r}; there is: {known}")
-        return await box.look_into(folder)
+        return await box.open_folder(folder)
 
     def _line(self, name: str, section: MailboxSection) -> MailboxLine:
         if name not in self._lines:
@@ -143,7 +143,7 @@ class MailAccounts:
         async with self.open(name, section) as (box, _):
             folder = section.drafts or await box.special_folder(MARKED_DRAFTS) or "Drafts"
             if folder in await box.folders():
-                await box.look_into(folder)
+                await box.open_folder(folder)
                 if await box.has_message(message_id):
                     return folder  # by a try before
             else:

@@ -177,7 +177,7 @@ class KeptConnection(ABC, Generic[C]):
             raise Unavailable("it is not connected")  # the reason may be in the server's words
         return self._client
 
-    def _look(self) -> None:
+    def _list_soon(self) -> None:
         """Have it listed soon: it may be gone, or stuck, or another one now."""
         self._news.set()
 

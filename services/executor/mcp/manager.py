@@ -47,7 +47,7 @@ class Servers:
         self._followed = FollowedSettings(context.settings, self._reread)
         self._sign_ins = SignIns(context.settings.home)
         self._changing = asyncio.Lock()
-        self._looking: list[asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ class Servers:
         """Start what is configured, and wait a little for it."""
         await self._pinning.start()
         await self.apply(self._context.settings.config.tool_servers)
-        self._looking = [
+        self._tasks = [
             self._context.beside(self._followed.follow(), "mcp-config"),
             self._context.beside(
                 self._sign_ins.follow(self._signed_in_to, self._signed_in), "mcp-sign-ins"
@@ -73,9 +73,9 @@ class Servers:
 
     async def close(self) -> None:
         """End all."""
-        for task in self._looking:
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._looking, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.gather(*(server.close() for server in self._servers.values()))
         await self._pinning.close()
 

@@ -21,7 +21,7 @@ from vigil.words.rule import fields_of
 
 from ..sandbox.choice import Choice
 from ..sandbox.commands import Watches
-from ..sandbox.memory import SERVER_S as LOOK_S
+from ..sandbox.memory import SERVER_S as MEMORY_S
 from ..sandbox.memory import MemoryWatch
 from ..tools.source import Call, Registrar, ToolOutput
 from ..workspace.disk import SERVER_S, Disk
@@ -140,7 +140,7 @@ class ServerTools:
         allowance = self._room.allowance(folder)
         if allowance.why_not:
             raise Unavailable(f"{folder}: {allowance.why_not}")
-        memory = MemoryWatch(self._context.settings.config.executor.memory_bytes_max, LOOK_S)
+        memory = MemoryWatch(self._context.settings.config.executor.memory_bytes_max, MEMORY_S)
         return Watches(self._room.guard(folder, allowance, self._choice.kind, SERVER_S), memory)
 
     def _bearer(self) -> Bearer:

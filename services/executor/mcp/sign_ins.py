@@ -50,4 +50,4 @@ class SignIns:
             elsewhere = {name: server for name, server in servers().items() if server.url}
             if elsewhere and (changed := await asyncio.to_thread(self.changed, elsewhere)):
                 await take(changed)
-            await asyncio.sleep(until_next(followed.LOOK_EVERY_S, loop.time()))
+            await asyncio.sleep(until_next(followed.POLL_S, loop.time()))

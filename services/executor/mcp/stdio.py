@@ -111,7 +111,7 @@ class StdioWire:
         reading = asyncio.create_task(self._read(process, inbound_w))
         tasks = [
             asyncio.create_task(self._write(process, outbound_r)),
-            asyncio.create_task(self._look_after(process, guard)),
+            asyncio.create_task(self._guard_disk(process, guard)),
             reading,
             listening,
         ]
@@ -161,7 +161,7 @@ class StdioWire:
             self._problem = f"it sent a message of more than {MESSAGE_BYTES_MAX} bytes"
         await self._ended(process)
 
-    async def _look_after(self, process: Process, guard: CommandWatch) -> None:
+    async def _guard_disk(self, process: Process, guard: CommandWatch) -> None:
         """End it when it has taken too much of the disk."""
         if why := await guard.watch(process.pid):
             self._problem = f"it was ended: {why}"

@@ -28,7 +28,7 @@ TOOLS_MAX: Final = 128
 """Of one server."""
 SHELF_BYTES_MAX: Final = 512 * 1024
 """Of all tools of one server: what it offers is one record."""
-LOOKED_BYTES_MAX: Final = 2 * SHELF_BYTES_MAX
+CHECKED_BYTES_MAX: Final = 2 * SHELF_BYTES_MAX
 """Of schemas that are looked at, also of tools that are left out: checking one takes its time."""
 DESCRIPTION_LENGTH_MAX: Final = 4096
 NAME_LENGTH_MAX: Final = 64
@@ -64,7 +64,7 @@ def offers(
     """Return what of the tools that a server lists can be offered, and why the rest can't."""
     found: dict[str, OfferedTool] = {}
     problems: list[str] = []
-    disk, patience = SHELF_BYTES_MAX, LOOKED_BYTES_MAX
+    disk, patience = SHELF_BYTES_MAX, CHECKED_BYTES_MAX
     for tool in listed:
         patience -= len(msgspec.json.encode(tool.input_schema))
         if patience < 0:

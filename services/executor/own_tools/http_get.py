@@ -162,7 +162,7 @@ class Fetcher:
         told = await _described(page, arguments.offset, bytes_max, self._sites.hidden)
         return msgspec.structs.replace(told, origin=_origin(arguments.url, page))
 
-    async def look(self, url: str, kind: str, conditions: Mapping[str, str]) -> Page:
+    async def fetch_if_changed(self, url: str, kind: str, conditions: Mapping[str, str]) -> Page:
         """Fetch a page for a session of that kind, unless it is as the conditions say.
 
         Raises:

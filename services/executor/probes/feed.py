@@ -60,7 +60,7 @@ async def look(
 
     Raises:
         InvalidInput: it may not be reached, or is no feed.
-        zlib.error, FAILURES: as of `Fetcher.look`.
+        zlib.error, FAILURES: as of `Fetcher.fetch_if_changed`.
     """
     page = await fetched(fetcher, kind, watch.url, before)
     digest = hashlib.sha256(page.body).hexdigest()

@@ -71,9 +71,9 @@ async def fetched(fetcher: Fetcher, kind: str, url: str, before: LastSeen | None
 
     Raises:
         InvalidInput: it may not be reached, or answers something else.
-        zlib.error, FAILURES: as of `Fetcher.look`.
+        zlib.error, FAILURES: as of `Fetcher.fetch_if_changed`.
     """
-    page = await fetcher.look(url, kind, _conditions(before))
+    page = await fetcher.fetch_if_changed(url, kind, _conditions(before))
     if page.status != OK and (before is None or page.status != UNCHANGED_STATUS):
         raise AnsweredOtherwise(page)
     return page

@@ -38,7 +38,7 @@ from vigil.timetable.probe import (
     CONCURRENCY_MAX,
     EXECUTOR_PROBE,
     FAILURES_TOLD,
-    LOOK_S,
+    PROBE_TIMEOUT_S,
     ProbeAnswer,
     ProbeQuestion,
     decode_question,
@@ -196,7 +196,7 @@ class Watcher:
         async with contextlib.AsyncExitStack() as stack:
             if isinstance(watch, WatchedCommand | WatchedFiles):
                 await self._take_place(stack, key)
-            await stack.enter_async_context(asyncio.timeout(LOOK_S))
+            await stack.enter_async_context(asyncio.timeout(PROBE_TIMEOUT_S))
             match watch:
                 case WatchedUrl():
                     return await page.look(self._own.fetcher, key.kind, watch, before)

@@ -22,7 +22,7 @@ PAUSE_S: Final = 0.5
 """Between two states of one call: a person reads no faster."""
 TEXT_LENGTH_MAX: Final = 200
 """Characters that are told."""
-LOOKED_LENGTH_MAX: Final = 2 * TEXT_LENGTH_MAX
+READ_LENGTH_MAX: Final = 2 * TEXT_LENGTH_MAX
 """Characters that are looked at: white space among them is folded."""
 
 Send = Callable[[str, bytes], Awaitable[None]]
@@ -44,7 +44,7 @@ class CallNews:
         """Note how far it is."""
         if self._is_over or not is_known(done, total):
             return
-        plain = "".join(c if c.isprintable() else " " for c in (text or "")[:LOOKED_LENGTH_MAX])
+        plain = "".join(c if c.isprintable() else " " for c in (text or "")[:READ_LENGTH_MAX])
         said = " ".join(plain.split())[:TEXT_LENGTH_MAX]
         self._newest = msgspec.structs.replace(self._newest, done=done, total=total, text=said)
         self._is_told = False

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from vigil.errors import InvalidInput
 
-LOOKED_MAX: Final = 50_000
+NAMES_MAX: Final = 50_000
 """Names that are looked at."""
 ANY: Final = "**"
 """Stands for any number of folders."""
@@ -48,7 +48,7 @@ def matches(folder: Path, names: tuple[str, ...]) -> Iterator[Match]:
 
 class _Search:
     def __init__(self) -> None:
-        self._looked = 0
+        self._seen = 0
 
     def found(self, folder: int, path: str, names: tuple[str, ...]) -> Iterator[Match]:
         name, *rest = names
@@ -68,9 +68,9 @@ class _Search:
     def _entries(self, folder: int) -> list[os.DirEntry[str]]:
         with os.scandir(folder) as there:
             entries = list(there)
-        self._looked += len(entries)
-        if self._looked > LOOKED_MAX:
-            raise InvalidInput("glob", f"leads through more than {LOOKED_MAX:,} names")
+        self._seen += len(entries)
+        if self._seen > NAMES_MAX:
+            raise InvalidInput("glob", f"leads through more than {NAMES_MAX:,} names")
         return entries
 
     def _enter(self, folder: int, name: str, path: str, names: tuple[str, ...]) -> Iterator[Match]:

@@ -44,7 +44,7 @@ log = structlog.get_logger("vigil.gateway")
 
 SETTLED_S: Final = 1.0
 """So long is waited for what becomes of another verdict that was stored before."""
-LOOK_S: Final = 0.05
+POLL_S: Final = 0.05
 TRIES_MAX: Final = 20
 """Orders that may come between a look and a verdict before the caller has to come again."""
 
@@ -121,7 +121,7 @@ async def _decide(
 
     async def store() -> Accepted:
         for _ in range(TRIES_MAX):
-            last, under_way = await _look_until_settled(edge, approval, key, event_id)
+            last, under_way = await _read_until_settled(edge, approval, key, event_id)
             if under_way is not None:
                 return _same(under_way, event_id)
             try:
@@ -133,21 +133,23 @@ async def _decide(
     return await edge.intake.order_once(key, event_id, store)
 
 
-async def _look_until_settled(
+async def _read_until_settled(
     edge: Edge, approval: Approval, key: SessionKey, event_id: str
 ) -> tuple[int, _UnderWay | None]:
     """Look, and for a moment again while another verdict is on its way: whoever is too late is told
-    what was decided, and not only that something is. Raises: Problem, as `_look`."""
+    what was decided, and not only that something is. Raises: Problem, as `_read_orders`."""
     until = edge.clock.monotonic() + SETTLED_S
     while True:
-        last, under_way = await patiently(lambda: _look(edge, approval, key))
+        last, under_way = await patiently(lambda: _read_orders(edge, approval, key))
         is_other = under_way is not None and under_way.event.id != event_id
         if not is_other or edge.clock.monotonic() > until:
             return last, under_way
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(POLL_S)
 
 
-async def _look(edge: Edge, approval: Approval, key: SessionKey) -> tuple[int, _UnderWay | None]:
+async def _read_orders(
+    edge: Edge, approval: Approval, key: SessionKey
+) -> tuple[int, _UnderWay | None]:
     """Return the last order of the session, and the verdict on its way, if there is one.
 
     Raises:

@@ -18,7 +18,7 @@ from fastapi import Response
 from msgspec.structs import replace
 
 from vigil import crash
-from vigil.board.kinds.job import JobAccepted, JobBody, JobChange, JobLook
+from vigil.board.kinds.job import JobAccepted, JobBody, JobChange, JobsQuery
 from vigil.board.mirror import Located
 from vigil.contracts import BoardEntry, ControlPayload, Job, JobStatus, Start, encode
 from vigil.errors import InvalidInput, NotFound, Unavailable, WrongLastSequence
@@ -42,7 +42,7 @@ _ENDED: Final = ("succeeded", "failed", "cancelled")
 class JobRequest(MirroredRequest[Job]):
     """Answers one request about jobs."""
 
-    async def list(self, *, wanted: JobLook) -> Response:
+    async def list(self, *, wanted: JobsQuery) -> Response:
         """Answer a list."""
         if wanted.agent_id is not None:
             check_part("agentId", wanted.agent_id)

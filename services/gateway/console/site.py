@@ -18,7 +18,7 @@ from fastapi.responses import RedirectResponse
 from starlette.routing import Route
 
 from vigil.board.kinds.approval import ApprovalView
-from vigil.reading.one_look import one_look
+from vigil.reading.read_once import read_once
 
 from ..http.browser import HEADERS, PATH, is_own_form, policy_of
 from ..http.errors import EXPECTED
@@ -203,7 +203,7 @@ class Console:
             if page is PAGES[0] and not visit.is_refreshed and await welcome.is_due(visit):
                 return self._go("/welcome")
             visit.pages = PAGES
-            async with one_look():
+            async with read_once():
                 found, frame = await asyncio.gather(
                     page.show(visit), self._frame(visit, page, seen)
                 )

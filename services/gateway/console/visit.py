@@ -87,7 +87,7 @@ class Visit:
 
     async def last_here(self) -> datetime | None:
         """Return when the reader looked at Today before this visit; None: this is their first."""
-        return await self.edge.browsers.look(self.browser, self.now)
+        return await self.edge.browsers.note_visit(self.browser, self.now)
 
     @property
     def back(self) -> str:

@@ -98,7 +98,7 @@ _RECALL, _LIST = "recall", "list"
 
 
 @functools.cache
-def look() -> View:
+def search_view() -> View:
     """Return the query of both: what only one of them takes may be absent."""
     recall, listed = operations()[_RECALL].question, operations()[_LIST].question
     of_recall = {
@@ -120,8 +120,8 @@ def look() -> View:
 
 async def find_memories(request: Request, memory: Memory) -> Response:
     """Recall what fits `q`, the best first, each with its score; without `q`, list."""
-    wanted = query_of(request.scope["query_string"], look().kind, lists=_LISTS)
-    fields = look().fields(wanted)
+    wanted = query_of(request.scope["query_string"], search_view().kind, lists=_LISTS)
+    fields = search_view().fields(wanted)
     if wanted.query.strip():
         asked, reason = operations()[_RECALL], "is for lists, so without q"
     else:

@@ -16,7 +16,7 @@ from ..state.edge import Edge
 
 log = structlog.get_logger("vigil.gateway")
 
-LOOK_EVERY_S: Final = 3600.0
+SWEEP_S: Final = 3600.0
 """Tokens also end by themselves."""
 AGAIN_S: Final = 5.0
 
@@ -49,9 +49,9 @@ class EndedTokens:
         """Look until cancelled: at the start, as a token ends, and now and then."""
         while True:
             self._changed.clear()
-            wait_s = LOOK_EVERY_S
+            wait_s = SWEEP_S
             try:
-                await self.look()
+                await self.sweep()
             except VigilError as error:
                 log.info("push again", action="gateway.push_again", error=str(error))
                 wait_s = AGAIN_S
@@ -59,7 +59,7 @@ class EndedTokens:
                 async with asyncio.timeout(wait_s):
                     await self._changed.wait()
 
-    async def look(self) -> None:
+    async def sweep(self) -> None:
         """Remove them. Raises: Unavailable, BusError."""
         tokens, now = self._edge.tokens, self._edge.clock.now()
 

@@ -155,7 +155,7 @@ class Browsers:
             self._learn(id_)
         return found
 
-    async def look(self, id_: str, now: datetime) -> datetime | None:
+    async def note_visit(self, id_: str, now: datetime) -> datetime | None:
         """Note that a person looks at Today; return when they were last here before this visit,
         None: never."""
         key = f"browser.{id_}"

@@ -139,7 +139,7 @@ class Repeats:
         """Store what somebody began to store, unless it's on the log."""
         after = found.after
         for _ in range(TRIES_MAX):
-            seq, last = await patiently(lambda: self._look(found.event_id, place, after))  # noqa: B023
+            seq, last = await patiently(lambda: self._find(found.event_id, place, after))  # noqa: B023
             if seq is not None:
                 return Accepted(event_id=found.event_id, seq=seq)
             crash.point("gateway.key.looked")
@@ -149,7 +149,7 @@ class Repeats:
                 after = last
         raise unavailable("the session is too busy; try again")
 
-    async def _look(self, event_id: str, place: StoragePlace, after: int) -> tuple[int | None, int]:
+    async def _find(self, event_id: str, place: StoragePlace, after: int) -> tuple[int | None, int]:
         """Look for an event behind `after` -> (where it is or None, the last of the place)."""
         newest = await self._bus.get_last(place.stream, place.among or place.subject)
         last = 0 if newest is None else newest.seq

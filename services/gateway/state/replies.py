@@ -16,7 +16,7 @@ QUOTE_MAX: Final = 300
 """Characters of the beginning that the model is shown, so that it knows which message is meant."""
 SKEW: Final = timedelta(minutes=10)
 """By which a network's clock may differ from that of delivery."""
-LOOKED_AT_MAX: Final = 1_000
+READ_MAX: Final = 1_000
 """Receipts among which one is looked for, from that time on."""
 NONE_SUCH: Final = InvalidInput(FIELD, "is no message of the agent's in this conversation")
 
@@ -60,7 +60,7 @@ async def sent_as(bus: Bus, session: SessionKey, mark: str, at: datetime) -> str
         Unavailable: the broker can't tell.
     """
     start = await _first_since(bus, session, at - SKEW)
-    for each in await bus.read(session.stream, [session.receipts], start, limit=LOOKED_AT_MAX):
+    for each in await bus.read(session.stream, [session.receipts], start, limit=READ_MAX):
         receipt = decode_receipt(each.data)
         if mark in receipt.sent:
             return receipt.effect_id

@@ -90,7 +90,7 @@ class FindingListing(Answer, frozen=True, kw_only=True):
 
 ARRIVALS_AT_ONCE: Final = 16
 """Of how many results it's looked at a time what became of them."""
-LOOKED_AT: Final = 20
+READ_MAX: Final = 20
 """Entries of a ledger that are looked at."""
 SEARCHED_MAX: Final = 5_000
 """Entries that are read for one listing: each is an exchange with the broker."""
@@ -130,7 +130,7 @@ async def _newest(log: SlotLog, row: TimetableRow) -> list[SlotEntry]:
     entries: list[SlotEntry] = []
     async for entry in log.newest(Scope(row.agent, row.owner), row.id):
         entries.append(entry)
-        if len(entries) >= LOOKED_AT:
+        if len(entries) >= READ_MAX:
             break
     return entries
 

@@ -117,8 +117,8 @@ async def find(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace:
     Raises:
         Problem: 404, nothing of the caller's is known by it; 422, several sessions have it.
     """
-    for look in _LOOKS:
-        place = await look(bus, scope, id_)
+    for search in _SEARCHES:
+        place = await search(bus, scope, id_)
         if place is not None:
             return place
     where = f"in {scope.session}" if scope.session else "among your newest records"
@@ -389,7 +389,7 @@ async def _place(bus: Bus, match: _Match, id_: str) -> StoryPlace | None:
     return StoryPlace(key, stories.of_record(key, fact), kinds.get(type(fact.body), "event"))
 
 
-_LOOKS: Final = (
+_SEARCHES: Final = (
     _by_sequence,
     _by_effect,
     _by_session,

@@ -35,7 +35,7 @@ MAKING: Final = ("save", "merge")
 """Operations whose records make memories."""
 PAGE: Final = 1000
 FRESH_WAIT_S: Final = 2.0
-LOOK_AGAIN_S: Final = 0.02
+POLL_S: Final = 0.02
 
 
 class Erasing:
@@ -107,7 +107,7 @@ class Erasing:
         while vectorizer.position < position and not vectorizer.problem:
             if time.monotonic() > deadline:
                 return False
-            await asyncio.sleep(LOOK_AGAIN_S)
+            await asyncio.sleep(POLL_S)
         return True
 
     async def _is_logged(self, hash_: str) -> bool:

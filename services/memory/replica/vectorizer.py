@@ -78,7 +78,7 @@ class Vectorizer:
         """Look for what changed."""
         self._awake.set()
 
-    def look_again(self) -> None:
+    def reopen(self) -> None:
         """Open the index again: a search failed, and what comes back may be empty."""
         self._is_open = False
         self.wake()
@@ -234,7 +234,7 @@ class Whole:
         try:
             return await self._index.search(vector, limit, where)
         except Unavailable:
-            self._vectorizer.look_again()
+            self._vectorizer.reopen()
             raise
 
     async def count(self, scope: Scope | None = None) -> int:

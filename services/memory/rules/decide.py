@@ -160,19 +160,19 @@ def edge_of(older: str, newer: str, similarity: float) -> MemoryLink | None:
     )
 
 
-def associate(looked: Sequence[Associable], before: int = 0) -> Associations:
+def associate(memories: Sequence[Associable], before: int = 0) -> Associations:
     """Return the edges of memories that were looked at, oldest first.
 
     Never more than `EDGES_PER_PASS`: a memory whose edges don't fit any more is left for the next
     pass with all of them, and so is everything after it.
 
     Args:
-        looked: what was saved after `before`, without a gap.
+        memories: what was saved after `before`, without a gap.
         before: up to where earlier passes got.
     """
     edges: dict[frozenset[str], MemoryLink] = {}
     through = before
-    for memory in sorted(looked, key=lambda each: each.seq):
+    for memory in sorted(memories, key=lambda each: each.seq):
         found = _edges_of(memory, edges.keys())
         if len(edges) + len(found) > EDGES_PER_PASS:
             return Associations(tuple(edges.values()), through, is_full=True)

@@ -60,7 +60,7 @@ class _Said(NamedTuple):
     happened_at: int
 
 
-def looked_through(db: sqlite3.Connection, place: Place) -> int:
+def associated_through(db: sqlite3.Connection, place: Place) -> int:
     """Return the sequence up to which everything has been looked at."""
     found: int = db.execute(
         "SELECT looked_through FROM scopes WHERE scope = ?", (place.number,)

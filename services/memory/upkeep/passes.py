@@ -43,10 +43,10 @@ from ..vectors import VectorIndex, Where
 
 BY: Final = "maintenance"
 """Who did it, in every record of a pass."""
-LOOKED_AT_ONCE: Final = 64
+VISITED_AT_ONCE: Final = 64
 SEARCHED: Final = 3 * decide.NEAREST
 """That the index is asked for; members of merges are among them, which get no associations."""
-LOOKED_PER_PASS: Final = 5000
+VISITED_PER_PASS: Final = 5000
 """Memories of one scope that one association pass looks at; each is a search, which takes 1 ms
 among 10,000 and 30 among 300,000."""
 ASSOCIATION_S: Final = 30.0
@@ -195,7 +195,7 @@ class Passes:
         place = await self._store.place(scope)
         if place is None:
             return Associations((), 0)
-        before = await self._store.read(lambda db: work.looked_through(db, place))
+        before = await self._store.read(lambda db: work.associated_through(db, place))
         found = await self._associations(scope, place, before, deadline)
         if found.through > before:
             edges = sorted(f"{edge.from_id} {edge.to_id} {edge.relation}" for edge in found.edges)
@@ -208,7 +208,7 @@ class Passes:
         self, scope: Scope, place: Place, before: int, deadline: float
     ) -> Associations:
         """Compare memories until there are edges enough, or nothing more to compare."""
-        looked: list[Associable] = []
+        visited: list[Associable] = []
         found = Associations((), before)
         while not found.is_full:
             batch = await self._unassociated(place, max(before, found.through))
@@ -216,19 +216,19 @@ class Passes:
                 break
             edges = len(found.edges)
             for memory in batch:
-                looked.append(await self._associable(scope, place, memory))
-                edges += len(looked[-1].near)
+                visited.append(await self._associable(scope, place, memory))
+                edges += len(visited[-1].near)
                 if edges >= decide.EDGES_PER_PASS:
                     break  # each is a search; those whose edges don't fit would be for nothing
-            found = decide.associate(looked, before)
-            if len(looked) >= LOOKED_PER_PASS or self._clock.monotonic() >= deadline:
+            found = decide.associate(visited, before)
+            if len(visited) >= VISITED_PER_PASS or self._clock.monotonic() >= deadline:
                 found = msgspec.structs.replace(found, is_full=True)
         return found
 
     async def _unassociated(self, place: Place, after: int) -> list[Unassociated]:
         now, until = self._clock.now(), self._store.vectors_position
         return await self._store.read(
-            lambda db: work.unassociated(db, place, after, until, LOOKED_AT_ONCE, now)
+            lambda db: work.unassociated(db, place, after, until, VISITED_AT_ONCE, now)
         )
 
     async def _associable(self, scope: Scope, place: Place, memory: Unassociated) -> Associable:

@@ -30,7 +30,7 @@ REASONS: Final = ("asked", "undone")
 """Of what is forgotten because a person wants it so; what decayed is nobody's secret."""
 AGAIN: Final = timedelta(seconds=30)
 """Memory may be a moment behind its log, or away."""
-LOOK_S: Final = 5.0
+POLL_S: Final = 5.0
 
 
 class ForgottenBy(NamedTuple):
@@ -60,10 +60,10 @@ class ForgetfulKeeper:
         follower = await self._bus.follow(STREAM, [where], 1)  # what no scheduler saw, too
         try:
             while True:
-                message = await follower.next_within(LOOK_S)
+                message = await follower.next_within(POLL_S)
                 if message is not None:
                     await self._take(message)
-                await self._look()
+                await self._list_due()
         finally:
             await follower.close()
 
@@ -88,7 +88,7 @@ class ForgetfulKeeper:
             await self._list(whose, by)
             self._due[whose] = ForgottenBy(now + AGAIN, by)
 
-    async def _look(self) -> None:
+    async def _list_due(self) -> None:
         now = self._clock.now()
         for whose, forgotten in [one for one in self._due.items() if one[1].due_at <= now]:
             if await self._list(whose, forgotten.at):

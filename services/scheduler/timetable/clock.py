@@ -56,7 +56,7 @@ AT_ONCE: Final = 32
 """Rows that are visited side by side."""
 AHEAD_MAX: Final = 1000
 """Entries of a row that are looked through after the clock was set back."""
-LOOK_S: Final = 1.0
+POLL_S: Final = 1.0
 """How soon what couldn't be done is tried again, and the clock is read."""
 ALL_PAUSED: Final = "what is done unasked was paused"
 
@@ -112,7 +112,7 @@ class TimetableClock:
         try:
             while True:
                 is_quiet = where not in self._behind
-                message = await follower.next_within(QUIET_S if is_quiet else LOOK_S)
+                message = await follower.next_within(QUIET_S if is_quiet else POLL_S)
                 if message is not None:
                     self._agenda.put(take(message), self._clock.now())
                 if message is None or message.pending == 0:
@@ -180,7 +180,7 @@ class TimetableClock:
 
     async def _wait(self) -> None:
         """Wait until something is due, or there is news; at most a moment."""
-        wait_s = until_next(min(LOOK_S, PACE_S.get()), asyncio.get_running_loop().time())
+        wait_s = until_next(min(POLL_S, PACE_S.get()), asyncio.get_running_loop().time())
         if not self._behind and (due_at := self._agenda.next_at()) is not None:
             wait_s = min(wait_s, (due_at - self._clock.now()).total_seconds())
         with contextlib.suppress(TimeoutError):
@@ -207,7 +207,7 @@ class TimetableClock:
         """Do what is to be done for a row; what fails is tried again in a moment."""
         if not known.revisions:
             return
-        again = now + timedelta(seconds=LOOK_S)
+        again = now + timedelta(seconds=POLL_S)
         try:
             await self._decide(known, now)
             at = known.next_at(now)
@@ -339,7 +339,7 @@ class TimetableClock:
             crash.point("scheduler.slot.looked")
         except VigilError as error:
             log.info("can't look", action="scheduler.look", row=begun.row, error=str(error))
-            self._agenda.put(begun.row, self._clock.now() + timedelta(seconds=LOOK_S))
+            self._agenda.put(begun.row, self._clock.now() + timedelta(seconds=POLL_S))
         else:
             self._agenda.put(begun.row, self._clock.now())
         finally:
@@ -388,7 +388,7 @@ class TimetableClock:
         except VigilError as error:
             log.info("can't look", action="scheduler.look", row=known.row.id, error=str(error))
             known.prepared.pop(run.session, None)
-            self._agenda.put(known.row.id, self._clock.now() + timedelta(seconds=LOOK_S))
+            self._agenda.put(known.row.id, self._clock.now() + timedelta(seconds=POLL_S))
         self._news.set()
 
     def _means(self, known: KnownRow) -> CheckMeans:

@@ -17,7 +17,7 @@ from ..bus.bus import Bus, Message
 from ..contracts import BoardEntry, Change, decode_board, encode
 from ..contracts.board import KeptEntity
 from ..errors import InvalidInput, Unavailable, WrongLastSequence
-from ..reading.one_look import once
+from ..reading.read_once import once
 from ..subjects import Scope, board_of
 from ..teams import holding
 from .entries import STREAM, last_of, newest

@@ -18,7 +18,7 @@ STILL_S: Final = 5.0
 """So long a server that is to end may take no CPU."""
 MOST_S: Final = 20.0
 """So long it may take in all: `vigil up` as a whole ends within 30 s."""
-LOOK_S: Final = 0.05
+POLL_S: Final = 0.05
 
 
 async def end(
@@ -41,7 +41,7 @@ async def end(
     seen_s = cpu(process.pid)
     while loop.time() < min(begun_at_s + most_s, moved_at_s + still_s):
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LOOK_S):
+            async with asyncio.timeout(POLL_S):
                 await process.wait()
         if process.returncode is not None:
             return

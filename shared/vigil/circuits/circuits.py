@@ -108,7 +108,7 @@ class Circuits:
             return await self._enter_open(component, known)
 
     async def _enter_open(self, component: str, known: _Known) -> Passed:
-        await self._look(component, known)  # somebody may have reset it
+        await self._refresh(component, known)  # somebody may have reset it
         if rules.is_due(known.breaker, self._clock.now()):
             await self._change(component, known, self._tried)
             if known.breaker.state == "half_open":
@@ -173,7 +173,7 @@ class Circuits:
         known = await self._of(component)
         async with known.lock:
             if known.breaker.state != "closed":
-                await self._look(component, known)  # somebody may have reset it
+                await self._refresh(component, known)  # somebody may have reset it
             await self._change(component, known, decide)
 
     # ------------------------------------------------------------ what others decide
@@ -215,7 +215,7 @@ class Circuits:
         known = self._known.get(component)
         if known is None:
             known = self._known[component] = _Known()
-            await self._look(component, known)
+            await self._refresh(component, known)
         return known
 
     async def _told(self, passed: Passed, decide: _Decide) -> None:
@@ -242,7 +242,7 @@ class Circuits:
                     now,
                 )
             except WrongLastSequence:
-                await self._look(component, known)
+                await self._refresh(component, known)
                 continue
             except _AWAY as error:
                 log.info("kept here", action="circuit.unstored", what=component, error=str(error))
@@ -252,7 +252,7 @@ class Circuits:
             _adopt(known, stored)
             return
 
-    async def _look(self, component: str, known: _Known) -> None:
+    async def _refresh(self, component: str, known: _Known) -> None:
         """Go by what the board has, if that is newer."""
         try:
             found = await self._board.find([whose(component)], token_of(component))

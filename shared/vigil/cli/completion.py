@@ -100,7 +100,7 @@ def _within(find: Find, incomplete: str) -> list[Offer]:
     """
     found: list[Offer] = []
 
-    def look() -> None:
+    def collect() -> None:
         with contextlib.suppress(Exception):
             for one in find(config.unread()):
                 name = one if isinstance(one, str) else one[0]
@@ -109,7 +109,7 @@ def _within(find: Find, incomplete: str) -> list[Offer]:
                 if len(found) >= OFFERED_MAX:
                     return
 
-    thread = threading.Thread(target=look, daemon=True)
+    thread = threading.Thread(target=collect, daemon=True)
     thread.start()
     thread.join(PATIENCE_S)
     return list(found)

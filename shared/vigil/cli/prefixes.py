@@ -14,7 +14,7 @@ from vigil.teams import TEAM
 
 from . import exits
 
-LOOKED_AT_MAX: Final = 20_000
+COMPARED_MAX: Final = 20_000
 """Ids that are compared, the newest first."""
 SHOWN_MAX: Final = 5
 _HEX: Final = frozenset("0123456789abcdef")
@@ -43,7 +43,7 @@ def whole(what: str, beginning: str, ids: Iterable[str], *, length: int | None =
     wanted = beginning.lower()
     if length is not None and not _HEX.issuperset(wanted):
         raise InvalidInput("ID", f"{beginning!r} is no beginning of an id: those have hex digits")
-    found = {one for one in islice(ids, LOOKED_AT_MAX) if one.lower().startswith(wanted)}
+    found = {one for one in islice(ids, COMPARED_MAX) if one.lower().startswith(wanted)}
     if beginning in found:
         return beginning
     if len(found) > 1:

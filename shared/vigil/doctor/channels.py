@@ -19,11 +19,11 @@ from ..net.endpoint import shown_endpoint
 from ..settings.config import Settings
 from ..settings.sections import Hook
 
-Look = Callable[[Settings], Check | None]
-"""Looks at one thing and changes nothing; None: nobody has set it up."""
+Examine = Callable[[Settings], Check | None]
+"""Examines one thing and changes nothing; None: nobody has set it up."""
 
 
-def checks(settings: Settings) -> dict[str, Look]:
+def checks(settings: Settings) -> dict[str, Examine]:
     """Return the checks of what is set up, by name."""
     of_channels = {
         f"channel {name}": partial(_channel, channel)

@@ -29,13 +29,13 @@ def glance(settings: Settings) -> Iterator[Check]:
     yield replace(python_version(), name="python")
     by_name = GLANCES | channels.checks(settings)
     del by_name["metrics"]  # the port is the service's own by now
-    yield from looked(settings, by_name)
+    yield from run_checks(settings, by_name)
 
 
-def looked(settings: Settings, looks: Mapping[str, channels.Look]) -> Iterator[Check]:
+def run_checks(settings: Settings, checks: Mapping[str, channels.Examine]) -> Iterator[Check]:
     """Make some checks; those that have nothing to say are left out."""
-    for name, look in looks.items():
-        if (check := look(settings)) is not None:
+    for name, examine in checks.items():
+        if (check := examine(settings)) is not None:
             yield replace(check, name=name)
 
 
@@ -105,7 +105,7 @@ def disk(settings: Settings) -> Check:
     return ok(found)
 
 
-GLANCES: Final[dict[str, channels.Look]] = {
+GLANCES: Final[dict[str, channels.Examine]] = {
     "config": config_valid,
     "home": home,
     "secrets": credential_files,

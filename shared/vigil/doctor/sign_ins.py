@@ -7,10 +7,10 @@ from functools import partial
 from ..checks import Check, fail, ok, others_can_read, warn
 from ..oauth import kept
 from ..settings.config import Settings
-from .channels import Look
+from .channels import Examine
 
 
-def checks(settings: Settings) -> dict[str, Look]:
+def checks(settings: Settings) -> dict[str, Examine]:
     """Return a check for each server that somebody signed in to, by name."""
     return {
         f"sign-in {name}": partial(_kept, name)

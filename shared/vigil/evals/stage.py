@@ -31,8 +31,8 @@ from ..settings.config import Settings
 from ..subjects import Scope, SessionKey
 from ..topology import CONSUMERS
 
-LOOK_S: Final = 0.05
-STILL_LOOKS: Final = 6
+POLL_S: Final = 0.05
+STILL_POLLS: Final = 6
 """Looks in a row at which nothing happened, after which time may go on: all services run in this
 process, so where the machine is busy they are as late as the looks."""
 HOP: Final = timedelta(minutes=30)
@@ -164,18 +164,18 @@ class Stage:
         deadline = time.monotonic() + self._means.patience_s
         still = 0
         seen = self._seen.copy()
-        while still < STILL_LOOKS:
+        while still < STILL_POLLS:
             for service in self.services:
                 if service.done():
                     raise StoryStuck(f"{service.get_name()} ended: {service.exception()}")
             if time.monotonic() > deadline:
                 raise StoryStuck(f"not done after {self._means.patience_s:g} s")
             # The broker is asked at the first look and the last; in between the log tells enough.
-            is_asked = still in (0, STILL_LOOKS - 1)
+            is_asked = still in (0, STILL_POLLS - 1)
             is_same = seen == self._seen and self._are_sessions_at_rest()
             still = still + 1 if is_same and (not is_asked or await self._is_at_rest()) else 0
             seen = self._seen.copy()
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
     async def pass_until(self, at: datetime) -> None:
         """Let time go on, with all that is due on the way."""

@@ -19,7 +19,7 @@ USUAL: Final[Mapping[str, int]] = {
     "llama.cpp": 8080,
 }
 """Their ports, unless told otherwise, as their documentation has them (2026-11)."""
-LOOK_S: Final = 1.0
+TIMEOUT_S: Final = 1.0
 ANSWER_BYTES_MAX: Final = 1024 * 1024
 MODELS_MAX: Final = 20
 
@@ -38,15 +38,15 @@ class ModelServer(msgspec.Struct, frozen=True, kw_only=True):
 def found(ports: Mapping[str, int] = USUAL) -> tuple[ModelServer, ...]:
     """Look at the usual ports, all at once; a second at most."""
     with ThreadPoolExecutor(max_workers=max(len(ports), 1)) as pool:
-        there = pool.map(lambda one: _look(*one), ports.items())
+        there = pool.map(lambda one: _server_at(*one), ports.items())
     return tuple(one for one in there if one is not None)
 
 
-def _look(name: str, port: int) -> ModelServer | None:
+def _server_at(name: str, port: int) -> ModelServer | None:
     url = f"http://127.0.0.1:{port}/v1"
     direct = opener(urllib.request.ProxyHandler({}))
     try:
-        with direct.open(f"{url}/models", timeout=LOOK_S) as answer:
+        with direct.open(f"{url}/models", timeout=TIMEOUT_S) as answer:
             models = ids_of(json.loads(answer.read(ANSWER_BYTES_MAX)))
     except (OSError, ValueError):
         return None

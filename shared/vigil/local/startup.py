@@ -17,7 +17,7 @@ from ..observe.health import Health
 
 STILL_S: Final = 60.0
 """So long nothing may move until a start counts as stuck."""
-LOOKS_MIN: Final = 100
+POLLS_MIN: Final = 100
 """So often nothing may have moved then: where looking itself is slow, everything is."""
 
 
@@ -64,13 +64,13 @@ class StartProgress:
 
     def __init__(self, now_s: float) -> None:
         self._moved_at_s = now_s
-        self._looks = 0
+        self._polls = 0
         self._seen: dict[str, tuple[int, str, Health | None]] = {}
         self._cpu_s: dict[str, float] = {}
 
     def take_in(self, services: Mapping[str, StartedService], now_s: float) -> bool:
         """Take in how all look now; return whether anything moved."""
-        self._looks += 1
+        self._polls += 1
         seen = {name: (one.pid, one.ended, one.health) for name, one in services.items()}
         has_moved = seen != self._seen
         for name, one in services.items():
@@ -82,12 +82,12 @@ class StartProgress:
                 self._cpu_s[name] = one.cpu_s
         if has_moved:
             self._seen = seen
-            self._moved_at_s, self._looks = now_s, 0
+            self._moved_at_s, self._polls = now_s, 0
         return has_moved
 
     def is_still(self, now_s: float) -> bool:
         """Whether nothing has moved for so long that nothing will."""
-        return self._looks >= LOOKS_MIN and now_s >= self._moved_at_s + STILL_S
+        return self._polls >= POLLS_MIN and now_s >= self._moved_at_s + STILL_S
 
 
 def in_words(stages: Mapping[str, str]) -> str:

@@ -46,7 +46,7 @@ log = structlog.get_logger("vigil.up")
 
 PREPARE_S: Final = 120.0
 """How long our own broker may leave questions without an answer right after its start."""
-LOOK_S: Final = 0.05
+POLL_S: Final = 0.05
 TELL_S: Final = 5.0
 """How often it's told at most what a start is at."""
 STOP_GATEWAY_S: Final = 10.0
@@ -206,7 +206,7 @@ class Supervisor:
                 told_at_s = now_s
                 self._note(msgspec.structs.replace(self._run, starting=stages, is_stuck=is_stuck))
                 log.info("starting", action="up.starting", stuck=is_stuck, **stages)
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
     async def _started(self, bus: Bus) -> dict[str, StartedService]:
         """Return how each of our own services looks at the moment."""

@@ -24,9 +24,9 @@ log = structlog.get_logger("vigil.mail")
 
 AGAIN: Final = Backoff(1.0, 300.0)
 """Pauses after a connection that was lost."""
-LOOK_S: Final = 10.0
+PASSWORD_POLL_S: Final = 10.0
 """How often it's looked whether a refused password was corrected..."""
-TOKEN_LOOK_S: Final = 600.0
+TOKEN_POLL_S: Final = 600.0
 """...or whether the program gives another token."""
 
 
@@ -104,7 +104,7 @@ class MailboxLine:
         failures = 0
         while True:
             reading = begin()
-            wait_s = LOOK_S
+            wait_s = PASSWORD_POLL_S
             try:
                 secret = await self._access.secret()
                 if not self._refused.waits_s(secret):
@@ -128,7 +128,7 @@ class MailboxLine:
                 show(reading, "refused", str(error))
             finally:
                 await reading.box.close()
-            await asyncio.sleep(max(wait_s, TOKEN_LOOK_S if self._waits_for_token() else 0.0))
+            await asyncio.sleep(max(wait_s, TOKEN_POLL_S if self._waits_for_token() else 0.0))
 
     def _waits_for_token(self) -> bool:
         return self._access.is_token and self._refused.is_noted

@@ -118,7 +118,7 @@ class Mailbox:
             else:
                 client.login(user, secret)
 
-        def look(client: IMAPClient) -> None:
+        def note_idle(client: IMAPClient) -> None:
             self.has_idle = client.has_capability("IDLE")
 
         await self._run(connect)
@@ -128,8 +128,8 @@ class Mailbox:
             if _is_refusal(error.__cause__):
                 raise LoginRefused(str(error)) from error
             raise
-        await self._do(look)
-        return await self.look_into(folder)
+        await self._do(note_idle)
+        return await self.open_folder(folder)
 
     async def newer(self, uid: int) -> list[int]:
         """Return the UIDs above one, in order; whoever waits next misses none.
@@ -138,7 +138,7 @@ class Mailbox:
         that, once, and not again to who waits then.
         """
 
-        def look(client: IMAPClient) -> list[int]:
+        def search(client: IMAPClient) -> list[int]:
             while True:
                 _told_of_mail(client)  # before: this search sees it
                 # "n:*" always has the last mail in it, whatever its UID.
@@ -147,7 +147,7 @@ class Mailbox:
                 if newer or not _told_of_mail(client):
                     return newer
 
-        return await self._do(look)
+        return await self._do(search)
 
     async def since(self, day: date) -> list[int]:
         """Return the UIDs of mails that came on a day of the server's zone or later, in order."""
@@ -185,7 +185,7 @@ class Mailbox:
         """Return the folder that the server says is for that (RFC 6154); empty: none."""
         return await self._do(lambda client: str(client.find_special_folder(flag) or ""))
 
-    async def look_into(self, folder: str) -> Opened:
+    async def open_folder(self, folder: str) -> Opened:
         """Open another folder, read-only, too."""
 
         def select(client: IMAPClient) -> Opened:
@@ -197,7 +197,7 @@ class Mailbox:
     async def has_message(self, message_id: str) -> bool:
         """Whether a mail with that id is in the folder: servers find parts of ids, too."""
 
-        def look(client: IMAPClient) -> bool:
+        def search(client: IMAPClient) -> bool:
             near = client.search(["HEADER", "Message-ID", message_id.strip("<>")])
             wanted = b"BODY[HEADER.FIELDS (MESSAGE-ID)]"
             heads = client.fetch(near, [b"BODY.PEEK[HEADER.FIELDS (MESSAGE-ID)]"]) if near else {}
@@ -205,7 +205,7 @@ class Mailbox:
                 message_id.encode() in one.get(wanted, b"").split() for one in heads.values()
             )
 
-        return await self._do(look)
+        return await self._do(search)
 
     async def put(self, folder: str, data: bytes, flags: Sequence[bytes]) -> None:
         """Put a mail into a folder. If the line is lost meanwhile, it may be there or not."""

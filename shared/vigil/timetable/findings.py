@@ -17,7 +17,7 @@ from .schedule import jitter_of, upcoming
 What = Literal[
     "undecided", "no_end", "failing", "never_ran", "missed", "late", "cut_off", "untold", "clock"
 ]
-LOOKED_BACK: Final = timedelta(days=7)
+SINCE: Final = timedelta(days=7)
 UNDECIDED_AFTER: Final = timedelta(minutes=2)
 """A scheduler decides within a second, and another takes over within some."""
 UNDECIDED_WATCH_AFTER: Final = timedelta(minutes=65)
@@ -50,7 +50,7 @@ def findings(
     """
     if row.is_removed or not row.is_enabled:
         return []
-    newest = [one for one in entries if one.at >= now - LOOKED_BACK and not one.is_by_hand]
+    newest = [one for one in entries if one.at >= now - SINCE and not one.is_by_hand]
     recent = [one for one in newest if one.set_back_from is None]
     return [
         *_undecided(row, ledger, now),

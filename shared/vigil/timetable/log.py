@@ -21,7 +21,7 @@ from ..contracts import (
 from ..contracts.board import (
     Ledger,
 )
-from ..reading.one_look import once
+from ..reading.read_once import once
 from ..subjects import Scope
 from .known_slots import KnownSlots
 from .ledger import after

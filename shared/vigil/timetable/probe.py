@@ -20,7 +20,7 @@ EXECUTOR_PROBE: Final = "rpc.executor.probe"
 """Where it is asked; one replica of the executor answers."""
 CONCURRENCY_MAX: Final = 32
 """Probes at a time, of one replica."""
-LOOK_S: Final = 45.0
+PROBE_TIMEOUT_S: Final = 45.0
 """What takes longer has failed."""
 TIMEOUT_S: Final = 60.0
 """Longer than any probe takes."""

@@ -58,7 +58,7 @@ CHAIN_MAX: Final = 3
 """Looks in a row at nothing but results of the mind's own calls."""
 WAIT_MAX: Final = timedelta(hours=1)
 """After looks that failed."""
-PAUSE_LOOK_AGAIN: Final = timedelta(minutes=1)
+PAUSE_AGAIN: Final = timedelta(minutes=1)
 NOTHING: Final = "nothing came in that is to be decided, and no goal is due"
 
 
@@ -156,7 +156,7 @@ def _earliest(draft: Draft) -> datetime:
     if mind.wait_until is not None:
         found.append(mind.wait_until)
     if draft.moment.is_paused:
-        found.append(now + PAUSE_LOOK_AGAIN)
+        found.append(now + PAUSE_AGAIN)
     if (until := speech.paused_until(draft)) is not None:
         found.append(until)
     return max(found)

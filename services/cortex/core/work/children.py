@@ -356,7 +356,7 @@ def awaited_by(draft: Draft, payload: TimerPayload) -> str | None:
     return None if task.told_seq else task_id
 
 
-def look(draft: Draft, cause: Cause, event: TimerFired, task_id: str) -> None:
+def check_alive(draft: Draft, cause: Cause, event: TimerFired, task_id: str) -> None:
     """See whether a task is lost, now that its deadline fired; it may have been put off since."""
     task = draft.state.tasks[task_id]
     if event.payload.fire_at < task.due_at:
@@ -388,8 +388,8 @@ def drop(draft: Draft, payload: TimerPayload) -> bool:
 __all__ = [
     "awaited_by",
     "begin",
+    "check_alive",
     "drop",
-    "look",
     "refuse",
     "report",
     "spawn",

@@ -49,7 +49,7 @@ for _name in ("a2a", "httpx"):
     # They tell whole cards and URLs; what goes wrong is told here, in a line.
     logging.getLogger(_name).setLevel(logging.CRITICAL)
 
-LOOKS: Final = Backoff(0.1, 5.0)
+PAUSES: Final = Backoff(0.1, 5.0)
 """Pauses between looks at a task that isn't over."""
 CANCEL_S: Final = 5.0
 _BINDINGS: Final[list[str]] = [TransportProtocol.JSONRPC, TransportProtocol.HTTP_JSON]
@@ -75,7 +75,7 @@ class AgentClient:
         self._card = AgentCard()
         self._client: Client | None = None
 
-    async def look(self) -> tuple[list[types.Tool], dict[str, str]]:
+    async def read_card(self) -> tuple[list[types.Tool], dict[str, str]]:
         """Read its card -> its tools, and facts. Raises: Unavailable."""
         try:
             card = await self._resolver.get_agent_card()
@@ -124,10 +124,10 @@ class AgentClient:
                 return answers.result_of(answer.message)
             begun.append(answer.task)
         (task,) = begun
-        looks = 0
+        polls = 0
         while not answers.is_over(task):
-            looks += 1
-            await asyncio.sleep(LOOKS.after(looks))
+            polls += 1
+            await asyncio.sleep(PAUSES.after(polls))
             try:
                 task = await client.get_task(GetTaskRequest(id=begun[0].id))
             except A2AClientError as error:

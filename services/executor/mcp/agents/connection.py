@@ -55,7 +55,7 @@ class A2aConnection(KeptConnection["AgentClient"]):
         try:
             return await agent.ask(tool, arguments, timeout_s)
         except (McpUnclear, Unavailable):
-            self._look()
+            self._list_soon()
             raise
 
     def _connected(self, wire: Wire) -> AbstractAsyncContextManager[AgentClient]:
@@ -63,5 +63,5 @@ class A2aConnection(KeptConnection["AgentClient"]):
 
     async def _list(self, client: AgentClient, within_s: float) -> None:
         async with asyncio.timeout(within_s):
-            found, facts = await client.look()
+            found, facts = await client.read_card()
         await self._on_listed(found, facts)

@@ -232,7 +232,7 @@ class McpConnection(KeptConnection[Client]):
             async with asyncio.timeout(timeout_s):
                 found = await call.next()
         except TimeoutError:
-            self._look()
+            self._list_soon()
             raise McpUnclear(f"there was no answer within {timeout_s:g} s") from None
         except MCPError as error:
             raise self._kind_of(error) from error
@@ -252,13 +252,13 @@ class McpConnection(KeptConnection[Client]):
             self._ended()
             return McpSessionEnded(SESSION_ENDED)
         if code == types.HEADER_MISMATCH:
-            self._look()
+            self._list_soon()
             return Unavailable(SESSION_ENDED)
         if code == UNREACHABLE and is_ours:
-            self._look()
+            self._list_soon()
             return Unavailable(text)
         if code == types.CONNECTION_CLOSED or (code == LOST and is_ours):
-            self._look()
+            self._list_soon()
             why = f" ({text})" if is_ours else ""
             return McpUnclear(f"the connection ended while it ran{why}")
         return McpRefusal(text)

@@ -119,7 +119,7 @@ class FollowedTask:
         """
         state = first
         while True:
-            if state is not None and (found := await self._looked(state)) is not None:
+            if state is not None and (found := await self._outcome(state)) is not None:
                 return found
             await asyncio.sleep(self._pause_ms / 1000)
             state = await self._asked()
@@ -160,7 +160,7 @@ class FollowedTask:
         except ValidationError as error:
             raise McpUnclear(STRANGE) from error
 
-    async def _looked(self, state: TaskState) -> Any:
+    async def _outcome(self, state: TaskState) -> Any:
         """Return what it came to; None: it goes on."""
         wanted_ms = PAUSE_MS if state.poll_interval_ms is None else state.poll_interval_ms
         self._pause_ms = min(max(wanted_ms, PAUSE_MS_MIN), PAUSE_MS_MAX)

@@ -19,7 +19,7 @@ from .board.preferences import written
 
 EACH_MAX: Final = 8
 """Of each kind that are shown."""
-LOOKED_MAX: Final = 200
+SEARCHED_MAX: Final = 200
 LENGTH_MAX: Final = 200
 SHORTEST: Final = 2
 """Characters from which on more than pages is looked for."""
@@ -33,9 +33,9 @@ async def show(visit: Visit) -> dict[str, Any]:
         return nothing | {"q": words, "found_pages": pages if words else visit.pages}
     talks, open_tasks, done, held, known = await asyncio.gather(
         visit.api.get(SessionList, "/api/sessions", order="newest", words=words, limit=EACH_MAX),
-        visit.api.get(TaskListing, "/api/tasks", limit=LOOKED_MAX),
-        visit.api.get(TaskListing, "/api/tasks", status="done", limit=LOOKED_MAX),
-        visit.api.get(PreferenceListing, PREFERENCES, limit=LOOKED_MAX),
+        visit.api.get(TaskListing, "/api/tasks", limit=SEARCHED_MAX),
+        visit.api.get(TaskListing, "/api/tasks", status="done", limit=SEARCHED_MAX),
+        visit.api.get(PreferenceListing, PREFERENCES, limit=SEARCHED_MAX),
         _memories(visit, words),
     )
     tasks = [

@@ -41,7 +41,7 @@ is read."""
 OFFERS_MAX: Final = 5
 """Invitations that one run asks about: of more of them it's only said how many there are, as who
 sends them may be anybody."""
-LOOKED_MAX: Final = 2_000
+READ_MAX: Final = 2_000
 """That one look goes through: most need no reader."""
 PROMPT: Final = "Say which of {count} new mails matter."
 NOTHING_NEW: Final = "nothing came that a rule didn't sort out"
@@ -100,7 +100,7 @@ async def new_mail(bus: Bus, whose: Scope, mailbox: str, since: int, through: in
     senders: Counter[str] = Counter()
     offers: list[OfferedMail] = []
     reached = since
-    messages = await bus.read(STREAM, [whose.mail(mailbox)], since + 1, limit=LOOKED_MAX)
+    messages = await bus.read(STREAM, [whose.mail(mailbox)], since + 1, limit=READ_MAX)
     for message in messages:
         if through and message.seq > through:
             break

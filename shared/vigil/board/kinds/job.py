@@ -57,7 +57,9 @@ class JobChange(RequestBody, frozen=True, kw_only=True):
     status: Literal["cancelled", "queued"]
 
 
-class JobLook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename=_NAMES):
+class JobsQuery(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename=_NAMES
+):
     """The query of ``GET /api/jobs``."""
 
     user_id: PartText | None = None
@@ -181,7 +183,7 @@ KIND: Final = MirroredKind(
     detail=JobDetail,
     facts=_facts,
     brief=_brief,
-    query=JobLook,
+    query=JobsQuery,
     lists=ListForm(
         text="List jobs, the newest first.",
         answer=JobList,

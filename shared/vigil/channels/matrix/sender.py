@@ -130,7 +130,7 @@ class MatrixSender:
         """Have the server keep a file -> where. Of a repeat another copy stays there, which no
         event names. Raises: _Ended."""
         path = f"/_matrix/media/v3/upload?filename={quote(file.name, safe='')}"
-        reply = await self._looked(("POST", path, data), token, type_=file.type)
+        reply = await self._query(("POST", path, data), token, type_=file.type)
         place = text_in(reply.data, "content_uri")
         if MXC.fullmatch(place) is None:
             raise _Ended(NotTaken(reason="the server doesn't say where it keeps the file"))
@@ -149,7 +149,7 @@ class MatrixSender:
         except NoReply as error:
             raise _Ended(Unclear(reason=str(error))) from error
 
-    async def _looked(
+    async def _query(
         self, request: Any, token: str, *, type_: str = "application/json"
     ) -> HomeserverReply:
         """Look something up, or have it kept, which says nothing in a room. Raises: _Ended, there
@@ -171,7 +171,7 @@ class MatrixSender:
 
         Raises: _Ended.
         """
-        reply = await self._looked(Api.joined_members("", place.room), token)
+        reply = await self._query(Api.joined_members("", place.room), token)
         members = happenings.members_of(reply.data)
         reason = ""
         if place.address not in members:
@@ -180,7 +180,7 @@ class MatrixSender:
             reason = "others are in the room that was the person's own"
         if not reason:
             request = Api.room_get_state_event("", place.room, "m.room.encryption")
-            if (await self._looked(request, token)).is_ok:
+            if (await self._query(request, token)).is_ok:
                 reason = "the room is encrypted, which isn't spoken here"
         if reason:
             raise _Ended(NotTaken(reason=reason, is_final=True))
@@ -195,7 +195,7 @@ class MatrixSender:
         start: str | None = None
         for _ in range(PAGES_MAX):
             request = Api.room_messages("", place.room, start=start, limit=PAGE)
-            reply = await self._looked(request, token)
+            reply = await self._query(request, token)
             events = happenings.events_of(reply.data, "chunk")
             for event in events:
                 effect = happenings.effect_in(event, self._account.user_id)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MAY_NOT: Final = "missing_scope"
 """What Slack says of an app without the right `files:write`."""
-LOOKED_AT: Final = 15
+SEARCHED_MAX: Final = 15
 """Newest messages among which one is looked for."""
 
 
@@ -113,7 +113,7 @@ async def _with_files(
 
 async def _is_there(api: SlackApi, part: SlackCall) -> bool:
     """Whether a message can be seen; False: nobody knows."""
-    asked = {"channel": part.body["channel"], "limit": LOOKED_AT, "include_all_metadata": True}
+    asked = {"channel": part.body["channel"], "limit": SEARCHED_MAX, "include_all_metadata": True}
     method = "conversations.history"
     if thread := part.body.get("thread_ts"):
         method = "conversations.replies"

@@ -49,7 +49,7 @@ def seen(settings: Settings, names: Collection[str]) -> tuple[People, States]:
     """Return who is paired with channels, and how each is; nothing, if Vigil doesn't run: then what
     is configured is shown."""
     with contextlib.suppress(exits.NotReady):
-        return operator.run(settings, partial(_looked, tuple(names)))
+        return operator.run(settings, partial(_read, tuple(names)))
     return {}, {}
 
 
@@ -94,7 +94,7 @@ def taken_back(name: str, address: str, user: str | None, lists: str) -> Result:
     return tables.done(f"{address} is outside again.", {"address": address, "user": whose})
 
 
-async def _looked(names: tuple[str, ...], bus: Bus) -> tuple[People, States]:
+async def _read(names: tuple[str, ...], bus: Bus) -> tuple[People, States]:
     """Return who is paired with channels, and how each is."""
     from vigil.channels import pairs
 

@@ -38,7 +38,7 @@ from ..tables import Result
 ID_LENGTH: Final = 32
 DECIDED_S: Final = 1.0
 """So long what becomes of a verdict is waited for."""
-LOOK_S: Final = 0.05
+POLL_S: Final = 0.05
 
 
 class ApprovalCommands(KindCommands):
@@ -203,7 +203,7 @@ def _outcome(client: Client, id_: str) -> dict[str, Any]:
     """Return the request once it was decided, or as it is when that was waited for."""
     until = time.monotonic() + DECIDED_S
     while (found := client.approval(id_))["state"] == "open" and time.monotonic() < until:
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
     return found
 
 

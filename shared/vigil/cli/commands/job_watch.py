@@ -15,8 +15,8 @@ from vigil.sdk.client import ApiError, Client, is_passing
 from .. import exits, output, tables
 from ..tables import Result
 
-LOOK_S: Final = 0.25
-LOOK_MAX_S: Final = 2.0
+POLL_S: Final = 0.25
+POLL_MAX_S: Final = 2.0
 """A job that takes long is looked at less often."""
 ENDED: Final = ("succeeded", "failed", "cancelled")
 
@@ -29,12 +29,12 @@ def watch(client: Client, id_: str, *, runs_min: int = 0, is_json: bool = False)
         is_json: show each state but the last, which the result is.
     """
     show = _Lines(is_json=is_json) if is_json or not output.is_fancy(sys.stderr) else _Bar()
-    look_s, before, is_begun = LOOK_S, None, False
+    poll_s, before, is_begun = POLL_S, None, False
     with show:
         while True:
-            job = _look(client, id_)
+            job = _fetch(client, id_)
             if job is not None and job != before:
-                look_s, before = LOOK_S, job
+                poll_s, before = POLL_S, job
                 is_over = job["status"] in ENDED
                 is_last = is_over and (is_begun or job.get("runs", 0) >= runs_min)
                 if not (is_last and is_json):
@@ -42,13 +42,13 @@ def watch(client: Client, id_: str, *, runs_min: int = 0, is_json: bool = False)
                 if is_last:
                     break
                 is_begun = is_begun or not is_over
-            time.sleep(look_s)
-            look_s = min(look_s * 1.2, LOOK_MAX_S)
+            time.sleep(poll_s)
+            poll_s = min(poll_s * 1.2, POLL_MAX_S)
     end = None if job["status"] == "succeeded" else typer.Exit(exits.FAILURE)
     return Result(job, partial(_tell_end, job), end)
 
 
-def _look(client: Client, id_: str) -> dict[str, Any] | None:
+def _fetch(client: Client, id_: str) -> dict[str, Any] | None:
     """Return the job; None, if the gateway is away for a moment, or it isn't listed yet."""
     try:
         return client.job(id_)

@@ -23,7 +23,7 @@ from vigil.memory.questions import Filters
 from vigil.sdk.client import ApiError, Client, is_passing
 
 from .. import completion, exits, options, output, tables
-from ..documents.files import look
+from ..documents.files import files_at
 from ..documents.intake import forget_gone, take_in
 from ..documents.sources import shown
 from ..field_options import User, options_of
@@ -85,7 +85,7 @@ def import_(
     if not path.exists() and not gone:
         raise InvalidInput("path", f"{path} isn't there; --gone forgets what was read of it")
     client = options.client()
-    found = look(path)
+    found = files_at(path)
     forgotten, missing = forget_gone(client, found.seen, is_sure=gone, **given)
     taken = [take_in(client, one, is_trusted=trusted, **given) for one in found.files]
     facts = {

@@ -9,7 +9,7 @@ from typing import Any, Final
 from vigil import distribution
 from vigil.calendars.section import CalendarSection
 from vigil.checks import Check, fail, of_secret, ok, warn
-from vigil.doctor.channels import Look
+from vigil.doctor.channels import Examine
 from vigil.errors import VigilError
 from vigil.settings.config import Settings
 
@@ -19,7 +19,7 @@ ADVICE: Final = "see docs/calendar.md"
 LIBRARIES: Final = ("httpx2", "icalendar", "recurring_ical_events")
 
 
-def checks(settings: Settings) -> dict[str, Look]:
+def checks(settings: Settings) -> dict[str, Examine]:
     """Return a check for each calendar, by name."""
     return {
         f"calendar {name}": partial(_calendar, name, one)

@@ -75,7 +75,7 @@ def examine() -> Iterator[Check]:
         advice = "correct vigil.toml or the environment"
         yield replace(fail(str(error), advice), name="config")
         return
-    yield from glance.looked(
+    yield from glance.run_checks(
         settings,
         CHECKS
         | channels.checks(settings)
@@ -124,11 +124,11 @@ def broker(settings: Settings) -> Check:
 def _external(settings: Settings) -> Check:
     url = settings.config.nats.url
 
-    async def look(admin: Bus) -> str:
+    async def version(admin: Bus) -> str:
         return str(admin.connection.connected_server_version)
 
     try:
-        told = operator.run_as_admin(settings, look)
+        told = operator.run_as_admin(settings, version)
     except VigilError as error:
         return fail(f"{url}: {error}", "see `vigil provision --help`")
     return _server(f"{url}, nats-server {told}", told)
@@ -193,7 +193,7 @@ def token(settings: Settings) -> Check:
     return fail(f"{client.url} is not Vigil", "check VIGIL_URL")
 
 
-CHECKS: Final[dict[str, channels.Look]] = {
+CHECKS: Final[dict[str, channels.Examine]] = {
     "config": glance.config_valid,
     "broker": broker,
     "home": glance.home,

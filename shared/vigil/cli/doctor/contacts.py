@@ -9,7 +9,7 @@ from vigil.checks import Check, fail, of_secret, ok, warn
 from vigil.contacts.section import ContactSource
 from vigil.contacts.source import missing
 from vigil.contacts.state import FACT
-from vigil.doctor.channels import Look
+from vigil.doctor.channels import Examine
 from vigil.errors import VigilError
 from vigil.settings.config import Settings
 from vigil.settings.live.renewal import NOT_TAKEN_IN
@@ -20,7 +20,7 @@ from ..admin.operator import States
 _ADVICE: Final = "see docs/contacts.md"
 
 
-def checks(settings: Settings) -> dict[str, Look]:
+def checks(settings: Settings) -> dict[str, Examine]:
     """Return a check for each list, by name."""
     states = operator.asked_once(settings, FACT)
     return {

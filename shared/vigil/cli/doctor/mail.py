@@ -7,7 +7,7 @@ from typing import Any
 
 from vigil.channels.contract import Channel
 from vigil.checks import Check, ok, warn
-from vigil.doctor.channels import Look
+from vigil.doctor.channels import Examine
 from vigil.errors import VigilError
 from vigil.settings.config import Settings
 from vigil.settings.live.renewal import NOT_TAKEN_IN
@@ -18,11 +18,11 @@ from ..admin import operator
 from ..admin.operator import States
 
 
-def checks(settings: Settings) -> dict[str, Look]:
+def checks(settings: Settings) -> dict[str, Examine]:
     """Return a check for each account that hears, by name."""
     hearing = [name for name, one in mail.accounts_of(settings).items() if one.imap_host]
     states = operator.asked_once(settings, HEARS)
-    found: dict[str, Look] = {
+    found: dict[str, Examine] = {
         f"mailbox {name}": partial(_mailbox, name, states) for name in hearing
     }
     for name in networks_of(settings):

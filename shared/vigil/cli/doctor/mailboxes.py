@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from vigil.checks import Check, fail, of_secret, ok, warn
-from vigil.doctor.channels import Look
+from vigil.doctor.channels import Examine
 from vigil.errors import VigilError
 from vigil.settings.config import Settings
 from vigil.settings.live.renewal import NOT_TAKEN_IN
@@ -17,7 +17,7 @@ from ..admin import operator
 from ..admin.operator import States
 
 
-def checks(settings: Settings) -> dict[str, Look]:
+def checks(settings: Settings) -> dict[str, Examine]:
     """Return a check for each, by name."""
     found = settings.config.mailboxes.items()
     states = operator.asked_once(settings, FACT)

@@ -6,14 +6,14 @@ from __future__ import annotations
 from functools import partial
 
 from vigil.checks import Check, ok, warn
-from vigil.doctor.channels import Look
+from vigil.doctor.channels import Examine
 from vigil.errors import VigilError
 from vigil.settings.config import Settings
 
 from ..admin import operator, token
 
 
-def checks(settings: Settings) -> dict[str, Look]:
+def checks(settings: Settings) -> dict[str, Examine]:
     """Return a check of each team, by name."""
     teams = settings.config.teams.items()
     return {f"team {agent}": partial(_team, members) for agent, members in teams}

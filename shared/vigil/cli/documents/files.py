@@ -55,7 +55,7 @@ class FilesThere(msgspec.Struct, frozen=True):
     seen: SeenFolder
 
 
-def look(path: Path) -> FilesThere:
+def files_at(path: Path) -> FilesThere:
     """Find a file, or what a folder holds.
 
     What begins with a dot isn't read, nor are links, which may lead anywhere.

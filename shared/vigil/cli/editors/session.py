@@ -19,7 +19,7 @@ from .prompt_end import Permission, PromptEnd, ToolNews
 
 DEVICE: Final = "acp"
 """The name of the cursor that editors read with."""
-LOOK_S: Final = 1.0
+POLL_S: Final = 1.0
 """How often the log is looked at while nothing is heard."""
 FOLLOW_ON_S: Final = 120.0
 """How long what comes of a decision is waited for, at most."""
@@ -131,7 +131,7 @@ class EditorSession:
             if end.is_over:
                 return after
             self._check_follows()
-            await self._conversation.wait_changed(LOOK_S)
+            await self._conversation.wait_changed(POLL_S)
 
     async def _read(self, end: PromptEnd, after: int) -> int:
         while True:
@@ -184,4 +184,4 @@ class EditorSession:
                     is_quiet = not now["is_thinking"] and not now["queued"]
                     if is_quiet and len(self._conversation.said) > count:
                         return
-                    await self._conversation.wait_changed(LOOK_S)
+                    await self._conversation.wait_changed(POLL_S)

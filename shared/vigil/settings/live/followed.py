@@ -25,7 +25,7 @@ from .stamps import Stamps, stamps_of
 
 log = structlog.get_logger("vigil.config")
 
-LOOK_EVERY_S: Final = 1.0
+POLL_S: Final = 1.0
 SETTLED_FOR: Final = 0.2
 """For how much of that a file has to be as it is before it's read."""
 GOLDEN: Final = 0.618
@@ -54,7 +54,7 @@ class FollowedSettings:
         """Look until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(until_next(LOOK_EVERY_S, loop.time()))
+            await asyncio.sleep(until_next(POLL_S, loop.time()))
             stamps = self._stamped()
             is_away = stamps.config is None and self._stamps.config is not None
             if stamps == self._stamps or is_away:
@@ -63,7 +63,7 @@ class FollowedSettings:
                 if loop.time() < self._again_at:
                     continue
             else:
-                await asyncio.sleep(LOOK_EVERY_S * (SETTLED_FOR + self._apart))
+                await asyncio.sleep(POLL_S * (SETTLED_FOR + self._apart))
             if self._stamped() == stamps:
                 await self._take_in(stamps)
 

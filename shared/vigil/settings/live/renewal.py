@@ -74,7 +74,7 @@ USING_CHANNELS: Final = ("gateway", "delivery")
 ENDS: Final = ("sender", "listener")
 NOT_TAKEN_IN: Final = "see `vigil status`: what can't be used isn't taken in"
 """What to do where a service doesn't know a section that the file has."""
-IDLE_LOOK_S: Final = 0.1
+IDLE_POLL_S: Final = 0.1
 IDLE_WAIT_S: Final = 60.0
 """How long a service goes on with what it has in hand, before it gives the rest back."""
 
@@ -168,8 +168,8 @@ class Renewal:
         await self._is_wanted.wait()
         left_s = IDLE_WAIT_S
         while in_hand() and left_s > 0:
-            await asyncio.sleep(IDLE_LOOK_S)
-            left_s -= IDLE_LOOK_S
+            await asyncio.sleep(IDLE_POLL_S)
+            left_s -= IDLE_POLL_S
         self._begin()
 
     def catch_up(self) -> None:
@@ -205,7 +205,7 @@ class Renewal:
         often a secret was missing."""
         while True:
             await self._was_refused.wait()
-            await asyncio.sleep(followed.LOOK_EVERY_S)
+            await asyncio.sleep(followed.POLL_S)
             if self.refused and (named := _stamps_of_named(self._read)) != self._named:
                 self._named = named
                 self._is_wanted.set()

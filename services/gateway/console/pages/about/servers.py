@@ -23,7 +23,7 @@ PATH: Final = "/api/servers"
 RISKS: Final[tuple[str, ...]] = get_args(Risk)
 TRIED_S: Final = 12.0
 """For how long what was started is waited for."""
-LOOK_EVERY_S: Final = 0.25
+POLL_S: Final = 0.25
 _BEGINNING: Final = "not connected yet"
 """What is said of one that is only just started."""
 
@@ -157,8 +157,8 @@ def _is_settled(one: ServerView) -> bool:
 
 async def _until(visit: Visit, name: str, holds: Any) -> None:
     """Wait until that holds of a server, but not for long: the page says how it is."""
-    for _ in range(int(TRIED_S / LOOK_EVERY_S)):
+    for _ in range(int(TRIED_S / POLL_S)):
         found = {one.name: one for one in (await visit.api.get(ServerList, PATH)).servers}
         if name in found and holds(found[name]):
             return
-        await asyncio.sleep(LOOK_EVERY_S)
+        await asyncio.sleep(POLL_S)

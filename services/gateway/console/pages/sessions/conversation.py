@@ -152,8 +152,8 @@ async def _label(
     can't have it there, or nobody said anything yet."""
     if session.is_system or not visit.may_decide(str(session)):
         return None
-    is_looked_at = shown is not None and shown.messages and not visit.is_refreshed
-    wanted = {"read_to": shown.messages[-1].seq} if shown and is_looked_at else {}
+    is_read = shown is not None and shown.messages and not visit.is_refreshed
+    wanted = {"read_to": shown.messages[-1].seq} if shown and is_read else {}
     with contextlib.suppress(Problem):
         found = await visit.api.send("PATCH", f"/api/sessions/{session}", wanted)
         return msgspec.convert(found, SessionLabel)

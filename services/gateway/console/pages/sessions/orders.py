@@ -20,7 +20,7 @@ from ....trust.letters import LetterList
 from ...second_thoughts import with_undo
 from ...visit import Visit
 
-LOOKED_MAX: Final = 50
+SEARCHED_MAX: Final = 50
 """Messages that are looked through for the one that is meant."""
 
 
@@ -164,7 +164,7 @@ async def _why(visit: Visit, rest: str) -> str:
 
 async def _said(visit: Visit, role: str, back: int) -> TranscriptMessage:
     """Return what was said so many messages ago, 1: last. Raises: Problem, 422: nothing was."""
-    found = await visit.api.get(Transcript, _path(visit), limit=LOOKED_MAX)
+    found = await visit.api.get(Transcript, _path(visit), limit=SEARCHED_MAX)
     said = [one for one in found.messages if one.role == role and one.taken_back_by is None]
     if not 0 < back <= len(said):
         raise Problem(422, "nothing was said here that long ago", field="text")

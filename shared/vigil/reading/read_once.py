@@ -17,7 +17,7 @@ _READ: Final[ContextVar[dict[str, asyncio.Future[Any]] | None]] = ContextVar("re
 
 
 @contextlib.asynccontextmanager
-async def one_look() -> AsyncIterator[None]:
+async def read_once() -> AsyncIterator[None]:
     """Have what is asked `once` within, also by tasks that begin within, be read once.
 
     Nothing that is read so may be changed within: the change wouldn't be seen.
@@ -34,7 +34,7 @@ async def one_look() -> AsyncIterator[None]:
 
 
 async def once(name: str, read: Callable[[], Awaitable[T]]) -> T:
-    """Return what `read` returns, or what it did in this look; outside of one, read.
+    """Return what `read` returns, or what it did in this block; outside of one, read.
 
     Args:
         name: of what is read: the same for the same only.
