@@ -149,7 +149,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         return self.clear_policy == "all"
 
 
-NEXT_LOOK: Final = "next_look"
+NEXT_RUN: Final = "next_look"
 """The tool by which a run of the timetable says when the next is, where its row lets it."""
 REPORT_FACTS: Final = "report_facts"
 """The tool by which it tells the facts that its row names."""
@@ -160,7 +160,7 @@ def limited(policy: Policy, start: Start | None) -> Policy:
     if start is None:
         return policy
     if start.slot is not None:
-        more: tuple[str, ...] = (NEXT_LOOK,) if start.slot.choice is not None else ()
+        more: tuple[str, ...] = (NEXT_RUN,) if start.slot.choice is not None else ()
         more += (REPORT_FACTS,) if start.slot.facts else ()
         if more:
             profile = policy.profile

@@ -28,8 +28,8 @@ WHY_LENGTH_MAX: Final = 500
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=TEXT_LENGTH_MAX)]
 
 
-class LookChoice(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
-    """One of them. What a model adds beside is passed over."""
+class MindDecision(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
+    """What a look of the mind decided. What a model adds beside is passed over."""
 
     confidence: Annotated[float, msgspec.Meta(ge=0, le=1)]
     because: Annotated[str, msgspec.Meta(min_length=1, max_length=WHY_LENGTH_MAX)]
@@ -37,7 +37,7 @@ class LookChoice(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     """The goal that it is about, or serves."""
 
 
-class RespondChoice(LookChoice, frozen=True, kw_only=True, tag="respond"):
+class RespondDecision(MindDecision, frozen=True, kw_only=True, tag="respond"):
     """Tell the person something, where they are."""
 
     text: Text
@@ -46,7 +46,7 @@ class RespondChoice(LookChoice, frozen=True, kw_only=True, tag="respond"):
     goal: str = ""
 
 
-class CallChoice(LookChoice, frozen=True, kw_only=True, tag="tool_call"):
+class CallDecision(MindDecision, frozen=True, kw_only=True, tag="tool_call"):
     tool: Text
     input: str = "{}"
     """The arguments: a JSON object as a string."""
@@ -64,7 +64,7 @@ def _object_in(field: str, text: str) -> dict[str, Any]:
     return given
 
 
-class GoalChoice(LookChoice, frozen=True, kw_only=True, tag="create_goal"):
+class GoalDecision(MindDecision, frozen=True, kw_only=True, tag="create_goal"):
     description: Text
     deadline_at: datetime | None = None
     success_criteria: str = ""
@@ -72,7 +72,7 @@ class GoalChoice(LookChoice, frozen=True, kw_only=True, tag="create_goal"):
     priority: int | None = None
 
 
-class PursuitChoice(LookChoice, frozen=True, kw_only=True, tag="update_goal"):
+class PursuitDecision(MindDecision, frozen=True, kw_only=True, tag="update_goal"):
     goal: Text
     status: GoalStatus | None = None
     strategy: str | None = None
@@ -87,45 +87,45 @@ class PursuitChoice(LookChoice, frozen=True, kw_only=True, tag="update_goal"):
         return _object_in("facts", self.facts)
 
 
-class PartChoice(msgspec.Struct, frozen=True, kw_only=True):
+class PartDecision(msgspec.Struct, frozen=True, kw_only=True):
     description: Text
     success_criteria: str = ""
 
 
-class SplitChoice(LookChoice, frozen=True, kw_only=True, tag="split_goal"):
+class SplitDecision(MindDecision, frozen=True, kw_only=True, tag="split_goal"):
     goal: Text
-    parts: Annotated[tuple[PartChoice, ...], msgspec.Meta(min_length=1, max_length=PARTS_MAX)]
+    parts: Annotated[tuple[PartDecision, ...], msgspec.Meta(min_length=1, max_length=PARTS_MAX)]
 
 
-class LearnChoice(LookChoice, frozen=True, kw_only=True, tag="learn_preference"):
+class LearnDecision(MindDecision, frozen=True, kw_only=True, tag="learn_preference"):
     category: PreferenceCategory
     key: Text
     value: str | bool | float
 
 
-class TaskChoice(LookChoice, frozen=True, kw_only=True, tag="create_task"):
+class TaskDecision(MindDecision, frozen=True, kw_only=True, tag="create_task"):
     title: Text
     description: str = ""
     priority: TaskPriority = "medium"
 
 
-class NoChoice(LookChoice, frozen=True, kw_only=True, tag="no_action"):
+class NoActionDecision(MindDecision, frozen=True, kw_only=True, tag="no_action"):
     """There is nothing to be done."""
 
 
-AnyChoice = (
-    RespondChoice
-    | CallChoice
-    | GoalChoice
-    | PursuitChoice
-    | SplitChoice
-    | LearnChoice
-    | TaskChoice
-    | NoChoice
+AnyDecision = (
+    RespondDecision
+    | CallDecision
+    | GoalDecision
+    | PursuitDecision
+    | SplitDecision
+    | LearnDecision
+    | TaskDecision
+    | NoActionDecision
 )
 
 
-def read(text: str) -> tuple[AnyChoice, ...]:
+def read(text: str) -> tuple[AnyDecision, ...]:
     """Read an answer.
 
     Raises:
@@ -133,7 +133,7 @@ def read(text: str) -> tuple[AnyChoice, ...]:
 
     >>> said = '{"type": "no_action", "confidence": 1, "because": "all is well"}'
     >>> read(f'{{"decisions": [{said}]}}')
-    (NoChoice(confidence=1.0, because='all is well', goal=''),)
+    (NoActionDecision(confidence=1.0, because='all is well', goal=''),)
     """
     given = json_answer.object_in(text, "decisions").get("decisions")
     if not isinstance(given, list) or not given:
@@ -141,13 +141,13 @@ def read(text: str) -> tuple[AnyChoice, ...]:
     if len(given) > DECISIONS_MAX:
         raise InvalidInput("decisions", f"are {len(given)}; {DECISIONS_MAX} are the most")
     try:
-        found = msgspec.convert(given, tuple[AnyChoice, ...])
+        found = msgspec.convert(given, tuple[AnyDecision, ...])
     except msgspec.ValidationError as error:
         raise InvalidInput("decisions", f"don't fit: {error}") from error
     for one in found:
-        if isinstance(one, CallChoice):
+        if isinstance(one, CallDecision):
             one.arguments()
-        if isinstance(one, PursuitChoice):
+        if isinstance(one, PursuitDecision):
             one.told()
     if "\\u0000" in json.dumps(given):
         raise InvalidInput("decisions", "must not contain NUL")
@@ -191,7 +191,7 @@ def _object_of(kind: Any, first: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _choice_of(kind: Any) -> dict[str, Any]:
+def _decision_schema(kind: Any) -> dict[str, Any]:
     type_ = {"const": kind.__struct_config__.tag}
     return _object_of(kind, {"type": type_, "because": _TEXT, "confidence": {"type": "number"}})
 
@@ -201,7 +201,7 @@ SCHEMA: Final[dict[str, Any]] = {
     "properties": {
         "decisions": {
             "type": "array",
-            "items": {"anyOf": [_choice_of(kind) for kind in get_args(AnyChoice)]},
+            "items": {"anyOf": [_decision_schema(kind) for kind in get_args(AnyDecision)]},
         }
     },
     "required": ["decisions"],

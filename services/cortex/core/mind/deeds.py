@@ -38,16 +38,16 @@ from ..tools.declaration import declared
 from ..work import detached
 from ..work.routing import route
 from .decisions import (
-    AnyChoice,
-    CallChoice,
-    GoalChoice,
-    LearnChoice,
-    LookChoice,
-    NoChoice,
-    PursuitChoice,
-    RespondChoice,
-    SplitChoice,
-    TaskChoice,
+    AnyDecision,
+    CallDecision,
+    GoalDecision,
+    LearnDecision,
+    MindDecision,
+    NoActionDecision,
+    PursuitDecision,
+    RespondDecision,
+    SplitDecision,
+    TaskDecision,
 )
 
 GATE: Final[dict[Risk, float]] = {"read": 0.3, "write": 0.5, "external": 0.7, "destructive": 0.9}
@@ -64,28 +64,28 @@ DOUBT: Final = (
 )
 
 
-def carry_out(draft: Draft, decisions: Iterable[AnyChoice]) -> None:
+def carry_out(draft: Draft, decisions: Iterable[AnyDecision]) -> None:
     """Do what a look decided, in its order; but goals are split first, as they were read: whatever
     else changes one would come between."""
     for number, one in enumerate(
-        sorted(decisions, key=lambda one: not isinstance(one, SplitChoice))
+        sorted(decisions, key=lambda one: not isinstance(one, SplitDecision))
     ):
         draft.acting_for = one.goal if one.goal in draft.state.mind.goals else ""
         _carry_out(draft, one, number)
     draft.acting_for = ""
 
 
-def _carry_out(draft: Draft, one: AnyChoice, number: int) -> None:
+def _carry_out(draft: Draft, one: AnyDecision, number: int) -> None:
     match one:
-        case NoChoice():
+        case NoActionDecision():
             draft.note("look_decided", f"nothing: {one.because}")
-        case RespondChoice():
+        case RespondDecision():
             _respond(draft, one, number)
-        case CallChoice():
+        case CallDecision():
             _call(draft, one, number)
-        case GoalChoice():
+        case GoalDecision():
             _on_board(draft, one, number, "goal_create", _given(one), one.description)
-        case PursuitChoice():
+        case PursuitDecision():
             given = _given(one) | {"id": one.goal, "is_checked": True, "why": one.because}
             given.pop("facts", None)
             what = f"goal {one.goal[:8]}: {_changes(given)}"
@@ -94,23 +94,23 @@ def _carry_out(draft: Draft, one: AnyChoice, number: int) -> None:
                 _on_board(draft, one, number, "goal_report", told, f"goal {one.goal[:8]}")
                 number += FACTS_NUMBERED
             _on_board(draft, one, number, "goal_update", given, what)
-        case SplitChoice():
+        case SplitDecision():
             parts = [msgspec.to_builtins(part) for part in one.parts]
             given = {"id": one.goal, "parts": parts, "why": one.because}
             _on_board(draft, one, number, "goal_split", given, f"goal {one.goal[:8]}")
-        case LearnChoice():
+        case LearnDecision():
             given = _given(one) | {"because": one.because}
             what = f"{one.key}: {one.value}"
             _on_board(draft, one, number, "learn_preference", given, what)
-        case TaskChoice():
+        case TaskDecision():
             _on_board(draft, one, number, "task_create", _given(one), one.title)
         case _:
             assert_never(one)
 
 
-def _given(one: LookChoice) -> dict[str, Any]:
+def _given(one: MindDecision) -> dict[str, Any]:
     """Return what a decision says of its own, as the arguments of the tool that carries it out."""
-    own = [name for name in one.__struct_fields__ if name not in LookChoice.__struct_fields__]
+    own = [name for name in one.__struct_fields__ if name not in MindDecision.__struct_fields__]
     given = {name: getattr(one, name) for name in own}
     return {name: msgspec.to_builtins(value) for name, value in given.items() if value is not None}
 
@@ -140,12 +140,12 @@ def notify(draft: Draft, text: str, *, can_wait: bool = False, what: str = KIND)
     draft.notify_home(what, text, urgency=urgency, is_ordered=False, sway=sway)
 
 
-def _respond(draft: Draft, one: RespondChoice, number: int) -> None:
+def _respond(draft: Draft, one: RespondDecision, number: int) -> None:
     notify(draft, one.text, can_wait=one.can_wait or one.confidence < sure_from(draft, "read"))
     log(draft, _id(draft, number), "respond", one.text, "success", one=one)
 
 
-def _ask_first(draft: Draft, one: LookChoice, number: int, tool: str, what: str) -> None:
+def _ask_first(draft: Draft, one: MindDecision, number: int, tool: str, what: str) -> None:
     """Ask about what the mind isn't sure of; the person's word is an order then."""
     text = DOUBT.format(
         confidence=one.confidence, what=f"{tool}, {shortened(what, 200)}", because=one.because
@@ -157,7 +157,7 @@ def _ask_first(draft: Draft, one: LookChoice, number: int, tool: str, what: str)
 # ---------------------------------------------------------------- tools
 
 
-def _call(draft: Draft, one: CallChoice, number: int) -> None:
+def _call(draft: Draft, one: CallDecision, number: int) -> None:
     is_ours = one.tool in memory_tools() or offers_start(draft, one.tool)
     tool = draft.moment.tools.get(one.tool)
     if one.tool in declared() or (tool is None and not is_ours):
@@ -194,7 +194,7 @@ def offers_start(draft: Draft, tool: str) -> bool:
 
 
 def _on_board(
-    draft: Draft, one: LookChoice, number: int, tool: str, given: dict[str, Any], what: str
+    draft: Draft, one: MindDecision, number: int, tool: str, given: dict[str, Any], what: str
 ) -> None:
     """Have something on the board made or changed, as a loop's tool does."""
     if one.confidence < sure_from(draft, "write"):
@@ -209,7 +209,7 @@ def _on_board(
         log(draft, _id(draft, number), tool, f"{what}: {text}", outcome, one=one)
 
 
-def _await(draft: Draft, call: OpenCall, one: LookChoice, what: str) -> None:
+def _await(draft: Draft, call: OpenCall, one: MindDecision, what: str) -> None:
     """Note what is under way: its end comes as an event of its own."""
     title = shortened(f"{' '.join(what.split())} (because {one.because})", TITLE_LENGTH_MAX)
     open_call(draft, call.effect_id, call.tool, title)
@@ -248,7 +248,7 @@ def log(
     what: str,
     outcome: ActionOutcome,
     *,
-    one: LookChoice | None = None,
+    one: MindDecision | None = None,
     sway: Sway | None = None,
 ) -> None:
     """Have an action noted, or how it ended: whoever told its end first is right.
@@ -278,7 +278,7 @@ def log(
         draft.note("look_decided", f"{tool} ({sure}, {outcome}): {one.because}", id_)
 
 
-def _known(draft: Draft, one: LookChoice | None) -> str:
+def _known(draft: Draft, one: MindDecision | None) -> str:
     """Return the goal that a decision says it is for, if there is such."""
     there = {found.goal.id for found in draft.moment.goals}
     return one.goal if one is not None and one.goal in there else ""

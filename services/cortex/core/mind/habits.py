@@ -24,7 +24,7 @@ from ..sway import Sway
 from ..tools import calls, lesson
 from ..work import detached
 from . import deeds
-from .decisions import AnyChoice, LearnChoice
+from .decisions import AnyDecision, LearnDecision
 
 GOAL: Final = "goal_create"
 WHY: Final = f"seen {habits.TIMES} times within a week, and sure"
@@ -34,12 +34,12 @@ PROPOSED: Final = (
 )
 
 
-def after(draft: Draft, decided: Iterable[AnyChoice]) -> tuple[BoardPreference, ...]:
+def after(draft: Draft, decided: Iterable[AnyDecision]) -> tuple[BoardPreference, ...]:
     """Return the habits as they will be with what a look has just learned."""
     known = {one.key: one for one in draft.moment.habits}
     for one in decided:
-        before = known.get(one.key) if isinstance(one, LearnChoice) else None
-        if isinstance(one, LearnChoice) and before is not None:
+        before = known.get(one.key) if isinstance(one, LearnDecision) else None
+        if isinstance(one, LearnDecision) and before is not None:
             new = lesson.taught_by(draft, one.category, one.key, one.value, because=one.because)
             known[one.key] = taught(before, new, draft.policy.preference_period)
     return tuple(known.values())

@@ -186,7 +186,7 @@ def take(draft: Draft, causes: Sequence[Cause], events: Sequence[Event]) -> int:
     found = [_input(draft, *one) for one in zip(causes, events, strict=True)]
     alike = list(takewhile(lambda one: one.sway is found[0].sway, found))
     taken = alike[: fitting(stored_size(one.blocks) for one in alike)]
-    _look(draft, taken)
+    _begin(draft, taken)
     return len(taken)
 
 
@@ -210,7 +210,7 @@ def _input(draft: Draft, cause: Cause, event: Event) -> _Input:
             raise AssertionError(f"{cause.type} events are never queued here")
 
 
-def _look(draft: Draft, taken: Sequence[_Input]) -> None:
+def _begin(draft: Draft, taken: Sequence[_Input]) -> None:
     """Begin a look, if there is anything to look at."""
     now, before = draft.moment.now, draft.state.mind
     goals, sway = _goals_for(draft, taken)

@@ -1,7 +1,7 @@
 """next_look: a run of the timetable says when the next one is worth it (LOOPS L-1).
 
 Only where its row lets it, and within the row's limits. Content from outside may hasten the next
-look, but not put it off: what is watched could have itself watched the less.
+run, but not put it off: what is watched could have itself watched the less.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..core.tools.declaration import OwnCall, Result, tool
 NOT_YOURS = "This job runs at fixed times; nothing is to be chosen."
 
 
-class NextLook(Arguments, frozen=True, kw_only=True):
+class NextRun(Arguments, frozen=True, kw_only=True):
     """Say when this job is run next, if another time than the usual one is better: sooner, if
     something is about to happen; later, if nothing will. Counted from the end of this run; of
     several calls the last counts."""
@@ -29,7 +29,7 @@ class NextLook(Arguments, frozen=True, kw_only=True):
     reason: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
 
-def _obstacle(given: NextLook, call: OwnCall, draft: Draft) -> str | None:
+def _obstacle(given: NextRun, call: OwnCall, draft: Draft) -> str | None:
     choice = choice_of(draft)
     if choice is None:
         return NOT_YOURS
@@ -51,7 +51,7 @@ def choice_of(draft: Draft) -> ChosenSchedule | None:
 
 
 @tool(risk="read", profiles=(), obstacle=_obstacle)
-def next_look(given: NextLook, call: OwnCall, draft: Draft) -> Result:
+def next_look(given: NextRun, call: OwnCall, draft: Draft) -> Result:
     """Note it; the ledger has it once the run has ended."""
     draft.update_loop(next_s=given.in_seconds)
     draft.note("next_look", f"in {span_of(given.in_seconds)}: {given.reason}")
