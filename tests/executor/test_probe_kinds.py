@@ -34,7 +34,7 @@ from vigil.contracts.board import (
     WatchedTool,
     WatchedUrl,
 )
-from vigil.facts.looked import told_by_look
+from vigil.facts.observed import facts_observed
 from vigil.facts.shape import read_shapes
 from vigil.facts.taken import taken
 from vigil.looks.watched import what_of
@@ -61,7 +61,7 @@ def question_of(
     )
 
 
-class Looker:
+class Prober:
     """A watcher as the executor has it, and who asks it."""
 
     def __init__(self, home: Path) -> None:
@@ -79,7 +79,7 @@ class Looker:
         user: str = "ann",
         is_ordered: bool = True,
     ) -> ProbeAnswer:
-        return await self.watcher.look(question_of(user, watch, seen, is_ordered=is_ordered))
+        return await self.watcher.probe(question_of(user, watch, seen, is_ordered=is_ordered))
 
     async def seen(self, watch: Watched) -> LastSeen:
         told = await self(watch)
@@ -106,9 +106,9 @@ async def site() -> AsyncIterator[Receiver]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def look(site: Receiver, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Looker]:
+async def prober(site: Receiver, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Prober]:
     home, choice = tmp_path_factory.mktemp("home"), await sandbox()
-    looker, is_ready, done = Looker(home), asyncio.Event(), asyncio.Event()
+    prober, is_ready, done = Prober(home), asyncio.Event(), asyncio.Event()
 
     async def serve(context: Context) -> None:
         rules = Rules(ports=(site.port,), allow_private=True)
@@ -117,9 +117,9 @@ async def look(site: Receiver, tmp_path_factory: pytest.TempPathFactory) -> Asyn
         registry.set(own)
         servers = Servers(context, registry, choice, own.disk)
         await servers.start()
-        looker.own = own
-        looker.watcher = Watcher(
-            context, own, registry, lambda user: user in looker.erasing, looker.trusted
+        prober.own = own
+        prober.watcher = Watcher(
+            context, own, registry, lambda user: user in prober.erasing, prober.trusted
         )
         is_ready.set()
         await done.wait()
@@ -133,7 +133,7 @@ async def look(site: Receiver, tmp_path_factory: pytest.TempPathFactory) -> Asyn
         task = asyncio.create_task(runtime.run("executor", settings, broker.url, serve=serve))
         ready = asyncio.create_task(is_ready.wait())
         await asyncio.wait((task, ready), return_when=asyncio.FIRST_COMPLETED)
-        yield looker
+        yield prober
         done.set()
         await task
 
@@ -163,30 +163,30 @@ def article(price: str, ad: str) -> str:
 
 
 async def test_a_page_that_changes_its_ads_only_has_not_changed(
-    look: Looker, site: Receiver, page: Callable[[str, str], None]
+    prober: Prober, site: Receiver, page: Callable[[str, str], None]
 ) -> None:
     """What counts is the text of its main part."""
     watch = WatchedUrl(url=site.url())
     page(article("3 EUR", "Buy a boat!"), "text/html")
-    seen = await look.seen(watch)
+    seen = await prober.seen(watch)
     page(article("3 EUR", "Buy a house, now for less!"), "text/html")
-    assert await look.change(watch, seen) == ""
+    assert await prober.change(watch, seen) == ""
     page(article("4 EUR", "Buy a car!"), "text/html")
-    change = await look.change(watch, seen)
+    change = await prober.change(watch, seen)
     assert "-Tea costs 3 EUR." in change
     assert "+Tea costs 4 EUR." in change
     assert "Buy" not in change
 
 
 async def test_of_ten_megabytes_a_bounded_part_is_compared(
-    look: Looker, site: Receiver, page: Callable[[str, str], None]
+    prober: Prober, site: Receiver, page: Callable[[str, str], None]
 ) -> None:
     watch = WatchedUrl(url=site.url())
     page("calm\n" * 2_000_000, "text/plain")
-    told = await look(watch)
+    told = await prober(watch)
     assert not told.problem
     page("storm\n" * 2_000_000, "text/plain")
-    told = await look(watch, told.seen)
+    told = await prober(watch, told.seen)
     assert told.change
     assert len(told.change) <= CHANGE_LENGTH_MAX + 20
     assert len(told.seen.text) <= TEXT_LENGTH_MAX
@@ -215,7 +215,7 @@ def atom(*numbers: int) -> str:
 
 @pytest.mark.parametrize("feed", [rss, atom])
 async def test_new_entries_of_a_feed_are_the_difference(
-    look: Looker,
+    prober: Prober,
     site: Receiver,
     page: Callable[[str, str], None],
     feed: Callable[..., str],
@@ -223,38 +223,38 @@ async def test_new_entries_of_a_feed_are_the_difference(
     """By id: one that went and came back isn't new, and neither is the order."""
     watch = WatchedFeed(url=site.url())
     page(feed(1, 2), "application/rss+xml")
-    seen = await look.seen(watch)
-    assert await look.change(watch, seen) == ""
+    seen = await prober.seen(watch)
+    assert await prober.change(watch, seen) == ""
     page(feed(2), "application/rss+xml")
-    told = await look(watch, seen)
+    told = await prober(watch, seen)
     assert told.change == ""
     page(feed(2, 1, 3), "application/rss+xml")
-    change = await look.change(watch, told.seen)
+    change = await prober.change(watch, told.seen)
     assert "Entry 3" in change
     assert "Entry 1" not in change
     assert "<" not in change
 
 
 async def test_a_feed_that_is_html_is_told_as_that(
-    look: Looker, site: Receiver, page: Callable[[str, str], None]
+    prober: Prober, site: Receiver, page: Callable[[str, str], None]
 ) -> None:
     page("<html><body><h1>News</h1><p>We have a feed, too.</p></body></html>", "text/html")
-    told = await look(WatchedFeed(url=site.url()))
+    told = await prober(WatchedFeed(url=site.url()))
     assert told.problem == "the url leads to no feed, RSS or Atom: it is an HTML page"
     page("", "")
-    told = await look(WatchedFeed(url=site.url()))
+    told = await prober(WatchedFeed(url=site.url()))
     assert "leads to no feed" in told.problem
 
 
 async def test_a_feed_of_a_stranger_costs_no_more_than_its_limits(
-    look: Looker, site: Receiver, page: Callable[[str, str], None]
+    prober: Prober, site: Receiver, page: Callable[[str, str], None]
 ) -> None:
     """Entities that grow, and more entries than are kept: a bounded difference, or a problem."""
     watch = WatchedFeed(url=site.url())
     page(rss(1), "text/xml")
-    seen = await look.seen(watch)
+    seen = await prober.seen(watch)
     page(rss(*range(2_000)), "text/xml")
-    told = await look(watch, seen)
+    told = await prober(watch, seen)
     assert not told.problem
     assert len(told.change) <= CHANGE_LENGTH_MAX + 20
     assert len(told.seen.parts) <= 1_000
@@ -264,59 +264,59 @@ async def test_a_feed_of_a_stranger_costs_no_more_than_its_limits(
         "1</guid><title>&e11;</title></item></channel></rss>",
         "text/xml",
     )
-    told = await look(watch, seen)
+    told = await prober(watch, seen)
     assert len(told.change) + len(told.seen.text) < 20_000
 
 
 # ---------------------------------------------------------------- facts
 
 
-async def facts(look: Looker, watch: Watched, seen: LastSeen | None = None, **of: str) -> Any:
+async def facts(prober: Prober, watch: Watched, seen: LastSeen | None = None, **of: str) -> Any:
     """Return what is seen, and what a look tells of facts that are found so."""
-    told, found = await look.watcher.look_at(question_of("ann", watch, seen))
-    return told.seen, told_by_look(of, found, None)
+    told, found = await prober.watcher.observe(question_of("ann", watch, seen))
+    return told.seen, facts_observed(of, found, None)
 
 
 async def test_a_look_at_a_feed_tells_facts_without_a_model(
-    look: Looker, site: Receiver, page: Callable[[str, str], None]
+    prober: Prober, site: Receiver, page: Callable[[str, str], None]
 ) -> None:
     """F-9: how many entries are new, when the newest was made, and whether it works."""
     watch = WatchedFeed(url=site.url())
     of = {"n": "new", "up": "works", "at": "newest", "is": "changed", "status": "status"}
     page(atom(1, 3), "application/atom+xml")
-    seen, told = await facts(look, watch, **of)
+    seen, told = await facts(prober, watch, **of)
     newest = "2026-03-03T00:00:00+00:00"
     assert told == {"n": 0, "up": "yes", "at": newest, "is": "no", "status": 200}
     page(atom(1, 3, 2, 4), "application/atom+xml")
-    _, told = await facts(look, watch, seen, **of)
+    _, told = await facts(prober, watch, seen, **of)
     newest = "2026-03-04T00:00:00+00:00"
     assert told == {"n": 2, "up": "yes", "at": newest, "is": "yes", "status": 200}
     site.behaviours = [status(503)]
-    _, told = await facts(look, watch, seen, **of)
+    _, told = await facts(prober, watch, seen, **of)
     assert told == {"up": "no", "status": 503}
 
 
 async def test_a_look_at_json_tells_what_stands_there(
-    look: Looker, site: Receiver, page: Callable[[str, str], None]
+    prober: Prober, site: Receiver, page: Callable[[str, str], None]
 ) -> None:
     """F-9: other values than the one that counts; what isn't there isn't told."""
     watch = WatchedUrl(url=site.url(), pointer="/version")
     of = {"open": "/issues/open", "main": "/ci/main", "gone": "/ci/dev", "lines": "new"}
     page('{"version": 3, "issues": {"open": 12}, "ci": {"main": "failing"}}', "application/json")
-    seen, told = await facts(look, watch, **of)
+    seen, told = await facts(prober, watch, **of)
     assert told == {"open": 12, "main": "failing", "lines": 0}
     page('{"version": 4, "issues": {"open": 13}, "ci": {"main": 7}}', "application/json")
-    _, told = await facts(look, watch, seen, **of)
+    _, told = await facts(prober, watch, seen, **of)
     assert told == {"open": 13, "main": 7, "lines": 1}
 
 
-async def test_a_page_that_is_as_before_tells_what_it_told(look: Looker, site: Receiver) -> None:
+async def test_a_page_that_is_as_before_tells_what_it_told(prober: Prober, site: Receiver) -> None:
     """Its server says so and sends no document: what stood there stands there yet."""
     head = b"HTTP/1.1 304 Not Modified\r\nlast-modified: Fri, 20 Nov 2026 08:30:00 GMT\r\n\r\n"
     site.behaviours = [raw(head)]
     watch = WatchedUrl(url=site.url())
     before = LastSeen(what=what_of(watch), etag='"1"', digest="1f", text="{}")
-    told, found = await look.watcher.look_at(question_of("ann", watch, before))
+    told, found = await prober.watcher.observe(question_of("ann", watch, before))
     assert not told.problem
     shapes = read_shapes({"open": "count", "at": "instant", "status": "count", "is": "yes_no"})
     of = {"open": "/issues/open", "at": "newest", "status": "status", "is": "changed"}
@@ -324,7 +324,7 @@ async def test_a_page_that_is_as_before_tells_what_it_told(look: Looker, site: R
         SourceFacts(id="1f" * 16, owner="ann", agent="vigil"), shapes, {"open": 12}, AT,
         bits_max=512, cause="e1",
     )  # fmt: skip
-    assert told_by_look(of, found, known) == {
+    assert facts_observed(of, found, known) == {
         "open": "12", "at": "2026-11-20T08:30:00+00:00", "status": 200, "is": "no",
     }  # fmt: skip
     site.behaviours = [status(404)]
@@ -333,46 +333,46 @@ async def test_a_page_that_is_as_before_tells_what_it_told(look: Looker, site: R
 # ---------------------------------------------------------------- files
 
 
-async def test_files_are_added_changed_and_removed(look: Looker) -> None:
+async def test_files_are_added_changed_and_removed(prober: Prober) -> None:
     watch = WatchedFiles(glob="notes/**/*.md")
-    assert (await look.seen(watch)).parts == {}
-    one, two = look.write("notes/a.md", "one"), look.write("notes/deep/er/b.md", "two")
-    look.write("notes/c.txt", "no note")
-    look.write("notes/.hidden/d.md", "begins with a dot")
-    seen = await look.seen(watch)
+    assert (await prober.seen(watch)).parts == {}
+    one, two = prober.write("notes/a.md", "one"), prober.write("notes/deep/er/b.md", "two")
+    prober.write("notes/c.txt", "no note")
+    prober.write("notes/.hidden/d.md", "begins with a dot")
+    seen = await prober.seen(watch)
     assert set(seen.parts) == {"notes/a.md", "notes/deep/er/b.md"}
-    assert await look.change(watch, seen) == ""
+    assert await prober.change(watch, seen) == ""
     os.utime(one, ns=(1, 1))
-    told = await look(watch, seen)
+    told = await prober(watch, seen)
     assert (told.change, told.seen.digest) == ("", seen.digest)
     one.write_text("ones")
     two.unlink()
-    look.write("notes/new\nline.md", "three")
-    assert (await look.change(watch, told.seen)).splitlines() == [
+    prober.write("notes/new\nline.md", "three")
+    assert (await prober.change(watch, told.seen)).splitlines() == [
         "changed: notes/a.md, 4 bytes",
         "removed: notes/deep/er/b.md",
         "added: notes/new?line.md, 5 bytes",
     ]
-    assert (await facts(look, watch, told.seen, n="new"))[1] == {"n": 3}
+    assert (await facts(prober, watch, told.seen, n="new"))[1] == {"n": 3}
 
 
-async def test_no_link_leads_a_watcher_outside(look: Looker, tmp_path: Path) -> None:
+async def test_no_link_leads_a_watcher_outside(prober: Prober, tmp_path: Path) -> None:
     """X-3: neither a link to a file nor one to a folder is followed; a pipe isn't opened."""
     (tmp_path / "secret.md").write_text("secret")
-    look.write("links/plain.md", "mine")
-    links = look.folder / "links"
+    prober.write("links/plain.md", "mine")
+    links = prober.folder / "links"
     (links / "file.md").symlink_to(tmp_path / "secret.md")
     (links / "folder").symlink_to(tmp_path)
-    (look.folder / "away").symlink_to(tmp_path)
+    (prober.folder / "away").symlink_to(tmp_path)
     os.mkfifo(links / "pipe.md")
-    assert set((await look.seen(WatchedFiles(glob="links/**/*.md"))).parts) == {"links/plain.md"}
-    assert (await look.seen(WatchedFiles(glob="away/*.md"))).parts == {}
+    assert set((await prober.seen(WatchedFiles(glob="links/**/*.md"))).parts) == {"links/plain.md"}
+    assert (await prober.seen(WatchedFiles(glob="away/*.md"))).parts == {}
 
 
-async def test_too_many_files_are_a_problem_and_not_a_part_of_them(look: Looker) -> None:
+async def test_too_many_files_are_a_problem_and_not_a_part_of_them(prober: Prober) -> None:
     for number in range(files.FILES_MAX + 1):
-        look.write(f"many/{number}", "")
-    told = await look(WatchedFiles(glob="many/*"))
+        prober.write(f"many/{number}", "")
+    told = await prober(WatchedFiles(glob="many/*"))
     assert told.problem == "the glob names more than 200 files"
     assert not told.seen.digest
 
@@ -380,100 +380,100 @@ async def test_too_many_files_are_a_problem_and_not_a_part_of_them(look: Looker)
 # ---------------------------------------------------------------- commands
 
 
-async def test_a_command_is_watched_by_what_it_writes(look: Looker) -> None:
-    look.write("state", "calm\n")
+async def test_a_command_is_watched_by_what_it_writes(prober: Prober) -> None:
+    prober.write("state", "calm\n")
     watch = WatchedCommand(command="cat state; id -u >/dev/null")
-    seen = await look.seen(watch)
-    assert await look.change(watch, seen) == ""
-    look.write("state", "storm\n")
-    assert await look.change(watch, seen) == "-calm\n+storm"
+    seen = await prober.seen(watch)
+    assert await prober.change(watch, seen) == ""
+    prober.write("state", "storm\n")
+    assert await prober.change(watch, seen) == "-calm\n+storm"
 
 
 async def test_a_command_that_fails_or_never_ends_is_a_failing_look(
-    look: Looker, monkeypatch: pytest.MonkeyPatch
+    prober: Prober, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = await look(WatchedCommand(command="echo half; echo gone >&2; exit 3"))
+    told = await prober(WatchedCommand(command="echo half; echo gone >&2; exit 3"))
     assert told.problem == "the command ended with exit code 3: gone"
     monkeypatch.setattr(command, "TIMEOUT_S", 0.3)
-    told = await look(WatchedCommand(command="while true; do sleep 1; done"))
+    told = await prober(WatchedCommand(command="while true; do sleep 1; done"))
     assert told.problem == "the command ended after 0.3 s: it took too long"
 
 
-async def test_what_nobody_ordered_runs_no_command_and_asks_no_tool(look: Looker) -> None:
+async def test_what_nobody_ordered_runs_no_command_and_asks_no_tool(prober: Prober) -> None:
     for watch in (WatchedCommand(command="touch ran"), WatchedTool(tool="nasty__add")):
-        told = await look(watch, is_ordered=False)
+        told = await prober(watch, is_ordered=False)
         assert "needs somebody who ordered it" in told.problem
-    assert not (look.folder / "ran").exists()
+    assert not (prober.folder / "ran").exists()
 
 
 # ---------------------------------------------------------------- tools
 
 
-async def test_a_tool_is_watched_if_it_only_reads(look: Looker) -> None:
+async def test_a_tool_is_watched_if_it_only_reads(prober: Prober) -> None:
     """By the class that the configuration gives it, whatever the server says of it."""
     watch = WatchedTool(tool="nasty__add", arguments={"a": 1, "b": 2})
-    seen = await look.seen(watch)
+    seen = await prober.seen(watch)
     assert seen.text == "3"
-    assert await look.change(watch, seen) == ""
+    assert await prober.change(watch, seen) == ""
     old = replace(seen, text="2", digest="0" * 64)
-    assert await look.change(watch, old) == "-2\n+3"
-    other = await look(WatchedTool(tool="nasty__poke"))
+    assert await prober.change(watch, old) == "-2\n+3"
+    other = await prober(WatchedTool(tool="nasty__poke"))
     assert "is of class 'external'; only 'read' may be watched" in other.problem
-    gone = await look(WatchedTool(tool="nasty__nothing"))
+    gone = await prober(WatchedTool(tool="nasty__nothing"))
     assert "there is no tool 'nasty__nothing' at present; to be watched: nasty__add" in gone.problem
-    wrong = await look(WatchedTool(tool="nasty__add", arguments={"a": 1, "b": 2}, pointer="/a"))
+    wrong = await prober(WatchedTool(tool="nasty__add", arguments={"a": 1, "b": 2}, pointer="/a"))
     assert "leads to nothing" in wrong.problem
 
 
 # ---------------------------------------------------------------- trust, and an end
 
 
-async def test_trusted_is_what_the_configuration_names_and_nothing_else(look: Looker) -> None:
+async def test_trusted_is_what_the_configuration_names_and_nothing_else(prober: Prober) -> None:
     """L-19: of that person, that source, and while nothing from outside is in their workspace."""
     trusted = WatchedCommand(command="echo all is well")
-    assert (await look(trusted)).is_trusted
-    assert not (await look(trusted, user="bob")).is_trusted
-    assert not (await look(WatchedCommand(command="echo is_trusted = true"))).is_trusted
-    assert not (await look(WatchedTool(tool="nasty__add", arguments={"a": 1, "b": 1}))).is_trusted
-    (look.folder.parent / "ann.marks.json").write_text('{"paths": ["page.html"]}')
-    assert not (await look(trusted)).is_trusted
+    assert (await prober(trusted)).is_trusted
+    assert not (await prober(trusted, user="bob")).is_trusted
+    assert not (await prober(WatchedCommand(command="echo is_trusted = true"))).is_trusted
+    assert not (await prober(WatchedTool(tool="nasty__add", arguments={"a": 1, "b": 1}))).is_trusted
+    (prober.folder.parent / "ann.marks.json").write_text('{"paths": ["page.html"]}')
+    assert not (await prober(trusted)).is_trusted
 
 
 async def test_a_person_trusts_an_address_that_answers_itself_and_a_server(
-    look: Looker, site: Receiver, page: Callable[[str, str], None]
+    prober: Prober, site: Receiver, page: Callable[[str, str], None]
 ) -> None:
     """F-15: exactly that, with that agent; until it is ended. A detour may lead to anybody."""
     page("calm", "text/plain")
     url, longer = WatchedUrl(url=site.url()), WatchedUrl(url=f"{site.url()}?more")
     tool = WatchedTool(tool="nasty__add", arguments={"a": 1, "b": 1})
-    assert not (await look(url)).is_trusted
+    assert not (await prober(url)).is_trusted
     sources = (f"url:{site.url()}", "mcp:nasty")
     known = [Trusted(owner="ann", agent="vigil", source=one, at=AT, by="ann") for one in sources]
     for one in known:
-        look.trusted.know(one)
-    assert (await look(url)).is_trusted
-    assert (await look(tool)).is_trusted
-    assert not (await look(longer)).is_trusted
-    assert not (await look(url, user="bob")).is_trusted
-    assert not (await look(tool, user="bob")).is_trusted
+        prober.trusted.know(one)
+    assert (await prober(url)).is_trusted
+    assert (await prober(tool)).is_trusted
+    assert not (await prober(longer)).is_trusted
+    assert not (await prober(url, user="bob")).is_trusted
+    assert not (await prober(tool, user="bob")).is_trusted
     site.behaviours = [status(302, location=f"{site.url()}?more"), *site.behaviours]
-    moved = await look(url)
+    moved = await prober(url)
     assert (moved.problem, moved.is_trusted) == ("", False)
     for one in known:
-        look.trusted.forget(one)
-    assert not (await look(url)).is_trusted
-    assert not (await look(tool)).is_trusted
+        prober.trusted.forget(one)
+    assert not (await prober(url)).is_trusted
+    assert not (await prober(tool)).is_trusted
 
 
-async def test_a_look_for_who_is_being_erased_is_ended(look: Looker) -> None:
+async def test_a_look_for_who_is_being_erased_is_ended(prober: Prober) -> None:
     """X-8: nothing of it works in their folder when that is removed."""
     watch = WatchedCommand(command="touch begun; sleep 60")
-    folder = look.folder.parent / "eve"
-    begun = asyncio.create_task(look.watcher._looked(question_of("eve", watch), "eve"))
+    folder = prober.folder.parent / "eve"
+    begun = asyncio.create_task(prober.watcher._observe(question_of("eve", watch), "eve"))
     async with asyncio.timeout(20):
         while not (folder / "begun").exists():
             await asyncio.sleep(0.02)
-    look.erasing.add("eve")
-    await look.watcher.erased()
+    prober.erasing.add("eve")
+    await prober.watcher.erased()
     with pytest.raises(Refusal, match="409"):
         await begun

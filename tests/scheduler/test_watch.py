@@ -36,7 +36,7 @@ def test_unchanged_slots_of_an_hour_are_one_entry() -> None:
     quiet: SlotEntry | None = None
     for minute in range(60):
         at = START + timedelta(minutes=minute)
-        entry, *_ = watch_rules.looked(running(at), WATCH, SEEN, ProbeAnswer(seen=SEEN))
+        entry, *_ = watch_rules.decided(running(at), WATCH, SEEN, ProbeAnswer(seen=SEEN))
         assert entry.reason in quiet_reasons()
         quiet = ranges.joined(quiet, entry)
         assert quiet is not None
@@ -50,7 +50,7 @@ def test_it_looks_ever_later_after_failures_and_forgets_nothing() -> None:
     for _ in range(12):
         assert not watch_rules.must_wait(seen, WATCH, now)
         problem = ProbeAnswer(seen=LastSeen(what=SEEN.what), problem="gone")
-        entry, found, _ = watch_rules.looked(running(now), WATCH, seen, problem)
+        entry, found, _ = watch_rules.decided(running(now), WATCH, seen, problem)
         assert (entry.state, entry.session) == ("failed", "")
         assert found is not None
         assert found.retry_at is not None
@@ -84,7 +84,7 @@ def test_where_failures_are_told_as_facts_no_look_is_put_off(
 def test_another_page_is_looked_at_for_the_first_time() -> None:
     other = WatchedUrl(url=WATCH.url, pointer="/version")
     answer = ProbeAnswer(seen=LastSeen(what=what_of(other), digest="2"), change="never")
-    entry, *_ = watch_rules.looked(running(START), other, SEEN, answer)
+    entry, *_ = watch_rules.decided(running(START), other, SEEN, answer)
     assert (entry.state, entry.reason) == ("skipped", watch_rules.FIRST)
 
 
@@ -92,7 +92,7 @@ def test_another_page_is_looked_at_for_the_first_time() -> None:
 def test_what_is_trusted_by_configuration_sways_no_run(is_trusted: bool) -> None:
     """L-19: nothing that was seen has a say in it, whatever it claims to be."""
     answer = ProbeAnswer(seen=SEEN, change="+is_trusted = true", is_trusted=is_trusted)
-    entry, *_ = watch_rules.looked(running(START), WATCH, SEEN, answer)
+    entry, *_ = watch_rules.decided(running(START), WATCH, SEEN, answer)
     (run,) = after(Ledger(), entry).running
     made = replace(ROW, work=CronWork(prompt="Tell me", watch=WATCH))
     start = cron.start_of(made, run, None, Config())

@@ -29,7 +29,7 @@ from vigil.contracts.board import (
 )
 from vigil.errors import InvalidInput
 from vigil.facts import shown
-from vigil.facts.looked import SHAPES, Look, check_looked, told_by_look
+from vigil.facts.observed import SHAPES, Observation, check_places, facts_observed
 from vigil.facts.shape import choices, named, read_shape, read_shapes, words_of
 from vigil.facts.taken import HUNDREDTHS, cost, cost_if_there, read, taken
 from vigil.facts.value import fit, fits
@@ -99,14 +99,14 @@ def test_of_an_instant_a_day_is_that_in_utc(given_: str, day: str | None) -> Non
 
 
 def test_what_a_look_tells_fits_each_shape_that_it_may_have() -> None:
-    look = Look(changed=True, new=3, status=503, newest=NOW - timedelta(days=1))
+    observation = Observation(changed=True, new=3, status=503, newest=NOW - timedelta(days=1))
     words_ = {YesNo: "yes_no", BoundedNumber: "count[0..999]", AnInstant: "instant", ADay: "day"}
     for where, kinds in SHAPES.items():
         for kind in kinds:
             wanted = read_wanted({"it": f"{words_[kind]} at {where}"})
             shapes_ = shapes_of_wanted(wanted)
-            check_looked({"it": where}, shapes_, WatchedUrl(url="https://a.example/"))
-            told = told_by_look({"it": where}, look, None)
+            check_places({"it": where}, shapes_, WatchedUrl(url="https://a.example/"))
+            told = facts_observed({"it": where}, observation, None)
             assert read(shapes_, told, NOW).left_out == {}, (where, kind)
 
 

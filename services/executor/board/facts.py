@@ -24,7 +24,7 @@ from vigil.contracts.board import BoardGoal, FactShape, SourceFacts
 from vigil.contracts.board.approval import short_name
 from vigil.errors import Unavailable, WrongLastSequence
 from vigil.facts import mailed
-from vigil.facts.looked import Look, told_by_look
+from vigil.facts.observed import Observation, facts_observed
 from vigil.facts.shown import GOAL
 from vigil.facts.taken import taken
 from vigil.runtime import Context
@@ -94,20 +94,20 @@ class FactStore:
             )
         return await self._take(key, slot, telling, lambda _: given)
 
-    async def take_look(
-        self, key: SessionKey, slot: SlotRun, looked: Mapping[str, str], look: Look
+    async def take_observed(
+        self, key: SessionKey, slot: SlotRun, places: Mapping[str, str], observation: Observation
     ) -> SourceFacts | None:
         """Take what a look told; as `take`. A repeat of the same slot's look changes nothing.
 
         Args:
             key: of the run that it may lead to.
-            looked: where it finds each fact.
+            places: where it finds each fact.
         """
-        if not looked:
+        if not places:
             return None
         cause = token_of("look", slot.row, slot.due_at.isoformat())
         telling = _Telling(cause, slot.looked, slot.facts, WHY_PROBED, "", slot.due_at)
-        return await self._take(key, slot, telling, partial(told_by_look, looked, look))
+        return await self._take(key, slot, telling, partial(facts_observed, places, observation))
 
     async def take_counted(
         self, key: SessionKey, slot: SlotRun, cause: str, given: Mapping[str, object]

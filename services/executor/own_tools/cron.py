@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from vigil.board.kept import ROWS, BoundReached, KeptBoard, Revision
 from vigil.board.rows import PersonsRows
 from vigil.contracts import Change, TimetableRow
-from vigil.contracts.board import ChosenSchedule, CronWork, only_looks, watch_of
+from vigil.contracts.board import ChosenSchedule, CronWork, is_watch_only, watch_of
 from vigil.contracts.board.row import OTHER_NAMES
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.facts.followed import followed_by
@@ -186,7 +186,7 @@ def _after(
 
 async def _run(row: TimetableRow, call: Call, means: Means, now: datetime) -> str:
     """Order a run beside the schedule, once for each call. Raises: WrongLastSequence."""
-    if only_looks(row.work):
+    if is_watch_only(row.work):
         raise InvalidInput("row", "only looks, when it is due: nothing is run for it")
     log, entry = SlotLog(means.bus), begun(row, now, call.id)
     async for before in log.newest(row_scope := call.key.scope, row.id):

@@ -19,7 +19,7 @@ from .page import shown
 from .result import ProbeResult, compared, difference, seen_of
 
 
-async def look(
+async def probe(
     registry: Registry,
     key: SessionKey,
     watch: WatchedTool,
@@ -49,5 +49,5 @@ async def look(
     text = shown(at_pointer(told.content, watch.pointer)) if watch.pointer else told.content
     seen = seen_of(watch, text)
     change = await asyncio.to_thread(difference, before, seen)
-    look = compared(change, told.content)
-    return ProbeResult(seen, change, is_outside(told, key.scope, trusted), look=look)
+    observation = compared(change, told.content)
+    return ProbeResult(seen, change, is_outside(told, key.scope, trusted), observation=observation)

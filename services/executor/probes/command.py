@@ -18,7 +18,7 @@ OUTPUT_BYTES_MAX: Final = 64 * 1024
 LINE_LENGTH_MAX: Final = 150
 
 
-async def look(
+async def probe(
     commands: Commands, workspace: Workspace, watch: WatchedCommand, before: LastSeen | None
 ) -> ProbeResult:
     """Run the command to its end, or to the end of its time.
@@ -38,7 +38,7 @@ async def look(
         raise InvalidInput("command", why if why.startswith("ended") else f"ended with {why}")
     seen = seen_of(watch, ran.end.output)
     change = await asyncio.to_thread(difference, before, seen)
-    return ProbeResult(seen, change, ran.is_tainted, look=compared(change))
+    return ProbeResult(seen, change, ran.is_tainted, observation=compared(change))
 
 
 def _why_failed(ran: CommandRun) -> str:

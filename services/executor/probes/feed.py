@@ -14,7 +14,7 @@ import msgspec
 
 from vigil.contracts.board import LastSeen, WatchedFeed
 from vigil.errors import InvalidInput
-from vigil.facts.looked import Look
+from vigil.facts.observed import Observation
 from vigil.looks.watched import what_of
 from vigil.timetable.probe import TEXT_LENGTH_MAX
 
@@ -53,7 +53,7 @@ class FeedContent(msgspec.Struct, frozen=True):
     """The newest first."""
 
 
-async def look(
+async def probe(
     fetcher: Fetcher, kind: str, watch: WatchedFeed, before: LastSeen | None
 ) -> ProbeResult:
     """Look at a feed for a session of that kind.
@@ -65,8 +65,8 @@ async def look(
     page = await fetched(fetcher, kind, watch.url, before)
     digest = hashlib.sha256(page.body).hexdigest()
     if before is not None and (page.status == UNCHANGED_STATUS or digest == before.digest):
-        look = unchanged(page)._replace(newest=None)  # of the document, and not of an entry
-        return ProbeResult(again(before, page), is_tainted=False, look=look)
+        observation = unchanged(page)._replace(newest=None)  # of the document, and not of an entry
+        return ProbeResult(again(before, page), is_tainted=False, observation=observation)
     there = await read(page)
     known = {} if before is None else before.parts
     parts = dict.fromkeys((one.id for one in there), "")
@@ -82,10 +82,12 @@ async def look(
     fresh = [] if before is None else [one for one in there if one.id not in known]
     change = shortened(fetcher.hidden(words_of(fresh)))
     made_at = [datetime.fromisoformat(one.made_at) for one in there if one.made_at]
-    look = Look(
+    observation = Observation(
         changed=bool(fresh), new=len(fresh), status=page.status, newest=max(made_at, default=None)
     )
-    return ProbeResult(seen, change, is_tainted=False, is_moved=page.url != watch.url, look=look)
+    return ProbeResult(
+        seen, change, is_tainted=False, is_moved=page.url != watch.url, observation=observation
+    )
 
 
 def words_of(entries: list[FeedEntry]) -> str:

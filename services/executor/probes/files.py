@@ -7,7 +7,7 @@ from typing import Final
 
 from vigil.contracts.board import LastSeen, WatchedFiles
 from vigil.errors import InvalidInput, NotFound, Unavailable
-from vigil.facts.looked import Look
+from vigil.facts.observed import Observation
 from vigil.looks.watched import names_of, what_of
 from vigil.timetable.probe import TEXT_LENGTH_MAX
 
@@ -24,7 +24,7 @@ HASHED_BYTES_MAX: Final = 32 * 1024 * 1024
 CHUNK_BYTES: Final = 1024 * 1024
 
 
-def look(workspace: Workspace, watch: WatchedFiles, before: LastSeen | None) -> ProbeResult:
+def probe(workspace: Workspace, watch: WatchedFiles, before: LastSeen | None) -> ProbeResult:
     """Look at the files. Blocks.
 
     Raises:
@@ -42,8 +42,8 @@ def look(workspace: Workspace, watch: WatchedFiles, before: LastSeen | None) -> 
         parts=parts,
     )
     found = [] if before is None else changes(known, parts)
-    look = Look(changed=bool(found), new=len(found))
-    return ProbeResult(seen, shortened("\n".join(found)), marked.is_any, look=look)
+    observation = Observation(changed=bool(found), new=len(found))
+    return ProbeResult(seen, shortened("\n".join(found)), marked.is_any, observation=observation)
 
 
 def _parts(workspace: Workspace, watch: WatchedFiles, known: dict[str, str]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from vigil.contracts.board import LastSeen, WatchedUrl
 from vigil.errors import InvalidInput
-from vigil.facts.looked import Look
+from vigil.facts.observed import Observation
 from vigil.net.ssrf import RequestRefused
 from vigil.texts.pointer import at_pointer
 
@@ -24,7 +24,7 @@ OK: Final = 200
 UNCHANGED_STATUS: Final = 304
 
 
-async def look(
+async def probe(
     fetcher: Fetcher, kind: str, watch: WatchedUrl, before: LastSeen | None
 ) -> ProbeResult:
     """Look at a page for a session of that kind. Raises: as of `fetched`."""
@@ -34,15 +34,17 @@ async def look(
             again(before, page),
             is_tainted=False,
             is_moved=page.url != watch.url,
-            look=unchanged(page),
+            observation=unchanged(page),
         )
     text = fetcher.hidden(await _text(page, watch))
     validators = (page.etag, page.modified) if page.is_whole else ()
     seen = seen_of(watch, text, *validators)
     change = await asyncio.to_thread(difference, before, seen)
-    look = compared(change, text_of(page) if page.is_whole and is_text(page) else None)
-    look = look._replace(status=page.status, newest=modified_at(page))
-    return ProbeResult(seen, change, is_tainted=False, is_moved=page.url != watch.url, look=look)
+    observation = compared(change, text_of(page) if page.is_whole and is_text(page) else None)
+    observation = observation._replace(status=page.status, newest=modified_at(page))
+    return ProbeResult(
+        seen, change, is_tainted=False, is_moved=page.url != watch.url, observation=observation
+    )
 
 
 class AnsweredOtherwise(RequestRefused):
@@ -53,9 +55,9 @@ class AnsweredOtherwise(RequestRefused):
         self.status = page.status
 
 
-def unchanged(page: Page) -> Look:
+def unchanged(page: Page) -> Observation:
     """Return what a look came to that read nothing: all is there, and as it was."""
-    return Look(status=OK, newest=modified_at(page), is_same=True)
+    return Observation(status=OK, newest=modified_at(page), is_same=True)
 
 
 def modified_at(page: Page) -> datetime | None:

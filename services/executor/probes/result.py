@@ -7,7 +7,7 @@ from difflib import unified_diff
 from typing import Final, NamedTuple
 
 from vigil.contracts.board import LastSeen, Watched
-from vigil.facts.looked import Look
+from vigil.facts.observed import Observation
 from vigil.looks.watched import what_of
 from vigil.timetable.probe import CHANGE_LENGTH_MAX, TEXT_LENGTH_MAX
 
@@ -24,7 +24,7 @@ class ProbeResult(NamedTuple):
     """Whether it holds what somebody outside wrote, beside what is watched itself."""
     is_moved: bool = False
     """Whether another address answered than the one that is watched."""
-    look: Look = Look()
+    observation: Observation = Observation()
     """What of it facts may be made of."""
 
 
@@ -62,7 +62,7 @@ def difference(before: LastSeen | None, after: LastSeen) -> str:
     return shortened(found) or BEHIND
 
 
-def compared(change: str, document: str | None = None) -> Look:
+def compared(change: str, document: str | None = None) -> Observation:
     """Return what a look came to that found that difference, a line each as in a patch.
 
     Args:
@@ -72,7 +72,7 @@ def compared(change: str, document: str | None = None) -> Look:
     2
     """
     new = sum(line.startswith("+") for line in change.splitlines())
-    return Look(changed=bool(change), new=new, document=document)
+    return Observation(changed=bool(change), new=new, document=document)
 
 
 def shortened(change: str) -> str:

@@ -29,7 +29,7 @@ from vigil.contracts.board import (
     WatchedUrl,
 )
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
-from vigil.facts.looked import Look
+from vigil.facts.observed import Observation
 from vigil.looks.watched import NOBODY, trusts, what_of
 from vigil.net.client import FAILURES, why_failed
 from vigil.runtime import Context
@@ -88,7 +88,7 @@ class Watcher:
         part = part_of(places, self._config.executor.calls_at_once_per_user)
         self._places = SharedPlaces(places, part)
         self._facts, self._news = FactStore(context), FactNews(context)
-        self._looks: dict[asyncio.Task[tuple[ProbeAnswer, Look]], str] = {}
+        self._probes: dict[asyncio.Task[tuple[ProbeAnswer, Observation]], str] = {}
         """Those at work, with whose they are."""
 
     @contextlib.asynccontextmanager
@@ -108,7 +108,7 @@ class Watcher:
 
     async def erased(self) -> None:
         """End the looks for people who are being erased."""
-        theirs = [task for task, user in self._looks.items() if self._is_erasing(user)]
+        theirs = [task for task, user in self._probes.items() if self._is_erasing(user)]
         for task in theirs:
             task.cancel()
         if theirs:
@@ -120,51 +120,53 @@ class Watcher:
             user = SessionKey.parse(question.session).user
             if self._is_erasing(user):
                 raise Refusal(409, "they are being erased", b"")
-            told, look = await self._looked(question, user)
-            told = replace(told, facts=await self._take_facts(question, look))
+            told, observation = await self._observe(question, user)
+            told = replace(told, facts=await self._take_facts(question, observation))
             await self._notify(question, told)
         except InvalidInput as error:
             raise Refusal(422, str(error), b"") from error
         return encode(told)
 
-    async def _take_facts(self, question: ProbeQuestion, look: Look) -> FactFill | None:
+    async def _take_facts(
+        self, question: ProbeQuestion, observation: Observation
+    ) -> FactFill | None:
         """Take the facts that a look tells, and tell of them, as of a run's; one by hand tells
         none. Raises: Unavailable, InvalidInput."""
         key, slot = SessionKey.parse(question.session), question.slot
         if slot.is_by_hand:
             return None
-        known = await self._facts.take_look(key, slot, question.looked, look)
+        known = await self._facts.take_observed(key, slot, question.looked, observation)
         if known is None or known.newest is None:
             return None
         if tells_one(self._config, key, slot):
             await self._news.tell(key, known.newest.cause, slot, known, is_told=False)
         return known.newest
 
-    async def _looked(self, question: ProbeQuestion, user: str) -> tuple[ProbeAnswer, Look]:
+    async def _observe(self, question: ProbeQuestion, user: str) -> tuple[ProbeAnswer, Observation]:
         """Look, so that it can be ended. Raises: Refusal, InvalidInput."""
-        task = asyncio.create_task(self.look_at(question))
-        self._looks[task] = user
+        task = asyncio.create_task(self.observe(question))
+        self._probes[task] = user
         try:
             await asyncio.wait((task,))
         finally:
             if task.cancel():
                 await asyncio.wait((task,))
-            del self._looks[task]
+            del self._probes[task]
         if task.cancelled():
             raise Refusal(409, "they are being erased", b"")
         return task.result()
 
-    async def look(self, question: ProbeQuestion) -> ProbeAnswer:
+    async def probe(self, question: ProbeQuestion) -> ProbeAnswer:
         """Look at what is watched; whatever goes wrong is a problem of the answer.
 
         Raises:
             Refusal: too many look at the same time.
             InvalidInput: there is no such session.
         """
-        return (await self.look_at(question))[0]
+        return (await self.observe(question))[0]
 
-    async def look_at(self, question: ProbeQuestion) -> tuple[ProbeAnswer, Look]:
-        """Return what was seen, and what facts may be made of. Raises: as `look`."""
+    async def observe(self, question: ProbeQuestion) -> tuple[ProbeAnswer, Observation]:
+        """Return what was seen, and what facts may be made of. Raises: as `probe`."""
         status = 0
         before = question.seen if is_of(question.seen, question.watch) else None
         try:
@@ -183,13 +185,13 @@ class Watcher:
         else:
             is_trusted = not found.is_tainted and self._trusts(question, is_moved=found.is_moved)
             seen = ProbeAnswer(seen=found.seen, change=found.change, is_trusted=is_trusted)
-            return seen, found.look
+            return seen, found.observation
         problem = self._own.fetcher.hidden(problem)[:PROBLEM_LENGTH_MAX]
         failed = ProbeAnswer(seen=LastSeen(what=what_of(question.watch)), problem=problem)
-        return failed, Look(works=False, status=status)
+        return failed, Observation(works=False, status=status)
 
     async def _result(self, question: ProbeQuestion, before: LastSeen | None) -> ProbeResult:
-        """Look by what kind it is. Raises: Refusal, and what `look` tells in words."""
+        """Look by what kind it is. Raises: Refusal, and what `probe` tells in words."""
         key, watch = SessionKey.parse(question.session), question.watch
         if isinstance(watch, WatchedCommand | WatchedTool) and not question.slot.is_ordered:
             raise InvalidInput("watch", NOBODY)
@@ -199,19 +201,19 @@ class Watcher:
             await stack.enter_async_context(asyncio.timeout(PROBE_TIMEOUT_S))
             match watch:
                 case WatchedUrl():
-                    return await page.look(self._own.fetcher, key.kind, watch, before)
+                    return await page.probe(self._own.fetcher, key.kind, watch, before)
                 case WatchedFeed():
-                    return await feed.look(self._own.fetcher, key.kind, watch, before)
+                    return await feed.probe(self._own.fetcher, key.kind, watch, before)
                 case WatchedFiles():
                     workspace = await self._own.open_workspace(key.scope)
-                    return await asyncio.to_thread(files.look, workspace, watch, before)
+                    return await asyncio.to_thread(files.probe, workspace, watch, before)
                 case WatchedCommand():
                     if self._own.commands is None:
                         raise Unavailable(f"not run: {self._own.shelf.problem}")
                     workspace = await self._own.open_workspace(key.scope)
-                    return await command.look(self._own.commands, workspace, watch, before)
+                    return await command.probe(self._own.commands, workspace, watch, before)
                 case WatchedTool():
-                    return await answer.look(
+                    return await answer.probe(
                         self._registry, key, watch, before, self._clock.now(), self._trusted
                     )
                 case _:

@@ -19,7 +19,7 @@ from vigil.board.outside import MakeOperation
 from vigil.board.rows import PersonsRows
 from vigil.contracts import Change, TimetableRow
 from vigil.contracts.board import AfterSchedule, SourceFacts
-from vigil.contracts.board.row import only_looks
+from vigil.contracts.board.row import is_watch_only
 from vigil.errors import WrongLastSequence
 from vigil.facts.shown import shapes_of
 from vigil.subjects import Scope
@@ -47,7 +47,7 @@ class RowRequest(KindRequest[TimetableRow]):
             raise erasing()
         super()._check_changeable(row)
         self._check_leave(row, None)
-        if only_looks(row.work):
+        if is_watch_only(row.work):
             raise Problem(409, "it only looks, when it is due: nothing is run for it")
         whose = Scope(row.agent, row.owner)
         last = await ledger.last(whose, row.id)

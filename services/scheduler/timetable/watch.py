@@ -20,7 +20,7 @@ from .check_outcome import CheckOutcome
 FIRST: Final = "it looked for the first time"
 UNCHANGED: Final = "nothing has changed"
 FACTS_CHANGED: Final = "nothing has changed but its facts"
-LOOKED: Final = "it looked, and its facts are taken"
+FACTS_TAKEN: Final = "it looked, and its facts are taken"
 WAITS: Final = "its last look failed, and it waits"
 NOW: Final = "Nothing has changed since the last look. There is:"
 RETRY: Final = timedelta(minutes=1)
@@ -42,7 +42,7 @@ def waited(entry: SlotEntry) -> SlotEntry:
     return _not_run(entry, "skipped", WAITS)
 
 
-def looked(
+def decided(
     entry: SlotEntry,
     watch: Watched,
     seen: LastSeen | None,
@@ -68,7 +68,7 @@ def looked(
         reason = FACTS_CHANGED if has_news else UNCHANGED
         return CheckOutcome(_not_run(entry, "skipped", reason), answer.seen)
     if not is_run:
-        return CheckOutcome(_not_run(entry, "skipped", LOOKED), answer.seen)
+        return CheckOutcome(_not_run(entry, "skipped", FACTS_TAKEN), answer.seen)
     begun = replace(entry, change=answer.change, is_trusted=answer.is_trusted, facts=None)
     return CheckOutcome(begun, answer.seen)
 

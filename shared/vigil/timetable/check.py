@@ -20,14 +20,14 @@ from ..contracts.board import (
     EverySchedule,
     OnceSchedule,
     Schedule,
+    is_watch_only,
     kind_of,
-    only_looks,
 )
 from ..errors import InvalidInput
 from ..facts.followed import check_hook
 from ..facts.hooked import hooks_for
-from ..facts.looked import check_looked
 from ..facts.news import check_rules
+from ..facts.observed import check_places
 from ..facts.shape import check_shapes
 from ..looks.watched import check_watched
 from ..minds import KIND as MIND
@@ -82,7 +82,7 @@ def check(row: TimetableRow) -> TimetableRow:
 
 def _check_work(row: TimetableRow, work: CronWork) -> None:
     has_prompt = bool(check_text("prompt", work.prompt, PROMPT_LENGTH_MAX).strip())
-    if not (has_prompt or work.skill or only_looks(work)):
+    if not (has_prompt or work.skill or is_watch_only(work)):
         raise InvalidInput("prompt", "must say what is to be done, if no skill does")
     _check_facts(work, is_run=has_prompt or bool(work.skill))
     if work.skill:
@@ -98,7 +98,7 @@ def _check_work(row: TimetableRow, work: CronWork) -> None:
 def _check_facts(work: CronWork, *, is_run: bool) -> None:
     check_shapes(work.facts)
     check_rules(work.news, work.facts)
-    check_looked(work.looked, work.facts, work.watch)
+    check_places(work.looked, work.facts, work.watch)
     untold = [name for name in work.facts if name not in work.looked]
     if untold and not is_run:
         reason = "is told by no run: say what is to be done, or where a look finds it"

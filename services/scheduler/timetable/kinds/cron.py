@@ -20,11 +20,11 @@ from vigil.contracts.board import (
     CronWork,
     OpenRun,
     Watched,
-    only_looks,
+    is_watch_only,
     watch_of,
 )
 from vigil.facts import shape
-from vigil.facts.looked import tells_failures
+from vigil.facts.observed import tells_failures
 from vigil.facts.shown import text_of
 from vigil.observe import trace
 from vigil.settings.config import Config
@@ -67,7 +67,7 @@ def _watched(known: KnownRow) -> Watched:
     return watched
 
 
-def _looked(known: KnownRow) -> dict[str, str]:
+def _places(known: KnownRow) -> dict[str, str]:
     """Return where a look finds the facts of a row."""
     return known.row.work.looked if isinstance(known.row.work, CronWork) else {}
 
@@ -87,7 +87,7 @@ async def _probed(means: CheckMeans, known: KnownRow, run: OpenRun) -> ProbeAnsw
         watch=_watched(known),
         seen=known.ledger.seen,
         after=known.last.seq,
-        looked=_looked(known),
+        looked=_places(known),
     )
     answer = await means.bus.ask(
         EXECUTOR_PROBE, encode_probe(question), timeout=TIMEOUT_S, headers=trace.new_headers()
@@ -99,11 +99,11 @@ def _decide(
     known: KnownRow, begun: SlotEntry, answer: object, now: datetime
 ) -> CheckOutcome | None:
     watched, seen = _watched(known), known.ledger.seen
-    if not tells_failures(_looked(known)) and watch.must_wait(seen, watched, now):
+    if not tells_failures(_places(known)) and watch.must_wait(seen, watched, now):
         return CheckOutcome(watch.waited(begun))
     if not isinstance(answer, ProbeAnswer) or not watch.is_about(answer, watched):
         return None
-    return watch.looked(begun, watched, seen, answer, is_run=not only_looks(known.row.work))
+    return watch.decided(begun, watched, seen, answer, is_run=not is_watch_only(known.row.work))
 
 
 def _must_prepare(row: TimetableRow, run: OpenRun) -> bool:

@@ -59,8 +59,8 @@ from .row import (
     WatchedUrl,
     Work,
     is_asked_first,
+    is_watch_only,
     kind_of,
-    only_looks,
     watch_of,
 )
 from .slot import Delivery, LastSeen, Ledger, OpenRun, SlotEntry, SlotRun, SlotState
@@ -207,8 +207,8 @@ __all__ = [
     "Work",
     "YesNo",
     "is_asked_first",
+    "is_watch_only",
     "kind_of",
-    "only_looks",
     "short_name",
     "watch_of",
 ]

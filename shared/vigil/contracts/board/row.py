@@ -241,7 +241,7 @@ def watch_of(work: Work) -> Watched | None:
     return work.watch if isinstance(work, CronWork) else None
 
 
-def only_looks(work: Work) -> bool:
+def is_watch_only(work: Work) -> bool:
     """Whether nothing is ever run for it: it watches, and its facts are all that comes of it."""
     return isinstance(work, CronWork) and bool(work.looked) and not (work.prompt or work.skill)
 

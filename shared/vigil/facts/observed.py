@@ -1,13 +1,13 @@
-"""Facts that a look at something watched tells, without a model (FLOW F-9). Pure.
+"""Facts that an observation of something watched tells, without a model (FLOW F-9). Pure.
 
-    changed     whether it is another than at the look before            yes_no
+    changed     whether it is another than at the one before             yes_no
     new         how many entries, files or lines are new                 count
-    works       whether it could be looked at                            yes_no
+    works       whether it could be observed                             yes_no
     status      of a page or feed: what its server answered, as 503      count
     newest      of a feed its newest entry, of a page when it changed    instant, day
     /a/0        of JSON that is watched: what stands there               any
 
-A look that failed tells `works` and `status` alone; what it can't tell stays as it was.
+One that failed tells `works` and `status` alone; what it can't tell stays as it was.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ SHAPES: Final[dict[str, tuple[type[FactShape], ...]]] = {
     "status": (BoundedNumber,),
     "newest": (AnInstant, ADay),
 }
-"""What a look tells by itself, and in which shapes."""
+"""What each tells by itself, and in which shapes."""
 ASKED: Final = ("status", "newest")
 """Of these those that only what is asked for over HTTP tells."""
 OF_FAILURES: Final = ("works", "status")
-"""And those that a look tells that failed."""
+"""And those that one tells that failed."""
 
 
-class Look(NamedTuple):
-    """What a look came to, for its facts."""
+class Observation(NamedTuple):
+    """What a probe saw of what is watched, for its facts."""
 
     works: bool = True
     changed: bool = False
@@ -55,17 +55,17 @@ class Look(NamedTuple):
     """0: it isn't asked for over HTTP, or there was no answer."""
     newest: datetime | None = None
     document: str | None = None
-    """JSON that is there, if it is; None: it can't be told from this look."""
+    """JSON that is there, if it is; None: it can't be told from this one."""
     is_same: bool = False
     """Whether nothing was read, since nothing is another than before: then all facts are as they
-    were, but for what the look itself came to."""
+    were, but for what the probe itself came to."""
 
 
-def check_looked(
-    looked: Mapping[str, str], shapes: Mapping[str, FactShape], watch: Watched | None
+def check_places(
+    places: Mapping[str, str], shapes: Mapping[str, FactShape], watch: Watched | None
 ) -> None:
     """Check where facts are found. Raises: InvalidInput."""
-    for name, where in looked.items():
+    for name, where in places.items():
         field = f"facts.{name[:40]}"
         if watch is None:
             raise InvalidInput(field, "says where a look finds it, and nothing is watched")
@@ -83,45 +83,47 @@ def check_looked(
             raise InvalidInput(field, f"`{where}` goes with a page or a feed")
 
 
-def tells_failures(looked: Mapping[str, str]) -> bool:
-    """Whether a look that failed tells a fact: what doesn't work is an answer there, and the next
-    look is due as ever, since it may work by then.
+def tells_failures(places: Mapping[str, str]) -> bool:
+    """Whether a probe that failed tells a fact: what doesn't work is an answer there, and the next
+    probe is due as ever, since it may work by then.
 
     >>> tells_failures({"up": "works"}), tells_failures({"n": "new"})
     (True, False)
     """
-    return any(where in OF_FAILURES for where in looked.values())
+    return any(where in OF_FAILURES for where in places.values())
 
 
-def told_by_look(
-    looked: Mapping[str, str], look: Look, before: SourceFacts | None
+def facts_observed(
+    places: Mapping[str, str], observation: Observation, before: SourceFacts | None
 ) -> dict[str, object]:
-    """Return what a look says of facts, by name.
+    """Return what it says of facts, by name.
 
-    >>> told_by_look({"n": "new", "up": "works"}, Look(new=3), None)
+    >>> facts_observed({"n": "new", "up": "works"}, Observation(new=3), None)
     {'n': 3, 'up': 'yes'}
     """
     known = {} if before is None else {one.name: one for one in before.facts}
     found: dict[str, object] = {}
-    for name, where in looked.items():
-        value = _value(where, look)
+    for name, where in places.items():
+        value = _value(where, observation)
         was = known.get(name)
-        if value is None and look.is_same and was is not None and not was.is_left_out:
+        if value is None and observation.is_same and was is not None and not was.is_left_out:
             value = was.value
         if value is not None:
             found[name] = value
     return found
 
 
-def _value(where: str, look: Look) -> object:
-    """Return what a look says; None: nothing."""
+def _value(where: str, observation: Observation) -> object:
+    """Return what it says; None: nothing."""
     if where.startswith("/"):
-        return _pointed(look.document, where)
-    always = {"works": _yes(look.works), "status": look.status or None}
-    if where in always or not look.works:
+        return _pointed(observation.document, where)
+    always = {"works": _yes(observation.works), "status": observation.status or None}
+    if where in always or not observation.works:
         return always.get(where)
-    newest = None if look.newest is None else look.newest.isoformat()
-    return {"changed": _yes(look.changed), "new": look.new, "newest": newest}.get(where)
+    newest = None if observation.newest is None else observation.newest.isoformat()
+    return {"changed": _yes(observation.changed), "new": observation.new, "newest": newest}.get(
+        where
+    )
 
 
 def _yes(is_so: bool) -> str:
