@@ -13,7 +13,6 @@ import msgspec
 
 from vigil.calendars import facts as calendar_facts
 from vigil.facts.hooked import hooks_for
-from vigil.looks.named_looks import whats
 from vigil.settings import models
 from vigil.settings.config import Config
 from vigil.settings.homes import homes_of
@@ -23,6 +22,7 @@ from vigil.settings.switches import has_mind
 from vigil.subjects import SessionKey
 from vigil.teams import DEFAULT_AGENT, TEAM
 from vigil.timetable.cycles import KIND as CYCLE
+from vigil.watching.interests import lines_of
 from vigil.words.contacts import book_of_contacts
 
 from .core import Policy
@@ -62,7 +62,7 @@ MADE: Final = frozenset(
         "home_thread",
         "homes",
         "is_book_enough",
-        "looks",
+        "interests",
         "others",
         "profile",
         "result_length_max",
@@ -111,7 +111,7 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
             *hooks_for(config.hooks, key.scope),
             *calendar_facts.sources_for(config.calendars, key.scope),
         ),
-        looks=frozenset(whats(agent.looks) if key.kind == CYCLE else ()),
+        interests=frozenset(lines_of(agent.looks) if key.kind == CYCLE else ()),
         urls=frozenset(url for site in config.sites.values() for url in site.urls),
     )
 

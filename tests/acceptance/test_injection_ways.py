@@ -63,13 +63,13 @@ from vigil.contracts import (
 )
 from vigil.grants.proposal import constraints_of
 from vigil.grants.rule import Standing, Wanted, match
-from vigil.looks import watched
 from vigil.net.ssrf import Rules
 from vigil.settings import tokens
 from vigil.settings.config import Config
 from vigil.settings.sections import Autonomy
 from vigil.subjects import Scope, SessionKey
 from vigil.timetable.log import SlotLog
+from vigil.watching import watched
 
 SHARE: Final = repeats(8, fast=3)
 """Texts of each way."""

@@ -20,12 +20,12 @@ from tests.support.mcp_client import sandbox
 from tests.support.world import Person, StoppedClock, World, running_world
 from vigil.contracts import SlotEntry
 from vigil.errors import Unavailable
-from vigil.looks import watched
 from vigil.marks import erasure
 from vigil.net.ssrf import Rules
 from vigil.subjects import Scope
 from vigil.timetable.log import Placed, SlotLog
 from vigil.timetable.probe import FAILURES_TOLD
+from vigil.watching import watched
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

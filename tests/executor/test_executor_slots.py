@@ -13,12 +13,12 @@ from tests.support.filled import canaries_in, filled
 from vigil.contracts import SlotRun, TellParent, TellParentPayload
 from vigil.contracts.board import CycleLedger, LastSeen, Ledger, WatchedUrl
 from vigil.errors import InvalidInput
-from vigil.looks.watched import what_of
 from vigil.settings.config import Config
 from vigil.settings.memory import MindSection
 from vigil.settings.sections import Agent, Autonomy
 from vigil.subjects import SessionKey
 from vigil.timetable.probe import ProbeAnswer, ProbeQuestion
+from vigil.watching.watched import what_of
 
 KEY = SessionKey("ann", "vigil", "_cron-1f")
 SLOT = SlotRun(row="1f" * 16, name="look", due_at=datetime(2026, 11, 23, tzinfo=UTC), timeout_s=120)

@@ -37,12 +37,12 @@ from vigil.contracts.board import (
 from vigil.facts.observed import facts_observed
 from vigil.facts.shape import read_shapes
 from vigil.facts.taken import taken
-from vigil.looks.watched import what_of
 from vigil.net.ssrf import Rules
 from vigil.runtime import Context
 from vigil.timetable.probe import CHANGE_LENGTH_MAX, TEXT_LENGTH_MAX, ProbeAnswer, ProbeQuestion
 from vigil.trust.kept import TrustedSources
 from vigil.trust.sources import Trusted
+from vigil.watching.watched import what_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

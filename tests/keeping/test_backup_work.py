@@ -38,10 +38,10 @@ from vigil.contracts import (
 )
 from vigil.contracts.board import CronWork, LastSeen, Ledger, WatchedUrl
 from vigil.layout import LogLayout
-from vigil.looks.watched import what_of
 from vigil.subjects import Scope, SessionKey
 from vigil.timetable.log import Placed, SlotLog
 from vigil.topology import EXECUTOR_TURNS_SYSTEM
+from vigil.watching.watched import what_of
 
 KEY = SessionKey("ann", "vigil", "_planner-1")
 AT = datetime(2026, 11, 20, 9, tzinfo=UTC)

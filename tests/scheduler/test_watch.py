@@ -16,12 +16,12 @@ from tests.support.timetable_records import ROW
 from vigil.contracts import SlotEntry
 from vigil.contracts.board import CronWork, LastSeen, Ledger, WatchedUrl
 from vigil.errors import ConfigError
-from vigil.looks.watched import what_of
 from vigil.settings.checks import check_watch
 from vigil.settings.config import Config
 from vigil.settings.sections import WatchSection
 from vigil.timetable.ledger import after
 from vigil.timetable.probe import ProbeAnswer
+from vigil.watching.watched import what_of
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 WATCH = WatchedUrl(url="https://a.example/")

@@ -24,8 +24,6 @@ from vigil.facts.hooked import hooks_for
 from vigil.facts.shape import named
 from vigil.facts.shown import wanted_of
 from vigil.facts.wanted import of_work, read_wanted, written
-from vigil.looks.watched import wanted_watch
-from vigil.looks.watched import words_of as words_of_watch
 from vigil.settings import own
 from vigil.subjects import Scope, token_of
 from vigil.teams import TEAM
@@ -34,6 +32,8 @@ from vigil.timetable.edit import changed, schedule_of
 from vigil.timetable.ledger import begun, is_busy
 from vigil.timetable.log import Placed, SlotLog
 from vigil.timetable.schedule import described, words_of
+from vigil.watching.watched import wanted_watch
+from vigil.watching.watched import words_of as words_of_watch
 
 from ..tools.declaration import Means, tool
 from ..tools.source import Call, ToolOutput

@@ -10,9 +10,9 @@ from vigil.contracts.arguments import Arguments
 from vigil.contracts.board import ChainOn
 from vigil.contracts.tools import Aim
 from vigil.facts.shape import FACTS_MAX
-from vigil.looks.watched import COMMAND_LENGTH_MAX
 from vigil.timetable.bounds import GRACE_S_MAX, NAME_LENGTH_MAX, PROMPT_LENGTH_MAX
 from vigil.timetable.instants.cron import EXPRESSION_LENGTH_MAX
+from vigil.watching.watched import COMMAND_LENGTH_MAX
 
 WATCH_LENGTH_MAX: Final = COMMAND_LENGTH_MAX + 10
 _AIMED: Final[dict[Aim, str]] = {

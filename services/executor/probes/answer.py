@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 
 from vigil.contracts.board import LastSeen, WatchedTool
 from vigil.errors import InvalidInput
-from vigil.looks.watched import shelf_of, tool_of
 from vigil.subjects import SessionKey, token_of
 from vigil.texts.pointer import at_pointer
 from vigil.trust.kept import TrustedSources
+from vigil.watching.watched import shelf_of, tool_of
 
 from ..tools.registry import Registry
 from ..tools.source import Call, is_outside

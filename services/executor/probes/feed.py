@@ -15,8 +15,8 @@ import msgspec
 from vigil.contracts.board import LastSeen, WatchedFeed
 from vigil.errors import InvalidInput
 from vigil.facts.observed import Observation
-from vigil.looks.watched import what_of
 from vigil.timetable.probe import TEXT_LENGTH_MAX
+from vigil.watching.watched import what_of
 
 from ..own_tools.http_get import HTML, Fetcher, Page
 from ..sandbox.box import python

@@ -8,8 +8,8 @@ from typing import Final
 from vigil.contracts.board import LastSeen, WatchedFiles
 from vigil.errors import InvalidInput, NotFound, Unavailable
 from vigil.facts.observed import Observation
-from vigil.looks.watched import names_of, what_of
 from vigil.timetable.probe import TEXT_LENGTH_MAX
+from vigil.watching.watched import names_of, what_of
 
 from ..workspace.marks import Marks
 from ..workspace.matches import Match, matches

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 from vigil.contracts.board import LastSeen, Watched
 from vigil.facts.observed import Observation
-from vigil.looks.watched import what_of
 from vigil.timetable.probe import CHANGE_LENGTH_MAX, TEXT_LENGTH_MAX
+from vigil.watching.watched import what_of
 
 BEHIND: Final = f"(it differs behind the first {TEXT_LENGTH_MAX:,} characters)"
 

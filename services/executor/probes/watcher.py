@@ -30,7 +30,6 @@ from vigil.contracts.board import (
 )
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.facts.observed import Observation
-from vigil.looks.watched import NOBODY, trusts, what_of
 from vigil.net.client import FAILURES, why_failed
 from vigil.runtime import Context
 from vigil.subjects import SessionKey, token_of
@@ -47,6 +46,7 @@ from vigil.timetable.probe import (
 )
 from vigil.trust.kept import TrustedSources
 from vigil.trust.sources import named
+from vigil.watching.watched import NOBODY, trusts, what_of
 
 from .. import work
 from ..board.fact_news import FactNews

@@ -30,11 +30,11 @@ from vigil.fields.schema import (
     length,
     within,
 )
-from vigil.looks.watched import COMMAND_LENGTH_MAX, GLOB_LENGTH_MAX, TOOL_LENGTH_MAX
 from vigil.mail.ids import ADDRESS
 from vigil.net.ssrf import URL_LENGTH_MAX
 from vigil.settings.cortex import Cortex
 from vigil.texts.pointer import POINTER_LENGTH_MAX
+from vigil.watching.watched import COMMAND_LENGTH_MAX, GLOB_LENGTH_MAX, TOOL_LENGTH_MAX
 
 from ..http.wire import OWN_KEY_SCHEMA
 

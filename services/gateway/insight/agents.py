@@ -141,7 +141,7 @@ async def _views(edge: Edge) -> tuple[AgentView, ...]:
             kind=one.settings.kind,
             authority=one.settings.authority,
             model=one.settings.model,
-            looks=agent_sections.whats(one.settings),
+            looks=agent_sections.lines_of(one.settings),
             channels=one.channels,
         )
         for one in found

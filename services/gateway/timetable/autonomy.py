@@ -18,11 +18,11 @@ from vigil.board.kept import ROWS, KeptBoard, Revision
 from vigil.contracts import Instant, TimetableRow
 from vigil.contracts.board import AutonomyWork, CycleLedger
 from vigil.errors import WrongLastSequence
-from vigil.looks.named_looks import ROLE, aims_of
 from vigil.settings import switches
 from vigil.settings.switches import CortexChange
 from vigil.subjects import Scope
 from vigil.timetable.schedule import upcoming
+from vigil.watching.interests import ROLE, interests_of
 
 from .. import preconditions
 from ..access import listed
@@ -184,7 +184,7 @@ async def _cycle(edge: Edge, found: Revision[TimetableRow]) -> CycleView:
 async def _looks(edge: Edge, agent: str, cycles: CycleLedger) -> tuple[LookView, ...]:
     config = edge.context.settings.config
     cortex = (await switches.find_cortex(edge.bus))[0].over(config.cortex)
-    aims = aims_of(
+    interests = interests_of(
         config.agent_of(agent).looks,
         every_s=cortex.autonomy_look_secs,
         has_role=ROLE in cycles.looked,
@@ -192,10 +192,10 @@ async def _looks(edge: Edge, agent: str, cycles: CycleLedger) -> tuple[LookView,
     )
     return tuple(
         LookView(
-            what=aim.what,
-            every_s=aim.every_s,
-            hours=aim.hours,
-            looked_at=cycles.looked.get(aim.what),
+            what=interest.what,
+            every_s=interest.every_s,
+            hours=interest.hours,
+            looked_at=cycles.looked.get(interest.what),
         )
-        for aim in aims
+        for interest in interests
     )

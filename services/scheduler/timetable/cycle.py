@@ -1,10 +1,10 @@
 """Whether a cycle of an agent begins, and what it is told (SPEC C-7, LOOPS L-3). Pure.
 
 It begins if there is anything new that isn't of its own making, if something is to be looked at
-again, or if it is time for a look or its role (`named_looks`); the first one also if it has
-anything to look after. Else its slot is skipped with that reason, and no model is asked. What it is
-told may be trusted: counts, looks as they are configured, and words of cycles that took in nothing
-from outside.
+again, or if it is time for what it keeps up with or its role (`vigil.watching.interests`); the
+first one also if it has anything to look after. Else its slot is skipped with that reason, and no
+model is asked. What it is told may be trusted: counts, `looks` as they are configured, and words of
+cycles that took in nothing from outside.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from vigil.contracts import SlotEntry, TimetableRow
 from vigil.contracts.board import CycleLedger, CycleReport, Ledger
-from vigil.looks.named_looks import Aim
 from vigil.timetable.cycles import due_rechecks, paused_until
 from vigil.timetable.schedule import is_active
+from vigil.watching.interests import Interest
 
 from .check_outcome import skipped
 from .news import News
@@ -43,28 +43,28 @@ def decided(
     ledger: Ledger,
     news: News,
     now: datetime,
-    aims: Sequence[Aim] = (),
+    interests: Sequence[Interest] = (),
 ) -> SlotEntry:
     """Decide about a slot that would be run.
 
     Args:
         entry: says ``running``.
-        aims: what a person gave the agent to look after.
+        interests: what a person gave the agent to look after.
     """
     cycles = ledger.cycles or CycleLedger()
     until = paused_until(cycles, ledger.failures, interval_of(row))
     if until is not None and now < until:
         return skipped(entry, FAILING.format(at=until))
     is_first = cycles.ended_at is None
-    looks = due(aims, cycles.looked, row.zone, entry.due_at)
-    if not (news.counts or due_rechecks(cycles, now) or looks or (is_first and aims)):
+    due_now = due(interests, cycles.looked, row.zone, entry.due_at)
+    if not (news.counts or due_rechecks(cycles, now) or due_now or (is_first and interests)):
         return skipped(entry, NOTHING_YET if is_first else NOTHING_NEW)
-    words = described(cycles, news, now, looks)
-    return replace(entry, change=words, told_seq=news.through, looks=looks)
+    words = described(cycles, news, now, due_now)
+    return replace(entry, change=words, told_seq=news.through, looks=due_now)
 
 
 def due(
-    aims: Sequence[Aim], looked: Mapping[str, datetime], zone: str, at: datetime
+    interests: Sequence[Interest], looked: Mapping[str, datetime], zone: str, at: datetime
 ) -> tuple[str, ...]:
     """Return what is to be looked at by the clock.
 
@@ -73,19 +73,22 @@ def due(
         zone: of the hours.
     """
     return tuple(
-        aim.what
-        for aim in aims
-        if aim.every_s
-        and is_active(aim.hours, zone, at)
-        and (aim.what not in looked or looked[aim.what] + timedelta(seconds=aim.every_s) <= at)
+        interest.what
+        for interest in interests
+        if interest.every_s
+        and is_active(interest.hours, zone, at)
+        and (
+            interest.what not in looked
+            or looked[interest.what] + timedelta(seconds=interest.every_s) <= at
+        )
     )
 
 
-def described(cycles: CycleLedger, news: News, now: datetime, looks: Sequence[str] = ()) -> str:
+def described(cycles: CycleLedger, news: News, now: datetime, due_now: Sequence[str] = ()) -> str:
     """Return what a cycle begins with.
 
     Args:
-        looks: what is to be looked at because it is time.
+        due_now: what is to be looked at because it is time.
 
     >>> from datetime import UTC
     >>> now = datetime(2026, 11, 20, 1, 30, tzinfo=UTC)
@@ -98,7 +101,7 @@ def described(cycles: CycleLedger, news: News, now: datetime, looks: Sequence[st
     parts = [
         _since(cycles),
         _list("New, and not of your own making:", _counted(news)),
-        _list("It is time to look at:", list(looks)),
+        _list("It is time to look at:", list(due_now)),
         _list("To look at again now:", _again(cycles, now)),
         _list("Not looked at lately, the longest ago first:", _left(cycles, now)),
         _last(cycles.report),

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from vigil.contracts import SlotEntry
 from vigil.contracts.board import LastSeen, SlotState, Watched
-from vigil.looks.watched import what_of
 from vigil.timetable.probe import ProbeAnswer, is_of
+from vigil.watching.watched import what_of
 
 from .check_outcome import CheckOutcome
 

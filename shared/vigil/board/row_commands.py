@@ -11,8 +11,8 @@ from msgspec import UNSET
 from ..contracts.board import Watched
 from ..errors import InvalidInput
 from ..facts.wanted import read_typed
-from ..looks.watched import wanted_watch, words_of
 from ..texts.columns import Column, history
+from ..watching.watched import wanted_watch, words_of
 from ..zones.database import zone_named
 from .commands import SHORT_ID, Command, CommandGroup, Given, Shown
 

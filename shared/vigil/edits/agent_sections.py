@@ -17,7 +17,7 @@ from ..errors import AlreadyExists, InvalidInput, NotReady
 from ..local.identity_files import FILE_BYTES_MAX, FILES, agents_there, write_text
 from ..settings.config import Config, Settings
 from ..settings.models.access import check_known
-from ..settings.sections import Agent, NamedLook
+from ..settings.sections import Agent, InterestSection
 from ..subjects import check_part
 from ..teams import TEAM
 from . import toml_sections
@@ -50,7 +50,7 @@ def found(settings: Settings) -> tuple[AgentFound, ...]:
     )
 
 
-def whats(agent: Agent) -> tuple[str, ...]:
+def lines_of(agent: Agent) -> tuple[str, ...]:
     """Return what an agent keeps up with, without when."""
     return tuple(map(_what, agent.looks))
 
@@ -116,19 +116,19 @@ def _write_section(
 
 
 def _differs(now: Agent, key: str, value: Any) -> bool:
-    return tuple(value) != whats(now) if key == "looks" else value != getattr(now, key, None)
+    return tuple(value) != lines_of(now) if key == "looks" else value != getattr(now, key, None)
 
 
-def _what(look: str | NamedLook) -> str:
-    return look if isinstance(look, str) else look.what
+def _what(interest: str | InterestSection) -> str:
+    return interest if isinstance(interest, str) else interest.what
 
 
-def _as_written(look: str | NamedLook) -> Any:
-    """Return a look as a value of the file; when it is due, and its facts, go with its address."""
-    return look if isinstance(look, str) else _set_in(look)
+def _as_written(interest: str | InterestSection) -> Any:
+    """Return one as a value of the file; when it is due, and its facts, go with its address."""
+    return interest if isinstance(interest, str) else _set_in(interest)
 
 
-def _set_in(section: Agent | NamedLook) -> dict[str, Any]:
+def _set_in(section: Agent | InterestSection) -> dict[str, Any]:
     """Return what a section sets otherwise than it is without."""
     unset = {one.name: one.default for one in msgspec.structs.fields(section)}
     found: dict[str, Any] = {}

@@ -12,13 +12,13 @@ from msgspec.inspect import is_struct_type
 from ..contracts.calls.caller import CALLER
 from ..errors import ConfigError, InvalidInput
 from ..facts.hooked import read_hooked
-from ..looks.named_looks import check_looks
-from ..looks.watched import check_watched, watched_of
 from ..subjects import SessionKey
 from ..teams import check_user
+from ..watching.interests import check_interests
+from ..watching.watched import check_watched, watched_of
 from ..words.nearest import nearest
 from .hours import hours_of
-from .sections import Agent, Hook, NamedLook, WatchSection
+from .sections import Agent, Hook, InterestSection, WatchSection
 from .servers import A2aAgent, McpServer
 
 _PUBLIC: Final = re.compile(
@@ -101,13 +101,13 @@ def check_agent(section: str, agent: Agent) -> None:
     def wrong(reason: str) -> ConfigError:
         return ConfigError(f"[{section}]: {reason}")
 
-    check_looks(section, agent.looks)
-    for look in agent.looks:
-        if isinstance(look, NamedLook):
+    check_interests(section, agent.looks)
+    for interest in agent.looks:
+        if isinstance(interest, InterestSection):
             try:
-                hours_of(look.hours)
+                hours_of(interest.hours)
             except InvalidInput as error:
-                raise wrong(f"looks: {look.what[:100]!r}: {error.reason}") from error
+                raise wrong(f"looks: {interest.what[:100]!r}: {error.reason}") from error
     if agent.kind == "personal":
         if agent.members:
             raise wrong("members: go with kind = 'team'")

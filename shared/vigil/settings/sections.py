@@ -204,7 +204,7 @@ class Person(Section, frozen=True, kw_only=True):
     """`"on"`: nothing is said or begun unasked; an instant, as `2026-12-01T08:00`: until then."""
 
 
-class NamedLook(Section, frozen=True, kw_only=True):
+class InterestSection(Section, frozen=True, kw_only=True):
     """What an agent keeps up with, and when."""
 
     what: str
@@ -233,7 +233,7 @@ class Agent(Section, frozen=True, kw_only=True):
     """What it may do unasked: nothing, read, change its own data, or act outside."""
     model: str = ""
     """Its own, instead of `model.main`."""
-    looks: tuple[str | NamedLook, ...] = ()
+    looks: tuple[str | InterestSection, ...] = ()
     """What its cycles keep up with: addresses, `feed:`, `search:`, `mcp:SERVER__TOOL`; or tables of
     `what`, `every_s`, `hours` and `facts`."""
     content_to_contacts: Literal["own", "any"] = "own"

@@ -29,7 +29,6 @@ from ..facts.hooked import hooks_for
 from ..facts.news import check_rules
 from ..facts.observed import check_places
 from ..facts.shape import check_shapes
-from ..looks.watched import check_watched
 from ..minds import KIND as MIND
 from ..settings import models
 from ..settings.config import Config
@@ -37,6 +36,7 @@ from ..settings.hours import hours_of
 from ..skills.form import check_name as check_skill_name
 from ..subjects import Scope, SessionKey, check_part
 from ..tasks.check import check_text
+from ..watching.watched import check_watched
 from . import chain
 from .bounds import (
     BEFORE_S_MAX,

@@ -11,8 +11,8 @@ from ..bus.kv import KeyValue
 from ..contracts import TimetableRow, decode_shelf
 from ..contracts.board import CronWork, watch_of
 from ..errors import InvalidInput, NotFound
-from ..looks.watched import check_offered, shelf_of
 from ..skills import folder
+from ..watching.watched import check_offered, shelf_of
 
 BUCKET: Final = "TOOLS"
 

@@ -14,7 +14,7 @@ import msgspec
 from ..contracts import SlotRun
 from ..contracts.board import FactFill, LastSeen, Watched
 from ..errors import InvalidInput
-from ..looks.watched import what_of
+from ..watching.watched import what_of
 
 EXECUTOR_PROBE: Final = "rpc.executor.probe"
 """Where it is asked; one replica of the executor answers."""

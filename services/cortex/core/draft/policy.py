@@ -135,7 +135,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """How long after an exchange what the person says next goes on from it, with its letters."""
     fact_sources: tuple[NamedSource, ...] = ()
     """Hooks of the person and agent that tell facts."""
-    looks: frozenset[str] = frozenset()
+    interests: frozenset[str] = frozenset()
     """What the configuration has a cycle keep up with; in other sessions there is none."""
 
     @property

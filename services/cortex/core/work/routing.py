@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from vigil.contracts import QUESTION, Approval, OpenCall, Risk, Tool, ToolUseBlock
 from vigil.grants.rule import Standing, Wanted, match
-from vigil.looks.named_looks import TOOL
 from vigil.memory.operation import tools as memory_tools
 from vigil.subjects import SessionKey
+from vigil.watching.interests import TOOL
 
 from ..context.letters import PAGE
 from ..draft import Draft
@@ -119,7 +119,7 @@ def _starter(draft: Draft, use: ToolUseBlock) -> Answer:
     if starter is None:
         raise AssertionError(f"{use.name} starts nothing")
     cleared = own_words.own(draft, starter.arguments, use.input, {})
-    is_free = cleared.is_theirs or _is_look(draft, use)
+    is_free = cleared.is_theirs or _is_interest(draft, use)
     risk = "read" if is_free else starter.risk_swayed
     reason = None if risk == "read" else _reason_to_ask(draft, risk, cleared)
     if reason is None:
@@ -211,17 +211,17 @@ def _is_configured(draft: Draft, use: ToolUseBlock) -> bool:
     return is_fetch and url in draft.policy.urls and not draft.sway.is_outside
 
 
-def _is_look(draft: Draft, use: ToolUseBlock) -> bool:
+def _is_interest(draft: Draft, use: ToolUseBlock) -> bool:
     """Whether a reader is to look at what the configuration names, to the letter: nothing is in
     its task that a model put there, whatever that read before."""
     task = use.input.get("task")
-    return use.name == RESEARCH and isinstance(task, str) and task in draft.policy.looks
+    return use.name == RESEARCH and isinstance(task, str) and task in draft.policy.interests
 
 
 def _is_named_tool(draft: Draft, use: ToolUseBlock, tool: Tool) -> bool:
     """Whether a call is of a tool that the configuration has a cycle look at. What a model put
     into its arguments may carry something out, once content from outside had a part in it."""
-    is_named = f"{TOOL}{use.name}" in draft.policy.looks and tool.risk in ("read", "external")
+    is_named = f"{TOOL}{use.name}" in draft.policy.interests and tool.risk in ("read", "external")
     return is_named and not (use.input and draft.sway.is_outside)
 
 

@@ -12,10 +12,10 @@ from vigil.contracts.board import AutonomyWork, CycleLedger, EverySchedule, Open
 from vigil.contracts.events import SessionLimits
 from vigil.errors import WrongLastSequence
 from vigil.facts.wanted import rules_of_wanted, shapes_of_wanted
-from vigil.looks import named_looks
-from vigil.looks.named_looks import Aim
 from vigil.settings.config import Config
 from vigil.subjects import Scope
+from vigil.watching import interests
+from vigil.watching.interests import Interest
 
 from ...bulletins.store import BulletinStore
 from .. import cycle, news, system_rows
@@ -34,7 +34,7 @@ BY_HAND: Final = "This cycle was asked for by hand."
 def row_of(config: Config, whose: Scope, zone: str, now: datetime) -> TimetableRow:
     """Return the row by which an agent keeps up for a person."""
     interval_s = config.cortex.autonomy_interval_secs
-    facts = named_looks.facts_of(config.agent_of(whose.agent).looks)
+    facts = interests.facts_of(config.agent_of(whose.agent).looks)
     return system_rows.made(
         whose,
         AutonomyWork(
@@ -60,7 +60,7 @@ class CycleCheck(NamedTuple):
     """What a look came to."""
 
     news: News
-    aims: tuple[Aim, ...]
+    interests: tuple[Interest, ...]
 
 
 async def _check(
@@ -70,13 +70,13 @@ async def _check(
     if not found.counts:
         known.checked_seq = found.through
     agent, cortex = known.scope.agent, means.config.cortex
-    aims = named_looks.aims_of(
+    there = interests.interests_of(
         means.config.agent_of(agent).looks,
         every_s=cortex.autonomy_look_secs,
         has_role=has_role(means.agents / agent / TEMPLATE.name),
         role_every_s=cortex.autonomy_role_secs,
     )
-    return CycleCheck(found, aims)
+    return CycleCheck(found, there)
 
 
 def has_role(file: Path) -> bool:
@@ -91,7 +91,7 @@ def has_role(file: Path) -> bool:
 def _decide(known: KnownRow, begun: SlotEntry, seen: object, now: datetime) -> CheckOutcome | None:
     if not isinstance(seen, CycleCheck):
         return None
-    entry = cycle.decided(known.row, begun, known.ledger, seen.news, now, seen.aims)
+    entry = cycle.decided(known.row, begun, known.ledger, seen.news, now, seen.interests)
     return CheckOutcome(entry)
 
 
@@ -116,7 +116,7 @@ def start_of(row: TimetableRow, run: OpenRun, prepared: object, config: Config) 
         children_max=cortex.autonomy_max_workers,
         tasks_need_approval=config.tasks.approval or cortex.autonomy_tasks_require_approval,
     )
-    parts = (run.change or BY_HAND, named_looks.described(config.agent_of(row.agent).looks))
+    parts = (run.change or BY_HAND, interests.described(config.agent_of(row.agent).looks))
     prompt = "\n\n".join(part for part in parts if part)
     since = prepared.ended_at if isinstance(prepared, CycleLedger) else None
     return Start(prompt=prompt, allowance=config.sessions.fan_out_max, limits=limits, since=since)

@@ -103,7 +103,7 @@ def shown(one: AgentFound) -> dict[str, Any]:
         "kind": one.settings.kind,
         "authority": one.settings.authority,
         "model": one.settings.model,
-        "looks": list(agent_sections.whats(one.settings)),
+        "looks": list(agent_sections.lines_of(one.settings)),
         "channels": one.channels,
         "has_section": one.has_section,
     }

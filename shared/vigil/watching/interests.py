@@ -21,7 +21,7 @@ from ..facts.shape import words_of
 from ..facts.wanted import WantedFact, read_wanted
 from .watched import check_watched, watched_of
 
-LOOKS_MAX: Final = 50
+INTERESTS_MAX: Final = 50
 LENGTH_MAX: Final = 500
 """Characters of one."""
 SEARCH: Final = "search:"
@@ -38,11 +38,11 @@ FACTS: Final = (
 )
 
 ROLE: Final = "what your role says is yours"
-"""How a cycle is told that its role is due; no look is written like that."""
+"""How a cycle is told that its role is due; nothing else is written like that."""
 
 
-class LookAt(Protocol):
-    """A look with when it is due (`vigil.settings.sections.NamedLook`)."""
+class ScheduledInterest(Protocol):
+    """One with when it is due (`vigil.settings.sections.InterestSection`)."""
 
     @property
     def what(self) -> str: ...
@@ -66,70 +66,70 @@ class _At(NamedTuple):
     facts: Mapping[str, str] = MappingProxyType({})
 
 
-class Aim(NamedTuple):
+class Interest(NamedTuple):
     """What an agent looks after, and when."""
 
     what: str
-    """A look as it is written, or `ROLE`."""
+    """Its line as it is written, or `ROLE`."""
     every_s: int
     """How often; 0: never by the clock."""
     hours: str = ""
 
 
-def aims_of(
-    looks: Sequence[str | LookAt], *, every_s: int, has_role: bool, role_every_s: int
-) -> tuple[Aim, ...]:
+def interests_of(
+    interests: Sequence[str | ScheduledInterest], *, every_s: int, has_role: bool, role_every_s: int
+) -> tuple[Interest, ...]:
     """Return what an agent looks after, the role first.
 
     Args:
-        every_s: of a look that says nothing else.
+        every_s: of one that says nothing else.
         has_role: whether a person wrote what its role is.
 
-    >>> aims_of(["search:tea"], every_s=60, has_role=False, role_every_s=0)
-    (Aim(what='search:tea', every_s=60, hours=''),)
+    >>> interests_of(["search:tea"], every_s=60, has_role=False, role_every_s=0)
+    (Interest(what='search:tea', every_s=60, hours=''),)
     """
-    named = (_At(one) if isinstance(one, str) else one for one in looks)
-    role = [Aim(ROLE, role_every_s)] if has_role else []
-    return (*role, *(Aim(one.what, one.every_s or every_s, one.hours) for one in named))
+    named = (_At(one) if isinstance(one, str) else one for one in interests)
+    role = [Interest(ROLE, role_every_s)] if has_role else []
+    return (*role, *(Interest(one.what, one.every_s or every_s, one.hours) for one in named))
 
 
-def whats(looks: Sequence[str | LookAt]) -> tuple[str, ...]:
-    """Return looks without when they are due."""
-    return tuple(look if isinstance(look, str) else look.what for look in looks)
+def lines_of(interests: Sequence[str | ScheduledInterest]) -> tuple[str, ...]:
+    """Return them without when they are due."""
+    return tuple(interest if isinstance(interest, str) else interest.what for interest in interests)
 
 
-def check_looks(section: str, looks: Sequence[str | LookAt]) -> None:
+def check_interests(section: str, interests: Sequence[str | ScheduledInterest]) -> None:
     """Check what an agent is to keep up with.
 
     Raises:
         ConfigError: naming the section, which of them, and the reason.
     """
-    if len(looks) > LOOKS_MAX:
-        raise ConfigError(f"[{section}]: looks: must be at most {LOOKS_MAX}")
-    named = whats(looks)
-    for look in named:
+    if len(interests) > INTERESTS_MAX:
+        raise ConfigError(f"[{section}]: looks: must be at most {INTERESTS_MAX}")
+    named = lines_of(interests)
+    for interest in named:
         try:
-            _check(look)
-            if named.count(look) > 1:
+            _check(interest)
+            if named.count(interest) > 1:
                 raise InvalidInput("looks", "is there twice")
         except InvalidInput as error:
-            raise ConfigError(f"[{section}]: looks: {look[:100]!r}: {error.reason}") from error
+            raise ConfigError(f"[{section}]: looks: {interest[:100]!r}: {error.reason}") from error
     try:
-        facts_of(looks)
+        facts_of(interests)
     except InvalidInput as error:
         raise ConfigError(f"[{section}]: looks: {error}") from error
 
 
-def facts_of(looks: Sequence[str | LookAt]) -> dict[str, WantedFact]:
-    """Return the facts that cycles tell of looks. Raises: InvalidInput: they don't fit.
+def facts_of(interests: Sequence[str | ScheduledInterest]) -> dict[str, WantedFact]:
+    """Return the facts that cycles tell of them. Raises: InvalidInput: they don't fit.
 
-    >>> from vigil.settings.sections import NamedLook
-    >>> list(facts_of([NamedLook(what="search:tea", facts={"is_new": "yes_no"})]))
+    >>> from vigil.settings.sections import InterestSection
+    >>> list(facts_of([InterestSection(what="search:tea", facts={"is_new": "yes_no"})]))
     ['is_new']
     """
     named: dict[str, str] = {}
-    for look in looks:
-        for name, text in ({} if isinstance(look, str) else look.facts).items():
+    for interest in interests:
+        for name, text in ({} if isinstance(interest, str) else interest.facts).items():
             if name in named:
                 raise InvalidInput(f"facts.{name[:40]}", "is named twice")
             named[name] = text
@@ -140,20 +140,20 @@ def facts_of(looks: Sequence[str | LookAt]) -> dict[str, WantedFact]:
     return found
 
 
-def _check(look: str) -> None:
-    if len(look) > LENGTH_MAX or not look.isprintable() or look != look.strip():
+def _check(interest: str) -> None:
+    if len(interest) > LENGTH_MAX or not interest.isprintable() or interest != interest.strip():
         raise InvalidInput("looks", f"must be one line of at most {LENGTH_MAX} characters")
-    if look.startswith(SEARCH):
-        if not look.removeprefix(SEARCH).strip():
+    if interest.startswith(SEARCH):
+        if not interest.removeprefix(SEARCH).strip():
             raise InvalidInput("looks", "must say what is to be searched for")
         return
-    watched = watched_of(look)
+    watched = watched_of(interest)
     if not isinstance(watched, WatchedUrl | WatchedFeed | WatchedTool):
         raise InvalidInput("looks", "must be an address, feed:, search: or mcp:SERVER__TOOL")
     check_watched(watched)
 
 
-def described(looks: Sequence[str | LookAt]) -> str:
+def described(interests: Sequence[str | ScheduledInterest]) -> str:
     """Return what a cycle is told of them.
 
     >>> print(described(("search:tea",)).splitlines()[-1])
@@ -161,14 +161,18 @@ def described(looks: Sequence[str | LookAt]) -> str:
     >>> described(())
     ''
     """
-    lines = "\n".join((TOLD, *(f"- {look}" for look in whats(looks)))) if looks else ""
+    lines = (
+        "\n".join((TOLD, *(f"- {interest}" for interest in lines_of(interests))))
+        if interests
+        else ""
+    )
     asked = [
-        f"- of {look.what}: {'; '.join(f'{name}: {text}' for name, text in _shapes(look).items())}"
-        for look in looks
-        if not isinstance(look, str) and look.facts
+        f"- of {one.what}: {'; '.join(f'{name}: {text}' for name, text in _shapes(one).items())}"
+        for one in interests
+        if not isinstance(one, str) and one.facts
     ]
     return "\n".join((lines, "", FACTS, *asked)) if asked else lines
 
 
-def _shapes(look: LookAt) -> dict[str, str]:
-    return {name: words_of(one.shape) for name, one in read_wanted(look.facts).items()}
+def _shapes(interest: ScheduledInterest) -> dict[str, str]:
+    return {name: words_of(one.shape) for name, one in read_wanted(interest.facts).items()}

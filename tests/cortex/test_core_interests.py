@@ -20,14 +20,14 @@ from vigil.settings.sections import Agent
 from vigil.subjects import SessionKey
 
 URL = "https://ci.example/main"
-LOOKS = (URL, "search:nats releases", "feed:https://a.example/feed", "mcp:ci__status")
-CONFIG = Config(agents={"vigil": Agent(looks=LOOKS)})
+INTERESTS = (URL, "search:nats releases", "feed:https://a.example/feed", "mcp:ci__status")
+CONFIG = Config(agents={"vigil": Agent(looks=INTERESTS)})
 
 
 def cycle(wish: Any, *, is_tainted: bool = True, kind: str = "autonomy") -> Driver:
     """A cycle that makes one call."""
     named = policy_of(CONFIG, SessionKey.of("ann", "vigil", f"_{kind}-1f"))
-    policy = Policy(profile=profile_of(kind), authority="observe", looks=named.looks)
+    policy = Policy(profile=profile_of(kind), authority="observe", interests=named.interests)
     driver = Driver(None, policy)
     driver.tools = {
         one.name: one
@@ -45,11 +45,11 @@ def cycle(wish: Any, *, is_tainted: bool = True, kind: str = "autonomy") -> Driv
     return driver
 
 
-@pytest.mark.parametrize("look", LOOKS[:3])
-def test_readers_of_what_is_named_start_whatever_the_cycle_read(look: str) -> None:
-    driver = cycle(call("research", task=look))
+@pytest.mark.parametrize("interest", INTERESTS[:3])
+def test_readers_of_what_is_named_start_whatever_the_cycle_read(interest: str) -> None:
+    driver = cycle(call("research", task=interest))
     (begun,) = started(driver)
-    assert begun.payload.prompt == look
+    assert begun.payload.prompt == interest
     assert not driver.state.approvals
 
 
@@ -66,9 +66,9 @@ def test_nothing_else_does_once_it_read_something(task: str) -> None:
     assert [one.tool for one in driver.state.approvals.values()] == ["research"]
 
 
-def test_other_sessions_have_no_looks() -> None:
-    assert policy_of(CONFIG, SessionKey.of("ann", "vigil", "t1")).looks == frozenset()
-    assert policy_of(CONFIG, SessionKey.of("ann", "other", "_autonomy-1f")).looks == frozenset()
+def test_other_sessions_have_no_interests() -> None:
+    assert policy_of(CONFIG, SessionKey.of("ann", "vigil", "t1")).interests == frozenset()
+    assert policy_of(CONFIG, SessionKey.of("ann", "other", "_autonomy-1f")).interests == frozenset()
     assert not started(cycle(call("research", task=URL), kind="worker"))
 
 

@@ -1,1 +1,0 @@
-"""What may be looked at again and again, as it is written and as a record."""
