@@ -100,7 +100,7 @@ def _report_prices(memory: str, bodies: Sequence[Body], begins: Sequence[int]) -
     ways = {
         "dropped": bodies,
         "kept": situations.kept(bodies, situations.whole),
-        "news_kept": situations.kept(bodies, situations.news),
+        "news_kept": situations.kept(bodies, situations.new_lines),
         "left_out": situations.without(bodies),
     }
     before, after = bodies[begins[-2]], bodies[begins[-1]]

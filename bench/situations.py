@@ -34,11 +34,11 @@ def whole(situation: str, _: set[str]) -> str:
     return situation
 
 
-def news(situation: str, known: set[str]) -> str:
+def new_lines(situation: str, known: set[str]) -> str:
     """Keep the lines that no situation before it had. That is less than a model would need: it
     isn't told which of the earlier lines don't hold any more.
 
-    >>> news("[Situation]\\nnow: 2\\n- sea", {"now: 1", "- sea"})
+    >>> new_lines("[Situation]\\nnow: 2\\n- sea", {"now: 1", "- sea"})
     '[Situation]\\nnow: 2'
     """
     head, *lines = situation.split("\n")

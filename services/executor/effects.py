@@ -130,7 +130,7 @@ class Carrying:
         """Store what the person is to be told, where they are. A repeat finds it there."""
         is_for_agent = effect.payload.told.what == AGENT_MESSAGE
         home = work.home_of(key, effect.payload.home, self._teams, is_for_agent=is_for_agent)
-        event = work.notice_of(home, effect.id, effect.payload.told, now=self._clock.now())
+        event = work.notification_of(home, effect.id, effect.payload.told, now=self._clock.now())
         name = effect.payload.once or effect.id
         try:
             await self._bus.publish(

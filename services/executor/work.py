@@ -307,8 +307,10 @@ def report_of(
             )
 
 
-def notice_of(home: SessionKey, effect_id: str, told: ToldPayload, *, now: datetime) -> ToldEvent:
-    """Build what a conversation is told for its person. Its id is the same for every try."""
+def notification_of(
+    home: SessionKey, effect_id: str, told: ToldPayload, *, now: datetime
+) -> ToldEvent:
+    """Build the notification of a person in a conversation. Its id is the same for every try."""
     return ToldEvent(
         id=f"told-{token_of(SERVICE, effect_id)}",
         session_key=str(home),

@@ -58,7 +58,7 @@ class MindKeeper:
         self._behind = {BOARD, SLOTS}
         """What isn't read to its end."""
         self._changed: set[Scope] = set()
-        self._news = asyncio.Event()
+        self._wake = asyncio.Event()
 
     async def run(self) -> None:
         """Do so until cancelled. Raises: Unavailable, BusError."""
@@ -66,8 +66,8 @@ class MindKeeper:
             group.create_task(self._follow(BOARD, board_of(ANYBODY, GOALS.name)))
             group.create_task(self._follow(SLOTS, ANYBODY.slot()))
             while True:
-                await self._news.wait()
-                self._news.clear()
+                await self._wake.wait()
+                self._wake.clear()
                 if not self._behind:
                     await self._keep_all()
 
@@ -82,7 +82,7 @@ class MindKeeper:
                 if message is None or message.pending == 0:
                     self._behind.discard(stream)
                     if self._changed:
-                        self._news.set()
+                        self._wake.set()
         finally:
             await follower.close()
 

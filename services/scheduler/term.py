@@ -31,7 +31,7 @@ from .deletions import ThreadDeletions
 from .goals import GoalDeadlines
 from .intake import TimerTurns, catch_up
 from .minds import MindKeeper
-from .news.hooks import HookNews
+from .notifications.hooks import HookNotifier
 from .promotion import PauseSwitch, Promoter
 from .rearm import make_again
 from .store import SERVICE, STREAM, TimerStore
@@ -78,7 +78,7 @@ class Term:
             group.create_task(ThreadDeletions(self._context, self._pause).run())
             group.create_task(Pickup(self._context, self._pause).run())
             group.create_task(GoalDeadlines(self._context, self._pause).run())
-            group.create_task(HookNews(self._context, self._pause).run())
+            group.create_task(HookNotifier(self._context, self._pause).run())
             group.create_task(TimetableClock(self._context, self._pause, self._gate).run())
             group.create_task(MindKeeper(self._context, self._pause).run())
             group.create_task(RowKeeper(self._context, self._pause).run())

@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from services.cortex.model import ModelAnswer, ModelRequest
-from services.scheduler.timetable import news
+from services.scheduler.timetable import new_signals
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
 from vigil.contracts import (
@@ -235,7 +235,7 @@ async def test_a_change_is_an_input_without_a_model(world: World) -> None:
         return said if len(said) > 1 else []
 
     assert await until(changes) == ["Fact ci: passing", "Fact ci: failing"]
-    cycle = await news.read(world.admin, Scope("vigil", "bob"), 0)
+    cycle = await new_signals.read(world.admin, Scope("vigil", "bob"), 0)
     assert [name for name, _ in cycle.counts if name.startswith("Fact ci: failing")]
 
 

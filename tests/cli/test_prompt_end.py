@@ -10,7 +10,7 @@ import pytest
 from services.cortex.core import Policy
 from services.cortex.model import ModelError
 from tests.cortex.driver import Driver, answer, call
-from vigil.cli.editors.prompt_end import PromptEnd, ToolNews
+from vigil.cli.editors.prompt_end import PromptEnd, ToolUpdate
 from vigil.contracts import Tool, Turn, encode
 
 BURN = Tool(name="burn", description="", input_schema={}, risk="destructive", profiles=("channel",))
@@ -24,7 +24,7 @@ def driver_of(*answers: Any, **policy: Any) -> Driver:
     return driver
 
 
-def told(end: PromptEnd, *turns: Turn) -> list[ToolNews]:
+def told(end: PromptEnd, *turns: Turn) -> list[ToolUpdate]:
     """Let it take turns as they are stored; return what there is to show."""
     records = [json.loads(encode(turn)) for turn in turns]
     return [news for record in records for news in end.take("turn", record)]
@@ -38,7 +38,7 @@ def test_it_is_over_once_all_is_said() -> None:
     assert (news.tool, news.arguments, news.status) == ("look", {"path": "a"}, "in_progress")
     driver.result(news.call_id, "It is")
     result = {"payload": {"call_id": news.call_id, "content": "It is"}}
-    assert list(end.take("in.tool_result", result)) == [ToolNews(news.call_id, "completed")]
+    assert list(end.take("in.tool_result", result)) == [ToolUpdate(news.call_id, "completed")]
     assert not told(end, driver.turns[-1])
     assert not end.is_over
     (send,) = driver.sends

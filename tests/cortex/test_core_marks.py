@@ -28,7 +28,7 @@ from services.scheduler import tasks as workers
 from services.scheduler.bulletins.report import BulletinInput, report
 from services.scheduler.timetable import cycle
 from services.scheduler.timetable.kinds import cron, maintenance
-from services.scheduler.timetable.news import News
+from services.scheduler.timetable.new_signals import NewSignals
 from tests.cortex.shown import (
     Mind,
     Shown,
@@ -136,7 +136,7 @@ def _next_cycle(told: CycleReport) -> list[Shown]:
     entry = SlotEntry(row=ID, due_at=AT, state="ran", at=AT, report=told)
     ledger = cycles.ended(CycleLedger(), run, entry)
     later = AT + timedelta(days=1)
-    shown = cycle.described(ledger, News(7), later)
+    shown = cycle.described(ledger, NewSignals(7), later)
     return [Shown(shown, is_marked=False), *_bulletin(cycles=ledger)]
 
 

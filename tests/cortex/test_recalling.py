@@ -264,14 +264,14 @@ async def test_an_empty_memory_is_not_asked_again_at_once(
     clock.at += EMPTY_FOR_S
     await recollector.recall(ANN, "four")
     assert memory.queries[2:] == ["four"]
-    recollector.may_have_news(ANN)
+    recollector.may_have_saved(ANN)
     await recollector.recall(ANN, "five")
     assert memory.queries[3:] == ["five"], "a tool may have saved something"
     memory.answer = memory.waits
     asking = asyncio.create_task(recollector.recall(SessionKey.of("cid", "vigil", "t"), "six"))
     while len(memory.asked) < 5:
         await asyncio.sleep(0)
-    recollector.may_have_news(SessionKey.of("cid", "vigil", "t"))
+    recollector.may_have_saved(SessionKey.of("cid", "vigil", "t"))
     memory.answer = lambda _: EMPTY
     memory.gate.set()
     await asking

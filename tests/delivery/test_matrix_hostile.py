@@ -28,8 +28,8 @@ ROOM: Final = "!r:a.example"
 class ScriptedServer:
     """Answers /sync by a script, and then no more; of rooms it knows who is in them."""
 
-    def __init__(self, *news: dict[str, Any]) -> None:
-        self.news = [{"next_batch": "s0"}, *news]
+    def __init__(self, *synced: dict[str, Any]) -> None:
+        self.synced = [{"next_batch": "s0"}, *synced]
         self.left_out: list[dict[str, Any]] = []
         self.members = [web.json_response({"errcode": "M_FORBIDDEN"}, status=403), (OWN, ANN)]
         """What is answered to who is in a room, the last of it for good."""
@@ -44,9 +44,9 @@ class ScriptedServer:
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         what = request.path.rpartition("/")[2]
         if what == "sync":
-            if not self.news:
+            if not self.synced:
                 await asyncio.Event().wait()
-            return web.json_response(self.news.pop(0))
+            return web.json_response(self.synced.pop(0))
         if what == "joined_members":
             found = self.members.pop(0) if len(self.members) > 1 else self.members[0]
             if isinstance(found, web.Response):
@@ -100,7 +100,7 @@ def moved(who: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def news(mark: str, *events: dict[str, Any], room: str = ROOM, **more: Any) -> dict[str, Any]:
+def synced(mark: str, *events: dict[str, Any], room: str = ROOM, **more: Any) -> dict[str, Any]:
     timeline = {"events": list(events)} | more
     return {"next_batch": mark, "rooms": {"join": {room: {"timeline": timeline}}}}
 
@@ -111,11 +111,11 @@ async def test_who_came_unseen_makes_a_room_one_of_several_and_no_answer_makes_i
     """Who is in a room is asked again after a refusal, and after a gap in what was told of it: a
     stranger may have come in it. A time beyond all calendars holds nothing up."""
     server = ScriptedServer(
-        news("s1", text("$0", "unknown whose room it is")),
-        news("s2", text("$1", "alone")),
-        news("s3", text("$2", "in front of others"), limited=True, prev_batch="p"),
-        news("s4", moved(OWN), text("$3", f"{OWN}: a time of no calendar", at_ms=10**30)),
-        news("s5", text("$4", f"{OWN}: last")),
+        synced("s1", text("$0", "unknown whose room it is")),
+        synced("s2", text("$1", "alone")),
+        synced("s3", text("$2", "in front of others"), limited=True, prev_batch="p"),
+        synced("s4", moved(OWN), text("$3", f"{OWN}: a time of no calendar", at_ms=10**30)),
+        synced("s5", text("$4", f"{OWN}: last")),
     )
     server.left_out = [moved(MAL)]
     ear = Heard()

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from services.executor.board.slots import FAILURES_MAX, homes_for, report_of, tells_one
-from services.executor.probes.watcher import FAILURES_TOLD, notice_of
+from services.executor.probes.watcher import FAILURES_TOLD, payload_of
 from tests.support.filled import canaries_in, filled
 from vigil.contracts import SlotRun, TellParent, TellParentPayload
 from vigil.contracts.board import CycleLedger, LastSeen, Ledger, WatchedUrl
@@ -106,8 +106,8 @@ def test_no_member_is_told_at_home_what_another_called_a_row(user: str, target: 
     told = [
         report_of(key, DONE, slot, "", Ledger(), is_for_one=is_for_one),
         report_of(key, DONE, slot, "401", ledger, is_for_one=is_for_one),
-        notice_of(asked, ProbeAnswer(seen=seen), is_for_one=is_for_one),
-        notice_of(replace(asked, seen=failing), failed, is_for_one=is_for_one),
+        payload_of(asked, ProbeAnswer(seen=seen), is_for_one=is_for_one),
+        payload_of(replace(asked, seen=failing), failed, is_for_one=is_for_one),
     ]
     for one in told:
         assert one is not None

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from services.scheduler.timetable import cycle
 from services.scheduler.timetable.cycle import due
 from services.scheduler.timetable.kinds.autonomy import row_of
-from services.scheduler.timetable.news import News
+from services.scheduler.timetable.new_signals import NewSignals
 from vigil.contracts import SlotEntry, TimetableRow
 from vigil.contracts.board import CycleReport, Ledger
 from vigil.errors import ConfigError
@@ -48,7 +48,7 @@ class Clock:
         at = T0 + self.slot * SLOT
         self.slot += 1
         begun = SlotEntry(row=self.row.id, due_at=at, state="running", at=at, session="s")
-        found = News(self.slot)
+        found = NewSignals(self.slot)
         entry = cycle.decided(self.row, begun, self.ledger, found, at, self.interests)
         self.ledger = after(self.ledger, replace(entry, kind="autonomy"))
         if entry.state != "running":

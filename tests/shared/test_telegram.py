@@ -18,7 +18,7 @@ from vigil.channels.chats.parts import units
 from vigil.channels.telegram import happenings
 from vigil.channels.telegram.composition import composed, html_of
 from vigil.channels.telegram.section import TelegramBot
-from vigil.channels.telegram.wire import GetNews, meant
+from vigil.channels.telegram.wire import GetRawUpdates, meant
 from vigil.contracts import Said
 from vigil.errors import InvalidInput
 
@@ -80,7 +80,7 @@ def test_half_a_character_is_read_as_none_and_any_pause_can_be_waited_for() -> N
     assert found is not None
     assert found.text == "a\ufffdb"
     for asked in (-(10**400), 0, 7, 10**400):
-        refusal = TelegramRetryAfter(GetNews(), "later", retry_after=asked)
+        refusal = TelegramRetryAfter(GetRawUpdates(), "later", retry_after=asked)
         assert 0 <= pause_s(0.5, meant(refusal).wait_s) <= 3600
 
 

@@ -63,7 +63,7 @@ class ScriptedMatrix:
         way = [unquote(one) for one in request.raw_path.partition("?")[0].split("/")[4:]]
         match way:
             case ["sync"]:
-                return web.json_response(await self._news(request.query))
+                return web.json_response(await self._sync(request.query))
             case ["rooms", room, "joined_members"]:
                 joined: dict[str, Any] = {one: {} for one in self.members.get(room, ())}
                 return web.json_response({"joined": joined})
@@ -78,7 +78,7 @@ class ScriptedMatrix:
             case _:
                 return web.json_response({"errcode": "M_NOT_FOUND"}, status=404)
 
-    async def _news(self, asked: Mapping[str, str]) -> dict[str, Any]:
+    async def _sync(self, asked: Mapping[str, str]) -> dict[str, Any]:
         since = asked.get("since", "")
         at = int(since.removeprefix("s") or 0)
         if since and at == len(self._happened):

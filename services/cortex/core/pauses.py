@@ -16,7 +16,7 @@ from vigil.contracts import Cause, Pause, TimerPayload
 from ..model import ModelAnswer
 from . import loops, speech
 from .context.offers import save_all, things
-from .draft import INSTANT, PAUSE_TIMER, Draft, tidings
+from .draft import INSTANT, PAUSE_TIMER, Draft, notifications
 from .draft.chunk import Offer
 from .draft.kinds import profile_of
 from .work.loop_end import end_loop
@@ -83,7 +83,9 @@ def conclude(draft: Draft, answer: ModelAnswer, offer: Offer) -> None:
         draft.note("saved", f"{things(saved)} handed on")
     else:
         draft.note("nothing_to_save", "the model found nothing to remember")
-    tidings.notify_of_digest(draft, [r for c in offer.chunks if not c.is_tainted for r in c.rows])
+    notifications.notify_of_digest(
+        draft, [r for c in offer.chunks if not c.is_tainted for r in c.rows]
+    )
     _end(draft, offer)
 
 

@@ -26,7 +26,7 @@ from . import loops, speech
 from . import sway as sways
 from .allowance import more
 from .draft import OUTSIDE, Draft
-from .draft.tidings import REQUEST
+from .draft.notifications import REQUEST
 from .queue import enqueue
 from .sway import Sway
 from .work.loop_end import end_loop

@@ -17,7 +17,7 @@ from vigil.contracts.arguments import Arguments
 from vigil.contracts.events import AGENT_MESSAGE
 from vigil.subjects import SessionKey
 
-from ..core.draft import Draft, tidings
+from ..core.draft import Draft, notifications
 from ..core.tools import calls
 from ..core.tools.declaration import OwnCall, Result, tool
 from .tasks import no_other
@@ -51,5 +51,5 @@ def tell_agent(given: TellAgent, call: OwnCall, draft: Draft) -> Result:
         title=f"of your fellow agent {key.agent}",
         is_tainted=call.sway.is_outside,
     )
-    tidings.notify(draft, str(home), payload)
+    notifications.notify(draft, str(home), payload)
     return f"Told {given.agent}.", False

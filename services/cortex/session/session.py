@@ -207,7 +207,7 @@ class Session:
             await self._poison(message, str(error))
             return None
         if isinstance(event, ToolResultEvent):
-            self._memory.may_have_news()
+            self._memory.may_have_saved()
         moment = await self._moments.of(event)
         draft = core.fold(str(self.key), self._log.state, message.seq, event, moment, self._policy)
         self._log.history.take_out(draft.unsaid)  # the model is asked before the turn is stored

@@ -49,7 +49,7 @@ class Recollector:
         """How many sessions began here before all was there, by what they lacked (SPEC C-3)."""
         self._empty: dict[Scope, float] = {}
         """Until when a memory counts as empty, by the monotonic clock."""
-        self._news = 0
+        self._saves = 0
         """Counts what may have filled one: an answer on its way then tells of the time before."""
 
     async def recall(self, key: SessionKey, query: str) -> Recollection:
@@ -76,13 +76,13 @@ class Recollector:
         self.began_cold[lacked] = self.began_cold.get(lacked, 0) + 1
         self._counts.count(metrics.COLD_SESSIONS, lacked)
 
-    def may_have_news(self, key: SessionKey) -> None:
+    def may_have_saved(self, key: SessionKey) -> None:
         """Ask again at once: a tool may have saved something."""
-        self._news += 1
+        self._saves += 1
         self._empty.pop(key.scope, None)
 
     async def _ask(self, scope: Scope, question: Recall) -> Recollection:
-        news, timeout_s = self._news, self._config.memory.recall_timeout_s
+        saves, timeout_s = self._saves, self._config.memory.recall_timeout_s
         try:
             async with asyncio.timeout(timeout_s):
                 reply: Recalled = await self._memory.ask(scope, question, timeout_s=timeout_s)
@@ -92,7 +92,7 @@ class Recollector:
             return self._without(scope, "memory could not be reached", str(error))
         except (VigilError, msgspec.MsgspecError) as error:
             return self._without(scope, "memory could not answer", str(error))
-        if reply.is_empty and news == self._news:
+        if reply.is_empty and saves == self._saves:
             self._remember_empty(scope)
         else:
             self._empty.pop(scope, None)
@@ -164,5 +164,5 @@ class LoopMemory:
         elif draft.ordinal == 1 and lacks_bulletin:
             self._recollector.count_cold("bulletin")
 
-    def may_have_news(self) -> None:
-        self._recollector.may_have_news(self._key)
+    def may_have_saved(self) -> None:
+        self._recollector.may_have_saved(self._key)

@@ -35,7 +35,7 @@ from vigil.tasks.check import admitted
 from vigil.teams import Teams, holding
 from vigil.worker import turns
 
-from .fact_news import FactNews
+from .fact_notifications import FactNotifier
 from .facts import FactStore, slot_of_goal
 from .made import made_by
 from .receivers import tells_one
@@ -55,7 +55,7 @@ class BoardChanges:
         self._goals = goals_of(context.settings.config)
         self._config = context.settings.config
         self._period = context.settings.config.preferences.period
-        self._facts, self._news = FactStore(context), FactNews(context)
+        self._facts, self._notifier = FactStore(context), FactNotifier(context)
 
     async def change(self, key: SessionKey, effect: BoardChange, entity: AskedEntity) -> None:
         """Make or change an entity, and tell the loop what came of it; may be repeated.
@@ -136,7 +136,7 @@ class BoardChanges:
         known = await self._facts.take_goal(key, effect.id, goal, effect.payload.facts)
         slot = slot_of_goal(goal)
         if tells_one(self._config, key, slot):
-            await self._news.tell(key, effect.id, slot, known, is_told=False)
+            await self._notifier.notify(key, effect.id, slot, known, is_told=False)
         told = FactFill(cause="") if known.newest is None else known.newest
         said = ", ".join(f"{name} = {value}" for name, value in told.values.items())
         full = {why for why in told.left_out.values() if why != NOT_TOLD}

@@ -41,7 +41,7 @@ from vigil.timetable.log import SlotLog
 from .. import work
 from .bulletins import BulletinShelf
 from .cost import cost_of_run
-from .fact_news import FactNews
+from .fact_notifications import FactNotifier
 from .facts import FactStore
 from .receivers import called, channel_of, homes_for, put, tells_one
 
@@ -65,7 +65,7 @@ class RunEnds:
         self._log = SlotLog(context.bus)
         self._bulletins = BulletinShelf(context)
         self._facts = FactStore(context)
-        self._news = FactNews(context)
+        self._notifier = FactNotifier(context)
 
     async def end(self, key: SessionKey, effect: TellParent, slot: SlotRun) -> None:
         """Tell what came of a run and write down its end; may be repeated.
@@ -94,7 +94,7 @@ class RunEnds:
             if told is not None:
                 await self._notify(homes, effect, told)
             if known is not None and is_for_one:
-                await self._news.tell(key, effect.id, slot, known, is_told=told is not None)
+                await self._notifier.notify(key, effect.id, slot, known, is_told=told is not None)
             crash.point("executor.slot.told")
             delivery: Delivery = "silent" if told is None else "told"
             entry = ended(
@@ -125,7 +125,7 @@ class RunEnds:
     ) -> None:
         """Tell the conversation that the row names, or the owner's home."""
         for home in homes:
-            event = work.notice_of(home, effect.id, told, now=self._clock.now())
+            event = work.notification_of(home, effect.id, told, now=self._clock.now())
             await put(self._bus, event, effect.id)
 
 

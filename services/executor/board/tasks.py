@@ -64,7 +64,7 @@ class TaskEnds:
                 await self._notify(home, effect, told)
 
     async def _notify(self, home: SessionKey, effect: TellParent, told: ToldPayload) -> None:
-        event = work.notice_of(home, effect.id, told, now=self._clock.now())
+        event = work.notification_of(home, effect.id, told, now=self._clock.now())
         with contextlib.suppress(WrongLastSequence):  # told before
             await self._bus.publish(
                 home.in_event(f"told.{effect.id}"), encode(event), _headers(), expect=0

@@ -105,7 +105,7 @@ class VerdictLessons:
         told = proposal_of(key, approval)
         name = proposal_id(approval, key.scope)
         for home in homes_of(self._config, key):
-            event = work.notice_of(home, effect_id, told, now=self._clock.now())
+            event = work.notification_of(home, effect_id, told, now=self._clock.now())
             with contextlib.suppress(WrongLastSequence):  # told before
                 await self._bus.publish(
                     home.in_event(f"told.{name}"),

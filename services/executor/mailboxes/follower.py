@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from vigil.clock import Clock
 from vigil.contracts.mail import CameMail, MailedInvitation, MailedOffer
-from vigil.mail.line import wait_for_news
+from vigil.mail.line import wait_for_change
 from vigil.mail.mailbox import Mailbox, MailSeen, Opened
 from vigil.mail.triage import SortedHead, came, sort_head
 from vigil.settings.mailboxes import MailboxSection
@@ -66,7 +66,7 @@ class MailFollower:
                 # the answer to anything else is told to nobody.
                 await self._catch_up(opened.validity)
             self._show("listening" if self.box.has_idle else "polling")
-            await wait_for_news(self.box, self._section.poll_s)
+            await wait_for_change(self.box, self._section.poll_s)
 
     async def _place(self, opened: Opened) -> None:
         """Find out where reading goes on."""

@@ -102,7 +102,7 @@ class KeptConnection(ABC, Generic[C]):
         self._has_ended = False
         self._is_stopping = False
         self._was_connected = False
-        self._news = asyncio.Event()
+        self._wake = asyncio.Event()
         self._is_tried = asyncio.Event()
         """Whether it has been tried to connect since the last connection ended."""
 
@@ -179,7 +179,7 @@ class KeptConnection(ABC, Generic[C]):
 
     def _list_soon(self) -> None:
         """Have it listed soon: it may be gone, or stuck, or another one now."""
-        self._news.set()
+        self._wake.set()
 
     def stop(self) -> None:
         """Connect no more, and let go of what there is; to be called before `run` is cancelled.
@@ -222,7 +222,7 @@ class KeptConnection(ABC, Generic[C]):
     def _ended(self) -> None:
         self._has_ended = True
         self._is_tried.clear()
-        self._news.set()
+        self._wake.set()
 
     async def _tend(self, list_: Callable[[], Awaitable[None]]) -> None:
         """List its tools again whenever there is news. Raises: Unavailable, it ended."""
@@ -230,8 +230,8 @@ class KeptConnection(ABC, Generic[C]):
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LIST_AGAIN_S):
-                    await self._news.wait()
-            self._news.clear()
+                    await self._wake.wait()
+            self._wake.clear()
             if self._has_ended:
                 raise Unavailable("the connection ended")
             begun = loop.time()

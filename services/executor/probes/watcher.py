@@ -49,7 +49,7 @@ from vigil.trust.sources import named
 from vigil.watching.watched import NOBODY, trusts, what_of
 
 from .. import work
-from ..board.fact_news import FactNews
+from ..board.fact_notifications import FactNotifier
 from ..board.facts import FactStore
 from ..board.receivers import called, channel_of, homes_for, tells_one
 from ..board.slots import WHAT
@@ -87,7 +87,7 @@ class Watcher:
         places = self._config.executor.calls_at_once_max
         part = part_of(places, self._config.executor.calls_at_once_per_user)
         self._places = SharedPlaces(places, part)
-        self._facts, self._news = FactStore(context), FactNews(context)
+        self._facts, self._notifier = FactStore(context), FactNotifier(context)
         self._probes: dict[asyncio.Task[tuple[ProbeAnswer, Observation]], str] = {}
         """Those at work, with whose they are."""
 
@@ -139,7 +139,7 @@ class Watcher:
         if known is None or known.newest is None:
             return None
         if tells_one(self._config, key, slot):
-            await self._news.tell(key, known.newest.cause, slot, known, is_told=False)
+            await self._notifier.notify(key, known.newest.cause, slot, known, is_told=False)
         return known.newest
 
     async def _observe(self, question: ProbeQuestion, user: str) -> tuple[ProbeAnswer, Observation]:
@@ -241,19 +241,19 @@ class Watcher:
         """Tell the person that it doesn't work, or does again."""
         key, slot = SessionKey.parse(question.session), question.slot
         is_for_one = tells_one(self._config, key, slot)
-        payload = notice_of(question, told, is_for_one=is_for_one)
+        payload = payload_of(question, told, is_for_one=is_for_one)
         if payload is None:
             return
         name = f"watch-{token_of(slot.row, str(question.after), payload.text[-20:])}"
         for home in homes_for(self._config, key, slot):
-            event = work.notice_of(home, name, payload, now=self._clock.now())
+            event = work.notification_of(home, name, payload, now=self._clock.now())
             with contextlib.suppress(WrongLastSequence):  # told before
                 await self._bus.publish(
                     home.in_event(f"told.{name}"), encode_event(event), expect=0
                 )
 
 
-def notice_of(
+def payload_of(
     question: ProbeQuestion, told: ProbeAnswer, *, is_for_one: bool
 ) -> ToldPayload | None:
     """Return what the person is told of a look; None: nothing. What was said there isn't in it.

@@ -28,8 +28,8 @@ READ_LENGTH_MAX: Final = 2 * TEXT_LENGTH_MAX
 Send = Callable[[str, bytes], Awaitable[None]]
 
 
-class CallNews:
-    """What is told of one call."""
+class ProgressReporter:
+    """Reports how far one call is."""
 
     def __init__(self, send: Send, call: Call) -> None:
         self._send = send

@@ -14,7 +14,7 @@ from vigil.runtime import Context
 from vigil.texts import excerpt
 
 from ..config import ExecutorLimits
-from .progress import CallNews
+from .progress import ProgressReporter
 from .source import Call, ToolOutput, ToolSource
 
 log = structlog.get_logger("vigil.executor")
@@ -41,15 +41,17 @@ class Running:
         """Run a call, this once; return what came of it. Raises only when cancelled."""
         self._count += 1
         begun_s = self._clock.monotonic()
-        news = CallNews(self._send, call)
+        reporter = ProgressReporter(self._send, call)
         try:
-            told = await self._output(source, msgspec.structs.replace(call, on_progress=news.take))
+            told = await self._output(
+                source, msgspec.structs.replace(call, on_progress=reporter.take)
+            )
         finally:
             self._count -= 1
             self._counts.observe(
                 metrics.EXECUTOR_SECONDS, self._clock.monotonic() - begun_s, call.tool.name
             )
-            await news.end()
+            await reporter.end()
         content = excerpt.in_bytes(told.content, call.tool.output_bytes_max)
         return msgspec.structs.replace(told, content=content)
 

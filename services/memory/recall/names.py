@@ -44,9 +44,9 @@ def follow(
     led = _led(db, narrowed, sought, followed)
     if not led:
         return pool
-    news = led.keys() - set(pool.nums.tolist())
-    if news:
-        rows = lookups.rows(db, narrowed, sorted(news))
+    unseen = led.keys() - set(pool.nums.tolist())
+    if unseen:
+        rows = lookups.rows(db, narrowed, sorted(unseen))
         pool = candidates.both(pool, candidates.known(rows, sought, words))
     names = np.array([led.get(num, 0.0) for num in pool.nums.tolist()], dtype=np.float64)
     speaks = pool.is_speaker

@@ -85,7 +85,7 @@ class TimetableClock:
         self._behind = {ROWS_OF_ALL, SLOTS_OF_ALL, FACTS_OF_ALL}
         """What isn't read to its end."""
         self._visited_at = NEVER
-        self._news = asyncio.Event()
+        self._wake = asyncio.Event()
         self._group = asyncio.TaskGroup()
         self._probes = asyncio.Semaphore(CONCURRENCY_MAX)
 
@@ -117,7 +117,7 @@ class TimetableClock:
                     self._agenda.put(take(message), self._clock.now())
                 if message is None or message.pending == 0:
                     self._behind.discard(where)
-                    self._news.set()
+                    self._wake.set()
         finally:
             await follower.close()
 
@@ -127,7 +127,7 @@ class TimetableClock:
             await self._gate.opened.wait()
             for id_ in self._known:
                 self._agenda.put(id_, self._clock.now())
-            self._news.set()
+            self._wake.set()
 
     async def _visit_where_owners_move(self) -> None:
         """Visit the rows of whoever moves to another zone."""
@@ -136,7 +136,7 @@ class TimetableClock:
             for id_, one in self._known.items():
                 if one.revisions and one.has_moved(self._pause.zone_of(one.row.owner)):
                     self._agenda.put(id_, self._clock.now())
-            self._news.set()
+            self._wake.set()
 
     # ------------------------------------------------------------ what is known
 
@@ -144,8 +144,8 @@ class TimetableClock:
         """Know a row as it is now; what can't be read changes nothing."""
         found, id_ = self._board.read(message), message.subject.rpartition(".")[2]
         known = self._known.setdefault(id_, KnownRow())
-        is_news = not known.revisions or known.revisions[-1].number < message.seq
-        if found is not None and is_news:
+        is_newer = not known.revisions or known.revisions[-1].number < message.seq
+        if found is not None and is_newer:
             known.revisions.append(found)
             if isinstance(found.entity.schedule, AfterSchedule):
                 self._followers.setdefault(found.entity.schedule.row, set()).add(id_)
@@ -185,8 +185,8 @@ class TimetableClock:
             wait_s = min(wait_s, (due_at - self._clock.now()).total_seconds())
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(wait_s, 0.0)):
-                await self._news.wait()
-        self._news.clear()
+                await self._wake.wait()
+        self._wake.clear()
 
     async def _visit_due(self) -> None:
         """Visit each row whose turn it is."""
@@ -344,7 +344,7 @@ class TimetableClock:
             self._agenda.put(begun.row, self._clock.now())
         finally:
             known.is_checking = False
-        self._news.set()
+        self._wake.set()
 
     async def _begin_all(self, known: KnownRow, now: datetime) -> None:
         for run in known.last.ledger.running:
@@ -389,7 +389,7 @@ class TimetableClock:
             log.info("can't look", action="scheduler.look", row=known.row.id, error=str(error))
             known.prepared.pop(run.session, None)
             self._agenda.put(known.row.id, self._clock.now() + timedelta(seconds=POLL_S))
-        self._news.set()
+        self._wake.set()
 
     def _means(self, known: KnownRow) -> CheckMeans:
         id_, agents = known.row.id, self._settings.agents

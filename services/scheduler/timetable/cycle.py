@@ -22,7 +22,7 @@ from vigil.timetable.schedule import is_active
 from vigil.watching.interests import Interest
 
 from .check_outcome import skipped
-from .news import News
+from .new_signals import NewSignals
 from .system_rows import interval_of
 
 NOTHING_NEW: Final = "nothing is new, and nothing is due to be looked at"
@@ -41,7 +41,7 @@ def decided(
     row: TimetableRow,
     entry: SlotEntry,
     ledger: Ledger,
-    news: News,
+    signals: NewSignals,
     now: datetime,
     interests: Sequence[Interest] = (),
 ) -> SlotEntry:
@@ -57,10 +57,10 @@ def decided(
         return skipped(entry, FAILING.format(at=until))
     is_first = cycles.ended_at is None
     due_now = due(interests, cycles.looked, row.zone, entry.due_at)
-    if not (news.counts or due_rechecks(cycles, now) or due_now or (is_first and interests)):
+    if not (signals.counts or due_rechecks(cycles, now) or due_now or (is_first and interests)):
         return skipped(entry, NOTHING_YET if is_first else NOTHING_NEW)
-    words = described(cycles, news, now, due_now)
-    return replace(entry, change=words, told_seq=news.through, looks=due_now)
+    words = described(cycles, signals, now, due_now)
+    return replace(entry, change=words, told_seq=signals.through, looks=due_now)
 
 
 def due(
@@ -84,7 +84,9 @@ def due(
     )
 
 
-def described(cycles: CycleLedger, news: News, now: datetime, due_now: Sequence[str] = ()) -> str:
+def described(
+    cycles: CycleLedger, signals: NewSignals, now: datetime, due_now: Sequence[str] = ()
+) -> str:
     """Return what a cycle begins with.
 
     Args:
@@ -92,7 +94,7 @@ def described(cycles: CycleLedger, news: News, now: datetime, due_now: Sequence[
 
     >>> from datetime import UTC
     >>> now = datetime(2026, 11, 20, 1, 30, tzinfo=UTC)
-    >>> print(described(CycleLedger(), News(7, (("memory.saved (chat)", 2),)), now))
+    >>> print(described(CycleLedger(), NewSignals(7, (("memory.saved (chat)", 2),)), now))
     This is your first cycle.
     <BLANKLINE>
     New, and not of your own making:
@@ -100,7 +102,7 @@ def described(cycles: CycleLedger, news: News, now: datetime, due_now: Sequence[
     """
     parts = [
         _since(cycles),
-        _list("New, and not of your own making:", _counted(news)),
+        _list("New, and not of your own making:", _counted(signals)),
         _list("It is time to look at:", list(due_now)),
         _list("To look at again now:", _again(cycles, now)),
         _list("Not looked at lately, the longest ago first:", _left(cycles, now)),
@@ -119,8 +121,8 @@ def _list(heading: str, points: list[str]) -> str:
     return "\n".join([heading, *(f"- {point}" for point in points)]) if points else ""
 
 
-def _counted(news: News) -> list[str]:
-    return [f"{count} {name}" for name, count in news.counts]
+def _counted(signals: NewSignals) -> list[str]:
+    return [f"{count} {name}" for name, count in signals.counts]
 
 
 def _again(cycles: CycleLedger, now: datetime) -> list[str]:

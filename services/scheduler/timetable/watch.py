@@ -58,14 +58,14 @@ def decided(
         is_run: whether anything is to be run if it has changed.
     """
     entry = replace(entry, facts=answer.facts)
-    has_news = answer.facts is not None and bool(answer.facts.changed)
+    has_changed = answer.facts is not None and bool(answer.facts.changed)
     if answer.problem:
         failed = _failed(watch, seen, entry.at)
         return CheckOutcome(_not_run(entry, "failed", f"its look failed: {answer.problem}"), failed)
     if not is_of(seen, watch):
         return CheckOutcome(_not_run(entry, "skipped", FIRST), answer.seen)
     if not answer.change:
-        reason = FACTS_CHANGED if has_news else UNCHANGED
+        reason = FACTS_CHANGED if has_changed else UNCHANGED
         return CheckOutcome(_not_run(entry, "skipped", reason), answer.seen)
     if not is_run:
         return CheckOutcome(_not_run(entry, "skipped", FACTS_TAKEN), answer.seen)

@@ -48,7 +48,7 @@ def filters_of_thread(sessions: Iterable[SessionKey]) -> dict[str, list[str]]:
     return found
 
 
-def without_news(step: str, count: int) -> None:
+def without_report(step: str, count: int) -> None:
     """Tell nobody how far it is: nobody waits for it."""
 
 
@@ -115,7 +115,7 @@ class ThreadEraser:
         return await thread_mark.put(self._bus, self._mark, expect=revision)
 
     async def _sweep(self) -> int:
-        sweeper = Sweeper(self._bus, filters_of_thread(self._sessions), without_news)
+        sweeper = Sweeper(self._bus, filters_of_thread(self._sessions), without_report)
         found = await sweeper.pass_once() + await self._sweep_requests()
         self._deleted.update(sweeper.swept.deleted)
         return found
@@ -155,7 +155,7 @@ class ThreadEraser:
                 "FILES": [f"file.{user}.{hash_}.*"],
                 "UPLOADS": [f"upload.{user}.{hash_}.*"],
             }
-            sweeper = Sweeper(self._bus, where_kept, without_news)
+            sweeper = Sweeper(self._bus, where_kept, without_report)
             await sweeper.pass_once()
             self._deleted.update(sweeper.swept.deleted)
 

@@ -201,8 +201,8 @@ class Supervisor:
             is_stuck = not has_moved and start.is_still(now_s)
             if is_stuck and len(stages) == len(services):
                 raise Unavailable(f"nothing moves any more: {in_words(stages)}")
-            is_news = stages != self._run.starting and now_s >= told_at_s + TELL_S
-            if is_news or is_stuck != self._run.is_stuck:
+            is_changed = stages != self._run.starting and now_s >= told_at_s + TELL_S
+            if is_changed or is_stuck != self._run.is_stuck:
                 told_at_s = now_s
                 self._note(msgspec.structs.replace(self._run, starting=stages, is_stuck=is_stuck))
                 log.info("starting", action="up.starting", stuck=is_stuck, **stages)

@@ -162,7 +162,7 @@ class MailboxLine:
         return await self.open(box, secret)
 
 
-async def wait_for_news(box: Mailbox, poll_s: float) -> None:
+async def wait_for_change(box: Mailbox, poll_s: float) -> None:
     """Wait until the server tells that something changed, or time is over: what is told is a hint,
     so it's looked in any case. Raises: MailboxLost."""
     within_s = min(poll_s, IDLE_S)

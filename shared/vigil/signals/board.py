@@ -227,7 +227,7 @@ def refreshed(signals: Signals, entry: BoardEntry) -> None:
     )
 
 
-def noticed(signals: Signals, entry: BoardEntry) -> None:
+def facts_changed(signals: Signals, entry: BoardEntry) -> None:
     """Tell that a fact is another than before, by its name and value: both out of closed sets."""
     source = entry.entity
     if not isinstance(source, SourceFacts):

@@ -63,7 +63,7 @@ _MOVED: Final = Giver("BOARD", BoardEntry, board.moved)
 _DUE: Final = Giver("SLOTS", SlotEntry, slots.emit)
 _PURSUED: Final = Giver("BOARD", BoardEntry, board.pursued)
 _LEARNED: Final = Giver("BOARD", BoardEntry, board.learned)
-_NOTICED: Final = Giver("BOARD", BoardEntry, board.noticed)
+_FACTS_CHANGED: Final = Giver("BOARD", BoardEntry, board.facts_changed)
 _ACTED: Final = Giver("BOARD", BoardEntry, board.acted)
 _REFRESHED: Final = Giver("BOARD", BoardEntry, board.refreshed)
 _TRIPPED: Final = Giver("BOARD", BoardEntry, board.tripped)
@@ -137,7 +137,7 @@ KINDS: Final[dict[str, Kind]] = {
     "preference.learned": Kind("a preference was taught, confirmed or doubted", (_LEARNED,)),
     "preference.corrected": Kind("a person said how something is not to be", (_LEARNED,)),
     "preference.removed": Kind("a person removed a preference", (_LEARNED,)),
-    "fact.changed": Kind("a fact that a row names is another than before", (_NOTICED,)),
+    "fact.changed": Kind("a fact that a row names is another than before", (_FACTS_CHANGED,)),
     "action.taken": Kind("the agent did something that nobody ordered", (_ACTED,)),
     "action.ended": Kind("what the agent did by itself ended", (_ACTED,)),
     "action.judged": Kind("a person said how they liked what the agent did", (_ACTED,)),

@@ -139,9 +139,9 @@ def in_words(done: Upgraded | None) -> str:
     """Say what was done to a home."""
     if done is None:
         return "Nothing was to be changed."
-    news = "; ".join(WHY.get(name, name) for name in done.steps)
+    steps = "; ".join(WHY.get(name, name) for name in done.steps)
     kept = f" What was changed is kept in {done.kept}: `vigil upgrade --back` puts it back."
-    return f"Brought up to date: {news}.{kept if done.kept else ''}"
+    return f"Brought up to date: {steps}.{kept if done.kept else ''}"
 
 
 def _decide(

@@ -13,7 +13,7 @@ from vigil.contracts import Approval, ToolUseBlock
 from vigil.contracts.mail import OfferedMail
 
 from ..draft import Draft
-from ..draft.tidings import REQUEST
+from ..draft.notifications import REQUEST
 from ..work import approvals
 from .mail_words import quoted, written_by
 

@@ -47,7 +47,7 @@ from vigil.subjects import SessionKey
 
 from .. import sway as sways
 from ..sway import Sway
-from . import job_record, source, tidings
+from . import job_record, notifications, source
 from .inputs import Inputs
 from .kinds import thinking
 from .policy import Moment, Policy, limited
@@ -335,7 +335,7 @@ class Draft:
         title = job_record.line(job.skill or job.goal) if is_quotable else job.skill or ""
         words = job_record.last_words(job, is_quotable=is_quotable)
         self.notify_home("job", words, title=title)
-        tidings.notify_mind(self, "job", words, title=title)
+        notifications.notify_mind(self, "job", words, title=title)
 
     def notify_home(
         self,
@@ -368,7 +368,7 @@ class Draft:
         )
         own = str(replace(key, thread=self.policy.home_thread))
         for home in self.policy.homes or (own,):
-            tidings.notify(self, home, told, once)
+            notifications.notify(self, home, told, once)
 
     def _turn(self, turn_id: str, history_from: int) -> Turn:
         state = replace(

@@ -40,7 +40,7 @@ from .. import gates, speech
 from .. import sway as sways
 from ..draft import Draft
 from ..draft.kinds import starters
-from ..draft.tidings import REQUEST
+from ..draft.notifications import REQUEST
 from ..pending import request_text, requests, tasks
 from ..queue import stored_size
 from ..sway import Sway

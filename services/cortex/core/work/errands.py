@@ -30,7 +30,7 @@ from vigil.texts.glyphs import visible
 from .. import loops
 from .. import sway as sways
 from ..draft import Draft, job_record
-from ..draft.tidings import REQUEST
+from ..draft.notifications import REQUEST
 from ..pending import request_text, tasks
 from ..tools import calls
 from . import children

@@ -25,7 +25,7 @@ DONE: Final = "I looked at the board."
 TOLD: Final = "Rehearsed: an event came in between conversations: {kind}."
 _EVENTS: Final = re.compile(r"^An event from .+ \((?:not )?trusted\), (.+):$", re.M)
 """Its content stands behind bars, so nothing in it can pose as one."""
-_NEWS: Final = re.compile(r"^(?:\| )?- (\d+ [a-z]+\.[a-z_]+(?: \([^)\n]*\))?)$", re.M)
+_NEW_POINTS: Final = re.compile(r"^(?:\| )?- (\d+ [a-z]+\.[a-z_]+(?: \([^)\n]*\))?)$", re.M)
 """A count of what is new, behind the bars of a transcript or not."""
 _RESULTS: Final = re.compile(r"^\[[^\]\n]+\] the result of the call was:\n\| (.+)$", re.M)
 
@@ -53,8 +53,8 @@ def report(rows: Sequence[Row]) -> str:
     Args:
         rows: the first one has all that happened in it.
     """
-    news = [f"New: {point}" for point in _NEWS.findall(text_of(rows[0]))][:LISTED_MAX]
-    found = [REHEARSED, *news]
+    new = [f"New: {point}" for point in _NEW_POINTS.findall(text_of(rows[0]))][:LISTED_MAX]
+    found = [REHEARSED, *new]
     return json.dumps({"checked": [BOARD], "found": found, "deferred": [], "recheck": []})
 
 

@@ -323,7 +323,7 @@ class McpConnection(KeptConnection[Client]):
 
     async def _hear(self, message: object) -> None:
         if isinstance(message, _CHANGES):
-            self._news.set()
+            self._wake.set()
 
     async def _subscribe(self, client: Client) -> None:
         """Ask to be told of changes, where the protocol wants to be asked."""
@@ -334,7 +334,7 @@ class McpConnection(KeptConnection[Client]):
                     tools_list_changed=True, prompts_list_changed=has_prompts
                 ) as changes:
                     async for _ in changes:
-                        self._news.set()
+                        self._wake.set()
             except ListenNotSupportedError:
                 return  # it tells unasked
             except (MCPError, SubscriptionLost, TimeoutError) as error:

@@ -18,10 +18,10 @@ from vigil.watching import interests
 from vigil.watching.interests import Interest
 
 from ...bulletins.store import BulletinStore
-from .. import cycle, news, system_rows
+from .. import cycle, new_signals, system_rows
 from ..check_outcome import CheckOutcome
 from ..known import KnownRow
-from ..news import News
+from ..new_signals import NewSignals
 from ..row_kind import CheckMeans, RowKind
 
 FIRST_AFTER: Final = timedelta(seconds=90)
@@ -59,14 +59,14 @@ def is_on(config: Config, agent: str) -> bool:
 class CycleCheck(NamedTuple):
     """What a look came to."""
 
-    news: News
+    signals: NewSignals
     interests: tuple[Interest, ...]
 
 
 async def _check(
     means: CheckMeans, known: KnownRow, _begun: SlotEntry, _now: datetime
 ) -> CycleCheck:
-    found = await news.read(means.bus, known.scope, known.read_seq)
+    found = await new_signals.read(means.bus, known.scope, known.read_seq)
     if not found.counts:
         known.checked_seq = found.through
     agent, cortex = known.scope.agent, means.config.cortex
@@ -91,7 +91,7 @@ def has_role(file: Path) -> bool:
 def _decide(known: KnownRow, begun: SlotEntry, seen: object, now: datetime) -> CheckOutcome | None:
     if not isinstance(seen, CycleCheck):
         return None
-    entry = cycle.decided(known.row, begun, known.ledger, seen.news, now, seen.interests)
+    entry = cycle.decided(known.row, begun, known.ledger, seen.signals, now, seen.interests)
     return CheckOutcome(entry)
 
 

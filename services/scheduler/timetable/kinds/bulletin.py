@@ -27,10 +27,10 @@ from vigil.subjects import Scope
 from vigil.timetable.cycles import FAILURES_MAX
 
 from ...bulletins.store import BroughtUp, BulletinStore
-from .. import news, system_rows
+from .. import new_signals, system_rows
 from ..check_outcome import CheckOutcome, skipped
 from ..known import KnownRow
-from ..news import News
+from ..new_signals import NewSignals
 from ..row_kind import CheckMeans, RowKind
 
 FIRST_AFTER: Final = timedelta(seconds=60)
@@ -67,7 +67,7 @@ FAILING: Final = (
 class BulletinCheck(NamedTuple):
     """What a look came to."""
 
-    news: News
+    signals: NewSignals
     brought: BroughtUp | None = None
     """None: nothing is new, and nothing was read."""
     has_model: bool = True
@@ -91,7 +91,7 @@ def row_of(config: Config, whose: Scope, zone: str, now: datetime) -> TimetableR
 
 async def _check(means: CheckMeans, known: KnownRow, _begun: SlotEntry, now: datetime) -> object:
     since = known.read_seq
-    found = await news.read(means.bus, known.scope, since, KINDS, name=_kind_of)
+    found = await new_signals.read(means.bus, known.scope, since, KINDS, name=_kind_of)
     if since and not found.counts:
         known.checked_seq = found.through
         return BulletinCheck(found)
@@ -118,7 +118,7 @@ async def _bring_up(
 def _decide(known: KnownRow, begun: SlotEntry, seen: object, now: datetime) -> CheckOutcome | None:
     if not isinstance(seen, BulletinCheck):
         return None
-    through, until = seen.news.through, paused_until(known.ledger)
+    through, until = seen.signals.through, paused_until(known.ledger)
     why = _why_none(seen)
     if why:
         return CheckOutcome(skipped(begun, why, 0 if why == UNCHANGED else through))

@@ -32,10 +32,10 @@ from vigil.settings.config import Config
 from vigil.subjects import Scope
 from vigil.timetable.cycles import paused_until
 
-from .. import news, system_rows
+from .. import new_signals, system_rows
 from ..check_outcome import CheckOutcome, skipped
 from ..known import KnownRow
-from ..news import News
+from ..new_signals import NewSignals
 from ..row_kind import CheckMeans, RowKind
 
 FIRST_AFTER: Final = timedelta(minutes=10)
@@ -60,7 +60,7 @@ class Unwritten(NamedTuple):
 class MergedCheck(NamedTuple):
     """What a look came to."""
 
-    news: News
+    signals: NewSignals
     unwritten: Unwritten = Unwritten()
     has_model: bool = True
     """Whether a model may be asked, as configured."""
@@ -99,7 +99,7 @@ def chosen(memories: Iterable[Memory]) -> Unwritten:
 async def _check(
     means: CheckMeans, known: KnownRow, _begun: SlotEntry, _now: datetime
 ) -> MergedCheck:
-    found = await news.read(means.bus, known.scope, known.read_seq, KINDS, name=_kind_of)
+    found = await new_signals.read(means.bus, known.scope, known.read_seq, KINDS, name=_kind_of)
     if not found.counts:
         known.checked_seq = found.through
         return MergedCheck(found)
@@ -132,12 +132,12 @@ def _decide(known: KnownRow, begun: SlotEntry, seen: object, now: datetime) -> C
     cycles, interval = known.ledger.cycles or CycleLedger(), system_rows.interval_of(known.row)
     until = paused_until(cycles, known.ledger.failures, interval)
     if not seen.unwritten.summaries:
-        return CheckOutcome(skipped(begun, NOTHING_MERGED, seen.news.through))
+        return CheckOutcome(skipped(begun, NOTHING_MERGED, seen.signals.through))
     if not seen.has_model:
         return CheckOutcome(skipped(begun, OFF))
     if until is not None and now < until:
         return CheckOutcome(skipped(begun, FAILING.format(at=until)))
-    outcome = replace(begun, told_seq=seen.news.through)
+    outcome = replace(begun, told_seq=seen.signals.through)
     return CheckOutcome(outcome, prepared=seen.unwritten)
 
 

@@ -25,7 +25,7 @@ from ...mail import ids, place
 from ...mail.access import Access
 from ...mail.bodies import ReadMail, read_mail
 from ...mail.heads import MailHeadRead, read_head
-from ...mail.line import MailboxLine, imap_of, wait_for_news
+from ...mail.line import MailboxLine, imap_of, wait_for_change
 from ...mail.mailbox import Mailbox, MailSeen, Opened
 from ...mail.place import ReadPlace
 from ...mail.quotes import marked
@@ -120,7 +120,7 @@ class _OpenMailbox:
         while True:
             await self._catch_up()
             self._show()
-            await wait_for_news(self.box, self._account.poll_s)
+            await wait_for_change(self.box, self._account.poll_s)
 
     async def _begin(self, validity: int, uid_next: int) -> ReadPlace:
         """Return where reading begins, behind all that is there."""

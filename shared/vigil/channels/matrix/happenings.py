@@ -50,7 +50,7 @@ class MatrixInvitation(msgspec.Struct, frozen=True):
     inviter: str
 
 
-class RoomNews(msgspec.Struct, frozen=True, kw_only=True):
+class RoomUpdate(msgspec.Struct, frozen=True, kw_only=True):
     """What is new in a room that the account is in."""
 
     room: str
@@ -72,12 +72,12 @@ class RoomReaction(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str
 
 
-class MatrixNews(msgspec.Struct, frozen=True, kw_only=True):
+class SyncAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """One answer to /sync."""
 
     next: str
     invitations: Sequence[MatrixInvitation]
-    rooms: Sequence[RoomNews]
+    rooms: Sequence[RoomUpdate]
 
 
 class RoomMessage(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +111,7 @@ def filter_of() -> dict[str, Any]:
     }
 
 
-def news_of(data: Any, own: str) -> MatrixNews | None:
+def sync_answer_of(data: Any, own: str) -> SyncAnswer | None:
     """Return what an answer to /sync tells; None: it is none.
 
     Args:
@@ -120,7 +120,7 @@ def news_of(data: Any, own: str) -> MatrixNews | None:
     following = text_in(data, "next_batch")
     if not following:
         return None
-    return MatrixNews(
+    return SyncAnswer(
         next=following,
         invitations=tuple(_invitations(dict_in(data, "rooms", "invite"), own)),
         rooms=tuple(_rooms(dict_in(data, "rooms", "join"), own)),
@@ -138,12 +138,12 @@ def _invitations(rooms: dict[str, Any], own: str) -> Iterator[MatrixInvitation]:
                 break
 
 
-def _rooms(rooms: dict[str, Any], own: str) -> Iterator[RoomNews]:
+def _rooms(rooms: dict[str, Any], own: str) -> Iterator[RoomUpdate]:
     for room, told in rooms.items():
         events = events_of(told, "timeline", "events")
         moved = [one for one in events if text_in(one, "type") == "m.room.member"]
         timeline = dict_in(told, "timeline")
-        yield RoomNews(
+        yield RoomUpdate(
             room=room,
             events=events,
             before=text_in(timeline, "prev_batch") if timeline.get("limited") is True else "",

@@ -26,7 +26,7 @@ from ..contract import ChannelContext, Ear
 from ..pairs import ChannelPerson
 from . import happenings
 from .composition import RoomEvent, notice
-from .happenings import MatrixInvitation, MatrixNews, RoomMessage, RoomNews, RoomReaction
+from .happenings import MatrixInvitation, RoomMessage, RoomReaction, RoomUpdate, SyncAnswer
 from .verdicts import HomeserverReply
 from .wire import Homeserver, NoReply, NotReached, Request
 
@@ -128,12 +128,12 @@ class _Rooms:
             raise _TokenRefused(f"the token is of {who or 'nobody'}, not of {self._own}")
         while True:
             since = self._reading.place.next
-            news = await self._news(since)
+            update = await self._sync(since)
             self.was_heard = True
-            await self._take(news, is_first=not since)
+            await self._take(update, is_first=not since)
             self._reading.show("listening")
 
-    async def _news(self, since: str) -> MatrixNews:
+    async def _sync(self, since: str) -> SyncAnswer:
         """Ask what is new, and wait for it for a while."""
         wait_ms = int(self._account.sync_s * 1000) if since else 0
         asked = Api.sync(
@@ -143,22 +143,22 @@ class _Rooms:
         if reply.status == 400 and since:
             # A mark that the server doesn't know: what was dealt with is known by its id.
             log.warning("mark refused", action="chat.mark_refused", answer=reply.in_words)
-            return await self._news("")
+            return await self._sync("")
         _check(reply)
-        news = happenings.news_of(reply.data, self._own)
-        if news is None:
+        update = happenings.sync_answer_of(reply.data, self._own)
+        if update is None:
             raise _ServerAway(f"an answer without a mark: {reply.in_words}")
-        return news
+        return update
 
-    async def _take(self, news: MatrixNews, *, is_first: bool) -> None:
-        for invitation in news.invitations:
+    async def _take(self, update: SyncAnswer, *, is_first: bool) -> None:
+        for invitation in update.invitations:
             await self._answer(invitation)
         # What lay there before the account was ever read isn't taken in.
         if not is_first:
-            for room in news.rooms:
+            for room in update.rooms:
                 await self._take_room(room)
-        if news.next != self._reading.place.next:
-            await self._reading.store(news.next)
+        if update.next != self._reading.place.next:
+            await self._reading.store(update.next)
 
     # ------------------------------------------------------------ rooms
 
@@ -190,24 +190,24 @@ class _Rooms:
         if (await self._ask(asked, ASK_S)).is_ok:
             await self._say(room, f"{room} came in", ENCRYPTED)
 
-    async def _take_room(self, news: RoomNews) -> None:
+    async def _take_room(self, update: RoomUpdate) -> None:
         # Who came or went may stand in what was left out.
-        if news.has_moved or news.before:
-            self._few.pop(news.room, None)
-        events: Sequence[dict[str, Any]] = news.events
-        if news.before and not news.has_joined:
-            events = [*await self._between(news), *events]
+        if update.has_moved or update.before:
+            self._few.pop(update.room, None)
+        events: Sequence[dict[str, Any]] = update.events
+        if update.before and not update.has_joined:
+            events = [*await self._between(update), *events]
         people = await self._reading.people()
         for event in events:
             reaction = happenings.reaction_of(event)
-            if reaction is not None and await self._take_reaction(reaction, news.room, people):
+            if reaction is not None and await self._take_reaction(reaction, update.room, people):
                 await self._reading.store()
             message = happenings.message_of(event)
             if message is None or message.author == self._own or message.kind == "notice":
                 continue
-            if news.has_joined and self._is_old(message):
+            if update.has_joined and self._is_old(message):
                 continue
-            if await self._take_message(message, news.room, people):
+            if await self._take_message(message, update.room, people):
                 await self._reading.store()
                 people = await self._reading.people()
 
@@ -217,14 +217,14 @@ class _Rooms:
         since = self._clock.now() - pairs.CODE_HOLDS
         return message.at_ms < since.timestamp() * 1000
 
-    async def _between(self, news: RoomNews) -> list[dict[str, Any]]:
+    async def _between(self, update: RoomUpdate) -> list[dict[str, Any]]:
         """Return what is new before the newest that the server told, the oldest first."""
         found: list[dict[str, Any]] = []
-        start = news.before
+        start = update.before
         for _ in range(GAP_PAGES_MAX):
             asked = Api.room_messages(
                 "",
-                news.room,
+                update.room,
                 start=start,
                 end=self._reading.place.next,
                 limit=PAGE,

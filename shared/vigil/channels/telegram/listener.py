@@ -26,7 +26,7 @@ from ..contract import ChannelContext
 from . import happenings
 from .drafts import Drafts
 from .happenings import TelegramPost
-from .wire import BotApi, GetNews, WhereFile
+from .wire import BotApi, GetRawUpdates, WhereFile
 
 if TYPE_CHECKING:
     from .section import TelegramBot
@@ -55,7 +55,7 @@ class TelegramReading:
         # The server counts anew where nothing came for a week: a mark is shown to it once.
         mark: int | None = int(self._reading.place.next)
         while True:
-            found = await self._news(mark)
+            found = await self._updates(mark)
             self.was_heard = True
             self._reading.show("listening")
             for update in found:
@@ -69,13 +69,13 @@ class TelegramReading:
 
     async def _begin(self) -> None:
         """Store where reading begins: behind all that is there."""
-        newest = await self._news(-1, wait_s=0)
+        newest = await self._updates(-1, wait_s=0)
         marks = [happenings.update_id_of(one) + 1 for one in newest]
         await self._reading.store(str(max(marks, default=0)))
 
-    async def _news(self, mark: int | None, *, wait_s: float | None = None) -> list[Any]:
+    async def _updates(self, mark: int | None, *, wait_s: float | None = None) -> list[Any]:
         wait = int(self._section.poll_s if wait_s is None else wait_s)
-        asked = GetNews(
+        asked = GetRawUpdates(
             offset=mark, limit=LIMIT, timeout=wait, allowed_updates=list(happenings.KINDS)
         )
         found = await self._api.call(asked, timeout_s=wait + CALL_S)

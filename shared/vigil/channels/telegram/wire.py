@@ -35,7 +35,7 @@ from ..redirects import NO_REDIRECTS, LedElsewhere
 GRACE_S: Final = 10.0
 
 
-class GetNews(TelegramMethod[list[Any]]):
+class GetRawUpdates(TelegramMethod[list[Any]]):
     """`getUpdates`, whose result is left as it is."""
 
     __returning__ = list[Any]

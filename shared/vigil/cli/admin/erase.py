@@ -153,7 +153,7 @@ async def _end_credentials(settings: Settings, reached: Reached, user: str) -> l
         credentials.drop_outside(folder, credential)
     for name in await _consumers(reached.bus, signals_of(user)):
         await reached.bus.api(f"CONSUMER.DELETE.SIGNALS.{name}", {})
-    await asyncio.to_thread(_reload_broker, settings, reached, user, is_news=bool(found))
+    await asyncio.to_thread(_reload_broker, settings, reached, user, has_found=bool(found))
     return [credential.id for credential in found]
 
 
@@ -169,12 +169,12 @@ async def _consumers(bus: Bus, filter_subject: str) -> list[str]:
     return found
 
 
-def _reload_broker(settings: Settings, reached: Reached, user: str, *, is_news: bool) -> None:
+def _reload_broker(settings: Settings, reached: Reached, user: str, *, has_found: bool) -> None:
     """Have the broker forget the credentials that it still knows."""
     from vigil.broker import reload
 
     if reached.where == "external":
-        if is_news:
+        if has_found:
             output.message(programs.FOREIGN)
         return
     conf = settings.home / "nats" / "nats.conf"

@@ -61,9 +61,9 @@ def story(answer: Mapping[str, Any], *, width: int, is_fancy: bool = False) -> I
                 yield ""
             day, time = at[:10], ""
             yield _styled(f"{day} ({wall.zone_name()})", "1", is_fancy)
-        is_news = bool(at) and at[11:19] != time
+        is_new_time = bool(at) and at[11:19] != time
         time = at[11:19] if at else time
-        begin = f"  {time:<8}  " if is_news else _INDENT
+        begin = f"  {time:<8}  " if is_new_time else _INDENT
         first, *rest = _wrapped(step["text"], width - len(_INDENT))
         yield _styled(begin, "2", is_fancy) + first
         yield from (_INDENT + line for line in rest)

@@ -19,7 +19,7 @@ from vigil.sdk.client import ApiError, Client
 from vigil.subjects import SessionKey
 from vigil.texts.exact import exact
 
-from .prompt_end import Permission, ToolNews
+from .prompt_end import Permission, ToolUpdate
 from .session import EditorSession
 
 THREAD: Final = "acp-"
@@ -123,13 +123,13 @@ class EditorAgent:
     async def piece(self, key: str, text: str) -> None:
         await self._editor.session_update(key, acp.update_agent_message_text(text))
 
-    async def tool(self, key: str, news: ToolNews) -> None:
-        if news.status == "in_progress":
+    async def tool(self, key: str, call: ToolUpdate) -> None:
+        if call.status == "in_progress":
             update: Any = acp.start_tool_call(
-                news.call_id, news.tool, status=news.status, raw_input=dict(news.arguments)
+                call.call_id, call.tool, status=call.status, raw_input=dict(call.arguments)
             )
         else:
-            update = acp.update_tool_call(news.call_id, status=news.status)
+            update = acp.update_tool_call(call.call_id, status=call.status)
         await self._editor.session_update(key, update)
 
     async def permit(self, key: str, approval: Mapping[str, Any]) -> Permission:

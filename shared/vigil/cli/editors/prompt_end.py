@@ -11,7 +11,7 @@ Permission = Literal["accept", "reject", ""]
 """What a person said to a request; empty: they didn't decide."""
 
 
-class ToolNews(NamedTuple):
+class ToolUpdate(NamedTuple):
     """What an editor is shown of a call of the agent's."""
 
     call_id: str
@@ -38,7 +38,7 @@ class PromptEnd:
         self.requests: dict[str, Mapping[str, Any]] = {}
         """Open requests for leave that it led to, by id."""
 
-    def take(self, kind: str, data: Mapping[str, Any]) -> Iterator[ToolNews]:
+    def take(self, kind: str, data: Mapping[str, Any]) -> Iterator[ToolUpdate]:
         """Take in a record; yield what there is to show of calls."""
         if kind.startswith("receipt"):
             self._settled.add(data["effect_id"])
@@ -48,11 +48,11 @@ class PromptEnd:
             call_id = data["payload"]["call_id"]
             if call_id in self._calls:
                 is_error = data["payload"].get("is_error", False)
-                yield ToolNews(call_id, "failed" if is_error else "completed")
+                yield ToolUpdate(call_id, "failed" if is_error else "completed")
         elif kind.startswith("turn"):
             yield from self._take_turn(data)
 
-    def _take_turn(self, turn: Mapping[str, Any]) -> Iterator[ToolNews]:
+    def _take_turn(self, turn: Mapping[str, Any]) -> Iterator[ToolUpdate]:
         notes, cause = turn.get("notes", ()), turn.get("event") or {}
         for note in notes:
             if note["code"] == "joined" and note.get("subject") == self._event_id:
@@ -67,7 +67,7 @@ class PromptEnd:
                 self.sends.add(effect["id"])
             elif effect["type"] == "call_tool":
                 self._calls.add(effect["id"])
-                yield ToolNews(effect["id"], "in_progress", payload["tool"], payload["input"])
+                yield ToolUpdate(effect["id"], "in_progress", payload["tool"], payload["input"])
         loop = turn.get("state", {}).get("loop") or {}
         if loop.get("is_stopped") and loop.get("retry") and loop["cause"]["id"] in self._causes:
             self._is_put_off = True

@@ -15,7 +15,7 @@ from vigil.sdk.client import ApiError, Client
 from vigil.texts.streamed import StreamedAnswer
 
 from ..chat.conversation import Conversation
-from .prompt_end import Permission, PromptEnd, ToolNews
+from .prompt_end import Permission, PromptEnd, ToolUpdate
 
 DEVICE: Final = "acp"
 """The name of the cursor that editors read with."""
@@ -35,7 +35,7 @@ class Editor(Protocol):
     async def piece(self, key: str, text: str) -> None:
         """Show more of what the agent says."""
 
-    async def tool(self, key: str, news: ToolNews) -> None:
+    async def tool(self, key: str, call: ToolUpdate) -> None:
         """Show that a tool runs, or ran."""
 
     async def permit(self, key: str, approval: Mapping[str, Any]) -> Permission:
@@ -138,8 +138,8 @@ class EditorSession:
             page = await asyncio.to_thread(self._client.timeline, self._key, after=after)
             for record in page["records"]:
                 after = record["seq"]
-                for news in end.take(record["kind"], record["data"]):
-                    self._told.put_nowait(lambda n=news: self._editor.tool(self._key, n))  # type: ignore[misc]
+                for call in end.take(record["kind"], record["data"]):
+                    self._told.put_nowait(lambda n=call: self._editor.tool(self._key, n))  # type: ignore[misc]
             if page.get("next_after") is None:
                 return after
 

@@ -1,4 +1,5 @@
-"""News of facts: told with the digest, and to the mind, in a line and without a model (FLOW F-10).
+"""Notifications of facts that changed: with the digest, and to the mind, in a line and without a
+model (FLOW F-10).
 
 A line is made of what its row named and of values out of closed sets, so it is told unmarked. Who
 was just told the result isn't told its facts again: they stand on that.
@@ -24,15 +25,15 @@ from .receivers import homes_for, put
 WHAT: Final = "fact"
 
 
-class FactNews:
-    """Tells of them."""
+class FactNotifier:
+    """Notifies of facts that changed."""
 
     def __init__(self, context: Context) -> None:
         self._bus = context.bus
         self._clock = context.clock
         self._config = context.settings.config
 
-    async def tell(
+    async def notify(
         self,
         key: SessionKey,
         cause: str,
@@ -41,7 +42,7 @@ class FactNews:
         *,
         is_told: bool,
     ) -> None:
-        """Tell what is another than before; may be repeated.
+        """Notify of what is another than before; may be repeated.
 
         Args:
             cause: what brought the facts, by its id.
@@ -79,4 +80,6 @@ class FactNews:
 
     async def _put(self, whom: tuple[SessionKey, ...], name: str, told: ToldPayload) -> None:
         for home in whom:
-            await put(self._bus, work.notice_of(home, name, told, now=self._clock.now()), name)
+            await put(
+                self._bus, work.notification_of(home, name, told, now=self._clock.now()), name
+            )

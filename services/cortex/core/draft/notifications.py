@@ -1,6 +1,6 @@
-"""What sessions have told to a home, or to the mind of their agent (SPEC G-1, LOOPS L-12). Pure.
+"""Notifications by sessions, for a home or their agent's mind (SPEC G-1, LOOPS L-12). Pure.
 
-It is stored as an event of the mind's own, so it waits there for the next look.
+One is stored as an event of the mind's own, so it waits there for the next look.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MESSAGE_LENGTH_MAX: Final = 1_000
 
 
 def notify(draft: Draft, home: str, told: ToldPayload, once: str = "") -> None:
-    """Have a home told something, or the agent's mind.
+    """Notify a home, or the agent's mind.
 
     Args:
         once: what is told once there, whoever tells it; empty: this.

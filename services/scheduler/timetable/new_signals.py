@@ -42,7 +42,7 @@ READ_MAX: Final = 5_000
 """Signals that one look reads; the rest is for the next one."""
 
 
-class News(NamedTuple):
+class NewSignals(NamedTuple):
     """What there was since a place of SIGNALS."""
 
     through: int
@@ -58,7 +58,7 @@ async def read(
     kinds: Sequence[str] = KINDS,
     *,
     name: Callable[[Message], str] | None = None,
-) -> News:
+) -> NewSignals:
     """Count what is new, of all kinds in one pass: what is stored meanwhile is for the next look.
 
     Args:
@@ -70,14 +70,14 @@ async def read(
     """
     newest = await bus.get_last(STREAM, signals_of(whose.owner, agent=whose.agent))
     if newest is None or newest.seq <= since:
-        return News(since)
+        return NewSignals(since)
     filters = [signals_of(whose.owner, agent=whose.agent, kind=kind) for kind in kinds]
     signals = await bus.read(STREAM, filters, since + 1, limit=READ_MAX)
     found = Counter(each for each in map(name or name_of, signals) if each)
     through = signals[-1].seq if signals else since
     if len(signals) < READ_MAX:
         through = max(through, newest.seq)
-    return News(through, tuple(sorted(found.items())))
+    return NewSignals(through, tuple(sorted(found.items())))
 
 
 def name_of(message: Message) -> str:

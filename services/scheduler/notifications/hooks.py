@@ -1,4 +1,5 @@
-"""News of facts that a hook told: a line at home with the next digest, without a model (FLOW F-10).
+"""Notifications of facts that a hook told: a line at home with the next digest, without a model
+(FLOW F-10).
 
 Of rows the executor tells, as it ends their runs. An event of a hook ends nothing: so the board is
 followed here. What is newest when a term begins is told then, by a name of its own, so that nothing
@@ -36,8 +37,8 @@ TOLD_WITHIN: Final = timedelta(days=1)
 """What is older is no news any more."""
 
 
-class HookNews:
-    """Tells of them, for one term."""
+class HookNotifier:
+    """Notifies of them, for one term."""
 
     def __init__(self, context: Context, pause: PauseSwitch) -> None:
         self._bus = context.bus

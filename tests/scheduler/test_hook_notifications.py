@@ -7,7 +7,7 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, Final
 
-from services.scheduler.news.hooks import HookNews
+from services.scheduler.notifications.hooks import HookNotifier
 from tests.support.stack import Stack
 from tests.support.world import StoppedClock
 from vigil.board.kept import FACTS, KeptBoard
@@ -74,7 +74,7 @@ async def test_news_is_told_once_whoever_was_the_scheduler_and_old_news_is_none(
         before = len(await told("ben"))
         for ci in ("passing", "failing"):  # what comes last tells that all else was read
             await docs.tell(ci=ci)
-        task = asyncio.create_task(HookNews(context, pause).run())
+        task = asyncio.create_task(HookNotifier(context, pause).run())
         async with asyncio.timeout(20):
             while len(await told("ben")) == before:
                 await asyncio.sleep(0.01)

@@ -1,0 +1,1 @@
+"""Notifications at home by the scheduler, without a model, beside what was missed (`absences`)."""
