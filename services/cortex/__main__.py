@@ -27,7 +27,7 @@ from vigil.subjects import SessionKey
 from .followed_models import FollowedModels
 from .policy import context_tokens_of, policy_of
 from .session.engine import Engine
-from .session.means import SessionMeans
+from .session.resources import SessionResources
 from .session.rounds import HealthRounds, stuck_after
 from .session.session import Session
 from .signals import SignalProjector
@@ -84,7 +84,7 @@ async def serve(context: Context) -> None:
     context.facts[warmth.COLD_SESSIONS] = recollector.began_cold
     events = SharedFollower(context.bus, lambda key: key.in_all)
     board = FollowedBoard(context.bus, PREFERENCES, BULLETINS, ROWS, FACTS, GOALS)
-    means = SessionMeans(
+    resources = SessionResources(
         bus=context.bus,
         clock=context.clock,
         new_id=context.new_id,
@@ -104,7 +104,7 @@ async def serve(context: Context) -> None:
     def open_session(key: SessionKey, on_rest: Callable[[], None]) -> Session:
         return Session(
             key,
-            means,
+            resources,
             policy=policy_of(models.config, key),
             person=partial(switches.person, key.user, config.person_of(key.user), key.agent),
             context_tokens=context_tokens_of(models.config, key),

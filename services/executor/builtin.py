@@ -25,7 +25,7 @@ from .own_tools.shell import Commands
 from .own_tools.web_search import Searcher
 from .sandbox.choice import Choice, choose
 from .site_headers import headers_of
-from .tools.declaration import Means, declared
+from .tools.declaration import ToolContext, declared
 from .tools.source import Call, ToolOutput
 from .workspace.disk import Disk
 from .workspace.workspace import Workspace
@@ -76,7 +76,7 @@ class Builtin:
         )
         self._searcher = Searcher(config.search) if config.search.url else None
         self.calendars = CalendarBook(config.calendars, settings.home)
-        self._means = Means(
+        self._tool_context = ToolContext(
             open_workspace=self._workspace,
             disk=self.disk,
             commands=self.commands,
@@ -124,7 +124,7 @@ class Builtin:
         found = declared().get(call.tool.name)
         if found is None:
             raise InvalidInput("tool", f"{call.tool.name!r} is not one of the executor's own")
-        return await found.run(call, self._means)
+        return await found.run(call, self._tool_context)
 
     async def _workspace(self, call: Call) -> Workspace:
         return await self.open_workspace(call.key.scope)

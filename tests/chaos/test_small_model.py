@@ -27,7 +27,7 @@ from vigil.contracts import TextBlock, ToolUseBlock
 from vigil.errors import Unavailable
 from vigil.evals import files as stories
 from vigil.evals.play import Played, play
-from vigil.evals.stage import Stage, StageMeans
+from vigil.evals.stage import Stage, StageOptions
 from vigil.evals.story import EvalStory
 from vigil.observe import logs
 
@@ -133,13 +133,13 @@ def _saved(answer: ModelAnswer) -> str:
     return str([block.input for block in answer.blocks if isinstance(block, ToolUseBlock)])
 
 
-async def _played(story: EvalStory, means: StageMeans) -> tuple[Seen, Played]:
+async def _played(story: EvalStory, options: StageOptions) -> tuple[Seen, Played]:
     """Play a story; one whose home couldn't be made, on a machine that is busy, is begun anew."""
     for attempt in range(1, BEGUN_MAX + 1):
         found = Seen(asked=[])
         SEEN.set(found)
         try:
-            return found, await play(story, means, time.monotonic)
+            return found, await play(story, options, time.monotonic)
         except Unavailable:
             if attempt == BEGUN_MAX:
                 raise
@@ -216,7 +216,7 @@ async def test_none_of_what_it_gets_wrong_in_fifty_stories_is_kept(
 
         async def one(story: EvalStory) -> tuple[Played, Seen, list[str]]:
             async with turns:
-                found, played = await _played(story, StageMeans(settings=settings))
+                found, played = await _played(story, StageOptions(settings=settings))
                 wrong = list(kept(found, story.knows))
                 print(_row(played, found, wrong), flush=True)
                 return played, found, wrong

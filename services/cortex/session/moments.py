@@ -25,7 +25,7 @@ from ..core.tools.declaration import read_by
 from ..model import ModelAnswer
 from ..policy import hours_of
 from . import log as session_log
-from .means import SessionMeans
+from .resources import SessionResources
 from .words import Whereabouts, knowing_asked, knowing_named
 
 
@@ -35,7 +35,7 @@ class Moments:
     def __init__(
         self,
         key: SessionKey,
-        means: SessionMeans,
+        resources: SessionResources,
         *,
         policy: Callable[[], Policy],
         person: Callable[[], Person],
@@ -43,13 +43,13 @@ class Moments:
     ) -> None:
         """`policy`, `person`, `loaded`: give what holds, and what the log says, as they are now."""
         self._key = key
-        self._bus, self._clock, self._switches = means.bus, means.clock, means.switches
-        self._toolbox = means.toolbox
+        self._bus, self._clock, self._switches = resources.bus, resources.clock, resources.switches
+        self._toolbox = resources.toolbox
         self._policy = policy
         self._person = person
         self._loaded = loaded
-        self._grants = OwnersGrants(means.bus, key.scope)
-        self._whereabouts = Whereabouts(means.bus, key.scope)
+        self._grants = OwnersGrants(resources.bus, key.scope)
+        self._whereabouts = Whereabouts(resources.bus, key.scope)
 
     def now(self, grants: tuple[Standing, ...] = ()) -> Moment:
         """Return the moment by what needs no reading."""

@@ -34,9 +34,9 @@ from ..thought.compactor import Compactor
 from ..thought.recollector import LoopMemory
 from ..thought.tools import reflection_specs, spec_of, specs
 from . import log as session_log
-from .means import SessionMeans
 from .past.inheritance import inherited
 from .past.old_letters import OldLetters
+from .resources import SessionResources
 
 OFFER_SHARE_MAX: Final = 0.4
 """Of the context window: so much of a conversation is looked back on in one call."""
@@ -50,7 +50,7 @@ class LiveSession:
     def __init__(
         self,
         key: SessionKey,
-        means: SessionMeans,
+        resources: SessionResources,
         *,
         memory: LoopMemory,
         policy: Policy,
@@ -61,20 +61,20 @@ class LiveSession:
     ) -> None:
         """`loaded`, `parent`: give the session's log, and the context of its turn, as they are."""
         self._key = key
-        self._bus, self._clock = means.bus, means.clock
-        self._thinker, self._toolbox = means.thinker, means.toolbox
+        self._bus, self._clock = resources.bus, resources.clock
+        self._thinker, self._toolbox = resources.thinker, resources.toolbox
         self._memory = memory
-        self._board = means.board
-        self._actions = KeptBoard(means.bus, ACTIONS)
+        self._board = resources.board
+        self._actions = KeptBoard(resources.bus, ACTIONS)
         self._policy = policy
         self._person = person
         self._context_tokens = context_tokens
         self._loaded = loaded
         self._parent = parent
-        self._old = OldLetters(means.bus, key)
+        self._old = OldLetters(resources.bus, key)
         self._lacks_bulletin = False
         self._compactor = Compactor(
-            key, clock=means.clock, thinker=means.thinker, policy=policy, person=person
+            key, clock=resources.clock, thinker=resources.thinker, policy=policy, person=person
         )
 
     async def converse(self, draft: Draft) -> ModelQuestion | None:

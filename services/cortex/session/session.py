@@ -29,10 +29,10 @@ from ..policy import routed
 from ..thought.recollector import LoopMemory
 from . import log as session_log
 from .inbox import Inbox
-from .means import SessionMeans
 from .moments import Moments
 from .open_session import LiveSession, notices_of
 from .progress import Progress
+from .resources import SessionResources
 from .turn_span import TurnSpan
 from .wakes import Wakes
 
@@ -48,7 +48,7 @@ class Session:
     def __init__(
         self,
         key: SessionKey,
-        means: SessionMeans,
+        resources: SessionResources,
         *,
         policy: Policy,
         person: Callable[[], Person],
@@ -57,19 +57,19 @@ class Session:
     ) -> None:
         """`on_rest`: called once no wake is held."""
         self.key = key
-        self._means = means
-        self._bus, self._clock = means.bus, means.clock
-        self._memory = LoopMemory(means.recollector, key)
+        self._resources = resources
+        self._bus, self._clock = resources.bus, resources.clock
+        self._memory = LoopMemory(resources.recollector, key)
         self._configured = policy
         self._person = person
-        self._new_history = functools.partial(History, means.history_rows, context_tokens)
-        self._incoming = Inbox(means.events, key)
+        self._new_history = functools.partial(History, resources.history_rows, context_tokens)
+        self._incoming = Inbox(resources.events, key)
         self._log = session_log.Loaded(state=State(), turn_seq=0, history=self._new_history())
-        self._counts = means.counts
-        self._span = TurnSpan(means.tracer, means.counts)
+        self._counts = resources.counts
+        self._span = TurnSpan(resources.tracer, resources.counts)
         self._live = LiveSession(
             key,
-            means,
+            resources,
             memory=self._memory,
             policy=policy,
             person=person,
@@ -78,9 +78,9 @@ class Session:
             parent=lambda: self._span.header,
         )
         self._moments = Moments(
-            key, means, policy=lambda: self._policy, person=person, loaded=lambda: self._log
+            key, resources, policy=lambda: self._policy, person=person, loaded=lambda: self._log
         )
-        self._wakes = Wakes(means.bus, key, lambda: self._log.state, on_rest)
+        self._wakes = Wakes(resources.bus, key, lambda: self._log.state, on_rest)
         self.is_closing = False
         self.progress = Progress(context_tokens, lambda: self._wakes.held)
 
@@ -136,7 +136,7 @@ class Session:
             return
         # Sessions that were open together die together, whichever of them kills the process.
         # From here on one at a time, so that only that one comes to be given up.
-        async with self._means.careful:
+        async with self._resources.careful:
             if state.attempt + 1 >= self._policy.attempts_max:
                 await self._give_up()
             else:
@@ -187,7 +187,7 @@ class Session:
         return Draft(str(self.key), self._log.state, self._moments.now(), self._policy)
 
     async def _next_or_idle(self) -> Message | None:
-        while (message := await self._incoming.next_within(self._means.idle_release_s)) is None:
+        while (message := await self._incoming.next_within(self._resources.idle_release_s)) is None:
             # A held wake tells of an event that the follower is still to bring...
             await self._wakes.drop_empty()
             if self._wakes.held is None:
@@ -313,7 +313,7 @@ class Session:
         False: another replica was first; the draft is thrown away and the log read anew.
         """
         history_from = draft.history_from or self._log.first_turn(draft)
-        turn = draft.finish(self._means.new_id(), history_from=history_from)
+        turn = draft.finish(self._resources.new_id(), history_from=history_from)
         turn = msgspec.structs.replace(turn, letters=self._log.history.heads(turn))
         try:
             seq = await session_log.commit(

@@ -21,7 +21,7 @@ from vigil.zones.database import zone_named
 
 from ..calendars import text
 from ..calendars.book import CalendarBook
-from ..tools.declaration import Means, tool
+from ..tools.declaration import ToolContext, tool
 from ..tools.source import Call, ToolOutput
 
 TIMEOUT_S: Final = 20.0
@@ -62,23 +62,25 @@ class CalendarFind(Arguments, frozen=True, kw_only=True):
     calendar: CalendarName | None = None
 
 
-def book_of(means: Means, call: Call, calendar: str | None) -> tuple[CalendarBook, list[str]]:
+def book_of(
+    context: ToolContext, call: Call, calendar: str | None
+) -> tuple[CalendarBook, list[str]]:
     """Return the calendars, and the names of those that are meant. Raises: InvalidInput."""
-    if means.calendars is None:
+    if context.calendars is None:
         raise InvalidInput("calendar", "there is none")
     if calendar is not None:
-        means.calendars.named(call.key.scope, calendar)
-        return means.calendars, [calendar]
-    names = sorted(means.calendars.of(call.key.scope))
+        context.calendars.named(call.key.scope, calendar)
+        return context.calendars, [calendar]
+    names = sorted(context.calendars.of(call.key.scope))
     if not names:
         raise InvalidInput("calendar", "this person has none: `vigil calendar add` adds one")
-    return means.calendars, names
+    return context.calendars, names
 
 
-async def zone_for(means: Means, call: Call) -> ZoneInfo:
+async def zone_for(context: ToolContext, call: Call) -> ZoneInfo:
     """Return on whose clocks times are. Raises: Unavailable."""
     user = call.key.user
-    person = await own.standing(means.bus, user, means.config.person_of(user))
+    person = await own.standing(context.bus, user, context.config.person_of(user))
     return zone_named(person.timezone)
 
 
@@ -90,10 +92,10 @@ async def zone_for(means: Means, call: Call) -> ZoneInfo:
     is_offered=lambda config: bool(config.calendars),
     aims={"day": "detail", "until": "detail", "calendar": "which"},
 )
-async def calendar_list(given: CalendarList, call: Call, means: Means) -> ToolOutput:
+async def calendar_list(given: CalendarList, call: Call, context: ToolContext) -> ToolOutput:
     """Show what is due. Raises: InvalidInput, Unavailable."""
-    book, names = book_of(means, call, given.calendar)
-    zone, now = await zone_for(means, call), means.clock.now()
+    book, names = book_of(context, call, given.calendar)
+    zone, now = await zone_for(context, call), context.clock.now()
     today = now.astimezone(zone).date()
     first = text.day_named("day", given.day, today)
     last = first if given.until is None else text.day_named("until", given.until, today)
@@ -121,10 +123,10 @@ async def calendar_list(given: CalendarList, call: Call, means: Means) -> ToolOu
     is_offered=lambda config: bool(config.calendars),
     aims={"words": "which", "since": "detail", "until": "detail", "calendar": "which"},
 )
-async def calendar_find(given: CalendarFind, call: Call, means: Means) -> ToolOutput:
+async def calendar_find(given: CalendarFind, call: Call, context: ToolContext) -> ToolOutput:
     """Show what is found. Raises: InvalidInput, Unavailable."""
-    book, names = book_of(means, call, given.calendar)
-    zone, now = await zone_for(means, call), means.clock.now()
+    book, names = book_of(context, call, given.calendar)
+    zone, now = await zone_for(context, call), context.clock.now()
     today, window = now.astimezone(zone).date(), CalendarWindow.around(now)
     first = today if given.since is None else text.day_named("since", given.since, today)
     since = day_of(first, zone)[0]

@@ -31,7 +31,7 @@ from ..calendars import text
 from ..calendars.book import zone_of
 from ..calendars.offers import RULE_LENGTH_MAX, UID_LENGTH_MAX
 from ..calendars.writer import CalendarWrite, CalendarWriter, UnclearChange, uid_of
-from ..tools.declaration import Means, tool
+from ..tools.declaration import ToolContext, tool
 from ..tools.source import Call, ToolOutput
 from .calendar import PROFILES, book_of, zone_for
 
@@ -124,12 +124,12 @@ _changing: Final = partial(
 
 
 @_changing(aims={name: aim for name, aim in AIMS.items() if name not in ("event", "whole_series")})
-async def calendar_create(given: CalendarCreate, call: Call, means: Means) -> ToolOutput:
+async def calendar_create(given: CalendarCreate, call: Call, context: ToolContext) -> ToolOutput:
     """Make an event. Raises: InvalidInput, Unavailable."""
-    name = given.calendar or _only(means, call)
-    book, _ = book_of(means, call, name)
-    section, owners = book.named(call.key.scope, name), await zone_for(means, call)
-    writer = CalendarWriter(book, name, section, call.id, ports_never=means.bus.broker_ports)
+    name = given.calendar or _only(context, call)
+    book, _ = book_of(context, call, name)
+    section, owners = book.named(call.key.scope, name), await zone_for(context, call)
+    writer = CalendarWriter(book, name, section, call.id, ports_never=context.bus.broker_ports)
     if given.uid and (there := await book.with_uid(call.key.scope, given.uid, but_of=call.id)):
         return _failed(f"Not made: the event with that UID is in {there} already.")
     edit = NewEvent(
@@ -140,15 +140,15 @@ async def calendar_create(given: CalendarCreate, call: Call, means: Means) -> To
         notes=given.notes,
         rule=given.repeats,
     )
-    done = await _tried("made", writer.make(edit, means.clock.now()))
+    done = await _tried("made", writer.make(edit, context.clock.now()))
     if isinstance(done, ToolOutput):
         return done
-    return await _described("Made", name, done, call, means)
+    return await _described("Made", name, done, call, context)
 
 
-def _only(means: Means, call: Call) -> str:
+def _only(context: ToolContext, call: Call) -> str:
     """Raises: InvalidInput."""
-    book, names = book_of(means, call, None)
+    book, names = book_of(context, call, None)
     there = book.of(call.key.scope)
     writable = [name for name in names if there[name].is_writable]
     if len(writable) != 1:
@@ -160,18 +160,18 @@ def _only(means: Means, call: Call) -> str:
 @_changing(
     aims={name: aim for name, aim in AIMS.items() if name not in ("calendar", "repeats", "uid")}
 )
-async def calendar_change(given: CalendarChange, call: Call, means: Means) -> ToolOutput:
+async def calendar_change(given: CalendarChange, call: Call, context: ToolContext) -> ToolOutput:
     """Change an event. Raises: InvalidInput, Unavailable."""
     if given.ends is not None and given.begins is None:
         raise InvalidInput("begins", "must be given with ends")
     wanted = (given.title, given.begins, given.place, given.notes)
     if all(one is None for one in wanted):
         raise InvalidInput("title", "or another part must be given: nothing would change")
-    found = await _found(given.event, call, means, is_whole=given.whole_series)
+    found = await _found(given.event, call, context, is_whole=given.whole_series)
     if not found.href:
         return _failed("Not changed: it isn't there any more.")
     # Not the calendar's clocks, which are for what says no zone: what is listed is on the person's.
-    zone = (await zone_for(means, call)).key
+    zone = (await zone_for(context, call)).key
     edit = ChangedEvent(
         data="",
         recurrence="" if given.whole_series else found.id.recurrence,
@@ -183,21 +183,21 @@ async def calendar_change(given: CalendarChange, call: Call, means: Means) -> To
         if given.begins is None
         else When(begins=given.begins, ends=given.ends or "", zone=zone),
     )
-    changing = found.writer.change(found.href, found.id.stamp, edit, means.clock.now())
+    changing = found.writer.change(found.href, found.id.stamp, edit, context.clock.now())
     done = await _tried("changed", changing)
     if isinstance(done, ToolOutput):
         return done
-    return await _described("Changed", found.id.calendar, done, call, means, edit.recurrence)
+    return await _described("Changed", found.id.calendar, done, call, context, edit.recurrence)
 
 
 @_changing(aims={"event": "which", "whole_series": "which"})
-async def calendar_cancel(given: CalendarCancel, call: Call, means: Means) -> ToolOutput:
+async def calendar_cancel(given: CalendarCancel, call: Call, context: ToolContext) -> ToolOutput:
     """Take an event out. Raises: InvalidInput, Unavailable."""
-    found = await _found(given.event, call, means, is_whole=given.whole_series)
+    found = await _found(given.event, call, context, is_whole=given.whole_series)
     if not found.href:
         return ToolOutput(content="It isn't there any more.")
     is_instance = bool(found.id.recurrence) and not given.whole_series
-    now = means.clock.now()
+    now = context.clock.now()
     if is_instance:
         edit = CancelledInstance(data="", recurrence=found.id.recurrence)
         ending = found.writer.change(found.href, found.id.stamp, edit, now)
@@ -234,13 +234,13 @@ class _FoundEvent(NamedTuple):
     writer: CalendarWriter
 
 
-async def _found(event: str, call: Call, means: Means, *, is_whole: bool) -> _FoundEvent:
+async def _found(event: str, call: Call, context: ToolContext, *, is_whole: bool) -> _FoundEvent:
     """Find an event by its id. Raises: InvalidInput."""
     id_ = text.read_id(event)
-    book, _ = book_of(means, call, id_.calendar)
+    book, _ = book_of(context, call, id_.calendar)
     section = book.named(call.key.scope, id_.calendar)
     writer = CalendarWriter(
-        book, id_.calendar, section, call.id, ports_never=means.bus.broker_ports
+        book, id_.calendar, section, call.id, ports_never=context.bus.broker_ports
     )
     known = (await book.known(id_.calendar)).object_named(id_.handle)
     if known is not None and known.rule and not id_.recurrence and not is_whole:
@@ -255,7 +255,7 @@ async def _described(
     name: str,
     done: CalendarWrite,
     call: Call,
-    means: Means,
+    context: ToolContext,
     recurrence: str | None = None,
 ) -> ToolOutput:
     """Say when an event is now, without a word of it."""
@@ -264,8 +264,8 @@ async def _described(
     event = done.event
     if event is None:
         return _failed(f"{what}, and somebody else has removed it since.")
-    zone = await zone_for(means, call)
-    book, _ = book_of(means, call, name)
+    zone = await zone_for(context, call)
+    book, _ = book_of(context, call, name)
     clocks = zone_of(book.named(call.key.scope, name), zone)
     instances = list((await book.known(name)).agenda.of_object(event, clocks))
     wanted = (one for one in instances if not recurrence or one.instance.recurrence == recurrence)

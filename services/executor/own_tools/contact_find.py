@@ -17,7 +17,7 @@ from vigil.contacts.source import contact_of_entry
 from vigil.contracts.arguments import Arguments
 from vigil.settings.config import Config
 
-from ..tools.declaration import Means, tool
+from ..tools.declaration import ToolContext, tool
 from ..tools.source import Call, ToolOutput
 
 QUERY_LENGTH_MAX: Final = 120
@@ -47,12 +47,12 @@ def has_contacts(config: Config) -> bool:
     is_idempotent=True,
     is_offered=has_contacts,
 )
-async def contact_find(given: ContactFind, call: Call, means: Means) -> ToolOutput:
+async def contact_find(given: ContactFind, call: Call, context: ToolContext) -> ToolOutput:
     """Find who is meant, in the person's own lists first."""
     user = call.key.user
-    lists = await kept.lists_of(means.bus, user)
-    own, others = kept.found_by(lists, means.config.contacts)
-    own += map(contact_of_entry, means.config.person_of(user).contacts)
+    lists = await kept.lists_of(context.bus, user)
+    own, others = kept.found_by(lists, context.config.contacts)
+    own += map(contact_of_entry, context.config.person_of(user).contacts)
     if mine := found_in(own, given.name):
         return ToolOutput(content=_described(mine))
     rest = found_in([contact for _, contact in others], given.name)

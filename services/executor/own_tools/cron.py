@@ -35,7 +35,7 @@ from vigil.timetable.schedule import described, words_of
 from vigil.watching.watched import wanted_watch
 from vigil.watching.watched import words_of as words_of_watch
 
-from ..tools.declaration import Means, tool
+from ..tools.declaration import ToolContext, tool
 from ..tools.source import Call, ToolOutput
 from .cron_arguments import AIMS, Cron, CronList
 
@@ -51,21 +51,21 @@ REPEAT: Final = "Repeat to the person when it is due, with these times and the z
 
 
 @tool(risk="read", timeout_s=10.0, profiles=("channel",), is_idempotent=True)
-async def cron_list(given: CronList, call: Call, means: Means) -> ToolOutput:
+async def cron_list(given: CronList, call: Call, context: ToolContext) -> ToolOutput:
     """Show the rows. Raises: Unavailable."""
-    rows = [one.entity for one in await _there(call, means)]
-    lines = [await _line(row, rows, means) for row in sorted(rows, key=lambda one: one.name)]
+    rows = [one.entity for one in await _there(call, context)]
+    lines = [await _line(row, rows, context) for row in sorted(rows, key=lambda one: one.name)]
     return ToolOutput(content="\n".join(lines) or "None.")
 
 
-async def _line(row: TimetableRow, rows: list[TimetableRow], means: Means) -> str:
+async def _line(row: TimetableRow, rows: list[TimetableRow], context: ToolContext) -> str:
     followed = followed_name(row, rows)
     when = f"{words_of(row.schedule, followed)}; paused"
     if row.is_enabled:
         whose = Scope(row.agent, row.owner)
         is_chosen = isinstance(row.schedule, ChosenSchedule)
-        last = await SlotLog(means.bus).last(whose, row.id) if is_chosen else Placed()
-        when = described(row, means.clock.now(), 1, ledger=last.ledger, followed=followed)
+        last = await SlotLog(context.bus).last(whose, row.id) if is_chosen else Placed()
+        when = described(row, context.clock.now(), 1, ledger=last.ledger, followed=followed)
     prompt = " ".join(row.work.prompt.split()) if isinstance(row.work, CronWork) else ""
     if len(prompt) > SHOWN_LENGTH_MAX:
         prompt = f"{prompt[:SHOWN_LENGTH_MAX]}…"
@@ -91,7 +91,7 @@ def _facts_of(row: TimetableRow) -> str:
     aims=AIMS,
     other_names=OTHER_NAMES | {"id": "row"},
 )
-async def cron(given: Cron, call: Call, means: Means) -> ToolOutput:
+async def cron(given: Cron, call: Call, context: ToolContext) -> ToolOutput:
     """Do it; what can't be done is told by field and reason.
 
     Raises:
@@ -100,10 +100,10 @@ async def cron(given: Cron, call: Call, means: Means) -> ToolOutput:
     """
     try:
         if given.action == "create":
-            return ToolOutput(content=await _create(given, call, means))
+            return ToolOutput(content=await _create(given, call, context))
         for _ in range(TRIES_MAX):
             try:
-                return ToolOutput(content=await _edit(given, call, means))
+                return ToolOutput(content=await _edit(given, call, context))
             except WrongLastSequence:
                 continue
     except BoundReached as error:
@@ -111,26 +111,26 @@ async def cron(given: Cron, call: Call, means: Means) -> ToolOutput:
     raise Unavailable("the job is being changed elsewhere")
 
 
-def _rows(means: Means) -> PersonsRows:
-    return PersonsRows(means.bus, means.config, means.skills)
+def _rows(context: ToolContext) -> PersonsRows:
+    return PersonsRows(context.bus, context.config, context.skills)
 
 
-async def _there(call: Call, means: Means) -> list[Revision[TimetableRow]]:
+async def _there(call: Call, context: ToolContext) -> list[Revision[TimetableRow]]:
     """Return the rows that aren't removed, and the one that this very call changed."""
-    rows = await KeptBoard(means.bus, ROWS).all(call.key.scope)
+    rows = await KeptBoard(context.bus, ROWS).all(call.key.scope)
     rows = [one for one in rows if not one.entity.is_of_system]
     return [one for one in rows if not one.entity.is_removed or one.change.cause == call.id]
 
 
-async def _create(given: Cron, call: Call, means: Means) -> str:
+async def _create(given: Cron, call: Call, context: ToolContext) -> str:
     """Raises: InvalidInput, BoundReached."""
-    now, key = means.clock.now(), call.key
+    now, key = context.clock.now(), call.key
     name = given.name or given.row  # one of the two: a new job's id is the name that it gets
     if not name:
         raise InvalidInput("name", "must be given")
     if given.row is not None and name != given.row:
         raise InvalidInput("row", "names a job that there is; a new one has a name")
-    own_zone, wanted = await _zone(key.user, means), await _wanted(given, call, means)
+    own_zone, wanted = await _zone(key.user, context), await _wanted(given, call, context)
     zone = given.zone or own_zone
     new = TimetableRow(
         id=token_of("row", str(key), call.id),
@@ -148,25 +148,25 @@ async def _create(given: Cron, call: Call, means: Means) -> str:
         scheduled_at=now,
     )
     row = replace(changed(new, wanted, now, own_zone), scheduled_at=now)
-    made = await _rows(means).make(row, Change(by=key.agent, cause=call.id), now)
-    return await _said("Made", made.entity, call, means)
+    made = await _rows(context).make(row, Change(by=key.agent, cause=call.id), now)
+    return await _said("Made", made.entity, call, context)
 
 
-async def _edit(given: Cron, call: Call, means: Means) -> str:
+async def _edit(given: Cron, call: Call, context: ToolContext) -> str:
     """Raises: InvalidInput, WrongLastSequence."""
-    now, board = means.clock.now(), KeptBoard(means.bus, ROWS)
-    found = await _find(given.row, call, means)
+    now, board = context.clock.now(), KeptBoard(context.bus, ROWS)
+    found = await _find(given.row, call, context)
     if given.action == "run":
-        return await _run(found.entity, call, means, now)
+        return await _run(found.entity, call, context, now)
     if any(one.change.cause == call.id for one in await board.history(found)):
         return "It was done, and may have been changed since."
-    own_zone = await _zone(found.entity.owner, means)
-    row = _after(given, await _wanted(given, call, means), found.entity, now, own_zone)
+    own_zone = await _zone(found.entity.owner, context)
+    row = _after(given, await _wanted(given, call, context), found.entity, now, own_zone)
     change = Change(by=call.key.agent, cause=call.id)
-    made = await _rows(means).change(found, row, change, now)
+    made = await _rows(context).change(found, row, change, now)
     if made is found:
         return "It is so already."
-    return await _said("Changed", made.entity, call, means)
+    return await _said("Changed", made.entity, call, context)
 
 
 def _after(
@@ -184,11 +184,11 @@ def _after(
     return changed(row, {"is_enabled": given.action == "resume"}, now, own_zone)
 
 
-async def _run(row: TimetableRow, call: Call, means: Means, now: datetime) -> str:
+async def _run(row: TimetableRow, call: Call, context: ToolContext, now: datetime) -> str:
     """Order a run beside the schedule, once for each call. Raises: WrongLastSequence."""
     if is_watch_only(row.work):
         raise InvalidInput("row", "only looks, when it is due: nothing is run for it")
-    log, entry = SlotLog(means.bus), begun(row, now, call.id)
+    log, entry = SlotLog(context.bus), begun(row, now, call.id)
     async for before in log.newest(row_scope := call.key.scope, row.id):
         if before.session == entry.session:
             return f"{row.name!r} runs now; its result comes by itself."
@@ -201,7 +201,7 @@ async def _run(row: TimetableRow, call: Call, means: Means, now: datetime) -> st
     return f"{row.name!r} runs now; its result comes by itself."
 
 
-async def _find(name: str | None, call: Call, means: Means) -> Revision[TimetableRow]:
+async def _find(name: str | None, call: Call, context: ToolContext) -> Revision[TimetableRow]:
     """Return a row by its name, its id, or how that begins.
 
     Raises:
@@ -209,7 +209,7 @@ async def _find(name: str | None, call: Call, means: Means) -> Revision[Timetabl
     """
     if not name:
         raise InvalidInput("row", "must be the name or id of a job")
-    there = await _there(call, means)
+    there = await _there(call, context)
     done = [one for one in there if one.change.cause == call.id]
     return done[0] if len(done) == 1 else _named("row", name, there)
 
@@ -224,7 +224,7 @@ def _named(field: str, name: str, there: list[Revision[TimetableRow]]) -> Revisi
     raise InvalidInput(field, f"{name!r} is no job; there is: {names}")
 
 
-async def _wanted(given: Cron, call: Call, means: Means) -> dict[str, Any]:
+async def _wanted(given: Cron, call: Call, context: ToolContext) -> dict[str, Any]:
     """Return what is to be changed of a row; None: it stays. Raises: InvalidInput."""
     names = ("action", "row", "watch_pointer", "watch_arguments")
     wanted = {name: getattr(given, name) for name in Cron.__struct_fields__ if name not in names}
@@ -235,23 +235,23 @@ async def _wanted(given: Cron, call: Call, means: Means) -> dict[str, Any]:
     if given.facts is not None:
         wanted |= of_work(read_wanted(named(given.facts)))
     if given.after is not None and given.after_on == "change":
-        rows = [one.entity for one in await _there(call, means)]
-        wanted |= followed_by(given.after, rows, hooks_for(means.config.hooks, call.key.scope))
+        rows = [one.entity for one in await _there(call, context)]
+        wanted |= followed_by(given.after, rows, hooks_for(context.config.hooks, call.key.scope))
     elif given.after is not None:
-        followed = _named("after", given.after, await _there(call, means))
+        followed = _named("after", given.after, await _there(call, context))
         wanted["after"] = followed.entity.id
     return wanted
 
 
-async def _zone(user: str, means: Means) -> str:
-    return (await own.standing(means.bus, user, means.config.person_of(user))).timezone
+async def _zone(user: str, context: ToolContext) -> str:
+    return (await own.standing(context.bus, user, context.config.person_of(user))).timezone
 
 
-async def _said(what: str, row: TimetableRow, call: Call, means: Means) -> str:
-    followed = followed_name(row, [one.entity for one in await _there(call, means)])
+async def _said(what: str, row: TimetableRow, call: Call, context: ToolContext) -> str:
+    followed = followed_name(row, [one.entity for one in await _there(call, context)])
     if row.is_removed:
         return f"Removed {row.name!r}; what runs of it goes on to its end."
     if not row.is_enabled:
         return f"{row.name!r} is paused: {words_of(row.schedule, followed)}."
-    when = described(row, means.clock.now(), followed=followed)
+    when = described(row, context.clock.now(), followed=followed)
     return f"{what} {row.name!r} ({row.id[:8]}): {when}{_facts_of(row)}. {REPEAT}"

@@ -32,7 +32,7 @@ from ..calendars.mailed import described
 from ..mail.found import FoundMail, MailId
 from ..mail.page import page_of
 from ..tools.arguments import Offset
-from ..tools.declaration import Means, tool
+from ..tools.declaration import ToolContext, tool
 from ..tools.source import Call, ToolOutput
 from .calendar import zone_for
 from .http_get import piece
@@ -135,10 +135,10 @@ class EmailSend(EmailDraft, frozen=True, kw_only=True):
     """Addresses."""
 
 
-def _accounts(means: Means) -> MailAccounts:
-    if means.mail is None:
+def _accounts(context: ToolContext) -> MailAccounts:
+    if context.mail is None:
         raise InvalidInput("mailbox", "there is no mailbox")
-    return means.mail
+    return context.mail
 
 
 def _is_offered(config: Config) -> bool:
@@ -182,9 +182,9 @@ def criteria_of(given: EmailSearch) -> list[str | date]:
     is_offered=_is_offered,
     aims=dict.fromkeys(EmailSearch.__struct_fields__, "detail"),
 )
-async def email_search(given: EmailSearch, call: Call, means: Means) -> ToolOutput:
+async def email_search(given: EmailSearch, call: Call, context: ToolContext) -> ToolOutput:
     """Search; the newest first."""
-    accounts = _accounts(means)
+    accounts = _accounts(context)
     name, section = accounts.named(call.key, given.mailbox)
     found, count = await accounts.search(
         name,
@@ -232,15 +232,15 @@ def _line(text: str) -> str:
     is_offered=_is_offered,
     aims={"id": "which", "with_quotes": "detail", "offset": "detail"},
 )
-async def email_read(given: EmailRead, call: Call, means: Means) -> ToolOutput:
+async def email_read(given: EmailRead, call: Call, context: ToolContext) -> ToolOutput:
     """Read one mail."""
-    accounts, id_ = _accounts(means), MailId.parse(given.id)
+    accounts, id_ = _accounts(context), MailId.parse(given.id)
     data = await accounts.read(call.key, id_)
     mail, page = await asyncio.to_thread(read_mail, data), await page_of(data)
     text = mail.text or quotes.with_bars(page)
     text = text if given.with_quotes else quotes.folded(text)
     room = call.tool.output_bytes_max - FRAME_BYTES
-    calendar = await _calendar(data, call, means)
+    calendar = await _calendar(data, call, context)
     content = f"{_head_lines(data, mail, calendar)}\n\n{piece(text.strip(), given.offset, room)}"
     return ToolOutput(content=content, is_tainted=True, fields=fields_of([str(id_)]))
 
@@ -258,13 +258,13 @@ def _head_lines(data: bytes, mail: ReadMail, calendar: str) -> str:
     return "\n".join(lines)
 
 
-async def _calendar(data: bytes, call: Call, means: Means) -> str:
+async def _calendar(data: bytes, call: Call, context: ToolContext) -> str:
     """Return what its calendar's part is, and would change; empty: it has none."""
     invitation = await asyncio.to_thread(invitation_of, data)
-    if invitation is None or means.calendars is None or not invitation.ics:
+    if invitation is None or context.calendars is None or not invitation.ics:
         return "" if invitation is None else invitation.method
-    zone, now = await zone_for(means, call), means.clock.now()
-    told = await described(means.calendars, call.key.scope, invitation.ics, zone, now)
+    zone, now = await zone_for(context, call), context.clock.now()
+    told = await described(context.calendars, call.key.scope, invitation.ics, zone, now)
     return f"{invitation.method}: {told}"
 
 
@@ -272,7 +272,7 @@ async def _calendar(data: bytes, call: Call, means: Means) -> str:
 
 
 async def _letter(
-    given: EmailDraft, call: Call, means: Means, section: MailboxSection
+    given: EmailDraft, call: Call, context: ToolContext, section: MailboxSection
 ) -> OwnLetter:
     """Return what is to be written. Raises: InvalidInput, Unavailable."""
     for field in ("to", "cc", "bcc"):
@@ -282,7 +282,7 @@ async def _letter(
     people: Sequence[str] = (*given.to, *given.cc, *given.bcc)
     if len(people) > RECIPIENTS_MAX:
         raise InvalidInput("to", f"at most {RECIPIENTS_MAX} in all, with cc and bcc")
-    parent = await _answered(given.reply_to, call, means) if given.reply_to else None
+    parent = await _answered(given.reply_to, call, context) if given.reply_to else None
     return OwnLetter(
         address=section.address,
         name=section.name,
@@ -294,7 +294,7 @@ async def _letter(
         message_id=message_id_of(call.id, section.address),
         in_reply_to="" if parent is None else parent.message_id,
         references=() if parent is None else parent.references,
-        at=means.clock.now(),
+        at=context.clock.now(),
     )
 
 
@@ -307,8 +307,8 @@ def message_id_of(call_id: str, address: str) -> str:
     return f"<vigil-mail.{call_id}@{ids.domain_of(address)}>"
 
 
-async def _answered(reply_to: str, call: Call, means: Means) -> MailHeadRead:
-    accounts, id_ = _accounts(means), MailId.parse(reply_to)
+async def _answered(reply_to: str, call: Call, context: ToolContext) -> MailHeadRead:
+    accounts, id_ = _accounts(context), MailId.parse(reply_to)
     return read_head(await accounts.read(call.key, id_))
 
 
@@ -320,11 +320,11 @@ async def _answered(reply_to: str, call: Call, means: Means) -> MailHeadRead:
     is_offered=_is_offered,
     aims=AIMS,
 )
-async def email_draft(given: EmailDraft, call: Call, means: Means) -> ToolOutput:
+async def email_draft(given: EmailDraft, call: Call, context: ToolContext) -> ToolOutput:
     """Put it among the drafts, once."""
-    accounts = _accounts(means)
+    accounts = _accounts(context)
     name, section = accounts.named(call.key, given.mailbox)
-    letter = await _letter(given, call, means, section)
+    letter = await _letter(given, call, context, section)
     folder = await accounts.put_draft(
         name, section, letter.message_id, written(letter, is_draft=True)
     )
@@ -340,13 +340,13 @@ async def email_draft(given: EmailDraft, call: Call, means: Means) -> ToolOutput
     is_offered=_can_send,
     aims=AIMS,
 )
-async def email_send(given: EmailSend, call: Call, means: Means) -> ToolOutput:
+async def email_send(given: EmailSend, call: Call, context: ToolContext) -> ToolOutput:
     """Send it, once. Raises: Unavailable, it surely was not sent."""
-    accounts = _accounts(means)
+    accounts = _accounts(context)
     name, section = accounts.named(call.key, given.mailbox)
     if not section.smtp_host:
         raise InvalidInput("mailbox", f"{name} can't send: smtp_host is not set")
-    letter = await _letter(given, call, means, section)
+    letter = await _letter(given, call, context, section)
     data = written(letter, is_draft=False)
     handed = await accounts.send(name, section, letter.recipients, call.id, data)
     if handed.state == "unclear":

@@ -16,7 +16,7 @@ from vigil.texts import excerpt
 
 from ..sandbox.commands import text_of
 from ..tools.arguments import Offset
-from ..tools.declaration import Means, tool
+from ..tools.declaration import ToolContext, tool
 from ..tools.source import Call, ToolOutput, output_file
 from ..workspace.disk import Disk
 from ..workspace.marks import Marks
@@ -208,17 +208,17 @@ def _is_clean(workspace: Workspace, marks: Marks, names: Names) -> bool:
     profiles=("channel", "branch", "worker", "cron", "autonomy", "planner"),
     is_idempotent=True,
 )
-async def read_file(given: ReadFile, call: Call, means: Means) -> ToolOutput:
+async def read_file(given: ReadFile, call: Call, context: ToolContext) -> ToolOutput:
     """Read a file or list a folder. Raises: InvalidInput, Unavailable; see `read`."""
-    bytes_max = means.config.gateway.attachment_bytes_max
-    return await asyncio.to_thread(read, await means.open_workspace(call), given, call, bytes_max)
+    bytes_max = context.config.gateway.attachment_bytes_max
+    return await asyncio.to_thread(read, await context.open_workspace(call), given, call, bytes_max)
 
 
 @tool(risk="read", timeout_s=TIMEOUT_S, profiles=("channel",), is_idempotent=True)
-async def attach_file(given: AttachFile, call: Call, means: Means) -> ToolOutput:
+async def attach_file(given: AttachFile, call: Call, context: ToolContext) -> ToolOutput:
     """Attach a file. Raises: InvalidInput, Unavailable; see `attach`."""
-    bytes_max = means.config.gateway.attachment_bytes_max
-    workspace = await means.open_workspace(call)
+    bytes_max = context.config.gateway.attachment_bytes_max
+    workspace = await context.open_workspace(call)
     return await asyncio.to_thread(attach, workspace, given, call, bytes_max)
 
 
@@ -229,6 +229,8 @@ async def attach_file(given: AttachFile, call: Call, means: Means) -> ToolOutput
     is_idempotent=True,
     aims={"path": "which", "content": "content"},
 )
-async def write_file(given: WriteFile, call: Call, means: Means) -> ToolOutput:
+async def write_file(given: WriteFile, call: Call, context: ToolContext) -> ToolOutput:
     """Write a file. Raises: InvalidInput, Unavailable; see `write`."""
-    return await asyncio.to_thread(write, await means.open_workspace(call), given, call, means.disk)
+    return await asyncio.to_thread(
+        write, await context.open_workspace(call), given, call, context.disk
+    )

@@ -37,7 +37,7 @@ from vigil.trust import sources as trust
 from ..sandbox.box import python
 from ..site_headers import NO_SITES, SiteHeaders
 from ..tools.arguments import Offset
-from ..tools.declaration import Means, tool
+from ..tools.declaration import ToolContext, tool
 from ..tools.source import Call, ToolOutput
 
 REDIRECTS_MAX: Final = 5
@@ -359,6 +359,6 @@ async def readable_of(html: str, url: str, *, is_xml: bool = False) -> str:
     is_idempotent=True,
     aims={"url": "who", "offset": "detail"},
 )
-async def http_get(given: HttpGet, call: Call, means: Means) -> ToolOutput:
+async def http_get(given: HttpGet, call: Call, context: ToolContext) -> ToolOutput:
     """Fetch a page; whatever goes wrong is told in words."""
-    return await means.fetcher.run(given, call)
+    return await context.fetcher.run(given, call)

@@ -18,7 +18,7 @@ from vigil.settings.own import Name
 from vigil.teams import TEAM, holding
 from vigil.timetable.edit import words_of_move
 
-from ..tools.declaration import Means, tool
+from ..tools.declaration import ToolContext, tool
 from ..tools.source import Call, ToolOutput
 
 TRIES_MAX: Final = 3
@@ -59,7 +59,7 @@ class ChangeSettings(Arguments, frozen=True, kw_only=True):
     is_idempotent=True,
     is_personal=True,
 )
-async def change_settings(given: ChangeSettings, call: Call, means: Means) -> ToolOutput:
+async def change_settings(given: ChangeSettings, call: Call, context: ToolContext) -> ToolOutput:
     """Change them; what can't be used is told by its name.
 
     Raises:
@@ -78,27 +78,27 @@ async def change_settings(given: ChangeSettings, call: Call, means: Means) -> To
         raise InvalidInput("arguments", f"give at least one of {', '.join(own.NAMES)}")
     for _ in range(TRIES_MAX):
         try:
-            return ToolOutput(content=await _change(call, wanted, means))
+            return ToolOutput(content=await _change(call, wanted, context))
         except WrongLastSequence:
             continue
     raise Unavailable("the person's settings are being changed elsewhere")
 
 
-async def _change(call: Call, wanted: dict[str, str | None], means: Means) -> str:
+async def _change(call: Call, wanted: dict[str, str | None], context: ToolContext) -> str:
     """Raises: InvalidInput, WrongLastSequence."""
-    user, config = call.key.user, means.config
-    configured, found = config.person_of(user), await own.find(means.bus, user)
+    user, config = call.key.user, context.config
+    configured, found = config.person_of(user), await own.find(context.bus, user)
     if own.has_run(found, call.id):
         return "It was set, and may have been changed since."
     if own.is_so(found, wanted):
         return "It is so already."
     changed = own.changed(
-        found, wanted, means.clock.now(), str(call.key), configured, config.channels, call.id
+        found, wanted, context.clock.now(), str(call.key), configured, config.channels, call.id
     )
-    await own.put(means.bus, user, changed, expect=found.revision)
+    await own.put(context.bus, user, changed, expect=found.revision)
     before, after = own.over(configured, found.own), own.over(configured, changed)
     lines = [_line(name, getattr(before, name), getattr(after, name)) for name in sorted(wanted)]
-    rows = await KeptBoard(means.bus, ROWS).all(holding(user, call.key.agent))
+    rows = await KeptBoard(context.bus, ROWS).all(holding(user, call.key.agent))
     told = words_of_move((one.entity for one in rows), before.timezone, after.timezone)
     lines += [told] if told else []
     return "\n".join([*lines, "This holds from now on, in all conversations."])

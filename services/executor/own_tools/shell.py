@@ -20,7 +20,7 @@ from vigil.settings.sections import Executor
 from ..sandbox.box import CommandLimits, Sandbox, environment_of
 from ..sandbox.commands import FLOOD_BYTES, CommandEnd, Watches, run
 from ..sandbox.memory import MemoryWatch, hint_of
-from ..tools.declaration import Means, tool
+from ..tools.declaration import ToolContext, tool
 from ..tools.source import Call, ToolOutput
 from ..workspace.disk import Allowance, Disk
 from ..workspace.marks import Marks
@@ -226,8 +226,8 @@ def ending_of(outcome: CommandEnd, timeout_s: float) -> str:
     needs_sandbox=True,
     aims={"command": "run", "timeout_s": "detail"},
 )
-async def shell(given: Shell, call: Call, means: Means) -> ToolOutput:
+async def shell(given: Shell, call: Call, context: ToolContext) -> ToolOutput:
     """Run a command. Raises: InvalidInput, Unavailable; see `Commands`."""
-    if means.commands is None:
-        return ToolOutput(content=f"not run: {means.problem}", is_error=True)
-    return await means.commands.run(await means.open_workspace(call), given, call)
+    if context.commands is None:
+        return ToolOutput(content=f"not run: {context.problem}", is_error=True)
+    return await context.commands.run(await context.open_workspace(call), given, call)

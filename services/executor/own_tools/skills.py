@@ -20,7 +20,7 @@ from vigil.errors import InvalidInput, NotFound
 from vigil.skills import folder
 from vigil.skills.form import FILE
 
-from ..tools.declaration import Means, tool
+from ..tools.declaration import ToolContext, tool
 from ..tools.source import Call, ToolOutput
 from ..workspace.disk import Disk
 from ..workspace.marks import Marks
@@ -115,9 +115,9 @@ def copy(workspace: Workspace, home: Path, given: SkillCopy, call: Call, disk: D
     profiles=("channel", "branch", "worker", "cron", "autonomy", "planner"),
     is_idempotent=True,
 )
-async def skill_read(given: SkillRead, call: Call, means: Means) -> ToolOutput:
+async def skill_read(given: SkillRead, call: Call, context: ToolContext) -> ToolOutput:
     """Read one; see `read`."""
-    return await asyncio.to_thread(read, means.skills, given, list(means.offered()))
+    return await asyncio.to_thread(read, context.skills, given, list(context.offered()))
 
 
 @tool(
@@ -126,7 +126,7 @@ async def skill_read(given: SkillRead, call: Call, means: Means) -> ToolOutput:
     profiles=("channel", "worker", "cron", "planner"),
     is_idempotent=True,
 )
-async def skill_copy(given: SkillCopy, call: Call, means: Means) -> ToolOutput:
+async def skill_copy(given: SkillCopy, call: Call, context: ToolContext) -> ToolOutput:
     """Copy one. Raises: Unavailable; see `copy`."""
-    workspace = await means.open_workspace(call)
-    return await asyncio.to_thread(copy, workspace, means.skills, given, call, means.disk)
+    workspace = await context.open_workspace(call)
+    return await asyncio.to_thread(copy, workspace, context.skills, given, call, context.disk)

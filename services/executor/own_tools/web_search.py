@@ -17,7 +17,7 @@ from vigil.net.guard import GuardedTransport
 from vigil.net.ssrf import ANYWHERE, RequestRefused, Rules, target_of
 from vigil.settings.sections import SearchSection
 
-from ..tools.declaration import Means, tool
+from ..tools.declaration import ToolContext, tool
 from ..tools.source import Call, ToolOutput
 
 QUERY_LENGTH_MAX: Final = 400
@@ -142,8 +142,8 @@ def _line(text: str | None, length_max: int) -> str:
     is_idempotent=True,
     is_offered=lambda config: bool(config.search.url),
 )
-async def web_search(given: WebSearch, call: Call, means: Means) -> ToolOutput:
+async def web_search(given: WebSearch, call: Call, context: ToolContext) -> ToolOutput:
     """Search; whatever goes wrong is told in words."""
-    if means.searcher is None:
+    if context.searcher is None:
         return _failed("no search endpoint is configured")
-    return await means.searcher.run(given.query, given.page)
+    return await context.searcher.run(given.query, given.page)

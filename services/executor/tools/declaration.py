@@ -1,7 +1,7 @@
 """How a tool of the executor is declared: one function, whose first argument's type is the schema.
 
     @tool(risk="read", timeout_s=5.0, is_idempotent=True, profiles=("channel", "worker"))
-    async def word_count(given: WordCount, call: Call, means: Means) -> ToolOutput: ...
+    async def word_count(given: WordCount, call: Call, context: ToolContext) -> ToolOutput: ...
 
 Its name is the function's; what a model reads of it, and of its arguments, is the struct's.
 """
@@ -52,7 +52,7 @@ class Searching(Protocol):
     def run(self, query: str, page: int, /) -> Awaitable[ToolOutput]: ...
 
 
-class Means(msgspec.Struct, frozen=True, kw_only=True):
+class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a tool may use."""
 
     open_workspace: Callable[[Call], Awaitable[Workspace]]
@@ -80,7 +80,7 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
 
 OWN_TOOLS: Final = "services.executor.own_tools"
 EMPTY: Final[Mapping[str, Aim]] = MappingProxyType({})
-Run = Callable[[Any, Call, Means], Awaitable[ToolOutput]]
+Run = Callable[[Any, Call, ToolContext], Awaitable[ToolOutput]]
 
 
 class Declaration(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,14 +116,14 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
             other_names=dict(self.other_names),
         )
 
-    async def run(self, call: Call, means: Means) -> ToolOutput:
+    async def run(self, call: Call, context: ToolContext) -> ToolOutput:
         """Run it to its end.
 
         Raises:
             InvalidInput: the arguments are no good.
             Unavailable: it surely did not run.
         """
-        return await self.function(check(self.arguments, call.input), call, means)
+        return await self.function(check(self.arguments, call.input), call, context)
 
 
 def tool(

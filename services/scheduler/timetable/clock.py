@@ -45,7 +45,7 @@ from .agenda import QUIET_S, RowAgenda
 from .check_outcome import CheckOutcome
 from .known import KnownRow
 from .orders import RunOrders
-from .row_kind import CheckMeans
+from .row_kind import CheckContext
 
 log = structlog.get_logger("vigil.scheduler")
 
@@ -335,7 +335,7 @@ class TimetableClock:
         known.checked_from = known.told_seq
         try:
             async with self._probes:
-                known.answer = await check(self._means(known), known, begun, now)
+                known.answer = await check(self._context(known), known, begun, now)
             crash.point("scheduler.slot.looked")
         except VigilError as error:
             log.info("can't look", action="scheduler.look", row=begun.row, error=str(error))
@@ -383,7 +383,7 @@ class TimetableClock:
             raise AssertionError(f"{known.row.id}: nothing is to be read for it")
         try:
             async with self._probes:
-                known.prepared[run.session] = await prepare(self._means(known), known, run)
+                known.prepared[run.session] = await prepare(self._context(known), known, run)
             self._agenda.put(known.row.id, self._clock.now())
         except VigilError as error:
             log.info("can't look", action="scheduler.look", row=known.row.id, error=str(error))
@@ -391,9 +391,9 @@ class TimetableClock:
             self._agenda.put(known.row.id, self._clock.now() + timedelta(seconds=POLL_S))
         self._wake.set()
 
-    def _means(self, known: KnownRow) -> CheckMeans:
-        id_, agents = known.row.id, self._settings.agents
-        return CheckMeans(self._bus, self._present(), agents, lambda: self._known.get(id_) is known)
+    def _context(self, known: KnownRow) -> CheckContext:
+        id_, agents, there = known.row.id, self._settings.agents, self._known
+        return CheckContext(self._bus, self._present(), agents, lambda: there.get(id_) is known)
 
     def _present(self) -> Config:
         """Return the configuration as it holds now."""

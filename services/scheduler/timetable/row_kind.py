@@ -23,7 +23,7 @@ from .check_outcome import CheckOutcome
 from .known import KnownRow
 
 
-class CheckMeans(NamedTuple):
+class CheckContext(NamedTuple):
     """What may be asked in a check."""
 
     bus: Bus
@@ -52,7 +52,7 @@ class RowKind(msgspec.Struct, frozen=True, kw_only=True):
     """Each agent has such a row for each person whom it has talked with; None: people make them."""
     rows: RowsMaker | None = None
     """Or each has so many such rows as the configuration says."""
-    check: Callable[[CheckMeans, KnownRow, SlotEntry, datetime], Awaitable[object]] | None = None
+    check: Callable[[CheckContext, KnownRow, SlotEntry, datetime], Awaitable[object]] | None = None
     """Checks what is new, without a model; None: it's run whenever it is due. Raises:
     VigilError, it can't be told now."""
     decide: Callable[[KnownRow, SlotEntry, Any, datetime], CheckOutcome | None] | None = None
@@ -60,7 +60,7 @@ class RowKind(msgspec.Struct, frozen=True, kw_only=True):
     has to be checked first."""
     must_prepare: Callable[[TimetableRow, OpenRun], bool] = lambda _row, _run: False
     """Whether something has to be read before a run begins."""
-    prepare: Callable[[CheckMeans, KnownRow, OpenRun], Awaitable[object]] | None = None
+    prepare: Callable[[CheckContext, KnownRow, OpenRun], Awaitable[object]] | None = None
     """Reads that. Raises: VigilError, it can't be read now."""
     quiet: tuple[str, ...] = ()
     """Reasons of entries that may wait for others like them."""

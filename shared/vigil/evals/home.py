@@ -33,7 +33,7 @@ from ..subjects import SessionKey
 from ..topology import SERVICES
 from ..zones.database import zone_named
 from . import moments
-from .stage import Stage, StageMeans, StoryClock
+from .stage import Stage, StageOptions, StoryClock
 from .story import EvalStory
 
 PACE: Final = 0.05
@@ -43,7 +43,9 @@ _TAPES: Final = "services.cortex.models.tape"
 
 
 @contextlib.asynccontextmanager
-async def staged(story: EvalStory, means: StageMeans, tape: object = None) -> AsyncIterator[Stage]:
+async def staged(
+    story: EvalStory, options: StageOptions, tape: object = None
+) -> AsyncIterator[Stage]:
     """Make a home for a story, with all running in it, and throw it away.
 
     Args:
@@ -55,9 +57,9 @@ async def staged(story: EvalStory, means: StageMeans, tape: object = None) -> As
     with tempfile.TemporaryDirectory(prefix="vigil-eval-") as folder:
         async with contextlib.AsyncExitStack() as stack:
             home = Path(folder)
-            settings = _settings(story, means, home)
+            settings = _settings(story, options, home)
             ensure_home(settings)
-            _bring_agent(means, home)
+            _bring_agent(options, home)
             broker = Broker(settings.config.nats, home=home, retention=settings.config.retention)
             stack.push_async_callback(broker.stop)
             await broker.start()
@@ -69,8 +71,8 @@ async def staged(story: EvalStory, means: StageMeans, tape: object = None) -> As
                 "begins", story.begins, datetime.now(UTC), zone_named(story.timezone)
             )
             clock = StoryClock(begins)
-            key = SessionKey.of(OWNER, means.agent, "main")
-            stage = Stage(admin, clock, key, means)
+            key = SessionKey.of(OWNER, options.agent, "main")
+            stage = Stage(admin, clock, key, options)
             stage.pages |= {page.url: page.text for page in story.page}
             await stage.follow()
             stack.push_async_callback(stage.close)
@@ -81,33 +83,33 @@ async def staged(story: EvalStory, means: StageMeans, tape: object = None) -> As
             yield stage
 
 
-def _settings(story: EvalStory, means: StageMeans, home: Path) -> Settings:
+def _settings(story: EvalStory, options: StageOptions, home: Path) -> Settings:
     """Return what holds in the home of a story: all its own, but for models and their limits."""
-    mine = means.settings.config
+    mine = options.settings.config
     person = Person(timezone=story.timezone, quiet_hours=story.quiet_hours)
     models = {
         name: msgspec.structs.replace(
-            row, api_key_file=row.api_key_file and str(means.settings.home / row.api_key_file)
+            row, api_key_file=row.api_key_file and str(options.settings.home / row.api_key_file)
         )
         for name, row in mine.models.items()
     }
     config = Config(
         nats=Nats(partitions=1, sync="default"),
         autonomy=Autonomy(enabled=True),
-        agent=Agent(authority=story.authority, model=mine.agent_of(means.agent).model),
+        agent=Agent(authority=story.authority, model=mine.agent_of(options.agent).model),
         person=person,
         model=mine.model,
         models=models,
         budget=mine.budget,
     )
-    return msgspec.structs.replace(means.settings, config=config, home=home)
+    return msgspec.structs.replace(options.settings, config=config, home=home)
 
 
-def _bring_agent(means: StageMeans, home: Path) -> None:
+def _bring_agent(options: StageOptions, home: Path) -> None:
     """Take over who the person's agent is."""
-    files = means.settings.agents / means.agent
+    files = options.settings.agents / options.agent
     if files.is_dir():
-        shutil.copytree(files, home / "agents" / means.agent)
+        shutil.copytree(files, home / "agents" / options.agent)
 
 
 async def _start(

@@ -16,7 +16,7 @@ from ..zones.database import zone_named
 from . import moments
 from .home import staged
 from .judged import Happened, Missed, ToldMessage, ToolWish, missed
-from .stage import Stage, StageMeans
+from .stage import Stage, StageOptions
 from .story import EvalStep, EvalStory
 
 FAILED_NOTES = ("model_failed",)
@@ -66,7 +66,7 @@ def described(one: Missed) -> str:
 
 
 async def play(
-    story: EvalStory, means: StageMeans, now_s: Callable[[], float], number: int = 1
+    story: EvalStory, options: StageOptions, now_s: Callable[[], float], number: int = 1
 ) -> Played:
     """Play a story once.
 
@@ -82,8 +82,8 @@ async def play(
     broken = ""
     whole: tuple[Missed, ...] = ()
     zone = zone_named(story.timezone)
-    tape = means.tape and means.tape.of(f"{story.name}#{number}")
-    async with staged(story, means, tape) as stage:
+    tape = options.tape and options.tape.of(f"{story.name}#{number}")
+    async with staged(story, options, tape) as stage:
         began_at = stage.clock.now()
         try:
             for step in story.step:

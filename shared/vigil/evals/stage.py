@@ -60,7 +60,7 @@ class StoryClock:
         self._now = max(at, self._now)
 
 
-class StageMeans(msgspec.Struct, frozen=True, kw_only=True):
+class StageOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What stories are played with."""
 
     settings: Settings
@@ -79,7 +79,9 @@ class StoryStuck(VigilError):
 class Stage:
     """A story's services, its log as it grows, and its clock."""
 
-    def __init__(self, admin: Bus, clock: StoryClock, key: SessionKey, means: StageMeans) -> None:
+    def __init__(
+        self, admin: Bus, clock: StoryClock, key: SessionKey, options: StageOptions
+    ) -> None:
         self.clock = clock
         self.pages: dict[str, str] = {}
         self.services: list[asyncio.Task[None]] = []
@@ -88,7 +90,7 @@ class Stage:
         self.said: list[Said] = []
         self._admin = admin
         self._key = key
-        self._means = means
+        self._options = options
         self._newest: dict[str, Turn] = {}
         self._seen = dict.fromkeys(_STREAMS, 0)
         self._tasks: list[asyncio.Task[None]] = []
@@ -161,7 +163,7 @@ class Stage:
 
     async def settle(self) -> None:
         """Wait until nobody has anything left to do. Raises: StoryStuck."""
-        deadline = time.monotonic() + self._means.patience_s
+        deadline = time.monotonic() + self._options.patience_s
         still = 0
         seen = self._seen.copy()
         while still < STILL_POLLS:
@@ -169,7 +171,7 @@ class Stage:
                 if service.done():
                     raise StoryStuck(f"{service.get_name()} ended: {service.exception()}")
             if time.monotonic() > deadline:
-                raise StoryStuck(f"not done after {self._means.patience_s:g} s")
+                raise StoryStuck(f"not done after {self._options.patience_s:g} s")
             # The broker is asked at the first look and the last; in between the log tells enough.
             is_asked = still in (0, STILL_POLLS - 1)
             is_same = seen == self._seen and self._are_sessions_at_rest()

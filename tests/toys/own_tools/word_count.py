@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from services.executor.tools.declaration import Means, tool
+from services.executor.tools.declaration import ToolContext, tool
 from services.executor.tools.source import Call, ToolOutput
 from vigil.contracts.arguments import Arguments
 
@@ -18,5 +18,5 @@ class WordCount(Arguments, frozen=True, kw_only=True):
 
 
 @tool(risk="read", timeout_s=5.0, is_idempotent=True, profiles=("channel",))
-async def word_count(given: WordCount, call: Call, means: Means) -> ToolOutput:
+async def word_count(given: WordCount, call: Call, context: ToolContext) -> ToolOutput:
     return ToolOutput(content=f"{len(given.text.split())} words")

@@ -22,7 +22,7 @@ from .. import cycle, new_signals, system_rows
 from ..check_outcome import CheckOutcome
 from ..known import KnownRow
 from ..new_signals import NewSignals
-from ..row_kind import CheckMeans, RowKind
+from ..row_kind import CheckContext, RowKind
 
 FIRST_AFTER: Final = timedelta(seconds=90)
 """A person who just began is not to pay for a cycle before the first answers are there."""
@@ -64,16 +64,16 @@ class CycleCheck(NamedTuple):
 
 
 async def _check(
-    means: CheckMeans, known: KnownRow, _begun: SlotEntry, _now: datetime
+    context: CheckContext, known: KnownRow, _begun: SlotEntry, _now: datetime
 ) -> CycleCheck:
-    found = await new_signals.read(means.bus, known.scope, known.read_seq)
+    found = await new_signals.read(context.bus, known.scope, known.read_seq)
     if not found.counts:
         known.checked_seq = found.through
-    agent, cortex = known.scope.agent, means.config.cortex
+    agent, cortex = known.scope.agent, context.config.cortex
     there = interests.interests_of(
-        means.config.agent_of(agent).looks,
+        context.config.agent_of(agent).looks,
         every_s=cortex.autonomy_look_secs,
-        has_role=has_role(means.agents / agent / TEMPLATE.name),
+        has_role=has_role(context.agents / agent / TEMPLATE.name),
         role_every_s=cortex.autonomy_role_secs,
     )
     return CycleCheck(found, there)
@@ -95,15 +95,15 @@ def _decide(known: KnownRow, begun: SlotEntry, seen: object, now: datetime) -> C
     return CheckOutcome(entry)
 
 
-async def _prepare(means: CheckMeans, known: KnownRow, run: OpenRun) -> CycleLedger:
+async def _prepare(context: CheckContext, known: KnownRow, run: OpenRun) -> CycleLedger:
     """See that there is a bulletin: a cycle is shown one from the first on (SPEC C-3); and return
     what those before it left."""
-    bulletins = BulletinStore(means.bus)
+    bulletins = BulletinStore(context.bus)
     if await bulletins.find(known.scope) is None:
-        shown = means.config.bulletin
+        shown = context.config.bulletin
         with contextlib.suppress(WrongLastSequence):  # its own row's look wrote it
             await bulletins.bring_up(
-                known.scope, run.at, shown, keeps_text=True, stands=means.stands
+                known.scope, run.at, shown, keeps_text=True, stands=context.stands
             )
     return known.ledger.cycles or CycleLedger()
 

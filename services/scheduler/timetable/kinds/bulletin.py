@@ -31,7 +31,7 @@ from .. import new_signals, system_rows
 from ..check_outcome import CheckOutcome, skipped
 from ..known import KnownRow
 from ..new_signals import NewSignals
-from ..row_kind import CheckMeans, RowKind
+from ..row_kind import CheckContext, RowKind
 
 FIRST_AFTER: Final = timedelta(seconds=60)
 """Before the first cycle, which is shown it (SPEC C-3)."""
@@ -89,15 +89,17 @@ def row_of(config: Config, whose: Scope, zone: str, now: datetime) -> TimetableR
     )
 
 
-async def _check(means: CheckMeans, known: KnownRow, _begun: SlotEntry, now: datetime) -> object:
+async def _check(
+    context: CheckContext, known: KnownRow, _begun: SlotEntry, now: datetime
+) -> object:
     since = known.read_seq
-    found = await new_signals.read(means.bus, known.scope, since, KINDS, name=_kind_of)
+    found = await new_signals.read(context.bus, known.scope, since, KINDS, name=_kind_of)
     if since and not found.counts:
         known.checked_seq = found.through
         return BulletinCheck(found)
     is_failing = known.ledger.failures >= FAILURES_MAX
-    brought = await _bring_up(means, known, now, keeps_text=not is_failing)
-    return BulletinCheck(found, brought, means.config.cortex.bulletin_synthesis)
+    brought = await _bring_up(context, known, now, keeps_text=not is_failing)
+    return BulletinCheck(found, brought, context.config.cortex.bulletin_synthesis)
 
 
 def _kind_of(message: Message) -> str:
@@ -105,13 +107,13 @@ def _kind_of(message: Message) -> str:
 
 
 async def _bring_up(
-    means: CheckMeans, known: KnownRow, now: datetime, *, keeps_text: bool = True
+    context: CheckContext, known: KnownRow, now: datetime, *, keeps_text: bool = True
 ) -> BroughtUp:
-    config = means.config
+    config = context.config
     keeps_text = keeps_text and config.cortex.bulletin_synthesis
-    bulletins = BulletinStore(means.bus)
+    bulletins = BulletinStore(context.bus)
     return await bulletins.bring_up(
-        known.scope, now, config.bulletin, keeps_text=keeps_text, stands=means.stands
+        known.scope, now, config.bulletin, keeps_text=keeps_text, stands=context.stands
     )
 
 
@@ -147,8 +149,8 @@ def paused_until(ledger: Ledger) -> datetime | None:
     return until
 
 
-async def _prepare(means: CheckMeans, known: KnownRow, run: OpenRun) -> BroughtUp:
-    return await _bring_up(means, known, run.at)
+async def _prepare(context: CheckContext, known: KnownRow, run: OpenRun) -> BroughtUp:
+    return await _bring_up(context, known, run.at)
 
 
 def start_of(row: TimetableRow, _run: OpenRun, brought: BroughtUp, config: Config) -> Start:

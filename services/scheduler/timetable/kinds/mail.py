@@ -28,7 +28,7 @@ from .. import system_rows
 from ..check_outcome import CheckOutcome, skipped
 from ..events import slot_of
 from ..known import KnownRow
-from ..row_kind import CheckMeans, RowKind
+from ..row_kind import CheckContext, RowKind
 
 STREAM: Final = "MAILS"
 FIRST_AFTER: Final = timedelta(minutes=2)
@@ -126,9 +126,11 @@ def _work(known: KnownRow) -> MailWork:
     return known.row.work
 
 
-async def _check(means: CheckMeans, known: KnownRow, _begun: SlotEntry, _now: datetime) -> NewMail:
+async def _check(
+    context: CheckContext, known: KnownRow, _begun: SlotEntry, _now: datetime
+) -> NewMail:
     mailbox = _work(known).mailbox
-    found = await new_mail(means.bus, known.scope, mailbox, known.read_seq)
+    found = await new_mail(context.bus, known.scope, mailbox, known.read_seq)
     if not (found.mails or found.offers):
         known.checked_seq = found.through
     return found
@@ -146,12 +148,12 @@ def _decide(known: KnownRow, begun: SlotEntry, seen: object, now: datetime) -> C
     return CheckOutcome(replace(begun, told_seq=seen.through), prepared=seen)
 
 
-async def _prepare(means: CheckMeans, known: KnownRow, run: OpenRun) -> NewMail:
+async def _prepare(context: CheckContext, known: KnownRow, run: OpenRun) -> NewMail:
     """Read again what a run was begun for; of one by hand, what came since the last."""
     cycles, mailbox = known.ledger.cycles or CycleLedger(), _work(known).mailbox
     if run.is_by_hand:
-        return await new_mail(means.bus, known.scope, mailbox, cycles.told_seq)
-    return await new_mail(means.bus, known.scope, mailbox, run.told_seq, cycles.told_seq)
+        return await new_mail(context.bus, known.scope, mailbox, cycles.told_seq)
+    return await new_mail(context.bus, known.scope, mailbox, run.told_seq, cycles.told_seq)
 
 
 def start_of(row: TimetableRow, run: OpenRun, new: NewMail, config: Config) -> Start:

@@ -36,7 +36,7 @@ from .. import new_signals, system_rows
 from ..check_outcome import CheckOutcome, skipped
 from ..known import KnownRow
 from ..new_signals import NewSignals
-from ..row_kind import CheckMeans, RowKind
+from ..row_kind import CheckContext, RowKind
 
 FIRST_AFTER: Final = timedelta(minutes=10)
 KINDS: Final = ("memory.merged",)
@@ -97,14 +97,14 @@ def chosen(memories: Iterable[Memory]) -> Unwritten:
 
 
 async def _check(
-    means: CheckMeans, known: KnownRow, _begun: SlotEntry, _now: datetime
+    context: CheckContext, known: KnownRow, _begun: SlotEntry, _now: datetime
 ) -> MergedCheck:
-    found = await new_signals.read(means.bus, known.scope, known.read_seq, KINDS, name=_kind_of)
+    found = await new_signals.read(context.bus, known.scope, known.read_seq, KINDS, name=_kind_of)
     if not found.counts:
         known.checked_seq = found.through
         return MergedCheck(found)
-    unwritten = await _unwritten(means.bus, known.scope)
-    return MergedCheck(found, unwritten, means.config.cortex.summary_rewriting)
+    unwritten = await _unwritten(context.bus, known.scope)
+    return MergedCheck(found, unwritten, context.config.cortex.summary_rewriting)
 
 
 def _kind_of(_message: object) -> str:
@@ -141,8 +141,8 @@ def _decide(known: KnownRow, begun: SlotEntry, seen: object, now: datetime) -> C
     return CheckOutcome(outcome, prepared=seen.unwritten)
 
 
-async def _prepare(means: CheckMeans, known: KnownRow, _run: OpenRun) -> Unwritten:
-    return await _unwritten(means.bus, known.scope)
+async def _prepare(context: CheckContext, known: KnownRow, _run: OpenRun) -> Unwritten:
+    return await _unwritten(context.bus, known.scope)
 
 
 def start_of(_row: TimetableRow, _run: OpenRun, unwritten: Unwritten, _config: Config) -> Start:

@@ -17,7 +17,7 @@ from vigil.goals import lifecycle
 
 from ..check_outcome import CheckOutcome, skipped
 from ..known import KnownRow
-from ..row_kind import CheckMeans, RowKind
+from ..row_kind import CheckContext, RowKind
 
 NOTHING_DUE: Final = "no goal is due"
 WAIT_MAX: Final = timedelta(hours=6)
@@ -70,8 +70,10 @@ def next_look_at(
     return max(soonest, last_at + wait)
 
 
-async def _check(means: CheckMeans, known: KnownRow, _begun: SlotEntry, now: datetime) -> DueGoals:
-    there = await read_goals(means.bus, known.scope)
+async def _check(
+    context: CheckContext, known: KnownRow, _begun: SlotEntry, now: datetime
+) -> DueGoals:
+    there = await read_goals(context.bus, known.scope)
     return due_of([one.goal for one in there], known.ledger.through, now)
 
 

@@ -170,16 +170,17 @@ async def _play(
 ) -> list[StoryResult]:
     from vigil.evals.play import play
     from vigil.evals.report import result_of
-    from vigil.evals.stage import StageMeans
+    from vigil.evals.stage import StageOptions
 
     repeat, least, jobs = often
-    means = StageMeans(settings=settings, agent=agent, tape=tape)
+    options = StageOptions(settings=settings, agent=agent, tape=tape)
     turns = asyncio.Semaphore(jobs)
 
     async def one(story: EvalStory) -> StoryResult:
         async with turns:
             played = [
-                await play(story, means, time.monotonic, number) for number in range(1, repeat + 1)
+                await play(story, options, time.monotonic, number)
+                for number in range(1, repeat + 1)
             ]
         found = result_of(played, least)
         mark = "holds" if found.is_well else "FAILS"

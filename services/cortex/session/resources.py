@@ -20,7 +20,7 @@ from ..thought.thinker import Thinker
 from ..thought.toolbox import Toolbox
 
 
-class SessionMeans(msgspec.Struct, frozen=True, kw_only=True):
+class SessionResources(msgspec.Struct, frozen=True, kw_only=True):
     """Shared by the sessions that are open here; made once."""
 
     bus: Bus
