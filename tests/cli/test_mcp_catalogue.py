@@ -166,7 +166,7 @@ def test_what_is_shown_is_what_runs() -> None:
     package = FILES["packages"][0] | {"packageArguments": arguments}  # type: ignore[index, operator]
     (one,), _ = catalogue.read(json.dumps(FILES | {"packages": [package]}).encode())
     offer = catalogue.offer_of(one, {})
-    assert shlex.split(offer.told[0].removeprefix("runs ")) == list(offer.command)
+    assert shlex.split(offer.lines[0].removeprefix("runs ")) == list(offer.command)
     assert offer.command[-4:] == values
     for url in ("https://good.example@bad.example/mcp", "https://wіki.example/mcp"):
         way = {"type": "streamable-http", "url": url}

@@ -469,12 +469,12 @@ def test_a_pattern_is_what_it_says(drawn: list[tuple[int, bool, int]]) -> None:
 def test_how_long_branches_take_is_told_and_whether_that_changes() -> None:
     """C-5: of those that ended; one that is still at it counts when it ends."""
     latency = BranchTimes()
-    assert latency.told() is None
+    assert latency.latency() is None
     for number in range(20):
         thread, took = f"_branch-{number}", 1.0 if number < 10 else 3.0
         latency.add([at(100.0 * number, "branch.started", thread)])
         latency.add([at(100.0 * number + took, "branch.completed", thread)])
     latency.add([at(5000, "branch.started", "_branch-x"), at(5000, "branch.failed", "_branch-y")])
-    told = latency.told()
+    told = latency.latency()
     assert told is not None
     assert (told.count, told.p50_s, told.earlier_p50_s, told.trend) == (20, 3.0, 1.0, "slower")

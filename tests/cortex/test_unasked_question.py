@@ -20,7 +20,7 @@ async def test_what_is_not_asked_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The broker goes away between the question and its asking: the message is answered later."""
-    look, calls = session_log.was_told_more, 0
+    look, calls = session_log.has_more_events, 0
 
     async def away_once(*given: Any) -> bool:
         nonlocal calls
@@ -29,7 +29,7 @@ async def test_what_is_not_asked_leaves_nothing_behind(
             raise Unavailable("away for a moment")
         return await look(*given)
 
-    monkeypatch.setattr(session_log, "was_told_more", away_once)
+    monkeypatch.setattr(session_log, "has_more_events", away_once)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         async with running_world(tmp_path, monkeypatch, SystemClock(), False) as world:

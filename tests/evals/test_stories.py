@@ -13,7 +13,7 @@ import pytest
 
 from vigil.errors import InvalidInput
 from vigil.evals.files import STARTER, check_names, of_text, starter
-from vigil.evals.judged import Happened, ToldMessage, ToolWish, missed
+from vigil.evals.judged import Happened, SaidMessage, ToolWish, missed
 from vigil.evals.story import EvalStep, EvalStory, Expected
 
 MONDAY: Final = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)
@@ -86,8 +86,8 @@ def test_all_mistakes_of_a_file_are_told_at_once() -> None:
 
 def _happened(**of: Any) -> Happened:
     messages = (
-        ToldMessage(at=MONDAY, text="I'll remind you."),
-        ToldMessage(at=MONDAY + timedelta(hours=2), text="Time to STRETCH", is_unasked=True),
+        SaidMessage(at=MONDAY, text="I'll remind you."),
+        SaidMessage(at=MONDAY + timedelta(hours=2), text="Time to STRETCH", is_unasked=True),
     )
     return Happened(began_at=MONDAY, **{"messages": messages} | of)
 

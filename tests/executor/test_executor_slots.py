@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from msgspec.structs import replace
 
-from services.executor.board.slots import FAILURES_MAX, homes_for, report_of, tells_one
+from services.executor.board.slots import FAILURES_MAX, homes_for, reaches_one, report_of
 from services.executor.probes.watcher import FAILURES_TOLD, payload_of
 from tests.support.filled import canaries_in, filled
 from vigil.contracts import SlotRun, TellParent, TellParentPayload
@@ -93,7 +93,7 @@ def test_no_member_is_told_at_home_what_another_called_a_row(user: str, target: 
     key = SessionKey(user, "desk", "_cron-1f")
     slot = filled(SlotRun, row="1f" * 16, target=target, choice=None)
     homes = tuple(map(str, homes_for(config, key, slot)))
-    is_for_one = tells_one(config, key, slot)
+    is_for_one = reaches_one(config, key, slot)
     assert (homes, is_for_one) == (
         (MEMBERS, False) if user == "team" else (("ann:desk:main",), True)
     )
@@ -121,5 +121,5 @@ def test_a_conversation_of_the_team_and_its_mind_are_told_the_name() -> None:
         agents={"desk": Agent(kind="team", members=("ann", "ben"))}, autonomy=Autonomy(enabled=True)
     )
     key = SessionKey("team", "desk", "_cron-1f")
-    assert tells_one(config, key, replace(SLOT, target="team:desk:t1"))
-    assert tells_one(config, key, replace(SLOT, target="mind"))
+    assert reaches_one(config, key, replace(SLOT, target="team:desk:t1"))
+    assert reaches_one(config, key, replace(SLOT, target="mind"))

@@ -61,7 +61,7 @@ def test_what_asks_for_several(question: str, gathers: bool) -> None:
 @given(st.text(max_size=300))
 def test_any_text_is_one_or_isnt(text: str) -> None:
     assert is_gathering(text) in (True, False)
-    assert terms.tells(text) in (True, False)
+    assert terms.has_statement(text) in (True, False)
 
 
 def pool_of(texts: list[str], text: list[float], nums: list[int]) -> Candidates:

@@ -50,7 +50,7 @@ async def test_who_is_killed_once_it_was_told_tells_it_again_as_the_same(
     entry = SlotEntry(
         row=ID, due_at=due_at, at=now, state="missed", reason=next(iter(reasons.AWAY)), count=2
     )
-    whose, ledger = Scope("vigil", "ann"), absences.TellingLog(bare.contexts["scheduler"])
+    whose, ledger = Scope("vigil", "ann"), absences.NotifyingLog(bare.contexts["scheduler"])
     deaths = [POINT]
 
     def die_once(name: str) -> None:

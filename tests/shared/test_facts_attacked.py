@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from vigil.contracts.board import SourceFacts
-from vigil.facts.hooked import read_hooked, told_by
+from vigil.facts.hooked import read_hooked, values_in
 from vigil.facts.shape import choices
 from vigil.facts.shown import NamedSource, lines
 from vigil.facts.taken import taken
@@ -32,7 +32,7 @@ def days(bits_max: int, length: int) -> set[tuple[tuple[str, ...], ...]]:
     for told in itertools.product(EVENTS, repeat=length):
         source, day = SourceFacts(id="h", owner="ann", agent="vigil"), list[tuple[str, ...]]()
         for number, text in enumerate(told):
-            source = after(source, told_by(HOOK, text), NOW, f"e{number}", bits_max=bits_max)
+            source = after(source, values_in(HOOK, text), NOW, f"e{number}", bits_max=bits_max)
             if (values := tuple(f"{one.name}={one.value}" for one in source.facts)) not in day[-1:]:
                 day.append(values)
         found.add(tuple(day))
@@ -82,7 +82,7 @@ def test_a_prompt_shows_no_word_that_the_owner_of_a_hook_chose(place: str) -> No
     """As a value, in the place of a name, beside the facts, or under a name that stands twice."""
     named, empty = NamedSource("hook ci", "h", SHAPES), SourceFacts(id="h", owner="a", agent="v")
     for hostile in HOSTILE:
-        source = after(empty, told_by(HOOK, text_of(place, hostile)), NOW, "e")
+        source = after(empty, values_in(HOOK, text_of(place, hostile)), NOW, "e")
         shown = " ".join(lines((), (named,), (source,), UTC, NOW + timedelta(hours=2)))
         assert set(shown.split()) <= KNOWN, hostile
         assert shown or place != "around", "the control"

@@ -293,7 +293,7 @@ def poison(
     elif isinstance(event, TimerFired):
         _drop_timer(draft, event)
     elif isinstance(event, ToldEvent):
-        plainly.say_of_told(draft, event.payload)
+        plainly.say_of_event(draft, event.payload)
     elif isinstance(event, Control):
         children.refuse(draft, event.payload.start)
     return draft
@@ -333,7 +333,7 @@ def give_up(
         if isinstance(event, TimerFired):
             _drop_timer(draft, event)
         elif isinstance(event, ToldEvent):
-            plainly.say_of_told(draft, event.payload)
+            plainly.say_of_event(draft, event.payload)
         is_direct = queued.type == "user_message"
     draft.note("gave_up", f"after {state.attempt} attempts")
     draft.outcome = "failed"

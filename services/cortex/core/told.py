@@ -273,7 +273,7 @@ def say_digest(draft: Draft, cause: Cause, digest: Digest) -> None:
     if said or digest.left_out:
         text = digest_text(replace(digest, entries=said))
         _say(draft, cause, text, sways.of(*said.values()), None)
-        more.tell(draft, text)
+        more.offer_again(draft, text)
     left |= {name: replace(one, count=0, is_known=True) for name, one in said.items() if one.count}
     for name, entry in left.items():
         if entry.recurs:

@@ -13,7 +13,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from vigil.board.kinds.goal import told
+from vigil.board.kinds.goal import described
 from vigil.contracts import BoardChangePayload
 from vigil.contracts.arguments import Arguments
 from vigil.contracts.board import BoardGoal
@@ -275,8 +275,8 @@ def goal_list(given: GoalList, call: OwnCall, draft: Draft) -> Result:
 
 def _line(goal: BoardGoal, now: datetime) -> str:
     is_due = (at := lifecycle.next_check_at(goal)) is not None and at <= now
-    look = ", due to be looked at" if is_due else ""
-    lines = told(goal, look, "Facts to tell by goal_report", datetime.isoformat, _short)
+    checked = ", due to be looked at" if is_due else ""
+    lines = described(goal, checked, "Facts to tell by goal_report", datetime.isoformat, _short)
     return f"{goal.id} " + "\n  ".join(lines)
 
 

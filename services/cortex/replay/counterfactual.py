@@ -69,7 +69,7 @@ async def supposed(
             _add(found.was, turn)
         if unopened and _continues(turn, before, unopened):
             if is_counted:
-                _tell(found, message.seq, turn, None)
+                _note_change(found, message.seq, turn, None)
             continue
         try:
             known = None if before is None else msgspec.structs.replace(before, counters=counters)
@@ -85,7 +85,7 @@ async def supposed(
         unopened = loop.cause.id if loop is not None and decided.state.loop is None else ""
         if is_counted:
             _add(found.would_be, decided)
-            _tell(found, message.seq, turn, decided)
+            _note_change(found, message.seq, turn, decided)
     return found
 
 
@@ -108,7 +108,7 @@ def _texts(turn: Turn) -> list[str]:
     return [e.payload.text for e in turn.effects if isinstance(e, SendMessage)]
 
 
-def _tell(found: Supposed, seq: int, turn: Turn, decided: Turn | None) -> None:
+def _note_change(found: Supposed, seq: int, turn: Turn, decided: Turn | None) -> None:
     was, would_be = _summary(turn), "not asked" if decided is None else _summary(decided)
     if was != would_be and len(found.changes) < CHANGES_MAX:
         found.changes.append(Line(seq=seq, at=turn.created_at, was=was, would_be=would_be))

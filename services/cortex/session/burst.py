@@ -32,11 +32,11 @@ class WarningBurst:
         """Count the session in; the first one, and what happened to it, stand for all."""
         if not self._count:
             self._first = {"session": str(key), "error": str(error) or repr(error)}
-            self._timer = asyncio.get_running_loop().call_later(WITHIN_S, self.tell)
+            self._timer = asyncio.get_running_loop().call_later(WITHIN_S, self.write)
         self._count += 1
 
-    def tell(self) -> None:
-        """Write the line now, if there is anything to tell."""
+    def write(self) -> None:
+        """Write the line now, if there is one to write."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -344,7 +344,7 @@ class Engine:
         await asyncio.gather(*tasks, *self._tasks, return_exceptions=True)
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for summed in (self._given_back, self._leases_lost, self._cut_off):
-            summed.tell()
+            summed.write()
         for wake in self._pending.values():  # those that wait for their turn: others may go on
             await self._give_back(wake, 0.0)
 

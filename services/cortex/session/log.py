@@ -96,7 +96,7 @@ async def voided(bus: Bus, key: SessionKey, state: State, event: Event | None) -
     return frozenset(effect for effect, said in found.items() if said is None)
 
 
-async def was_told_more(bus: Bus, key: SessionKey, state: State) -> bool:
+async def has_more_events(bus: Bus, key: SessionKey, state: State) -> bool:
     """Whether a run of the timetable that has asked no model yet was told more than that it begins:
     of what came while no cortex was there, its end counts first. Raises: Unavailable."""
     start, loop = state.start, state.loop

@@ -176,7 +176,7 @@ class LiveSession:
         conclude = draft.profile.conclude
         if conclude is None:
             raise AssertionError(f"{draft.profile.name} concludes nothing that it asks so")
-        self._memory.tell(draft, lacks_bulletin=self._lacks_bulletin)
+        self._memory.note_recall(draft, lacks_bulletin=self._lacks_bulletin)
         core.answered(draft, is_fallback=answer.is_fallback)
         conclude(draft, answer)
 
@@ -189,7 +189,7 @@ class LiveSession:
 
     def fail(self, draft: Draft, error: ModelError) -> None:
         """Take in that the model gave no answer to a step of a loop."""
-        self._memory.tell(draft, lacks_bulletin=self._lacks_bulletin)
+        self._memory.note_recall(draft, lacks_bulletin=self._lacks_bulletin)
         core.fail(
             draft,
             error.reason,

@@ -262,7 +262,7 @@ class Session:
     async def _think(self, draft: Draft, question: ModelQuestion) -> Draft | None:
         """Call the model while folding what comes in meanwhile (SPEC S-13)."""
         crash.point("cortex.model.before_call")
-        if await session_log.was_told_more(self._bus, self.key, draft.state):
+        if await session_log.has_more_events(self._bus, self.key, draft.state):
             _, draft = await self._meanwhile(draft, await self._incoming.next())
             return draft if draft.is_dirty else None
         call = asyncio.ensure_future(question.ask())

@@ -59,7 +59,7 @@ class BranchTimes:
                 if begun is not None:
                     self._took.append((signal.at - begun).total_seconds())
 
-    def told(self) -> Latency | None:
+    def latency(self) -> Latency | None:
         """Return how long they take; None: no branch ended yet."""
         return latency_of(tuple(self._took))
 

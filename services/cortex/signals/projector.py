@@ -68,7 +68,7 @@ class SignalProjector:
 
     async def run(self) -> None:
         """Stand by, and project whenever the lease is free. Ends only when it's cancelled."""
-        await self._leases.whenever_free(LEASE, self._be_active, _tell_failure)
+        await self._leases.whenever_free(LEASE, self._be_active, _log_failure)
 
     async def _be_active(self, lease: Lease) -> None:
         try:
@@ -92,7 +92,7 @@ class SignalProjector:
                 self._count(stored)
                 self._branches.add(one.signal for one in stored)
                 for pattern in self._window.add(one.signal for one in stored):
-                    _tell(pattern)
+                    _warn_of(pattern)
                     self._show()
                     await self._act(pattern)
 
@@ -113,10 +113,10 @@ class SignalProjector:
     def _show(self) -> None:
         found = self._window.patterns(self._context.clock.now())[:PATTERNS_SHOWN_MAX]
         self._context.facts["patterns"] = [msgspec.to_builtins(one) for one in found]
-        self._context.facts["branches"] = msgspec.to_builtins(self._branches.told())
+        self._context.facts["branches"] = msgspec.to_builtins(self._branches.latency())
 
 
-def _tell(pattern: Pattern) -> None:
+def _warn_of(pattern: Pattern) -> None:
     log.warning(
         "pattern",
         action="cortex.pattern",
@@ -256,7 +256,7 @@ def _entry(one: Stored) -> tuple[SignalSource, BatchEntry]:
     return one.signal.source, BatchEntry(place_of(one.signal), encode(one.signal), headers)
 
 
-def _tell_failure(error: Exception) -> None:
+def _log_failure(error: Exception) -> None:
     if isinstance(error, VigilError):
         log.info("projecting again", action="cortex.signals.again", error=repr(error))
     else:  # a fault of ours must not end the sessions of this replica

@@ -136,13 +136,13 @@ async def _begin(bus: Bus, source: Source, told: int, oldest: datetime) -> int:
     Args:
         told: the last that was told, as the header says; 0: none, or older versions told it.
     """
-    by_kind = [one.source for one in await _last_told(bus, source)]
+    by_kind = [one.source for one in await _last_emitted(bus, source)]
     if seqs := [one.seq for one in by_kind if one.stream == source.stream]:
         return max(told, *seqs) + 1
     return max(told + 1, await _first_since(bus, source, oldest - CLOCKS_APART))
 
 
-async def _last_told(bus: Bus, source: Source) -> list[Signal]:
+async def _last_emitted(bus: Bus, source: Source) -> list[Signal]:
     """Return the last signal of each half of the source's kinds, however long ago."""
     found = [await bus.get_last(STREAM, filter_) for filter_ in source.signals]
     return [decode_signal(message.data) for message in found if message is not None]

@@ -293,7 +293,7 @@ def parts_of(request: ModelRequest) -> dict[str, int]:
     return {name: tokens for name, tokens in parts.items() if tokens}
 
 
-def telling(answer: ModelAnswer, request: ModelRequest) -> ModelAnswer:
+def with_parts(answer: ModelAnswer, request: ModelRequest) -> ModelAnswer:
     """Have an answer's usage tell what the model was shown."""
     used = msgspec.structs.replace(answer.usage, shown=parts_of(request))
     return msgspec.structs.replace(answer, usage=used)

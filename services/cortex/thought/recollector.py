@@ -21,7 +21,7 @@ from vigil.settings.config import Config
 from vigil.subjects import Scope, SessionKey
 
 from ..core import Draft
-from ..core.context.recollection import NOTHING, Recollection, query_of, tell
+from ..core.context.recollection import NOTHING, Recollection, note_recall, query_of
 
 log = structlog.get_logger("vigil.cortex")
 
@@ -140,25 +140,25 @@ class LoopMemory:
         self._key = key
         self._cause: Cause | None = None
         self._recollection = NOTHING
-        self._is_told = True
+        self._is_noted = True
 
     async def recall(self, loop: Loop, rows: Sequence[Row]) -> tuple[Hit, ...]:
         """Return what memory has on what began the loop."""
         if self._cause != loop.cause:
             self._recollection = await self._recollector.recall(self._key, query_of(loop, rows))
-            self._cause, self._is_told = loop.cause, False
+            self._cause, self._is_noted = loop.cause, False
         return self._recollection.hits
 
-    def tell(self, draft: Draft, *, lacks_bulletin: bool = False) -> None:
+    def note_recall(self, draft: Draft, *, lacks_bulletin: bool = False) -> None:
         """Let the first turn after the recall say what it gave.
 
         Args:
             lacks_bulletin: whether the session's kind is shown one and there is none yet.
         """
-        if self._is_told or self._cause != draft.loop.cause:
+        if self._is_noted or self._cause != draft.loop.cause:
             return
-        self._is_told = True
-        tell(draft, self._recollection)
+        self._is_noted = True
+        note_recall(draft, self._recollection)
         if draft.ordinal == 1 and self._recollection.missing:
             self._recollector.count_cold("memory")
         elif draft.ordinal == 1 and lacks_bulletin:

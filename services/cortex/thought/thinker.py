@@ -38,7 +38,7 @@ from ..models.guard import SilentCalls, guarded, unlooped
 from ..policy import routed
 from .accounts import BudgetExceeded
 from .attachments import ShownFiles
-from .budget import CallBudget, Reservation, estimate, telling
+from .budget import CallBudget, Reservation, estimate, with_parts
 from .catalogue import Catalogue, ModelChoice
 from .identity import Identities
 from .ledger import KINDS, PaidCall, kinds_of
@@ -195,7 +195,7 @@ class Thinker:
             answer = await self._files.ask(
                 request, chosen, lambda shown: self._paid(shown, call, chosen, on_text)
             )
-            answer = self.catalogue.took_in(chosen.name, offered, telling(answer, request))
+            answer = self.catalogue.took_in(chosen.name, offered, with_parts(answer, request))
             outcome = "answered"
             return opaque.of_fallback(answer) if chosen.is_fallback else answer
         except ModelError as error:

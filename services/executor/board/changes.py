@@ -38,7 +38,7 @@ from vigil.worker import turns
 from .fact_notifications import FactNotifier
 from .facts import FactStore, slot_of_goal
 from .made import made_by
-from .receivers import tells_one
+from .receivers import reaches_one
 
 BOARD: Final = "board"
 CONFLICT: Final = (
@@ -135,7 +135,7 @@ class BoardChanges:
             raise InvalidInput("facts", "the goal has ended, or names none any more")
         known = await self._facts.take_goal(key, effect.id, goal, effect.payload.facts)
         slot = slot_of_goal(goal)
-        if tells_one(self._config, key, slot):
+        if reaches_one(self._config, key, slot):
             await self._notifier.notify(key, effect.id, slot, known, is_told=False)
         told = FactFill(cause="") if known.newest is None else known.newest
         said = ", ".join(f"{name} = {value}" for name, value in told.values.items())

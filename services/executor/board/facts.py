@@ -42,7 +42,7 @@ WHY_CALENDAR: Final = "its calendar was looked at"
 WHY_PROBED: Final = "it was looked at what its row watches"
 
 
-class _Telling(NamedTuple):
+class _FactOrigin(NamedTuple):
     """Who tells facts of a row at one time."""
 
     cause: str
@@ -85,14 +85,14 @@ class FactStore:
         """
         if not slot.facts:
             return None
-        telling = _Telling(effect.id, slot.facts, slot.looked, WHY, str(key), begun_at)
+        origin = _FactOrigin(effect.id, slot.facts, slot.looked, WHY, str(key), begun_at)
         given, now = effect.payload.facts, self._clock.now()
         if key.kind == mailed.KIND:
-            telling = telling._replace(is_event=True)
+            origin = origin._replace(is_event=True)
             return await self._take(
-                key, slot, telling, lambda known: mailed.nearest(known, given, now)
+                key, slot, origin, lambda known: mailed.nearest(known, given, now)
             )
-        return await self._take(key, slot, telling, lambda _: given)
+        return await self._take(key, slot, origin, lambda _: given)
 
     async def take_observed(
         self, key: SessionKey, slot: SlotRun, places: Mapping[str, str], observation: Observation
@@ -106,22 +106,22 @@ class FactStore:
         if not places:
             return None
         cause = token_of("look", slot.row, slot.due_at.isoformat())
-        telling = _Telling(cause, slot.looked, slot.facts, WHY_PROBED, "", slot.due_at)
-        return await self._take(key, slot, telling, partial(facts_observed, places, observation))
+        origin = _FactOrigin(cause, slot.looked, slot.facts, WHY_PROBED, "", slot.due_at)
+        return await self._take(key, slot, origin, partial(facts_observed, places, observation))
 
     async def take_counted(
         self, key: SessionKey, slot: SlotRun, cause: str, given: Mapping[str, object]
     ) -> SourceFacts:
         """Take what was counted without a model, beside what runs tell; as `take`."""
-        telling = _Telling(cause, slot.looked, slot.facts, WHY_COUNTED, "", slot.due_at)
-        return await self._take(key, slot, telling, lambda _: given)
+        origin = _FactOrigin(cause, slot.looked, slot.facts, WHY_COUNTED, "", slot.due_at)
+        return await self._take(key, slot, origin, lambda _: given)
 
     async def take_goal(
         self, key: SessionKey, cause: str, goal: BoardGoal, given: Mapping[str, str]
     ) -> SourceFacts:
         """Take what a loop told of a goal, as it stands on the board; as `take`."""
-        telling = _Telling(cause, goal.facts, {}, WHY_GOAL, str(key), goal.created_at)
-        return await self._take(key, slot_of_goal(goal), telling, lambda _: given)
+        origin = _FactOrigin(cause, goal.facts, {}, WHY_GOAL, str(key), goal.created_at)
+        return await self._take(key, slot_of_goal(goal), origin, lambda _: given)
 
     async def take_calendar(
         self,
@@ -133,7 +133,7 @@ class FactStore:
     ) -> SourceFacts:
         """Take what a calendar tells; as `take`. What it doesn't tell isn't known any more."""
         shapes = {one: shape for one, shape in calendars.SHAPES.items() if one in given}
-        telling = _Telling(cause, shapes, {}, WHY_CALENDAR, "", self._clock.now())
+        origin = _FactOrigin(cause, shapes, {}, WHY_CALENDAR, "", self._clock.now())
         slot = SlotRun(
             row=calendars.source_id(name, section),
             name=f"calendar {name}",
@@ -141,40 +141,40 @@ class FactStore:
             timeout_s=0,
             news=dict(calendars.NO_NEWS),
         )
-        return await self._take(key, slot, telling, lambda _: given)
+        return await self._take(key, slot, origin, lambda _: given)
 
     async def _take(
         self,
         key: SessionKey,
         slot: SlotRun,
-        telling: _Telling,
+        origin: _FactOrigin,
         given: Callable[[SourceFacts | None], Mapping[str, object]],
     ) -> SourceFacts:
         """Raises: Unavailable."""
-        cause = telling.cause
+        cause = origin.cause
         for _ in range(TRIES_MAX):
             found = await self._board.find([key.scope], slot.row)
-            is_later = found is not None and found.at >= telling.begun_at
+            is_later = found is not None and found.at >= origin.begun_at
             before = await made_by(self._board, cause, found) if found and is_later else None
             if before is not None:
                 known: SourceFacts = before.entity
                 return known
-            source = SourceFacts(id=slot.row, owner=key.user, agent=key.agent)
+            blank = SourceFacts(id=slot.row, owner=key.user, agent=key.agent)
             now = self._clock.now()
             after = taken(
-                source if found is None else found.entity,
-                telling.shapes,
+                blank if found is None else found.entity,
+                origin.shapes,
                 given(None if found is None else found.entity),
                 now,
                 bits_max=self._bits_max,
                 cause=cause,
-                session=telling.session,
+                session=origin.session,
                 rules=slot.news,
-                others=telling.others,
-                is_event=telling.is_event,
+                others=origin.others,
+                is_event=origin.is_event,
             )
             number = 0 if found is None else found.number
-            change = Change(by=key.agent, why=telling.why, cause=cause)
+            change = Change(by=key.agent, why=origin.why, cause=cause)
             try:
                 await self._board.replace(number, after, change, now)
             except WrongLastSequence:

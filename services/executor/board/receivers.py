@@ -37,7 +37,7 @@ def homes_for(config: Config, key: SessionKey, slot: SlotRun) -> tuple[SessionKe
     return (found,)
 
 
-def tells_one(config: Config, key: SessionKey, slot: SlotRun) -> bool:
+def reaches_one(config: Config, key: SessionKey, slot: SlotRun) -> bool:
     """Whether one conversation is told, or the mind, and not each member of a team at home: what
     one of them wrote for the team, the name of a row even, orders nothing there."""
     if key.user != TEAM:
@@ -48,7 +48,7 @@ def tells_one(config: Config, key: SessionKey, slot: SlotRun) -> bool:
 
 
 def called(slot: SlotRun, *, is_for_one: bool) -> str:
-    """Return what a row is called where that is told (`tells_one`)."""
+    """Return what a row is called where that is told (`reaches_one`)."""
     return slot.name if is_for_one else slot.row[:8]
 
 

@@ -43,7 +43,7 @@ from .bulletins import BulletinShelf
 from .cost import cost_of_run
 from .fact_notifications import FactNotifier
 from .facts import FactStore
-from .receivers import called, channel_of, homes_for, put, tells_one
+from .receivers import called, channel_of, homes_for, put, reaches_one
 
 log = structlog.get_logger("vigil.executor")
 
@@ -86,7 +86,7 @@ class RunEnds:
             if effect.payload.bulletin is not None and not problem:
                 problem = await self._bulletins.put(key, effect, effect.payload.bulletin)
             known = None if problem else await self._facts.take(key, effect, slot, run.at)
-            is_for_one = tells_one(self._config, key, slot)
+            is_for_one = reaches_one(self._config, key, slot)
             told = report_of(key, effect, slot, problem, last.ledger, is_for_one=is_for_one)
             if told is not None and known is not None and is_for_one:
                 told = replace(told, facts=known.facts)
@@ -160,7 +160,7 @@ def report_of(
     something, by the row's id.
 
     Args:
-        is_for_one: as `tells_one` says.
+        is_for_one: as `reaches_one` says.
     """
     payload = effect.payload
     if payload.is_over_budget:

@@ -112,18 +112,18 @@ class CalendarKeeper:
         shown = _Shown(self._context, name)
 
         async def keep(lease: Lease) -> None:
-            shown.tell("new", None, "")
+            shown.report("new", None, "")
             try:
                 await lease.held(self._keep(name, section, shown), name=f"executor-keep-{name}")
             finally:
                 shown.clear()
 
         def failed(error: Exception) -> None:
-            told = {"calendar": name, "error": repr(error)}
+            about = {"calendar": name, "error": repr(error)}
             if isinstance(error, VigilError):
-                log.info("keeps it again", action="calendar.again", **told)
+                log.info("keeps it again", action="calendar.again", **about)
             else:
-                log.error("keeping it failed", action="calendar.keeper_failed", **told)
+                log.error("keeping it failed", action="calendar.keeper_failed", **about)
 
         await self._leases.whenever_free(f"calendar.{token_of('calendar', name)}", keep, failed)
 
@@ -172,11 +172,11 @@ class CalendarKeeper:
             if mirror.is_to_be_stored(known, found):
                 await asyncio.to_thread(mirror.store, path, found)
         except PasswordKept as error:
-            shown.tell("refused", known, str(error))
+            shown.report("refused", known, str(error))
             # Its file is looked at, and nobody asked.
             return await self._as_known(known, section.poll_s)
         except PasswordRefused as error:
-            shown.tell("refused", known, str(error))
+            shown.report("refused", known, str(error))
             log.warning("refused", action="calendar.refused", calendar=name)
             await self._remember(name, path, section, known, error, now)
             return await self._as_known(known, section.poll_s)
@@ -185,13 +185,13 @@ class CalendarKeeper:
             reason = str(error)
             if isinstance(error, OSError):
                 reason = f"it can't be kept: {error.strerror}"
-            shown.tell("failing", known, reason)
+            shown.report("failing", known, reason)
             log.info("not seen", action="calendar.failed", calendar=name, reason=reason)
             return await self._as_known(known, AGAIN.after(self._failures[name]))
         crash.point("calendar.seen")
         self._failures.pop(name, None)
         self._refused.pop(name, None)
-        shown.tell("synced", found, "")
+        shown.report("synced", found, "")
         agenda = await asyncio.to_thread(CalendarAgenda, found.objects)
         return _ReadAt(section.poll_s, agenda, is_fresh=True)
 
@@ -245,20 +245,20 @@ class _Shown:
         self._context = context
         self._name = name
 
-    def tell(self, state: CalendarStatus, known: Mirror | None, problem: str) -> None:
+    def report(self, state: CalendarStatus, known: Mirror | None, problem: str) -> None:
         remarks: list[str] = []
         events = 0
         if known is not None:
             remarks = mirror.remarks_of(known)
             events = sum(bool(one.uid and one.instances) for one in known.objects)
-        told = CalendarState(
+        view = CalendarState(
             state=state,
             synced_at=None if known is None else known.synced_at,
             problem=problem,
             remarks=tuple(remarks[:REMARKS_MAX]),
             events=events,
         )
-        self._context.facts.setdefault(FACT, {})[self._name] = msgspec.to_builtins(told)
+        self._context.facts.setdefault(FACT, {})[self._name] = msgspec.to_builtins(view)
         self._count_failing()
 
     def clear(self) -> None:

@@ -68,7 +68,7 @@ class CalendarFacts:
         if not is_fresh:
             return TOLD_AGAIN.total_seconds()  # the age of what was told says how old it is
         zone = self._zone_of(section.user, section)
-        given = facts.told_by(agenda, zone, now)
+        given = facts.values_of(agenda, zone, now)
         before = self._told.get(name)
         if before is None or before[0] != given or now - before[1] >= TOLD_AGAIN:
             key = SessionKey(section.user, section.agent, "calendar")

@@ -21,8 +21,8 @@ from vigil.subjects import token_of
 
 from ..calendars.book import CalendarBook
 from ..calendars.mailed import InvitationReader
+from .facts import MailboxFacts
 from .log import MailLog
-from .told import MailboxFacts
 
 log = structlog.get_logger("vigil.executor")
 
@@ -103,7 +103,7 @@ class MailboxHolder:
                 log_,
                 context.clock,
                 lambda state: self._show(name, state, ""),
-                lambda box: facts.tell(box, log_),
+                lambda box: facts.report(box, log_),
                 offers.of,
             )
 

@@ -77,11 +77,11 @@ def roots_of(config: McpServer) -> Callable[[], list[types.Root]] | None:
     """Return what tells a program its folders, if it has any, when it asks."""
     folders = (*config.folders, *config.folders_read)
 
-    def told() -> list[types.Root]:
+    def list_roots() -> list[types.Root]:
         found = [Path(one).expanduser().resolve() for one in folders]
         return [types.Root(uri=FileUrl(one.as_uri()), name=one.name) for one in found]
 
-    return told if folders else None
+    return list_roots if folders else None
 
 
 def variables_of(config: McpServer, workspace: Path, home: Path) -> dict[str, str]:

@@ -151,7 +151,7 @@ class Outlet(httpx2.AsyncBaseTransport):
             is_session = "mcp-session-id" in request.headers
             if is_session and response.status_code in (400, 404):
                 response = await self._of_session(request, response)
-            elif response.is_error and _is_told_plainly(response):
+            elif response.is_error and _has_own_words(response):
                 response = await self._of_words(request, response)
         is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
         kind = _Bounded if not is_stream else _Paced
@@ -291,7 +291,7 @@ def _without_sent(text: str, headers: Mapping[str, str], token: str) -> str:
     return SiteHeaders({"": long}).hidden(text)
 
 
-def _is_told_plainly(response: httpx2.Response) -> bool:
+def _has_own_words(response: httpx2.Response) -> bool:
     """Return whether a refusal may have words of its own, and asks for no sign-in."""
     kind = response.headers.get("content-type", "text/plain")
     asks = response.status_code == 401 or "www-authenticate" in response.headers

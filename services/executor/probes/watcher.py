@@ -51,7 +51,7 @@ from vigil.watching.watched import NOBODY, trusts, what_of
 from .. import work
 from ..board.fact_notifications import FactNotifier
 from ..board.facts import FactStore
-from ..board.receivers import called, channel_of, homes_for, tells_one
+from ..board.receivers import called, channel_of, homes_for, reaches_one
 from ..board.slots import WHAT
 from ..builtin import Builtin
 from ..places import SharedPlaces, part_of
@@ -138,7 +138,7 @@ class Watcher:
         known = await self._facts.take_observed(key, slot, question.looked, observation)
         if known is None or known.newest is None:
             return None
-        if tells_one(self._config, key, slot):
+        if reaches_one(self._config, key, slot):
             await self._notifier.notify(key, known.newest.cause, slot, known, is_told=False)
         return known.newest
 
@@ -240,7 +240,7 @@ class Watcher:
     async def _notify(self, question: ProbeQuestion, told: ProbeAnswer) -> None:
         """Tell the person that it doesn't work, or does again."""
         key, slot = SessionKey.parse(question.session), question.slot
-        is_for_one = tells_one(self._config, key, slot)
+        is_for_one = reaches_one(self._config, key, slot)
         payload = payload_of(question, told, is_for_one=is_for_one)
         if payload is None:
             return
@@ -259,7 +259,7 @@ def payload_of(
     """Return what the person is told of a look; None: nothing. What was said there isn't in it.
 
     Args:
-        is_for_one: as `tells_one` says.
+        is_for_one: as `reaches_one` says.
     """
     slot, seen = question.slot, question.seen
     if slot.is_by_hand:

@@ -35,8 +35,8 @@ class ProgressReporter:
         self._send = send
         self._subject = call.key.doing
         self._newest = CallProgress(call_id=call.id, tool=call.tool.name, done=0)
-        self._is_told = True
-        self._has_told = self._is_over = False
+        self._is_reported = True
+        self._has_reported = self._is_over = False
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -47,26 +47,26 @@ class ProgressReporter:
         plain = "".join(c if c.isprintable() else " " for c in (text or "")[:READ_LENGTH_MAX])
         said = " ".join(plain.split())[:TEXT_LENGTH_MAX]
         self._newest = msgspec.structs.replace(self._newest, done=done, total=total, text=said)
-        self._is_told = False
+        self._is_reported = False
         if self._timer is None:
-            self._tell()
+            self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         self._timer = None
-        if self._is_told:
+        if self._is_reported:
             return
-        self._is_told = self._has_told = True
+        self._is_reported = self._has_reported = True
         task = asyncio.ensure_future(self._publish())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        self._timer = asyncio.get_running_loop().call_later(PAUSE_S, self._tell)
+        self._timer = asyncio.get_running_loop().call_later(PAUSE_S, self._report)
 
     async def end(self) -> None:
         """The call is over, or waits for a person."""
         self._is_over = True
         if self._timer is not None:
             self._timer.cancel()
-        if self._has_told:
+        if self._has_reported:
             self._newest = msgspec.structs.replace(self._newest, is_over=True)
             await self._publish()
 

@@ -31,7 +31,7 @@ class MirroredRequest(Generic[E]):
 
     async def get(self, *, id_: str) -> Response:
         """Show one."""
-        return Json(self._kind.told(await self._find(id_)))
+        return Json(self._kind.answer(await self._find(id_)))
 
     async def _listed(
         self, whose: Iterable[Scope], limit: int, is_wanted: Callable[[E], bool]

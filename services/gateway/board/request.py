@@ -195,7 +195,7 @@ class KindRequest(Generic[E]):
             counted = await self._beside.find([whose], found.entity.id)
             self._count([] if counted is None else [counted])
         await self._read_beside([found, *history])
-        answer = self._kind.told(found, history, self._occasion)
+        answer = self._kind.answer(found, history, self._occasion)
         return preconditions.tagged(Json(answer, status), found.number)
 
     def _count(self, beside: Iterable[Revision[Any]]) -> None:

@@ -26,7 +26,7 @@ class InnerStream(Response):
         is_open = False
         visit = self._visit
 
-        async def told(message: Any) -> None:
+        async def pass_on(message: Any) -> None:
             nonlocal is_open
             if end.is_set() and message.get("more_body"):
                 return  # what was on its way is for whoever is signed in
@@ -40,7 +40,7 @@ class InnerStream(Response):
 
         async with visit.edge.browsers.end_of(visit.browser, visit.now) as end:
             reading = _Reading(receive, end)
-            await visit.api.follow(self._path, self._last_id, reading, told)
+            await visit.api.follow(self._path, self._last_id, reading, pass_on)
         if is_open:  # they were signed out
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 

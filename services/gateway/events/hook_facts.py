@@ -15,7 +15,7 @@ from vigil.board.kept import FACTS, KeptBoard
 from vigil.contracts import Change
 from vigil.contracts.board import SourceFacts
 from vigil.errors import Unavailable, WrongLastSequence
-from vigil.facts.hooked import source_id, told_by
+from vigil.facts.hooked import source_id, values_in
 from vigil.facts.taken import taken
 from vigil.facts.wanted import rules_of_wanted, shapes_of_wanted
 
@@ -33,7 +33,7 @@ async def take_facts(edge: Edge, hook: HookSource, accepted: Accepted, data: byt
     Raises:
         Unavailable: try again later.
     """
-    given = told_by(hook.facts, data.decode("utf-8", "replace")) if hook.facts else {}
+    given = values_in(hook.facts, data.decode("utf-8", "replace")) if hook.facts else {}
     if not given:
         return
     crash.point("gateway.hook.stored")

@@ -16,7 +16,7 @@ import structlog
 
 from vigil.bus.lease import Lease, Leases
 from vigil.channels import report
-from vigil.channels.contract import DeliveryTold, Inbound, Listener
+from vigil.channels.contract import DeliveryReport, Inbound, Listener
 from vigil.channels.report import ChannelReport, ReportTaken
 from vigil.contracts import Attachment
 from vigil.errors import InvalidInput, Unavailable, VigilError
@@ -169,7 +169,7 @@ class _GatewayEar:
         await self._edge.quota.check(user, file)
 
     async def settle(
-        self, user: str, agent: str, thread: str, effect_id: str, told: DeliveryTold
+        self, user: str, agent: str, thread: str, effect_id: str, told: DeliveryReport
     ) -> None:
         session = SessionKey.of(owner_of(user, agent, self._edge.teams), agent, thread)
         question = ChannelReport(

@@ -91,7 +91,7 @@ def _view(one: Published) -> FoundServer:
         version=one.version,
         description=one.description,
         problem=problem,
-        told=() if problem else tuple(offer.told),
+        told=() if problem else tuple(offer.lines),
         command=offer.command,
         url=offer.url,
         env=offer.env,

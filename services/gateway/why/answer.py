@@ -104,7 +104,7 @@ def answer_of(story: Story, voice: Voice, *, id_: str, kind: str, session_key: s
         kind=kind,
         session_key=session_key,
         verdict=verdict,
-        summary=voice.tell(summary),
+        summary=voice.address(summary),
         steps=tuple(steps),
         trace_id=parents[-1].split("-")[1] if parents and parents[-1].count("-") == 3 else None,
         cut="; ".join(cuts) or None,
@@ -240,11 +240,11 @@ def _ended(story: Story, turn: TurnFact, voice: Voice) -> End:
         return "done", "It was the answer of a tool, and the agent went on with it."
     if is_elsewhere and _is_deadline(story, story.id):
         return _OVER
-    if (end := _told_to_others(turn, voice)) is not None:
+    if (end := _reported(turn, voice)) is not None:
         return end
-    telling = [note for note in turn.notes if note_words(note.code).ending is not None]
-    if telling and (is_elsewhere or turn.outcome not in _ASIDE):
-        return _last(story, telling[-1], voice)
+    collected = [note for note in turn.notes if note_words(note.code).ending is not None]
+    if collected and (is_elsewhere or turn.outcome not in _ASIDE):
+        return _last(story, collected[-1], voice)
     is_wait = turn.event is not None and _is_deadline(story, turn.event.id)
     if is_wait and turn.outcome in ("begun", "queued"):
         return _OVER
@@ -252,7 +252,7 @@ def _ended(story: Story, turn: TurnFact, voice: Voice) -> End:
     return words.ending, words.summary
 
 
-def _told_to_others(turn: TurnFact, voice: Voice) -> End | None:
+def _reported(turn: TurnFact, voice: Voice) -> End | None:
     """Tell what a turn told to who started its session, how its job ended, or what it awaits."""
     for deed in reversed(turn.deeds):
         if isinstance(deed, Working) and JOBS[deed.status].signal:

@@ -52,7 +52,7 @@ from .story import (
     Next,
     ResultOf,
     SendStory,
-    Telling,
+    StoryRecords,
     Turns,
     TurnWith,
     turns_about,
@@ -75,60 +75,60 @@ _ENDS: Final = ("failed", "cancelled", "stopped")
 # ---------------------------------------------------------------- back to the first cause
 
 
-def back(telling: Telling, key: SessionKey, event: Fact) -> Asking[None]:
+def back(collected: StoryRecords, key: SessionKey, event: Fact) -> Asking[None]:
     """Tell how an event came about, back to the first cause."""
     for _ in range(HOPS_MAX):
-        telling.add(event)
-        before = yield from _before(telling, key, event)
+        collected.add(event)
+        before = yield from _before(collected, key, event)
         if before is None:
             return
         event = before
-    telling.is_cut = True
+    collected.is_cut = True
 
 
-def _before(telling: Telling, key: SessionKey, event: Fact) -> Asking[Fact | None]:
+def _before(collected: StoryRecords, key: SessionKey, event: Fact) -> Asking[Fact | None]:
     """Tell what brought an event about and return the event before it, if that is known."""
     match event.body:
         case TimerFired(payload=fired):
             generation = fired.generation
             planned = yield FirstTurn(0, event.seq, lambda turn: turn.ordinal >= generation)
-            return (yield from back_to_plan(telling, planned, generation))
+            return (yield from back_to_plan(collected, planned, generation))
         case ToolResultEvent(payload=result):
-            return (yield from _asked(telling, result.call_id, event.seq))
+            return (yield from _asked(collected, result.call_id, event.seq))
         case Control(payload=ControlPayload(decision=Decision() as decision)):
-            return (yield from _asked(telling, decision.approval_id, event.seq))
+            return (yield from _asked(collected, decision.approval_id, event.seq))
         case Control(payload=ControlPayload(status=ChildStatus() as status)):
-            return (yield from _asked(telling, status.call_id, event.seq))
+            return (yield from _asked(collected, status.call_id, event.seq))
         case Control(payload=ControlPayload(start=Start() as start)):
-            yield from _climb(telling, key, start)
+            yield from _climb(collected, key, start)
     return None
 
 
-def _asked(telling: Telling, id_: str, before: int) -> Asking[Fact | None]:
+def _asked(collected: StoryRecords, id_: str, before: int) -> Asking[Fact | None]:
     """Tell the turn that asked for something and return the event that it was about."""
     turn: Fact | None = yield TurnWith(id_, before)
     if turn is None or not isinstance(turn.body, TurnFact):
         return None
-    telling.add(turn)
-    return (yield from cause_of(telling, turn, turn.body))
+    collected.add(turn)
+    return (yield from cause_of(collected, turn, turn.body))
 
 
-def _climb(telling: Telling, key: SessionKey, start: Start) -> Asking[None]:
+def _climb(collected: StoryRecords, key: SessionKey, start: Start) -> Asking[None]:
     """Tell how the session came about that started this one: back through all of them."""
     parent = _parent_of(key, start)
     if parent is None:
         return
-    telling.place(key, parent, start.parent_turn)
+    collected.place(key, parent, start.parent_turn)
     turn: Fact | None = yield In(parent, At(start.parent_turn))
     if turn is not None and isinstance(turn.body, TurnFact):
-        yield from within(parent, _up(telling, parent, turn, turn.body))
+        yield from within(parent, _up(collected, parent, turn, turn.body))
 
 
-def _up(telling: Telling, key: SessionKey, turn: Fact, body: TurnFact) -> Asking[None]:
-    telling.add(turn)
-    event = yield from cause_of(telling, turn, body)
+def _up(collected: StoryRecords, key: SessionKey, turn: Fact, body: TurnFact) -> Asking[None]:
+    collected.add(turn)
+    event = yield from cause_of(collected, turn, body)
     if event is not None:
-        yield from back(telling, key, event)
+        yield from back(collected, key, event)
 
 
 def _parent_of(key: SessionKey, start: Start) -> SessionKey | None:
@@ -140,18 +140,20 @@ def _parent_of(key: SessionKey, start: Start) -> SessionKey | None:
     return parent if (parent.user, parent.agent) == (key.user, key.agent) else None
 
 
-def back_to_plan(telling: Telling, planned: Fact | None, generation: int) -> Asking[Fact | None]:
+def back_to_plan(
+    collected: StoryRecords, planned: Fact | None, generation: int
+) -> Asking[Fact | None]:
     """Tell the turn that planned a timer and return the event that it was about."""
     if planned is None or not isinstance(planned.body, TurnFact):
         return None
     if planned.body.ordinal != generation:
         return None  # deleted since
-    telling.add(planned)
-    cause: Fact | None = yield from cause_of(telling, planned, planned.body)
+    collected.add(planned)
+    cause: Fact | None = yield from cause_of(collected, planned, planned.body)
     return cause
 
 
-def cause_of(telling: Telling, turn: Fact, body: TurnFact) -> Asking[Fact | None]:
+def cause_of(collected: StoryRecords, turn: Fact, body: TurnFact) -> Asking[Fact | None]:
     """Tell the event of a turn and the turns between, and return the event."""
     if body.event is None:
         return None
@@ -163,17 +165,17 @@ def cause_of(telling: Telling, turn: Fact, body: TurnFact) -> Asking[Fact | None
             subject=turn.subject,
             body=MissingRecord(what="the event behind it, which is no longer in the log"),
         )
-    telling.add(event)
+    collected.add(event)
     if event.seq + 1 < turn.seq:
         found = yield turns_about(event.seq, body.event.id, before=turn.seq)
-        telling.take(found)
+        collected.take(found)
     return event
 
 
 # ---------------------------------------------------------------- on to what came of it
 
 
-def _trail(telling: Telling, key: SessionKey, effect_id: str) -> Asking[tuple[Fact, ...]]:
+def _trail(collected: StoryRecords, key: SessionKey, effect_id: str) -> Asking[tuple[Fact, ...]]:
     """Return what delivery wrote about a send, and the dead letters about it."""
     subjects = (
         key.out_said(effect_id),
@@ -183,23 +185,23 @@ def _trail(telling: Telling, key: SessionKey, effect_id: str) -> Asking[tuple[Fa
     )
     found: FoundFacts = yield All(subjects)
     letters: FoundFacts = yield LettersAbout(effect_id=effect_id)
-    return telling.take(found) + telling.take(letters)
+    return collected.take(found) + collected.take(letters)
 
 
 def sent(
-    telling: Telling, key: SessionKey, effect_id: str, payload: SendPayload | None
+    collected: StoryRecords, key: SessionKey, effect_id: str, payload: SendPayload | None
 ) -> Asking[SendStory]:
-    trail = yield from _trail(telling, key, effect_id)
+    trail = yield from _trail(collected, key, effect_id)
     story = SendStory(id=effect_id, payload=payload, trail=trail)
     last = story.last
     if payload is not None and isinstance(last, Receipt) and last.outcome == "void":
         spoke: Fact | None = yield Next(key.in_user, payload.fence)
-        telling.add(spoke)
+        collected.add(spoke)
     return story
 
 
 def all_sent(
-    telling: Telling, key: SessionKey, turns: Iterable[Fact], causes: Collection[str] = ()
+    collected: StoryRecords, key: SessionKey, turns: Iterable[Fact], causes: Collection[str] = ()
 ) -> Asking[tuple[SendStory, ...]]:
     """Tell what became of what the turns say; with `causes`, because of those events."""
     sends = [
@@ -209,24 +211,24 @@ def all_sent(
         for send in fact.body.sends
         if not causes or send.payload.caused_by in causes
     ]
-    telling.is_cut = telling.is_cut or len(sends) > SENDS_MAX
+    collected.is_cut = collected.is_cut or len(sends) > SENDS_MAX
     stories: list[SendStory] = []
     for send in sends[-SENDS_MAX:]:
-        story = yield from sent(telling, key, send.id, send.payload)
+        story = yield from sent(collected, key, send.id, send.payload)
         stories.append(story)
     return tuple(stories)
 
 
 def exchange(
-    telling: Telling, key: SessionKey, event: Fact, event_id: str
+    collected: StoryRecords, key: SessionKey, event: Fact, event_id: str
 ) -> Asking[tuple[Fact | None, tuple[SendStory, ...]]]:
     """Tell the turns about an event and what they said -> (the last of them, the sends)."""
     found: FoundFacts = yield turns_about(event.seq, event_id)
-    turns = telling.take(found)
+    turns = collected.take(found)
     letters: FoundFacts = yield LettersAbout(seq=event.seq)
-    telling.take(letters)
-    yield from run_before(telling, key, turns)
-    sends = yield from all_sent(telling, key, turns, {event_id, *_joined_to(turns, event_id)})
+    collected.take(letters)
+    yield from run_before(collected, key, turns)
+    sends = yield from all_sent(collected, key, turns, {event_id, *_joined_to(turns, event_id)})
     return (turns[-1] if turns else None), sends
 
 
@@ -239,7 +241,7 @@ def _joined_to(turns: Iterable[Fact], event_id: str) -> Iterable[str]:
                 yield fact.body.event.id
 
 
-def run_before(telling: Telling, key: SessionKey, turns: Iterable[Fact]) -> Asking[None]:
+def run_before(collected: StoryRecords, key: SessionKey, turns: Iterable[Fact]) -> Asking[None]:
     """Tell the autonomous messages for which the gates refused one, newest first."""
     bodies = [fact.body for fact in turns if isinstance(fact.body, TurnFact)]
     refusals = {note.code: body.last_send for body in bodies for note in body.notes}
@@ -249,7 +251,7 @@ def run_before(telling: Telling, key: SessionKey, turns: Iterable[Fact]) -> Aski
         said: Fact | None = yield Newest(key.out_said(effect_id))
         if said is None or not isinstance(said.body, Said) or not said.body.is_autonomous:
             return
-        telling.add(said)
+        collected.add(said)
         turn: Fact | None = yield At(said.body.turn_seq)
         sends = turn.body.sends if turn is not None and isinstance(turn.body, TurnFact) else ()
         effect_id = next((s.payload.previous for s in sends if s.id == effect_id), None)
@@ -259,23 +261,23 @@ def run_before(telling: Telling, key: SessionKey, turns: Iterable[Fact]) -> Aski
 # ---------------------------------------------------------------- on to what others did about it
 
 
-def followed(telling: Telling, key: SessionKey, depth: int = 0) -> Asking[None]:
+def followed(collected: StoryRecords, key: SessionKey, depth: int = 0) -> Asking[None]:
     """Tell what came of what the turns so far set in motion."""
     done: set[str] = set()
     for _ in range(ROUNDS_MAX):
-        new = [one for one in _turns(telling, key) if one[1].id not in done]
+        new = [one for one in _turns(collected, key) if one[1].id not in done]
         if not new:
             return
         done |= {turn.id for _, turn in new}
         for fact, turn in new:
             if depth == 0:
-                yield from _called(telling, key, turn)
-            yield from _requested(telling, fact, turn)
-            yield from _started(telling, key, fact, turn, depth)
+                yield from _called(collected, key, turn)
+            yield from _requested(collected, fact, turn)
+            yield from _started(collected, key, fact, turn, depth)
 
 
-def _turns(telling: Telling, key: SessionKey) -> Iterator[tuple[Fact, TurnFact]]:
-    for fact in telling.of(key):
+def _turns(collected: StoryRecords, key: SessionKey) -> Iterator[tuple[Fact, TurnFact]]:
+    for fact in collected.of(key):
         if isinstance(fact.body, TurnFact):
             yield fact, fact.body
 
@@ -283,25 +285,25 @@ def _turns(telling: Telling, key: SessionKey) -> Iterator[tuple[Fact, TurnFact]]
 # ---------------------------------------------------------------- calls
 
 
-def _called(telling: Telling, key: SessionKey, turn: TurnFact) -> Asking[None]:
+def _called(collected: StoryRecords, key: SessionKey, turn: TurnFact) -> Asking[None]:
     """Tell who took up the tool calls of a turn, and the result that it has."""
     if turn.asked:
         claims: FoundFacts = yield All(tuple(key.call(asked.id) for asked in turn.asked))
-        telling.take(claims)
+        collected.take(claims)
     if turn.folded:
         result: Fact | None = yield At(turn.folded)
-        telling.add(result)
+        collected.add(result)
 
 
-def _result(telling: Telling, call_id: str, after: int) -> Asking[None]:
+def _result(collected: StoryRecords, call_id: str, after: int) -> Asking[None]:
     """Tell what came back by itself, and what was done about that."""
-    if any(_answers(fact, call_id) for fact in telling.facts()):
+    if any(_answers(fact, call_id) for fact in collected.facts()):
         return
     result: Fact | None = yield ResultOf(call_id, after)
-    telling.add(result)
+    collected.add(result)
     if result is not None and isinstance(result.body, ToolResultEvent):
         turns: FoundFacts = yield turns_about(result.seq, result.body.id)
-        telling.take(turns)
+        collected.take(turns)
 
 
 def _answers(fact: Fact, call_id: str) -> bool:
@@ -311,7 +313,7 @@ def _answers(fact: Fact, call_id: str) -> bool:
 # ---------------------------------------------------------------- requests to a person
 
 
-def _requested(telling: Telling, fact: Fact, turn: TurnFact) -> Asking[None]:
+def _requested(collected: StoryRecords, fact: Fact, turn: TurnFact) -> Asking[None]:
     """Tell what became of the requests of a turn: by whom, or by what."""
     asked = [d for d in turn.deeds if isinstance(d, Requested) and d.state == "open"]
     for request in asked[:REQUESTS_MAX]:
@@ -322,54 +324,54 @@ def _requested(telling: Telling, fact: Fact, turn: TurnFact) -> Asking[None]:
             lambda one, id_=id_: is_about(one, id_),  # type: ignore[misc]
             lambda one, id_=id_: is_about(one, id_),  # type: ignore[misc]
         )
-        for ended in telling.take(found):
-            yield from _decided(telling, ended)
-    telling.is_cut = telling.is_cut or len(asked) > REQUESTS_MAX
+        for ended in collected.take(found):
+            yield from _decided(collected, ended)
+    collected.is_cut = collected.is_cut or len(asked) > REQUESTS_MAX
 
 
-def _decided(telling: Telling, ended: Fact) -> Asking[None]:
+def _decided(collected: StoryRecords, ended: Fact) -> Asking[None]:
     """Tell the event that ended a request, and what came of a call that was accepted."""
     if not isinstance(ended.body, TurnFact):
         return
     event: Cause | None = ended.body.event
     if event is not None:
         decided: Fact | None = yield At(event.seq)
-        telling.add(decided)
+        collected.add(decided)
     for asked in ended.body.asked:
         if asked.is_accepted:
-            yield from _result(telling, asked.id, ended.seq)
+            yield from _result(collected, asked.id, ended.seq)
 
 
 # ---------------------------------------------------------------- sessions that were started
 
 
 def _started(
-    telling: Telling, key: SessionKey, fact: Fact, turn: TurnFact, depth: int
+    collected: StoryRecords, key: SessionKey, fact: Fact, turn: TurnFact, depth: int
 ) -> Asking[None]:
     """Tell in outline what the sessions did that a turn started."""
     for deed in turn.deeds:
         if not isinstance(deed, Started):
             continue
-        if telling.place(deed.child, key, fact.seq):
-            if depth >= DEPTH_MAX or telling.sessions > SESSIONS_MAX:
-                telling.is_cut = True
+        if collected.place(deed.child, key, fact.seq):
+            if depth >= DEPTH_MAX or collected.sessions > SESSIONS_MAX:
+                collected.is_cut = True
                 return
-            yield from within(deed.child, _outline(telling, deed.child, depth + 1))
-        yield from _result(telling, deed.id, fact.seq)
+            yield from within(deed.child, _outline(collected, deed.child, depth + 1))
+        yield from _result(collected, deed.id, fact.seq)
 
 
-def _outline(telling: Telling, key: SessionKey, depth: int) -> Asking[None]:
+def _outline(collected: StoryRecords, key: SessionKey, depth: int) -> Asking[None]:
     begun: Fact | None = yield Next(key.in_event("control"), 0)
-    telling.add(begun)
-    turns: FoundFacts = yield Turns(0, None, _tells, _is_over)
-    telling.take(turns)
-    yield from followed(telling, key, depth)
+    collected.add(begun)
+    turns: FoundFacts = yield Turns(0, None, _reaches_others, _is_over)
+    collected.take(turns)
+    yield from followed(collected, key, depth)
 
 
-def _tells(turn: Turn) -> bool:
+def _reaches_others(turn: Turn) -> bool:
     """Tell whether somebody else learns of a turn."""
-    telling = (TellParent, BoardChange, SpawnSession)
-    return turn.outcome in _ENDS or any(isinstance(effect, telling) for effect in turn.effects)
+    kinds = (TellParent, BoardChange, SpawnSession)
+    return turn.outcome in _ENDS or any(isinstance(effect, kinds) for effect in turn.effects)
 
 
 def _is_over(turn: Turn) -> bool:

@@ -68,7 +68,7 @@ class Reported(msgspec.Struct, frozen=True, kw_only=True):
     to: Literal["parent", "task", "slot"] = "parent"
 
 
-class ToldHome(msgspec.Struct, frozen=True, kw_only=True):
+class HomeNotified(msgspec.Struct, frozen=True, kw_only=True):
     """What the person is told in another conversation."""
 
     id: str
@@ -136,7 +136,7 @@ class Put(msgspec.Struct, frozen=True, kw_only=True):
     is_tainted: bool = False
 
 
-Deed = Started | CalledOff | Reported | ToldHome | Requested | Working | Put
+Deed = Started | CalledOff | Reported | HomeNotified | Requested | Working | Put
 
 
 def deeds_of(turn: Turn) -> list[Deed]:
@@ -169,7 +169,9 @@ def _deed(key: SessionKey, effect: Effect, at: datetime) -> Deed | None:
             )
         case TellPerson(payload=asked):
             said, text = asked.told, clip(asked.told.text)
-            return ToldHome(id=effect.id, home=asked.home, text=text, is_tainted=said.is_tainted)
+            return HomeNotified(
+                id=effect.id, home=asked.home, text=text, is_tainted=said.is_tainted
+            )
         case BoardChange():
             return _on_board(effect, at)
         case _:

@@ -33,7 +33,7 @@ from vigil.contracts.notes import note_words
 from vigil.contracts.session_kinds import SESSION_KINDS
 from vigil.contracts.vocabulary import JOBS
 
-from .deeds import CalledOff, Deed, Put, Reported, Requested, Started, ToldHome, Working
+from .deeds import CalledOff, Deed, HomeNotified, Put, Reported, Requested, Started, Working
 from .entries import AGENT, KeptFact
 from .facts import Fact, LetterFact, MissingRecord, TurnFact
 from .story import Story
@@ -194,7 +194,7 @@ def _delivery(pen: _Pen, record: Said | Receipt | Dispatch | Attempt, scene: _Sc
             text = "" if record.id in scene.decided else record.text
             return pen.step("send.said", record, record.id, text=text)
         case Receipt():
-            why = scene.voice.tell(clip(record.reason))
+            why = scene.voice.address(clip(record.reason))
             return pen.step(f"receipt.{record.outcome}", record, record.effect_id, reason=why)
         case Dispatch():
             return pen.step("channel.ordered", record, record.effect_id)
@@ -268,7 +268,7 @@ def _control(pen: _Pen, event: Control, voice: Voice) -> WhyStep:
         said = decision.text if given is None else msgspec.json.encode(given).decode()
         who = voice.name(decision.by)
         return pen.step(f"{name}:{decision.verdict}", decision, event.id, who=who, said=said)
-    return pen.step(name, payload, event.id, reason=voice.tell(clip(payload.reason)))
+    return pen.step(name, payload, event.id, reason=voice.address(clip(payload.reason)))
 
 
 # ---------------------------------------------------------------- turns
@@ -282,7 +282,7 @@ def _turn(pen: _Pen, fact: Fact, turn: TurnFact, scene: _Scene) -> Iterator[WhyS
             yield pen.step("tool.refused", call)
     if not is_aside:
         yield from _begun(pen, turn, scene)
-    notes = [note for note in turn.notes if not _is_told(note, turn)]
+    notes = [note for note in turn.notes if not _is_said_anyway(note, turn)]
     for note in scene.relevant(notes, lambda note: note.subject):
         yield _note(pen, note, scene)
     yield from _planned(pen, turn, scene)
@@ -306,7 +306,7 @@ def _note(pen: _Pen, note: Note, scene: _Scene) -> WhyStep:
         None,
         note.subject,
         template=note_words(note.code).sentence,
-        text=scene.voice.tell(note.text.rstrip(".")),
+        text=scene.voice.address(note.text.rstrip(".")),
         about=f"“{clip(note.subject or '', 80)}”" if is_named else "It",
     )
 
@@ -335,7 +335,7 @@ def _begun(pen: _Pen, turn: TurnFact, scene: _Scene) -> Iterator[WhyStep]:
             yield _deed(pen, deed, scene.voice)
 
 
-def _is_told(note: Note, turn: TurnFact) -> bool:
+def _is_said_anyway(note: Note, turn: TurnFact) -> bool:
     """Tell whether a note says less than what is told of a request or a job anyway."""
     if note.code in ("planned", "job_done"):
         return any(isinstance(deed, Working) for deed in turn.deeds)
@@ -349,7 +349,7 @@ def _deed(pen: _Pen, deed: Deed, voice: Voice) -> WhyStep:
             return pen.step(
                 f"{deed.kind}.started", deed, deed.id, template=STARTED, begun=_begun_by(deed.kind)
             )
-        case CalledOff() | ToldHome() | Put():
+        case CalledOff() | HomeNotified() | Put():
             return pen.step(_name_of(deed), deed, deed.id)
         case Reported():
             return pen.step(f"{deed.to}.{deed.state}", deed, deed.id)
@@ -365,7 +365,7 @@ def _deed(pen: _Pen, deed: Deed, voice: Voice) -> WhyStep:
             assert_never(deed)
 
 
-def _name_of(deed: CalledOff | ToldHome | Put) -> str:
+def _name_of(deed: CalledOff | HomeNotified | Put) -> str:
     if isinstance(deed, Put):
         if deed.kind == "preference":
             return "preference.noted"

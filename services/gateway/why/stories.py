@@ -25,80 +25,80 @@ from .story import (
     Next,
     SendStory,
     Story,
-    Telling,
+    StoryRecords,
     TurnWith,
 )
 
 
 def of_send(key: SessionKey, effect_id: str, turn: Fact | None) -> Asking[Story]:
     """Tell why a message was said, or was not. `turn`: the one that decided it, if it's there."""
-    telling = Telling()
+    collected = StoryRecords()
     payload = None
     if turn is not None and isinstance(turn.body, TurnFact):
         payload = next((s.payload for s in turn.body.sends if s.id == effect_id), None)
-        telling.add(turn)
-        event = yield from chain.cause_of(telling, turn, turn.body)
+        collected.add(turn)
+        event = yield from chain.cause_of(collected, turn, turn.body)
         if event is not None:
-            yield from chain.back(telling, key, event)
-    sent = yield from chain.sent(telling, key, effect_id, payload)
-    yield from chain.followed(telling, key)
+            yield from chain.back(collected, key, event)
+    sent = yield from chain.sent(collected, key, effect_id, payload)
+    yield from chain.followed(collected, key)
     return Story(
         id=effect_id,
         kind="message",
-        facts=telling.facts(),
+        facts=collected.facts(),
         focus=turn,
         sends=(sent,),
-        is_cut=telling.is_cut,
+        is_cut=collected.is_cut,
     )
 
 
 def of_event(key: SessionKey, event: Fact, event_id: str) -> Asking[Story]:
     """Tell how an event came about and what was done about it."""
-    telling = Telling()
-    yield from chain.back(telling, key, event)
-    last, sends = yield from chain.exchange(telling, key, event, event_id)
-    yield from chain.followed(telling, key)
+    collected = StoryRecords()
+    yield from chain.back(collected, key, event)
+    last, sends = yield from chain.exchange(collected, key, event, event_id)
+    yield from chain.followed(collected, key)
     return Story(
         id=event_id,
         kind="event",
-        facts=telling.facts(),
+        facts=collected.facts(),
         focus=last or event,
         sends=sends,
-        is_cut=telling.is_cut,
+        is_cut=collected.is_cut,
     )
 
 
 def of_turn(key: SessionKey, turn: Fact, body: TurnFact) -> Asking[Story]:
     """Tell how a turn came about and what it did."""
-    telling = Telling()
-    telling.add(turn)
-    event = yield from chain.cause_of(telling, turn, body)
+    collected = StoryRecords()
+    collected.add(turn)
+    event = yield from chain.cause_of(collected, turn, body)
     if event is not None:
-        yield from chain.back(telling, key, event)
-    yield from chain.run_before(telling, key, [turn])
-    sends = yield from chain.all_sent(telling, key, [turn])
-    yield from chain.followed(telling, key)
+        yield from chain.back(collected, key, event)
+    yield from chain.run_before(collected, key, [turn])
+    sends = yield from chain.all_sent(collected, key, [turn])
+    yield from chain.followed(collected, key)
     return Story(
         id=body.id,
         kind="turn",
-        facts=telling.facts(),
+        facts=collected.facts(),
         focus=turn,
         sends=sends,
-        is_cut=telling.is_cut,
+        is_cut=collected.is_cut,
     )
 
 
 def of_timer(key: SessionKey, timer_id: str, generation: int) -> Asking[Story]:
     """Tell who planned a follow-up and what became of it."""
-    telling = Telling()
+    collected = StoryRecords()
     focus: Fact | None = None
     sends: tuple[SendStory, ...] = ()
     planned: Fact | None = yield FirstTurn(0, None, lambda turn: turn.ordinal >= generation)
-    before = yield from chain.back_to_plan(telling, planned, generation)
-    if not telling.facts():
+    before = yield from chain.back_to_plan(collected, planned, generation)
+    if not collected.facts():
         planned = None  # deleted since
     if before is not None:
-        yield from chain.back(telling, key, before)
+        yield from chain.back(collected, key, before)
     for _ in range(HOPS_MAX):
         if planned is None:
             break
@@ -110,39 +110,39 @@ def of_timer(key: SessionKey, timer_id: str, generation: int) -> Asking[Story]:
         if closed is None or not isinstance(closed.body, TurnFact):
             focus = planned
             break
-        telling.add(closed)
-        focus, sends = yield from _closing(telling, key, closed, closed.body, timer_id)
+        collected.add(closed)
+        focus, sends = yield from _closing(collected, key, closed, closed.body, timer_id)
         planned, generation = focus, _put_off_to(focus, timer_id)
         if not generation:
             break
     else:
-        telling.is_cut = True
-    yield from chain.followed(telling, key)
+        collected.is_cut = True
+    yield from chain.followed(collected, key)
     return Story(
         id=timer_id,
         kind="timer",
-        facts=telling.facts(),
+        facts=collected.facts(),
         focus=focus,
         sends=sends,
         timer_id=timer_id,
-        is_cut=telling.is_cut,
+        is_cut=collected.is_cut,
     )
 
 
 def _closing(
-    telling: Telling, key: SessionKey, closed: Fact, body: TurnFact, timer_id: str
+    collected: StoryRecords, key: SessionKey, closed: Fact, body: TurnFact, timer_id: str
 ) -> Asking[tuple[Fact | None, tuple[SendStory, ...]]]:
     """Tell what ended a follow-up: it came due, or something else came first."""
     if body.event is None:
         return closed, ()
     event: Fact | None = yield At(body.event.seq)
-    telling.add(event)
+    collected.add(event)
     if (
         event is not None
         and isinstance(event.body, TimerFired)
         and event.body.payload.timer_id == timer_id
     ):
-        last, sends = yield from chain.exchange(telling, key, event, event.body.id)
+        last, sends = yield from chain.exchange(collected, key, event, event.body.id)
         return last or closed, sends
     return closed, ()
 
@@ -157,8 +157,8 @@ def _put_off_to(focus: Fact | None, timer_id: str) -> int:
 
 def of_letter(key: SessionKey, letter: Fact, effect_id: str | None, seq: int) -> Asking[Story]:
     """Tell what died and what became of it."""
-    telling = Telling()
-    telling.add(letter)
+    collected = StoryRecords()
+    collected.add(letter)
     letter_id = getattr(letter.body, "id", "")
     sends: tuple[SendStory, ...] = ()
     focus: Fact | None = None
@@ -166,27 +166,27 @@ def of_letter(key: SessionKey, letter: Fact, effect_id: str | None, seq: int) ->
     if effect_id is not None:
         decided = yield from deciding(key, effect_id)
         sent = yield from of_send(key, effect_id, decided)
-        telling.add(*sent.facts)
+        collected.add(*sent.facts)
         sends, focus = sent.sends, sent.focus
     elif source is not None and isinstance(source.body, TurnFact):
         told = yield from of_turn(key, source, source.body)
-        telling.add(*told.facts)
+        collected.add(*told.facts)
         sends, focus = told.sends, told.focus
     elif source is not None:
         event_id = getattr(source.body, "id", None) or f"seq-{source.seq}"
         told = yield from of_event(key, source, event_id)
-        telling.add(*told.facts)
+        collected.add(*told.facts)
         sends, focus = told.sends, told.focus
     else:
         ends: FoundFacts = yield LettersAbout(letter_id=letter_id)
-        telling.take(ends)
+        collected.take(ends)
     return Story(
         id=letter_id,
         kind="dead_letter",
-        facts=telling.facts(),
+        facts=collected.facts(),
         focus=focus,
         sends=sends,
-        is_cut=telling.is_cut,
+        is_cut=collected.is_cut,
     )
 
 

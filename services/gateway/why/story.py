@@ -62,7 +62,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     is_cut: bool = False
 
 
-class Telling:
+class StoryRecords:
     """Collects the records of a story, each once, in the order of the log.
 
     What happened in a session that another one started is told where that one started it.

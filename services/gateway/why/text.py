@@ -56,11 +56,11 @@ class Voice(msgspec.Struct, frozen=True):
         """Name who wrote a message: the person, or a member of the team."""
         return self.name(member) if member else self.start
 
-    def tell(self, text: str) -> str:
+    def address(self, text: str) -> str:
         """Name the person in a text that a service wrote.
 
         >>> own, other = Voice("ann", "ann"), Voice("ann", "bob")
-        >>> own.tell("the person has spoken"), other.tell("the person")
+        >>> own.address("the person has spoken"), other.address("the person")
         ('you have spoken', 'ann')
         """
         if self.is_asking:

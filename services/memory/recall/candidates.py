@@ -140,7 +140,8 @@ def _speaks(beginnings: Sequence[str], words: frozenset[str]) -> npt.NDArray[np.
 def _asks(ends: Sequence[int], beginnings: Sequence[str]) -> npt.NDArray[np.bool_]:
     """Return which are questions: they end as one, and tell nothing before."""
     asks = [
-        bool(end) and not terms.tells(begin) for end, begin in zip(ends, beginnings, strict=True)
+        bool(end) and not terms.has_statement(begin)
+        for end, begin in zip(ends, beginnings, strict=True)
     ]
     return np.array(asks, dtype=np.bool_)
 

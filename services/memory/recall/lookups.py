@@ -130,7 +130,7 @@ def sources(db: sqlite3.Connection, place: Place | None, question: Recall) -> tu
     return () if len(found) > SOURCES_MAX else found or (question.source,)
 
 
-def telling(db: sqlite3.Connection, place: Place, words: Sequence[str], most: int) -> list[str]:
+def rare_words(db: sqlite3.Connection, place: Place, words: Sequence[str], most: int) -> list[str]:
     """Return the words that at most so many memories have; all, if every word has more."""
     stands = _HAVING.format(text=place.text)
     count = f"SELECT count(*) FROM ({stands})"  # noqa: S608

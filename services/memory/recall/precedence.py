@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 def current(
     order: Sequence[int],
     newest: Mapping[int, int],
-    told: Callable[[int], frozenset[str]],
+    words_in: Callable[[int], frozenset[str]],
     limit: int,
 ) -> dict[int, int]:
     """Return what is shown, best first -> what it was found by: itself, or what it updates.
@@ -19,10 +19,10 @@ def current(
     Args:
         order: numbers of memories, best first.
         newest: what was updated -> the newest that updates it.
-        told: which words and days of the question stand in a memory.
+        words_in: which words and days of the question stand in a memory.
 
-    >>> told = {1: frozenset(["boat"]), 2: frozenset(["boat", "7"]), 3: frozenset(["boat"])}
-    >>> current([1, 2], {1: 3, 2: 3}, told.__getitem__, 5)
+    >>> words = {1: frozenset(["boat"]), 2: frozenset(["boat", "7"]), 3: frozenset(["boat"])}
+    >>> current([1, 2], {1: 3, 2: 3}, words.__getitem__, 5)
     {3: 1, 2: 2}
     """
     shown: dict[int, int] = {}
@@ -31,6 +31,6 @@ def current(
             break
         new = newest.get(num, num)
         shown.setdefault(new, num)
-        if new != num and len(shown) < limit and told(num) - told(new):
+        if new != num and len(shown) < limit and words_in(num) - words_in(new):
             shown.setdefault(num, num)
     return shown

@@ -181,15 +181,15 @@ class Recaller:
             if place is None:
                 return _Matched({}, Rows())
             narrowed = lookups.narrow(place, asked.question, asked.now)
-            telling = self._telling(db, narrowed, asked, words)
-            found = _matching(db, narrowed, asked, telling)
-            if not found and telling != words:
+            rare = self._rare_words(db, narrowed, asked, words)
+            found = _matching(db, narrowed, asked, rare)
+            if not found and rare != words:
                 found = _matching(db, narrowed, asked, words)
             return _Matched(dict(found), lookups.rows(db, narrowed, [num for num, _ in found]))
 
         return await self._store.read(work)
 
-    def _telling(
+    def _rare_words(
         self, db: sqlite3.Connection, narrowed: Narrowed, asked: _Asked, words: list[str]
     ) -> list[str]:
         """Return the words to search the text of everything for, without the common ones."""
@@ -197,7 +197,7 @@ class Recaller:
             return words
         memories = self._frequencies.memories(db, asked.scope, narrowed.place)
         most = max(int(memories * COMMON_SHARE), asked.pool_text)
-        return lookups.telling(db, narrowed.place, words, most)
+        return lookups.rare_words(db, narrowed.place, words, most)
 
     async def _near(self, asked: _Asked) -> _Vectors:
         """Return what the index finds."""
@@ -257,9 +257,11 @@ class Recaller:
             view.seq: view
             for view in lookups.shown(db, narrowed, [*ranked, *newest.values()], asked.now)
         }
-        told = partial(_told, views, frozenset(terms.asked(question.query, asked.now.date())))
+        words_in = partial(
+            _words_in, views, frozenset(terms.asked(question.query, asked.now.date()))
+        )
         order = [num for num in ranked if num in views]
-        shown = precedence.current(order, newest, told, question.limit)
+        shown = precedence.current(order, newest, words_in, question.limit)
         hits = [
             Hit(memory=views[num], score=ranked[by].score, parts=ranked[by].parts)
             for num, by in shown.items()
@@ -294,7 +296,7 @@ def _matching(
     return lookups.matching(db, narrowed, query, asked.pool_text, asked.enough)
 
 
-def _told(views: Mapping[int, MemoryView], words: frozenset[str], num: int) -> frozenset[str]:
+def _words_in(views: Mapping[int, MemoryView], words: frozenset[str], num: int) -> frozenset[str]:
     """Return which words and days of a question stand in a memory."""
     memory = views[num]
     happened_at = memory.occurred_at or memory.created_at

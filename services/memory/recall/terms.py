@@ -53,7 +53,7 @@ _POSSESSIVE: Final = re.compile(
     r"\b(?!(?:What|Who|Where|When|How|Why|That|It|There|Here|Let|He|She)\b)[^\W\d_a-z][\w-]*['’]s\s+\w"
 )
 _SENTENCES: Final = re.compile(r"(?<=[.!?])\s+")
-TELLING_FROM: Final = 6
+STATEMENT_WORDS_MIN: Final = 6
 """Words of a sentence that says more than how somebody takes what was said."""
 _IS_MIXED: Final = re.compile(r"(?=.*\d)(?=.*[^\W\d]).{3,}")
 _SUFFIX: Final = re.compile(r"['’]\w+$")
@@ -121,17 +121,17 @@ def is_possessive(question: str) -> bool:
 
 
 @functools.lru_cache(maxsize=4096)
-def tells(text: str) -> bool:
+def has_statement(text: str) -> bool:
     """Tell whether a memory that ends as a question says something before it.
 
-    >>> tells("Ann: I flew out to Seoul to see my daughter. How's your week going?")
+    >>> has_statement("Ann: I flew out to Seoul to see my daughter. How's your week going?")
     True
-    >>> tells("Ann: Oh no, take care! What are they doing about it?")
+    >>> has_statement("Ann: Oh no, take care! What are they doing about it?")
     False
     """
     start = found.end() if (found := _SPEAKER.match(text[:_SPEAKER_LENGTH_MAX])) else 0
     said = (part for part in _SENTENCES.split(text[start:]) if not part.rstrip().endswith("?"))
-    return any(len(part.split()) >= TELLING_FROM for part in said)
+    return any(len(part.split()) >= STATEMENT_WORDS_MIN for part in said)
 
 
 def speaker(text: str) -> frozenset[str]:

@@ -29,7 +29,7 @@ AWAY_AFTER: Final = timedelta(seconds=60)
 WHAT: Final = "missed"
 
 
-class TellingLog(SlotLog):
+class NotifyingLog(SlotLog):
     """The ledger of all rows; who has something missed is told."""
 
     def __init__(self, context: Context) -> None:
@@ -40,7 +40,7 @@ class TellingLog(SlotLog):
 
     async def append(self, whose: Scope, last: Placed, entry: SlotEntry) -> Placed:
         """Store an entry after the last one, as `SlotLog` does."""
-        if is_told(entry):
+        if must_notify(entry):
             found = await self._board.find([whose], entry.row)
             if found is not None and not found.entity.is_of_system:
                 await self._notify(found.entity, entry)
@@ -72,7 +72,7 @@ def called(row: TimetableRow) -> str:
     return row.id[:8] if row.owner == TEAM else row.name
 
 
-def is_told(entry: SlotEntry) -> bool:
+def must_notify(entry: SlotEntry) -> bool:
     """Whether people are told of an entry: that nobody was there when it was due."""
     is_away = entry.reason in reasons.AWAY and entry.state in ("missed", "coalesced")
     return is_away and entry.at - entry.due_at > AWAY_AFTER

@@ -37,7 +37,7 @@ from vigil.timetable.ledger import kept
 from vigil.timetable.log import STREAM, placed
 from vigil.timetable.probe import CONCURRENCY_MAX
 
-from ..absences.log import TellingLog
+from ..absences.log import NotifyingLog
 from ..promotion import PauseSwitch
 from ..warmth import WarmGate
 from . import decide, events, kinds, quiet
@@ -72,7 +72,7 @@ class TimetableClock:
         self._settings = context.settings
         self._kept = timedelta(days=context.settings.config.retention.slots_days)
         self._board = KeptBoard(context.bus, ROWS)
-        self._log = TellingLog(context)
+        self._log = NotifyingLog(context)
         self._orders = RunOrders(context.bus)
         self._facts = context.facts
         self._unwritten: set[str] = set()
@@ -359,7 +359,7 @@ class TimetableClock:
             self._prepare(known, run)
             return
         if kind.start is None:
-            await self._orders.tell_time(events.tick_of(known.row, run, now))
+            await self._orders.send_tick(events.tick_of(known.row, run, now))
         else:
             given = kind.start(known.row, run, prepared, self._present())
             await self._orders.start(run, events.start_of(known.row, run, now, given))

@@ -104,7 +104,7 @@ def _followed(revisions: Iterable[Revision[TimetableRow]], *, is_fact: bool) -> 
     return found
 
 
-async def told_at_end(bus: Bus, key: SessionKey) -> TellParentPayload | None:
+async def report_at_end(bus: Bus, key: SessionKey) -> TellParentPayload | None:
     """Return what a run told at its end; None: nothing that is kept. Raises: Unavailable."""
     seq = 0
     for _ in range(TURNS_MAX):

@@ -21,7 +21,7 @@ class RunOrders:
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
 
-    async def tell_time(self, tick: Tick) -> None:
+    async def send_tick(self, tick: Tick) -> None:
         """Tell a session that is there that it's time. It knows repeats."""
         key = SessionKey.parse(tick.session_key)
         await self._bus.publish(

@@ -77,8 +77,8 @@ class Command(msgspec.Struct, frozen=True):
     """The status that it must have; empty: any."""
     has_why: bool = True
     """Whether a reason may be given, for its history. Of an end none is."""
-    told: Callable[[Shown], str] | None = None
-    """What a person is told of what came of it; None: its id, for scripts."""
+    summary: Callable[[Shown], str] | None = None
+    """Says to a person what came of it; None: its id, for scripts."""
 
 
 class CommandGroup(msgspec.Struct, frozen=True, kw_only=True):

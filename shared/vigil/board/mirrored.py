@@ -52,7 +52,7 @@ class MirroredKind(ServedKind, Generic[E], frozen=True, kw_only=True, eq=False):
         views = tuple(self._view(self.view, one, self.brief(one)) for one in found)
         return self.lists.answer(**{self.plural: views})
 
-    def told(self, one: E) -> Answer:
+    def answer(self, one: E) -> Answer:
         """Return what a question for one answers."""
         return self._view(self.detail or self.view, one, {})
 

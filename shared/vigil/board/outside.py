@@ -243,7 +243,7 @@ class BoardKind(ServedKind, Generic[E], frozen=True, kw_only=True, eq=False):
         views = tuple(self.view(**self.shown(one, occasion)) for one in found)
         return self.lists.answer(**{self.plural: views})
 
-    def told(self, found: Revision[E], history: list[Revision[E]], occasion: Occasion) -> Answer:
+    def answer(self, found: Revision[E], history: list[Revision[E]], occasion: Occasion) -> Answer:
         """Return what a question for one answers. `history`: of its revisions, the oldest first."""
         if self.detail is None or self.state is None:
             return self.view(**self.shown(found, occasion))

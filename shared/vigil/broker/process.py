@@ -217,7 +217,7 @@ class Broker:
     async def _keep(self) -> None:
         loop = asyncio.get_running_loop()
         failed, written_at_s = 0, float("-inf")
-        telling = asyncio.create_task(self._tell(), name="broker-tell")
+        telling = asyncio.create_task(self._serve_health(), name="broker-tell")
         try:
             while not self._is_stopping:  # a cancellation may be lost on the way, as `_ended` says
                 await self._wait_for_trouble()
@@ -258,7 +258,7 @@ class Broker:
             for end in ends:
                 end.cancel()
 
-    async def _tell(self) -> None:
+    async def _serve_health(self) -> None:
         """Connect for probes, and to answer who asks for the health of all."""
         while self._admin is None and not self._is_stopping:
             try:

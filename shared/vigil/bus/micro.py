@@ -147,7 +147,7 @@ class _Answering:
         tally.requests += 1
         tally.time_ns += time.perf_counter_ns() - begun_ns
 
-    def tell(self, stats: EndpointStats) -> None:
+    def fill_in(self, stats: EndpointStats) -> None:
         """Put our own figures into the API's, which only know how long handing on took."""
         tally = self.tallies[stats.name]
         stats.num_requests = tally.requests
@@ -190,7 +190,7 @@ async def serving(
         version=version,
         description=description,
         queue_group=name,
-        stats_handler=answering.tell,
+        stats_handler=answering.fill_in,
         metadata={"instance": instance},
     )
     service = Service(_Guarded(bus), config)  # type: ignore[arg-type]  # it uses nothing else

@@ -46,7 +46,7 @@ def sources_for(calendars: Mapping[str, CalendarSection], whose: Scope) -> tuple
     )
 
 
-def told_by(agenda: CalendarAgenda, zone: ZoneInfo, now: datetime) -> dict[str, object]:
+def values_of(agenda: CalendarAgenda, zone: ZoneInfo, now: datetime) -> dict[str, object]:
     """Return what a calendar tells now.
 
     Args:

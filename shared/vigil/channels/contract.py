@@ -137,7 +137,7 @@ class Receiver(Protocol):
         ...
 
 
-class DeliveryTold(msgspec.Struct, frozen=True, kw_only=True):
+class DeliveryReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a channel's server tells of a message later."""
 
     is_delivered: bool
@@ -182,7 +182,7 @@ class Ear(Protocol):
         ...
 
     async def settle(
-        self, user: str, agent: str, thread: str, effect_id: str, told: DeliveryTold
+        self, user: str, agent: str, thread: str, effect_id: str, told: DeliveryReport
     ) -> None:
         """Have it known what became of a message that was sent; may be repeated.
 

@@ -16,7 +16,7 @@ from yarl import URL
 
 from ..errors import InvalidInput
 from .answers import Unclear
-from .chats.calls import CALL_S, CallFailed, refused, told_to_wait
+from .chats.calls import CALL_S, CallFailed, rate_limited, refused
 from .chats.files import too_large
 from .network_api import meant
 
@@ -76,7 +76,7 @@ async def _whole(answer: ClientResponse, bytes_max: int) -> bytes:
     if 300 <= answer.status < 400:
         raise InvalidInput("file", ELSEWHERE)
     if answer.status == 429:
-        raise told_to_wait(answer.headers.get("Retry-After"))
+        raise rate_limited(answer.headers.get("Retry-After"))
     if answer.status != 200:
         raise refused(answer.status, "")
     if (answer.content_length or 0) > bytes_max:

@@ -147,11 +147,11 @@ class Circuits:
 
     async def succeeded(self, passed: Passed) -> None:
         """Tell that the component answered a call."""
-        await self._told(passed, lambda old, _: rules.succeeded(old, passed.number))
+        await self._take_in(passed, lambda old, _: rules.succeeded(old, passed.number))
 
     async def unsaid(self, passed: Passed) -> None:
         """Tell that a call ended and says nothing about the component: it was cancelled, say."""
-        await self._told(passed, lambda old, now: rules.unsaid(old, passed.number, now))
+        await self._take_in(passed, lambda old, now: rules.unsaid(old, passed.number, now))
 
     async def trip(self, component: str, reason: str) -> None:
         """Open a circuit, unless it is: it was seen to fail elsewhere than in calls."""
@@ -218,7 +218,7 @@ class Circuits:
             await self._refresh(component, known)
         return known
 
-    async def _told(self, passed: Passed, decide: _Decide) -> None:
+    async def _take_in(self, passed: Passed, decide: _Decide) -> None:
         known = self._known[passed.component]
         if known.breaker.state == "closed":
             known.breaker = decide(known.breaker, self._clock.now())  # nothing to store

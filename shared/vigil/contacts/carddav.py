@@ -81,7 +81,7 @@ def cards_of(answer: bytes) -> bytes:
     parser.StartDoctypeDeclHandler = found.declared
     parser.StartElementHandler = found.begun
     parser.EndElementHandler = found.ended
-    parser.CharacterDataHandler = found.told
+    parser.CharacterDataHandler = found.read
     try:
         parser.Parse(answer, True)
     except expat.ExpatError as error:
@@ -103,7 +103,7 @@ class _Cards:
         if name == _DATA:
             self._parts = []
 
-    def told(self, text: str) -> None:
+    def read(self, text: str) -> None:
         if self._parts is not None:
             self._parts.append(text)
 

@@ -17,7 +17,7 @@ SHOWN: Final = 160
 MICRO: Final = 1_000_000
 
 
-class ToldMessage(msgspec.Struct, frozen=True, kw_only=True):
+class SaidMessage(msgspec.Struct, frozen=True, kw_only=True):
     """What the agent said to the person."""
 
     at: datetime
@@ -36,7 +36,7 @@ class Happened(msgspec.Struct, frozen=True, kw_only=True):
     """All that can be looked at of a span."""
 
     began_at: datetime
-    messages: tuple[ToldMessage, ...] = ()
+    messages: tuple[SaidMessage, ...] = ()
     calls: tuple[ToolWish, ...] = ()
     ran: tuple[ToolWish, ...] = ()
     """Those that a service ran."""
@@ -115,7 +115,7 @@ def _untimely(expected: Expected, began_at: datetime, zone: ZoneInfo) -> Callabl
 def _absent(
     field: str,
     texts: Iterable[str],
-    messages: Sequence[ToldMessage],
+    messages: Sequence[SaidMessage],
     is_untimely: Callable[[datetime], bool],
 ) -> Iterator[Missed]:
     for text in texts:

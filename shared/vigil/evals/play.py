@@ -15,7 +15,7 @@ from ..errors import VigilError
 from ..zones.database import zone_named
 from . import moments
 from .home import staged
-from .judged import Happened, Missed, ToldMessage, ToolWish, missed
+from .judged import Happened, Missed, SaidMessage, ToolWish, missed
 from .stage import Stage, StageOptions
 from .story import EvalStep, EvalStory
 
@@ -143,7 +143,7 @@ def happened_in(
     return Happened(
         began_at=began_at,
         messages=tuple(
-            ToldMessage(
+            SaidMessage(
                 at=one.at, text=one.text, is_unasked=one.is_autonomous or one.tag is not None
             )
             for one in said

@@ -48,10 +48,10 @@ def read_hooked(given: Mapping[str, str]) -> dict[str, WantedFact]:
     return found
 
 
-def told_by(facts: Mapping[str, WantedFact], text: str) -> dict[str, object]:
+def values_in(facts: Mapping[str, WantedFact], text: str) -> dict[str, object]:
     """Return what an event says of them: only what it has.
 
-    >>> told_by(read_hooked({"up": "yes_no at /up", "n": "count at /n"}), '{"up": true, "x": 1}')
+    >>> values_in(read_hooked({"up": "yes_no at /up", "n": "count at /n"}), '{"up": true, "x": 1}')
     {'up': True}
     """
     found: dict[str, object] = {}

@@ -83,11 +83,11 @@ def check_places(
             raise InvalidInput(field, f"`{where}` goes with a page or a feed")
 
 
-def tells_failures(places: Mapping[str, str]) -> bool:
+def shows_failures(places: Mapping[str, str]) -> bool:
     """Whether a probe that failed tells a fact: what doesn't work is an answer there, and the next
     probe is due as ever, since it may work by then.
 
-    >>> tells_failures({"up": "works"}), tells_failures({"n": "new"})
+    >>> shows_failures({"up": "works"}), shows_failures({"n": "new"})
     (True, False)
     """
     return any(where in OF_FAILURES for where in places.values())

@@ -173,7 +173,7 @@ class CatalogueOffer(msgspec.Struct, frozen=True, kw_only=True):
     """Variables, or headers, that nobody has given yet."""
 
     @property
-    def told(self) -> list[str]:
+    def lines(self) -> list[str]:
         """What it is, sees and reaches, in lines."""
         if self.url:
             host = urlsplit(self.url).hostname or ""

@@ -140,11 +140,11 @@ class Mailbox:
 
         def search(client: IMAPClient) -> list[int]:
             while True:
-                _told_of_mail(client)  # before: this search sees it
+                _heard_of_mail(client)  # before: this search sees it
                 # "n:*" always has the last mail in it, whatever its UID.
                 found = client.search(["UID", f"{uid + 1}:*"])
                 newer = sorted(one for one in map(int, found) if one > uid)
-                if newer or not _told_of_mail(client):
+                if newer or not _heard_of_mail(client):
                     return newer
 
         return await self._do(search)
@@ -292,7 +292,7 @@ def _is_refusal(error: BaseException | None) -> bool:
     return not isinstance(error.__context__, imaplib.IMAP4.abort)
 
 
-def _told_of_mail(client: IMAPClient) -> bool:
+def _heard_of_mail(client: IMAPClient) -> bool:
     """Whether the server told of mail beside its answers since this was asked last. The library
     keeps that, and tells nobody."""
     _, told = client._imap.response("EXISTS")

@@ -10,7 +10,7 @@ import re
 from itertools import takewhile
 from typing import Final
 
-from ..words.quoted import tells_writer_and_day
+from ..words.quoted import names_writer_and_day
 
 SIGNATURE_LINES_MAX: Final = 15
 """A longer one is text that happens to stand behind two dashes."""
@@ -105,7 +105,7 @@ def _start_of_forward(lines: list[str]) -> int | None:
                 before -= 1
             if before >= 0 and _DIVIDER.match(lines[before]):
                 return before
-            if any("@" in one for one in block) or tells_writer_and_day(block):
+            if any("@" in one for one in block) or names_writer_and_day(block):
                 return start
     return None
 

@@ -24,7 +24,7 @@ MEANINGS: Final = {
 }
 
 
-class _Told(msgspec.Struct):
+class _ErrorBody(msgspec.Struct):
     error: str = ""
 
 
@@ -37,7 +37,7 @@ def code_of(body: bytes) -> str:
     ('', '')
     """
     try:
-        found = msgspec.json.decode(body, type=_Told).error
+        found = msgspec.json.decode(body, type=_ErrorBody).error
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return ""
     return checked(found)
@@ -54,8 +54,8 @@ def meaning(code: str, otherwise: str) -> str:
     >>> meaning("invalid_target", "no"), meaning("slow_down", "no"), meaning("", "no")
     ('it gives no tokens for this server (invalid_target)', 'no (slow_down)', 'no')
     """
-    told = MEANINGS.get(code, otherwise)
-    return f"{told} ({code})" if code else told
+    words = MEANINGS.get(code, otherwise)
+    return f"{words} ({code})" if code else words
 
 
 def challenged(header: str, name: str) -> str:

@@ -33,7 +33,7 @@ class Giver(NamedTuple):
 
     stream: str
     record: type | tuple[type, ...]
-    tell: Callable[[Signals, Any], None]
+    derive: Callable[[Signals, Any], None]
 
 
 class Kind(NamedTuple):

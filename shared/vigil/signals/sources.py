@@ -73,7 +73,7 @@ class Source(InStream, frozen=True, kw_only=True):
         if not givers:
             raise InvalidInput("subject", f"{subject!r} gives no signals")
         for giver in givers:
-            giver.tell(signals, record)
+            giver.derive(signals, record)
         return signals.made
 
 

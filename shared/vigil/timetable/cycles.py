@@ -32,7 +32,7 @@ def kind_of(entry: SlotEntry) -> str:
     return SessionKey.parse(entry.session).kind
 
 
-def told(cycles: CycleLedger, entry: SlotEntry) -> CycleLedger:
+def begun(cycles: CycleLedger, entry: SlotEntry) -> CycleLedger:
     """Return what stands once a run began, or wasn't needed: what is new is told."""
     return replace(cycles, told_seq=max(cycles.told_seq, entry.told_seq))
 

@@ -114,7 +114,7 @@ def _with_cycle(ledger: Ledger, entry: SlotEntry) -> Ledger:
     before = ledger.cycles or CycleLedger()
     run = next((one for one in ledger.running if is_of(one, entry)), None)
     if entry.state == "running" or entry.told_seq:
-        return replace(ledger, cycles=cycles.told(before, entry))
+        return replace(ledger, cycles=cycles.begun(before, entry))
     if entry.state == "skipped" and run is not None:
         return replace(ledger, cycles=replace(before, told_seq=run.told_seq))
     if entry.state in ENDS and run is not None:

@@ -47,7 +47,7 @@ def digest_of_file(file: Attachment) -> str:
     return token_of("file", file.hash)
 
 
-def told_in(block: Block) -> LetterContent | None:
+def letter_in(block: Block) -> LetterContent | None:
     """Return what a block tells that content from outside had a part in; None: it tells nothing of
     others, or it's a result, an answer or a file."""
     match block:
@@ -98,5 +98,5 @@ def _texts(row: Row) -> Iterator[tuple[str, str]]:
             yield digest_of_file(block.file), block.file.in_words
         elif isinstance(block, ToolResultBlock):
             yield digest_of(block.content), block.content
-        elif (told := told_in(block)) is not None:
+        elif (told := letter_in(block)) is not None:
             yield digest_of(told.text), told.text

@@ -201,7 +201,7 @@ class OwnWords:
         while start >= 0:
             end = start + len(what)
             is_whole = _begins(where, start) and _ends(where, end)
-            is_told = not is_ordered or _is_told_to_run(where, start, end)
+            is_told = not is_ordered or _is_order_to_run(where, start, end)
             if is_whole and is_told and not is_denied(where, start, end):
                 return True
             start = where.find(what, start + 1)
@@ -305,7 +305,7 @@ def _begins_sentence(text: str, start: int) -> bool:
     return not before or before[-1] in ".!?…\n:"
 
 
-def _is_told_to_run(text: str, start: int, end: int) -> bool:
+def _is_order_to_run(text: str, start: int, end: int) -> bool:
     before, after = text[:start].rstrip(" \t"), text[end : end + 1]
     if before.endswith(("`", '"', "'", "“", "„", "«")) and after in ("`", '"', "'", "”", "“", "»"):
         return True

@@ -56,10 +56,10 @@ def unquoted(text: str) -> str:
     return "\n".join(kept)
 
 
-def tells_writer_and_day(lines: Iterable[str]) -> bool:
+def names_writer_and_day(lines: Iterable[str]) -> bool:
     """Whether lines are fields that say from whom something is, and when.
 
-    >>> tells_writer_and_day(["From: Eve", "Sent: Monday"]), tells_writer_and_day(["To: Ben"])
+    >>> names_writer_and_day(["From: Eve", "Sent: Monday"]), names_writer_and_day(["To: Ben"])
     (True, False)
     """
     names = {found[1].lower() for line in lines if (found := _FIELD.match(line))}

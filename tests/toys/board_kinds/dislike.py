@@ -137,7 +137,7 @@ KIND: Final = BoardKind(
         is_named=True,
         commands=(
             Command("never", "Say what is never to be.", "make", (Given("thing", "What."),)),
-            Command("allow", "Say that it may be.", "end", told=lambda _: "It may be."),
+            Command("allow", "Say that it may be.", "end", summary=lambda _: "It may be."),
         ),
     ),
 )

@@ -68,7 +68,7 @@ def keep(draft: Draft, made: RaiseOffer | None) -> None:
     offer(draft, None if made is None else replace(made, is_newest=False))
 
 
-def tell(draft: Draft, text: str) -> None:
+def offer_again(draft: Draft, text: str) -> None:
     """Know that what was kept is told now, if it is in this text."""
     made = draft.state.offer
     if made is not None and made.words in text:

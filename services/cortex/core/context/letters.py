@@ -35,7 +35,7 @@ from vigil.contracts.history import LetterHead
 from vigil.facts.shown import described
 from vigil.texts import rough
 from vigil.trust import sources as trust
-from vigil.trust.letters import answered_in, digest_of, digest_of_file, told_in
+from vigil.trust.letters import answered_in, digest_of, digest_of_file, letter_in
 
 from ..draft.chunk import Chunk
 from .window import tokens_of_rows
@@ -330,7 +330,7 @@ def _results(row: Row, gone: set[str], envelopes: _Envelopes) -> Row:
 def _block(block: Block, row: Row, envelopes: _Envelopes) -> Block:
     if isinstance(block, AttachmentBlock) and not block.is_trusted:
         return envelopes.file(block, row)
-    told_ = told_in(block)
+    told_ = letter_in(block)
     if told_ is None:
         return block
     facts = block.facts if isinstance(block, TaskBlock) else ()

@@ -82,7 +82,7 @@ def say_of_task(draft: Draft, task: Task) -> None:
         _say(draft, of_task(task), sways.of(task))
 
 
-def say_of_told(draft: Draft, payload: ToldPayload) -> None:
+def say_of_event(draft: Draft, payload: ToldPayload) -> None:
     """Say that there is something to say, whose event is passed over."""
     if payload.is_ordered:
         text = f"This is over, but I can't put it into words: {payload.title or payload.what}"

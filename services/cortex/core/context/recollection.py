@@ -81,7 +81,7 @@ def shortened(text: str) -> str:
     return f"{text[: QUERY_LENGTH_MAX - 1 - half]} {text[-half:]}"
 
 
-def tell(draft: Draft, recollection: Recollection) -> None:
+def note_recall(draft: Draft, recollection: Recollection) -> None:
     """Note what the model was given, so that "why" can be answered."""
     memories = [hit.memory for hit in recollection.hits]
     cause = draft.loop.cause.id

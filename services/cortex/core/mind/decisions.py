@@ -82,7 +82,7 @@ class PursuitDecision(MindDecision, frozen=True, kw_only=True, tag="update_goal"
     facts: str = ""
     """That the goal names, as they are found: a JSON object as a string."""
 
-    def told(self) -> dict[str, Any]:
+    def given_facts(self) -> dict[str, Any]:
         """Raises: InvalidInput: they are none."""
         return _object_in("facts", self.facts)
 
@@ -148,7 +148,7 @@ def read(text: str) -> tuple[AnyDecision, ...]:
         if isinstance(one, CallDecision):
             one.arguments()
         if isinstance(one, PursuitDecision):
-            one.told()
+            one.given_facts()
     if "\\u0000" in json.dumps(given):
         raise InvalidInput("decisions", "must not contain NUL")
     return found

@@ -89,7 +89,7 @@ def _carry_out(draft: Draft, one: AnyDecision, number: int) -> None:
             given = _given(one) | {"id": one.goal, "is_checked": True, "why": one.because}
             given.pop("facts", None)
             what = f"goal {one.goal[:8]}: {_changes(given)}"
-            if facts := one.told():
+            if facts := one.given_facts():
                 told = {"id": one.goal, "facts": facts}
                 _on_board(draft, one, number, "goal_report", told, f"goal {one.goal[:8]}")
                 number += FACTS_NUMBERED

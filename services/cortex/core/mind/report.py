@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from vigil.board.kinds.goal import told
+from vigil.board.kinds.goal import described
 from vigil.contracts import ExternalBlock, Row, TaskBlock
 from vigil.contracts.board import BoardAction, BoardGoal
 from vigil.goals import lifecycle
@@ -73,8 +73,8 @@ def _goal(goal: BoardGoal, now: datetime) -> str:
     'ab: active, standing, priority 3, never looked at: Clean inbox'
     """
     seen = goal.last_checked_at
-    look = ", never looked at" if seen is None else f", looked at {_at(seen)}"
-    return f"{goal.id}: {' '.join(told(goal, look, 'Facts', _at, _line))}"
+    checked = ", never looked at" if seen is None else f", looked at {_at(seen)}"
+    return f"{goal.id}: {' '.join(described(goal, checked, 'Facts', _at, _line))}"
 
 
 def _at(at: datetime) -> str:

@@ -18,7 +18,7 @@ NOTHING: Final = "Nothing that I could keep was said."
 
 _HEADING: Final = re.compile(r"^\[[^\]\n]*\] (?P<who>.*)$")
 _SENTENCE: Final = re.compile(r"[^.!?;\n]+(?:\.(?=\S)[^.!?;\n]*)*(?P<end>[.!?;\n]|$)")
-_TELLS: Final = re.compile(
+_STATES: Final = re.compile(
     r"^(?:and |but |so |well,? )?(?:"
     r"my\s.{1,80}\s(?:is|are|was|were)\s\S|i\s+\S+\s+\S|i'(?:m|ve|d|ll)\s+\S)",
     re.I,
@@ -55,7 +55,7 @@ def _saves(pieces: list[tuple[str, str]]) -> list[Call]:
         sentence
         for who, words in pieces
         if _is_person(who)
-        for sentence in _told(words)
+        for sentence in _statements(words)
         if sentence.lower() not in saved
     )
     return [
@@ -71,11 +71,11 @@ def _saved_already(words: str) -> str:
         return words.lower()
 
 
-def _told(words: str) -> Iterator[str]:
+def _statements(words: str) -> Iterator[str]:
     for match in _SENTENCE.finditer(words.replace("’", "'")):
         sentence = " ".join(match[0].split()).rstrip(".!?; ")
-        is_told = match["end"] != "?" and _TELLS.match(sentence) and not _ASKS.match(sentence)
-        if is_told and len(sentence) <= SENTENCE_MAX:
+        is_statement = match["end"] != "?" and _STATES.match(sentence) and not _ASKS.match(sentence)
+        if is_statement and len(sentence) <= SENTENCE_MAX:
             yield sentence
 
 

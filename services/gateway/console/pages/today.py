@@ -64,7 +64,7 @@ async def show(visit: Visit) -> dict[str, Any]:
     names = {one.id: one.name for one in rows.rows}
     lines = [*lines, *journal.of_slots(latest(slots), names)]
     since = await visit.last_here()
-    new, more, old = journal.told(lines, since or visit.now - FIRST, NEW_MAX, SHOWN_MAX)
+    new, more, old = journal.split_at(lines, since or visit.now - FIRST, NEW_MAX, SHOWN_MAX)
     waiting = [one for one in asked if visit.may_decide(one.session_key)]
     return {
         "waiting": waiting[:SHOWN_MAX],

@@ -173,7 +173,7 @@ def of_preferences(found: Iterable[PreferenceView]) -> Iterator[JournalLine]:
         )
 
 
-def told(
+def split_at(
     lines: Iterable[JournalLine], since: datetime, new_max: int, old_max: int
 ) -> tuple[list[JournalLine], int, list[JournalLine]]:
     """Return what is new in its order, how many more of that there were before, and what is older,
@@ -184,7 +184,7 @@ def told(
     ...     at = datetime(2026, 11, 28, hour, tzinfo=UTC)
     ...     return JournalLine(at=at, what="done", text="", page="")
     >>> since = datetime(2026, 11, 28, 8, tzinfo=UTC)
-    >>> new, more, old = told(map(line, (9, 7, 11, 10, 6)), since, 2, 1)
+    >>> new, more, old = split_at(map(line, (9, 7, 11, 10, 6)), since, 2, 1)
     >>> [one.at.hour for one in new], more, [one.at.hour for one in old]
     ([10, 11], 1, [7])
     """

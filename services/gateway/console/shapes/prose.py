@@ -97,10 +97,10 @@ def leads_to(href: str) -> str:
     return unquote(found[1]) if found else ""
 
 
-def is_told(words: str, target: str) -> bool:
+def says_where(words: str, target: str) -> bool:
     """Return whether a link's own words say where it leads.
 
-    >>> is_told("https://a.example/x", "a.example"), is_told("a.example", "a.example.evil.example")
+    >>> says_where("https://a.example/x", "a.example"), says_where("a.org", "a.org.evil.example")
     (True, False)
     """
     said = re.sub(r"^(https?://|mailto:)", "", words.strip().lower())
@@ -219,7 +219,7 @@ class _Writer:
 
     def _end(self, target: str, words: str) -> None:
         self._made.append(Markup("</a>"))
-        if not is_told(words, target):
+        if not says_where(words, target):
             self._made.append(Markup(' <bdi class="dim">({})</bdi>').format(visible(target)))
 
     def _picture(self, token: Token) -> None:

@@ -24,7 +24,7 @@ from vigil.contracts.board import (
     watch_of,
 )
 from vigil.facts import shape
-from vigil.facts.observed import tells_failures
+from vigil.facts.observed import shows_failures
 from vigil.facts.shown import text_of
 from vigil.observe import trace
 from vigil.settings.config import Config
@@ -42,7 +42,7 @@ from vigil.timetable.schedule import span_of
 
 from .. import events, watch
 from ..check_outcome import CheckOutcome
-from ..followed import told_at_end
+from ..followed import report_at_end
 from ..known import KnownRow
 from ..row_kind import CheckContext, RowKind
 
@@ -99,7 +99,7 @@ def _decide(
     known: KnownRow, begun: SlotEntry, answer: object, now: datetime
 ) -> CheckOutcome | None:
     watched, seen = _watched(known), known.ledger.seen
-    if not tells_failures(_places(known)) and watch.must_wait(seen, watched, now):
+    if not shows_failures(_places(known)) and watch.must_wait(seen, watched, now):
         return CheckOutcome(watch.waited(begun))
     if not isinstance(answer, ProbeAnswer) or not watch.is_about(answer, watched):
         return None
@@ -122,7 +122,7 @@ async def _prepare(context: CheckContext, known: KnownRow, run: OpenRun) -> Open
         facts = () if found is None else found.entity.facts
         return replace(run, change=text_of(facts, known.row.zone, run.at), is_trusted=True)
     if run.follows:
-        told = await told_at_end(context.bus, SessionKey.parse(run.follows))
+        told = await report_at_end(context.bus, SessionKey.parse(run.follows))
         is_trusted = told is None or not told.is_tainted
         return replace(run, change=words_of(told), is_trusted=is_trusted)
     answer = await _probed(context, known, run)

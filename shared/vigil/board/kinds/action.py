@@ -88,7 +88,7 @@ def _judging(name: str, text: str, *, is_good: bool) -> Command:
         gives=(Given("text", "What you think of it.", default=""),),
         always={"is_good": is_good},
         has_why=False,
-        told=lambda one: f"You {_feedback(one)}",
+        summary=lambda one: f"You {_feedback(one)}",
     )
 
 

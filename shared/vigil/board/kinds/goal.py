@@ -195,12 +195,12 @@ def _split(
     return [check(lifecycle.begun(new_id(), whose, occasion.now, one)) for one in said]
 
 
-def told(goal: BoardGoal, look: str, facts: str, at: Written, short: Written) -> list[str]:
-    """Return what a model is told of a goal, a line and what else the goal says; `look` is of looks
-    at it, `facts` their title, `at` writes its deadline, `short` makes a line of a text."""
+def described(goal: BoardGoal, checked: str, facts: str, at: Written, short: Written) -> list[str]:
+    """Return what a model is told of a goal, a line and what else the goal says; `checked` is of
+    looks at it, `facts` their title, `at` writes its deadline, `short` makes a line of a text."""
     until = "" if goal.deadline_at is None else f", until {at(goal.deadline_at)}"
     part = f", part of {goal.parent}" if goal.parent else ""
-    head = f"{goal.status}, {goal.goal_kind}, priority {goal.priority}{until}{part}{look}"
+    head = f"{goal.status}, {goal.goal_kind}, priority {goal.priority}{until}{part}{checked}"
     texts = {"Reached when": goal.success_criteria, "Strategy": goal.strategy}
     lines = [f"{name}: {short(text)}" for name, text in texts.items() if text]
     shapes = "; ".join(f"{name}: {words_of(shape)}" for name, shape in goal.facts.items())
@@ -226,7 +226,7 @@ def _moved(one: Shown) -> str:
 
 
 def _moving(name: str, text: str, to: GoalStatus) -> Command:
-    return Command(name, text, "change", always={"status": to}, told=_moved)
+    return Command(name, text, "change", always={"status": to}, summary=_moved)
 
 
 _OPTIONS: Final = (
@@ -295,7 +295,7 @@ COMMANDS: Final = CommandGroup(
                 Given("description", "What is to be reached.", "--description", metavar="TEXT"),
                 *_OPTIONS,
             ),
-            told=_moved,
+            summary=_moved,
         ),
         _moving("pause", "Pause a goal: it isn't looked at. Its deadline stands.", "paused"),
         _moving(
@@ -321,7 +321,7 @@ COMMANDS: Final = CommandGroup(
             "archive",
             "Put a goal away, whatever became of it.",
             "end",
-            told=lambda _: "It is put away.",
+            summary=lambda _: "It is put away.",
         ),
     ),
 )

@@ -281,7 +281,7 @@ ADD: Final = Command(
     has_why=False,
     builds=_built,
     agreement=Agreement(_proposed, "Allow this from now on?"),
-    told=lambda one: f"Allowed as {one['name']}. To end it: vigil grants revoke {one['name']}",
+    summary=lambda one: f"Allowed as {one['name']}. To end it: vigil grants revoke {one['name']}",
 )
 COMMANDS: Final = CommandGroup(
     help="What an agent may do without asking: list, add, show, revoke. Default: list.",
@@ -330,7 +330,9 @@ COMMANDS: Final = CommandGroup(
     offered="tool",
     commands=(
         ADD,
-        Command("revoke", "End one, at once.", "end", told=lambda one: f"Revoked {one['name']}."),
+        Command(
+            "revoke", "End one, at once.", "end", summary=lambda one: f"Revoked {one['name']}."
+        ),
     ),
 )
 

@@ -261,7 +261,7 @@ COMMANDS: Final = CommandGroup(
             "make",
             gives=_SAID,
             always={"is_negative": False},
-            told=_described,
+            summary=_described,
         ),
         Command(
             "correct",
@@ -269,7 +269,7 @@ COMMANDS: Final = CommandGroup(
             "make",
             gives=_SAID,
             always={"is_negative": True},
-            told=_described,
+            summary=_described,
         ),
         Command(
             "confirm",
@@ -277,13 +277,13 @@ COMMANDS: Final = CommandGroup(
             "change",
             always={"is_confirmed": True},
             has_why=False,
-            told=lambda one: f"{one['key']}: {one['confidence']:.2f} ({one['level']}).",
+            summary=lambda one: f"{one['key']}: {one['confidence']:.2f} ({one['level']}).",
         ),
         Command(
             "remove",
             "Remove a preference; the agent may learn it anew.",
             "end",
-            told=lambda one: f"Removed {one['key']}.",
+            summary=lambda one: f"Removed {one['key']}.",
         ),
     ),
 )

@@ -257,7 +257,7 @@ COMMANDS: Final = CommandGroup(
                 _DESCRIPTION,
                 _PRIORITY,
             ),
-            told=_moved,
+            summary=_moved,
         ),
         Command(
             "approve",
@@ -265,28 +265,28 @@ COMMANDS: Final = CommandGroup(
             "change",
             always={"status": "ready"},
             only="pending_approval",
-            told=_moved,
+            summary=_moved,
         ),
         Command(
             "move",
             "Move a task; out of in_progress this stops its worker.",
             "change",
             gives=(Given("status", "Where to.", kind=TaskStatus),),
-            told=_moved,
+            summary=_moved,
         ),
         Command(
             "cancel",
             "Put a task back among those kept for later; one that is worked on is stopped.",
             "change",
             always={"status": "backlog"},
-            told=_moved,
+            summary=_moved,
         ),
         Command(
             "remove",
             "Remove a task that isn't wanted any more; one that is ready or worked on, "
             "cancel first.",
             "end",
-            told=lambda one: f"Removed {one['title']!r}.",
+            summary=lambda one: f"Removed {one['title']!r}.",
         ),
     ),
 )

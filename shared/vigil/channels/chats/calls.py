@@ -31,10 +31,10 @@ class CallFailed(Exception):
         return self.answer.wait_s if isinstance(self.answer, NotTaken) else 0.0
 
 
-def told_to_wait(asked_s: Any) -> CallFailed:
+def rate_limited(asked_s: Any) -> CallFailed:
     """Return what it means that a server asks for a pause, of whatever length.
 
-    >>> told_to_wait(7).wait_s, told_to_wait("-1").wait_s, told_to_wait("nan").wait_s
+    >>> rate_limited(7).wait_s, rate_limited("-1").wait_s, rate_limited("nan").wait_s
     (7.0, 0.0, 0.0)
     """
     try:

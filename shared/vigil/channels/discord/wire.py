@@ -13,7 +13,7 @@ from ... import __version__
 from ...errors import InvalidInput
 from ..answers import NotTaken, Unclear
 from ..chats.addresses import is_file_of, is_socket_of
-from ..chats.calls import CALL_S, CallFailed, refused, token_refused, told_to_wait
+from ..chats.calls import CALL_S, CallFailed, rate_limited, refused, token_refused
 from ..chats.fields import text_in
 from ..downloads import ELSEWHERE, Downloads
 from ..network_api import NetworkApi, NetworkReply, NetworkSocket, SentFile
@@ -57,7 +57,7 @@ class DiscordApi:
         left_s = self._free_at.pop(route, 0.0) - loop.time()
         if left_s > CALL_S:
             self._free_at[route] = loop.time() + left_s
-            raise told_to_wait(left_s)
+            raise rate_limited(left_s)
         if left_s > 0:
             await asyncio.sleep(left_s)
         reply = await self._api.call(
@@ -97,14 +97,14 @@ class DiscordApi:
 def _wait_after(reply: NetworkReply) -> float:
     if reply.headers.get("x-ratelimit-remaining") != "0":
         return 0.0
-    return told_to_wait(reply.headers.get("x-ratelimit-reset-after")).wait_s
+    return rate_limited(reply.headers.get("x-ratelimit-reset-after")).wait_s
 
 
 def _result_of(reply: NetworkReply) -> Any:
     status, data = reply.status, reply.data
     if status == 429:
         asked = data.get("retry_after") if isinstance(data, dict) else None
-        raise told_to_wait(reply.headers.get("retry-after") if asked is None else asked)
+        raise rate_limited(reply.headers.get("retry-after") if asked is None else asked)
     if status == 401:
         raise token_refused(text_in(data, "message"))
     if not 200 <= status < 300:

@@ -32,7 +32,7 @@ from ...mail.quotes import marked
 from ...net.page_text import text_of_page
 from ...subjects import token_of
 from .. import pairs
-from ..contract import ChannelContext, DeliveryTold, Ear, Inbound
+from ..contract import ChannelContext, DeliveryReport, Ear, Inbound
 from ..pairs import ChannelPerson
 from . import authentic, words
 
@@ -209,7 +209,9 @@ class _OpenMailbox:
         if told.action not in ENDS:
             return False  # it's delayed: it goes on
         effect_id, agent, thread = about
-        said = DeliveryTold(is_delivered=told.action in ARRIVED, reason=told.reason or told.action)
+        said = DeliveryReport(
+            is_delivered=told.action in ARRIVED, reason=told.reason or told.action
+        )
         await self._ear.settle(user, agent, thread, effect_id, said)
         return True
 

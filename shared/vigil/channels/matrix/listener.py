@@ -171,7 +171,7 @@ class _Rooms:
             if reply.status >= 500 or reply.status == 429:
                 raise _ServerAway(reply.in_words, reply.wait_s)
             if reply.is_ok:
-                await self._tell_if_encrypted(room)
+                await self._warn_if_encrypted(room)
             return
         reason = ""
 
@@ -183,7 +183,7 @@ class _Rooms:
         method, path = Api.room_leave("", room)
         await self._ask((method, path, json.dumps({"reason": reason} if reason else {})), ASK_S)
 
-    async def _tell_if_encrypted(self, room: str) -> None:
+    async def _warn_if_encrypted(self, room: str) -> None:
         """Say at once that nothing is read there: a code that was sent there would be waited for
         in vain. Programs encrypt rooms of two by themselves."""
         asked = Api.room_get_state_event("", room, "m.room.encryption")

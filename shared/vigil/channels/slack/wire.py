@@ -8,7 +8,7 @@ from ... import __version__
 from ...errors import InvalidInput
 from ..answers import NotTaken, Unclear
 from ..chats.addresses import is_file_of, is_socket_of
-from ..chats.calls import CALL_S, CallFailed, in_short, refused, token_refused, told_to_wait
+from ..chats.calls import CALL_S, CallFailed, in_short, rate_limited, refused, token_refused
 from ..chats.fields import text_in
 from ..downloads import ELSEWHERE, Downloads
 from ..network_api import NetworkApi, NetworkReply, NetworkSocket, SentFile
@@ -109,7 +109,7 @@ class SlackApi:
 def _result_of(reply: NetworkReply) -> dict[str, Any]:
     data = reply.data
     if reply.status == 429:
-        raise told_to_wait(reply.headers.get("retry-after"))
+        raise rate_limited(reply.headers.get("retry-after"))
     if not isinstance(data, dict) or reply.status != 200:
         if reply.status == 200:
             raise CallFailed(Unclear(reason="no whole answer"))
@@ -120,7 +120,7 @@ def _result_of(reply: NetworkReply) -> dict[str, Any]:
     if error in TOKEN_ERRORS:
         raise token_refused(in_short(error))
     if error == "ratelimited":
-        raise told_to_wait(reply.headers.get("retry-after"))
+        raise rate_limited(reply.headers.get("retry-after"))
     if error in IN_TROUBLE:
         raise CallFailed(Unclear(reason=in_short(error)))
     raise CallFailed(NotTaken(reason=in_short(error) or "refused", is_final=True))

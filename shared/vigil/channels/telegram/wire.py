@@ -28,7 +28,7 @@ from aiogram.methods import TelegramMethod
 from aiohttp import ClientConnectorError, ClientSession
 
 from ..answers import NotTaken, Unclear
-from ..chats.calls import CallFailed, in_short, token_refused, told_to_wait
+from ..chats.calls import CallFailed, in_short, rate_limited, token_refused
 from ..downloads import Downloads
 from ..redirects import NO_REDIRECTS, LedElsewhere
 
@@ -107,7 +107,7 @@ def meant(error: Exception) -> CallFailed:
     if isinstance(error, TelegramUnauthorizedError | TelegramNotFound):
         return token_refused(_words(error))
     if isinstance(error, TelegramRetryAfter):
-        return told_to_wait(error.retry_after)
+        return rate_limited(error.retry_after)
     return CallFailed(_answer(error))
 
 

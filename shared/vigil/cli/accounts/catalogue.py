@@ -65,7 +65,7 @@ def chosen(
         has_secrets: whether a file with variables or headers goes with it.
     """
     offer = catalogue.offer_of(catalogue.named(_servers(registry, name), name), env)
-    output.message("\n".join((f"{output.printable(name)}:", *map(_line, offer.told))))
+    output.message("\n".join((f"{output.printable(name)}:", *map(_line, offer.lines))))
     missing = [one for one in offer.wants if one.is_required]
     if missing and not has_secrets:
         option = "--headers-file" if offer.url else "--env-file, or --env for what is no secret"

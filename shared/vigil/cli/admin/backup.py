@@ -51,7 +51,7 @@ def backup(file: File) -> Result:
 
     if file.exists():
         raise typer.BadParameter(f"{file} exists: a backup never replaces another")
-    manifest = told(f"{file} can't be written", lambda: asyncio.run(save()))
+    manifest = reported(f"{file} can't be written", lambda: asyncio.run(save()))
     facts = {"file": str(file), "bytes": file.stat().st_size, **facts_of(manifest)}
     return Result(facts, partial(_show_made, facts))
 
@@ -85,11 +85,11 @@ def restore(
         with Bar(file.stat().st_size) as bar:
             return Archive.open(file, bar.report)
 
-    archive = told(f"{file} can't be read", check)
+    archive = reported(f"{file} can't be read", check)
     home = config.load().home if not verify else None
     if home is not None:
         backups.check_empty(home)
-        told(f"{home} can't be written", lambda: _restore(archive, home, files_only=files_only))
+        reported(f"{home} can't be written", lambda: _restore(archive, home, files_only=files_only))
     facts = {"file": str(file), "home": home and str(home), **facts_of(archive.manifest)}
     return Result(facts, partial(_show_restored, facts, files_only=files_only))
 
@@ -144,7 +144,7 @@ def quiet() -> None:
     logs.configure(level=logging.WARNING)
 
 
-def told(what: str, work: Callable[[], T]) -> T:
+def reported(what: str, work: Callable[[], T]) -> T:
     """Do `work`; a file that can't be used becomes a message instead of a traceback."""
     try:
         return work()

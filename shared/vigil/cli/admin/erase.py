@@ -20,7 +20,7 @@ from .. import exits, output
 from ..progress import Bar
 from ..tables import Result
 from . import programs
-from .backup import quiet, told
+from .backup import quiet, reported
 
 if TYPE_CHECKING:
     from vigil.backup.reach import Reached, Where
@@ -64,7 +64,7 @@ def erase(
         typer.confirm(f"Erase everything of {user}, for good?", abort=True, err=True)
     settings = config.load()
     wait_s = 0.0 if no_wait else INDEX_WAIT_S
-    outcome = told("a file can't be cleaned", lambda: _erase(settings, user, wait_s))
+    outcome = reported("a file can't be cleaned", lambda: _erase(settings, user, wait_s))
     if not (outcome.deleted or outcome.tokens or outcome.credentials or outcome.workspaces):
         output.message(f"Nothing of {user} was there: erased before, or another spelling?")
     output.message("Backups made before still hold the data: delete them.")

@@ -17,7 +17,7 @@ from vigil.subjects import check_part
 
 from .. import output
 from ..tables import Result
-from .backup import quiet, told
+from .backup import quiet, reported
 
 if TYPE_CHECKING:
     from vigil.portable.bundle import ExportManifest
@@ -36,7 +36,7 @@ def export(
     check_part("user", user)
     if path.exists():
         raise typer.BadParameter(f"{path} exists: an export never replaces another")
-    manifest = told(f"{path} can't be written", lambda: asyncio.run(_export(user, path)))
+    manifest = reported(f"{path} can't be written", lambda: asyncio.run(_export(user, path)))
     facts = {"path": str(path), **msgspec.to_builtins(manifest)}
     return Result(facts, partial(_show, facts))
 

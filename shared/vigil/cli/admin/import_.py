@@ -17,7 +17,7 @@ from vigil.subjects import check_part
 
 from .. import exits, options, output
 from ..tables import Result
-from .backup import quiet, told
+from .backup import quiet, reported
 
 if TYPE_CHECKING:
     from vigil.portable.importer import ImportReport
@@ -57,7 +57,7 @@ def import_(
     if identity or agent != "vigil":
         raise InvalidInput("from", "--agent and --identity are for another agent's home")
     quiet()
-    report = told(f"{path} can't be read", lambda: asyncio.run(_import(path, user, trusted)))
+    report = reported(f"{path} can't be read", lambda: asyncio.run(_import(path, user, trusted)))
     facts = msgspec.to_builtins(report)
     count = sum(not one.is_by_rule for one in report.refused)
     end = exits.NotReady(f"{count} lines can't be taken") if count else None

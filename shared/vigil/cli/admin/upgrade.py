@@ -15,7 +15,7 @@ from vigil.settings import config
 
 from .. import output, tables
 from ..tables import Result
-from .backup import quiet, told
+from .backup import quiet, reported
 
 if TYPE_CHECKING:
     from vigil.backup.rehearsal import Rehearsed
@@ -42,7 +42,9 @@ def upgrade(
     if check:
         from vigil.backup import rehearsal
 
-        tried = told("the copy can't be made", lambda: asyncio.run(rehearsal.rehearse(settings)))
+        tried = reported(
+            "the copy can't be made", lambda: asyncio.run(rehearsal.rehearse(settings))
+        )
         return Result(msgspec.structs.asdict(tried), partial(_show_tried, tried))
     if not (home / "vigil.toml").exists():
         raise ConfigError(f"there is nothing in {home}: `vigil up` was never run there")
@@ -50,11 +52,11 @@ def upgrade(
     lock.acquire()
     try:
         if back:
-            put = told("it can't be put back", lambda: migrate.back(home))
+            put = reported("it can't be put back", lambda: migrate.back(home))
             said = f"Put back what {', '.join(put.steps)} had changed. Vigil from before goes on."
             return tables.done(said, {"steps": put.steps})
         check_whole(home)
-        done = told("it can't be brought up to date", lambda: migrate.bring_up(home))
+        done = reported("it can't be brought up to date", lambda: migrate.bring_up(home))
     finally:
         lock.release()
     return tables.done(migrate.in_words(done), facts_of(done))

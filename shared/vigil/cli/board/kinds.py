@@ -314,9 +314,9 @@ def _print_ids(made: list[dict[str, Any]]) -> None:
 
 
 def _done(command: Command, done: dict[str, Any]) -> Result:
-    if command.told is None:
+    if command.summary is None:
         return Result(done, partial(output.data, done["id"]))
-    return tables.done(command.told(done), done)
+    return tables.done(command.summary(done), done)
 
 
 COMMANDS: Final = {plural: KindCommands(kind) for plural, kind in kinds().items()}

@@ -48,10 +48,10 @@ class Orders:
         self._letters = Pointing(client, str(key), key.agent, screen, conversation.say)
         self.obeys: dict[str, Obey] = {
             "new": self._begin,
-            "stop": partial(self._told, self._stop),
-            "why": partial(self._told, self._why),
+            "stop": partial(self._answer, self._stop),
+            "why": partial(self._answer, self._why),
             "remind": self._remind,
-            "tasks": partial(self._told, self._tasks),
+            "tasks": partial(self._answer, self._tasks),
             "edit": versions.obey,
             "retry": versions.obey,
             "reply": self._reply,
@@ -93,13 +93,13 @@ class Orders:
         if order.rest:
             await self._conversation.say(slash.reminder_of(order.rest))
         else:
-            await self._told(self._pending, order)
+            await self._answer(self._pending, order)
 
     async def _help(self, order: SlashOrder) -> None:
         for line in slash.usages(is_terminal=True):
             self._screen.notice(line)
 
-    async def _told(self, ask: Callable[[str], list[str]], order: SlashOrder) -> None:
+    async def _answer(self, ask: Callable[[str], list[str]], order: SlashOrder) -> None:
         """Ask the gateway, and show what it says, a line each."""
         try:
             lines = await asyncio.to_thread(ask, order.rest)

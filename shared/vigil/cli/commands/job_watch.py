@@ -45,7 +45,7 @@ def watch(client: Client, id_: str, *, runs_min: int = 0, is_json: bool = False)
             time.sleep(poll_s)
             poll_s = min(poll_s * 1.2, POLL_MAX_S)
     end = None if job["status"] == "succeeded" else typer.Exit(exits.FAILURE)
-    return Result(job, partial(_tell_end, job), end)
+    return Result(job, partial(_print_end, job), end)
 
 
 def _fetch(client: Client, id_: str) -> dict[str, Any] | None:
@@ -59,7 +59,7 @@ def _fetch(client: Client, id_: str) -> dict[str, Any] | None:
         return None
 
 
-def _tell_end(job: dict[str, Any]) -> None:
+def _print_end(job: dict[str, Any]) -> None:
     failed = job.get("steps_failed", 0)
     what = f"{job['status']}: {job.get('steps_done', 0)} of {job.get('steps', 0)} steps"
     error = f": {job['error']}" if job.get("error") else ""

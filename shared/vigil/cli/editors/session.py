@@ -50,7 +50,7 @@ class EditorSession:
         self._key = key
         self._editor = editor
         self._spoken = StreamedAnswer()
-        self._told: asyncio.Queue[Callable[[], Awaitable[None]]] = asyncio.Queue()
+        self._updates: asyncio.Queue[Callable[[], Awaitable[None]]] = asyncio.Queue()
         self._conversation = Conversation(client, key, self, device=DEVICE)
         self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._lock = asyncio.Lock()
@@ -60,7 +60,7 @@ class EditorSession:
         self._conversation.begin_at(after)
         self._tasks = (
             asyncio.create_task(self._conversation.run(), name="acp-socket"),
-            asyncio.create_task(self._tell(), name="acp-updates"),
+            asyncio.create_task(self._send_updates(), name="acp-updates"),
         )
 
     async def close(self) -> None:
@@ -84,16 +84,16 @@ class EditorSession:
 
     def _show(self, piece: str) -> None:
         if piece:
-            self._told.put_nowait(lambda: self._editor.piece(self._key, piece))
+            self._updates.put_nowait(lambda: self._editor.piece(self._key, piece))
 
-    async def _tell(self) -> None:
+    async def _send_updates(self) -> None:
         """Tell the editor one thing after the other."""
         while True:
-            tell = await self._told.get()
+            send = await self._updates.get()
             try:
-                await tell()
+                await send()
             finally:
-                self._told.task_done()
+                self._updates.task_done()
 
     # ------------------------------------------------------------ what is said
 
@@ -117,7 +117,7 @@ class EditorSession:
             if not end.is_stopped and await self._decided(list(end.requests.values())):
                 await self._follow_on(after)
             await self._conversation.wait_shown(end.said, SHOW_S)
-            await self._told.join()
+            await self._updates.join()
             return "cancelled" if end.is_stopped else "end_turn"
 
     async def stop(self) -> None:
@@ -139,7 +139,7 @@ class EditorSession:
             for record in page["records"]:
                 after = record["seq"]
                 for call in end.take(record["kind"], record["data"]):
-                    self._told.put_nowait(lambda n=call: self._editor.tool(self._key, n))  # type: ignore[misc]
+                    self._updates.put_nowait(lambda n=call: self._editor.tool(self._key, n))  # type: ignore[misc]
             if page.get("next_after") is None:
                 return after
 
@@ -153,7 +153,7 @@ class EditorSession:
         """Ask about these requests; whether one was decided."""
         is_decided = False
         for one in requests:
-            await self._told.join()
+            await self._updates.join()
             verdict = await self._editor.permit(self._key, one)
             decide = {"accept": self._client.accept, "reject": self._client.reject}.get(verdict)
             if decide is not None:

@@ -107,7 +107,7 @@ def up(
     def on_ready(run: RunFile) -> None:
         if not is_child:
             announce(settings, run, is_json=json)
-            _tell_moved(settings, run, port_before)
+            _report_moved(settings, run, port_before)
 
     if detach:
         on_ready(_detached(settings, processes, without or []))
@@ -167,11 +167,11 @@ def _serve_all(settings: Settings, processes: int, without: list[str], on_ready:
     forked = fork_services([name for name in APART[processes] if name not in without])
     supervisor = Supervisor(settings, processes, without, forked)
 
-    def tell(run: RunFile) -> None:
+    def announce(run: RunFile) -> None:
         # Beside the loop: what is told is asked of the gateway, which runs in it.
         threading.Thread(target=on_ready, args=(run,), name="announce", daemon=True).start()
 
-    uvloop.run(_until_signalled(supervisor, tell))
+    uvloop.run(_until_signalled(supervisor, announce))
 
 
 async def _until_signalled(supervisor: Supervisor, on_ready: Any) -> None:
@@ -314,7 +314,7 @@ def sign_in_link(run: RunFile, token: str | None) -> str | None:
         return None
 
 
-def _tell_moved(settings: Settings, run: RunFile, port_before: int | None) -> None:
+def _report_moved(settings: Settings, run: RunFile, port_before: int | None) -> None:
     """Say it if programs on the bus don't find the broker where it was."""
     if port_before is None or settings.config.nats.url or run.nats_url.endswith(f":{port_before}"):
         return

@@ -28,7 +28,7 @@ SOON: Final = timedelta(minutes=1)
 
 
 class MailboxFacts:
-    """Tells those of one mailbox."""
+    """Reports those of one mailbox."""
 
     def __init__(self, context: Context, name: str, section: MailboxSection) -> None:
         config = context.settings.config
@@ -41,15 +41,15 @@ class MailboxFacts:
         )
         self._name = name
         self._row = mailed.row_of(section.scope, name)
-        self._told_at: datetime | None = None
+        self._reported_at: datetime | None = None
         self._count = 0
 
-    async def tell(self, box: Mailbox, log: MailLog) -> bool:
-        """Tell them, if it's time; whether the mailbox was asked. Raises: MailboxLost,
+    async def report(self, box: Mailbox, log: MailLog) -> bool:
+        """Report them, if it is time; whether the mailbox was asked. Raises: MailboxLost,
         Unavailable."""
         now = self._clock.now()
         wait = SOON if self._count < 2 else EVERY
-        if self._told_at is not None and now - self._told_at < wait:
+        if self._reported_at is not None and now - self._reported_at < wait:
             return False
         values: dict[str, object] = {mailed.UNREAD: min(await box.unread(), COUNT_MAX)}
         newest = await log.newest_of(frozenset(self._facts.newest.values()))
@@ -66,5 +66,5 @@ class MailboxFacts:
         )
         cause = token_of("mailbox", self._row, now.isoformat())
         await self._desk.take_counted(self._key, slot, cause, values)
-        self._told_at, self._count = now, self._count + 1
+        self._reported_at, self._count = now, self._count + 1
         return True
