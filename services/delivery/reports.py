@@ -48,30 +48,30 @@ async def answering(bus: Bus, carrier: Carrier) -> AsyncIterator[None]:
             await subscription.unsubscribe()
 
 
-async def settle(bus: Bus, carrier: Carrier, told: ChannelReport) -> ReportTaken:
+async def settle(bus: Bus, carrier: Carrier, incoming: ChannelReport) -> ReportTaken:
     """Store what a report says, if it says more than is known; may be repeated.
 
     Raises:
         Unavailable, BusError: the broker can't tell.
         InvalidInput: it names no message, or what is stored of it can't be read.
     """
-    key = SessionKey.parse(told.session_key)
-    stored = await bus.get_last(STREAM, key.send(check_part("effect_id", told.effect_id)))
+    key = SessionKey.parse(incoming.session_key)
+    stored = await bus.get_last(STREAM, key.send(check_part("effect_id", incoming.effect_id)))
     if stored is None:
         return ReportTaken(outcome="unknown")
     _, order = orders.read_order(stored.subject, stored.seq, stored.data)
-    if order.record.channel != told.channel:
+    if order.record.channel != incoming.channel:
         return ReportTaken(outcome="unknown")
-    says = "delivered it" if told.is_delivered else "gave it up"
-    reason = f"the server reports that it {says}: {told.reason}"[:REASON_LENGTH_MAX]
+    says = "delivered it" if incoming.is_delivered else "gave it up"
+    reason = f"the server reports that it {says}: {incoming.reason}"[:REASON_LENGTH_MAX]
     for _ in range(TRIES_MAX):
         seen = await carrier.seen(key, order)
-        outcome = orders.outcome_by_report(seen, is_delivered=told.is_delivered)
+        outcome = orders.outcome_by_report(seen, is_delivered=incoming.is_delivered)
         if outcome is None:
             return ReportTaken(outcome="known")
         close = StoreReceipt(outcome=outcome, reason=reason, expect=seen.receipt_seq)
         if await carrier.close(key, order, stored, close):
             await carrier.carry(key, order, stored)  # what failed becomes a dead letter
             letter = dead_letters.id_of(decide.SERVICE, stored.stream, order.seq)
-            return ReportTaken(outcome="settled", letter_id=letter if told.is_delivered else "")
+            return ReportTaken(outcome="settled", letter_id=letter if incoming.is_delivered else "")
     return ReportTaken(outcome="later")

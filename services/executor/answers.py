@@ -42,7 +42,7 @@ class Answers:
         self._quota = Quota(context.bus, config.person_attachments_bytes_max)
         self.unkept = Unkept(context.bus, is_erasing)
 
-    async def store(self, key: SessionKey, call: CallTool, told: ToolOutput) -> None:
+    async def store(self, key: SessionKey, call: CallTool, output: ToolOutput) -> None:
         """Store the result of a call; a repeat stores the same event, and the first one counts.
 
         It is tried for as long as anybody may wait for it, because what is lost here can't be
@@ -56,11 +56,11 @@ class Answers:
         patience = Patience(
             "executor.answer", self._limits.again, is_over=lambda: self._clock.now() > until
         )
-        await patience.run(lambda: self._store(key, call, told))
+        await patience.run(lambda: self._store(key, call, output))
 
-    async def _store(self, key: SessionKey, call: CallTool, told: ToolOutput) -> None:
-        content, files = told.content, []
-        for file in told.files:
+    async def _store(self, key: SessionKey, call: CallTool, output: ToolOutput) -> None:
+        content, files = output.content, []
+        for file in output.files:
             try:
                 await self._quota.check(key.user, file.about)
             except InvalidInput as error:
@@ -74,11 +74,11 @@ class Answers:
             call.id,
             content,
             now=self._clock.now(),
-            is_error=told.is_error,
-            is_tainted=is_outside(told, key.scope, self._trusted),
+            is_error=output.is_error,
+            is_tainted=is_outside(output, key.scope, self._trusted),
             attachments=tuple(files),
-            fields=told.fields,
-            wanted=told.wanted,
+            fields=output.fields,
+            wanted=output.wanted,
         )
         if not files:
             await results.store(self._bus, key, event)

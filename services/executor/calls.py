@@ -234,11 +234,11 @@ class CallsInHand:
                 await self._answers.store(key, call, ToolOutput(content=AMBIGUOUS, is_error=True))
                 return "ambiguous"
             case "run":
-                told = await self._run(key, call, self._task(key, call, place, task))
-                await self._answers.store(key, call, told)
+                output = await self._run(key, call, self._task(key, call, place, task))
+                await self._answers.store(key, call, output)
                 self._unrun.pop(call.id, None)
                 crash.point("executor.call.answered")
-                return "failed" if told.is_error else "answered"
+                return "failed" if output.is_error else "answered"
 
     async def _run(self, key: SessionKey, call: CallTool, task: CallTask) -> ToolOutput:
         """Run it now, this once. Raises: Unavailable, it did not run."""
@@ -257,9 +257,9 @@ class CallsInHand:
         if isinstance(grant, str):
             return ToolOutput(content=NO_LEAVE.format(reason=grant), is_error=True)
         self._unrun.pop(call.id, None)
-        told = await self._running.run(source, work.call_of(key, call, tool, grant, task))
+        output = await self._running.run(source, work.call_of(key, call, tool, grant, task))
         crash.point("executor.call.ran")
-        return told
+        return output
 
     def _tool(self, call: CallTool) -> Tool | None:
         found = self._registry.find(call.payload.tool)

@@ -308,7 +308,7 @@ def report_of(
 
 
 def notification_of(
-    home: SessionKey, effect_id: str, told: ToldPayload, *, now: datetime
+    home: SessionKey, effect_id: str, message: ToldPayload, *, now: datetime
 ) -> ToldEvent:
     """Build the notification of a person in a conversation. Its id is the same for every try."""
     return ToldEvent(
@@ -316,7 +316,7 @@ def notification_of(
         session_key=str(home),
         created_at=now,
         caused_by=effect_id,
-        payload=told,
+        payload=message,
     )
 
 

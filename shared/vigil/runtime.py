@@ -173,8 +173,8 @@ async def run(
             except ConfigError as error:
                 if not renewal.refuse(str(error)):
                     raise
-                told = {"service": name, "error": str(error)}
-                log.error("the configuration can't be used", action="service.refused", **told)
+                about = {"service": name, "error": str(error)}
+                log.error("the configuration can't be used", action="service.refused", **about)
 
 
 async def _run_once(
@@ -349,8 +349,8 @@ def of_broker(error: Exception) -> str:
     Several parts of a service may have noticed; only if all did, nothing else was wrong.
     """
     if isinstance(error, ExceptionGroup):
-        told = [of_broker(part) for part in error.exceptions]
-        return told[0] if all(told) else ""
+        reasons = [of_broker(part) for part in error.exceptions]
+        return reasons[0] if all(reasons) else ""
     return (str(error) or repr(error)) if isinstance(error, _OF_BROKER) else ""
 
 

@@ -191,13 +191,13 @@ def _set_apart(messages: list[dict[str, Any]]) -> None:
 
 def _served(content: list[dict[str, Any]], *, is_open: bool) -> list[dict[str, Any]]:
     """Leave out calls of the provider's own tools without a result, and results without a call."""
-    told = {block.get("tool_use_id") for block in content if _is_served_result(block)}
+    answered = {block.get("tool_use_id") for block in content if _is_served_result(block)}
     used = {block.get("id") for block in content if _is_served_call(block)}
     kept = [
         block
         for block in content
         if not (_is_served_result(block) and block.get("tool_use_id") not in used)
-        and not (_is_served_call(block) and not is_open and block.get("id") not in told)
+        and not (_is_served_call(block) and not is_open and block.get("id") not in answered)
     ]
     return kept or [{"type": "text", "text": EARLIER}]
 

@@ -48,8 +48,8 @@ class OpenAIModel:
         self._is_own = base_url is not None
         self._lacks: frozenset[str] = frozenset()
         self.server: Final = server_of(base_url or API_URL)
-        told = {header: os.environ.get(variable) for header, variable in _ACCOUNT.items()}
-        account = {header: value for header, value in told.items() if value and not self._is_own}
+        given = {header: os.environ.get(variable) for header, variable in _ACCOUNT.items()}
+        account = {header: value for header, value in given.items() if value and not self._is_own}
         self._client = completions.ChatCompletions(base_url or API_URL, api_key, account)
 
     @property

@@ -54,10 +54,12 @@ def report_facts(given: ReportFacts, call: OwnCall, draft: Draft) -> Result:
     """Note what fits; the run's end takes it to where facts are kept."""
     shapes = shapes_of(draft.state)
     named = {name: shape for name, shape in shapes.items() if name in given.facts}
-    told = read(named, given.facts, draft.moment.now)
-    note(draft, told)
-    left = [f"{name} {reason}" for name, reason in told.left_out.items()]
+    fitted = read(named, given.facts, draft.moment.now)
+    note(draft, fitted)
+    left = [f"{name} {reason}" for name, reason in fitted.left_out.items()]
     unknown = len(given.facts.keys() - shapes.keys())
     left += [NAMED_BY_NONE.format(count=unknown)] if unknown else []
-    noted = ", ".join(f"{name} = {value}" for name, value in told.values.items()) or "nothing"
-    return f"Noted: {noted}." + (f" Left out: {'; '.join(left)}." if left else ""), not told.values
+    noted = ", ".join(f"{name} = {value}" for name, value in fitted.values.items()) or "nothing"
+    return f"Noted: {noted}." + (
+        f" Left out: {'; '.join(left)}." if left else ""
+    ), not fitted.values

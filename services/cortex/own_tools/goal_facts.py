@@ -43,9 +43,11 @@ def goal_report(given: GoalReport, call: OwnCall, draft: Draft) -> Answer:
     found = read_goal(draft, given.id)
     if found is None:
         raise AssertionError(f"{given.id} is not there")
-    told = read(found.goal.facts, given.facts, draft.moment.now)
-    left = "; ".join(f"{name} {why}" for name, why in told.left_out.items() if name in given.facts)
-    if not told.values:
+    fitted = read(found.goal.facts, given.facts, draft.moment.now)
+    left = "; ".join(
+        f"{name} {why}" for name, why in fitted.left_out.items() if name in given.facts
+    )
+    if not fitted.values:
         return f"Noted: nothing. Left out: {left or 'what this goal does not name'}.", True
-    payload = BoardChangePayload(entity=found.goal, facts=told.values, why=left)
+    payload = BoardChangePayload(entity=found.goal, facts=fitted.values, why=left)
     return calls.ask_board(draft, call.use, payload)

@@ -117,12 +117,12 @@ def _half(signals: Sequence[Signal]) -> Half | None:
     return Half(stream=last.stream, seq=last.seq, done=done)
 
 
-def _encoded(told: Mapping[str, int]) -> str:
+def _encoded(emitted: Mapping[str, int]) -> str:
     """
     >>> _encoded({"SYSTEM": 3, "SESSIONS": 7}), _decoded("SESSIONS=7 SYSTEM=3")
     ('SESSIONS=7 SYSTEM=3', {'SESSIONS': 7, 'SYSTEM': 3})
     """
-    return " ".join(f"{stream}={seq}" for stream, seq in sorted(told.items()))
+    return " ".join(f"{stream}={seq}" for stream, seq in sorted(emitted.items()))
 
 
 def _decoded(text: str) -> dict[str, int]:
@@ -130,7 +130,7 @@ def _decoded(text: str) -> dict[str, int]:
     return {stream: int(seq) for stream, _, seq in pairs}
 
 
-async def _begin(bus: Bus, source: Source, told: int, oldest: datetime) -> int:
+async def _begin(bus: Bus, source: Source, emitted: int, oldest: datetime) -> int:
     """Return the first record that isn't told of a source that none of the newest signals is of.
 
     Args:
@@ -138,8 +138,8 @@ async def _begin(bus: Bus, source: Source, told: int, oldest: datetime) -> int:
     """
     by_kind = [one.source for one in await _last_emitted(bus, source)]
     if seqs := [one.seq for one in by_kind if one.stream == source.stream]:
-        return max(told, *seqs) + 1
-    return max(told + 1, await _first_since(bus, source, oldest - CLOCKS_APART))
+        return max(emitted, *seqs) + 1
+    return max(emitted + 1, await _first_since(bus, source, oldest - CLOCKS_APART))
 
 
 async def _last_emitted(bus: Bus, source: Source) -> list[Signal]:

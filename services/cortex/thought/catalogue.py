@@ -113,8 +113,8 @@ class Catalogue:
         self._tools.learn(name, request, answer)
         if not request.tools or not self._tools.lacks(name, self._models[name].model):
             return answer
-        told = f"The model {name} {IN_PROSE}. `vigil models` tries each model; {CHANGE_MODEL}."
-        notice = Notice(id=f"tools:{name}", text=told, what=MODEL)
+        text = f"The model {name} {IN_PROSE}. `vigil models` tries each model; {CHANGE_MODEL}."
+        notice = Notice(id=f"tools:{name}", text=text, what=MODEL)
         return msgspec.structs.replace(answer, notices=(*answer.notices, notice))
 
     async def close(self) -> None:

@@ -261,9 +261,9 @@ class Thinker:
         try:
             reservation = await self._budget.reserve(call, estimate(request))
         except BudgetExceeded as error:
-            told = error.notice
+            notice = error.notice
             raise ModelError(
-                told.text, is_retryable=False, budget_at=error.again_at, notices=(told,)
+                notice.text, is_retryable=False, budget_at=error.again_at, notices=(notice,)
             ) from error
         except (Unavailable, BusError) as error:
             reason = f"the budget can't be read: {error}"

@@ -137,9 +137,9 @@ class BoardChanges:
         slot = slot_of_goal(goal)
         if reaches_one(self._config, key, slot):
             await self._notifier.notify(key, effect.id, slot, known, is_told=False)
-        told = FactFill(cause="") if known.newest is None else known.newest
-        said = ", ".join(f"{name} = {value}" for name, value in told.values.items())
-        full = {why for why in told.left_out.values() if why != NOT_TOLD}
+        fill = FactFill(cause="") if known.newest is None else known.newest
+        said = ", ".join(f"{name} = {value}" for name, value in fill.values.items())
+        full = {why for why in fill.left_out.values() if why != NOT_TOLD}
         left = "; ".join(filter(None, (effect.payload.why, *full)))
         return f"Noted: {said or 'nothing'}.{f' Left out: {left}.' if left else ''}"
 

@@ -55,18 +55,18 @@ class FactNotifier:
         homes, mind = homes_for(self._config, key, slot), mind_of(key.scope)
         changed = shown.news_of(known)
         if known.is_full:
-            told = self._payload(key, slot, shown.FULL_TOLD.format(name=slot.name))
-            await self._put(homes, token_of("facts full", slot.row, known.day), told)
+            payload = self._payload(key, slot, shown.FULL_TOLD.format(name=slot.name))
+            await self._put(homes, token_of("facts full", slot.row, known.day), payload)
         if not changed:
             return
         configured = self._config.person_of(key.user)
         zone = zone_named((await own.standing(self._bus, key.user, configured)).timezone)
         said = (shown.described(one, zone, self._clock.now()) for one in changed)
-        told = self._payload(key, slot, f"{'; '.join(filter(None, said))} ({slot.name})")
+        payload = self._payload(key, slot, f"{'; '.join(filter(None, said))} ({slot.name})")
         whom = () if is_told else homes
         if has_mind(self._config, key.agent) and mind not in whom and mind != key:
             whom += (mind,)
-        await self._put(whom, f"{cause}-facts", told)
+        await self._put(whom, f"{cause}-facts", payload)
 
     def _payload(self, key: SessionKey, slot: SlotRun, text: str) -> ToldPayload:
         return ToldPayload(
@@ -78,8 +78,8 @@ class FactNotifier:
             is_ordered=slot.is_ordered,
         )
 
-    async def _put(self, whom: tuple[SessionKey, ...], name: str, told: ToldPayload) -> None:
+    async def _put(self, whom: tuple[SessionKey, ...], name: str, payload: ToldPayload) -> None:
         for home in whom:
             await put(
-                self._bus, work.notification_of(home, name, told, now=self._clock.now()), name
+                self._bus, work.notification_of(home, name, payload, now=self._clock.now()), name
             )

@@ -87,16 +87,18 @@ class RunEnds:
                 problem = await self._bulletins.put(key, effect, effect.payload.bulletin)
             known = None if problem else await self._facts.take(key, effect, slot, run.at)
             is_for_one = reaches_one(self._config, key, slot)
-            told = report_of(key, effect, slot, problem, last.ledger, is_for_one=is_for_one)
-            if told is not None and known is not None and is_for_one:
-                told = replace(told, facts=known.facts)
-            homes = () if told is None else homes_for(self._config, key, slot)
-            if told is not None:
-                await self._notify(homes, effect, told)
+            message = report_of(key, effect, slot, problem, last.ledger, is_for_one=is_for_one)
+            if message is not None and known is not None and is_for_one:
+                message = replace(message, facts=known.facts)
+            homes = () if message is None else homes_for(self._config, key, slot)
+            if message is not None:
+                await self._notify(homes, effect, message)
             if known is not None and is_for_one:
-                await self._notifier.notify(key, effect.id, slot, known, is_told=told is not None)
+                await self._notifier.notify(
+                    key, effect.id, slot, known, is_told=message is not None
+                )
             crash.point("executor.slot.told")
-            delivery: Delivery = "silent" if told is None else "told"
+            delivery: Delivery = "silent" if message is None else "told"
             entry = ended(
                 row,
                 run,
@@ -121,11 +123,11 @@ class RunEnds:
         raise Unavailable(f"{row}: others write its ledger all the time")
 
     async def _notify(
-        self, homes: tuple[SessionKey, ...], effect: TellParent, told: ToldPayload
+        self, homes: tuple[SessionKey, ...], effect: TellParent, message: ToldPayload
     ) -> None:
         """Tell the conversation that the row names, or the owner's home."""
         for home in homes:
-            event = work.notification_of(home, effect.id, told, now=self._clock.now())
+            event = work.notification_of(home, effect.id, message, now=self._clock.now())
             await put(self._bus, event, effect.id)
 
 

@@ -57,14 +57,14 @@ class TaskEnds:
         made = await self._ended(key, effect, task_id)
         crash.point("executor.task.ended")
         if made is not None and is_end(key, made.entity):
-            told = report_of(key, made.entity)
+            message = report_of(key, made.entity)
             mind = (mind_of(key.scope),) if has_mind(self._config, key.agent) else ()
             giver = giver_of(key, made.entity)
             for home in (*homes_of(self._config, giver), *mind):
-                await self._notify(home, effect, told)
+                await self._notify(home, effect, message)
 
-    async def _notify(self, home: SessionKey, effect: TellParent, told: ToldPayload) -> None:
-        event = work.notification_of(home, effect.id, told, now=self._clock.now())
+    async def _notify(self, home: SessionKey, effect: TellParent, message: ToldPayload) -> None:
+        event = work.notification_of(home, effect.id, message, now=self._clock.now())
         with contextlib.suppress(WrongLastSequence):  # told before
             await self._bus.publish(
                 home.in_event(f"told.{effect.id}"), encode(event), _headers(), expect=0

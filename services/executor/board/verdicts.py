@@ -102,10 +102,10 @@ class VerdictLessons:
                 await board.replace(found.number, action, change, now)
 
     async def _propose(self, key: SessionKey, approval: Approval, effect_id: str) -> None:
-        told = proposal_of(key, approval)
+        payload = proposal_of(key, approval)
         name = proposal_id(approval, key.scope)
         for home in homes_of(self._config, key):
-            event = work.notification_of(home, effect_id, told, now=self._clock.now())
+            event = work.notification_of(home, effect_id, payload, now=self._clock.now())
             with contextlib.suppress(WrongLastSequence):  # told before
                 await self._bus.publish(
                     home.in_event(f"told.{name}"),

@@ -83,8 +83,8 @@ class EventRows:
             try:
                 wait_s = min(wait_s, await self._move(name, section, found, schedule, agenda, now))
             except (Unavailable, WrongLastSequence, InvalidInput) as error:
-                told = {"row": found.entity.id, "calendar": name, "error": str(error)}
-                log.info("not moved", action="calendar.row", **told)
+                about = {"row": found.entity.id, "calendar": name, "error": str(error)}
+                log.info("not moved", action="calendar.row", **about)
                 wait_s = min(wait_s, AGAIN_S)
         return wait_s
 

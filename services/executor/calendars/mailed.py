@@ -34,9 +34,9 @@ async def described(
         found = await proposal_for(book, whose, ics.encode(), zone, now, sender="")
     except Unavailable:
         return NOT_READ
-    told = words_of(found, zone)
+    words = words_of(found, zone)
     uid = "" if found.kind != "new" or found.edit is None else found.edit.uid
-    return f"{told}; its uid: {uid}" if uid and is_uid(uid) else told
+    return f"{words}; its uid: {uid}" if uid and is_uid(uid) else words
 
 
 class InvitationReader:

@@ -112,8 +112,8 @@ class MailboxHolder:
     # ------------------------------------------------------------ health
 
     def _show(self, name: str, state: str, problem: str) -> None:
-        told: Mapping[str, Any] = {"state": state, "problem": problem}
-        self._context.facts.setdefault(FACT, {})[name] = told
+        state_view: Mapping[str, Any] = {"state": state, "problem": problem}
+        self._context.facts.setdefault(FACT, {})[name] = state_view
         self._count_failing()
 
     def _clear(self, name: str) -> None:

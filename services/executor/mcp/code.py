@@ -214,10 +214,14 @@ def _editable(environment: Path) -> Iterator[Path]:
 def _is_of(project: Path, name: str) -> bool:
     """Return whether a folder holds the package of that name, by its ``pyproject.toml``."""
     try:
-        told = tomllib.loads((project / "pyproject.toml").read_text("utf-8"))
+        project_file = tomllib.loads((project / "pyproject.toml").read_text("utf-8"))
     except (OSError, ValueError):
         return False
-    own = told.get("project", {}).get("name", "") if isinstance(told.get("project"), dict) else ""
+    own = (
+        project_file.get("project", {}).get("name", "")
+        if isinstance(project_file.get("project"), dict)
+        else ""
+    )
     return isinstance(own, str) and _plain(own) == _plain(name) != ""
 
 

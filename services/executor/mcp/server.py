@@ -225,10 +225,10 @@ class ServerTools:
             return await self._run(call)
         begun = await asyncio.to_thread(self._loans.begin, is_tainted=call.is_tainted)
         try:
-            told = await self._run(call)
+            output = await self._run(call)
         finally:
             has_seen = await asyncio.to_thread(self._loans.end, begun)
-        return msgspec.structs.replace(told, is_tainted=told.is_tainted or has_seen)
+        return msgspec.structs.replace(output, is_tainted=output.is_tainted or has_seen)
 
     async def _run(self, call: Call) -> ToolOutput:
         tool = call.tool

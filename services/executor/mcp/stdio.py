@@ -91,9 +91,9 @@ class StdioWire:
     def problem(self) -> str:
         """Why the connection is no more; empty: it is, or nobody knows."""
         last = last_words(self._last) if self._has_ended else ""
-        told = f"{self._problem}: {last}" if last else self._problem
+        text = f"{self._problem}: {last}" if last else self._problem
         hint = _hint("\n".join(self._last)) if self._has_ended else ""
-        return f"{told} ({hint})" if hint else told
+        return f"{text} ({hint})" if hint else text
 
     @contextlib.asynccontextmanager
     async def connect(self) -> AsyncIterator[Streams]:
@@ -241,9 +241,9 @@ def last_words(lines: Iterable[str]) -> str:
     >>> last_words(["Error: Cannot find module 'x'", "    at require", "", "Node.js v24"])
     "Error: Cannot find module 'x'"
     """
-    told = [line for line in lines if line.strip() and not _BESIDE.search(line)]
-    errors = [line for line in told if _ERROR.match(line)]
-    return visible((errors or told or [""])[-1].strip())[:LAST_LENGTH_MAX]
+    kept = [line for line in lines if line.strip() and not _BESIDE.search(line)]
+    errors = [line for line in kept if _ERROR.match(line)]
+    return visible((errors or kept or [""])[-1].strip())[:LAST_LENGTH_MAX]
 
 
 async def _paced(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:

@@ -159,8 +159,8 @@ class Fetcher:
         except FAILURES as error:
             return _failed(self._sites.hidden(why_failed(error)))
         bytes_max = min(call.tool.output_bytes_max, excerpt.SHOWN_LENGTH_MAX) - FRAME_BYTES
-        told = await _described(page, arguments.offset, bytes_max, self._sites.hidden)
-        return msgspec.structs.replace(told, origin=_origin(arguments.url, page))
+        output = await _described(page, arguments.offset, bytes_max, self._sites.hidden)
+        return msgspec.structs.replace(output, origin=_origin(arguments.url, page))
 
     async def fetch_if_changed(self, url: str, kind: str, conditions: Mapping[str, str]) -> Page:
         """Fetch a page for a session of that kind, unless it is as the conditions say.

@@ -99,8 +99,8 @@ async def _change(call: Call, wanted: dict[str, str | None], context: ToolContex
     before, after = own.over(configured, found.own), own.over(configured, changed)
     lines = [_line(name, getattr(before, name), getattr(after, name)) for name in sorted(wanted)]
     rows = await KeptBoard(context.bus, ROWS).all(holding(user, call.key.agent))
-    told = words_of_move((one.entity for one in rows), before.timezone, after.timezone)
-    lines += [told] if told else []
+    words = words_of_move((one.entity for one in rows), before.timezone, after.timezone)
+    lines += [words] if words else []
     return "\n".join([*lines, "This holds from now on, in all conversations."])
 
 

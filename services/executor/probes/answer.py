@@ -43,11 +43,13 @@ async def probe(
         input=watch.arguments,
         due_at=now + timedelta(seconds=tool.timeout_s),
     )
-    told = await source.run(call)
-    if told.is_error:
-        raise InvalidInput("tool", f"answers an error: {told.content}")
-    text = shown(at_pointer(told.content, watch.pointer)) if watch.pointer else told.content
+    output = await source.run(call)
+    if output.is_error:
+        raise InvalidInput("tool", f"answers an error: {output.content}")
+    text = shown(at_pointer(output.content, watch.pointer)) if watch.pointer else output.content
     seen = seen_of(watch, text)
     change = await asyncio.to_thread(difference, before, seen)
-    observation = compared(change, told.content)
-    return ProbeResult(seen, change, is_outside(told, key.scope, trusted), observation=observation)
+    observation = compared(change, output.content)
+    return ProbeResult(
+        seen, change, is_outside(output, key.scope, trusted), observation=observation
+    )

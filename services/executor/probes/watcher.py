@@ -120,12 +120,12 @@ class Watcher:
             user = SessionKey.parse(question.session).user
             if self._is_erasing(user):
                 raise Refusal(409, "they are being erased", b"")
-            told, observation = await self._observe(question, user)
-            told = replace(told, facts=await self._take_facts(question, observation))
-            await self._notify(question, told)
+            probed, observation = await self._observe(question, user)
+            probed = replace(probed, facts=await self._take_facts(question, observation))
+            await self._notify(question, probed)
         except InvalidInput as error:
             raise Refusal(422, str(error), b"") from error
-        return encode(told)
+        return encode(probed)
 
     async def _take_facts(
         self, question: ProbeQuestion, observation: Observation
@@ -237,11 +237,11 @@ class Watcher:
         except TimeoutError:
             raise Refusal(503, "too many look at the same time", b"") from None
 
-    async def _notify(self, question: ProbeQuestion, told: ProbeAnswer) -> None:
+    async def _notify(self, question: ProbeQuestion, probed: ProbeAnswer) -> None:
         """Tell the person that it doesn't work, or does again."""
         key, slot = SessionKey.parse(question.session), question.slot
         is_for_one = reaches_one(self._config, key, slot)
-        payload = payload_of(question, told, is_for_one=is_for_one)
+        payload = payload_of(question, probed, is_for_one=is_for_one)
         if payload is None:
             return
         name = f"watch-{token_of(slot.row, str(question.after), payload.text[-20:])}"
@@ -254,7 +254,7 @@ class Watcher:
 
 
 def payload_of(
-    question: ProbeQuestion, told: ProbeAnswer, *, is_for_one: bool
+    question: ProbeQuestion, probed: ProbeAnswer, *, is_for_one: bool
 ) -> ToldPayload | None:
     """Return what the person is told of a look; None: nothing. What was said there isn't in it.
 
@@ -267,10 +267,10 @@ def payload_of(
     failures = 0 if seen is None or seen.what != what_of(question.watch) else seen.failures
     row = called(slot, is_for_one=is_for_one)
     where = f"(`vigil cron history {slot.row[:8]}`)"
-    if told.problem and failures + 1 == FAILURES_TOLD:
+    if probed.problem and failures + 1 == FAILURES_TOLD:
         text = f"The watcher {row!r} couldn't look {FAILURES_TOLD} times {where}."
         text += " It goes on trying."
-    elif not told.problem and failures >= FAILURES_TOLD:
+    elif not probed.problem and failures >= FAILURES_TOLD:
         text = f"The watcher {row!r} works again."
     else:
         return None

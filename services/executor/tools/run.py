@@ -43,7 +43,7 @@ class Running:
         begun_s = self._clock.monotonic()
         reporter = ProgressReporter(self._send, call)
         try:
-            told = await self._output(
+            output = await self._output(
                 source, msgspec.structs.replace(call, on_progress=reporter.take)
             )
         finally:
@@ -52,8 +52,8 @@ class Running:
                 metrics.EXECUTOR_SECONDS, self._clock.monotonic() - begun_s, call.tool.name
             )
             await reporter.end()
-        content = excerpt.in_bytes(told.content, call.tool.output_bytes_max)
-        return msgspec.structs.replace(told, content=content)
+        content = excerpt.in_bytes(output.content, call.tool.output_bytes_max)
+        return msgspec.structs.replace(output, content=content)
 
     async def _output(self, source: ToolSource, call: Call) -> ToolOutput:
         tool = call.tool

@@ -88,9 +88,9 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     """What its server wants first, of the person or of a model."""
 
 
-def is_outside(told: ToolOutput, whose: Scope, trusted: TrustedSources) -> bool:
+def is_outside(output: ToolOutput, whose: Scope, trusted: TrustedSources) -> bool:
     """Whether a result counts as from outside for its owner, who may trust where it is from."""
-    return told.is_tainted and not trusted.has(whose, told.origin)
+    return output.is_tainted and not trusted.has(whose, output.origin)
 
 
 class ToolSource(Protocol):

@@ -27,40 +27,40 @@ from ..http.problem import Problem
 INPUT_BYTES_MAX: Final = 64 * 1024
 
 
-def decision_of(approval: Approval, told: Decide, by: str) -> Decision:
+def decision_of(approval: Approval, wanted: Decide, by: str) -> Decision:
     """Return the decision that a body stands for.
 
     Raises:
         InvalidInput: it doesn't fit what is asked, naming the field.
     """
-    _check_fits(approval, told)
+    _check_fits(approval, wanted)
     return Decision(
         approval_id=approval.id,
-        verdict=told.verdict,
-        digest=approval.digest if told.digest is None else told.digest,
+        verdict=wanted.verdict,
+        digest=approval.digest if wanted.digest is None else wanted.digest,
         by=by,
-        input=told.input,
-        text=told.text or "",
+        input=wanted.input,
+        text=wanted.text or "",
     )
 
 
-def _check_fits(approval: Approval, told: Decide) -> None:
-    verdict = told.verdict
+def _check_fits(approval: Approval, wanted: Decide) -> None:
+    verdict = wanted.verdict
     if approval.is_question and verdict in ("accept", "edit"):
         raise InvalidInput("verdict", f"{verdict!r} fits no question: answer it, or reject it")
-    if (verdict == "edit") != (told.input is not None):
+    if (verdict == "edit") != (wanted.input is not None):
         reason = "is required to edit" if verdict == "edit" else "fits only the verdict 'edit'"
         raise InvalidInput("input", reason)
-    if told.input is not None and len(canonical(told.input)) > INPUT_BYTES_MAX:
+    if wanted.input is not None and len(canonical(wanted.input)) > INPUT_BYTES_MAX:
         raise InvalidInput("input", f"must have at most {INPUT_BYTES_MAX} bytes as JSON")
-    if verdict == "answer" and told.text is None:
+    if verdict == "answer" and wanted.text is None:
         raise InvalidInput("text", "is required to answer")
-    if told.text is None:
+    if wanted.text is None:
         return
     if verdict not in ("answer", "reject"):
         raise InvalidInput("text", "fits only the verdicts 'answer' and 'reject'")
-    if told.text or verdict == "answer":
-        check_text("text", told.text, bytes_max=INPUT_BYTES_MAX)
+    if wanted.text or verdict == "answer":
+        check_text("text", wanted.text, bytes_max=INPUT_BYTES_MAX)
 
 
 def event_id_of(decision: Decision) -> str:

@@ -50,7 +50,7 @@ def refused(problem: Problem) -> Response:
     """Say why not; where a service was away, nobody knows whether the verdict is stored."""
     is_known = problem.status < HTTPStatus.INTERNAL_SERVER_ERROR
     begins = "Not decided" if is_known else "It isn't known whether this was decided"
-    told = ButtonPressed(is_done=False, text=f"{begins}: {problem.detail}")
-    answer = Json(told, problem.status)
+    pressed = ButtonPressed(is_done=False, text=f"{begins}: {problem.detail}")
+    answer = Json(pressed, problem.status)
     answer.headers.update(problem.headers)
     return answer

@@ -124,10 +124,11 @@ PROBLEMS: Final[dict[int, ProblemType]] = {
 
 def page_of(status: int) -> str:
     """Return the page that tells of one."""
-    told = PROBLEMS[status]
-    again = "It may be sent again." if told.may_repeat else "Sent again as it is, it fails again."
-    cures = "\n".join(f"* {one}" for one in told.cures)
-    title = title_of(status)
-    return (
-        f"# {title}\n\nStatus {status}, type `{type_of(status)}`. {told.means} {again}\n\n{cures}\n"
+    problem = PROBLEMS[status]
+    again = (
+        "It may be sent again." if problem.may_repeat else "Sent again as it is, it fails again."
     )
+    cures = "\n".join(f"* {one}" for one in problem.cures)
+    title = title_of(status)
+    kind = f"Status {status}, type `{type_of(status)}`."
+    return f"# {title}\n\n{kind} {problem.means} {again}\n\n{cures}\n"

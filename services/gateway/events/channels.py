@@ -72,8 +72,8 @@ async def take(edge: Edge, channel: str, heard: Inbound, parent: str | None) -> 
     session, source = _session_of(edge, heard), f"channel:{channel}"
     if heard.is_event:
         limits = events.limits_of(edge)
-        told = of_text(heard.id, heard.kind, heard.text.encode(), heard.occurred_at, limits)
-        return await events.take(edge, session, heard.user, told, source=source, parent=parent)
+        event = of_text(heard.id, heard.kind, heard.text.encode(), heard.occurred_at, limits)
+        return await events.take(edge, session, heard.user, event, source=source, parent=parent)
     hashes, remarks = await _uploaded(edge, heard)
     text = "\n\n".join((heard.text, *remarks))
     reply_to = await _replied(edge, session, heard)

@@ -38,7 +38,7 @@ def limits_of(edge: Edge) -> EventLimits:
     )
 
 
-def session_of(told: OutsideEvent, principal: Principal, config: Config) -> SessionKey:
+def session_of(event: OutsideEvent, principal: Principal, config: Config) -> SessionKey:
     """Return the session that an event of `principal` is for.
 
     Raises:
@@ -46,36 +46,36 @@ def session_of(told: OutsideEvent, principal: Principal, config: Config) -> Sess
             and the agent has no mind.
         Problem: 404, it's somebody else's; 403, a team's.
     """
-    if not told.subject:
-        mind = _mind(told, principal.user, config)
+    if not event.subject:
+        mind = _mind(event, principal.user, config)
         check_reach(principal, mind.user, mind.agent, "agentid")
         return mind
-    return _with_agent(told, own_session(told.subject, principal))
+    return _with_agent(event, own_session(event.subject, principal))
 
 
-def session_for(told: OutsideEvent, user: str, config: Config) -> SessionKey:
+def session_for(event: OutsideEvent, user: str, config: Config) -> SessionKey:
     """Return the session that an event on the bus is for: one of `user`'s or of their team's.
 
     Raises:
         InvalidInput: it isn't, or as above.
     """
-    session = SessionKey.parse(told.subject) if told.subject else _mind(told, user, config)
+    session = SessionKey.parse(event.subject) if event.subject else _mind(event, user, config)
     if not may_act(user, session.user, session.agent, config.teams):
         raise InvalidInput("subject", "is a session of another user than the credential's")
-    return _with_agent(told, plain_session(session) if told.subject else session)
+    return _with_agent(event, plain_session(session) if event.subject else session)
 
 
-def _mind(told: OutsideEvent, user: str, config: Config) -> SessionKey:
+def _mind(event: OutsideEvent, user: str, config: Config) -> SessionKey:
     """Return the mind that an event without a subject is for. Raises: InvalidInput."""
-    agent = check_part("agentid", told.agent or DEFAULT_AGENT)
+    agent = check_part("agentid", event.agent or DEFAULT_AGENT)
     if not has_mind(config, agent):
         why = "is required: the session, userId:agentId:threadId (the mind of this agent is off)"
         raise InvalidInput("subject", why)
     return mind_of(Scope(agent, owner_of(user, agent, config.teams)))
 
 
-def _with_agent(told: OutsideEvent, session: SessionKey) -> SessionKey:
-    if told.agent and told.agent != session.agent:
+def _with_agent(event: OutsideEvent, session: SessionKey) -> SessionKey:
+    if event.agent and event.agent != session.agent:
         raise InvalidInput("agentid", "is another agent than that of the subject; leave it out")
     return session
 
@@ -84,7 +84,7 @@ async def take(
     edge: Edge,
     session: SessionKey,
     user: str,
-    told: OutsideEvent,
+    event: OutsideEvent,
     *,
     source: str,
     parent: str | None,
@@ -100,8 +100,8 @@ async def take(
         InvalidInput: its id was used before, for another event.
         Problem: 429 that source floods the session, or it's too far behind; 503.
     """
-    event_id = external_event_id(user, source, told.origin, told.id)
-    payload = told.payload(source, is_trusted=is_trusted)
+    event_id = external_event_id(user, source, event.origin, event.id)
+    payload = event.payload(source, is_trusted=is_trusted)
     await edge.throttle.let_in(session, source)
     is_known = edge.switches.trusted.has(session.scope, source)
     accepted = await edge.intake.accept_external(
@@ -115,9 +115,9 @@ async def post_event(request: Request, edge: Shared, caller: Caller) -> Response
     """Tell a session something, as a CloudEvent: structured JSON, or binary with ce-* headers."""
     scope = request.scope
     data = await body.read(scope, request.receive, edge.config.body_bytes_max)
-    told = cloud_events.of_http(scope["headers"], data, limits_of(edge))
-    session = session_of(told, caller, edge.context.settings.config)
+    event = cloud_events.of_http(scope["headers"], data, limits_of(edge))
+    session = session_of(event, caller, edge.context.settings.config)
     accepted = await take(
-        edge, session, caller.user, told, source=f"api:{caller.user}", parent=parent_of(scope)
+        edge, session, caller.user, event, source=f"api:{caller.user}", parent=parent_of(scope)
     )
     return Json(accepted, 202)

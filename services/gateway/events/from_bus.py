@@ -112,19 +112,19 @@ class OutsideEvents:
         _, user, credential = message.subject.split(".")
         if wait_s := edge.limiter.take(f"bus:{user}.{credential}", edge.clock.monotonic()):
             return max(wait_s, BUSY_DELAY_S)
-        told: OutsideEvent | None = None
+        event: OutsideEvent | None = None
         try:
-            told = cloud_events.structured(message.data, self._limits)
+            event = cloud_events.structured(message.data, self._limits)
             await events.take(
                 edge,
-                events.session_for(told, user, edge.context.settings.config),
+                events.session_for(event, user, edge.context.settings.config),
                 user,
-                told,
+                event,
                 source=f"bus:{credential}",
                 parent=message.headers.get(trace.HEADER),
             )
         except InvalidInput as error:
-            await self._bury(message, _about(user, told), str(error))
+            await self._bury(message, _about(user, event), str(error))
         except Problem as error:
             if message.delivered == 1:
                 log.info("event waits", action="gateway.event_waits", reason=error.detail)
@@ -155,11 +155,11 @@ class OutsideEvents:
         crash.point("gateway.event.buried")
 
 
-def _about(user: str, told: OutsideEvent | None) -> SessionKey:
+def _about(user: str, event: OutsideEvent | None) -> SessionKey:
     """Return whose session a dead letter is listed under: always the publishing user's."""
-    if told is not None:
+    if event is not None:
         with contextlib.suppress(InvalidInput):
-            session = SessionKey.parse(told.subject)
+            session = SessionKey.parse(event.subject)
             if session.user == user:
                 return session
     return SessionKey(user, NOBODY, NOBODY)

@@ -169,15 +169,15 @@ class _GatewayEar:
         await self._edge.quota.check(user, file)
 
     async def settle(
-        self, user: str, agent: str, thread: str, effect_id: str, told: DeliveryReport
+        self, user: str, agent: str, thread: str, effect_id: str, delivery: DeliveryReport
     ) -> None:
         session = SessionKey.of(owner_of(user, agent, self._edge.teams), agent, thread)
         question = ChannelReport(
             channel=self._name,
             session_key=str(session),
             effect_id=effect_id,
-            is_delivered=told.is_delivered,
-            reason=told.reason,
+            is_delivered=delivery.is_delivered,
+            reason=delivery.reason,
         )
         answer = await self._edge.bus.ask(
             report.SUBJECT, msgspec.json.encode(question), timeout=report.ANSWER_TIMEOUT_S

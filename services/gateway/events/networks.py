@@ -93,13 +93,13 @@ def view_of(state: Mapping[str, Any] | None, unread: str) -> dict[str, Any]:
     Args:
         unread: the state of an account that nobody listens to.
     """
-    told: Mapping[str, Any] = state or {}
-    heard_at = told.get("heard_at", 0)
+    known: Mapping[str, Any] = state or {}
+    heard_at = known.get("heard_at", 0)
     return {
-        "state": told.get("state", unread),
-        "problem": told.get("problem", ""),
-        "outside": told.get("outside", 0),
-        "refused": told.get("refused", 0),
+        "state": known.get("state", unread),
+        "problem": known.get("problem", ""),
+        "outside": known.get("outside", 0),
+        "refused": known.get("refused", 0),
         "heard_at": datetime.fromtimestamp(heard_at, UTC) if heard_at else None,
     }
 

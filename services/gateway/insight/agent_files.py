@@ -89,11 +89,11 @@ async def write_agent_file(
     if len(wanted.text.encode("utf-8", "replace")) > FILE_BYTES_MAX:
         raise Problem(422, "text: an agent is shown 32 kB of a file at most", field="text")
     try:
-        told = await asyncio.to_thread(_write, folder / name, wanted)
+        written = await asyncio.to_thread(_write, folder / name, wanted)
     except OSError as error:
         raise Problem(503, f"{name} can't be written: {error.strerror or error}") from error
     log.info("agent file written", action="gateway.agents", by=caller.user, agent=agent, file=name)
-    return Json(told)
+    return Json(written)
 
 
 def _folder(edge: Edge, agent: str) -> File:

@@ -258,14 +258,14 @@ class Intake:
             InvalidInput: the sender used that id for another event.
             Problem: 429 the session is too far behind, 503 it can't be stored now.
         """
-        subject, told = session.in_event("external"), payload
+        subject, stored = session.in_event("external"), payload
         if is_trusted:
-            told = msgspec.structs.replace(payload, is_trusted=True)
+            stored = msgspec.structs.replace(payload, is_trusted=True)
 
         async def store(fence: int | None) -> Accepted:
             await self.room.check(session, is_told=True)
             event = External(
-                id=event_id, session_key=str(session), created_at=self._clock.now(), payload=told
+                id=event_id, session_key=str(session), created_at=self._clock.now(), payload=stored
             )
             return await self._store(subject, event, parent, expect=fence)
 

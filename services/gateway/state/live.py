@@ -121,7 +121,9 @@ def token_frame(data: bytes) -> str:
 
 def progress_frame(data: bytes) -> str:
     """Return the frame of how far a call is. Raises: MsgspecError, ValueError."""
-    told = _progress(data)
-    line = ": ".join(filter(None, (amount_of(told), told.text)))
-    frame = ProgressFrame(call_id=told.call_id, tool=told.tool, text=line, is_over=told.is_over)
+    progress = _progress(data)
+    line = ": ".join(filter(None, (amount_of(progress), progress.text)))
+    frame = ProgressFrame(
+        call_id=progress.call_id, tool=progress.tool, text=line, is_over=progress.is_over
+    )
     return msgspec.json.encode(frame).decode()

@@ -39,10 +39,10 @@ async def arrival_of(bus: Bus, owner: str, entry: SlotEntry) -> Arrival:
     home = SessionKey.parse(entry.told_to)
     if home.user != owner:
         return ""
-    told = await bus.get_last(home.stream, home.in_event(f"told.{entry.told}"))
-    if told is None:
+    event = await bus.get_last(home.stream, home.in_event(f"told.{entry.told}"))
+    if event is None:
         return ""
-    turn = await _folded(bus, home, told.seq)
+    turn = await _folded(bus, home, event.seq)
     if turn is None:
         return "waiting"
     if turn.outcome == "held":

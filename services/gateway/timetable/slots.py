@@ -200,12 +200,12 @@ def view_of_slot(entry: SlotEntry, arrival: Arrival = "") -> SlotView:
     """Return an entry as it is shown."""
     names = (name for name in SlotView.__struct_fields__ if name not in _REST)
     same = {name: getattr(entry, name) for name in names}
-    told = entry.facts or FactFill(cause="")
+    fill = entry.facts or FactFill(cause="")
     return SlotView(
         **same,
         trigger=trigger_of(entry),
         decided_at=entry.at,
         arrival=arrival,
-        facts=told.values,
-        facts_left_out=told.left_out,
+        facts=fill.values,
+        facts_left_out=fill.left_out,
     )

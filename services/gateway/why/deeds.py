@@ -159,13 +159,13 @@ def _deed(key: SessionKey, effect: Effect, at: datetime) -> Deed | None:
                 reason=clip(off.reason),
                 is_child=bool(off.child),
             )
-        case TellParent(payload=told):
+        case TellParent(payload=payload):
             return Reported(
                 id=effect.id,
-                state=told.state,
-                text=clip(told.content),
-                is_tainted=told.is_tainted,
-                to=_to(told),
+                state=payload.state,
+                text=clip(payload.content),
+                is_tainted=payload.is_tainted,
+                to=_to(payload),
             )
         case TellPerson(payload=asked):
             said, text = asked.told, clip(asked.told.text)
@@ -178,10 +178,10 @@ def _deed(key: SessionKey, effect: Effect, at: datetime) -> Deed | None:
             return None
 
 
-def _to(told: TellParentPayload) -> Literal["parent", "task", "slot"]:
-    if told.slot is not None:
+def _to(payload: TellParentPayload) -> Literal["parent", "task", "slot"]:
+    if payload.slot is not None:
         return "slot"
-    return "task" if told.task_id else "parent"
+    return "task" if payload.task_id else "parent"
 
 
 def _on_board(effect: BoardChange, at: datetime) -> Requested | Working | Put | None:

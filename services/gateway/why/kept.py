@@ -63,23 +63,23 @@ async def _pursuit(bus: Bus, entity: pursuits.Pursuit) -> tuple[str, Told] | Non
     whose = Scope(entity.agent, entity.owner)
     kind: str = str(entity.__struct_config__.tag)
     history: Sequence[Revision[Any]] = ()
-    told: Iterable[KeptFact] = ()
+    kept_facts: Iterable[KeptFact] = ()
     session = "" if isinstance(entity, BoardPreference) else entity.session_key
     if isinstance(entity, BoardGoal):
         goals = KeptBoard(bus, GOALS)
         if (goal := await goals.find([whose], entity.id)) is not None:
             history = await goals.history(goal)
-            told = pursuits.of_goal(_written(history), is_whole=len(history) < HISTORY_MAX)
+            kept_facts = pursuits.of_goal(_written(history), is_whole=len(history) < HISTORY_MAX)
     elif isinstance(entity, BoardPreference):
         preferences = KeptBoard(bus, PREFERENCES)
         if (known := await preferences.find([whose], entity.id)) is not None:
             history = await preferences.history(known)
-            told = pursuits.of_preference(_written(history))
+            kept_facts = pursuits.of_preference(_written(history))
     else:
         actions = KeptBoard(bus, ACTIONS)
         if (action := await actions.find([whose], entity.id)) is not None:
             history = await actions.history(action)
-            told = pursuits.of_action(_written(history))
+            kept_facts = pursuits.of_action(_written(history))
     if not history:
         return None
     made = None
@@ -87,7 +87,7 @@ async def _pursuit(bus: Bus, entity: pursuits.Pursuit) -> tuple[str, Told] | Non
         maker = SessionKey.parse(session)
         made = within(maker, stories.of_effect(maker, cause))
     key = SessionKey.parse(session) if session else SessionKey(entity.owner, entity.agent, "")
-    facts = _facts([one.number for one in history], told)
+    facts = _facts([one.number for one in history], kept_facts)
     gone = await deleted_fact(bus, session, history[0].at)
     return kind, (key, stories.of_entries(entity.id, kind, [*gone, *facts], made))
 
@@ -96,7 +96,7 @@ async def task_story(bus: Bus, found: Revision[BoardTask]) -> Told:
     """Tell who put a task on the board, what was done to it, and what its newest worker did."""
     task = found.entity
     history = await KeptBoard(bus, TASKS).history(found)
-    told = entries.of_task(_written(history), is_whole=len(history) < HISTORY_MAX)
+    kept_facts = entries.of_task(_written(history), is_whole=len(history) < HISTORY_MAX)
     made = None
     if task.session_key and (cause := history[0].change.cause):
         maker = SessionKey.parse(task.session_key)
@@ -105,7 +105,7 @@ async def task_story(bus: Bus, found: Revision[BoardTask]) -> Told:
     if task.worker:
         worker = SessionKey.parse(task.worker)
         worked = within(worker, stories.of_session(worker, task.id, "task"))
-    facts = _facts([one.number for one in history], told)
+    facts = _facts([one.number for one in history], kept_facts)
     whose = task.worker or task.session_key
     key = SessionKey.parse(whose) if whose else SessionKey(task.owner, task.agent, "")
     gone = await deleted_fact(bus, task.session_key, history[0].at)
@@ -190,8 +190,8 @@ def _written(revisions: Iterable[Revision[Any]]) -> list[Written[Any]]:
     return [Written(entity=one.entity, at=one.at, change=one.change) for one in revisions]
 
 
-def _facts(numbers: Sequence[int], told: Iterable[KeptFact]) -> list[Fact]:
-    return [_fact(STREAM, seq, entry) for seq, entry in zip(numbers, told, strict=True)]
+def _facts(numbers: Sequence[int], kept_facts: Iterable[KeptFact]) -> list[Fact]:
+    return [_fact(STREAM, seq, entry) for seq, entry in zip(numbers, kept_facts, strict=True)]
 
 
 def _fact(stream: str, seq: int, entry: KeptFact) -> Fact:

@@ -157,8 +157,8 @@ class Reader:
             try:
                 ask = asking.send(answer)
             except StopIteration as end:
-                told: T = end.value
-                return told
+                value: T = end.value
+                return value
             answer = await self._one(ask)
 
     async def _one(self, ask: Ask) -> Any:

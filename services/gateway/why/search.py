@@ -223,13 +223,13 @@ async def _entity(bus: Bus, scope: SearchScope, message: Message) -> StoryPlace 
         key = SessionKey.parse(entity.session_key)
         is_job = isinstance(entity, Job)
         story = stories.of_session(key, entity.id, kind) if is_job else None
-        told = key, story or stories.of_request(key, entity.id)
+        found_story = key, story or stories.of_request(key, entity.id)
     else:
         found = await kept.story_of(bus, entity)
         if found is None:
             return None
-        kind, told = found
-    return StoryPlace(*told, kind) if scope.includes(told[0]) else None
+        kind, found_story = found
+    return StoryPlace(*found_story, kind) if scope.includes(found_story[0]) else None
 
 
 # ---------------------------------------------------------------- memories

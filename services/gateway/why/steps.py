@@ -386,11 +386,11 @@ def _job(job: Working, voice: Voice) -> str:
     if job.status == "running" and not job.steps:
         return voice.fill(TEMPLATES["job:begun"], fields)
     names = ["job:planned"] if job.is_planned else []
-    told = [voice.fill(TEMPLATES[name], fields | {"several": job.steps != 1}) for name in names]
+    lines = [voice.fill(TEMPLATES[name], fields | {"several": job.steps != 1}) for name in names]
     for ran in job.ran:
         name = "job:step" if ran.is_over else "job:step_begun"
-        told.append(voice.fill(TEMPLATES[name], msgspec.structs.asdict(ran)))
+        lines.append(voice.fill(TEMPLATES[name], msgspec.structs.asdict(ran)))
     if job.status != "running":
         name = "job:succeeded" if job.status == "succeeded" else "job:ended"
-        told.append(voice.fill(TEMPLATES[name], fields | {"several": job.run != 1}))
-    return " ".join(told)
+        lines.append(voice.fill(TEMPLATES[name], fields | {"several": job.run != 1}))
+    return " ".join(lines)

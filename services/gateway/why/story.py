@@ -219,8 +219,8 @@ def within(key: SessionKey, asking: Asking[T]) -> Asking[T]:
         try:
             ask = asking.send(answer)
         except StopIteration as end:
-            told: T = end.value
-            return told
+            value: T = end.value
+            return value
         answer = yield ask if isinstance(ask, In) else In(key, ask)
 
 

@@ -98,13 +98,13 @@ def load() -> Codebook:
     files = _installed()
     try:
         weights = _tensor(files[_WEIGHTS], "embedding.weight")
-        told = msgspec.json.decode(files[_TOKENIZER].read_bytes(), type=_Tokenizer)
+        tokenizer = msgspec.json.decode(files[_TOKENIZER].read_bytes(), type=_Tokenizer)
     except (OSError, KeyError, ValueError) as error:
         raise ConfigError(f"the installed WordLlama lacks its model: {error}") from error
-    pairs = (merge.partition(" ")[::2] for merge in told.model.merges)
+    pairs = (merge.partition(" ")[::2] for merge in tokenizer.model.merges)
     runs = [(one, other) for one, other in pairs if not f"{one}{other}".strip(SPACE)]
-    marks = [mark.content for mark in told.added_tokens]
-    return Codebook(Pieces(told.model.vocab, runs, marks), weights)
+    marks = [mark.content for mark in tokenizer.added_tokens]
+    return Codebook(Pieces(tokenizer.model.vocab, runs, marks), weights)
 
 
 def check_installed() -> None:

@@ -306,11 +306,11 @@ def _maintained(pruned: int, merged: int, observed: int, replaced: int = 0) -> s
     >>> _maintained(0, 0, 0)
     'There was nothing to prune or to merge.'
     """
-    told = f" {_counted(replaced, 'memory', 'memories')} replaced." if replaced else ""
-    told += f" {_counted(observed, 'observation', 'observations')} made." if observed else ""
+    suffix = f" {_counted(replaced, 'memory', 'memories')} replaced." if replaced else ""
+    suffix += f" {_counted(observed, 'observation', 'observations')} made." if observed else ""
     if not pruned and not merged:
-        return told.strip() or "There was nothing to prune or to merge."
+        return suffix.strip() or "There was nothing to prune or to merge."
     memories = _counted(pruned, "memory", "memories")
     batches = _counted(merged, "batch", "batches")
     summaries = "a summary" if merged == 1 else "summaries"
-    return f"{memories} pruned, {batches} of notes merged into {summaries}.{told}"
+    return f"{memories} pruned, {batches} of notes merged into {summaries}.{suffix}"

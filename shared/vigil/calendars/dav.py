@@ -97,14 +97,14 @@ class Collection:
         now = await self._marks()
         if any(now.values()) and dict(marks) == now:
             return None
-        told = None
+        synced = None
         if marks.get(SYNC_TOKEN) and now[SYNC_TOKEN]:
-            told = await self._synced(marks[SYNC_TOKEN])
-        if told is None:
+            synced = await self._synced(marks[SYNC_TOKEN])
+        if synced is None:
             etags = await self._etags()
             gone = frozenset(known.keys() - etags.keys())
         else:
-            etags, removed = told
+            etags, removed = synced
             gone = frozenset(known.keys() & removed)
         wanted = [href for href, etag in etags.items() if not etag or known.get(href) != etag]
         fetched, missing = await self._fetch(wanted)

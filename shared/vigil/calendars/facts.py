@@ -54,14 +54,14 @@ def values_of(agenda: CalendarAgenda, zone: ZoneInfo, now: datetime) -> dict[str
     """
     since, until = day_of(now.astimezone(zone).date(), zone)
     today = [one for one in agenda.between(since, until, zone) if counts(one)]
-    told: dict[str, object] = {
+    values: dict[str, object] = {
         TODAY: min(len(today), COUNT_MAX),
         ALL_DAY: min(sum(one.is_all_day for one in today), COUNT_MAX),
     }
     following = following_of(agenda, zone, now)
     if following is not None:
-        told[NEXT] = following.isoformat()
-    return told
+        values[NEXT] = following.isoformat()
+    return values
 
 
 def counts(entry: AgendaEntry) -> bool:

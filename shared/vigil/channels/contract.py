@@ -182,7 +182,7 @@ class Ear(Protocol):
         ...
 
     async def settle(
-        self, user: str, agent: str, thread: str, effect_id: str, told: DeliveryReport
+        self, user: str, agent: str, thread: str, effect_id: str, delivery: DeliveryReport
     ) -> None:
         """Have it known what became of a message that was sent; may be repeated.
 

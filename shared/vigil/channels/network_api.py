@@ -103,12 +103,12 @@ class NetworkApi:
                     method, f"{self._api_url}{path}", data=data, headers=headers
                 ) as answer,
             ):
-                told = await answer.content.read(ANSWER_BYTES_MAX)
+                raw = await answer.content.read(ANSWER_BYTES_MAX)
                 if not answer.content.at_eof():
                     raise CallFailed(Unclear(reason="an answer that is too long"))
                 return NetworkReply(
                     status=answer.status,
-                    data=_decoded(told),
+                    data=_decoded(raw),
                     headers={name.lower(): value for name, value in answer.headers.items()},
                 )
         except TimeoutError as error:
@@ -183,10 +183,10 @@ class NetworkSocket:
             elif message.type not in (WSMsgType.PING, WSMsgType.PONG):
                 self._raise_closed()
 
-    async def send(self, told: Mapping[str, Any]) -> None:
+    async def send(self, frame: Mapping[str, Any]) -> None:
         """Send an object. Raises: CallFailed."""
         try:
-            await self._socket.send_str(json.dumps(told))
+            await self._socket.send_str(json.dumps(frame))
         except (ClientError, OSError, RuntimeError) as error:
             raise meant(error) from error
 
@@ -201,9 +201,9 @@ def _field(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _decoded(told: bytes | str) -> Any:
+def _decoded(raw: bytes | str) -> Any:
     try:
-        return json.loads(told)
+        return json.loads(raw)
     except (ValueError, RecursionError):
         return None
 

@@ -160,5 +160,5 @@ def shown(one: Contact) -> str:
     >>> shown(Contact(name="Ben Ray", names=("Ben",), addresses=("ben@example.org",)))
     'Ben Ray <ben@example.org>'
     """
-    told = [f"<{address}>" for address in one.addresses] + list(one.phones)
-    return " ".join([one.name, ", ".join(told)]).strip()
+    ways = [f"<{address}>" for address in one.addresses] + list(one.phones)
+    return " ".join([one.name, ", ".join(ways)]).strip()

@@ -35,7 +35,7 @@ def tried(settings: Settings, name: str = "") -> list[TriedModel]:
     if not distribution.is_importable("services.cortex.models"):
         raise ConfigError(f"models are asked where the services are: {distribution.PROGRAMS}")
     try:
-        told = subprocess.run(
+        printed = subprocess.run(
             [sys.executable, "-Pm", "services.cortex.trial"],
             input=name.encode(),
             capture_output=True,
@@ -43,7 +43,7 @@ def tried(settings: Settings, name: str = "") -> list[TriedModel]:
             check=True,
             env=environ.of_service(os.environ, "cortex") | {"VIGIL_HOME": str(settings.home)},
         ).stdout
-        return msgspec.json.decode(told, type=list[TriedModel])
+        return msgspec.json.decode(printed, type=list[TriedModel])
     except (OSError, subprocess.SubprocessError, msgspec.DecodeError) as error:
         raise Unavailable(f"the models can't be asked: {error}") from error
 

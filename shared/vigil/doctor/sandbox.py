@@ -36,14 +36,14 @@ def sandbox(settings: Settings) -> Check | None:
     if not distribution.is_importable("services.executor.sandbox"):
         return None
     try:
-        told = subprocess.run(
+        printed = subprocess.run(
             [sys.executable, "-Pm", "services.executor.sandbox"],
             capture_output=True,
             timeout=TRY_S,
             check=True,
             env=environ.of_service(os.environ, "executor") | {"VIGIL_HOME": str(settings.home)},
         ).stdout
-        found = msgspec.json.decode(told, type=_Found)
+        found = msgspec.json.decode(printed, type=_Found)
     except (OSError, subprocess.SubprocessError, msgspec.DecodeError) as error:
         return fail(f"can't be tried: {error}", INSTALL)
     return check_of(found, settings.config.executor.sandbox)

@@ -122,21 +122,23 @@ def taken(
     """
     if source.newest is not None and source.newest.cause == cause:
         return source
-    told, day = read(shapes, given, now), now.astimezone(UTC).date().isoformat()
+    fitted, day = read(shapes, given, now), now.astimezone(UTC).date().isoformat()
     named = {**others, **shapes}
     known = {one.name: one for one in source.facts if named.get(one.name) == one.shape}
     spent, was_full = (source.spent, source.is_full) if source.day == day else (0, False)
     price = cost_if_there if is_event else cost
-    needed = sum(price(known.get(one), shapes[one], told.values.get(one)) for one in shapes)
+    needed = sum(price(known.get(one), shapes[one], fitted.values.get(one)) for one in shapes)
     is_full = was_full or spent + needed > bits_max * HUNDREDTHS
     if is_full:
-        told = FittedFacts({}, dict.fromkeys(shapes, FULL.format(bits=bits_max)))
-    stays = frozenset(shapes if is_full else told.left_out if is_event else ())
+        fitted = FittedFacts({}, dict.fromkeys(shapes, FULL.format(bits=bits_max)))
+    stays = frozenset(shapes if is_full else fitted.left_out if is_event else ())
     after = {
-        name: known.get(name) if name in stays else _after(known.get(name), name, shape, told, now)
+        name: known.get(name)
+        if name in stays
+        else _after(known.get(name), name, shape, fitted, now)
         for name, shape in shapes.items()
     }
-    changed = tuple(name for name in told.values if _is_new(known.get(name), after[name]))
+    changed = tuple(name for name in fitted.values if _is_new(known.get(name), after[name]))
     news = [name for name in changed if _is_news(rules, known.get(name), after[name])]
     after = {name: _noted(one, rules.get(name, ""), name in news) for name, one in after.items()}
     kept = {name: known.get(name) for name in others if name not in shapes}
@@ -149,19 +151,19 @@ def taken(
         newest=FactFill(
             cause=cause,
             session=session,
-            values=told.values,
+            values=fitted.values,
             changed=changed,
             news=tuple(news),
-            left_out=told.left_out,
+            left_out=fitted.left_out,
         ),
     )
 
 
 def _after(
-    before: KnownFact | None, name: str, shape: FactShape, told: FittedFacts, now: datetime
+    before: KnownFact | None, name: str, shape: FactShape, fitted: FittedFacts, now: datetime
 ) -> KnownFact | None:
     """Return a fact as it is known from now on; None: it isn't."""
-    value = told.values.get(name)
+    value = fitted.values.get(name)
     if value is None:
         return before and replace(before, is_left_out=True)
     if before is not None and before.value == value:

@@ -45,15 +45,15 @@ def behind(program: Path) -> Path:
     if manager is None:
         return program
     with contextlib.suppress(OSError, subprocess.SubprocessError):
-        told = subprocess.run(  # noqa: S603 - the person's own manager, which their shell would run
+        printed = subprocess.run(  # noqa: S603 - the person's own manager, which their shell would run
             [manager, "which", program.name],
             capture_output=True,
             text=True,
             check=True,
             timeout=MANAGER_S,
         ).stdout.strip()
-        if told and Path(told).is_file():
-            return Path(told)
+        if printed and Path(printed).is_file():
+            return Path(printed)
     return program
 
 

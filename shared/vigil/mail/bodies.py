@@ -210,26 +210,26 @@ def _report_of(mail: _Part) -> MailReport | None:
 
 def _read_report(mail: _Part) -> MailReport | None:
     message_id = ""
-    told: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for part in _parts_of(mail):
         kind = part.get_content_type()
         if kind == "message/delivery-status":
             for block in _parts_of(part):
-                told |= {name.lower(): plain(str(value)) for name, value in block.raw_items()}
+                texts |= {name.lower(): plain(str(value)) for name, value in block.raw_items()}
         elif kind == "message/rfc822":
             message_id = next((head_of(one).message_id for one in _parts_of(part)), "")
         elif kind in ("text/rfc822-headers", "message/rfc822-headers"):
             data = part.get_payload(decode=True)
             if isinstance(data, bytes):
                 message_id = head_of(email.message_from_bytes(data, policy=compat32)).message_id
-    recipient = told.get("original-recipient") or told.get("final-recipient") or ""
-    if not message_id or "action" not in told:
+    recipient = texts.get("original-recipient") or texts.get("final-recipient") or ""
+    if not message_id or "action" not in texts:
         return None
     return MailReport(
         message_id=message_id,
         recipient=recipient.partition(";")[2].strip(),
-        action=told["action"].lower(),
-        reason=told.get("diagnostic-code") or told.get("status", ""),
+        action=texts["action"].lower(),
+        reason=texts.get("diagnostic-code") or texts.get("status", ""),
     )
 
 

@@ -64,5 +64,5 @@ def why_failed(error: BaseException) -> str:
         if isinstance(cause, OSError) and cause.strerror:
             return f"{kind}: {cause.strerror}"
         cause = cause.__cause__ or cause.__context__
-    told = isinstance(error, httpx2.ConnectError | httpx2.RemoteProtocolError) and str(error)
-    return f"{kind}: {error}" if told else kind
+    said = isinstance(error, httpx2.ConnectError | httpx2.RemoteProtocolError) and str(error)
+    return f"{kind}: {error}" if said else kind

@@ -94,10 +94,10 @@ class Bearer(httpx2.Auth):
 
     async def _judge(self, seen: KeptSignIn, response: httpx2.Response) -> None:
         """Note whether it was let in."""
-        told = response.headers.get("www-authenticate", "")
-        code = words.checked(words.challenged(told, "error"))
+        challenge = response.headers.get("www-authenticate", "")
+        code = words.checked(words.challenged(challenge, "error"))
         if response.status_code == 403 and code == "insufficient_scope":
-            scope = words.challenged(told, "scope")
+            scope = words.challenged(challenge, "scope")
             await self._refuse(seen, words.meaning(code, "it wants more rights"), scope)
         elif response.status_code == 401 and not self.problem:
             why = words.meaning(code or "invalid_token", words.MEANINGS["invalid_token"])

@@ -43,9 +43,9 @@ class RunEnd(NamedTuple):
     """Whether it is no end, but a change of facts: its place is on the board."""
 
 
-def changed(source: str, seq: int, at: datetime, told: FactFill) -> RunEnd:
+def changed(source: str, seq: int, at: datetime, fill: FactFill) -> RunEnd:
     """Return a change of a source's facts, as what a row follows."""
-    entry = SlotEntry(row=source, due_at=at, state="ran", at=at, session=told.session, facts=told)
+    entry = SlotEntry(row=source, due_at=at, state="ran", at=at, session=fill.session, facts=fill)
     return RunEnd(seq, at, entry, is_fact=True)
 
 
@@ -149,14 +149,14 @@ def noted(entry: SlotEntry, ends: Sequence[RunEnd]) -> SlotEntry:
     return replace(entry, followed=end.seq, follows=follows)
 
 
-def words_of(told: TellParentPayload | None) -> str:
+def words_of(report: TellParentPayload | None) -> str:
     """Say what a run came to, by what it told at its end; None: it told nothing any more.
 
     >>> words_of(None)
     'It gave no end, or that is kept no more.'
     """
-    if told is None:
+    if report is None:
         return UNTOLD
-    if told.state == "failed":
-        return f"It failed: {told.content}"[:RESULT_LENGTH_MAX]
-    return told.content[:RESULT_LENGTH_MAX] or NOTHING
+    if report.state == "failed":
+        return f"It failed: {report.content}"[:RESULT_LENGTH_MAX]
+    return report.content[:RESULT_LENGTH_MAX] or NOTHING

@@ -52,17 +52,17 @@ def letter_in(block: Block) -> LetterContent | None:
     others, or it's a result, an answer or a file."""
     match block:
         case ExternalBlock(event=event) if not event.is_trusted:
-            told = LetterContent(f"an event from {event.source}", event.content, event.source)
+            letter = LetterContent(f"an event from {event.source}", event.content, event.source)
         case TaskBlock() if block.is_tainted:
             text = f"{block.tool}: {block.title}\n{block.content}"
-            told = LetterContent("what you were told by another session of yours", text)
+            letter = LetterContent("what you were told by another session of yours", text)
         case TimerBlock(follow_up=follow_up) if follow_up.is_tainted:
-            told = LetterContent(
+            letter = LetterContent(
                 "a follow-up of yours", f"{follow_up.reason}\n{follow_up.message or ''}"
             )
         case _:
             return None
-    return told._replace(text=told.text.strip())
+    return letter._replace(text=letter.text.strip())
 
 
 def answered_in(row: Row) -> str:
@@ -98,5 +98,5 @@ def _texts(row: Row) -> Iterator[tuple[str, str]]:
             yield digest_of_file(block.file), block.file.in_words
         elif isinstance(block, ToolResultBlock):
             yield digest_of(block.content), block.content
-        elif (told := letter_in(block)) is not None:
-            yield digest_of(told.text), told.text
+        elif (letter := letter_in(block)) is not None:
+            yield digest_of(letter.text), letter.text

@@ -47,8 +47,8 @@ def query_of(loop: Loop, rows: Sequence[Row]) -> str:
     if loop.follow_up is not None:
         is_own = not (loop.timer_id or "").startswith(OUTSIDE)
         return shortened(loop.follow_up.reason) if is_own else ""
-    told = [text for row in rows for block in row.blocks if (text := _named(row, block))]
-    return shortened(told[-1]) if told else ""
+    named = [text for row in rows for block in row.blocks if (text := _named(row, block))]
+    return shortened(named[-1]) if named else ""
 
 
 def _named(row: Row, block: Block) -> str:

@@ -34,10 +34,10 @@ def shapes_of(state: State) -> Mapping[str, FactShape]:
     return {} if start is None or start.slot is None else start.slot.facts
 
 
-def note(draft: Draft, told: FittedFacts) -> None:
+def note(draft: Draft, fitted: FittedFacts) -> None:
     """Take note of facts, for when the run has ended: of each the last one counts."""
-    draft.update_loop(facts={**draft.loop.facts, **told.values})
-    said = ", ".join(f"{name} = {value}" for name, value in told.values.items())
+    draft.update_loop(facts={**draft.loop.facts, **fitted.values})
+    said = ", ".join(f"{name} = {value}" for name, value in fitted.values.items())
     draft.note("facts_told", said or "nothing")
 
 

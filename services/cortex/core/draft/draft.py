@@ -356,7 +356,7 @@ class Draft:
             once: what is told once in a home, whoever tells it; empty: this.
         """
         key = SessionKey.parse(self.key)
-        told = ToldPayload(
+        message = ToldPayload(
             origin=self.key,
             text=text if self.is_for_one else f"{key.agent}: {text}",
             what=what,
@@ -368,7 +368,7 @@ class Draft:
         )
         own = str(replace(key, thread=self.policy.home_thread))
         for home in self.policy.homes or (own,):
-            notifications.notify(self, home, told, once)
+            notifications.notify(self, home, message, once)
 
     def _turn(self, turn_id: str, history_from: int) -> Turn:
         state = replace(

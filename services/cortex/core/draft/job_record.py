@@ -115,8 +115,8 @@ def note_of(job: Job) -> str:
     if job.input:
         lines.append(f"Input: {line(job.input)}")
     for number, run in enumerate(job.step_runs, start=1):
-        told = f"failed: {run.error}" if run.error else run.output or "(nothing)"
-        lines.append(f"{number}. {run.tool}: {line(told)}")
+        result = f"failed: {run.error}" if run.error else run.output or "(nothing)"
+        lines.append(f"{number}. {run.tool}: {line(result)}")
     # NUL is the one character that memory can't hold.
     return fitted("\n".join(lines).replace("\0", ""), NOTE_BYTES_MAX)
 
@@ -133,11 +133,11 @@ def last_words(job: Job, *, is_quotable: bool) -> str:
         why = f": {line(job.error)}" if is_quotable and job.error else "."
         return f"{name}{about} {job.status}{why} (`vigil jobs show {job.id}`)"
     worked = sum(not run.error for run in job.step_runs)
-    told = f"{name}{about} is done: {worked} of {len(job.step_runs)} steps worked."
+    result = f"{name}{about} is done: {worked} of {len(job.step_runs)} steps worked."
     output = job.step_runs[-1].output.strip() if job.step_runs else ""
     if is_quotable and output:
-        return f"{told}\n\n{fitted(output, OUTPUT_BYTES_MAX)}"
-    return f"{told} (`vigil jobs show {job.id}`)"
+        return f"{result}\n\n{fitted(output, OUTPUT_BYTES_MAX)}"
+    return f"{result} (`vigil jobs show {job.id}`)"
 
 
 def line(text: str) -> str:

@@ -23,13 +23,13 @@ MESSAGE_LENGTH_MAX: Final = 1_000
 """The most characters of one message."""
 
 
-def notify(draft: Draft, home: str, told: ToldPayload, once: str = "") -> None:
+def notify(draft: Draft, home: str, message: ToldPayload, once: str = "") -> None:
     """Notify a home, or the agent's mind.
 
     Args:
         once: what is told once there, whoever tells it; empty: this.
     """
-    payload = TellPersonPayload(home=home, told=told, once=once)
+    payload = TellPersonPayload(home=home, told=message, once=once)
     effect, ordinal = draft.next_id("tell_person", payload, home)
     draft.effects.append(TellPerson(id=effect, ordinal=ordinal, payload=payload))
 
@@ -41,8 +41,8 @@ def notify_mind(draft: Draft, what: str, text: str, *, title: str = "") -> None:
         text: nothing of it may be from outside.
     """
     if draft.policy.has_mind:
-        told = ToldPayload(origin=draft.key, text=text, what=what, title=title)
-        notify(draft, str(mind_of(SessionKey.parse(draft.key).scope)), told)
+        message = ToldPayload(origin=draft.key, text=text, what=what, title=title)
+        notify(draft, str(mind_of(SessionKey.parse(draft.key).scope)), message)
 
 
 def notify_of_digest(draft: Draft, rows: Iterable[Row]) -> None:

@@ -90,8 +90,8 @@ def _carry_out(draft: Draft, one: AnyDecision, number: int) -> None:
             given.pop("facts", None)
             what = f"goal {one.goal[:8]}: {_changes(given)}"
             if facts := one.given_facts():
-                told = {"id": one.goal, "facts": facts}
-                _on_board(draft, one, number, "goal_report", told, f"goal {one.goal[:8]}")
+                arguments = {"id": one.goal, "facts": facts}
+                _on_board(draft, one, number, "goal_report", arguments, f"goal {one.goal[:8]}")
                 number += FACTS_NUMBERED
             _on_board(draft, one, number, "goal_update", given, what)
         case SplitDecision():

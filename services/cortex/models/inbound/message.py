@@ -89,8 +89,8 @@ class GatheredMessage:
 
     def _count(self, usage: Any) -> None:
         """Take counts of tokens; later ones are of all until then."""
-        told = {name: (usage or {}).get(name) for name in _COUNTS}
-        self._counts |= {name: value for name, value in told.items() if value is not None}
+        counts = {name: (usage or {}).get(name) for name in _COUNTS}
+        self._counts |= {name: value for name, value in counts.items() if value is not None}
 
     def _begin(self, index: int, start: dict[str, Any]) -> str:
         self._parts[index] = _Part(start)

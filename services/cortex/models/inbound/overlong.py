@@ -70,9 +70,11 @@ def limit_of(
     -1
     """
     found = next((hit for form in _WITH_LIMIT if (hit := form.search(message))), None)
-    told = (more or {}).get(LIMIT_FIELD)
+    named = (more or {}).get(LIMIT_FIELD)
     is_known = not set(CODES).isdisjoint(codes) or _WITHOUT.search(message) is not None
-    if found is None and not (is_known or isinstance(told, int)):
+    if found is None and not (is_known or isinstance(named, int)):
         return -1
-    limit = told if isinstance(told, int) else int(found["limit"].replace(",", "")) if found else 0
+    limit = (
+        named if isinstance(named, int) else int(found["limit"].replace(",", "")) if found else 0
+    )
     return limit if limit >= LIMIT_MIN else 0

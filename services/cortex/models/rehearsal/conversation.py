@@ -67,9 +67,9 @@ def _due(rows: Sequence[Row]) -> str:
         return _task(texts[-1])[0] if texts else CHECK_BACK
     if HELD_REASON not in text_of(rows[-1]):
         return CHECK_BACK
-    told: list[str] = []
+    lines: list[str] = []
     for row in reversed(rows[:-1]):
-        if row.source != "external" or len(told) == LISTED_MAX:
+        if row.source != "external" or len(lines) == LISTED_MAX:
             break
-        told.append(_event(text_of(row)))
-    return "\n".join(reversed(told)) or CHECK_BACK
+        lines.append(_event(text_of(row)))
+    return "\n".join(reversed(lines)) or CHECK_BACK

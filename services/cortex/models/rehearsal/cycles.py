@@ -77,7 +77,7 @@ def look(rows: Sequence[Row]) -> str:
         rows: the first one is the report.
     """
     kinds = _EVENTS.findall(text_of(rows[0]))[:LISTED_MAX]
-    told = [{"type": "respond", "text": TOLD.format(kind=kind)} for kind in kinds]
-    decided = told or [{"type": "no_action"}]
+    replies = [{"type": "respond", "text": TOLD.format(kind=kind)} for kind in kinds]
+    decided = replies or [{"type": "no_action"}]
     sure = {"because": "It is rehearsed.", "confidence": 0.9}
     return json.dumps({"decisions": [one | sure for one in decided]})

@@ -131,8 +131,8 @@ def _recall(text: str, situation: Situation) -> Reply:
     """Tell what was recalled for this message, or search for it."""
     if not situation.memories:
         return "", [("memory_recall", {"query": text[:WHAT_MAX]})]
-    told = [first_words(hit.memory.content) for hit in situation.memories[:REMEMBERED_MAX]]
-    return f"I remember: {'; '.join(told)}", []
+    lines = [first_words(hit.memory.content) for hit in situation.memories[:REMEMBERED_MAX]]
+    return f"I remember: {'; '.join(lines)}", []
 
 
 def _echo(text: str) -> str:

@@ -51,7 +51,7 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
 def _saves(pieces: list[tuple[str, str]]) -> list[Call]:
     """Save what the person told in the first person, unless it was saved when it was said."""
     saved = " ".join(_saved_already(words) for who, words in pieces if "memory_save" in who)
-    told = dict.fromkeys(
+    statements = dict.fromkeys(
         sentence
         for who, words in pieces
         if _is_person(who)
@@ -60,7 +60,7 @@ def _saves(pieces: list[tuple[str, str]]) -> list[Call]:
     )
     return [
         ("memory_save", {"content": f"The person said: {sentence}."})
-        for sentence in list(told)[-SAVED_MAX:]
+        for sentence in list(statements)[-SAVED_MAX:]
     ]
 
 

@@ -122,9 +122,9 @@ async def _prepare(context: CheckContext, known: KnownRow, run: OpenRun) -> Open
         facts = () if found is None else found.entity.facts
         return replace(run, change=text_of(facts, known.row.zone, run.at), is_trusted=True)
     if run.follows:
-        told = await report_at_end(context.bus, SessionKey.parse(run.follows))
-        is_trusted = told is None or not told.is_tainted
-        return replace(run, change=words_of(told), is_trusted=is_trusted)
+        report = await report_at_end(context.bus, SessionKey.parse(run.follows))
+        is_trusted = report is None or not report.is_tainted
+        return replace(run, change=words_of(report), is_trusted=is_trusted)
     answer = await _probed(context, known, run)
     return replace(run, change=watch.described(answer), is_trusted=answer.is_trusted)
 

@@ -29,13 +29,13 @@ class EventZone(NamedTuple):
 def remark_of(whole: icalendar.Calendar, parts: Sequence[Any]) -> str:
     """Say of its zones what is otherwise than it says."""
     zones = dict.fromkeys(zone_of(one) for one in parts)
-    told = [NO_ZONE.format(zone=zone.name[:80]) for zone in zones if zone.is_unknown]
+    remarks = [NO_ZONE.format(zone=zone.name[:80]) for zone in zones if zone.is_unknown]
     used = {zone.name for zone in zones}
     for component in whole.walk("VTIMEZONE"):
         name = str(component.get("TZID", "")).strip("/")
         if name in used and _differs(component, name):
-            told.append(OTHER_RULES.format(zone=name[:80]))
-    return "; ".join(dict.fromkeys(told))
+            remarks.append(OTHER_RULES.format(zone=name[:80]))
+    return "; ".join(dict.fromkeys(remarks))
 
 
 def _differs(component: Any, name: str) -> bool:

@@ -17,9 +17,9 @@ def with_taken(text: str, kinds: Sequence[str], refused: Sequence[str]) -> str:
     >>> with_taken("", ["an image"], []), with_taken("Look", ["an image"], ["a file is empty"])
     ('[attached: an image]', 'Look\\n\\n[attached, not taken: a file is empty]')
     """
-    told = [] if text else [f"[attached: {one}]" for one in kinds]
-    told += [f"[attached, not taken: {one}]" for one in refused]
-    return "\n\n".join([*([text] if text else []), *(["\n".join(told)] if told else [])])
+    remarks = [] if text else [f"[attached: {one}]" for one in kinds]
+    remarks += [f"[attached, not taken: {one}]" for one in refused]
+    return "\n\n".join([*([text] if text else []), *(["\n".join(remarks)] if remarks else [])])
 
 
 def with_attached(text: str, kind: str) -> str:

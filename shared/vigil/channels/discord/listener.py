@@ -153,9 +153,9 @@ class DiscordReading:
     async def _show_that_it_came(self, post: DiscordPost) -> None:
         id_, secret = post.press
         if id_:
-            told = {"type": UPDATE_MESSAGE, "data": {"components": []}}
+            answer = {"type": UPDATE_MESSAGE, "data": {"components": []}}
             path = f"/interactions/{id_}/{secret}/callback"
-            await self._try("POST", path, told, is_open=True)
+            await self._try("POST", path, answer, is_open=True)
         else:
             await self._try("POST", f"/channels/{post.room}/typing")
 

@@ -199,18 +199,18 @@ class _OpenMailbox:
         """Take in what a mail server tells of a mail of ours. Its id, which only those know who had
         the mail in their hands, is what it's believed by."""
         mail = await self._whole(seen, REPORT_BYTES_MAX)
-        told = None if mail is None else mail.report
+        report = None if mail is None else mail.report
         domain = ids.domain_of(self._account.address)
-        about = None if told is None else ids.read_message_id(told.message_id, domain)
-        user = None if told is None else pairs.user_of(people, told.recipient)
-        if told is None or about is None or user is None:
+        about = None if report is None else ids.read_message_id(report.message_id, domain)
+        user = None if report is None else pairs.user_of(people, report.recipient)
+        if report is None or about is None or user is None:
             self._place = replace(self._place, outside=self._place.outside + 1)
             return False
-        if told.action not in ENDS:
+        if report.action not in ENDS:
             return False  # it's delayed: it goes on
         effect_id, agent, thread = about
         said = DeliveryReport(
-            is_delivered=told.action in ARRIVED, reason=told.reason or told.action
+            is_delivered=report.action in ARRIVED, reason=report.reason or report.action
         )
         await self._ear.settle(user, agent, thread, effect_id, said)
         return True

@@ -53,7 +53,7 @@ class AppriseSender:
         if self._hanging >= HANGING_MAX:
             return NotTaken(reason=f"{self._hanging} messages before it hang")
         kind = NotifyType.WARNING if said.is_urgent or said.asks else NotifyType.INFO
-        told: dict[str, Any] = {
+        notice: dict[str, Any] = {
             "body": shortened(said, BYTES_MAX, self._console_url),
             "title": TITLE,
             "notify_type": kind,
@@ -61,12 +61,12 @@ class AppriseSender:
         }
         try:
             async with asyncio.timeout(self._section.timeout_s):
-                failure = await self._notified(told)
+                failure = await self._notified(notice)
         except TimeoutError:
             return Unclear(reason=f"no answer within {self._section.timeout_s:g} s")
         return Unclear(reason=failure) if failure else Taken()
 
-    async def _notified(self, told: dict[str, Any]) -> str:
+    async def _notified(self, notice: dict[str, Any]) -> str:
         """Say it in a thread; return why that may have failed, or nothing."""
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[str] = loop.create_future()
@@ -79,7 +79,7 @@ class AppriseSender:
         def run() -> None:
             failure = "failed"
             try:
-                failure = "" if self._ways.notify(**told) else NO
+                failure = "" if self._ways.notify(**notice) else NO
             except FAILURES as error:
                 failure = f"failed: {type(error).__name__}"
             finally:

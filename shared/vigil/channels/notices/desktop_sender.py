@@ -89,10 +89,10 @@ class _Showing:
         reply = await router.send_and_get_reply(asked)
         if (refusal := _refusal(reply)) is not None:
             return refusal
-        told = notice_of(self._said, frozenset(reply.body[0]), self._console_url)
+        notice = notice_of(self._said, frozenset(reply.body[0]), self._console_url)
         self._is_sent = True
         reply = await router.send_and_get_reply(
-            new_method_call(DESKTOP, "Notify", "susssasa{sv}i", told)
+            new_method_call(DESKTOP, "Notify", "susssasa{sv}i", notice)
         )
         return _refusal(reply) or Taken()
 

@@ -112,6 +112,6 @@ class Vapid:
         if self._contact:
             claims["sub"] = self._contact
         parts = ({"typ": "JWT", "alg": "ES256"}, claims)
-        told = ".".join(encoded(json.dumps(one, separators=(",", ":")).encode()) for one in parts)
-        r, s = decode_dss_signature(self._key.sign(told.encode(), ec.ECDSA(hashes.SHA256())))
-        return f"{told}.{encoded(r.to_bytes(32) + s.to_bytes(32))}"
+        signed = ".".join(encoded(json.dumps(one, separators=(",", ":")).encode()) for one in parts)
+        r, s = decode_dss_signature(self._key.sign(signed.encode(), ec.ECDSA(hashes.SHA256())))
+        return f"{signed}.{encoded(r.to_bytes(32) + s.to_bytes(32))}"

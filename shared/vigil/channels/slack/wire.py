@@ -92,8 +92,8 @@ class SlackApi:
     async def keep(self, file: SentFile) -> str:
         """Have Slack keep a file, which is shown nowhere yet -> its id. Raises: CallFailed."""
         asked = {"filename": file.name, "length": len(file.data)}
-        told = await self.call("files.getUploadURLExternal", asked)
-        url, id_ = text_in(told, "upload_url"), text_in(told, "file_id")
+        answer = await self.call("files.getUploadURLExternal", asked)
+        url, id_ = text_in(answer, "upload_url"), text_in(answer, "file_id")
         if not (id_ and is_file_of(url, self._api_url)):
             raise CallFailed(NotTaken(reason="a file is to be sent elsewhere, which isn't done"))
         reply = await self._api.upload(url, file, timeout_s=CALL_S)

@@ -125,19 +125,19 @@ def _files(message: dict[str, Any]) -> tuple[PostFile, ...]:
     return (file,)
 
 
-def path_in(told: Any) -> str:
+def path_in(fields: Any) -> str:
     """Return where a file can be had, of what `getFile` answers; empty: it doesn't say.
 
     >>> path_in({"file_path": "photos/file_1.jpg"}), path_in({"file_path": "../../bot/getMe"})
     ('photos/file_1.jpg', '')
     """
-    found = text_in(told, "file_path")
+    found = text_in(fields, "file_path")
     return found if _PATH.fullmatch(found) and ".." not in found else ""
 
 
-def _person(told: dict[str, Any]) -> str:
+def _person(fields: dict[str, Any]) -> str:
     """Return the id of whom something is from; empty: of a bot, or of nobody."""
-    who = dict_in(told, "from")
+    who = dict_in(fields, "from")
     return "" if who.get("is_bot") is not False else _id(who)
 
 

@@ -96,8 +96,8 @@ class TelegramReading:
 
     async def _fetch(self, file: PostFile, bytes_max: int) -> bytes:
         """Get a file. Raises: CallFailed, InvalidInput."""
-        told = await self._api.call(WhereFile(file_id=file.place), timeout_s=CALL_S)
-        return await self._api.file(happenings.path_in(told), bytes_max)
+        file_info = await self._api.call(WhereFile(file_id=file.place), timeout_s=CALL_S)
+        return await self._api.file(happenings.path_in(file_info), bytes_max)
 
     async def _show_that_it_came(self, post: TelegramPost) -> None:
         chat = int(post.room)

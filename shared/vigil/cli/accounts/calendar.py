@@ -48,7 +48,7 @@ Name = Annotated[
 def list_() -> Result:
     """List the calendars, and how each is."""
     settings = config.load()
-    told: list[dict[str, Any]] = [
+    listed: list[dict[str, Any]] = [
         {
             "name": name,
             "kind": one.kind,
@@ -64,9 +64,9 @@ def list_() -> Result:
     ]
     with contextlib.suppress(VigilError, KeyError):  # nothing runs: what is configured is shown
         known = {one["name"]: one for one in options.client().calendars()}
-        told = [known.get(one["name"], one) for one in told]
+        listed = [known.get(one["name"], one) for one in listed]
     empty = "No calendars. `vigil calendar add` adds one."
-    return tables.listing(TABLE, told, COLUMNS, empty=empty)
+    return tables.listing(TABLE, listed, COLUMNS, empty=empty)
 
 
 COLUMNS: Final = (
@@ -191,8 +191,8 @@ def described(found: Mirror) -> str:
     from vigil.calendars.mirror import remarks_of
 
     remarks = remarks_of(found)
-    told = f"{count_of(found)} events"
-    return f"{told}; {'; '.join(remarks[:3])}" if remarks else told
+    events = f"{count_of(found)} events"
+    return f"{events}; {'; '.join(remarks[:3])}" if remarks else events
 
 
 def upcoming(settings: Settings, section: CalendarSection, found: Mirror) -> list[str]:

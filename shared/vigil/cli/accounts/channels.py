@@ -47,13 +47,13 @@ def list_() -> Result:
     settings = config.load()
     channels = dict(sorted(settings.config.channels.items()))
     people, states = seen(settings, channels)
-    told = [
+    listed = [
         {"name": name, "kind": str(type(one).__struct_config__.tag), "address": one.paired_at}
         | view_of(one, people.get(name, []), states.get(name, {}))
         for name, one in channels.items()
     ]
     empty = "No channels. `vigil channels add KIND` adds one, `vigil mail add` an e-mail account."
-    return tables.listing("channels", told, COLUMNS, empty=empty)
+    return tables.listing("channels", listed, COLUMNS, empty=empty)
 
 
 @app.command()
@@ -85,10 +85,10 @@ def add(
     ensure_home(settings)
     planned = channel_sections.plan(settings.config, kind, name, found, whose)
     advice = channel_sections.add(settings, planned)
-    told = [f"[channels.{planned.name}] is in {settings.file}. {AT_ONCE}"]
+    lines = [f"[channels.{planned.name}] is in {settings.file}. {AT_ONCE}"]
     if address := config.load().config.channels[planned.name].paired_at:
-        told.append(f"To be heard at {address}: vigil channels pair {planned.name}")
-    text = output.printable("\n".join([*told, advice]).rstrip())
+        lines.append(f"To be heard at {address}: vigil channels pair {planned.name}")
+    text = output.printable("\n".join([*lines, advice]).rstrip())
     facts = {"name": planned.name, "kind": kind, "file": str(settings.file)}
     return Result(facts, partial(output.data, text))
 
@@ -107,15 +107,15 @@ def _given(values: list[str], files: list[str]) -> dict[str, str]:
 
 def answers(kind: type[Channel], found: dict[str, str]) -> dict[str, str]:
     """Ask for what isn't given yet."""
-    told: dict[str, str] = {}
+    given: dict[str, str] = {}
     for one in kind.asked or ():
         if one.name not in found:
             text = f"{one.label} ({one.hint})" if one.hint else one.label
             default = None if one.is_needed else ""
-            told[one.name] = typer.prompt(
+            given[one.name] = typer.prompt(
                 text, default, hide_input=one.is_secret, show_default=False, err=True
             )
-    return told
+    return given
 
 
 def _pair_of(option: str, given: str) -> tuple[str, str]:

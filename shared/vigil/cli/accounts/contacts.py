@@ -57,9 +57,9 @@ PEOPLE: Final = (
 @app.command("list")
 def list_(user: Whose = None) -> Result:
     """List where your contacts come from, and how each is."""
-    told = options.client().contacts(user=user)["sources"]
+    listed = options.client().contacts(user=user)["sources"]
     empty = "No lists of contacts. `vigil contacts add` adds one."
-    return tables.listing("sources", told, SOURCES, empty=empty)
+    return tables.listing("sources", listed, SOURCES, empty=empty)
 
 
 @app.command()
@@ -68,8 +68,8 @@ def find(
     user: Whose = None,
 ) -> Result:
     """Say whom a name means, as an agent finds it."""
-    told = options.client().contacts(name, user=user)["contacts"]
-    return tables.listing("contacts", told, PEOPLE, empty="Nobody of that name.")
+    listed = options.client().contacts(name, user=user)["contacts"]
+    return tables.listing("contacts", listed, PEOPLE, empty="Nobody of that name.")
 
 
 @app.command()

@@ -49,12 +49,12 @@ def list_() -> Result:
     settings = config.load()
     accounts = accounts_of(settings)
     people, states = seen(settings, accounts)
-    told = [
+    listed = [
         _view(name, account, people.get(name, []), states.get(name, {}))
         for name, account in accounts.items()
     ]
     empty = "No e-mail accounts. `vigil mail add` adds one."
-    return tables.listing("accounts", told, COLUMNS, empty=empty)
+    return tables.listing("accounts", listed, COLUMNS, empty=empty)
 
 
 COLUMNS: Final = (

@@ -55,12 +55,12 @@ def list_() -> Result:
     states: dict[str, dict[str, Any]] = {}
     with contextlib.suppress(exits.NotReady):  # nothing runs: what is configured is shown
         states = operator.asked_once(settings, FACT)()
-    told = [
+    listed = [
         _view(name, section, states.get(name, {}))
         for name, section in sorted(settings.config.mailboxes.items())
     ]
     empty = "No mailboxes. `vigil mailbox add` adds one."
-    return tables.listing("mailboxes", told, COLUMNS, empty=empty)
+    return tables.listing("mailboxes", listed, COLUMNS, empty=empty)
 
 
 COLUMNS: Final = (
@@ -114,8 +114,8 @@ async def tried(name: str, section: MailboxSection, home: Path) -> dict[str, str
     try:
         server = imap_of(section.imap(), section, section.folder)
         await MailboxLine(server, access, home, clock, name).opened(box)
-        told = "tells of new mail" if box.has_idle else f"is looked at each {section.poll_s:g} s"
-        facts["found"] = f"{section.folder} has {await box.unread()} unread, and {told}"
+        how = "tells of new mail" if box.has_idle else f"is looked at each {section.poll_s:g} s"
+        facts["found"] = f"{section.folder} has {await box.unread()} unread, and {how}"
     except (VigilError, OSError) as error:
         facts["in"] = str(error) or type(error).__name__
     finally:

@@ -56,10 +56,10 @@ def list_() -> Result:
     settings = config.load()
     shelves, pins = operator.run(settings, mcp.stored)
     agents = sorted(settings.config.a2a.items())
-    told = [mcp.view_of(name, agent, shelves, pins) for name, agent in agents]
+    views = [mcp.view_of(name, agent, shelves, pins) for name, agent in agents]
     empty = "No agents of others. `vigil a2a add` adds one."
-    listed = tables.listing("agents", told, mcp.COLUMNS, empty=empty)
-    return listed._replace(show=partial(mcp.show, listed, told))
+    listed = tables.listing("agents", views, mcp.COLUMNS, empty=empty)
+    return listed._replace(show=partial(mcp.show, listed, views))
 
 
 @app.command()

@@ -29,9 +29,9 @@ COLUMNS: Final = (
 @app.command("list")
 def list_() -> Result:
     """List your browsers that are notified."""
-    told = options.client().push()
-    empty = HOW if told["channel"] else NO_CHANNEL
-    return tables.listing("browsers", told["browsers"], COLUMNS, empty=empty)
+    answer = options.client().push()
+    empty = HOW if answer["channel"] else NO_CHANNEL
+    return tables.listing("browsers", answer["browsers"], COLUMNS, empty=empty)
 
 
 @app.command()

@@ -31,8 +31,8 @@ class Files:
     async def obey(self, order: SlashOrder) -> None:
         """Upload what an order names."""
         path = path_of(order.rest)
-        told = order.command.usage if path is None else await self._attach(path)
-        self._screen.notice(told)
+        answer = order.command.usage if path is None else await self._attach(path)
+        self._screen.notice(answer)
 
     def given(self) -> list[str]:
         """Return the hashes of what was attached; they go with one message."""

@@ -46,9 +46,9 @@ def _facts(one: Mapping[str, Any]) -> str:
     >>> _facts({"facts": {"ci": "failing"}, "facts_left_out": {"open": "it wasn't told"}})
     'ci=failing; left out: open'
     """
-    told = ", ".join(f"{name}={value}" for name, value in one["facts"].items())
+    facts = ", ".join(f"{name}={value}" for name, value in one["facts"].items())
     left = ", ".join(one["facts_left_out"])
-    return "; ".join(filter(None, (told, left and f"left out: {left}")))
+    return "; ".join(filter(None, (facts, left and f"left out: {left}")))
 
 
 SLOTS: Final = (

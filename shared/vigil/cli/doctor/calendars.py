@@ -34,10 +34,10 @@ def _calendar(name: str, section: CalendarSection, settings: Settings) -> Check:
     if (found := of_secret(settings.home, section.password_file)) is not None:
         return found
     try:
-        told = {one["name"]: one for one in options.client().calendars()}
+        known = {one["name"]: one for one in options.client().calendars()}
     except (VigilError, KeyError):
-        told = {}
-    return check_of(section.kind, told.get(name))
+        known = {}
+    return check_of(section.kind, known.get(name))
 
 
 def check_of(kind: str, state: dict[str, Any] | None) -> Check:

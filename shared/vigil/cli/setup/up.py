@@ -240,7 +240,7 @@ def _wait_ready(
 ) -> RunFile:
     """Wait for the child as long as it moves; it goes on, whatever becomes of the waiting."""
     begun = time.monotonic()
-    told: dict[str, str] = {}
+    shown: dict[str, str] = {}
     while child.poll() is None:
         run = runfile.read(settings.run_file)
         if run is not None and run.pid == child.pid:
@@ -248,9 +248,9 @@ def _wait_ready(
                 return run
             if run.is_stuck:
                 raise exits.Timeout(_stuck(run))
-            if run.starting and run.starting != told and time.monotonic() > begun + TELL_S:
-                told = run.starting
-                output.message(f"Still starting: {in_words(told)}.")
+            if run.starting and run.starting != shown and time.monotonic() > begun + TELL_S:
+                shown = run.starting
+                output.message(f"Still starting: {in_words(shown)}.")
         time.sleep(0.05)
     output.message(_with_last_words("vigil: it did not start", log_file))
     raise typer.Exit(code if (code := child.returncode or 0) > 0 else exits.FAILURE)

@@ -22,7 +22,7 @@ class CallProgress(msgspec.Struct, frozen=True, kw_only=True):
     """The call ended; nothing is to be shown of it any more."""
 
 
-def amount_of(told: CallProgress) -> str:
+def amount_of(progress: CallProgress) -> str:
     """Return how far it is, in a word; empty: nobody knows.
 
     >>> amount_of(CallProgress(call_id="c", tool="t", done=3, total=8))
@@ -30,11 +30,11 @@ def amount_of(told: CallProgress) -> str:
     >>> amount_of(CallProgress(call_id="c", tool="t", done=3)), is_known(float("inf"), None)
     ('3', False)
     """
-    if not told.done and told.total is None:
+    if not progress.done and progress.total is None:
         return ""
-    if told.total is None or told.total <= 0:
-        return f"{told.done:g}"
-    return f"{math.floor(100 * min(max(told.done / told.total, 0.0), 1.0))} %"
+    if progress.total is None or progress.total <= 0:
+        return f"{progress.done:g}"
+    return f"{math.floor(100 * min(max(progress.done / progress.total, 0.0), 1.0))} %"
 
 
 def is_known(done: float, total: float | None) -> bool:

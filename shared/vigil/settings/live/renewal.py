@@ -113,13 +113,13 @@ def taken_in(running: Settings, before: Settings, read: Settings) -> Settings:
     if held.caps_digest != new.caps_digest:
         changed = [one for one in changed if one not in MODELS]
         new = thinking_as(new, held)
-    told = {name: getattr(new, name) for name in changed}
+    fields = {name: getattr(new, name) for name in changed}
     keys = {
         name: getattr(read, name)
         for name in ("anthropic_api_key", "openai_api_key")
         if getattr(before, name) != getattr(read, name)
     }
-    return msgspec.structs.replace(running, config=msgspec.structs.replace(held, **told), **keys)
+    return msgspec.structs.replace(running, config=msgspec.structs.replace(held, **fields), **keys)
 
 
 def thinking_as(config: Config, other: Config) -> Config:
@@ -216,8 +216,8 @@ class Renewal:
         if CHANNELS in sections and self._service in USING_CHANNELS:
             await asyncio.to_thread(import_ends, read.config.channels.values())
         if sections or self.refused:
-            told = {"service": self._service, "sections": sections}
-            log.info("the service begins anew", action="service.anew", **told)
+            fields = {"service": self._service, "sections": sections}
+            log.info("the service begins anew", action="service.anew", **fields)
             self._is_wanted.set()
 
 
