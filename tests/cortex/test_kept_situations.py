@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench.situations import CALL_S, READ, WRITTEN, kept, news, price, same, whole, without
+from bench.situations import CALL_S, READ, WRITTEN, kept, new_lines, price, same, whole, without
 from tests.support.prompt_cache import TTL_S, is_torn, signature_of
 
 LONG = "a word " * 1500
@@ -63,7 +63,7 @@ def _plain(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_of_news_each_line_stands_once() -> None:
-    *_, last = kept(TALK, news)
+    *_, last = kept(TALK, new_lines)
     assert _said(last).count("[Situation]\nnow: 2") == 1
     assert "".join(_said(last)).count("- sea") == 1
 

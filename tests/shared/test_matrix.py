@@ -57,7 +57,7 @@ def said(text: str, **more: Any) -> Said:
 @up_to(300)
 @given(data=ANYTHING)
 def test_whatever_a_server_tells_is_read_or_left_out(data: Any) -> None:
-    news = happenings.news_of(data, OWN)
+    news = happenings.sync_answer_of(data, OWN)
     for one in happenings.events_of(data, "chunk"):
         happenings.message_of(one)
     happenings.effect_in(data, OWN)

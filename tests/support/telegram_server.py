@@ -219,7 +219,7 @@ class TelegramServer:
         if method == "getFile":
             id_ = given["file_id"]
             return {"file_id": id_, "file_unique_id": "u", "file_path": f"documents/{id_}"}
-        return await self._updates(given) if method == "getUpdates" else True
+        return await self._get_updates(given) if method == "getUpdates" else True
 
     def store(self, given: dict[str, Any]) -> dict[str, Any]:
         """Say something in a chat. Raises: Refused."""
@@ -237,7 +237,7 @@ class TelegramServer:
             "text": text,
         }
 
-    async def _updates(self, given: dict[str, Any]) -> list[dict[str, Any]]:
+    async def _get_updates(self, given: dict[str, Any]) -> list[dict[str, Any]]:
         offset = given.get("offset", 0)
         if offset < 0:
             self._updates = self._updates[offset:]
