@@ -116,7 +116,7 @@ class Agenda:
         return len(self._follow_ups.live) + len(self._deadlines.live) + len(self._taken)
 
     def add(self, entry: PendingTimer) -> bool:
-        """Make it pending, in place of what its subject held; return whether it is news."""
+        """Make it pending, in place of what its subject held; return whether it is new."""
         if self.is_settled(entry):
             return False
         known = self._find(entry.subject)

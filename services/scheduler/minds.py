@@ -122,7 +122,7 @@ class MindKeeper:
         return None if entry is None else entry.at
 
     async def _keep_all(self) -> None:
-        """Have the rows of all of whom there is news as they are to be."""
+        """Have the rows of all of whom something changed as they are to be."""
         for whose in tuple(self._changed):
             if self._pause.is_erasing(whose.owner):
                 self._known.pop(whose, None)

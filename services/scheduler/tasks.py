@@ -106,7 +106,7 @@ class Pickup:
             log.info("not now", action="scheduler.task", error=str(error))
 
     async def _begin(self, one: ReadTask) -> None:
-        """Give a task that is ready to a new worker. A newer revision of it is news that comes."""
+        """Give a task that is ready to a new worker. A newer revision of it comes by itself."""
         if self._pause.is_erasing(one.task.owner):
             return
         now = self._clock.now()

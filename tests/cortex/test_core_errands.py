@@ -9,7 +9,7 @@ import pytest
 
 from services.cortex.core import Policy
 from services.cortex.core.draft.kinds import profile_of
-from services.cortex.core.told import GROUPED_S, REQUEST
+from services.cortex.core.home import GROUPED_S, REQUEST
 from services.cortex.model import ModelAnswer
 from tests.cortex.driver import Driver, answer
 from tests.cortex.spoken import carry_out, verdicts_of

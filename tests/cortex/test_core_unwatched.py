@@ -10,8 +10,8 @@ import pytest
 
 from services.cortex.core import Policy
 from services.cortex.core.draft.kinds import profile_of
+from services.cortex.core.home import REQUEST
 from services.cortex.core.pending import requests
-from services.cortex.core.told import REQUEST
 from services.cortex.model import ModelError
 from tests.cortex.driver import Driver, answer, call
 from tests.cortex.test_core_jobs import WIPE

@@ -1,4 +1,4 @@
-"""News of a hook's facts, told at home by the scheduler (FLOW F-10)."""
+"""Notifications of a hook's facts, at home, by the scheduler (FLOW F-10)."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ from .fold import (
     poison,
     take,
 )
+from .home import announce
 from .queue import head
-from .told import announce
 
 __all__ = [
     "CompactionPlan",

@@ -22,7 +22,7 @@ from vigil.contracts import (
 )
 from vigil.contracts.events import LetterName
 
-from . import external, person, speech, timers, told
+from . import external, home, person, speech, timers
 from .context import plainly
 from .draft import Draft, job_record
 from .draft.policy import Moment, Policy
@@ -169,7 +169,7 @@ def _take(draft: Draft, causes: Sequence[Cause], events: Sequence[Event]) -> int
         case Control():
             detached.take(draft, cause, event)
         case ToldEvent():
-            told.take(draft, cause, event)
+            home.take(draft, cause, event)
         case TimerFired():
             timers.fire(draft, cause, event)
         case Tick():

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from vigil.contracts import Cause, FollowUp, Loop, TimerBlock, TimerFired, TimerPayload
 
-from . import gates, loops, pauses, person, speech, told
+from . import gates, home, loops, pauses, person, speech
 from . import sway as sways
 from .draft import OUTSIDE, RETRY_TIMER, Draft
 from .queue import enqueue
@@ -71,8 +71,8 @@ def _deadline(draft: Draft, cause: Cause, event: TimerFired) -> None:
         person.end_wait(draft, waiting, payload.fire_at)
     elif pause is not None and pauses.is_ended_by(pause, payload):
         pauses.receive(draft, cause, payload, pause)
-    elif digest is not None and told.is_ended_by(digest, payload):
-        told.say_digest(draft, cause, digest)
+    elif digest is not None and home.is_ended_by(digest, payload):
+        home.say_digest(draft, cause, digest)
     elif (approval := approvals.is_ended_by(draft, payload)) is not None:
         approvals.expire(draft, cause, event, approval)
     elif (task_id := children.awaited_by(draft, payload)) is not None:
@@ -157,7 +157,7 @@ def drop(draft: Draft, payload: TimerPayload) -> Loop | None:
     if waiting is not None and person.is_ended_by(waiting, payload):
         draft.update(gathering=None)
     pauses.forget(draft, payload)
-    told.drop(draft, payload)
+    home.drop(draft, payload)
     is_child_of_loop = children.drop(draft, payload) or approvals.drop(draft, payload)
     is_of_loop = _awaits(loop, payload) or calls.are_ended_by(loop, payload) or is_child_of_loop
     if loop is None or not is_of_loop:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ..core import conclusion, external, person, told
+from ..core import conclusion, external, home, person
 from ..core.draft.profile import MCP, MEMORY, Profile, converse
 
 PROFILE = Profile(
     name="channel",
     prompt="channel.md.j2",
-    begins={"user_message": person.receive, "external": external.receive, "told": told.receive},
+    begins={"user_message": person.receive, "external": external.receive, "told": home.receive},
     question=converse,
     conclude=conclusion.conclude,
     tools=(MEMORY, MCP, "branch", "spawn_worker", "research"),

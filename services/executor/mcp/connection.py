@@ -225,7 +225,7 @@ class KeptConnection(ABC, Generic[C]):
         self._wake.set()
 
     async def _tend(self, list_: Callable[[], Awaitable[None]]) -> None:
-        """List its tools again whenever there is news. Raises: Unavailable, it ended."""
+        """List its tools again whenever it may have changed. Raises: Unavailable, it ended."""
         loop = asyncio.get_running_loop()
         while True:
             with contextlib.suppress(TimeoutError):

@@ -191,7 +191,7 @@ class Fold:
                     self._put(place, new, old, "updates", 1.0)
 
     def _insert(self, place: Place, entry: Entry, memory: Memory, origins: Sequence[str]) -> bool:
-        """Insert a memory; return whether its id is news."""
+        """Insert a memory; return whether its id is new."""
         number, num = place.number, entry.seq
         if not rows.insert(self._db, number, num, memory):
             return False

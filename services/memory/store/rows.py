@@ -56,7 +56,7 @@ def found_by(db: sqlite3.Connection, num: int) -> FoundBy:
 
 
 def insert(db: sqlite3.Connection, scope: int, num: int, memory: Memory) -> bool:
-    """Insert a memory; return whether its id is news in that scope."""
+    """Insert a memory; return whether its id is new in that scope."""
     return bool(db.execute(_SAVE, _row(scope, num, memory)).rowcount)
 
 

@@ -318,7 +318,7 @@ def _check(db: sqlite3.Connection) -> None:
 
 
 def _apply(db: sqlite3.Connection, entries: Sequence[Entry]) -> int:
-    """Apply what is news to the file; a caller that was cancelled may not know what is."""
+    """Apply what is new to the file; a caller that was cancelled may not know what is."""
     position = _position(db)
     fold = Fold(db)
     for entry in entries:

@@ -34,7 +34,7 @@ log = structlog.get_logger("vigil.scheduler")
 
 WHAT: Final = "fact"
 TOLD_WITHIN: Final = timedelta(days=1)
-"""What is older is no news any more."""
+"""Nobody is notified any more of what is older."""
 
 
 class HookNotifier:

@@ -21,7 +21,7 @@ class CheckOutcome(NamedTuple):
 
 
 def skipped(begun: SlotEntry, reason: str, told_seq: int = 0) -> SlotEntry:
-    """Return how a slot ends at which there was nothing to begin, and how far its news was read."""
+    """Return how a slot ends at which there was nothing to begin, and how far was read."""
     return replace(
         begun, state="skipped", reason=reason, session="", is_late=False, told_seq=told_seq
     )

@@ -179,7 +179,7 @@ class TimetableClock:
     # ------------------------------------------------------------ the agenda
 
     async def _wait(self) -> None:
-        """Wait until something is due, or there is news; at most a moment."""
+        """Wait until something is due, or has changed; at most a moment."""
         wait_s = until_next(min(POLL_S, PACE_S.get()), asyncio.get_running_loop().time())
         if not self._behind and (due_at := self._agenda.next_at()) is not None:
             wait_s = min(wait_s, (due_at - self._clock.now()).total_seconds())
@@ -212,7 +212,7 @@ class TimetableClock:
             await self._decide(known, now)
             at = known.next_at(now)
         except WrongLastSequence:
-            at = again  # the news of it come by themselves
+            at = again  # the change comes by itself
         except VigilError as error:
             log.info("not now", action="scheduler.slot", row=id_, error=str(error))
             at = again

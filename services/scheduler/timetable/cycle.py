@@ -34,7 +34,7 @@ FAILING: Final = "its cycles failed, one after the other; one is tried at {at:%H
 SHOWN_MAX: Final = 10
 """Names of what was checked that a cycle is told, the longest ago first."""
 LATELY: Final = timedelta(hours=6)
-"""What was checked since is no news to a cycle."""
+"""What was checked since is nothing new to a cycle."""
 
 
 def decided(

@@ -35,7 +35,7 @@ class KnownRow:
         self.answer: object = None
         """What came of its check, if nothing is decided by it yet."""
         self.checked_from = 0
-        """`told_seq` as that check began: what a run was told meanwhile is no news any more."""
+        """`told_seq` as that check began: what a run was told meanwhile is not new any more."""
         self.checked_seq = 0
         """Of SIGNALS, or what else it checks: up to there nothing is new for it, beside what the
         ledger knows of."""
@@ -73,7 +73,7 @@ class KnownRow:
 
     @property
     def read_seq(self) -> int:
-        """Likewise: all up to there is no news to it."""
+        """Likewise: nothing up to there is new to it."""
         return max(self.told_seq, self.checked_seq)
 
     def take_answer(self) -> object:
@@ -100,7 +100,7 @@ class KnownRow:
         return is_over and is_since and may
 
     def next_at(self, now: datetime) -> datetime | None:
-        """Return when it is to be visited next; None: when there is news of it."""
+        """Return when it is to be visited next; None: when it changes."""
         timeout = timedelta(seconds=self.row.work.timeout_s)
         waits = (timeout, timeout + LOST_AFTER)
         ends = [run.at + wait for run in self.last.ledger.running for wait in waits]

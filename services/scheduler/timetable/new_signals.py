@@ -1,7 +1,7 @@
 """What is new for an agent, counted from its signals (SPEC C-7, LOOPS L-3).
 
 No model is asked, and no text of anybody's is read: signals are counted by kind. What cycles did
-themselves isn't news to them.
+themselves isn't new to them.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ async def standing(bus: Bus, whose: Scope) -> list[Standing]:
 
 
 class OwnersGrants:
-    """The grants of one owner and agent, read again when there is news (LOOPS L-16).
+    """The grants of one owner and agent, read again when they change (LOOPS L-16).
 
     Nothing of them is kept in a session's state: a decision names the one that it used.
     """

@@ -39,7 +39,7 @@ from vigil.minds import LOST_MESSAGE
 from vigil.subjects import token_of
 
 from ...model import ModelAnswer, ModelError
-from .. import conclusion, external, loops, speech, told
+from .. import conclusion, external, home, loops, speech
 from .. import sway as sways
 from ..draft import Draft
 from ..pending import tasks
@@ -196,7 +196,7 @@ def _input(draft: Draft, cause: Cause, event: Event) -> _Input:
             block = external.block_of(event)
             return _Input(cause, (block,), sways.of_event(event.payload))
         case ToldEvent():
-            blocks = (told.block_of(event.payload, event.id),)
+            blocks = (home.block_of(event.payload, event.id),)
             return _Input(cause, blocks, sways.of(event.payload), is_own=_is_lost_message(event))
         case Tick():
             return _Input(cause, (), Sway.NONE, event.payload.run)

@@ -14,7 +14,7 @@ from services.cortex import core
 from services.cortex.core import Policy
 from services.cortex.core.draft import job_record
 from services.cortex.core.draft.kinds import profile_of
-from services.cortex.core.told import ENTRIES_MAX, TEXT_LENGTH_MAX
+from services.cortex.core.home import ENTRIES_MAX, TEXT_LENGTH_MAX
 from services.cortex.model import ModelAnswer
 from tests.cortex.driver import Driver, answer, call
 from vigil.contracts import Job, ScheduleTimer, StepRun, TaskBlock, TextBlock, Turn, encode
