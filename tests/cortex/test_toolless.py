@@ -55,7 +55,7 @@ async def test_one_that_was_seen_to_answer_in_prose_is_told_so_and_its_person_is
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is guessed from words: until it was tried, nobody knows."""
-    monkeypatch.setattr(tool_sight, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(tool_sight, "POLL_S", 0.0)
     async with (
         messages_api(_in_prose) as api,
         running_stack(tmp_path, SERVICES, anthropic_base_url=api.url, model=MODEL) as stack,

@@ -83,7 +83,7 @@ async def test_what_cannot_be_taken_in_is_tried_again_and_ends_no_following(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However it failed: once the cause is over it holds, and so does what changes later."""
-    monkeypatch.setattr(followed, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(followed, "POLL_S", 0.01)
     monkeypatch.setattr(followed, "AGAIN", Backoff(0.02, 0.02))
     file = tmp_path / "vigil.toml"
     taken: asyncio.Queue[set[str]] = asyncio.Queue()

@@ -20,7 +20,7 @@ from vigil.settings.models.trial import TOOLS, TriedModel
 
 from ..model import LanguageModel, ModelAnswer, ModelRequest
 
-LOOK_EVERY_S: Final = 1.0
+POLL_S: Final = 1.0
 """Seconds from one look whether models were tried to the next. (A look takes 10 us of the 860 of
 a message, and each took two.)"""
 _decode: Final = msgspec.json.Decoder(list[TriedModel]).decode
@@ -44,7 +44,7 @@ class ToolSight:
         """
         self._kept = kept
         self._seconds = seconds
-        self._look_at = 0.0
+        self._again_at = 0.0
         self._read_ns = 0
         self._tried: tuple[TriedModel, ...] = ()
         self._callers: set[str] = set()
@@ -76,9 +76,9 @@ class ToolSight:
     def tried(self) -> tuple[TriedModel, ...]:
         """Return what is kept, read anew if it was written since, a second later at most; what
         can't be read says nothing."""
-        if self._kept is None or self._seconds() < self._look_at:
+        if self._kept is None or self._seconds() < self._again_at:
             return self._tried
-        self._look_at = self._seconds() + LOOK_EVERY_S
+        self._again_at = self._seconds() + POLL_S
         with contextlib.suppress(OSError, msgspec.MsgspecError):
             written_ns = self._kept.stat().st_mtime_ns
             if written_ns != self._read_ns:
