@@ -64,7 +64,7 @@ def test_a_part_that_is_not_there_is_named() -> None:
 def test_sizes_are_of_the_parts_that_have_any() -> None:
     refused = bench("turns", "--sizes", "3")
     assert refused.returncode == 2
-    assert "--sizes is of one of crowd, log, replicas" in refused.stderr
+    assert "--sizes is of one of crowd, log, people, replicas" in refused.stderr
 
 
 def test_rounds_are_told_with_their_spread(capsys: pytest.CaptureFixture[str]) -> None:

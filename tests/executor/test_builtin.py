@@ -226,7 +226,7 @@ async def test_the_probe_decides_what_is_offered(bare: Stack) -> None:
     bus = await bare.bus("executor")
     context = SimpleNamespace(
         settings=settings_of(bare.settings.home, sandbox="off"), clock=SystemClock(), bus=bus,
-        warnings={},
+        warnings={}, beside=lambda work, name: asyncio.create_task(work, name=name),
     )  # fmt: skip
     source = await Builtin.open(context, tuple)  # type: ignore[arg-type]
     assert "executor.sandbox is off" in source.shelf.problem
