@@ -20,6 +20,9 @@ from vigil.settings import credentials, tokens
 from vigil.topology import ADMIN
 
 START_TIMEOUT_S = 600.0
+POLL_S = 5.0
+AT_REST = 0.05
+"""Share of a core: it does nothing that it wouldn't do always."""
 
 
 class System:
@@ -74,6 +77,19 @@ class System:
             times = one.cpu_times()
             found[part] += times.user + times.system
         return found
+
+    async def until_rest(self, patience_s: float) -> None:
+        """Wait until it has worked off what lies behind it: that nothing is due shows in its CPU.
+
+        Raises:
+            TimeoutError: it still works after that many seconds.
+        """
+        async with asyncio.timeout(patience_s):
+            while True:
+                begun_s = self.cpu_s()
+                await asyncio.sleep(POLL_S)
+                if self.cpu_s() - begun_s < POLL_S * AT_REST:
+                    return
 
     def end(self, number: int) -> None:
         """Send the signal to everything at once: services and broker."""

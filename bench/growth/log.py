@@ -6,7 +6,6 @@ measured in turn with one in a new home that runs beside it. A ratio compares wh
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import sys
 import time
@@ -27,9 +26,6 @@ RECORD_BYTES: Final = 1_160
 SPARE_BYTES: Final = 4 * GIB
 ROUNDS_OF_TURNS: Final = 5
 REST_S: Final = 1_800.0
-POLL_S: Final = 5.0
-AT_REST: Final = 0.05
-"""Of a core: it does nothing that it wouldn't do always."""
 SESSIONS, MESSAGES = 20, 20
 
 
@@ -83,7 +79,8 @@ async def _turns(place: Path, empty: Path, name: str, settings: Mapping[str, str
         system.running(empty) as new,
     ):
         for each in (large, new):
-            await _at_rest(each)
+            # Signals are derived of each record that was written behind its back.
+            await each.until_rest(REST_S)
             await each.talk(SESSIONS, 5, f"warm-{name}")
         for number in range(ROUNDS_OF_TURNS):
             both = {}
@@ -92,17 +89,6 @@ async def _turns(place: Path, empty: Path, name: str, settings: Mapping[str, str
             pairs = zip(both[large], both[new], strict=True)
             found.append(Turn(*(one / other for one, other in pairs)))
     return found
-
-
-async def _at_rest(running: system.System) -> None:
-    """Wait until it has looked at what was written behind its back since it last ran: signals are
-    derived of each record."""
-    async with asyncio.timeout(REST_S):
-        while True:
-            begun_s = running.cpu_s()
-            await asyncio.sleep(POLL_S)
-            if running.cpu_s() - begun_s < POLL_S * AT_REST:
-                return
 
 
 async def _load(running: system.System, name: str) -> Turn:

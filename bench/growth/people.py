@@ -8,7 +8,6 @@ long conversations as there are `TALKS`, which people share, but for their names
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import random
 import signal
@@ -36,9 +35,6 @@ ASKERS: Final = 200
 """People who ask, at most; each twice: with the first what is on the disk is read."""
 AGENT: Final = "vigil"
 REST_S: Final = 600.0
-LOOK_S: Final = 2.0
-AT_REST: Final = 0.1
-"""Share of a core: indexes are in, and what is done in quiet hours isn't due."""
 
 
 class _Talk(NamedTuple):
@@ -62,7 +58,7 @@ async def measure(home: Path, rounds: int, sizes: Sequence[int] = SIZES) -> None
         for ending in (signal.SIGTERM, signal.SIGKILL):
             await _started(home, f"{name}_{ending.name.lower()}", ending)
         async with system.running(home) as running:
-            await _until_rest(running)
+            await running.until_rest(REST_S)
             report(f"{name}_mb", running.rss_mb(), "MiB", **running.rss_mb_of_each())
             await _ask(running, people, talks, name)
 
@@ -119,15 +115,6 @@ async def _took_ms(client: Client, question: str, mode: str) -> float:
     begun_at = time.perf_counter()
     await client.recall(AGENT, question, mode, 10)
     return (time.perf_counter() - begun_at) * 1000
-
-
-async def _until_rest(running: System) -> None:
-    async with asyncio.timeout(REST_S):
-        while True:
-            begun_s = running.cpu_s()
-            await asyncio.sleep(LOOK_S)
-            if running.cpu_s() - begun_s < LOOK_S * AT_REST:
-                return
 
 
 def _mib(folder: Path) -> float:
