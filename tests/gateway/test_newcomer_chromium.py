@@ -152,7 +152,7 @@ async def hear(tab: Tab, browser: PushedBrowser, profile: Path, url: str) -> Non
         assert led == [f"{url}/console/conversations/me:vigil:main#end"]
         await shown(worker, lambda found: found == [])
         await deliver(url, tab, told)  # late, once more: it was put away
-        await deliver(url, tab, told | {"id": "another"})
+        await take_in(worker, url, tab, told | {"id": "another"})
         await shown(worker, lambda found: [one["id"] for one in found] == ["another"])
         await worker.run("registration.getNotifications().then((all) => all[0].close())")
         await shown(worker, lambda found: found == [])
