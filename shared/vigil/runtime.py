@@ -83,8 +83,8 @@ class Context(msgspec.Struct, kw_only=True):
 
     def _heed(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) and not self.failed.done():
-            told = {"task": task.get_name(), "error": logs.described(error)}
-            log.error("a part of the service failed", action="service.part", **told)
+            about = {"task": task.get_name(), "error": logs.described(error)}
+            log.error("a part of the service failed", action="service.part", **about)
             self.failed.set_exception(error)
 
     def health(self) -> Health:
@@ -225,16 +225,16 @@ async def _until_anew(context: Context, serve: Serve, renewal: Renewal) -> bool:
     """Serve until it ends, or until the configuration changed so that it has to begin anew."""
     patience = asyncio.timeout(None)
 
-    async def end() -> None:
+    def end(*_: object) -> None:
+        patience.reschedule(asyncio.get_running_loop().time())
+
+    async def wait() -> None:
         await context.ready.wait()
         await renewal.wait(context.in_hand)
-        patience.reschedule(asyncio.get_running_loop().time())
+        end()
 
-    def give_up(_: object) -> None:
-        patience.reschedule(asyncio.get_running_loop().time())
-
-    ending = asyncio.create_task(end(), name=f"{context.service}-anew")
-    context.failed.add_done_callback(give_up)
+    ending = asyncio.create_task(wait(), name=f"{context.service}-anew")
+    context.failed.add_done_callback(end)
     try:
         async with patience:
             await serve(context)
@@ -243,7 +243,7 @@ async def _until_anew(context: Context, serve: Serve, renewal: Renewal) -> bool:
             raise
     finally:
         ending.cancel()
-        context.failed.remove_done_callback(give_up)
+        context.failed.remove_done_callback(end)
     if context.failed.done():
         context.failed.result()
     return patience.expired()

@@ -137,7 +137,7 @@ def test_what_is_kept_is_of_one_model_at_one_server(tmp_path: Path) -> None:
 def test_models_that_are_tried_meanwhile_are_known_within_a_second(tmp_path: Path) -> None:
     """It isn't looked with every message; what was read before holds until then."""
     file, at = tmp_path / "run" / FILE, 0.0
-    sight = ToolSight(file, seconds=lambda: at)
+    sight = ToolSight(file, monotonic=lambda: at)
     assert sight.tried() == ()
     prose = TriedModel(name="main", model="qwen", lacks=("tools",))
     keep(file, [prose])

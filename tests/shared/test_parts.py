@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -23,15 +24,12 @@ from vigil.settings.live.followed import FollowedSettings
 HOOK = '[channels.{name}]\nkind = "webhook"\nurl = "https://hooks.example/{name}"\n'
 
 
-async def served(bare: Stack, part: Callable[[], Awaitable[None]]) -> list[str]:
+async def served(bare: Stack, part: Callable[[], Coroutine[Any, Any, None]]) -> list[str]:
     """Run a service with that beside it, until it ends by itself; return what it did."""
     did: list[str] = []
 
-    async def beside() -> None:
-        await part()
-
     async def serve(context: Context) -> None:
-        task = context.beside(beside(), "delivery-part")
+        task = context.beside(part(), "delivery-part")
         context.ready.set()
         try:
             await asyncio.wait({task})

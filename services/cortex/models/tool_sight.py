@@ -35,15 +35,15 @@ class ToolSight:
     """Of all models of a replica."""
 
     def __init__(
-        self, kept: Path | None = None, *, seconds: Callable[[], float] = time.monotonic
+        self, kept: Path | None = None, *, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         """
         Args:
             kept: the file in which it is kept what models answered when they were tried.
-            seconds: the time, by a clock that only goes on.
+            monotonic: the time in seconds, by a clock that only goes on.
         """
         self._kept = kept
-        self._seconds = seconds
+        self._monotonic = monotonic
         self._again_at = 0.0
         self._read_ns = 0
         self._tried: tuple[TriedModel, ...] = ()
@@ -76,9 +76,9 @@ class ToolSight:
     def tried(self) -> tuple[TriedModel, ...]:
         """Return what is kept, read anew if it was written since, a second later at most; what
         can't be read says nothing."""
-        if self._kept is None or self._seconds() < self._again_at:
+        if self._kept is None or self._monotonic() < self._again_at:
             return self._tried
-        self._again_at = self._seconds() + POLL_S
+        self._again_at = self._monotonic() + POLL_S
         with contextlib.suppress(OSError, msgspec.MsgspecError):
             written_ns = self._kept.stat().st_mtime_ns
             if written_ns != self._read_ns:

@@ -84,7 +84,7 @@ class Live:
         channel = self._channels.get(subject)
         if channel is None:
             channel = self._channels[subject] = _Channel(self._frame_of)
-            opening = self._open(subject, channel)
+            opening = self._bus.listen(subject, channel.take)
             channel.opening = asyncio.create_task(opening, name="live-open")
         channel.listeners.add(take)
         try:
@@ -107,9 +107,6 @@ class Live:
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
         await asyncio.shield(ending)  # who leaves may be cancelled meanwhile
-
-    async def _open(self, subject: str, channel: _Channel) -> Any:
-        return await self._bus.listen(subject, channel.take)
 
 
 def token_frame(data: bytes) -> str:
