@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from services.cortex.model import ModelError
 from services.executor.board.bulletins import OVERTAKEN
-from services.scheduler.timetable.kinds.bulletin import FIRST_AFTER, SAME_WORDS, UNCHANGED
+from services.scheduler.timetable.kinds.bulletin import FIRST_AFTER, SAME_WORDS
 from tests.support.agent import Agent, ask
 from tests.support.due import newest, until_newer
 from tests.support.scripted_model import say
-from tests.support.world import StoppedClock, World, running_world
+from tests.support.world import World, running_world
 from tests.support.writing import begin
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -38,7 +38,7 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
 async def test_it_is_written_once_for_what_changed_and_every_conversation_knows(
     world: World,
 ) -> None:
-    """C-2, L-18: one call of trusted notes; what didn't change, or are numbers, costs none."""
+    """C-2, L-18: one call of trusted notes; what are numbers only costs none."""
     ann, writer = await begin(world, "ann")
     await writer.remember("Ann's horse is called Oats")
     outside = ask(("memory_save", {"content": EVIL, "type": "fact"}))
@@ -63,13 +63,10 @@ async def test_it_is_written_once_for_what_changed_and_every_conversation_knows(
     assert EVIL in there["from_outside"]
     assert there["from_outside"].startswith("| ")
 
-    assert isinstance(world.clock, StoppedClock)
-    world.clock.move(EVERY_S)  # nothing is new: that waits for others like it
     before = await newest(world, "ann", "task.shelved")
     await ann.http.post("/api/tasks", json={"title": "Mend the fence", "status": "backlog"})
     await until_newer(world, "ann", "task.shelved", before)
-    quiet, numbers = await writer.slot(EVERY_S, 2)
-    assert quiet["state"] == "coalesced" or quiet["reason"] == UNCHANGED
+    (numbers,) = await writer.slot(EVERY_S)
     assert numbers["reason"] == SAME_WORDS
     assert "Mend the fence" in (await writer.read())["text"]
     assert len(writer.asked) == 1
