@@ -89,6 +89,7 @@ _PROGRAM_STARTERS: Final = frozenset({"subprocess", "Cli", "ColdCli", "running_v
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="only tests that start nothing")
+    parser.addoption("--long", action="store_true", help="also what only `make chaos` runs")
     parser.addoption("--costs", action="store_true", help="print the CPU that each file costs")
     parser.addoption("--forks", type=int, default=0, help="how many processes run tests at once")
 
@@ -118,10 +119,19 @@ def pytest_asyncio_loop_factories(
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     places = {path: _place(path) for path in {item.path for item in items}}
     items.sort(key=lambda item: places[item.path])
+    if not config.getoption("--long"):
+        _keep(config, items, lambda item: item.get_closest_marker("long") is None)
     if config.getoption("--quick"):
-        pure = [item for item in items if _is_pure(item)]
-        config.hook.pytest_deselected(items=[item for item in items if not _is_pure(item)])
-        items[:] = pure
+        _keep(config, items, _is_pure)
+
+
+def _keep(
+    config: pytest.Config, items: list[pytest.Item], is_kept: Callable[[pytest.Item], bool]
+) -> None:
+    left_out = [item for item in items if not is_kept(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if is_kept(item)]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

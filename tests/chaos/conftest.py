@@ -1,4 +1,4 @@
-"""Options of the kill tests. They exist only when this folder is named, as `make chaos` does."""
+"""How long the kill tests take, and where their dice start."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ SEED: Final = 20261120
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Exists only when this folder is named, as `make chaos` does."""
     group = parser.getgroup("chaos")
-    group.addoption("--long", action="store_true", help="the long form of the kill tests")
     group.addoption("--seed", type=int, default=SEED, help="where their dice start")
 
 
 @pytest.fixture
 def is_long(request: pytest.FixtureRequest) -> bool:
     """Whether to kill for minutes instead of seconds."""
-    return bool(request.config.getoption("--long", default=False))
+    return bool(request.config.getoption("--long"))
 
 
 @pytest.fixture

@@ -118,7 +118,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     Ends at each of its steps are in tests/executor/test_executor_kills.py.
     """
     if "name" in metafunc.fixturenames:
-        is_long = metafunc.config.getoption("--long", default=False)
+        is_long = metafunc.config.getoption("--long")
         metafunc.parametrize("name", [name for name in VICTIMS if is_long or name != "executor"])
 
 

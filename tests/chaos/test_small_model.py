@@ -158,12 +158,11 @@ def _row(played: Played, seen: Seen, kept_wrong: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+@pytest.mark.long  # a model that thinks
 @pytest.mark.parametrize("provider", WAYS)
-async def test_it_is_asked_by_each_wire(provider: str, is_long: bool) -> None:
+async def test_it_is_asked_by_each_wire(provider: str) -> None:
     """Chat, streams, a call of a tool, a schema, too much, and a call that is cancelled: whatever
     it says, it's an answer or an error with a kind."""
-    if not is_long:
-        pytest.skip("a model that thinks: in the long form alone")
     async with llama_cpp(SMALL, SMALL_WINDOW) as url:
         model = WAYS[provider].to(url + BASES[provider])
         pieces: list[str] = []
@@ -194,13 +193,12 @@ async def test_it_is_asked_by_each_wire(provider: str, is_long: bool) -> None:
         await model.close()
 
 
+@pytest.mark.long
 async def test_none_of_what_it_gets_wrong_in_fifty_stories_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_long: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither memory nor a later prompt holds an answer that had no form; no story is broken by one
     of ours; a table tells what held."""
-    if not is_long:
-        pytest.skip("50 stories with a model that thinks: in the long form alone")
     logs.configure(stream=(tmp_path / "log").open("w"))
     _watch(monkeypatch)
     told = [*stories.of_file(WEAK)]

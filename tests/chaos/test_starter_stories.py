@@ -27,16 +27,14 @@ SPARED: Final = {"not-made-up", "not-to-be-kept", "nothing-of-small-talk"}
 """Stories of memory in which nothing is to be kept: who forgets holds them, too."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mind", BAD_AT)
 def test_a_story_fails_with_the_mind_that_it_is_there_for(
     mind: type[Attentive],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
-    is_long: bool,
 ) -> None:
-    if not is_long:
-        pytest.skip("all 40 stories, twice: in the long form alone")
     monkeypatch.setenv("VIGIL_HOME", str(tmp_path / "mine"))
     monkeypatch.setattr(logs, "configure", lambda **_: None)
     monkeypatch.setattr(choice, "choose", only(mind()))
@@ -68,12 +66,11 @@ decide = "{verdict}"
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("verdict", "ran"), [("accept", "ran"), ("reject", "not_ran")])
 def test_what_the_person_decides_is_done(
-    verdict: str, ran: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_long: bool
+    verdict: str, ran: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    if not is_long:
-        pytest.skip("in the long form alone")
     monkeypatch.setenv("VIGIL_HOME", str(tmp_path / "mine"))
     monkeypatch.setattr(logs, "configure", lambda **_: None)
     monkeypatch.setattr(choice, "choose", only(Obedient()))
@@ -81,12 +78,11 @@ def test_what_the_person_decides_is_done(
     assert not commands(app)(["eval", str(file)], standalone_mode=False)
 
 
+@pytest.mark.long
 def test_a_service_that_ends_in_a_story_is_told(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_long: bool
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """It isn't waited for until patience ends."""
-    if not is_long:
-        pytest.skip("in the long form alone")
     monkeypatch.setenv("VIGIL_HOME", str(tmp_path / "mine"))
     monkeypatch.setattr(logs, "configure", lambda **_: None)
 
