@@ -16,6 +16,7 @@ from services.executor.board.bulletins import OVERTAKEN
 from services.scheduler.timetable.kinds.bulletin import FIRST_AFTER, SAME_WORDS
 from tests.support.agent import Agent, ask
 from tests.support.due import newest, until_newer
+from tests.support.pauses import pauses
 from tests.support.scripted_model import say
 from tests.support.world import World, running_world
 from tests.support.writing import begin
@@ -129,8 +130,9 @@ async def test_a_text_of_what_was_forgotten_meanwhile_is_thrown_away(world: Worl
     assert "swordfish" in (await writer.read())["text"], "it's listed at the first start"
     await writer.http.delete(f"/api/memories/{secret}")
     async with asyncio.timeout(40):
+        pause_s = pauses()
         while "swordfish" in (await writer.read())["text"]:
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
     assert "swordfish" not in str(await writer.read(history=64)), "nor does the history show it"
     writer.gate.set()
     (ended,) = await writer.entries(1)

@@ -14,6 +14,7 @@ import pytest_asyncio
 from services.scheduler.timetable.kinds.bulletin import UNCHANGED
 from tests.support.agent import ask
 from tests.support.due import row_of, slots, until_newer
+from tests.support.pauses import pauses
 from tests.support.remembering import save
 from tests.support.world import StoppedClock, World, running_world
 from vigil.erasure.erase import Eraser
@@ -39,11 +40,12 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
 async def until_told(http: httpx2.AsyncClient, part: str, *, is_there: bool = True) -> Any:
     """Wait until one's bulletin has that in it, or has it no more."""
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while True:
             found = (await http.get("/api/bulletin")).json()["bulletins"]
             if found and (part in found[0]["text"]) == is_there:
                 return found[0]
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(next(pause_s))
 
 
 async def until_owed(http: httpx2.AsyncClient, count: int) -> None:
@@ -141,12 +143,14 @@ async def test_a_team_shares_one_and_nothing_of_a_members_own_is_in_it(world: Wo
     said = await hal.http.post("/api/sessions/team:desk:t1/messages", json={"text": "Morning"})
     assert said.status_code == 202, said.text
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while len({row["owner"] for row in await bulletin_rows(hal.http)}) < 2:
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
     world.clock.move(FIRST_S)
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while len(mine := await told_of(hal.http)) < 2:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(next(pause_s))
     assert "doctor" in mine["hal"]
     assert "Graz" in mine["team"]
     assert "doctor" not in mine["team"]

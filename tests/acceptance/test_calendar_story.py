@@ -14,6 +14,7 @@ import pytest
 from services.cortex.model import ModelAnswer, ModelRequest
 from tests.support.agent import _calls
 from tests.support.calendars import calendar, event
+from tests.support.pauses import pauses
 from tests.support.scripted_model import say, text_of
 from tests.support.world import Person, StoppedClock, World, running_world
 from vigil.calendars.state import FACT
@@ -50,20 +51,22 @@ def behave(request: ModelRequest) -> ModelAnswer:
 
 async def state_of(world: World) -> dict[str, Any]:
     async with asyncio.timeout(WITHIN_S):
+        pause_s = pauses()
         while True:
             found: dict[str, Any] = world.stack.contexts["executor"].facts.get(FACT, {})
             if found.get("work", {}).get("state") == "synced":
                 return found["work"]
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
 
 
 async def due(person: Person, wanted: str) -> dict[str, Any]:
     async with asyncio.timeout(WITHIN_S):
+        pause_s = pauses()
         while True:
             for row in (await person.http.get("/api/cron")).json()["rows"]:
                 if row["kind"] == "cron" and wanted in row["next_at"]:
                     return dict(row)
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(next(pause_s))
 
 
 async def test_remind_me_before_my_3_pm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

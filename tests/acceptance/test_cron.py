@@ -17,6 +17,7 @@ import pytest_asyncio
 from services.cortex.core.work.routing import ONLY_THE_PERSON
 from services.cortex.model import ModelAnswer, ModelError, ModelRequest
 from tests.support.agent import ask, ask_in_steps
+from tests.support.pauses import pauses
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
 from vigil.contracts import (
@@ -69,8 +70,9 @@ async def until(http: httpx2.AsyncClient, row: dict[str, Any], *states: str) -> 
     found: list[dict[str, Any]] = []
     try:
         async with asyncio.timeout(PATIENCE_S):
+            pause_s = pauses()
             while [one["state"] for one in found] != list(states):
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(next(pause_s))
                 found = await slots(http, row)
     except TimeoutError:
         raise AssertionError(f"it isn't {states}: {found}") from None
@@ -102,8 +104,9 @@ async def test_a_run_has_readers_workers_and_branches(world: World) -> None:
     wanted = {"reader.completed", "worker.completed", "branch.completed"}
     kinds: set[str] = set()
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while not kinds >= wanted:
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
             stored = await world.admin.read("SIGNALS", [done])
             kinds = {decode_signal(one.data).kind for one in stored}
     assert len(await said(world, ida)) == 1
@@ -198,8 +201,9 @@ async def test_one_that_always_fails_is_told_once_and_paused_at_last(world: Worl
     assert len(digests) <= 1
     assert all("more times)" in text for text in digests)
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while (shown := (await dan.http.get(f"{PATH}/{row['id']}")).json())["is_enabled"]:
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
     assert shown["history"][-1]["by"] == "scheduler"
 
 
@@ -375,12 +379,13 @@ def wire(at: datetime) -> str:
 async def found(http: httpx2.AsyncClient, row: dict[str, Any], count: int) -> None:
     """Wait until memory has what so many runs found."""
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while True:
             params = {"source": f"cron:{row['id']}"}
             memories = (await http.get("/api/memories", params=params)).json()["memories"]
             if len(memories) >= count:
                 return
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
 
 
 async def test_one_runs_after_another_with_what_it_came_to(world: World) -> None:

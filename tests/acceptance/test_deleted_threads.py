@@ -13,6 +13,7 @@ from services.scheduler import deletions
 from tests.keeping.test_erase import canaries
 from tests.support.agent import ask, follow_up
 from tests.support.cli import Cli
+from tests.support.pauses import pauses
 from tests.support.pictures import png
 from tests.support.remembering import contents, look
 from tests.support.world import Person, running_world
@@ -35,12 +36,13 @@ async def deleted(person: Person, **query: object) -> dict[str, Any]:
 async def until_deleted(person: Person) -> None:
     key = SessionKey.parse(person.key)
     async with asyncio.timeout(60):
+        pause_s = pauses()
         while True:
             mark = await thread_mark.find(person.world.admin, key)
             assert mark is not None
             if not mark.is_open:
                 return
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(next(pause_s))
 
 
 async def keys_of(http: httpx2.AsyncClient) -> list[str]:

@@ -19,6 +19,7 @@ from tests.support import signals
 from tests.support.agent import ask, follow_up, tell
 from tests.support.channels import channel_of
 from tests.support.goal_records import action_of
+from tests.support.pauses import pauses
 from tests.support.receiver import OK, raw, running_receiver, status
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
@@ -251,19 +252,21 @@ async def _workers(world: World, person: Person) -> None:
 async def _waiting(person: Person) -> list[dict[str, Any]]:
     """Wait until the person is asked for something."""
     async with asyncio.timeout(signals.WAIT_S):
+        pause_s = pauses()
         while True:
             found: list[dict[str, Any]] = (await person.http.get("/api/approvals")).json()[
                 "approvals"
             ]
             if found:
                 return found
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
 
 
 async def _ended(world: World, person: Person, kind: str) -> None:
     async with asyncio.timeout(signals.WAIT_S):
+        pause_s = pauses()
         while kind not in {one.kind for one in await signals.settled(world.admin)}:
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
     await world.at_rest()
 
 
@@ -315,11 +318,12 @@ async def _job(person: Person, goal: str, end: str) -> None:
     answer = await person.http.post("/api/jobs", json={"goal": goal, "userId": "ann"})
     assert answer.status_code == 202, answer.text
     async with asyncio.timeout(signals.WAIT_S):
+        pause_s = pauses()
         while True:
             job = (await person.http.get(f"/api/jobs/{answer.json()['id']}")).json()
             if job["status"] == end:
                 return
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
 
 
 async def _grants(world: World) -> None:
@@ -350,8 +354,9 @@ async def _tasks(world: World) -> None:
         path = f"/api/tasks/{task['id']}"
         assert (await eve.http.patch(path, json={"status": status})).status_code == 200
         async with asyncio.timeout(signals.WAIT_S):
+            pause_s = pauses()
             while (await eve.http.get(path)).json()["status"] != end:
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(next(pause_s))
 
     def fail(request: ModelRequest) -> ModelAnswer | Awaitable[ModelAnswer]:
         if request.rows[-1].source == "task":
@@ -441,11 +446,12 @@ async def _timetable(world: World) -> None:
 async def _all_told(world: World) -> list[Signal]:
     """Wait until every kind was told, and everything that is stored."""
     async with asyncio.timeout(signals.WAIT_S):
+        pause_s = pauses()
         while True:
             made = await signals.settled(world.admin)
             if {one.kind for one in made} == set(KINDS):
                 return await signals.settled(world.admin)
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(next(pause_s))
 
 
 def _tell_what_why_takes(made: list[Signal]) -> None:

@@ -14,6 +14,7 @@ import pytest_asyncio
 from services.cortex.core.cycles.extraction import PURPOSE
 from services.cortex.model import ModelAnswer, ModelError, ModelRequest
 from tests.acceptance.test_cron import called, made, move, said, slots, until
+from tests.support.pauses import pauses
 from tests.support.scripted_model import say
 from tests.support.world import Person, World, running_world
 from vigil.contracts import ToolResultBlock
@@ -80,8 +81,9 @@ async def kept(
     """Wait until memory has so many of a row, and return them, the oldest first."""
     found: list[dict[str, Any]] = []
     async with asyncio.timeout(40):
+        pause_s = pauses()
         while len(found) < count:
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
             params = {"source": f"{kind}:{row['id']}"}
             found = (await person.http.get("/api/memories", params=params)).json()["memories"]
     return sorted(found, key=lambda one: one["type"], reverse=True)

@@ -15,6 +15,7 @@ from standardwebhooks import Webhook
 
 from tests.acceptance.test_facts import ended, known, move
 from tests.gateway.test_gateway_hooks import secret_of
+from tests.support.pauses import pauses
 from tests.support.world import Person, World, running_world
 from vigil.contracts import Control, decode_event
 from vigil.subjects import SessionKey
@@ -58,6 +59,7 @@ async def refused(person: Person, **body: Any) -> str:
 async def digest(world: World, person: Person, count: int) -> list[str]:
     """Wait until so many facts wait for the person's next digest; return what is said of each."""
     async with asyncio.timeout(40):
+        pause_s = pauses()
         while True:
             turns = world.talk(person.key).turns
             there = turns[-1].state.digest if turns else None
@@ -66,7 +68,7 @@ async def digest(world: World, person: Person, count: int) -> list[str]:
             assert not any(one.is_tainted for one in entries)
             if len(said) >= count:
                 return said
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
 
 
 async def begun(world: World, slot: dict[str, Any]) -> Control:

@@ -15,6 +15,7 @@ import pytest_asyncio
 
 from services.cortex.model import ModelAnswer, ModelRequest
 from services.scheduler.timetable import new_signals
+from tests.support.pauses import pauses
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
 from vigil.contracts import (
@@ -100,8 +101,9 @@ def move(world: World, seconds: float) -> None:
 async def until(ask: Callable[[], Any]) -> Any:
     """Return what is asked for, once it's there."""
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while not (found := await ask()):
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
     return found
 
 

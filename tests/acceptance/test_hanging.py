@@ -15,6 +15,7 @@ from services.cortex.session import rounds
 from services.scheduler.timetable.kinds.autonomy import FIRST_AFTER
 from tests.support.agent import Agent
 from tests.support.cli import Cli
+from tests.support.pauses import pauses
 from tests.support.scripted_model import say
 from tests.support.signals import settled
 from tests.support.world import Person, StoppedClock, World, running_world
@@ -43,8 +44,9 @@ async def _entries(person: Person, count: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     (row,) = await _rows(person)
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while len(found) < count:
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
             found = (await person.http.get("/api/slots", params={"row": row["id"]})).json()["slots"]
     return found[::-1]
 
@@ -87,8 +89,9 @@ async def test_workers_and_looks_that_hang_are_ended_and_their_cycle_goes_on(
         ann = await world.person("ann:vigil:main", has_socket=False)
         await ann.exchange("hello")
         async with asyncio.timeout(PATIENCE_S):
+            pause_s = pauses()
             while not await _rows(ann):
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(next(pause_s))
         world.clock.move(FIRST_AFTER.total_seconds())
         await world.until(lambda: len(hanging) == 2)
         assert LOOK in hanging
@@ -126,8 +129,9 @@ async def test_a_session_that_hangs_is_opened_anew_and_told(
         await world.at_rest()
         async with asyncio.timeout(PATIENCE_S):
             found: list[str] = []
+            pause_s = pauses()
             while "circuit.closed" not in found:
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(next(pause_s))
                 told = [one for one in await settled(world.admin) if one.kind[:8] == "circuit."]
                 found = [one.kind for one in told]
         assert found == ["circuit.opened", "circuit.closed"]

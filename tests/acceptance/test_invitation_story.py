@@ -22,6 +22,7 @@ from tests.support.due import row_of, slots
 from tests.support.mail_servers import MailServers, running_mail_servers
 from tests.support.mailboxes import OwnMailbox, entries, mail, running_mailbox_world
 from tests.support.mailing import until_told
+from tests.support.pauses import pauses
 from tests.support.talk import PATIENCE_S
 from tests.support.world import Person, StoppedClock, World
 from vigil.calendars.state import FACT
@@ -81,8 +82,9 @@ async def accepted(
     await decide(ann, f"accept {name}")
     await decide(ann, f"accept {name}")  # at the first time its arguments are shown
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while wanted not in (there := await radicale.all()) or gone in there:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(next(pause_s))
     return there
 
 

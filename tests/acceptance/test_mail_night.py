@@ -36,6 +36,7 @@ from tests.support.mailbox_night import (
 )
 from tests.support.mailboxes import NAME, OwnMailbox, entries, section, until_followed
 from tests.support.messages_api import messages_api
+from tests.support.pauses import pauses
 from tests.support.remembering import look
 from tests.support.stack import running_stack
 from tests.support.talk import PATIENCE_S
@@ -175,8 +176,9 @@ async def test_two_of_400_mails_are_told_in_the_morning(
         await desk.exchange(f"Send {friend} this: I sign it today.")
         assert desk.talk.said[-1].text.startswith(f"It was handed over for {friend}. ")
         async with asyncio.timeout(PATIENCE_S):
+            pause_s = pauses()
             while not (got := await asyncio.to_thread(servers.mails, friend.partition("@")[0])):
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(next(pause_s))
         (letter,) = got
         assert b"I sign it today." in letter
         assert len((await ann.http.get("/api/approvals")).json()["approvals"]) == len(asked)

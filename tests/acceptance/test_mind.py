@@ -277,8 +277,9 @@ async def test_what_comes_from_outside_teaches_nothing_and_sways_that_look_alone
     done = await dan.http.patch(f"/api/approvals/{asked['id']}", json=verdict)
     assert done.status_code in (200, 202), done.text
     async with going_on(world.admin):
+        pause_s = pauses()
         while (judged := (await action_of(dan, "write_file")))["feedback"] is None:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(next(pause_s))
     assert (judged["outcome"], judged["feedback"]["text"]) == ("failed", "never")
     outcomes = [(one["type"], one["outcome"]) for one in await listed(dan, "actions")][::-1]
     assert outcomes[-1] == ("goal_update", "failed"), "of another's goal it knows nothing"
@@ -291,8 +292,9 @@ async def test_what_comes_from_outside_teaches_nothing_and_sways_that_look_alone
     assert "Forward all letters" not in looks.reports[1]
     assert "forward all letters" not in looks.reports[1]
     async with going_on(world.admin):
+        pause_s = pauses()
         while not await listed(dan, "preferences"):
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(next(pause_s))
 
 
 async def test_a_habit_becomes_a_goal_that_one_word_ends(world: World) -> None:
@@ -315,8 +317,9 @@ async def test_a_habit_becomes_a_goal_that_one_word_ends(world: World) -> None:
     await eve.exchange(word)
     assert eve.talk.said[-1].text.startswith("Stopped: Do what you are used to")
     async with going_on(world.admin):
+        pause_s = pauses()
         while await listed(eve, "goals"):
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(next(pause_s))
     looks.answers = [[decision("learn_preference", "she asked again", **SUMMARY)]]
     await digest(world, "eve", "calendar summary please")
     move(world, TICK_S)  # the goal itself may have been looked at since
@@ -469,8 +472,9 @@ async def known(person: Person) -> dict[str, str]:
 async def until_known(person: Person, name: str, text: str) -> None:
     """Wait until a fact is known so."""
     async with asyncio.timeout(40):
+        pause_s = pauses()
         while (await known(person))[name] != text:
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
 
 
 async def test_a_mind_looks_on_after_a_restart_of_the_scheduler(world: World) -> None:
@@ -538,8 +542,9 @@ async def test_a_goal_is_told_by_facts(world: World) -> None:
     sent = await lea.http.post("/api/events", json=event | {"data": ask(*calls)}, headers=headers)
     assert sent.status_code == 202, sent.text
     async with asyncio.timeout(40):
+        pause_s = pauses()
         while not (await known(lea))["is_blocked"].startswith("is_blocked: yes"):
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
     shown = (await lea.http.get(f"/api/goals/{goal}")).json()
     assert shown["strategy"] == "Go on"
     done = await lea.http.patch(f"/api/goals/{goal}", json={"status": "archived"})

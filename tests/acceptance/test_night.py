@@ -30,6 +30,7 @@ from tests.support.gateway import Gate
 from tests.support.messages_api import MessagesApi, messages_api
 from tests.support.messages_replies import Reply, said, says
 from tests.support.obedient import call, has_words, texts_of
+from tests.support.pauses import pauses
 from tests.support.stack import running_stack
 from tests.support.world import SERVICES, Person, StoppedClock, World
 from vigil.net.ssrf import Rules
@@ -222,8 +223,9 @@ async def mails_come(world: World) -> None:
         before = await newest(world, "ann", "memory.saved")
         await talk.ended(await talk.outside(mail))
         async with asyncio.timeout(40):
+            pause_s = pauses()
             while "Newsletter" not in mail and await newest(world, "ann", "memory.saved") == before:
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(next(pause_s))
 
 
 async def the_night(world: World, person: Person) -> dict[str, Any]:
@@ -309,8 +311,9 @@ async def test_a_night_is_worked_through_and_told_in_the_morning(
         assert "Only the person lets it begin" in desk.talk.said[-1].text
         assert (await ann.http.patch(path, json={"status": "ready"})).status_code == 200
         async with asyncio.timeout(40):
+            pause_s = pauses()
             while (await ann.http.get(path)).json()["status"] != "done":
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(next(pause_s))
         query = await world.person("ann:vigil:query", has_socket=False)
         await query.exchange("Any important emails?")
         assert query.talk.said[-1].text == f"One: {ALICE}"

@@ -18,6 +18,7 @@ from services.gateway.completions.past import Past
 from tests.support import agent as scripted
 from tests.support import pictures
 from tests.support.agent import ask, follow_up
+from tests.support.pauses import pauses
 from tests.support.world import Person, World, running_world
 from vigil.contracts import Row, TextBlock
 from vigil.erasure.theirs import filters_of
@@ -166,8 +167,9 @@ async def test_members_of_a_team_go_on_with_what_each_began_and_a_revoked_token_
         await tokens.revoke(world.gate.operator, token)
         client = await world.gate.http(token)
         async with asyncio.timeout(30):
+            pause_s = pauses()
             while (await client.get("/api/me")).status_code != 401:
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(next(pause_s))
         world.agent.gate.set()
         with pytest.raises(openai.AuthenticationError, match="has ended"):
             await whole

@@ -22,6 +22,7 @@ from services.executor.own_tools.settings import NO_TEAM
 from tests.cortex.driver import answer, call
 from tests.support.agent import ask, follow_up
 from tests.support.gateway import assert_problem
+from tests.support.pauses import pauses
 from tests.support.scripted_model import say
 from tests.support.talk import PATIENCE_S, Talk
 from tests.support.world import Person, World, running_world
@@ -362,11 +363,12 @@ async def row_of(ann: Person, name: str, **wanted: Any) -> dict[str, Any]:
 async def moved(ann: Person, id_: str, zone: str) -> dict[str, Any]:
     """Wait until a row goes by a zone."""
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while True:
             row: dict[str, Any] = (await ann.http.get(f"{CRON}/{id_}")).json()
             if row["zone"] == zone:
                 return row
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
 
 
 def hour_of(row: dict[str, Any]) -> int:

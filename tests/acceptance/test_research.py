@@ -17,6 +17,7 @@ from tests.acceptance.test_cron import made, said, until
 from tests.cortex.driver import answer, call
 from tests.cortex.test_children import kind_of, shown
 from tests.executor.test_web_search import found
+from tests.support.pauses import pauses
 from tests.support.receiver import Receiver, running_receiver
 from tests.support.world import Person, World, running_world
 from vigil.contracts import (
@@ -128,6 +129,7 @@ async def turns(world: World, user: str) -> list[Turn]:
 async def called(world: World, user: str, commands: int) -> dict[str, CallTool]:
     """Wait until so many commands ran, or were asked about; return those that ran."""
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while True:
             effects = [e for turn in await turns(world, user) for e in turn.effects]
             ran = {
@@ -137,17 +139,18 @@ async def called(world: World, user: str, commands: int) -> dict[str, CallTool]:
             }
             if len(ran) >= commands:
                 return ran
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
 
 
 async def wait_for_end(world: World, user: str, kind: str) -> list[Turn]:
     """Wait until the one session of that kind has ended; return its turns."""
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while True:
             found = [t for t in await turns(world, user) if f":_{kind}-" in t.session_key]
             if found and found[-1].state.loop is None:
                 return found
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
 
 
 async def asked(person: Person) -> list[tuple[str, str]]:
@@ -165,8 +168,9 @@ async def test_a_worker_has_a_page_looked_up_and_then_runs_what_its_task_names(
     ran = await called(world, "ann", 1)
     assert list(ran) == [COMMAND]
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while not (waiting := await asked(ann)):
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
     assert waiting == [("shell", EVIL)]
     effects = [e for turn in await turns(world, "ann") for e in turn.effects]
     (reader,) = [e.payload for e in effects if isinstance(e, SpawnSession)]
@@ -209,8 +213,9 @@ async def test_a_job_has_a_page_looked_up_as_a_step(world: World) -> None:
     assert put.status_code in (201, 202), put.text
     job: dict[str, Any] = {"status": ""}
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while job["status"] not in ("succeeded", "failed"):
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
             job = (await dan.http.get(f"/api/jobs/{put.json()['id']}")).json()
     first, second = job["step_runs"]
     assert (first["tool"], first.get("error"), "Green." in first["output"]) == (
@@ -237,8 +242,9 @@ async def test_a_look_of_the_mind_has_a_page_looked_up_and_the_next_one_reads_it
     goal = {"description": "Know about tea", "check_interval_secs": 86_400}
     assert (await eve.http.post("/api/goals", json=goal)).status_code == 201
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while len(there := [t for t in staff.reports if "Know about tea" in t]) < 1:
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
     assert "Green." not in there[0]
     await ended(eve, "research")
     await world.advance(31)
@@ -263,8 +269,9 @@ async def test_a_look_of_the_mind_has_a_page_looked_up_and_the_next_one_reads_it
 async def ended(person: Person, tool: str) -> list[dict[str, Any]]:
     """Wait until the action that called a tool has ended; return all actions, the newest first."""
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while True:
             found: list[dict[str, Any]] = (await person.http.get("/api/actions")).json()["actions"]
             if any(one["type"] == tool and one["outcome"] != "pending" for one in found):
                 return found
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))

@@ -14,6 +14,7 @@ import pytest_asyncio
 
 from services.cortex.model import ModelAnswer, ModelError, ModelRequest
 from tests.support.agent import Agent, ask
+from tests.support.pauses import pauses
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
 from vigil.contracts import ToolUseBlock, Usage
@@ -51,11 +52,12 @@ async def until(http: httpx2.AsyncClient, id_: str, **wanted: Any) -> dict[str, 
     task: dict[str, Any] = {}
     try:
         async with asyncio.timeout(PATIENCE_S):
+            pause_s = pauses()
             while True:
                 task = (await http.get(f"{PATH}/{id_}")).json()
                 if all(task.get(name) == value for name, value in wanted.items()):
                     return task
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(next(pause_s))
     except TimeoutError:
         raise AssertionError(f"it isn't {wanted}: {task}") from None
 
@@ -201,8 +203,9 @@ async def test_what_a_worker_read_outside_is_marked_and_not_quoted_at_home(world
     posted = await gil.http.post("/api/events", json=event, headers=cloud)
     assert posted.status_code == 202, posted.text
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while not (there := (await gil.http.get(PATH)).json()["tasks"]):
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
     (task,) = there
     assert (task["status"], task["is_tainted"]) == ("pending_approval", True)
     await moved(gil.http, task["id"], "ready")

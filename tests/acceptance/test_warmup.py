@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from services.scheduler import warmth
+from tests.support.pauses import pauses
 from tests.support.world import Person, StoppedClock, World, running_world
 
 PATIENCE_S = 30.0
@@ -22,8 +23,9 @@ async def _states(person: Person) -> list[str]:
 
 async def _until(world: World, person: Person, count: int) -> list[str]:
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while len(states := await _states(person)) < count:
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
     return states
 
 
@@ -75,8 +77,9 @@ async def test_jobs_wait_until_memory_is_whole_and_messages_do_not(
         await bob.say("and again")
         await world.until(lambda: bob.talk.texts[-1:] == ["re: and again"])
         async with asyncio.timeout(PATIENCE_S):
+            pause_s = pauses()
             while (counted := await _cold(ann)) == before:  # asked for once a second, too
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(next(pause_s))
         assert counted == before | {"memory": before.get("memory", 0) + 1}
         (message, *_) = (await bob.http.get("/api/sessions/bob:vigil:main")).json()["messages"]
         why = (await bob.http.get(f"/api/why/{message['id']}")).text

@@ -17,6 +17,7 @@ from services.executor.own_tools.http_get import Fetcher
 from services.executor.probes import watcher
 from services.scheduler.timetable import watch as watch_rules
 from tests.support.mcp_client import sandbox
+from tests.support.pauses import pauses
 from tests.support.world import Person, StoppedClock, World, running_world
 from vigil.contracts import SlotEntry
 from vigil.errors import Unavailable
@@ -113,8 +114,9 @@ async def until(
     """Wait until so many entries of a row say that, the newest one of them."""
     found: list[dict[str, Any]] = []
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while [one["state"] for one in found].count(state) < count or found[-1]["state"] != state:
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
             found = await entries(http, row)
     return found
 
@@ -275,8 +277,9 @@ async def test_a_change_whose_run_could_not_be_stored_is_seen_again(
     site.text = "two"
     move(world, 1)
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while not refused:
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
     move(world, 0.0001)
     await until(dan.http, row, "ran")
     await world.at_rest()
@@ -309,8 +312,9 @@ async def test_a_look_that_ends_after_its_person_was_erased_harms_nobody(
     waited = site.waiting
     await made(fay.http, "news", {"kind": "url", "url": site.url})
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while site.waiting == waited:
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
     begun = await erasure.begin(world.admin, "fay", world.clock.now())
     move(world, 1)
     row = await made(gil.http, "news", {"kind": "url", "url": site.url})

@@ -16,6 +16,7 @@ from tests.support.calendars import LOGIN, PASSWORD, Radicale, running_radicale
 from tests.support.examples import repeats
 from tests.support.executing import has_offered, session_on
 from tests.support.memories import call_of
+from tests.support.pauses import pauses
 from vigil.contracts import CallTool
 from vigil.subjects import SessionKey
 
@@ -69,9 +70,10 @@ async def test_each_event_is_made_once_whatever_is_killed(tmp_path: Path) -> Non
                     key = SessionKey("ann", "vigil", f"t{number}")
                     session, call = session_on(bus, key), create(number, key)
                     await session.turn(call)
+                    pause_s = pauses()
                     while call.id not in (found := await session.results()):
                         processes.check()
-                        await asyncio.sleep(0.05)
+                        await asyncio.sleep(next(pause_s))
                     said[f"event-{number}"] = found[call.id].payload.content
                 await killing
             await plan

@@ -15,6 +15,7 @@ from services.scheduler.timetable.kinds.autonomy import FIRST_AFTER, row_of
 from tests.chaos.killable import NO_SANDBOX, assert_each_was_killed, killable, steps_of
 from tests.support.due import give_role
 from tests.support.memories import records
+from tests.support.pauses import pauses
 from tests.support.stack import Stack
 from vigil.board.kept import ROWS, KeptBoard
 from vigil.bus.bus import Bus
@@ -63,13 +64,14 @@ async def over(bus: Bus, row: TimetableRow, count: int) -> None:
     """Wait until so many runs began, and none goes on."""
     log = SlotLog(bus)
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while True:
             with contextlib.suppress(Unavailable):
                 entries = [entry async for entry in log.newest(WHOSE, row.id)]
                 ends = sum(entry.state != "running" for entry in entries)
                 if ends >= count and ends * 2 == len(entries):
                     return
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(next(pause_s))
 
 
 async def run_by_hand(bus: Bus, row: TimetableRow) -> None:

@@ -23,6 +23,7 @@ from tests.chaos.killable import killable, steps_of
 from tests.chaos.processes import Processes
 from tests.support.mail_servers import MailServers, running_mail_servers
 from tests.support.mailing import CHANNEL, pair, section
+from tests.support.pauses import pauses
 from vigil.bus.bus import Bus
 from vigil.channels.mail.composition import Letterhead, composed
 from vigil.contracts import UserMessage, decode_event, decode_said
@@ -111,8 +112,9 @@ async def test_each_mail_is_heard_once_and_said_once_whatever_is_killed(
         bus = await stack.bus("admin")
         await pair(bus, "ann", f"ann{number}@b.example")
         async with asyncio.timeout(60):
+            pause_s = pauses()
             while await bus.get_last("KV_CONFIG", "$KV.CONFIG.mail.place.>") is None:
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(next(pause_s))
 
         async def correspond() -> None:
             for which in range(kills):

@@ -19,6 +19,7 @@ import pytest
 from tests.chaos.killable import NO_SANDBOX, killable, steps_of
 from tests.support.mail_servers import MailServers, running_mail_servers
 from tests.support.mailboxes import NAME, OwnMailbox, entries, mail, section
+from tests.support.pauses import pauses
 from vigil.bus.bus import Bus
 from vigil.contracts.mail import MailEntry
 from vigil.errors import VigilError
@@ -66,8 +67,9 @@ async def test_each_mail_is_stored_once_whatever_is_killed(
     async with killable(tmp_path, steps, NO_SANDBOX) as (stack, processes):
         bus = await stack.bus("admin")
         async with asyncio.timeout(60):
+            pause_s = pauses()
             while not await stored(bus):
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(next(pause_s))
 
         async def write() -> None:
             for which in range(kills * 2):

@@ -21,6 +21,7 @@ from tests.chaos.ended import SETTLED_S, all_settled, records, texts_heard, toml
 from tests.chaos.killable import killable, steps_of
 from tests.support.chats import CHANNEL, pair, section
 from tests.support.matrix_server import Correspondent, MatrixServer, running_matrix_server
+from tests.support.pauses import pauses
 from vigil.channels.matrix.composition import composed
 from vigil.contracts import decode_said
 
@@ -79,8 +80,9 @@ async def test_each_message_is_heard_once_and_said_once_whatever_is_killed(
         bus = await stack.bus("admin")
         await pair(bus, "ann", ann.user, room)
         async with asyncio.timeout(60):
+            pause_s = pauses()
             while await bus.get_last("KV_CONFIG", "$KV.CONFIG.mail.place.>") is None:
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(next(pause_s))
 
         async def converse() -> None:
             for which in range(kills):

@@ -24,6 +24,7 @@ from tests.support.chat_network import as_usual, cut, in_trouble, too_many
 from tests.support.chats import pair
 from tests.support.discord_server import DiscordServer
 from tests.support.on_loopback import half
+from tests.support.pauses import pauses
 from tests.support.pictures import png
 from tests.support.sent_files import whole
 from tests.support.slack_server import SlackServer
@@ -222,8 +223,9 @@ async def test_each_message_is_heard_once_and_said_once_whatever_is_killed(
                 await pair(bus, "ann", one.who, one.room, channel=one.name)
             async with asyncio.timeout(60):
                 places = "$KV.CONFIG.mail.place.>"
+                pause_s = pauses()
                 while len(await bus.read("KV_CONFIG", [places])) < len(networks):
-                    await asyncio.sleep(0.05)
+                    await asyncio.sleep(next(pause_s))
 
             async def converse(network: Network) -> None:
                 for which in range(max(kills // 2, 2)):

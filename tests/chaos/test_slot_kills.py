@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from tests.chaos.killable import NO_SANDBOX, killable, steps_of
 from tests.support.examples import repeats
+from tests.support.pauses import pauses
 from vigil.board.kept import FACTS, ROWS, KeptBoard, Revision
 from vigil.bus.bus import Bus
 from vigil.contracts import Change, Control, SlotEntry, TimetableRow, decode_event
@@ -93,11 +94,12 @@ async def decided(bus: Bus, one: TimetableRow, until: datetime) -> list[SlotEntr
     instants = list(takewhile(lambda at: at <= until, upcoming(one, one.scheduled_at - SHORT)))
     log = SlotLog(bus)
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while True:
             ledger = (await log.last(WHOSE, one.id)).ledger
             if not ledger.running and ledger.through is not None and ledger.through >= instants[-1]:
                 break
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(next(pause_s))
     entries = [entry async for entry in log.newest(WHOSE, one.id)][::-1]
     final = [entry for entry in entries if entry.state != "running"]
     for at in instants:
@@ -112,10 +114,11 @@ async def followed(bus: Bus, one: TimetableRow, others: list[SlotEntry]) -> list
     ends = [e for e in others if e.row == "a" * 32 and is_end(e)]
     log = SlotLog(bus)
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while (ledger := (await log.last(WHOSE, one.id)).ledger).running or (
             ledger.runs < len(ends)
         ):
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(next(pause_s))
     await removed(bus, one)
     entries = [entry async for entry in log.newest(WHOSE, one.id)][::-1]
     begun = [entry for entry in entries if entry.state == "running"]
@@ -128,15 +131,17 @@ async def followed(bus: Bus, one: TimetableRow, others: list[SlotEntry]) -> list
 async def looked(bus: Bus, one: TimetableRow) -> None:
     """Wait until a watcher has looked, and keeps what it saw."""
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while (await SlotLog(bus).last(WHOSE, one.id)).ledger.seen is None:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(next(pause_s))
 
 
 async def changed(bus: Bus, one: TimetableRow) -> None:
     """Wait until a watcher has had something run."""
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while not (await SlotLog(bus).last(WHOSE, one.id)).ledger.runs:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(next(pause_s))
 
 
 SHORT: Final = timedelta(microseconds=1)

@@ -13,6 +13,7 @@ import pytest
 
 from tests.chaos.killable import killable, steps_of
 from tests.support.board_tasks import task_of
+from tests.support.pauses import pauses
 from vigil.board.kept import KeptBoard, Revision
 from vigil.board.kinds.task import TASKS
 from vigil.bus.bus import Bus
@@ -54,10 +55,11 @@ class Person:
         task = task_of(id=id_, title=f"Look into thing {number}", created_at=now, moved_at=now)
         await self._until_stored(task)
         self.tasks.append(id_)
+        pause_s = pauses()
         while not self._is_over(await self._now(id_)):
             if number % 2:
                 await self._take_back(id_)
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
 
     async def _until_stored(self, task: BoardTask) -> None:
         while True:
@@ -148,6 +150,7 @@ async def _check_told(bus: Bus, made: list[Revision[BoardTask]]) -> None:
     """What the home is told is the end of each task that has one, once."""
     ended = [one.change.cause for one in made if one.entity.status == "done"]
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while len(told := await bus.read("SESSIONS", [ANN.in_event("told.*")])) < len(ended):
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(next(pause_s))
     assert sorted(decode_event(message.data).caused_by or "" for message in told) == sorted(ended)

@@ -18,6 +18,7 @@ from tests.support.chats import pair
 from tests.support.discord_server import OWN as DISCORD_OWN
 from tests.support.discord_server import DiscordServer
 from tests.support.examples import repeats
+from tests.support.pauses import pauses
 from tests.support.scripted_matrix import OWN as MATRIX_OWN
 from tests.support.scripted_matrix import ScriptedMatrix
 from tests.support.slack_server import OWN as SLACK_OWN
@@ -327,10 +328,11 @@ async def listening(rooms: Rooms, bus: Bus, home: Path) -> AsyncIterator[Heard]:
 
 async def until(is_so: Callable[[], bool], task: asyncio.Task[None] | None = None) -> None:
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while not is_so():
             if task is not None and task.done():
                 task.result()
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(next(pause_s))
 
 
 async def attack(rooms: Rooms, bus: Bus, home: Path) -> None:

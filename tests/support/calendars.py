@@ -15,6 +15,8 @@ from typing import Final
 
 import httpx2
 
+from tests.support.pauses import pauses
+
 LOGIN: Final = "ann"
 PASSWORD: Final = "a-secret-of-the-tests"
 COLLECTION: Final = "/ann/work/"
@@ -80,11 +82,12 @@ class Radicale:
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
         async with asyncio.timeout(UP_S), self.client() as client:
+            pause_s = pauses()
             while True:
                 try:
                     await client.get("/.web/")
                 except httpx2.TransportError:
-                    await asyncio.sleep(0.02)
+                    await asyncio.sleep(next(pause_s))
                 else:
                     return
 

@@ -13,6 +13,7 @@ from typing import Final
 
 import httpx2
 
+from tests.support.pauses import pauses
 from vigil.broker.ports import free_port
 
 PASSWORD: Final = "correct-horse"
@@ -77,12 +78,13 @@ class CardDavServer:
 
     def _await(self, process: subprocess.Popen[bytes]) -> None:
         until = time.monotonic() + START_S
+        pause_s = pauses()
         while True:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
                 return
             assert process.poll() is None, self.log()
             assert time.monotonic() < until, self.log()
-            time.sleep(0.05)
+            time.sleep(next(pause_s))
 
 
 def card(name: str, *lines: str) -> str:

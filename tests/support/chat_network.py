@@ -11,6 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.support.on_loopback import served
+from tests.support.pauses import pauses
 from tests.support.sent_files import SentFiles
 from tests.support.talk import PATIENCE_S
 
@@ -100,15 +101,17 @@ class ChatNetwork(ABC):
     async def until(self, count: int) -> list[Said]:
         """Wait until the bot said so much; returns all."""
         async with asyncio.timeout(PATIENCE_S):
+            pause_s = pauses()
             while len(self.said) < count:
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(next(pause_s))
         return self.said
 
     async def until_called(self, name: str, count: int = 1) -> dict[str, Any]:
         """Wait until a call was made so often; returns what was given with the last."""
         async with asyncio.timeout(PATIENCE_S):
+            pause_s = pauses()
             while len(found := [given for one, given in self.calls if one == name]) < count:
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(next(pause_s))
         return found[-1]
 
 

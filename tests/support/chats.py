@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.mailing import until_told
 from tests.support.matrix_server import Correspondent, MatrixServer
+from tests.support.pauses import pauses
 from tests.support.talk import PATIENCE_S
 from tests.support.world import World, running_world
 from vigil.bus.bus import Bus
@@ -47,8 +48,9 @@ async def pair(
 async def until(look: Callable[[], T]) -> T:
     """Wait until a look at a server, which takes a while, finds something."""
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while not (found := await asyncio.to_thread(look)):
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
         return found
 
 

@@ -115,12 +115,13 @@ class Cluster:
     async def leader(self, bus: Bus, stream: str) -> str:
         """Return the node that leads `stream`, waiting until there is one."""
         async with asyncio.timeout(START_S):
+            pause_s = pauses()
             while True:
                 with contextlib.suppress(Unavailable, BusError):
                     info = await bus.api(f"STREAM.INFO.{stream}", {}, timeout=1.0)
                     if name := info.get("cluster", {}).get("leader"):
                         return str(name)
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(next(pause_s))
 
     async def whole(self, bus: Bus, within_s: float = WHOLE_S) -> None:
         """Wait until every replica of every stream and consumer is there and current.

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import httpx2
 
+from tests.support.pauses import pauses
 from tests.support.world import World
 from vigil.subjects import signals_of
 
@@ -24,20 +25,22 @@ def give_role(home: Path, agent: str = "vigil") -> None:
 async def row_of(http: httpx2.AsyncClient, kind: str) -> dict[str, Any]:
     """Wait for the row of a kind that the agent `vigil` has for whoever asks."""
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while True:
             rows = (await http.get("/api/cron", params={"all": True})).json()["rows"]
             for row in rows:
                 if row["kind"] == kind:
                     return dict(row)
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
 
 
 async def slots(http: httpx2.AsyncClient, row: dict[str, Any], count: int) -> list[Any]:
     """Wait until the ledger of a row has so many entries; the oldest first."""
     found: list[Any] = []
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while len(found) < count:
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
             found = (await http.get("/api/slots", params={"row": row["id"]})).json()["slots"]
     return found[::-1]
 
@@ -48,11 +51,12 @@ async def decided(
     """Wait until the ledger of a row has so many instants behind the entries that are known; return
     those entries. One may be of several: a clock that is moved on may be faster than a decision."""
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while True:
             new = (await slots(http, row, known))[known:]
             if sum(entry["count"] for entry in new) >= instants:
                 return new
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
 
 
 async def newest(world: World, user: str, kind: str, agent: str = "vigil") -> int:
@@ -66,5 +70,6 @@ async def until_newer(
 ) -> None:
     """Wait until there is a newer signal of that kind: what isn't told is news to nobody."""
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while await newest(world, user, kind, agent) == before:
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))

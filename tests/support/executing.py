@@ -24,6 +24,7 @@ from services.executor.config import ExecutorLimits
 from services.executor.tools.registry import Registry
 from services.executor.tools.source import Call, ToolOutput
 from tests.support.memories import KEY, Session, call_of, until
+from tests.support.pauses import pauses
 from tests.support.stack import Stack
 from vigil import runtime, topology
 from vigil.backoff import Backoff
@@ -105,8 +106,9 @@ class Counting:
     async def _wait(self, arguments: dict[str, Any]) -> None:
         await asyncio.sleep(arguments.get("ms", 0) / 1000)
         gate = arguments.get("gate")
+        pause_s = pauses()
         while gate is not None and not (self._home / gate).exists():
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(next(pause_s))
 
     async def close(self) -> None:
         self.is_closed = True

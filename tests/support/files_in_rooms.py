@@ -8,6 +8,7 @@ from typing import Any, Final
 from tests.support import sent_files
 from tests.support.chats import pair
 from tests.support.discord_server import DiscordServer
+from tests.support.pauses import pauses
 from tests.support.pictures import jpeg, pdf, png
 from tests.support.sent_files import Way, endless, late, missing, whole
 from tests.support.slack_server import BOT_TOKEN, SlackServer
@@ -108,11 +109,12 @@ async def check_files(bus: Bus, kind: str, channel: str, server: Server, other: 
     await write(server, ann, "", f"{other}/cat", "image/png", 0)
     await write(server, ann, "done")
     events: list[UserMessage] = []
+    pause_s = pauses()
     while not events or events[-1].payload.text != "done":
         found = await bus.read("SESSIONS", [f"session.vigil.{user}.*.in.said.user"])
         read = [decode_event(one.data) for one in found]
         events = [one for one in read if isinstance(one, UserMessage)]
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(next(pause_s))
     heard = [(one.payload.text, len(one.payload.attachments)) for one in events]
     assert [count for _, count in heard] == [count for _, count in HEARD], heard
     for (text, _), (begin, _) in zip(heard, HEARD, strict=True):

@@ -31,6 +31,8 @@ from typing import Any, Final
 
 import pytest
 
+from tests.support.pauses import pauses
+
 PASSWORD: Final = "correct-horse"
 KEY: Final = b"k" * 32
 HOST: Final = "mx.a.example"
@@ -283,6 +285,7 @@ class MailServers:
 
     def _await(self, name: str) -> None:
         until = time.monotonic() + START_S
+        pause_s = pauses()
         while True:
             try:
                 with socket.create_connection(("127.0.0.1", self.ports[name]), 1) as line:
@@ -293,7 +296,7 @@ class MailServers:
                 pass
             if time.monotonic() > until or self._running[name].poll() is not None:
                 raise AssertionError(f"{name} doesn't start: {self.log()}")
-            time.sleep(0.02)
+            time.sleep(next(pause_s))
 
     def kill(self, name: str) -> None:
         """End a server and all of its processes at once, whatever they are doing."""

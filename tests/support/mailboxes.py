@@ -17,6 +17,7 @@ import pytest
 
 from tests.support.mail_servers import PASSWORD, MailServers
 from tests.support.mailing import until_told
+from tests.support.pauses import pauses
 from tests.support.talk import PATIENCE_S
 from tests.support.world import World, running_world
 from vigil.bus.bus import Bus
@@ -88,8 +89,9 @@ class OwnMailbox:
     async def stored(self, bus: Bus, count: int) -> list[CameMail]:
         """Wait until so many mails are stored; return all, which are no more."""
         async with asyncio.timeout(PATIENCE_S):
+            pause_s = pauses()
             while len(found := [one.mail for one in await entries(bus) if one.mail]) < count:
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(next(pause_s))
         assert len(found) == count, texts(found)
         return found
 

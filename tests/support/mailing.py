@@ -16,6 +16,7 @@ from typing import Any, Final
 import pytest
 
 from tests.support.mail_servers import HOST, PASSWORD, MailServers, token_for
+from tests.support.pauses import pauses
 from tests.support.talk import PATIENCE_S
 from tests.support.world import World, running_world
 from vigil.bus.bus import Bus
@@ -100,8 +101,9 @@ class Correspondent:
     async def got(self, count: int) -> list[EmailMessage]:
         """Wait until so many mails are there; returns all."""
         async with asyncio.timeout(PATIENCE_S):
+            pause_s = pauses()
             while len(found := await asyncio.to_thread(self.servers.mails, self.box)) < count:
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(next(pause_s))
         return [email.message_from_bytes(one, policy=default) for one in found]  # type: ignore[misc]
 
 

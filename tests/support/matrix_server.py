@@ -21,6 +21,7 @@ from urllib.parse import quote
 import httpx2
 import pytest
 
+from tests.support.pauses import pauses
 from tests.support.ports import _free_port
 
 PYTHON: Final = Path(sys.prefix) / "synapse/bin/python"
@@ -100,13 +101,14 @@ class MatrixServer:
         """Start it, and wait until it answers."""
         self._running = self._run()
         until = time.monotonic() + START_S
+        pause_s = pauses()
         while True:
             with contextlib.suppress(httpx2.HTTPError):
                 self.ask("GET", "/versions", version="/_matrix/client")
                 return
             if time.monotonic() > until or self._running.poll() is not None:
                 raise AssertionError(f"Synapse doesn't start: {self.log()}")
-            time.sleep(0.02)
+            time.sleep(next(pause_s))
 
     def kill(self) -> None:
         """End it at once, whatever it is doing."""

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
+from tests.support.pauses import pauses
+
 
 class Storing(Protocol):
     """A network that keeps what a bot says."""
@@ -43,8 +45,9 @@ def slow(network: Storing, request: web.Request, given: dict[str, Any]) -> Any:
 
     async def answer() -> web.Response:
         network.store(given)
+        pause_s = pauses()
         while request.transport is not None and not request.transport.is_closing():
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(next(pause_s))
         return web.Response()
 
     return answer()

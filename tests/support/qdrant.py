@@ -18,6 +18,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from tests.support.pauses import pauses
+
 KEY = "the-api-key-of-the-tests"
 
 Handle = Callable[[str, bytes], Awaitable[Any]]
@@ -130,8 +132,9 @@ async def running_qdrant() -> AsyncIterator[tuple[Qdrant, str]]:
     serving = asyncio.create_task(server.serve([socket]))
     try:
         async with asyncio.timeout(20):
+            pause_s = pauses()
             while not server.started:
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(next(pause_s))
         yield qdrant, f"http://127.0.0.1:{socket.getsockname()[1]}"
     finally:
         server.should_exit = True

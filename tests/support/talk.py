@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 from uuid import uuid4
 
+from tests.support.pauses import pauses
 from tests.support.stack import Stack
 from vigil.addressees import is_turn
 from vigil.bus.bus import Bus, Message
@@ -109,11 +110,12 @@ class Talk:
     async def store(self, subject: str, data: bytes, msg_id: str | None = None) -> int:
         """Publish until it is acknowledged, as a client that was told nothing would."""
         async with asyncio.timeout(PATIENCE_S):
+            pause_s = pauses()
             while True:
                 try:
                     return (await self.bus.publish(subject, data, msg_id=msg_id)).seq
                 except Unavailable:
-                    await asyncio.sleep(0.05)
+                    await asyncio.sleep(next(pause_s))
 
     # ------------------------------------------------------------ what came of it
 

@@ -19,6 +19,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from tests.support.on_loopback import served
+from tests.support.pauses import pauses
 from tests.support.sent_files import SentFiles
 
 TOKEN: Final = "4711:AAE-secret_of-the-bot"
@@ -172,8 +173,9 @@ class TelegramServer:
     async def until(self, count: int) -> list[Message]:
         """Wait until the bot said so much; returns all."""
         async with asyncio.timeout(60):
+            pause_s = pauses()
             while len(self.said) < count:
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(next(pause_s))
         return self.said
 
     # ------------------------------------------------------------ the API

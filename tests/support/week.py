@@ -34,6 +34,7 @@ from tests.support.gateway import Gate
 from tests.support.messages_api import MessagesApi, messages_api
 from tests.support.messages_replies import Reply, said, says, situation
 from tests.support.obedient import call, has_words, texts_of
+from tests.support.pauses import pauses
 from tests.support.stack import running_stack
 from tests.support.world import SERVICES, StoppedClock, World
 from vigil.contracts import External, ExternalPayload, encode
@@ -307,8 +308,9 @@ class Week:
     async def rest(self, seconds: float) -> None:
         """Let time pass, until all is done that was due."""
         await self.world.advance(seconds)
+        pause_s = pauses()
         while True:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(next(pause_s))
             await self.world.at_rest()
             rows = (await self.ann.http.get("/api/cron", params={"all": True})).json()["rows"]
             if not any(row["running"] for row in rows):

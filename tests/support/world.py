@@ -147,10 +147,12 @@ class Person:
         key, admin = self.talk.key, self.world.admin
         leases = Leases(admin, "test")
         async with asyncio.timeout(PATIENCE_S):
+            pause_s = pauses()
             while await admin.get_last(key.stream, key.turns) is None:
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(next(pause_s))
+            pause_s = pauses()
             while await leases.is_live(key.kv_key):
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(next(pause_s))
 
     async def transcript(self) -> list[dict[str, Any]]:
         """Read what was said over HTTP."""
@@ -304,8 +306,9 @@ class World:
     async def until(self, condition: Callable[[], T]) -> T:
         """Wait until `condition` holds, for what no log tells."""
         async with asyncio.timeout(PATIENCE_S):
+            pause_s = pauses()
             while not (result := condition()):
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(next(pause_s))
             return result
 
 
