@@ -98,7 +98,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--costs"):
         config.pluginmanager.register(costs.Costs())
     if count := config.getoption("--forks"):
-        config.pluginmanager.register(forks.Forks(count, _WAITING))
+        imported = () if config.getoption("--quick") else forks.IMPORTED
+        config.pluginmanager.register(forks.Forks(count, _WAITING, imported))
     warm.shared_address = getattr(config, "workerinput", {}).get(_WARM, "")
 
 

@@ -12,7 +12,7 @@ CONFTEST = """
 from tests.support.forks import Forks
 
 def pytest_configure(config):
-    config.pluginmanager.register(Forks(2, {config.rootpath / "test_waits.py"}, 5.0))
+    config.pluginmanager.register(Forks(2, {config.rootpath / "test_waits.py"}, test_max_s=5.0))
 """
 TESTS = """
 import os, signal

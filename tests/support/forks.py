@@ -12,6 +12,7 @@ start: among the others, they'd leave the processor idle as long as several of t
 from __future__ import annotations
 
 import contextlib
+import importlib
 import multiprocessing
 import os
 import random
@@ -34,6 +35,12 @@ NAME: Final = "forks"
 _MORE: Final = "more"
 """Asks for the next file."""
 _GONE: Final = "gone"
+IMPORTED: Final = (
+    "anthropic", "apprise", "markdown_it", "numpy", "openai",
+    *(f"services.{name}.__main__" for name in
+      ("gateway", "cortex", "memory", "scheduler", "delivery", "executor")),
+)  # fmt: skip
+"""What is imported where it's used, and takes seconds: once, instead of in each process."""
 _context: Final = multiprocessing.get_context("fork")
 
 
@@ -59,17 +66,29 @@ class Forks:
 
     Args:
         waiting: the files that mostly wait.
+        imported: the modules that are imported before it's forked.
         test_max_s: how long a test may take, and so what is ended behind the last of a process.
     """
 
     def __init__(
-        self, count: int, waiting: Container[Path] = (), test_max_s: float = hung.TEST_MAX_S
+        self,
+        count: int,
+        waiting: Container[Path] = (),
+        imported: Sequence[str] = (),
+        test_max_s: float = hung.TEST_MAX_S,
     ) -> None:
         self._count = count
+        self._imported = imported
         self._test_max_s = test_max_s
         self._waiting = waiting
         self._started = 0
         self._workers: dict[Connection, _Worker] = {}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        if not session.config.option.collectonly:
+            for name in self._imported:
+                importlib.import_module(name)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:

@@ -33,6 +33,7 @@ from typing import Any, Final, NoReturn
 from tests.support import certificates, ports
 from vigil import crash
 from vigil.broker.process import die_with_parent
+from vigil.registry import modules_of
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 IMPORTED: Final = (
@@ -41,6 +42,11 @@ IMPORTED: Final = (
     "vigil.calendars.ical.event_changes", "vigil.calendars.ical.objects",
     # What programs of the tests import.
     "pytest", "tests.support.memories",
+    # What services import when they start.
+    "services.memory.vectors.engine", "services.memory.vectors.edge",
+    "services.memory.embedding.wordllama", "vigil.channels.push.sender", "vigil.channels.post",
+    "uvicorn.lifespan.off", "websockets.asyncio.client", "vigil.cli.chat.screen",
+    "vigil.cli.chat.conversation", "rich.markdown", "encodings.utf_8_sig", "encodings.ascii",
     # What almost each command imports when it's run.
     "typer._adapters", "typer._click.decorators", "encodings.idna", "anyio._backends._asyncio",
     "vigil.backup.projections", "vigil.backup.reach", "vigil.erasure.blocks",
@@ -48,6 +54,11 @@ IMPORTED: Final = (
     *(f"services.{name}.__main__" for name in
       ("gateway", "cortex", "memory", "scheduler", "delivery", "executor")),
 )  # fmt: skip
+REGISTRIES: Final = (
+    "services.cortex.profiles", "services.cortex.profiles.questions", "services.cortex.own_tools",
+    "services.scheduler.timetable.kinds",
+)  # fmt: skip
+"""Folders of which a service imports every module."""
 IS_OFFERED: Final = hasattr(os, "pidfd_open")
 """Linux; elsewhere programs are started the slow way."""
 REQUEST_BYTES_MAX: Final = 256 * 1024
@@ -445,6 +456,8 @@ def main() -> NoReturn:
     os.setpgid(0, 0)
     for name in IMPORTED:
         importlib.import_module(name)
+    for package in REGISTRIES:
+        modules_of(package)
     certificates.share()
     ports.share()
     importlib.import_module("tests.support.engines").share()
