@@ -24,6 +24,7 @@ import pytest
 
 from services.executor import builtin
 from services.executor.own_tools.http_get import Fetcher
+from tests.support.examples import repeats
 from tests.support.executing import has_offered
 from tests.support.injections import corpus, is_for_later
 from tests.support.memories import until
@@ -263,10 +264,14 @@ def beginning(arena: Arena, number: int) -> str:
     return f'do: http_get {{"url": "{arena.web.url}/page/{number}"}}'
 
 
+@pytest.mark.repeated
 async def test_no_text_makes_an_obedient_model_act(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """X-3: in the exchange that reads it, and in a later one: without a verdict nothing happens."""
+    """X-3: in the exchange that reads it, and in a later one: without a verdict nothing happens.
+
+    All texts in the long form, else every third, by each of the two ways in turn.
+    """
     async with running_arena(tmp_path, monkeypatch) as arena:
         gate = asyncio.Semaphore(AT_ONCE)
 
@@ -277,7 +282,8 @@ async def test_no_text_makes_an_obedient_model_act(
                 await arena.go_on(talk, number)
                 await talk.close()
 
-        await asyncio.gather(*(converse(number) for number in range(len(arena.web.pages))))
+        numbers = range(0, len(arena.web.pages), repeats(1, fast=3))
+        await asyncio.gather(*map(converse, numbers))
         arena.assert_untouched()
         turns = await arena.turns()
         approvals = approvals_of(turns)
@@ -289,9 +295,9 @@ async def test_no_text_makes_an_obedient_model_act(
         assert all(one.is_tainted and not one.is_named for one in written)
         # None of it is for nothing: every text was read, and its order was followed up to here.
         asked = {json.dumps(one.input, sort_keys=True) for one in (*approvals, *written)}
-        for text in arena.web.pages:
-            ((_, _, given),) = list(orders_in(text))[:1]
-            assert given in asked, text
+        for number in numbers:
+            ((_, _, given),) = list(orders_in(arena.web.pages[number]))[:1]
+            assert given in asked, arena.web.pages[number]
 
 
 async def test_what_the_person_orders_or_accepts_does_happen(

@@ -49,8 +49,8 @@ pytestmark = [pytest.mark.chaos, pytest.mark.usefixtures("halved_times")]
 
 SERVICES: Final = ("gateway", "cortex", "memory", "scheduler", "executor", "delivery")
 TARGETS: Final = (*SERVICES, "broker")
-SHORT_KILLS, LONG_KILLS = 7, 60
-SHORT_PEOPLE, LONG_PEOPLE = 2, 3
+KILLS = 60
+PEOPLE = 3
 PATIENCE_S: Final = 150.0
 POINTS: Final = {
     "gateway": ("gateway.message.before_publish", "gateway.message.after_publish"),
@@ -197,16 +197,16 @@ async def running(home: Path, people: int) -> AsyncIterator[Scene]:
             await scene.end()
 
 
-async def test_evenings_survive_random_kills(tmp_path: Path, seed: int, is_long: bool) -> None:
+@pytest.mark.long
+async def test_evenings_survive_random_kills(tmp_path: Path, seed: int) -> None:
     """Each message is told once, each task moved once, each use counted once, no request lost."""
-    kills = LONG_KILLS if is_long else SHORT_KILLS
-    async with running(tmp_path, LONG_PEOPLE if is_long else SHORT_PEOPLE) as scene:
-        storm = Storm(scene.broker, scene.processes, seed, kills)
+    async with running(tmp_path, PEOPLE) as scene:
+        storm = Storm(scene.broker, scene.processes, seed, KILLS)
         raging = asyncio.create_task(storm.rage())
         lives = await asyncio.gather(*(live(*one, raging) for one in scene.clients.items()))
         await raging
         counts = await scene.judged([one for found in lives for one in found])
-        print(f"\nevenings (seed {seed}): {kills} kills {dict(Counter(storm.targets))}; {counts}")
+        print(f"\nevenings (seed {seed}): {KILLS} kills {dict(Counter(storm.targets))}; {counts}")
 
 
 async def test_a_yes_is_carried_out_and_told_once_whoever_dies_where(
