@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from pathlib import Path
@@ -74,7 +75,7 @@ async def test_it_talks_goes_on_lends_its_tools_and_is_told_what_is_wrong(
         (folder / "extra-openai-models.yaml").write_text(MODELS.format(base=base))
         (folder / "tools.py").write_text(WEATHER)
         llm = Terminal(folder)
-        assert (await llm.run("keys", "set", "vigil", "--value", ann.token))[0] == 0
+        (keys := folder / "keys.json").write_text(json.dumps({"vigil": ann.token}))
         # Streamed, and going on whole.
         assert await llm.run("-m", "vigil", "Hello") == (0, "re: Hello\n")
         assert await llm.run("-c", "--no-stream", "And now") == (0, "re: And now\n")
@@ -87,7 +88,7 @@ async def test_it_talks_goes_on_lends_its_tools_and_is_told_what_is_wrong(
         code, printed = await llm.run("-m", "nobody", "Hello")
         assert code == 1
         assert "there is no agent" in printed
-        await llm.run("keys", "set", "vigil", "--value", "nope")
+        keys.write_text(json.dumps({"vigil": "nope"}))
         code, printed = await llm.run("-m", "vigil", "Hello")
         assert (code, "401" in printed) == (1, True)
         assert len(await threads(ann)) == 2
