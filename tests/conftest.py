@@ -20,6 +20,7 @@ import uvloop
 from hypothesis import settings
 
 from tests.support import (
+    boxes,
     certificates,
     costs,
     engines,
@@ -66,6 +67,7 @@ structlog.configure(
 followed.POLL_S = 3600.0  # type: ignore[misc]
 
 settings.load_profile(examples.FAST)
+boxes.share()
 certificates.share()
 engines.share()
 ports.share()

@@ -10,13 +10,28 @@ from typing import Final, cast
 import psutil
 import pytest
 
+from services.executor.sandbox import bubblewrap, choice
 from services.executor.sandbox.box import CommandLimits, Kind, Sandbox, environment_of
-from services.executor.sandbox.choice import sandbox_of, why_not
+from services.executor.sandbox.choice import sandbox_of
 from services.executor.sandbox.commands import CommandEnd, CommandWatch, run
 from services.executor.sandbox.users import ROOT_TRIES_AS
 
 KINDS: Final = ("bubblewrap", "landlock")
 UID: Final = ROOT_TRIES_AS if os.geteuid() == 0 else None
+_why_not = choice.why_not
+_reasons: Final[dict[tuple[Kind, str | None], str]] = {}
+
+
+async def _why_not_once(kind: Kind) -> str:
+    tried = (kind, bubblewrap.find())
+    if tried not in _reasons:
+        _reasons[tried] = await _why_not(kind)
+    return _reasons[tried]
+
+
+def share() -> None:
+    """Have each kind of sandbox be tried once by this process: else each executor tries it anew."""
+    choice.why_not = _why_not_once  # type: ignore[assignment]
 
 
 class Boxes:
@@ -45,7 +60,7 @@ class Boxes:
 
 async def boxes_of(kind: str, folder: Path) -> Boxes:
     """Return a kind of sandbox, if it works here; else the test is skipped, with the reason."""
-    if reason := await why_not(cast(Kind, kind)):
+    if reason := await choice.why_not(cast(Kind, kind)):
         pytest.skip(reason)
     workspace = folder / "workspaces" / "vigil" / "ann"
     workspace.mkdir(parents=True, mode=0o700)
