@@ -13,7 +13,7 @@ from services.executor.mcp.loans import scope_of
 from services.executor.workspace.marks import MarkedPaths, Marks
 from services.executor.workspace.workspace import Workspace
 from tests.support.mcp_client import Hands, hands, on, sandbox
-from tests.support.stack import running_broker, settings_of
+from tests.support.stack import settings_of, some_broker
 from vigil.backoff import Backoff
 from vigil.errors import ConfigError
 from vigil.subjects import Scope
@@ -126,7 +126,7 @@ async def test_a_server_has_a_quota_for_the_folder_of_its_own(
     home = tmp_path / "home"
     line = {"command": sys.executable, "args": [str(SCRIBE)]}
     limits = {"workspace_bytes_max": 1024**2}
-    async with running_broker(home) as broker:
+    async with some_broker(home) as broker:
         settings = settings_of(home, mcp={"scribe": line}, executor=limits)
         async with on(broker.url, settings, await sandbox()) as found:
             await write(found, Path("small"), "a")

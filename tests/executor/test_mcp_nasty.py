@@ -21,7 +21,7 @@ from services.executor.mcp.stdio import LINE_BYTES_MAX
 from services.executor.tools.source import ToolOutput
 from tests.support.mcp_client import NASTY, Hands, hands, nasty, on, sandbox
 from tests.support.memories import until
-from tests.support.stack import running_broker, settings_of
+from tests.support.stack import settings_of, some_broker
 from vigil.backoff import Backoff
 from vigil.circuits import CircuitOpen
 from vigil.contracts import Pin, Pins, decode_pins, encode
@@ -98,7 +98,7 @@ async def approve(found: Hands, digest: str, name: str) -> None:
 async def test_a_tool_that_changes_while_nobody_looks(tmp_path: Path) -> None:
     """S12: what was approved outlives the executor; a server can't wait for its restart."""
     choice = await sandbox()
-    async with running_broker(tmp_path) as broker:
+    async with some_broker(tmp_path) as broker:
         settings = settings_of(tmp_path, mcp={"nasty": nasty()})
         async with on(broker.url, settings, choice) as found:
             assert found.shelves.sources["nasty"].shelf.held == ()
@@ -119,7 +119,7 @@ async def test_it_is_looked_at_unasked(tmp_path: Path, monkeypatch: pytest.Monke
 async def test_two_replicas_pin_the_same(tmp_path: Path) -> None:
     """S12: whoever is first; the other takes over what was pinned."""
     choice = await sandbox()
-    async with running_broker(tmp_path) as broker:
+    async with some_broker(tmp_path) as broker:
         settings = settings_of(tmp_path, mcp={"nasty": nasty()})
         async with on(broker.url, settings, choice) as one, on(broker.url, settings, choice) as two:
             shelves = [each.shelves.sources["nasty"].shelf for each in (one, two)]

@@ -15,7 +15,7 @@ import pytest
 from services.executor.tools.progress import PAUSE_S, TEXT_LENGTH_MAX
 from tests.executor.test_mcp_servers import everything
 from tests.support.mcp_client import KEY, Hands, nasty, on, sandbox
-from tests.support.stack import running_broker, settings_of
+from tests.support.stack import settings_of, some_broker
 from vigil.bus.bus import Bus
 from vigil.settings import credentials
 
@@ -49,7 +49,7 @@ async def watched(home: Path, **servers: Any) -> AsyncIterator[tuple[Hands, Watc
     """Servers in their sandboxes, and somebody who watches the conversation."""
     watcher = Watcher()
     choice = await sandbox(is_off=all("url" in one for one in servers.values()))
-    async with running_broker(home) as broker:
+    async with some_broker(home) as broker:
         settings = settings_of(home, mcp=servers)
         seed = credentials.load(settings.credentials, "gateway")
         gateway = await Bus.connect(broker.url, role="gateway", seed=seed)

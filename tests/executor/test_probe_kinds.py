@@ -20,7 +20,7 @@ from services.executor.probes.watcher import Watcher
 from services.executor.tools.registry import Registry
 from tests.support.mcp_client import nasty, sandbox
 from tests.support.receiver import Receiver, raw, running_receiver, status
-from tests.support.stack import running_broker, settings_of
+from tests.support.stack import settings_of, some_broker
 from vigil import runtime
 from vigil.bus.micro import Refusal
 from vigil.contracts import SlotRun
@@ -129,7 +129,7 @@ async def prober(site: Receiver, tmp_path_factory: pytest.TempPathFactory) -> As
     server = nasty(risks={"add": "read"})
     trusted = {"source": TRUSTED, "user": "ann", "is_trusted": True}
     settings = settings_of(home, mcp={"nasty": server}, watch={"echo": trusted})
-    async with running_broker(home) as broker:
+    async with some_broker(home) as broker:
         task = asyncio.create_task(runtime.run("executor", settings, broker.url, serve=serve))
         ready = asyncio.create_task(is_ready.wait())
         await asyncio.wait((task, ready), return_when=asyncio.FIRST_COMPLETED)

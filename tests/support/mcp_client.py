@@ -21,7 +21,7 @@ from services.executor.sandbox.choice import Choice, choose
 from services.executor.tools.run import Running
 from services.executor.tools.source import Call, ToolOutput, ToolSource
 from services.executor.workspace.disk import Disk
-from tests.support.stack import running_broker, settings_of
+from tests.support.stack import settings_of, some_broker
 from vigil import runtime
 from vigil.bus.kv import KeyValue
 from vigil.contracts import Shelf, Tool
@@ -161,8 +161,8 @@ async def hands(
     agents: dict[str, dict[str, Any]] | None = None,
     **servers: dict[str, Any],
 ) -> AsyncIterator[Hands]:
-    """Servers, and others' agents, by these sections, on a broker of their own."""
-    async with running_broker(home) as broker:
+    """Servers, and others' agents, by these sections, on a broker."""
+    async with some_broker(home) as broker:
         settings = settings_of(home, mcp=servers, a2a=agents or {})
         async with on(broker.url, settings, choice) as found:
             yield found

@@ -72,6 +72,17 @@ async def running_broker(
         await broker.stop()
 
 
+@contextlib.asynccontextmanager
+async def some_broker(
+    home: Path, nats: Nats = provisioned.ONE_LOG, retention: Retention | None = None
+) -> AsyncIterator[Broker | lent.Lent]:
+    """A lent account where that will do; a broker of one's own costs five times the CPU."""
+    retention = retention or Retention()
+    is_lent = lent.suits(home, nats, retention)
+    async with lent.lent(home) if is_lent else running_broker(home, nats, retention) as broker:
+        yield broker
+
+
 class Stack:
     """Services running against a broker; kills and starts them one by one."""
 
@@ -148,8 +159,7 @@ async def running_stack(
     settings = settings_of(home, anthropic_base_url, **sections)
     ensure_home(settings)
     nats, retention = settings.config.nats, settings.config.retention
-    is_lent = lent.suits(home, nats, retention)
-    async with lent.lent(home) if is_lent else running_broker(home, nats, retention) as broker:
+    async with some_broker(home, nats, retention) as broker:
         stack = Stack(broker, settings, clock)
         try:
             await stack.start(*services)
