@@ -226,6 +226,21 @@ async def test_a_server_that_dies_in_a_call(
         assert (await found.call("nasty__add", a=1, b=2)).content == "3"
 
 
+async def test_an_end_is_seen_though_nothing_is_to_be_listed_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X-5: after a list that took long the next one waits its turn; a new connection does not."""
+    monkeypatch.setattr(connection, "PAUSES", Backoff(0.05, 60.0))
+    monkeypatch.setattr(connection, "LIST_PAUSE_S", 60.0)
+    async with hands(tmp_path, await sandbox(), nasty=nasty()) as found:
+        moody(tmp_path, "more")
+        await found.call("nasty__poke")
+        await found.shelves.until("nasty", lambda shelf: shelf.held)
+        assert (await found.call("nasty__die")).content.startswith("ambiguous: ")
+        await found.shelves.until("nasty", lambda shelf: "exit code 7" in shelf.problem)
+        await found.shelves.until("nasty", lambda shelf: "exit code" not in shelf.problem)
+
+
 async def test_one_that_asks_and_never_listens(tmp_path: Path) -> None:
     """X-1: what it asks waits in our memory for answers that it doesn't take; so that ends."""
     async with hands(tmp_path, await sandbox(), nasty=nasty()) as found:

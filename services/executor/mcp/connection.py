@@ -99,7 +99,7 @@ class KeptConnection(ABC, Generic[C]):
         self._on_listed = on_listed
         self._on_lost = on_lost
         self._client: C | None = None
-        self._has_ended = False
+        self._has_ended = asyncio.Event()
         self._is_stopping = False
         self._was_connected = False
         self._wake = asyncio.Event()
@@ -173,7 +173,7 @@ class KeptConnection(ABC, Generic[C]):
 
     def _there(self) -> C:
         """Return what is connected. Raises: Unavailable."""
-        if self._client is None or self._has_ended:
+        if self._client is None or self._has_ended.is_set():
             raise Unavailable("it is not connected")  # the reason may be in the server's words
         return self._client
 
@@ -196,7 +196,8 @@ class KeptConnection(ABC, Generic[C]):
         failed = 0
         while not self._is_stopping:
             begun = loop.time()
-            self._has_ended = self._was_connected = False
+            self._has_ended.clear()
+            self._was_connected = False
             wire: Wire | None = None
             try:
                 wire = self._open(self._ended)
@@ -220,7 +221,7 @@ class KeptConnection(ABC, Generic[C]):
         return _words(error)
 
     def _ended(self) -> None:
-        self._has_ended = True
+        self._has_ended.set()
         self._is_tried.clear()
         self._wake.set()
 
@@ -232,13 +233,15 @@ class KeptConnection(ABC, Generic[C]):
                 async with asyncio.timeout(LIST_AGAIN_S):
                     await self._wake.wait()
             self._wake.clear()
-            if self._has_ended:
+            if self._has_ended.is_set():
                 raise Unavailable("the connection ended")
             begun = loop.time()
             await list_()
             # One that changes all the time, or offers what takes long to look at, waits its turn.
             pause_s = LIST_PAUSE_FACTOR * (loop.time() - begun)
-            await asyncio.sleep(min(max(LIST_PAUSE_S, pause_s), LIST_AGAIN_S))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(max(LIST_PAUSE_S, pause_s), LIST_AGAIN_S)):
+                    await self._has_ended.wait()
 
 
 def _words(error: BaseException) -> str:
