@@ -223,12 +223,15 @@ class Processes:
 
 
 async def launched(
-    module: str, environment: Mapping[str, str], output: int = asyncio.subprocess.DEVNULL
+    module: str,
+    environment: Mapping[str, str],
+    output: int = asyncio.subprocess.DEVNULL,
+    args: Sequence[str] = (),
 ) -> asyncio.subprocess.Process | warm.Process:
-    """Run ``python -m module``; what it prints goes to the open file `output`."""
+    """Run ``python -m module args``; what it prints goes to the open file `output`."""
     if not warm.IS_OFFERED:
         return await asyncio.create_subprocess_exec(
-            sys.executable, "-m", module,
+            sys.executable, "-m", module, *args,
             cwd=ROOT, env=environment, stdin=asyncio.subprocess.DEVNULL,
             stdout=output, stderr=output, preexec_fn=die_with_parent,
         )  # fmt: skip
@@ -236,7 +239,7 @@ async def launched(
         told = nothing.fileno() if output == asyncio.subprocess.DEVNULL else output
         # In a thread: what forks may still be starting itself.
         starting = asyncio.create_task(asyncio.to_thread(
-            warm.start, module, env=environment, cwd=ROOT,
+            warm.start, module, args, env=environment, cwd=ROOT,
             stdin=nothing.fileno(), stdout=told, stderr=told,
         ))  # fmt: skip
         try:

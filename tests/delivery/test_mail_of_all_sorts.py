@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.support.examples import repeats
 from tests.support.mail_servers import HOST, MailServers, running_mail_servers
 from tests.support.mailing import CHANNEL, running_mail_world, until_heard
 from tests.support.world import World
@@ -17,7 +18,7 @@ from vigil.channels.mail import listener
 from vigil.clock import SystemClock
 from vigil.contracts import UserMessage, decode_event
 
-MANY: Final = 300
+MANY: Final = repeats(300, fast=80)
 PARTS: Final = 'Content-Type: multipart/mixed; boundary="x"\r\n\r\n'
 
 
@@ -45,6 +46,7 @@ def nested(depth: int) -> str:
     return "".join([*begun, "Content-Type: text/plain\r\n\r\ndeep down\r\n", *ended])
 
 
+@pytest.mark.repeated
 async def test_what_nobody_would_write_costs_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, servers: MailServers
 ) -> None:

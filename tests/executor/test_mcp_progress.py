@@ -59,7 +59,7 @@ async def watched(home: Path, **servers: Any) -> AsyncIterator[tuple[Hands, Watc
         await gateway.close()
 
 
-@pytest.mark.parametrize("is_web", [False, True])
+@pytest.mark.parametrize("is_web", [pytest.param(False, marks=pytest.mark.long), True])
 async def test_the_everything_server_tells_how_far_it_is(tmp_path: Path, is_web: bool) -> None:
     """X-1: over both transports; at the end nothing is left to be shown."""
     async with contextlib.AsyncExitStack() as stack:

@@ -33,7 +33,7 @@ def said(found: Hands) -> dict[str, str]:
     return {one.name: one.description for one in shelf.tools if one.is_skill}
 
 
-@pytest.mark.parametrize("is_web", [False, True])
+@pytest.mark.parametrize("is_web", [False, pytest.param(True, marks=pytest.mark.long)])
 async def test_the_everything_servers_prompts_are_skills(tmp_path: Path, is_web: bool) -> None:
     """X-1: over both transports, with and without arguments, and with a resource in it."""
     async with contextlib.AsyncExitStack() as stack:

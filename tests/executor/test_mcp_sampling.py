@@ -78,7 +78,9 @@ async def test_a_call_that_nobody_goes_on_with_is_in_no_ones_way(
             assert isinstance(await call.task, types.ErrorData)
 
 
-@pytest.mark.parametrize("is_web", [False, True], ids=["stdio", "http"])
+@pytest.mark.parametrize(
+    "is_web", [False, pytest.param(True, marks=pytest.mark.long)], ids=["stdio", "http"]
+)
 async def test_the_everything_server_samples(tmp_path: Path, is_web: bool) -> None:
     """X-1: a server of others, as it comes, by either transport; without leave it doesn't even
     offer that."""

@@ -253,7 +253,7 @@ async def test_a_feed_of_a_stranger_costs_no_more_than_its_limits(
     watch = WatchedFeed(url=site.url())
     page(rss(1), "text/xml")
     seen = await prober.seen(watch)
-    page(rss(*range(2_000)), "text/xml")
+    page(rss(*range(1_100)), "text/xml")
     told = await prober(watch, seen)
     assert not told.problem
     assert len(told.change) <= CHANGE_LENGTH_MAX + 20

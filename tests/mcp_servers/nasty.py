@@ -10,10 +10,12 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+
+TYPE_CHECKING = False  # each start would take longer
+if TYPE_CHECKING:
+    from typing import Any
 
 MOODS = set(sys.argv[1:])
 INJECTION = (
@@ -71,7 +73,7 @@ NIGHTS = {
     },
 }
 
-Message = dict[str, Any]
+Message = dict
 
 
 def write(data: bytes) -> None:
@@ -226,6 +228,8 @@ def call(name: str, given: dict[str, Any]) -> str:
             return "x" * given["mebibytes"] * MEBIBYTE
         case "children":
             daemon = ["setsid", "sh", "-c", "sleep 3600 & sleep 3600"]
+            import subprocess
+
             return str(subprocess.Popen(daemon, stdin=subprocess.DEVNULL).pid)
     return f"called {name!r}"
 

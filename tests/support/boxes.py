@@ -1,9 +1,13 @@
-"""Commands in sandboxes that really work here, and what they leave behind."""
+"""Commands in sandboxes that really work here, and what they leave behind.
+
+`python -m tests.support.boxes KIND WORKSPACE COMMAND` runs one.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from pathlib import Path
 from typing import Final, cast
 
@@ -95,3 +99,9 @@ async def appeared(marker: str, within_s: float = 10.0) -> bool:
             return True
         await asyncio.sleep(0.02)
     return False
+
+
+if __name__ == "__main__":  # an executor that can be killed, with a command in a box
+    _kind, _workspace, _command = sys.argv[1:]
+    _boxes = Boxes(sandbox_of(cast(Kind, _kind)), Path(_workspace))
+    asyncio.run(_boxes.run(_command, timeout_s=60))

@@ -63,7 +63,7 @@ async def sandbox(*, is_off: bool = False) -> Choice:
 
 def nasty(*args: str, **config: Any) -> dict[str, Any]:
     """Return the section of the nasty server."""
-    return {"command": sys.executable, "args": [str(NASTY), *args], **config}
+    return {"command": sys.executable, "args": ["-S", str(NASTY), *args], **config}
 
 
 class Shelves:
