@@ -12,6 +12,7 @@ from services.delivery.claims import Claims
 from services.delivery.config import DeliveryLimits
 from services.delivery.handlers import Speech
 from tests.support.delivery import STREAM, Conversation, conversation
+from tests.support.examples import repeats
 from tests.support.stack import Stack
 from vigil.backoff import Backoff
 from vigil.bus.bus import Ack, Bus, BusError, Message
@@ -60,11 +61,12 @@ async def _committed(talk: Conversation, **how: Any) -> tuple[SendMessage, Messa
     return send, await talk.message(await talk.turn(send))
 
 
+@pytest.mark.repeated
 async def test_of_fifty_racing_claims_one_is_said(bare: Stack) -> None:
     """S-5: fifty replicas with the same send."""
     talk = conversation(await bare.bus("admin"))
     await talk.user()
-    buses = await asyncio.gather(*(bare.bus("delivery") for _ in range(50)))
+    buses = await asyncio.gather(*(bare.bus("delivery") for _ in range(repeats(50, fast=20))))
     for _ in range(3):
         send, turn = await _committed(talk)
 
@@ -79,11 +81,12 @@ async def test_of_fifty_racing_claims_one_is_said(bare: Stack) -> None:
     assert not any(bus.violations for bus in buses)
 
 
+@pytest.mark.repeated
 async def test_racing_claims_and_a_person_who_speaks(bare: Stack) -> None:
     """S-6: said before the person spoke, or void; never both, never neither."""
     bus = await bare.bus("admin")
     replicas = [_claims(await bare.bus("delivery")) for _ in range(4)]
-    for number in range(60):
+    for number in range(repeats(60, fast=24)):
         talk = conversation(bus, f"t{number}")
         await talk.user()
         send, turn = await _committed(talk, is_autonomous=True)

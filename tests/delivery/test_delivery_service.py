@@ -19,6 +19,7 @@ from tests.support.delivery import (
     redeliver,
     until,
 )
+from tests.support.examples import repeats
 from tests.support.stack import Stack
 from vigil.bus.bus import Bus, Message
 from vigil.contracts import decode_dead_letter
@@ -318,11 +319,12 @@ async def _commit(talk: Conversation, count: int) -> list[str]:
     return ids
 
 
+@pytest.mark.repeated
 async def test_two_replicas_share_fifty_sessions(bare: Stack) -> None:
     """S-5, S-10: everything once and in order, whoever gets which turn."""
     await bare.start("delivery", "delivery:2")
     bus = await bare.bus("admin")
-    talks = [conversation(bus, f"t{n}") for n in range(50)]
+    talks = [conversation(bus, f"t{n}") for n in range(repeats(50, fast=20))]
     committed = await asyncio.gather(*(_commit(talk, 10) for talk in talks))
     await all_acked(bus, within_s=40)
     for talk, ids in zip(talks, committed, strict=True):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
 
 from services.executor.grants import GrantChecks
 from services.executor.own_tools.http_get import Fetcher, HttpGet
-from services.executor.sandbox.box import Kind
-from services.executor.sandbox.choice import why_not
-from tests.support.boxes import KINDS
+from tests.support.boxes import ANY_KIND, kind_of
 from tests.support.executing import call, has_begun, noted, open_gate, session_of, tool_of
 from tests.support.grants import give, grant_of, revoke
 from tests.support.hands import Hands, call_of, choice_of
@@ -159,11 +157,9 @@ def _entry(grant: Grant) -> bytes:
 # ---------------------------------------------------------------- no more than it says
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=ANY_KIND)
 async def hands(request: pytest.FixtureRequest, tmp_path: Path) -> Hands:
-    kind = cast(Kind, request.param)
-    if reason := await why_not(kind):
-        pytest.skip(reason)
+    kind = await kind_of(request.param)
     return Hands(tmp_path, choice_of(kind), shell_timeout_s=10.0)
 
 

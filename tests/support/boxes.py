@@ -19,8 +19,13 @@ from services.executor.sandbox.box import CommandLimits, Kind, Sandbox, environm
 from services.executor.sandbox.choice import sandbox_of
 from services.executor.sandbox.commands import CommandEnd, CommandWatch, run
 from services.executor.sandbox.users import ROOT_TRIES_AS
+from vigil.settings.sections import Executor
 
 KINDS: Final = ("bubblewrap", "landlock")
+BEST: Final = "best"
+ANY_KIND: Final = (BEST, *(pytest.param(kind, marks=pytest.mark.long) for kind in KINDS))
+"""For what isn't about the sandbox of a command: the one that an executor takes here, and in
+`make chaos` each."""
 UID: Final = ROOT_TRIES_AS if os.geteuid() == 0 else None
 _why_not = choice.why_not
 _reasons: Final[dict[tuple[Kind, str | None], str]] = {}
@@ -62,15 +67,27 @@ class Boxes:
         )  # fmt: skip
 
 
+async def kind_of(name: str) -> Kind:
+    """Return a kind of sandbox, if it works here; else the test is skipped, with the reason."""
+    if name == BEST:
+        found = await choice.choose(Executor())
+        if not found.is_offered:
+            pytest.skip(found.problem)
+        return found.kind
+    kind = cast(Kind, name)
+    if reason := await choice.why_not(kind):
+        pytest.skip(reason)
+    return kind
+
+
 async def boxes_of(kind: str, folder: Path) -> Boxes:
     """Return a kind of sandbox, if it works here; else the test is skipped, with the reason."""
-    if reason := await choice.why_not(cast(Kind, kind)):
-        pytest.skip(reason)
+    sandbox = sandbox_of(await kind_of(kind))
     workspace = folder / "workspaces" / "vigil" / "ann"
     workspace.mkdir(parents=True, mode=0o700)
     if UID is not None:
         os.chown(workspace, UID, UID)
-    return Boxes(sandbox_of(cast(Kind, kind)), workspace)
+    return Boxes(sandbox, workspace)
 
 
 def running(marker: str) -> list[int]:
