@@ -32,6 +32,8 @@ def price(people):
 ```
 
 That is all, told in a line that is longer than eighty columns so that it has to be wrapped."""
+COLD = 80
+"""The width at which chat is what its terminal's keys go to itself, as a person's is."""
 SLOW = "This takes a while. " * 200
 ROWS = (
     ("Water the plants at the kitchen window before the sun gets there", "30 8 * * 1-5"),
@@ -76,7 +78,8 @@ def _look(home: Path, folder: Path) -> None:
 
 
 def _chats(one: Pane) -> None:
-    one.types(f"clear; vigil chat --thread c{one.columns}")
+    vigil = "cold-vigil" if one.columns == COLD else "vigil"
+    one.types(f"clear; {vigil} chat --thread c{one.columns}")
     one.presses("Enter")
     one.sees("you>")
     one.types("what are the tariffs?")

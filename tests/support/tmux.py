@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from tests.support import warm
 from tests.support.cli import Cli
 from tests.support.pauses import pauses
 
@@ -83,10 +85,20 @@ class Pane:
 
 @contextlib.contextmanager
 def pane(cli: Cli, folder: Path, columns: int, rows: int = 50) -> Iterator[Pane]:
-    """A terminal in which `vigil` is of the home of `cli`, with colours."""
+    """A terminal in which `vigil` is of the home of `cli`, with colours.
+
+    It's forked (:mod:`tests.support.warm`), and so not of the shell's group: `cold-vigil` is, and
+    has an interpreter of its own.
+    """
     told = ("NO_COLOR", "COLUMNS", "LINES", "TMUX", "ENV")
     env = {name: value for name, value in cli.environ.items() if name not in told}
-    env["PATH"] = f"{Path(sys.executable).parent}:{env.get('PATH', os.defpath)}"
+    programs = folder / f"programs-{columns}"
+    programs.mkdir()
+    cold = [str(Path(sys.executable).with_name("vigil"))]
+    for name, command in (("vigil", warm.relayed("vigil.cli")), ("cold-vigil", cold)):
+        (programs / name).write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+        (programs / name).chmod(0o700)
+    env["PATH"] = f"{programs}:{env.get('PATH', os.defpath)}"
     env["LC_ALL"] = "C.UTF-8"
     socket = folder / f"tmux-{columns}"
     size = ("-x", str(columns), "-y", str(rows))
