@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import warm
 from tests.support.cli import Cli, ColdCli, running_vigil
 from vigil.cli import completion
 
@@ -57,9 +59,18 @@ needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="bash is no
 
 
 @needs_bash
-def test_bash_completes_commands_options_and_what_runs(vigil: Cli) -> None:
+def test_bash_completes_commands_options_and_what_runs(
+    vigil: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """P-2"""
     assert bash(vigil, "vigil", "st") == ["status", "stop"]
+    # As by a command that is there at once: the interpreter is in the first.
+    programs = vigil.home.parent / "programs"
+    programs.mkdir()
+    forked = programs / "vigil"
+    forked.write_text(f'#!/bin/sh\nexec {shlex.join(warm.relayed("vigil.cli"))} "$@"\n')
+    forked.chmod(0o700)
+    monkeypatch.setitem(vigil.environ, "PATH", f"{programs}{os.pathsep}{vigil.environ['PATH']}")
     assert bash(vigil, "vigil", "stop", "") == ["me:vigil:t1", "me:vigil:u2"]
     (timer,) = vigil.json("timers")["timers"]
     assert bash(vigil, "vigil", "timers", "me:vigil:t1", "--cancel", "") == [timer["timer_id"]]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import ColdCli, eventually, is_alive
+from tests.support.cli import Cli, ColdCli, eventually, is_alive
 from vigil.local.forks import may_fork
 
 
@@ -18,8 +18,8 @@ from vigil.local.forks import may_fork
 def test_a_forked_service_is_as_one_that_was_started(tmp_path: Path) -> None:
     """It serves in a process of its own, comes back when it's killed, as another program then, and
     ends with who forked it, whatever ended that."""
-    cli = ColdCli(tmp_path / "home")
-    cli("up", "--detach")
+    cli = Cli(tmp_path / "home")
+    ColdCli(cli.home)("up", "--detach")
     try:
         first = cli.run_state.services["cortex"]
         assert first != cli.run_state.pid
