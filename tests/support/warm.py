@@ -451,6 +451,24 @@ def _prepare() -> None:
         prompts.template_of(prompts.FOLDER, template.name)
 
 
+def _gather() -> None:
+    """Have the kernel keep what was imported in large pages: a fork has less to copy.
+
+    With pages of 4 KiB that is half of what a command costs. Where there are none, nothing changes.
+    """
+    huge, as_huge, now = 2 << 20, 14, 25  # MADV_HUGEPAGE, MADV_COLLAPSE
+    madvise = ctypes.CDLL(None).madvise
+    madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        span, rights, _, _, _, *name = line.split()
+        if rights != "rw-p" or name not in ([], ["[heap]"]):
+            continue
+        begin, end = (int(bound, 16) for bound in span.split("-"))
+        for part in range(-(-begin // huge) * huge, end - huge + 1, huge):
+            madvise(part, huge, as_huge)
+            madvise(part, huge, now)
+
+
 def main() -> NoReturn:
     """Import what programs import, and wait for who wants one."""
     os.setpgid(0, 0)
@@ -464,6 +482,7 @@ def main() -> NoReturn:
     _prepare()
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "with threads, nothing can be forked"
     gc.freeze()
+    _gather()
     _serve(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]))
 
 
