@@ -6,7 +6,6 @@ import importlib.util
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,27 +15,16 @@ from services.memory.embedding.choice import choose
 from services.memory.recall.words import Words
 from services.memory.vectors.choice import choose as choose_index
 from services.memory.vectors.edge import EdgeIndex
-from tests.support.cli import Cli, ColdCli, eventually
+from tests.memory import wordless
+from tests.support import warm
+from tests.support.cli import TIMEOUT_S, Cli, eventually
 from vigil.errors import ConfigError, Unavailable
 from vigil.settings.config import load
-
-HIDDEN = ("wordllama", "vigil_weights")
-HIDE = f"""
-import importlib.util
-HIDDEN = {HIDDEN}
-_find = importlib.util.find_spec
-importlib.util.find_spec = lambda name, *a: None if name in HIDDEN else _find(name, *a)
-"""
 
 
 @pytest.fixture
 def without(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    found = importlib.util.find_spec
-
-    def find(name: str, *rest: Any) -> Any:
-        return None if name in HIDDEN else found(name, *rest)
-
-    monkeypatch.setattr(importlib.util, "find_spec", find)
+    monkeypatch.setattr(importlib.util, "find_spec", wordless.find_spec)
     codebook.load.cache_clear()
     yield
     codebook.load.cache_clear()
@@ -84,23 +72,29 @@ def test_a_server_of_vectors_wants_its_client(
         choose_index(named, tmp_path)
 
 
+class Wordless(Cli):
+    """Runs commands where WordLlama isn't installed."""
+
+    def _run(
+        self, args: tuple[str, ...], stdin: str, environ: dict[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        return warm.run(wordless.__name__, args, env=environ, stdin=stdin, timeout_s=TIMEOUT_S)
+
+
 def test_everything_runs_and_says_it(tmp_path: Path) -> None:
     """P-1, M-2: `vigil up`, a memory saved and found by its words; status, doctor and log tell."""
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "sitecustomize.py").write_text(HIDE)
-    cli = ColdCli(tmp_path / "home", PYTHONPATH=str(tmp_path / "site"))
+    cli = Wordless(tmp_path)
     try:
         cli("up", "--detach")
-        asking = Cli(cli.home)  # it reads no WordLlama
-        asking("memory", "save", "my locker code is 4711")
-        found = asking.json("memory", "search", "locker code")
+        cli("memory", "save", "my locker code is 4711")
+        found = cli.json("memory", "search", "locker code")
         assert "4711" in found["memories"][0]["content"]
         assert found["degraded"] == ["vectors"]
-        assert "memory DEGRADED: recall goes by full text alone" in asking("status").stdout
+        assert "memory DEGRADED: recall goes by full text alone" in cli("status").stdout
         log = cli.home / "logs" / "up.log"
         eventually(lambda: "memory.vectors_wait" in log.read_text())
         assert log.read_text().count("memory.without_words") == 1
-        doctor: subprocess.CompletedProcess[str] = cli("doctor", code=None)
+        doctor = cli("doctor", code=None)
         assert "warn  wordllama" in doctor.stdout
         assert "pip install" in doctor.stdout
     finally:
