@@ -102,7 +102,7 @@ async def test_what_faded_is_found_by_asking_for_it(ann: Remembered) -> None:
 # ---------------------------------------------------------------- 400 days
 
 
-@pytest.mark.parametrize("family", ["held_out", "tuning"])
+@pytest.mark.parametrize("family", [pytest.param("held_out", marks=pytest.mark.long), "tuning"])
 async def test_a_year_of_upkeep_loses_no_evidence(
     tmp_path: Path, ann: Remembered, family: Family
 ) -> None:
