@@ -56,7 +56,7 @@ from vigil.signals.sources import place_of, project
 from vigil.subjects import Scope, SessionKey
 from vigil.teams import TEAM
 
-KILLS = repeats(200, fast=44)
+KILLS = repeats(200, fast=22)
 SLOTS = 2
 """Projectors that run at once, and get in each other's way."""
 SESSIONS = 20

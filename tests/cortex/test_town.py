@@ -13,7 +13,7 @@ from services.cortex.core.sway import Sway
 from tests.cortex.town import WAYS, Violation, any_ways, live
 from tests.support.examples import repeats
 
-LIVES: Final = repeats(300, fast=80)
+LIVES: Final = repeats(300, fast=40)
 LIVES_MUTATED: Final = 400
 
 

@@ -34,7 +34,7 @@ from vigil.memory.operations.save import Save, Saved
 from vigil.memory.questions import REBUILD, Rebuild
 from vigil.subjects import SessionKey
 
-SAVES = repeats(10_000, fast=400)
+SAVES = repeats(10_000, fast=160)
 KILLS = repeats(12, fast=3)
 AT_ONCE = 40
 POINTS = tuple(point for point in crash.POINTS if point.startswith("memory."))
