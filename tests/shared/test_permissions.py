@@ -4,6 +4,7 @@ subject and the JetStream API of every stream, to publish and to subscribe (SPEC
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 import pytest
 
@@ -80,26 +81,30 @@ def own_of(program: Program) -> set[str]:
 
 
 @own_broker
-@pytest.mark.parametrize("is_admin", [False, True])
-async def test_a_program_publishes_only_its_events(bare: Stack, is_admin: bool) -> None:
+async def test_a_program_publishes_only_its_events(bare: Stack) -> None:
     """SPEC P-7: not one other subject, no verb of the JetStream API, under no name of it."""
-    program = await connect(bare, await admit(bare, "ann", is_admin=is_admin))
-    other = await admit(bare, "bob", "evil")
-    foreign = own_of(Program(other))
-    tried = [*EVERY_SUBJECT, *API_UNDER_DOMAIN, *foreign, *own_of(program)]
-    for subject in tried:
-        await program.nc.publish(subject, b"")
-    await program.settle()
-    denied = denied_of(program.denied, "publish")
-    assert {subject for subject in tried if subject.lower() not in denied} == own_of(program)
-    await program.close()
+    foreign = own_of(Program(await admit(bare, "bob", "evil")))
+    for name, is_admin in (("ci", False), ("admins", True)):
+        program = await connect(bare, await admit(bare, "ann", name, is_admin=is_admin))
+        tried = [*EVERY_SUBJECT, *API_UNDER_DOMAIN, *foreign, *own_of(program)]
+        for subject in tried:
+            await program.nc.publish(subject, b"")
+        await program.settle()
+        denied = denied_of(program.denied, "publish")
+        assert {subject for subject in tried if subject.lower() not in denied} == own_of(program)
+        await program.close()
 
 
 @own_broker
-@pytest.mark.parametrize("is_admin", [False, True])
-async def test_a_program_hears_only_signals_of_its_user(bare: Stack, is_admin: bool) -> None:
+async def test_a_program_hears_only_signals_of_its_user(bare: Stack) -> None:
     """SPEC P-7, X-4: an admin's credential hears everybody's signals, and nothing else more."""
-    program = await connect(bare, await admit(bare, "ann", is_admin=is_admin))
+    for name, is_admin in (("ci", False), ("admins", True)):
+        program = await connect(bare, await admit(bare, "ann", name, is_admin=is_admin))
+        await _hears_only_its_own(program, is_admin=is_admin)
+        await program.close()
+
+
+async def _hears_only_its_own(program: Program, *, is_admin: bool) -> None:
     inbox = f"{program.credential.inbox}.x"
     mine = {inbox, KEY.signal("message.sent"), "signal.*.ann.>", "signal.vigil.ann.timer.fired.t9"}
     others = {"signal.vigil.bob.message.sent.t1", "signal.*.*.message.sent.*", "signal.>"}
@@ -110,35 +115,35 @@ async def test_a_program_hears_only_signals_of_its_user(bare: Stack, is_admin: b
     denied = denied_of(program.denied, "subscription")
     allowed = {subject for subject in tried if subject.lower() not in denied}
     assert allowed == (mine | others if is_admin else mine)
-    await program.close()
+
+
+HEADERS: Final[tuple[dict[str, str], ...]] = (
+    {"Nats-Rollup": "all"},
+    {"Nats-Rollup": "sub"},
+    {"Nats-Schedule": "@at 2000-01-01T00:00:00Z", "Nats-Schedule-Target": KEY.turn},
+    {"Nats-Schedule-Next": "purge", "Nats-Scheduler": "timer.x"},
+    {"Nats-TTL": "1"},
+    {"Nats-Incr": "1"},
+    {"Nats-Batch-Id": "b", "Nats-Batch-Sequence": "1", "Nats-Batch-Commit": "1"},
+    {"Nats-Expected-Stream": "SESSIONS"},
+    {"Nats-Expected-Last-Sequence": "99"},
+    {"Nats-Trace-Dest": KEY.turn},
+)
 
 
 @own_broker
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"Nats-Rollup": "all"},
-        {"Nats-Rollup": "sub"},
-        {"Nats-Schedule": "@at 2000-01-01T00:00:00Z", "Nats-Schedule-Target": KEY.turn},
-        {"Nats-Schedule-Next": "purge", "Nats-Scheduler": "timer.x"},
-        {"Nats-TTL": "1"},
-        {"Nats-Incr": "1"},
-        {"Nats-Batch-Id": "b", "Nats-Batch-Sequence": "1", "Nats-Batch-Commit": "1"},
-        {"Nats-Expected-Stream": "SESSIONS"},
-        {"Nats-Expected-Last-Sequence": "99"},
-        {"Nats-Trace-Dest": KEY.turn},
-    ],
-)
-async def test_headers_give_a_program_no_power(bare: Stack, headers: dict[str, str]) -> None:
+async def test_headers_give_a_program_no_power(bare: Stack) -> None:
     """RELIABILITY 0.2, S5: nothing is stored of what carries them, and nothing elsewhere."""
     admin = await bare.bus("admin")
     await admin.publish("event.bob.ci", b"kept")
-    program = await connect(bare, await admit(bare, "ann"))
-    await program.nc.publish("event.ann.ci", b"attack", headers=headers)
-    await program.settle()
-    assert [m.data for m in await admin.read("EVENTS", ["event.>"])] == [b"kept"]
-    assert await stored_elsewhere(admin) == 0
-    await program.close()
+    credential = await admit(bare, "ann")
+    for headers in HEADERS:
+        program = await connect(bare, credential)
+        await program.nc.publish("event.ann.ci", b"attack", headers=headers)
+        await program.settle()
+        assert [m.data for m in await admin.read("EVENTS", ["event.>"])] == [b"kept"], headers
+        assert await stored_elsewhere(admin) == 0, headers
+        await program.close()
 
 
 @own_broker
