@@ -23,7 +23,6 @@ from services.memory.embedding.wordllama import WordLlamaEmbedder
 from services.memory.vectors import Near, Point, Where
 from services.memory.vectors.edge import EdgeIndex
 from tests.chaos.processes import Processes, Step
-from tests.support.examples import repeats
 from tests.support.memories import ANN, Asking, Session, asking, call_of, records, save_of, until
 from tests.support.stack import Stack
 from vigil import crash
@@ -34,8 +33,8 @@ from vigil.memory.operations.save import Save, Saved
 from vigil.memory.questions import REBUILD, Rebuild
 from vigil.subjects import SessionKey
 
-SAVES = repeats(10_000, fast=160)
-KILLS = repeats(12, fast=3)
+SAVES = 10_000
+KILLS = 12
 AT_ONCE = 40
 POINTS = tuple(point for point in crash.POINTS if point.startswith("memory."))
 
@@ -100,7 +99,7 @@ async def in_vectors(folder: Path) -> int:
 # ---------------------------------------------------------------- kills
 
 
-@pytest.mark.repeated
+@pytest.mark.long
 async def test_killed_during_thousands_of_saves(bare: Stack) -> None:
     """M-2, M-9, X-5: every acknowledged save is there, once: in the log, SQLite and the vectors."""
     ann = await asking(bare)
@@ -357,6 +356,7 @@ async def test_another_embedder_makes_all_vectors_anew(
     assert len(await ann.listed()) == 5
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("own_broker")
 async def test_the_broker_away_and_back(bare: Stack) -> None:
     """X-5: the broker killed while people save; what was acknowledged is there, once."""
