@@ -14,6 +14,7 @@ from services.cortex.model import ModelAnswer, ModelRequest
 from services.executor.work import start_of
 from tests.cortex.driver import answer, call
 from tests.cortex.test_core_children import uses
+from tests.support.examples import repeats
 from tests.support.scripted_model import ScriptedModel
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk
@@ -22,7 +23,8 @@ from vigil.contracts import Row, SpawnSession, TextBlock, ToolResultBlock, Turn,
 from vigil.subjects import SessionKey
 
 SERVICES = ("executor", "cortex", "scheduler", "delivery")
-WORKERS = 50
+WORKERS = repeats(50, fast=25)
+"""More than one answer may ask for."""
 
 
 def kind_of(request: ModelRequest) -> str:
@@ -200,6 +202,7 @@ async def test_a_worker_knows_its_task_and_its_result_is_told(
     assert "| There are 4." in shown(result)[-1]
 
 
+@pytest.mark.repeated
 async def test_fifty_workers_at_once(stack: Stack, model: ScriptedModel) -> None:
     """C-1: each is started once, works on its own, and tells its end."""
     tree = await Tree.watch(stack)

@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from services.cortex.model import ModelAnswer, ModelError, ModelRequest
 from services.cortex.session.engine import NAK_DELAY_S
 from tests.cortex.driver import answer, call
+from tests.support.examples import repeats
 from tests.support.scripted_model import ScriptedModel, say, text_of
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk
@@ -30,6 +31,10 @@ from vigil.contracts import (
     decode_dead_letter,
     encode,
 )
+
+TALKS = repeats(10, fast=6)
+SAID = repeats(10, fast=6)
+"""By each, one after the other."""
 
 
 @pytest.fixture
@@ -198,13 +203,14 @@ async def test_a_reopened_session_remembers(stack: Stack, model: ScriptedModel) 
     assert texts[-3:] == ["m49", "re: m49", "last"]
 
 
+@pytest.mark.repeated
 async def test_two_replicas_share_sessions(stack: Stack) -> None:
     """S-4."""
     await stack.start("cortex:2")
-    talks = [await Talk.open(stack, f"user{i}:vigil:t") for i in range(20)]
+    talks = [await Talk.open(stack, f"user{i}:vigil:t") for i in range(2 * TALKS)]
 
     async def converse(talk: Talk) -> None:
-        seqs = [await talk.say(f"m{i}") for i in range(10)]
+        seqs = [await talk.say(f"m{i}") for i in range(SAID)]
         await talk.ended(seqs[-1])
 
     await asyncio.gather(*(converse(talk) for talk in talks))
@@ -212,6 +218,7 @@ async def test_two_replicas_share_sessions(stack: Stack) -> None:
         users_folded_once(talk)
 
 
+@pytest.mark.repeated
 async def test_with_the_lease_forced_open_still_one_turn_per_event(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,17 +229,17 @@ async def test_with_the_lease_forced_open_still_one_turn_per_event(
 
     monkeypatch.setattr(Leases, "acquire", always)
     await stack.start("cortex:2", "cortex:3")
-    talks = [await Talk.open(stack, f"user{i}:vigil:t") for i in range(10)]
+    talks = [await Talk.open(stack, f"user{i}:vigil:t") for i in range(TALKS)]
 
     async def converse(talk: Talk) -> None:
-        for i in range(10):
+        for i in range(SAID):
             await talk.ended(await talk.say(f"m{i}"))
 
     await asyncio.gather(*(converse(talk) for talk in talks))
     for talk in talks:
         users_folded_once(talk)
         sends = [e for t in talk.turns for e in t.effects]
-        assert len(sends) == 10
+        assert len(sends) == SAID
 
 
 class _Forced(Lease):
@@ -271,13 +278,14 @@ async def test_a_killed_replicas_sessions_move(
     assert "taken_over" in talk.notes
 
 
+@pytest.mark.repeated
 async def test_a_busy_session_does_not_delay_the_others(stack: Stack, model: ScriptedModel) -> None:
     """S-1: it has hundreds waiting."""
     busy = await Talk.open(stack, "busy:vigil:t")
     admin = await stack.bus("admin")
     other = await Talk.open(stack, "ann:vigil:t")
     await other.ended(await other.say("warm"))
-    await asyncio.gather(*(busy.say(f"m{i}") for i in range(500)))
+    await asyncio.gather(*(busy.say(f"m{i}") for i in range(repeats(500, fast=250))))
     await other.ended(await other.say("hello"))
     last = (await admin.get_last("SESSIONS", busy.key.in_all)).seq  # type: ignore[union-attr]
     left = last - (busy.turns[-1].state.position if busy.turns else 0)
@@ -537,7 +545,7 @@ async def test_an_unreadable_state_fails_closed(stack: Stack, damage: str) -> No
 async def test_a_broker_kill_loses_nothing(stack: Stack) -> None:
     """X-5."""
     stack.broker.watch()
-    talks = [await Talk.open(stack, f"user{i}:vigil:t") for i in range(10)]
+    talks = [await Talk.open(stack, f"user{i}:vigil:t") for i in range(TALKS)]
 
     async def converse(talk: Talk) -> None:
         for i in range(10):

@@ -16,6 +16,7 @@ from services.cortex.core.draft.policy import Hours
 from services.cortex.model import ModelAnswer
 from services.cortex.models.rehearsal.results import WORDS
 from tests.cortex.driver import KEY, START, Driver, answer, call
+from tests.support.examples import repeats
 from vigil.contracts import FollowUp, Queued, State, Task, TimerFired, Tool, ToolResultBlock
 
 PILL = {"timer_id": "pill", "reason": "take the pill", "keep": True}
@@ -341,10 +342,11 @@ def not_once(seed: int, double_text: str) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count != 1}
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize("double_text", ["enqueue", "interrupt", "coalesce"])
 def test_whatever_happens_each_is_said_once(double_text: str) -> None:
     """S-6: not lost and not doubled, in 200 lives each."""
-    for seed in range(200):
+    for seed in range(repeats(200, fast=60)):
         assert not not_once(seed, double_text), seed
 
 

@@ -115,10 +115,10 @@ async def test_room_is_made_without_a_summary_and_without_a_number(
         tmp_path, ("cortex", "delivery"), model={"main": "m"}, models=models
     ) as stack:
         talk = await Talk.open(stack, "ann:vigil:t")
-        for number in range(24):
+        for number in range(16):
             await talk.ended(await talk.say(f"{number:2}: {LONG}"))
-        await talk.until(lambda: len(talk.texts) == 24)
-        assert talk.texts == [f"re: {number:2}: so it is" for number in range(24)]
+        await talk.until(lambda: len(talk.texts) == 16)
+        assert talk.texts == [f"re: {number:2}: so it is" for number in range(16)]
         notes = [note.code for turn in talk.turns for note in turn.notes]
         assert {"model_overlong", "compaction_failed", "compacted_unread"} <= set(notes)
         assert api.refused <= 2, "what was refused once isn't sent again"

@@ -58,7 +58,7 @@ async def test_it_is_soon_what_is_stored(bare: Stack, monkeypatch: pytest.Monkey
     board = FollowedBoard(bus, PREFERENCES)
     assert await _values(board, ANN) == []  # not followed yet: read
     following = asyncio.create_task(board.follow())
-    last = 40
+    last = 20
     changing = [_change(admin, whose, n) for n in range(1, last + 1) for whose in (ANN, BOB)]
     telling = [asyncio.create_task(_until(board, whose, last)) for whose in (ANN, BOB)]
     for change in changing:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.shared.test_bus import publish_until_stored
+from tests.support.examples import repeats
 from tests.support.stack import Stack, running_stack
 from vigil.bus import shared
 from vigil.bus.bus import Bus
@@ -18,7 +19,7 @@ from vigil.subjects import SessionKey
 KEYS = tuple(SessionKey("ann", "vigil", f"t{n}") for n in range(4))
 SYSTEM = SessionKey("ann", "vigil", "_worker-1")
 KEY = SessionKey("ann", "vigil", "t1")
-WRITES = 400
+WRITES = repeats(400, fast=150)
 
 
 def _events(bus: Bus) -> SharedFollower:
@@ -61,6 +62,7 @@ async def _follow(
             await asyncio.sleep(0)
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize("partitions", [1, 4])
 async def test_joins_are_exact(
     tmp_path: Path, partitions: int, monkeypatch: pytest.MonkeyPatch
