@@ -66,7 +66,7 @@ def test_each_problem_that_is_told_has_a_page() -> None:
     }
     raised = {
         node.args[0].value
-        for path, node in nodes(ast.Call)
+        for path, node in nodes(ast.Call, where=r"\bProblem\(")
         if path.startswith("services/gateway")
         and isinstance(node.func, ast.Name)
         and node.func.id == "Problem"
@@ -82,7 +82,9 @@ def test_each_problem_that_is_told_has_a_page() -> None:
 def logged() -> frozenset[tuple[str, str]]:
     """Return what writes a line, by its name, and the action of each line in the source."""
     return frozenset(
-        (writer_of(node), action) for _, node in nodes(ast.Call) if (action := action_of(node))
+        (writer_of(node), action)
+        for _, node in nodes(ast.Call, where=r"\baction=|\bPatience\(")
+        if (action := action_of(node))
     )
 
 

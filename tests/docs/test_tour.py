@@ -7,11 +7,12 @@ import re
 from pathlib import Path
 from typing import Final
 
-from tests.support.sources import trees
+from tests.support.sources import texts, tree
 
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = ROOT / "docs" / "tour.md", ROOT / "CONTRIBUTING.md"
 TOUR: Final = PAGES[0].read_text("utf-8")
+CLASS: Final = re.compile(r"^class (\w+)", re.MULTILINE)
 PATH: Final = re.compile(r"`((?:shared|services|tests|deploy|docs|prompts)/[\w./-]+)`")
 
 
@@ -45,10 +46,10 @@ def test_every_name_is_defined_in_the_file_beside_it() -> None:
     text = " ".join(TOUR.split())
     pairs = re.findall(r"`((?:[A-Z]\w*\.)?[a-zA-Z_]\w*)` (?:in |\()`([\w./]+\.py)`", text)
     assert len(pairs) > 25
-    assert [(n, file) for n, file in pairs if n not in defined(trees()[file])] == []
+    assert [(n, file) for n, file in pairs if n not in defined(tree(file))] == []
 
 
 def test_every_other_class_is_defined_somewhere() -> None:
-    everywhere = set().union(*map(defined, trees().values()))
+    everywhere = {name for one in texts().values() for name in CLASS.findall(one)}
     named = set(re.findall(r"`([A-Z][a-z]+[A-Za-z]*)`", TOUR))
     assert named - everywhere == set()

@@ -19,7 +19,7 @@ LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
 
 def lines() -> Iterator[tuple[str, ast.Call]]:
     """Yield every call that writes a log line, with its file."""
-    for path, node in nodes(ast.Call):
+    for path, node in nodes(ast.Call, where=r"\blog\."):
         if isinstance(node.func, ast.Attribute):
             owner = node.func.value
             if isinstance(owner, ast.Name) and owner.id == "log" and node.func.attr in LEVELS:
