@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
-import httpx2
 import pytest
 from msgspec.structs import replace
 
@@ -17,11 +15,9 @@ from services.delivery.channels import WithoutFiles
 from tests.acceptance.test_openai_tools import results
 from tests.support.agent import ask, ask_in_steps
 from tests.support.chat_network import as_usual
-from tests.support.chats import CHANNEL as ROOM
-from tests.support.chats import Chat, pair, section, until
+from tests.support.chats import pair
 from tests.support.discord_server import DiscordServer
 from tests.support.mailing import until_told
-from tests.support.matrix_server import Correspondent, running_matrix_server
 from tests.support.on_loopback import half
 from tests.support.pictures import pdf, png
 from tests.support.slack_server import SlackServer
@@ -175,42 +171,6 @@ async def test_files_come_into_a_channel_of_discord_once_though_an_answer_is_los
         assert discord.sent_files == [(own, "chart.png", CHART), (own, "my plan.pdf", PLAN)]
         assert [one.text for one in discord.said] == ["Done.", "", ""]
         assert discord.refused == []
-
-
-async def test_files_come_into_a_room_of_matrix_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """D-1, D-2: as a picture and as a file, kept by a real Synapse."""
-    with running_matrix_server() as server:
-        agent, ann = [await asyncio.to_thread(server.account, name) for name in ("vigil", "ann")]
-        async with running(tmp_path, monkeypatch, **{ROOM: section(server, agent)}) as world:
-            workspace(world)
-            await pair(world.admin, "ann", ann.user)
-            room = await Chat(world, server, agent).room_of(ann)
-            await asyncio.to_thread(ann.say, room, BOTH)
-
-            def contents() -> list[dict[str, Any]]:
-                found = [one for one in ann.messages(room) if one["sender"] == agent.user]
-                return [one["content"] for one in found] if len(found) == 3 else []
-
-            text, picture, plan = await until(contents)
-            assert text["body"] == "Done."
-            assert (picture["msgtype"], picture["body"]) == ("m.image", "chart.png")
-            assert picture["info"] == {
-                "mimetype": "image/png", "size": len(CHART), "w": 5, "h": 4,
-            }  # fmt: skip
-            assert (plan["msgtype"], plan["body"]) == ("m.file", "my plan.pdf")
-            assert [one["org.vigil.part"] for one in (text, picture, plan)] == [1, 2, 3]
-            assert await asyncio.to_thread(fetched, ann, picture["url"]) == CHART
-            assert await asyncio.to_thread(fetched, ann, plan["url"]) == PLAN
-
-
-def fetched(who: Correspondent, place: str) -> bytes:
-    """Return a file as a program of a person's gets it."""
-    url = f"{who.server.url}/_matrix/client/v1/media/download/{place.removeprefix('mxc://')}"
-    answer = httpx2.get(url, headers={"Authorization": f"Bearer {who.token}"}, timeout=20)
-    answer.raise_for_status()
-    return answer.content
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import httpx2
 import pytest
 
 from tests.chaos.ended import toml_of
+from tests.delivery.test_files_said import BOTH, CHART, PLAN, running, workspace
 from tests.support.agent import ask, follow_up, tell
 from tests.support.chats import CHANNEL, Chat, pair, running_matrix_world, section, until
 from tests.support.cli import Cli
@@ -313,10 +315,8 @@ async def test_what_the_server_refuses_waits_or_is_told_and_a_long_text_comes_wh
         assert len(lost) == 1
         assert bodies(await chat.heard(ann, own, 5))[4:] == ["re: Once?"]
 
-        # It comes back with a limit: what is said at once comes later, in order.
-        server.kill()
-        server.limit(is_limited=True)
-        await asyncio.to_thread(server.start)
+        # From now on there is a limit: what is said at once comes later, in order.
+        await asyncio.to_thread(server.limit, chat.agent.user)
         texts = [f"{number}" for number in range(5)]
         await asyncio.to_thread(ann.say, own, ask(*(tell(one) for one in texts)))
         assert bodies(await chat.heard(ann, own, 11))[5:] == [*texts, "Done."]
@@ -378,3 +378,38 @@ async def test_what_the_server_refuses_waits_or_is_told_and_a_long_text_comes_wh
         assert isinstance(told, ToldEvent)
         assert told.payload.text.endswith("they open that conversation: the bus leaves")
         assert talk.said[-1].text == "the bus leaves"
+
+
+async def test_files_come_into_a_room_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: MatrixServer
+) -> None:
+    """D-1, D-2: as a picture and as a file, kept by a real Synapse."""
+    agent, ann = [await asyncio.to_thread(server.account, name) for name in ("vigil", "ann")]
+    async with running(tmp_path, monkeypatch, **{CHANNEL: section(server, agent)}) as world:
+        workspace(world)
+        await pair(world.admin, "ann", ann.user)
+        room = await Chat(world, server, agent).room_of(ann)
+        await asyncio.to_thread(ann.say, room, BOTH)
+
+        def contents() -> list[dict[str, Any]]:
+            found = [one for one in ann.messages(room) if one["sender"] == agent.user]
+            return [one["content"] for one in found] if len(found) == 3 else []
+
+        text, picture, plan = await until(contents)
+        assert text["body"] == "Done."
+        assert (picture["msgtype"], picture["body"]) == ("m.image", "chart.png")
+        assert picture["info"] == {
+            "mimetype": "image/png", "size": len(CHART), "w": 5, "h": 4,
+        }  # fmt: skip
+        assert (plan["msgtype"], plan["body"]) == ("m.file", "my plan.pdf")
+        assert [one["org.vigil.part"] for one in (text, picture, plan)] == [1, 2, 3]
+        assert await asyncio.to_thread(fetched, ann, picture["url"]) == CHART
+        assert await asyncio.to_thread(fetched, ann, plan["url"]) == PLAN
+
+
+def fetched(who: Correspondent, place: str) -> bytes:
+    """Return a file as a program of a person's gets it."""
+    url = f"{who.server.url}/_matrix/client/v1/media/download/{place.removeprefix('mxc://')}"
+    answer = httpx2.get(url, headers={"Authorization": f"Bearer {who.token}"}, timeout=20)
+    answer.raise_for_status()
+    return answer.content

@@ -23,6 +23,8 @@ from vigil.clock import Clock
 
 T = TypeVar("T")
 CHANNEL: Final = "chat"
+LOOK_S: Final = 0.1
+"""A look costs the server a hundredth of a second."""
 
 
 def section(server: MatrixServer, agent: Correspondent, **changes: Any) -> dict[str, Any]:
@@ -48,7 +50,7 @@ async def pair(
 async def until(look: Callable[[], T]) -> T:
     """Wait until a look at a server, which takes a while, finds something."""
     async with asyncio.timeout(PATIENCE_S):
-        pause_s = pauses()
+        pause_s = pauses(LOOK_S)
         while not (found := await asyncio.to_thread(look)):
             await asyncio.sleep(next(pause_s))
         return found

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import hmac
 import secrets
 import shutil
 import subprocess
@@ -28,8 +29,7 @@ PYTHON: Final = Path(sys.prefix) / "synapse/bin/python"
 HOST: Final = "a.example"
 START_S: Final = 120.0
 """Where ten times as much runs as there are cores, 40 s were too few."""
-LIMITED: Final = "rc_message: {per_second: 2, burst_count: 2}\n"
-UNLIMITED: Final = "rc_message: {per_second: 1000, burst_count: 1000}\n"
+SECRET: Final = b"secret"
 CONFIG: Final = """
 server_name: a.example
 pid_file: {root}/pid
@@ -44,6 +44,8 @@ signing_key_path: {root}/key
 media_store_path: {root}/media
 macaroon_secret_key: m
 form_secret: f
+registration_shared_secret: secret
+rc_message: {{per_second: 1000, burst_count: 1000}}
 report_stats: false
 trusted_key_servers: []
 suppress_key_server_warning: true
@@ -77,15 +79,11 @@ class MatrixServer:
         self._accounts = 0
 
     def prepare(self) -> None:
-        self.limit(is_limited=False)
+        text = CONFIG.format(root=self.root, port=self.port)
+        (self.root / "synapse.yaml").write_text(text)
         # As it would be made, by a start of its own.
         key = base64.b64encode(secrets.token_bytes(32)).rstrip(b"=").decode()
         (self.root / "key").write_text(f"ed25519 a_test {key}\n")
-
-    def limit(self, *, is_limited: bool) -> None:
-        """Have it bound what is sent, or not, from its next start on."""
-        text = CONFIG.format(root=self.root, port=self.port)
-        (self.root / "synapse.yaml").write_text(text + (LIMITED if is_limited else UNLIMITED))
 
     def _run(self) -> subprocess.Popen[bytes]:
         with (self.root / "log").open("ab") as log:
@@ -147,6 +145,19 @@ class MatrixServer:
             {"username": local, "password": "correct-horse", "auth": {"type": "m.login.dummy"}},
         )
         return Correspondent(self, made["user_id"], made["access_token"])
+
+    def limit(self, user: str) -> None:
+        """Have somebody send two messages a second from now on, as an administrator may."""
+        place = {"version": "/_synapse/admin/v1"}
+        who = {"nonce": self.ask("GET", "/register", **place)["nonce"]} | {
+            "username": "admin", "password": "correct-horse", "admin": True,
+        }  # fmt: skip
+        said = "\0".join((who["nonce"], who["username"], who["password"], "admin"))
+        who["mac"] = hmac.new(SECRET, said.encode(), "sha1").hexdigest()
+        token = self.ask("POST", "/register", who, **place)["access_token"]
+        bounds = {"messages_per_second": 2, "burst_count": 2}
+        path = f"/users/{quote(user)}/override_ratelimit"
+        self.ask("POST", path, bounds, token=token, **place)
 
 
 class Correspondent:
