@@ -216,24 +216,17 @@ async def test_an_sdk_that_can_not_be_loaded_is_told(error: Exception) -> None:
 
 
 def test_a_start_does_not_wait_for_the_sdk() -> None:
-    """X-5: whoever takes over after a kill is there before it is imported."""
+    """It takes seconds: the first run, without a real model, needs none of it; and whoever takes
+    over after a kill is there before it is imported (X-5)."""
     check = (
-        "import sys, threading; from services.cortex import choice; from tests.support.stack "
-        "import settings_of; import msgspec, pathlib; settings = msgspec.structs.replace("
-        "settings_of(pathlib.Path('/nowhere'), model={'main': 'claude-m'}), "
-        "anthropic_api_key='k'); threading.Thread.start = lambda self: None; "
+        "import sys, threading; from pathlib import Path; from vigil.settings import config; "
+        "from services.cortex import choice; from tests.support.stack import settings_of; "
+        "import msgspec; home = Path('/nowhere'); "
+        "assert choice.choose(config.load({}, home=home)).main.name == 'rehearsal'; "
+        "assert 'anthropic' not in sys.modules; settings = msgspec.structs.replace("
+        "settings_of(home, model={'main': 'claude-m'}), anthropic_api_key='k'); "
+        "threading.Thread.start = lambda self: None; "
         "assert choice.choose(settings).main.name == 'claude-m'; "
-        "assert 'anthropic' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", check], check=True, timeout=60)
-
-
-def test_without_a_real_model_the_sdk_is_not_imported() -> None:
-    """It takes seconds, and the first run should not."""
-    check = (
-        "import sys; from pathlib import Path; from vigil.settings import config; "
-        "from services.cortex.choice import choose; "
-        "assert choose(config.load({}, home=Path('/nowhere'))).main.name == 'rehearsal'; "
         "assert 'anthropic' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", check], check=True, timeout=60)

@@ -36,7 +36,8 @@ _MORE: Final = "more"
 """Asks for the next file."""
 _GONE: Final = "gone"
 IMPORTED: Final = (
-    "anthropic", "apprise", "markdown_it", "numpy", "openai",
+    "anthropic", "apprise", "markdown_it", "numpy", "openai", "qdrant_client",
+    "qdrant_client.http", "snowballstemmer",
     *(f"services.{name}.__main__" for name in
       ("gateway", "cortex", "memory", "scheduler", "delivery", "executor")),
 )  # fmt: skip

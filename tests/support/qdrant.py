@@ -29,7 +29,7 @@ class Qdrant:
     """What it holds is in memory."""
 
     def __init__(self) -> None:
-        # Not above: the import takes 2 s of every worker that only collects the tests.
+        # Not above: the import takes 2 s of whoever only collects the tests.
         from qdrant_client import AsyncQdrantClient, models
 
         self._models = models
