@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from services.cortex.policy import others_of
+from tests.support.pauses import pauses
 from tests.support.scripted_model import ScriptedModel, say
 from tests.support.stack import running_stack
 from tests.support.talk import Talk
@@ -99,8 +100,9 @@ async def test_a_running_vigil_takes_a_new_agent_in(
         )
         async with asyncio.timeout(30):
             for name in ("cortex", "scheduler"):
+                pause_s = pauses()
                 while "coach" not in stack.contexts[name].settings.config.agents:
-                    await asyncio.sleep(0.01)
+                    await asyncio.sleep(next(pause_s))
         scheduler = stack.contexts["scheduler"].settings.config
         assert scheduler.agent_of("coach").authority == "act"
         talk = await Talk.open(stack, "ann:coach:t1")

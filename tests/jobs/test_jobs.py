@@ -47,8 +47,9 @@ async def test_a_failing_and_an_unknown_step_are_recorded_and_the_job_succeeds(
             return next((one for one in found if one["type"] == "summary"), {})
 
         async with asyncio.timeout(10):
+            pause_s = pauses()
             while not (kept := await note()):
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(next(pause_s))
         assert kept["stability"] == "volatile"
         ended_at = datetime.fromisoformat(job["completed_at"])
         assert datetime.fromisoformat(kept["expires_at"]) - ended_at == timedelta(days=7)
@@ -112,12 +113,13 @@ async def test_an_input_orders_nothing_unless_somebody_vouches_for_it(tmp_path: 
 async def _result(gate: Gate, content: str) -> ToolResultEvent:
     """Return the result of a call with that content, once it is there."""
     async with asyncio.timeout(30):
+        pause_s = pauses()
         while True:
             for message in await gate.admin.read("SYSTEM", ["system.*.*.*.in.tool_result"]):
                 event = decode_event(message.data)
                 if isinstance(event, ToolResultEvent) and event.payload.content == content:
                     return event
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(next(pause_s))
 
 
 async def test_a_job_is_cancelled_while_a_step_runs(tmp_path: Path) -> None:
@@ -150,8 +152,9 @@ async def test_a_job_is_cancelled_while_a_step_runs(tmp_path: Path) -> None:
 
 async def _appears(folder: Path, name: str) -> Path:
     async with asyncio.timeout(30):
+        pause_s = pauses()
         while not (found := list(folder.rglob(name))):
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(next(pause_s))
     return found[0]
 
 

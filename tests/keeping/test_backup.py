@@ -19,6 +19,7 @@ from tests.support import timers
 from tests.support.cli import Cli
 from tests.support.examples import repeats
 from tests.support.gateway import Gate
+from tests.support.pauses import pauses
 from tests.support.stack import Stack, settings_of
 from tests.support.world import SERVICES, StoppedClock, World, running_world
 from vigil.backup import backup, rearm, snapshots
@@ -339,8 +340,9 @@ async def test_no_service_may_take_or_give_a_snapshot(bare: Stack) -> None:
         await bus.connection.flush()
         await asyncio.sleep(0)
         async with asyncio.timeout(5):
+            pause_s = pauses()
             while len(bus.violations) < 2:
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(next(pause_s))
 
 
 # ---------------------------------------------------------------- the commands

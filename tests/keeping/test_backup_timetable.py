@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from services.scheduler.timetable import clock as timetable
 from tests.keeping.test_backup import restored, save
+from tests.support.pauses import pauses
 from tests.support.stack import Stack, settings_of
 from tests.support.world import StoppedClock
 from vigil.board.kept import ROWS, KeptBoard
@@ -100,8 +101,9 @@ async def until_decided(bus: Bus, expected: dict[str, list[tuple[str, int]]]) ->
     found: dict[str, list[tuple[str, int]]] = {}
     try:
         async with asyncio.timeout(PATIENCE_S):
+            pause_s = pauses()
             while found != expected:
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(next(pause_s))
                 rows = [one for one in (*ROWS_THERE, LAST) if one.name in expected]
                 found = {one.name: said_of(await entries(bus, one)) for one in rows}
     except TimeoutError:
@@ -158,10 +160,11 @@ async def run_before(bus: Bus, one: TimetableRow) -> None:
 async def end_all(bus: Bus) -> None:
     """End whatever runs, as an executor does."""
     log = SlotLog(bus)
+    pause_s = pauses()
     while True:
         for one in (*ROWS_THERE, LAST):
             last = await log.last(WHOSE, one.id)
             for run in last.ledger.running:
                 entry = ended(one.id, run, BACK_AT)
                 last = await log.append(WHOSE, last, replace(entry, delivery="silent"))
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(next(pause_s))

@@ -20,6 +20,7 @@ from tests.support.canaries import written
 from tests.support.channels import channel_of
 from tests.support.cli import Cli, eventually, running_vigil
 from tests.support.examples import repeats
+from tests.support.pauses import pauses
 from tests.support.pictures import png
 from tests.support.receiver import running_receiver, status
 from tests.support.stack import Stack
@@ -514,11 +515,12 @@ async def test_a_turn_that_runs_and_timers_that_wait_do_not_bring_it_back(
 
 async def write_on(http: httpx2.AsyncClient, key: str) -> int:
     """Write until it is refused; return how."""
+    pause_s = pauses()
     while True:
         answer = await http.post(f"/api/sessions/{key}/messages", json={"text": TEXT})
         if answer.status_code not in (202, 429):
             return answer.status_code
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(next(pause_s))
 
 
 async def is_done(bus: Bus, stream: str, consumer: str) -> bool:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from services.scheduler.notifications.hooks import HookNotifier
+from tests.support.pauses import pauses
 from tests.support.stack import Stack
 from tests.support.world import StoppedClock
 from vigil.board.kept import FACTS, KeptBoard
@@ -76,8 +77,9 @@ async def test_news_is_told_once_whoever_was_the_scheduler_and_old_news_is_none(
             await docs.tell(ci=ci)
         task = asyncio.create_task(HookNotifier(context, pause).run())
         async with asyncio.timeout(20):
+            pause_s = pauses()
             while len(await told("ben")) == before:
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(next(pause_s))
         task.cancel()
         await asyncio.wait((task,))
         return await told("ann")

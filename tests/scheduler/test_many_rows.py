@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support.examples import repeats
+from tests.support.pauses import pauses
 from tests.support.stack import Stack, running_stack
 from vigil.board.kept import ROWS, BoundReached, KeptBoard
 from vigil.bus.bus import Bus
@@ -78,8 +79,9 @@ async def test_who_has_all_rows_that_they_may_has_the_systems_too(tmp_path: Path
         await bus.publish(key.in_user, encode(said))
         await stack.start("scheduler")
         async with asyncio.timeout(PATIENCE_S):
+            pause_s = pauses()
             while not (made := [r for r in await board.all(key.scope) if r.entity.is_of_system]):
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(next(pause_s))
         one_more = replace(made[0].entity, id="f" * 32, made_by="person")
         with pytest.raises(BoundReached):
             await board.create(lambda _: one_more, key.scope, Change(by="ann"), now)
@@ -87,8 +89,9 @@ async def test_who_has_all_rows_that_they_may_has_the_systems_too(tmp_path: Path
 
 async def until_decided(bus: Bus, count: int) -> None:
     async with asyncio.timeout(PATIENCE_S):
+        pause_s = pauses()
         while len(await bus.subjects("SLOTS", ANYBODY.slot())) < count:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(next(pause_s))
 
 
 @pytest.mark.repeated

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.chaos.processes import launched
+from tests.support.pauses import pauses
 from tests.support.stack import Stack
 from tests.support.timers import (
     after,
@@ -168,12 +169,13 @@ async def test_broker_restarts_under_load_lose_nothing(bare: Stack) -> None:
         for n in range(150):
             key = session(f"t{n % 10}")
             effect = schedule(key, f"t{n}", after(0.1))
+            pause_s = pauses()
             while True:
                 try:
                     await commit(admin, key, effect)
                     break
                 except VigilError:
-                    await asyncio.sleep(0.05)
+                    await asyncio.sleep(next(pause_s))
             committed += 1
 
     talking = asyncio.create_task(talk())

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 import structlog
 
+from tests.support.pauses import pauses
 from tests.support.stack import Stack, running_broker
 from vigil.broker import process as broker_module
 from vigil.broker import provision as provision_module
@@ -113,8 +114,9 @@ async def test_an_older_stream_of_events_keeps_what_nobody_has_taken_in(bare: St
         while (await admin.api("STREAM.INFO.EVENTS", {}))["config"]["max_msgs_per_subject"] < 0:
             await provision(admin)
     async with asyncio.timeout(20):  # an acknowledgement takes a moment to be carried out
+        pause_s = pauses()
         while len(waiting := await waiting_events(admin)) != 90:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(next(pause_s))
     assert set(waiting) == published - taken
     config = (await admin.api("STREAM.INFO.EVENTS", {}))["config"]
     assert (config["max_msgs_per_subject"], config["discard_new_per_subject"]) == (256, True)
@@ -141,11 +143,12 @@ async def test_what_was_acknowledged_survives_kills(tmp_path: Path) -> None:
         async def write(name: int) -> None:
             for i in range(40):
                 label = f"{name}-{i}"
+                pause_s = pauses()
                 while True:
                     try:
                         await bus.publish(KEY.in_user, label.encode(), msg_id=label)
                     except VigilError:
-                        await asyncio.sleep(0.02)
+                        await asyncio.sleep(next(pause_s))
                     else:
                         acked.append(label)
                         break
@@ -164,11 +167,12 @@ async def test_what_was_acknowledged_survives_kills(tmp_path: Path) -> None:
 
 
 async def read_all(bus: Bus) -> list[str]:
+    pause_s = pauses()
     while True:
         try:
             return [m.data.decode() for m in await bus.read("SESSIONS", [KEY.in_all])]
         except VigilError:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(next(pause_s))
 
 
 async def fill(bus: Bus, subject: str, bytes_each: int, count_max: int = 1000) -> list[int]:
@@ -228,8 +232,9 @@ async def test_a_broker_that_answers_is_hardly_written_to_and_a_frozen_one_resta
         bus = await broker.admin()
         monkeypatch.setattr(Bus, "api", counted)
         async with asyncio.timeout(60):
+            pause_s = pauses()
             while asked.count("STREAM.INFO.KV_CONFIG") < 20:
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(next(pause_s))
         written = [
             message
             for name in ("CONFIG", "IDEMPOTENCY")
@@ -241,8 +246,9 @@ async def test_a_broker_that_answers_is_hardly_written_to_and_a_frozen_one_resta
         assert before is not None
         os.kill(before, signal.SIGSTOP)
         async with asyncio.timeout(60):
+            pause_s = pauses()
             while broker.pid == before:
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(next(pause_s))
             while not (await health_of(bus)).ready:
                 pass
         await bus.close()
@@ -309,12 +315,13 @@ async def test_every_stream_that_met_a_full_disk_is_told_and_heals(
 
 async def store_at_last(bus: Bus, subject: str) -> None:
     """Publish until it's confirmed."""
+    pause_s = pauses()
     while True:
         try:
             await bus.publish(subject, b"after", timeout=1.0)
             return
         except VigilError:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(next(pause_s))
 
 
 async def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
@@ -338,8 +345,9 @@ async def test_a_kill_right_after_a_restart_is_noticed(tmp_path: Path) -> None:
         broker.on_spawn = kill_the_first
         broker.watch()
         broker.kill()
+        pause_s = pauses()
         while spawned == 0:
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
         bus = await broker.admin(wait_s=8.0)  # noticed by a time-out it would take longer
         await bus.close()
 
@@ -359,8 +367,9 @@ async def test_a_watch_that_failed_goes_on(tmp_path: Path, monkeypatch: pytest.M
         broker.watch()
         pid = broker.pid
         broker.kill()
+        pause_s = pauses()
         while broker.pid == pid:
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(next(pause_s))
         bus = await broker.admin(wait_s=8.0)
         await bus.close()
     assert not faults

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.pauses import pauses
 from tests.support.stack import Stack
 from vigil.bus.bus import Bus, Follower, Message
 from vigil.bus.kv import KeyValue
@@ -60,8 +61,9 @@ async def test_a_publish_without_an_answer_has_an_unknown_outcome(bare: Stack) -
         await bare.broker.unpause()
     # A timeout always means unknown: here it was stored after all.
     async with asyncio.timeout(10):
+        pause_s = pauses()
         while await bus.get_last("SESSIONS", KEY.in_user) is None:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(next(pause_s))
 
 
 async def test_listening_on_a_closed_connection_is_an_error_of_ours(bare: Stack) -> None:
@@ -118,12 +120,13 @@ async def test_a_follower_sees_everything_in_order_over_a_broker_restart(bare: S
 
 async def publish_until_stored(bus: Bus, data: bytes) -> None:
     async with asyncio.timeout(20):
+        pause_s = pauses()
         while True:
             try:
                 await bus.publish(KEY.in_user, data, msg_id=data.decode())
                 return
             except Unavailable:
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(next(pause_s))
 
 
 async def test_every_message_is_delivered_once(bare: Stack) -> None:

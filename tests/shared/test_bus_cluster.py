@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.cluster import SIZE, STREAM_NAMES, Cluster
 from tests.support.examples import repeats
+from tests.support.pauses import pauses
 from vigil.broker.provision import provision
 from vigil.bus.buckets import create_bucket
 from vigil.bus.bus import Ack, Bus, Follower
@@ -271,22 +272,24 @@ async def test_a_killed_leader_loses_nothing_and_nobody_spins(
 async def _store(bus: Bus, key: SessionKey, data: bytes) -> int:
     """Publish until it is acknowledged; returns its sequence."""
     async with asyncio.timeout(30):
+        pause_s = pauses()
         while True:
             try:
                 msg_id = f"{key}-{data.decode()}"
                 return (await bus.publish(key.in_user, data, msg_id=msg_id, timeout=1.5)).seq
             except Unavailable:
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(next(pause_s))
 
 
 async def _stored(bus: Bus, key: SessionKey) -> list[int]:
     """Read until it is answered: a reading's consumer may be given to the node that is gone."""
     async with asyncio.timeout(GAP_S):
+        pause_s = pauses()
         while True:
             try:
                 return [message.seq for message in await bus.read("SESSIONS", [key.in_user])]
             except Unavailable:
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(next(pause_s))
 
 
 async def test_a_cluster_without_a_majority_says_so(cluster: Cluster, admin: Bus) -> None:

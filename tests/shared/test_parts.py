@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from tests.support.pauses import pauses
 from tests.support.stack import Stack
 from tests.support.talk import PATIENCE_S
 from vigil import runtime
@@ -111,8 +112,9 @@ async def test_what_cannot_be_taken_in_is_tried_again_and_ends_no_following(
         patched.setattr(config, "load", fail)
         file.write_text(HOOK.format(name="three"))
         async with asyncio.timeout(PATIENCE_S):
+            pause_s = pauses()
             while not any(line.get("action") == "config.left" for line in lines):
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(next(pause_s))
     async with asyncio.timeout(PATIENCE_S):
         file.write_text(HOOK.format(name="four"))
         assert await taken.get() == {"four"}
