@@ -18,8 +18,6 @@ import pytest
 from anyio._backends import _asyncio
 from standardwebhooks import Webhook
 
-from tests.support.pauses import pauses
-
 TLS: Final = Path(__file__).parent / "tls"
 """A key and a certificate for `receiver.test`, signed by itself. Nobody else trusts them."""
 SECRET: Final = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
@@ -71,11 +69,10 @@ async def silence(writer: asyncio.StreamWriter) -> None:
 async def drip(writer: asyncio.StreamWriter) -> None:
     """Send a status line byte by byte, and never come to its end."""
     writer.write(b"HTTP/1.1 200 ")
-    pause_s = pauses()
     while not writer.is_closing():
         writer.write(b"O")
         await writer.drain()
-        await asyncio.sleep(next(pause_s))
+        await asyncio.sleep(0.05)
 
 
 class Flood:
