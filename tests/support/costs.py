@@ -1,7 +1,9 @@
 """What each test file costs in CPU, with the programs that it starts: ``pytest --costs``.
 
-Wall time says little where several workers share two cores. Linux only: it reads ``/proc``. A
-program that outlives who started it is missed, but for those of :mod:`tests.support.warm`.
+Wall time says little where several workers share two cores. Linux only. As root, each process that
+runs tests is in a group of its own (cgroup v2), whose account holds all that it starts. Others
+read ``/proc``, where a program that outlives who started it is missed, but for those of
+:mod:`tests.support.warm`: half of a whole run.
 """
 
 from __future__ import annotations
@@ -19,6 +21,48 @@ from tests.support import warm
 
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 _START: Final = "(imports, collection, and the process that forks)"
+_GROUP: Final = "vigil-costs-"
+
+
+class _Account:
+    """The CPU of this process, and of all that it starts from now on."""
+
+    def __init__(self) -> None:
+        self._begun_s = spent_s()
+        self._group = _parent()
+        if self._group is not None:
+            self._group /= f"{_GROUP}{os.getpid()}"
+            try:
+                self._group.mkdir(exist_ok=True)
+                (self._group / "cgroup.procs").write_text(str(os.getpid()))
+            except OSError:  # it takes root
+                self._group = None
+
+    def spent_s(self) -> float:
+        if self._group is None:
+            return spent_s()
+        # What was spent before it had a group is its own.
+        (usage,) = (self._group / "cpu.stat").read_text().split("\n", 1)[0].split()[1:]
+        return self._begun_s + int(usage) / 1e6
+
+
+def _parent() -> Path | None:
+    """Return the folder of the group that this process is in, None: this system has none."""
+    with contextlib.suppress(OSError):
+        mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+        own = Path("/proc/self/cgroup").read_text().partition("0::/")[2].split("\n")[0]
+        for _, folder, kind, *_ in mounts:
+            if kind == "cgroup2":
+                found = Path(folder) / own
+                return found.parent if found.name.startswith(_GROUP) else found
+    return None
+
+
+def _clear() -> None:
+    """Remove the groups of processes that have ended."""
+    for folder in (_parent() or Path(os.devnull)).glob(f"{_GROUP}*"):
+        with contextlib.suppress(OSError):
+            folder.rmdir()
 
 
 def spent_s() -> float:
@@ -48,13 +92,14 @@ class Costs:
     def __init__(self) -> None:
         warm.is_counted = True
         self._pid = os.getpid()
+        self._account = _Account()
         self._spent_s = 0.0
         self._unsaid: dict[str, float] = {}
         self._by_file: Counter[str] = Counter()
 
     def _add(self, name: str) -> None:
         """What was spent since the last call was spent for `name`."""
-        before_s, self._spent_s = self._spent_s, spent_s()
+        before_s, self._spent_s = self._spent_s, self._account.spent_s()
         self._unsaid[name] = self._spent_s - before_s
 
     @pytest.hookimpl(trylast=True)
@@ -68,6 +113,7 @@ class Costs:
         """Begin to count in a process of :mod:`tests.support.forks`."""
         if self._pid != os.getpid():
             self._pid, self._spent_s, self._unsaid = os.getpid(), 0.0, {}
+            self._account = _Account()
             warm.begin()
             warm.wait()
             self._add(_START)
@@ -90,3 +136,4 @@ class Costs:
         terminalreporter.section("CPU seconds by file, with all that it started")
         for name, seconds in [*self._by_file.most_common(), ("all", self._by_file.total())]:
             terminalreporter.write_line(f"{seconds:8.2f} {name}")
+        _clear()
