@@ -336,7 +336,7 @@ async def test_a_loop_without_end_is_ended(boxes: Boxes) -> None:
 )
 async def test_a_loop_that_nobody_looks_at_is_ended(boxes: Boxes) -> None:
     """S10: by its processor time, a limit that the launcher sets in both kinds of sandbox."""
-    spent = await boxes.run("while :; do :; done", limits=CommandLimits(cpu_s=1))
+    spent = await boxes.run("while :; do :; done", timeout_s=60, limits=CommandLimits(cpu_s=1))
     assert spent.exit_code in (128 + signal.SIGXCPU, 128 + signal.SIGKILL)
 
 
