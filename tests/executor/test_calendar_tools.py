@@ -3,9 +3,8 @@ and made once however often it's tried."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -66,26 +65,6 @@ class Person:
             line[2:].partition("  ")[2].rpartition(" [") for line in lines if line[:2] == "- "
         )
         return {title.partition(";")[0]: id_.rstrip("]") for title, _, id_ in parted}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Radicale]:
-    """One for all: most of what it costs is its start."""
-    radicale = Radicale(tmp_path_factory.mktemp("radicale"))
-    asyncio.run(radicale.start())
-    yield radicale
-    radicale.kill()
-
-
-@pytest.fixture
-async def radicale(server: Radicale) -> AsyncIterator[Radicale]:
-    """The same, with an empty calendar, the usual password and nothing in its log."""
-    server.set_password(PASSWORD)
-    server.forget()
-    await server.make()
-    yield server
-    server.set_password(PASSWORD)
-    await server.remove()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +11,7 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
-from tests.support.calendars import LOGIN, PASSWORD, Radicale, calendar, event, running_radicale
+from tests.support.calendars import LOGIN, PASSWORD, Radicale, calendar, event
 from tests.support.stack import Stack, running_stack
 from vigil.board.kept import FACTS, KeptBoard
 from vigil.calendars import mirror
@@ -26,12 +25,6 @@ pytestmark = pytest.mark.usefixtures("forked_readers")
 
 WITHIN_S: Final = 60.0
 TODAY: Final = f"{datetime.now(UTC):%Y%m%d}"
-
-
-@pytest.fixture
-async def radicale(tmp_path: Path) -> AsyncIterator[Radicale]:
-    async with running_radicale(tmp_path / "radicale") as server:
-        yield server
 
 
 def section(server: Radicale, **fields: Any) -> dict[str, Any]:
