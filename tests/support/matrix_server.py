@@ -147,7 +147,7 @@ class MatrixServer:
         return Correspondent(self, made["user_id"], made["access_token"])
 
     def limit(self, user: str) -> None:
-        """Have somebody send two messages a second from now on, as an administrator may."""
+        """Have somebody send one message a second from now on, as an administrator may."""
         place = {"version": "/_synapse/admin/v1"}
         who = {"nonce": self.ask("GET", "/register", **place)["nonce"]} | {
             "username": "admin", "password": "correct-horse", "admin": True,
@@ -155,7 +155,7 @@ class MatrixServer:
         said = "\0".join((who["nonce"], who["username"], who["password"], "admin"))
         who["mac"] = hmac.new(SECRET, said.encode(), "sha1").hexdigest()
         token = self.ask("POST", "/register", who, **place)["access_token"]
-        bounds = {"messages_per_second": 2, "burst_count": 2}
+        bounds = {"messages_per_second": 1, "burst_count": 1}
         path = f"/users/{quote(user)}/override_ratelimit"
         self.ask("POST", path, bounds, token=token, **place)
 
