@@ -322,27 +322,30 @@ async def test_broken_servers_disturb_no_other(tmp_path: Path) -> None:
         assert "not a public address" in problems["nowhere"]
 
 
-@pytest.mark.parametrize(
-    ("program", "reason"),
-    [
-        ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
-        ("import sys; sys.stderr.write('no newline'); sys.exit(3)", "no newline"),
-        ("import sys; sys.stderr.write('Error: \\x1b[31mno key\\nat x\\n\\nNode.js v24\\n')",
-         "Error: [31mno key"),
-        ("import sys; print('x' * 9000, file=sys.stderr)", "x" * 200),
-        ("import sys; sys.exit('npm error only-if-cached\\nnpm error A complete log of this run "
-         "can be found in: /x')", "npm error only-if-cached (it has no network, see `network`)"),
-        ("bytearray(2 << 30)", "MemoryError (the memory of each process is limited by "
-         "executor.memory_bytes_max)"),
-    ],
+CRASHES = (
+    ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
+    ("import sys; sys.stderr.write('no newline'); sys.exit(3)", "no newline"),
+    ("import sys; sys.stderr.write('Error: \\x1b[31mno key\\nat x\\n\\nNode.js v24\\n')",
+     "Error: [31mno key"),
+    ("import sys; print('x' * 9000, file=sys.stderr)", "x" * 200),
+    ("import sys; sys.exit('npm error only-if-cached\\nnpm error A complete log of this run "
+     "can be found in: /x')", "npm error only-if-cached (it has no network, see `network`)"),
+    ("bytearray(2 << 30)", "MemoryError (the memory of each process is limited by "
+     "executor.memory_bytes_max)"),
 )  # fmt: skip
-async def test_a_crash_tells_its_reason(tmp_path: Path, program: str, reason: str) -> None:
+
+
+async def test_a_crash_tells_its_reason(tmp_path: Path) -> None:
     """X-1: beside the exit code the line that says why; bounded, and without escapes."""
-    section = {"command": sys.executable, "args": ["-c", program]}
-    async with hands(tmp_path, await sandbox(), broken=section) as found:
-        shelf = await found.shelves.until("broken", lambda shelf: shelf.problem)
-        assert "not connected: it ended with exit code" in shelf.problem
-        assert shelf.problem.endswith(f": {reason}")
+    sections = {
+        f"broken{number}": {"command": sys.executable, "args": ["-c", program]}
+        for number, (program, _) in enumerate(CRASHES)
+    }
+    async with hands(tmp_path, await sandbox(), **sections) as found:
+        for name, (_, reason) in zip(sections, CRASHES, strict=True):
+            shelf = await found.shelves.until(name, lambda shelf: shelf.problem)
+            assert "not connected: it ended with exit code" in shelf.problem
+            assert shelf.problem.endswith(f": {reason}")
 
 
 async def test_variables_of_a_file(tmp_path: Path) -> None:
@@ -370,17 +373,18 @@ async def test_a_server_that_says_nothing(tmp_path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("has_network", [False, True])
-async def test_what_fetches_itself_is_told_that_there_is_no_network(
-    tmp_path: Path, has_network: bool
-) -> None:
+async def test_what_fetches_itself_is_told_that_there_is_no_network(tmp_path: Path) -> None:
     """X-6: npx and uvx try for minutes to reach it, and say so only then."""
     program = (
         "import os, sys; sys.exit(f'Error: {sorted(set(os.environ) & "
         '{"npm_config_offline", "UV_OFFLINE"})}\')'
     )
-    section = {"command": sys.executable, "args": ["-c", program], "network": has_network}
-    async with hands(tmp_path, await sandbox(), one=section) as found:
-        shelf = await found.shelves.until("one", lambda shelf: "Error" in shelf.problem)
-        told = "Error: []" if has_network else "Error: ['UV_OFFLINE', 'npm_config_offline']"
-        assert shelf.problem.endswith(told)
+    section = {"command": sys.executable, "args": ["-c", program]}
+    lonely, online = section | {"network": False}, section | {"network": True}
+    async with hands(tmp_path, await sandbox(), lonely=lonely, online=online) as found:
+        for name, told in (
+            ("lonely", "Error: ['UV_OFFLINE', 'npm_config_offline']"),
+            ("online", "Error: []"),
+        ):
+            shelf = await found.shelves.until(name, lambda shelf: "Error" in shelf.problem)
+            assert shelf.problem.endswith(told)
