@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import Cli, ColdCli, running_vigil
+from tests.support.cli import Cli, running_vigil
 from tests.support.pictures import pdf
 from tests.support.terminal import Terminal
 
@@ -101,7 +101,7 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
 
 def test_the_readme_scene(cli: Cli) -> None:
     """S-8, S-9, I-3, P-2: a reminder is answered, and comes back while the person types."""
-    with person(ColdCli(cli.home), "--new") as ann:
+    with person(cli, "--new") as ann:
         ann.sees("you>")
         ann.types("remind me in 2 seconds to stretch\r")
         ann.sees("vigil> I'll remind you in 2 seconds to stretch.")

@@ -87,7 +87,14 @@ def test_up_json_is_one_object_and_a_second_up_is_refused(tmp_path: Path) -> Non
         cli.end()
 
 
-@pytest.mark.parametrize(("kind", "number"), [(Cli, signal.SIGTERM), (ColdCli, signal.SIGINT)])
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [
+        (Cli, signal.SIGTERM),
+        (Cli, signal.SIGINT),
+        pytest.param(ColdCli, signal.SIGINT, marks=pytest.mark.long),
+    ],
+)
 def test_in_the_foreground_a_signal_ends_it_cleanly(
     tmp_path: Path, kind: type[Cli], number: int
 ) -> None:

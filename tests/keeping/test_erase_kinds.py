@@ -29,7 +29,7 @@ from vigil.settings.sections import Nats
 
 USER, TEXT = "CANARYuser", "CANARYtext"
 OTHER = "bob"
-KILLS = repeats(20, fast=4)
+KILLS = repeats(20, fast=2)
 NEWEST = 2
 """Of each stream, that stay when the rest goes as its age would have it go."""
 OFTEN = {"erase.message.after": 40, "erase.again": 20, "erase.filled": 5, "erase.scrubbed": 5}

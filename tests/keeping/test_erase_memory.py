@@ -38,6 +38,7 @@ from vigil.teams import TEAM
 
 THEIRS = Scope("vigil", USER)
 SHARED = Scope("crew", TEAM)
+MANY = 12
 CREW: dict[str, Any] = {"agents": {"crew": {"kind": "team", "members": [USER, "bob"]}}}
 
 
@@ -57,7 +58,7 @@ async def test_every_replica_forgets_its_own(tmp_path: Path) -> None:
     """X-8: rows, full text, vectors, the log of writes; two that run, and one that doesn't."""
     async with running(tmp_path, "memory:2", "memory:3") as gate:
         ann, bob = await gate.person(USER), await gate.person("bob")
-        for n in range(40):
+        for n in range(MANY):
             await save(ann, f"{TEXT} number {n} is about CANARYgarden", source="CANARYsource")
         await save(bob, "the garden of bob has pears")
         await until_vectors(ann)
@@ -66,7 +67,7 @@ async def test_every_replica_forgets_its_own(tmp_path: Path) -> None:
         assert {name.split("/")[1] for name in in_memory(tmp_path)} == {"0", "1", "2"}
         eraser = await erased(gate.admin, USER, quiet_s=0.2)
         assert eraser.swept.replicas == 2
-        assert eraser.swept.deleted["MEMORIES"] == 40
+        assert eraser.swept.deleted["MEMORIES"] == MANY
         left = {name.split("/")[1] for name in in_memory(tmp_path)}
         assert left == {"2"}, "of those that run, nothing is left while they run"
         assert projections.scrub(tmp_path / "memory") == 1
