@@ -16,6 +16,9 @@ from vigil.doctor import channels, sandbox, search
 from vigil.settings.config import Config, Settings
 from vigil.settings.sections import SearchSection
 
+BARE = {"VIGIL_EXECUTOR__SANDBOX": "off"}
+"""For tests of other checks: half of the time is that each sandbox is tried."""
+
 
 def checks(cli: Cli, code: int) -> dict[str, dict[str, str]]:
     found = cli.json("doctor", code=code)
@@ -79,7 +82,7 @@ def test_the_sandbox(
 
 def test_the_sandbox_is_tried(tmp_path: Path) -> None:
     """Issue 5: by a process of its own, with the settings of this home."""
-    cli = Cli(tmp_path / "home", VIGIL_EXECUTOR__SANDBOX="off")
+    cli = Cli(tmp_path / "home", **BARE)
     found = checks(cli, 0)["sandbox"]
     assert found["found"] == "none, so the tool shell is not offered, by executor.sandbox"
 
@@ -122,7 +125,7 @@ def test_the_sandbox_is_tried(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_settings(tmp_path: Path, environ: dict[str, str], states: dict[str, str]) -> None:
     """P-2, P-3: each names the setting and what to do; keys are never shown."""
-    cli = Cli(tmp_path / "home", **environ)
+    cli = Cli(tmp_path / "home", **BARE, **environ)
     found = checks(cli, 1 if "fail" in states.values() else 0)
     assert {name: found[name]["state"] for name in states} == states
     assert {name for name in states if found[name]["advice"] == ""} == {
@@ -135,13 +138,13 @@ def test_a_taken_port(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        cli = Cli(tmp_path / "home", VIGIL_PORT=str(taken.getsockname()[1]))
+        cli = Cli(tmp_path / "home", **BARE, VIGIL_PORT=str(taken.getsockname()[1]))
         assert checks(cli, 1)["port"]["state"] == "fail"
 
 
 def test_secrets_that_others_can_read(tmp_path: Path) -> None:
     """X-4."""
-    cli = Cli(tmp_path / "home")
+    cli = Cli(tmp_path / "home", **BARE)
     cli.home.mkdir(mode=0o755)
     (cli.home / "token").write_text("pat_x")
     (cli.home / "token").chmod(0o644)
@@ -152,9 +155,9 @@ def test_secrets_that_others_can_read(tmp_path: Path) -> None:
 
 
 def test_a_token_that_nobody_can_try(tmp_path: Path) -> None:
-    cli = Cli(tmp_path / "home", VIGIL_TOKEN="pat_" + "x" * 43)
+    cli = Cli(tmp_path / "home", **BARE, VIGIL_TOKEN="pat_" + "x" * 43)
     assert checks(cli, 0)["token"]["state"] == "ok"
-    elsewhere = Cli(tmp_path / "home", VIGIL_TOKEN="pat_x", VIGIL_URL="http://127.0.0.1:9")
+    elsewhere = Cli(tmp_path / "home", **BARE, VIGIL_TOKEN="pat_x", VIGIL_URL="http://127.0.0.1:9")
     assert checks(elsewhere, 1)["token"]["state"] == "fail"
 
 
@@ -162,7 +165,7 @@ SECRET = f"whsec_{'MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'}"
 
 
 def set_up(tmp_path: Path, toml: str) -> Cli:
-    cli = Cli(tmp_path / "home")
+    cli = Cli(tmp_path / "home", **BARE)
     cli.home.mkdir(mode=0o700)
     (cli.home / "vigil.toml").write_text(toml)
     (cli.home / "ops.secret").write_text(f"{SECRET}\n")
@@ -255,7 +258,7 @@ def test_the_port_for_metrics(tmp_path: Path, environ: dict[str, str], state: st
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = str(taken.getsockname()[1])
-        cli = Cli(tmp_path / "home", VIGIL_METRICS__PORT=port, **environ)
+        cli = Cli(tmp_path / "home", **BARE, VIGIL_METRICS__PORT=port, **environ)
         taken.listen()
         assert checks(cli, 0)["metrics"]["state"] == "warn"
     assert checks(cli, 0)["metrics"]["state"] == state
@@ -291,7 +294,7 @@ def test_a_qdrant_server_is_asked(tmp_path: Path, key: str, state: str) -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         environ = {"QDRANT_URL": f"http://127.0.0.1:{server.server_port}"}
-        cli = Cli(tmp_path / "home", **environ, **({"QDRANT_API_KEY": key} if key else {}))
+        cli = Cli(tmp_path / "home", **BARE, **environ, **({"QDRANT_API_KEY": key} if key else {}))
         found = checks(cli, 0 if state == "ok" else 1)
         assert found["qdrant"]["state"] == state
         assert "secret-key" not in str(found)

@@ -14,6 +14,7 @@ import httpx2
 import pytest
 
 from tests.support.cli import Cli, ColdCli, eventually, is_alive, running_vigil
+from tests.support.examples import repeats
 from vigil.local import runfile
 from vigil.topology import SERVICES
 
@@ -148,11 +149,16 @@ def broker_pid(cli: Cli) -> int:
     raise AssertionError("no nats-server")
 
 
+KILLED = SERVICES[: repeats(len(SERVICES), fast=2)]
+
+
+@pytest.mark.repeated
 def test_a_killed_service_comes_back_where_it_was(tmp_path: Path) -> None:
     """X-5: --processes 6: SIGKILL each service; it is restarted, the URL stays."""
     with running_vigil(tmp_path / "home", "--processes=6") as cli:
         url = cli.run_state.url
-        for name, pid in cli.run_state.services.items():
+        for name in KILLED:
+            pid = cli.run_state.services[name]
             os.kill(pid, signal.SIGKILL)
             eventually(lambda name=name, pid=pid: cli.run_state.services[name] != pid)
             eventually(lambda name=name: health(cli).get(name) == cli.run_state.services[name])
