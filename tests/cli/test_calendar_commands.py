@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from tests.support.calendars import calendar, event
-from tests.support.cli import Cli, running_vigil
+from tests.support.cli import Cli, eventually, running_vigil
 from vigil.settings import config
+
+
+def mine(cli: Cli) -> dict[str, Any]:
+    (found,) = cli.json("calendar")["calendars"]
+    return dict(found)
 
 
 def test_a_calendar_from_its_file_to_its_state(tmp_path: Path) -> None:
@@ -32,10 +37,8 @@ def test_a_calendar_from_its_file_to_its_state(tmp_path: Path) -> None:
                 "--password-file", str(file), code=2)  # fmt: skip
     assert "must begin with https:// where a password is sent" in wrong.stderr
     with running_vigil(cli.home) as running:
-        deadline = time.monotonic() + 60
-        while (listed := running.json("calendar")["calendars"][0])["state"] != "synced":
-            assert time.monotonic() < deadline, listed
-        assert listed["events"] == 2
+        eventually(lambda: mine(running)["state"] == "synced", timeout_s=60)
+        assert mine(running)["events"] == 2
         checks = {one["name"]: one for one in running.json("doctor")["checks"]}
         assert checks["calendar mine"]["state"] == "warn"
         assert "'Nowhere'" in checks["calendar mine"]["found"]

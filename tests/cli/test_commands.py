@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
 import pytest
 
@@ -229,9 +229,8 @@ def test_pause_and_resume(cli: Cli) -> None:
     cli("pause", "--agent", "vigil", code=4, VIGIL_TOKEN=ann)
     assert "vigil resume --agent vigil --mine" in cli("pause", "--agent", "vigil", "--mine").stderr
     try:
-        plain = cli("status").stdout
-        while "PAUSED: agent vigil for you since" not in plain:  # the gateway sees it in a moment
-            plain = cli("status").stdout
+        told = "PAUSED: agent vigil for you since"  # the gateway sees it in a moment
+        eventually(lambda: told in cli("status").stdout)
     finally:
         cli("resume", "--agent", "vigil", "--mine")
     cli("pause", "--mine", VIGIL_TOKEN=ann)
@@ -243,9 +242,13 @@ def test_status_tells_of_every_loop(cli: Cli) -> None:
     """P-2: bulletin, autonomy and what else the system keeps up for who has talked."""
     cli("send", "hello", "--thread", "loops")
     kinds = {"autonomy", "bulletin", "maintenance"}
-    found = cli.json("status")["loops"]
-    while not kinds <= {one["kind"] for one in found if one["owner"] == "me"}:
-        found = cli.json("status")["loops"]
+    found: list[dict[str, Any]] = []
+
+    def are_told() -> bool:
+        found[:] = cli.json("status")["loops"]
+        return kinds <= {one["kind"] for one in found if one["owner"] == "me"}
+
+    eventually(are_told)
     states = {one["kind"]: one["state"] for one in found if one["owner"] == "me"}
     assert set(states.values()) <= {"off", "running", "waiting"}
     assert all(one["next_at"] for one in found if one["state"] == "waiting")
