@@ -78,7 +78,7 @@ async def stack(tmp_path: Path, model: ScriptedModel) -> AsyncIterator[Stack]:
         yield running
 
 
-async def test_a_quiet_person_is_answered_while_another_one_has_hundreds_waiting(
+async def test_a_quiet_person_is_answered_while_another_one_has_many_waiting(
     stack: Stack, model: ScriptedModel
 ) -> None:
     """S-1: of the one who floods so many think at once, the rest waits, and nobody behind them; in
@@ -97,7 +97,7 @@ async def test_a_quiet_person_is_answered_while_another_one_has_hundreds_waiting
         return say("later")
 
     model.behave = behave
-    flood = [await Talk.open(stack, f"mallory:vigil:t{n}") for n in range(60)]
+    flood = [await Talk.open(stack, f"mallory:vigil:t{n}") for n in range(10 * BUSY_MAX)]
     await asyncio.gather(*(talk.say("me") for talk in flood))
     quiet = await Talk.open(stack, "ann:vigil:t1")
     await quiet.ended(await quiet.say("hello"))
@@ -107,7 +107,9 @@ async def test_a_quiet_person_is_answered_while_another_one_has_hundreds_waiting
         await talk.until(lambda talk=talk: talk.turns and talk.turns[-1].ended)
         assert "taken_over" not in talk.notes
     assert most == BUSY_MAX
-    assert sum(request.session_key.startswith("mallory:") for request in model.requests) == 60
+    assert sum(request.session_key.startswith("mallory:") for request in model.requests) == len(
+        flood
+    )
 
 
 def test_a_person_is_not_kept_waiting_by_their_own_workers() -> None:
@@ -181,7 +183,7 @@ async def test_one_that_is_opened_anew_keeps_its_place(
                 return say("unheard")
             thinking += 1
             most = max(most, thinking)
-            for _ in range(200):  # time for another one to begin
+            for _ in range(60):  # time for another one to begin
                 await admin.api("INFO", {})
             thinking -= 1
             return say("yes")

@@ -413,9 +413,12 @@ async def test_each_source_goes_on_where_its_own_signals_end(
     assert position.begins["SESSIONS"] == stored[-1].source.seq + 1
 
 
-async def test_a_quiet_partition_goes_on_where_it_was(tmp_path: Path) -> None:
+async def test_a_quiet_partition_goes_on_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """C-4: nothing in a subject says of which partition a signal tells; also if somebody whose
     signals were all the newest was erased."""
+    monkeypatch.setattr(tail, "READ_MAX", 200)
     async with running_stack(tmp_path, (), nats={"partitions": 4}) as stack:
         admin, cortex = await stack.bus("admin"), await stack.bus("cortex")
         seqs = [(await put(admin, number)).seq for number in range(SESSIONS)]

@@ -337,7 +337,7 @@ async def test_a_vector_of_another_length_is_a_failure_and_no_more(index: Vector
 
 async def test_searches_and_writes_at_once(index: VectorIndex) -> None:
     """Any number of searches, each right; a cancelled one leaves the others alone."""
-    await index.upsert([point(n) for n in range(100)])
+    await index.upsert([point(n) for n in range(40)])
 
     async def search(near: int) -> list[Near]:
         return await index.search(vector(near), 1, Where(scope=ANN))
@@ -346,11 +346,11 @@ async def test_searches_and_writes_at_once(index: VectorIndex) -> None:
     await asyncio.sleep(0)
     for task in given_up:
         task.cancel()
-    writing = asyncio.create_task(index.upsert([point(n, scope=BOB) for n in range(200)]))
-    hits = await asyncio.gather(*(search(n) for n in range(100)))
-    assert [int(one.id, 16) for (one,) in hits] == list(range(100))
+    writing = asyncio.create_task(index.upsert([point(n, scope=BOB) for n in range(80)]))
+    hits = await asyncio.gather(*(search(n) for n in range(40)))
+    assert [int(one.id, 16) for (one,) in hits] == list(range(40))
     await writing
-    assert await index.count(BOB) == 200
+    assert await index.count(BOB) == 80
     await asyncio.gather(*given_up, return_exceptions=True)
 
 

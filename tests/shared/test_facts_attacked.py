@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ EVENTS: Final = (
 )  # fmt: skip
 
 
+@functools.cache
 def days(bits_max: int, length: int) -> set[tuple[tuple[str, ...], ...]]:
     """Return what unswayed prompts can be shown, whatever is told: all values after each event."""
     found: set[tuple[tuple[str, ...], ...]] = set()

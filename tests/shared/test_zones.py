@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import sources
-from tests.support.examples import up_to
+from tests.support.examples import repeats, up_to
 from vigil.doctor import zones
 from vigil.zones import database
 from vigil.zones.database import refusal_of, zone_named
@@ -171,6 +171,7 @@ def test_a_wall_time_where_the_clocks_change(wall: str, zone: str, instant: str)
     assert found == datetime.fromisoformat(instant)
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize(
     "name",
     [
@@ -185,7 +186,7 @@ def test_a_wall_time_where_the_clocks_change(wall: str, zone: str, instant: str)
 def test_a_day_ends_where_the_next_date_begins_for_good(name: str) -> None:
     """An end in the past had a stopped call tried again at once, and again."""
     zone = zone_named(name)
-    near = [timedelta(minutes=each) for each in range(-26 * 60, 26 * 60 + 1, 29)]
+    near = [timedelta(minutes=each) for each in range(-26 * 60, 26 * 60 + 1, repeats(29, fast=87))]
     for at in changes(zone, datetime(2005, 1, 1, tzinfo=UTC), datetime(2014, 1, 1, tzinfo=UTC)):
         for now in (at + each for each in near):
             day = Day.at(now, name)
