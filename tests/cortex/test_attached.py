@@ -72,7 +72,7 @@ async def say(ann: httpx2.AsyncClient, talk: Talk, text: str, *hashes: str) -> N
     await talk.until(lambda: len(talk.said) > before)
 
 
-@pytest.mark.parametrize("wire", WAYS)
+@pytest.mark.parametrize("wire", ["anthropic", pytest.param("openai", marks=pytest.mark.long)])
 async def test_a_file_is_shown_until_it_is_gone(tmp_path: Path, wire: str) -> None:
     """The model sees it as long as it stands in the history; one that takes none is told of it."""
     async with (

@@ -40,7 +40,7 @@ def behave(body: dict[str, Any]) -> Reply:
     )
 
 
-@pytest.mark.parametrize("era", ["modern", "legacy"])
+@pytest.mark.parametrize("era", ["modern", pytest.param("legacy", marks=pytest.mark.long)])
 async def test_the_server_waits_with_the_budget(tmp_path: Path, era: str) -> None:
     """Nothing beyond the cap is asked: the session that answers waits, whoever made the call waits
     with it, and the next day both go on by themselves, once."""

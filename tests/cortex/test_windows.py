@@ -23,6 +23,10 @@ __all__ = ["api", "model", "way"]
 WINDOW: Final = 16_000
 SUMMARY: Final = "Ann counts."
 LONG: Final = "so it is " * 600
+by_one_way = pytest.mark.parametrize(
+    "way", ["anthropic", pytest.param("openai", marks=pytest.mark.long)], indirect=True
+)
+"""How each wire tells is tried by itself; what comes of it is the same by each."""
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
@@ -98,6 +102,7 @@ async def test_a_window_smaller_than_configured_is_learned(
             await talk.close()
 
 
+@by_one_way
 async def test_room_is_made_without_a_summary_and_without_a_number(
     tmp_path: Path, way: Way, api: MessagesApi
 ) -> None:
@@ -125,6 +130,7 @@ async def test_room_is_made_without_a_summary_and_without_a_number(
         await talk.close()
 
 
+@by_one_way
 async def test_a_look_back_that_is_too_long_is_asked_once(
     tmp_path: Path, way: Way, api: MessagesApi
 ) -> None:

@@ -291,8 +291,15 @@ async def by_vector(ann: Asking, query: str) -> list[str]:
     return await ann.found(query, mode="vector", counts=False)
 
 
-@pytest.mark.parametrize("what", ["index", "embedder"])
-@pytest.mark.parametrize("is_lost", [False, True])
+@pytest.mark.parametrize(
+    ("what", "is_lost"),
+    [
+        ("index", True),
+        ("embedder", False),
+        pytest.param("index", False, marks=pytest.mark.long),
+        pytest.param("embedder", True, marks=pytest.mark.long),
+    ],
+)
 async def test_vectors_away_and_back(
     bare: Stack, monkeypatch: pytest.MonkeyPatch, what: str, is_lost: bool
 ) -> None:

@@ -14,9 +14,8 @@ import msgspec
 import pytest
 
 from services.memory.embedding import Vectors
-from services.memory.recall import lookups, terms
+from services.memory.recall import lookups, recall, terms
 from services.memory.recall.names import BEARERS_MAX
-from services.memory.recall.recall import POOL_TEXT
 from services.memory.store import counts
 from services.memory.vectors import Near, Where
 from tests.support.memory_records import ANN, BOB, associated, edge, forgotten
@@ -48,6 +47,16 @@ async def ann(tmp_path: Path) -> AsyncIterator[Remembered]:
         yield found
 
 
+POOL = 80
+
+
+@pytest.fixture
+def small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have fewer looked at of what both indexes find, where it counts that there are more."""
+    monkeypatch.setattr(recall, "POOL_TEXT", POOL)
+    monkeypatch.setattr(recall, "POOL_VECTORS", POOL // 2)
+
+
 SMALL_TALK = [f"Noa: that is a nice thought number {n}, tell me more" for n in range(40)]
 
 # ---------------------------------------------------------------- finding
@@ -74,12 +83,13 @@ async def test_each_hit_says_why_and_the_parts_add_up(ann: Remembered) -> None:
     )
 
 
+@pytest.mark.usefixtures("small_pools")
 async def test_an_answer_beside_the_words_is_pulled_in(ann: Remembered) -> None:
     """M-3: neither index finds the answer; what was said just before does."""
     question = "Noa: which glaze did you choose for the teapot?"
     answer = "xqv"  # has no word of the question, and none that is close to one
     await ann.save(question, answer, thread="pots")
-    await ann.save(*(f"Noa: glaze and teapot talk {n}" for n in range(POOL_TEXT + 200)), thread="x")
+    await ann.save(*(f"Noa: glaze and teapot talk {n}" for n in range(POOL + 200)), thread="x")
     await ann.save("Noa: which glaze did you choose for the teapot, say", thread="other")
     found = await ann.recall("which glaze did Mia choose for the teapot?", limit=200)
     hit = next(one for one in found.hits if one.memory.content == answer)
@@ -184,9 +194,10 @@ async def test_a_memory_of_the_last_moment_there_is_harms_no_question(ann: Remem
     assert len(await ann.found("How was the tea in May 2023?")) == 2
 
 
+@pytest.mark.usefixtures("small_pools")
 async def test_a_common_word_is_searched_for_if_there_is_no_other(ann: Remembered) -> None:
     """M-3: it costs most and tells least, but it may be all that is asked for."""
-    await ann.save(*(f"Mia: number {n}" for n in range(POOL_TEXT + 10)), "Noa: the kiln of Mia")
+    await ann.save(*(f"Mia: number {n}" for n in range(POOL + 10)), "Noa: the kiln of Mia")
     rare = (await ann.recall("Mia kiln", limit=5)).hits
     assert rare[0].memory.content == "Noa: the kiln of Mia"
     assert {hit.parts.text for hit in rare[1:]} == {0.0}
@@ -194,9 +205,10 @@ async def test_a_common_word_is_searched_for_if_there_is_no_other(ann: Remembere
     assert len((await ann.recall("Mia kiln", limit=5, mode="text")).hits) == 5
 
 
+@pytest.mark.usefixtures("small_pools")
 async def test_a_common_word_is_searched_for_if_the_others_find_nothing(ann: Remembered) -> None:
     """M-3: with the index away a word that nobody ever said must not hide what there is."""
-    await ann.save(*(f"Mia: number {n}" for n in range(POOL_TEXT + 10)), "Noa: the kiln of Mia")
+    await ann.save(*(f"Mia: number {n}" for n in range(POOL + 10)), "Noa: the kiln of Mia")
     away = ann.recaller(index=Away(), embedder=Away())
     recalled = await away.recall(ANN, Recall(query="Mia zeppelin", limit=5), NOW)
     assert len(recalled.hits) == 5
@@ -294,9 +306,10 @@ async def test_nothing_crosses_owners(ann: Remembered) -> None:
     assert (await ann.recall("accordion", Scope("other", "ann"))).is_empty
 
 
+@pytest.mark.usefixtures("small_pools")
 async def test_a_rare_source_gives_its_results(ann: Remembered) -> None:
     """M-3: filtered inside both indexes, however many better matches others have."""
-    await ann.save(*(f"the report about the harbour {n}" for n in range(1_000)), source="api")
+    await ann.save(*(f"the report about the harbour {n}" for n in range(4 * POOL)), source="api")
     rare = [f"harbour, once, and then quite other things {n}" for n in range(10)]
     await ann.save(*rare, source="cron:news")
     for source, mode in itertools.product(("cron:news", "cron:"), ("hybrid", "text", "vector")):
@@ -337,9 +350,10 @@ async def test_filters_hold_for_whatever_is_shown(ann: Remembered) -> None:
     assert await ann.found("boat", source="nobody") == []
 
 
+@pytest.mark.usefixtures("small_pools")
 async def test_what_ended_is_not_shown_and_takes_no_place(ann: Remembered) -> None:
     """M-2: although full text still has most of what it finds."""
-    old = await ann.save(*(f"the harbour report {n}" for n in range(POOL_TEXT * 3)))
+    old = await ann.save(*(f"the harbour report {n}" for n in range(POOL * 3)))
     kept = await ann.save(*(f"some report, of a harbour perhaps {n}" for n in range(10)))
     await ann.apply(forgotten, *(int(one, 16) for one in old), reason="expired")
     recalled = await ann.recall("the harbour report")

@@ -441,7 +441,7 @@ async def test_deleted_while_down_it_is_made_again(bare: Stack) -> None:
         assert await answers_of(ann) == before
 
 
-@pytest.mark.parametrize("what", ["all", "vectors"])
+@pytest.mark.parametrize("what", ["all", pytest.param("vectors", marks=pytest.mark.long)])
 async def test_rebuilt_while_running_nothing_is_ever_missing(
     bare: Stack, what: Literal["all", "vectors"]
 ) -> None:
