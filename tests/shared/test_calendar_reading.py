@@ -228,6 +228,7 @@ def _ended() -> Iterator[None]:
     raise TooSlow
 
 
+@pytest.mark.usefixtures("forked_readers")
 @pytest.mark.parametrize("data", [b"", b"<html>Sign in</html>", b"BEGIN:VCALENDAR\r\nBEGIN:VEVENT"])
 async def test_what_is_no_calendar_is_said(data: bytes) -> None:
     found = await document_apart(data, WINDOW)

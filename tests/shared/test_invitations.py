@@ -110,6 +110,7 @@ def test_an_older_one_than_is_known_is_stale() -> None:
     assert proposed(data, meeting(AT_9, "SEQUENCE:2")).kind == "stale"
 
 
+@pytest.mark.usefixtures("forked_readers")
 async def test_a_mailbox_asks_with_what_is_known_of_the_persons_calendars(tmp_path: Path) -> None:
     """What the view of a mailbox calls: read apart, compared with the calendars of that person."""
     section = CalendarSection(kind="file", file="a.ics", user="ann")
