@@ -87,15 +87,25 @@ def _nkeys() -> dict[str, Path]:
     return {name: folder / name for name in names}
 
 
+@functools.cache
+def _accounts() -> dict[str, Any]:
+    """Return what each account may, which is the same on any server."""
+    return {
+        name: _configured(folder, store=Path(), port=0)["accounts"][programs.ACCOUNT]
+        for name, folder in _nkeys().items()
+    }
+
+
+def _configured(nkeys: Path, *, store: Path, port: int) -> dict[str, Any]:
+    publics = credentials.ensure(nkeys)
+    text = conf.configuration(Nats(), store=store, port=port, publics=publics)
+    made: dict[str, Any] = msgspec.json.decode(text)
+    return made
+
+
 def _configuration(store: Path, port: int) -> bytes:
-    one: dict[str, Any] = {}
-    accounts = {}
-    for name, folder in _nkeys().items():
-        publics = credentials.ensure(folder)
-        text = conf.configuration(Nats(), store=store, port=port, publics=publics)
-        one = msgspec.json.decode(text)
-        accounts[name] = one["accounts"][programs.ACCOUNT]
-    return msgspec.json.encode(one | {"accounts": accounts})
+    one = _configured(next(iter(_nkeys().values())), store=store, port=port)
+    return msgspec.json.encode(one | {"accounts": _accounts()})
 
 
 _servers: Final[defaultdict[provisioned.Stored, list[_Server]]] = defaultdict(list)
