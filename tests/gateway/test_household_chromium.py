@@ -30,6 +30,7 @@ ROLE = "You help Mia train for a marathon."
 SUM = 'do: notes__add {"a": 4000, "b": 711}'
 
 
+@pytest.mark.long
 async def test_all_of_it_is_set_up_and_used_without_a_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
