@@ -16,11 +16,13 @@ import httpx2
 import pytest
 
 from services.gateway.documents import examples_http
+from tests.support.examples import repeats
 from tests.support.from_schema import Schemas, drawn
 from tests.support.gateway import running_gateway
 from vigil.settings.live import followed
 
-EXAMPLES: Final = 2
+EXAMPLES: Final = repeats(2, fast=1)
+"""The first is the simplest."""
 NOT_MADE: Final = (
     *("post_hook", "post_channel", "post_mcp", "upload_attachment", "needs_upgrade"),
     "choose_model",
@@ -88,8 +90,9 @@ class Asker:
         for media_type, one in operation.get("requestBody", {}).get("content", {}).items():
             if "json" not in media_type:
                 continue
-            for values in self._schemas.bodies(one["schema"]):
-                yield from ((media_type, json.dumps(body)) for body in drawn(values, EXAMPLES))
+            *alone, together = self._schemas.bodies(one["schema"])
+            for values, count in (*((one, EXAMPLES) for one in alone), (together, 2)):
+                yield from ((media_type, json.dumps(body)) for body in drawn(values, count))
 
 
 def _filled(path: str, named: list[dict[str, Any]], values: dict[str, Any]) -> str:
@@ -127,6 +130,7 @@ APART: Final = frozenset({"choose_model", "complete", "respond"})
 """One asks a provider on the net, the other tells errors as OpenAI does."""
 
 
+@pytest.mark.repeated
 async def test_what_the_document_allows_is_not_refused_for_its_form(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
