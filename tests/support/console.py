@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import html.parser
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -75,6 +75,24 @@ class Shown(html.parser.HTMLParser):
         self.text += data
         if "textarea" not in self._open:
             self.told += data
+
+
+def covering(shown: Mapping[str, Shown], known: Iterable[Shown] = ()) -> list[str]:
+    """Return the paths of a few pages that have, among them, every kind of element that any of
+    them has and no page that is known: a tag with its classes, its type and its role."""
+    kinds = {path: {_kind(*one) for one in page.tags} for path, page in shown.items()}
+    left, found = set[tuple[str, ...]]().union(*kinds.values()), list[str]()
+    left -= {_kind(*one) for page in known for one in page.tags}
+    while left:
+        most = max(kinds, key=lambda path: len(kinds[path] & left))
+        left -= kinds[most]
+        found.append(most)
+    return found
+
+
+def _kind(tag: str, given: dict[str, str | None]) -> tuple[str, ...]:
+    classes = sorted((given.get("class") or "").split())
+    return (tag, given.get("type") or "", given.get("role") or "", *classes)
 
 
 class Reader:
