@@ -31,7 +31,7 @@ async def test_pages_stay_small_and_read_little(tmp_path: Path, monkeypatch: Any
     async with running_memories(tmp_path) as gate:
         ann = await signed_in(gate, KEY.user)
         much = Much(
-            sessions=repeats(10_000, fast=300),
+            sessions=repeats(10_000, fast=150),
             records=repeats(100_000, fast=2_000),
             memories=repeats(1_000, fast=80),
             slots=repeats(2_000, fast=150),

@@ -38,7 +38,7 @@ async def test_a_full_disk_is_told_and_heals_without_an_operator(
     monkeypatch.setattr(broker, "RESTART_PAUSE_S", 0.0)
     async with running_gateway(small_disk, disk_free_bytes_min=0) as gate:
         ballast = small_disk / "ballast"
-        ballast.write_bytes(b"x" * 12_000_000)
+        ballast.write_bytes(b"x" * 17_000_000)
         gate.stack.broker.watch()
         ann = await gate.person("ann")
 

@@ -54,7 +54,10 @@ def send(host: str, port: int, data: bytes, leave: str) -> None:
             pass
 
 
-@pytest.mark.parametrize("processes", [1, 2, 6])
+@pytest.mark.parametrize(
+    "processes",
+    [pytest.param(1, marks=pytest.mark.long), pytest.param(2, marks=pytest.mark.long), 6],
+)
 def test_strangers_leave_no_traceback(tmp_path: Path, processes: int) -> None:
     """X-7: without a token nobody fills the log; each line of it is one object with an action."""
     with running_vigil(tmp_path / "home", f"--processes={processes}") as cli:
