@@ -43,7 +43,7 @@ IMPORTED: Final = (
     # What programs of the tests import.
     "pytest", "tests.support.memories",
     # What services import when they start.
-    "services.memory.vectors.engine", "services.memory.vectors.edge",
+    "services.memory.vectors.edge",
     "services.memory.embedding.wordllama", "vigil.channels.push.sender", "vigil.channels.post",
     "uvicorn.lifespan.off", "websockets.asyncio.client", "vigil.cli.chat.screen",
     "vigil.cli.chat.conversation", "rich.markdown", "encodings.utf_8_sig", "encodings.ascii",
