@@ -71,7 +71,7 @@ down: ## Stop what `make up` started.
 
 # The checks run beside the tests, and say what they found when those are done: types alone take one of
 # two cores for as long as it takes to compile the tests.
-test: $(VENV)/.installed-node $(VENV)/.installed-mcp $(VENV)/.installed-synapse $(VENV)/.installed-llm $(VENV)/.installed-system $(VENV)/.installed-dev ## All checks and the whole test suite (ARGS="tests/docs -k why": a part of it).
+test: $(VENV)/.installed-node $(VENV)/.installed-mcp $(VENV)/.installed-synapse $(VENV)/.installed-system $(VENV)/.installed-dev ## All checks and the whole test suite (ARGS="tests/docs -k why": a part of it).
 	@{ { $(CHECK); } >$(CHECKED) 2>&1 || \
 		{ echo "make check failed: what it found follows after the tests" >&2; exit 1; }; } & checks=$$!; \
 	{ $(TESTS); } && tests=0 || tests=1; \
@@ -99,7 +99,7 @@ coverage: $(VENV)/.installed-dev ## Which lines the tests run; fails below the s
 bench: $(VENV)/.installed-dev $(if $(filter peers,$(ARGS)),$(VENV)/.installed-peers) ## Measure; one JSON object per measurement (ARGS=--help: the parts).
 	@$(BIN)/python -m bench $(ARGS)
 
-chaos: $(VENV)/.installed-dev $(VENV)/.installed-smollm2 ## The long form of the tests that kill things.
+chaos: $(VENV)/.installed-dev $(VENV)/.installed-llm $(VENV)/.installed-smollm2 ## The long form of the tests that kill things.
 	$(BIN)/python -m tests.chaos $(ARGS)
 
 conformance: $(VENV)/.installed-conformance ## MCP's conformance suite, both ways, by its own report (needs npm).
@@ -184,15 +184,15 @@ $(VENV)/.installed-system: | $(BIN)/python
 # The server of Matrix that the channel is tried against, apart from what Vigil needs. Where it has no wheel, its
 # tests are skipped, and say so.
 $(VENV)/.installed-synapse: tests/matrix_servers/synapse.lock | $(BIN)/python
-	@$(BIN)/python -m venv --clear $(VENV)/synapse
-	@$(VENV)/synapse/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-compile \
+	@$(BIN)/python -m venv --without-pip --clear $(VENV)/synapse
+	@$(PIP) --python $(VENV)/synapse install --no-deps --no-compile \
 		--only-binary=:all: --require-hashes --requirement $< && touch $@ || \
 		{ rm -rf $(VENV)/synapse; echo "No Synapse here: the tests of Matrix will be skipped." >&2; }
 
 # A chat program that tests run unchanged. Where it can't be had, they are skipped, and say so.
 $(VENV)/.installed-llm: tests/chat_programs/llm.lock | $(BIN)/python
-	@$(BIN)/python -m venv --clear $(VENV)/llm
-	@$(VENV)/llm/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-compile \
+	@$(BIN)/python -m venv --without-pip --clear $(VENV)/llm
+	@$(PIP) --python $(VENV)/llm install --no-deps --no-compile \
 		--only-binary=:all: --require-hashes --requirement $< && touch $@ || \
 		{ rm -rf $(VENV)/llm; echo "No llm here: its test will be skipped." >&2; }
 

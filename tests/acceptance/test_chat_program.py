@@ -64,6 +64,7 @@ class Terminal:
         return process.returncode, printed.decode()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not LLM.exists(), reason="llm isn't installed (make .venv/.installed-llm)")
 async def test_it_talks_goes_on_lends_its_tools_and_is_told_what_is_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

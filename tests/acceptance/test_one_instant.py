@@ -20,7 +20,6 @@ from tests.support.chats import Chat, pair, section, until
 from tests.support.chromium import Tab
 from tests.support.cli import Cli
 from tests.support.console import link_of
-from tests.support.examples import repeats
 from tests.support.mailing import until_told
 from tests.support.matrix_server import Correspondent, running_matrix_server
 from tests.support.telegram_server import BOT, TOKEN, TelegramServer
@@ -253,17 +252,15 @@ async def _ann(
     return ann
 
 
-@pytest.mark.repeated
+@pytest.mark.long
 async def test_of_four_verdicts_at_once_one_counts_and_all_are_told_which(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """X-2, D-1: each door wins once; and once more with the agent away, so that no verdict is known
-    to it before all are stored. In the short form two doors, and one of them so."""
+    to it before all are stored."""
     doors = Doors(monkeypatch)
     async with somebody(tmp_path, monkeypatch) as ann:
-        rounds = [(ROOM, True), (COMMAND, False), (PHONE, True)]
-        rounds += [(door, False) for door in DOORS if door != COMMAND]
-        rounds = rounds[: repeats(len(rounds), fast=2)]
+        rounds = [(door, False) for door in DOORS] + [(PHONE, True), (ROOM, True)]
         for number, (winner, is_away) in enumerate(rounds):
             asked = await ann.is_asked(f"ls at{number}")
             counts = ("accept", "reject")[number % 2]

@@ -20,7 +20,7 @@ from vigil.subjects import MEMORIES_ALL
 pytestmark = [pytest.mark.chaos, pytest.mark.usefixtures("halved_times")]
 
 CALLS: Final = 20
-SHORT_KILLS, LONG_KILLS = 4, 40
+KILLS: Final = 40
 PATIENCE_S: Final = 120.0
 SERVICES: Final = ("cortex", "memory", "scheduler", "delivery")
 TIMES: Final = {"VIGIL_MODEL__TOOL_TIMEOUT_S": "100"}
@@ -54,17 +54,17 @@ async def assert_each_once(talk: Talk, bus: Bus, numbers: int) -> None:
     assert max(ended.values()) == 1
 
 
-async def test_twenty_calls_survive_random_kills(tmp_path: Path, seed: int, is_long: bool) -> None:
+@pytest.mark.long
+async def test_twenty_calls_survive_random_kills(tmp_path: Path, seed: int) -> None:
     """S-12: the loop resumes at its last step; each save is in memory, once."""
     random = Random(seed)
-    kills = LONG_KILLS if is_long else SHORT_KILLS
     async with killable(tmp_path, dict.fromkeys(SERVICES, ()), TIMES) as (stack, processes):
         talk = await Talk.open(stack, "ann:vigil:t")
         number = 0
         await talk.say("hello")
         await talk.until(lambda: len(talk.said) == 1, PATIENCE_S)  # everything is up
         talk.said.clear()
-        for kill in range(kills):
+        for kill in range(KILLS):
             if kill % 2 == 0:
                 before = len(talk.turns)
                 seq = await talk.say(order(number))
@@ -76,7 +76,7 @@ async def test_twenty_calls_survive_random_kills(tmp_path: Path, seed: int, is_l
                 await talk.until(lambda s=seq: _is_answered(talk, s), PATIENCE_S)  # type: ignore[misc]
         await talk.until(lambda: len(talk.said) >= number, PATIENCE_S)
         await assert_each_once(talk, talk.bus, number)
-        print(f"\n{kills} kills, {number * CALLS} calls; ends: {len(processes.exits)}")
+        print(f"\n{KILLS} kills, {number * CALLS} calls; ends: {len(processes.exits)}")
 
 
 def _is_answered(talk: Talk, seq: int) -> bool:

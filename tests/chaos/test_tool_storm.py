@@ -30,7 +30,7 @@ ALWAYS: Final = ("executor", "cortex", "broker")
 """Who is killed at least once."""
 TARGETS: Final = (*SERVICES, *ALWAYS)
 CALLS: Final = 20
-SHORT_KILLS, LONG_KILLS = 4, 40
+KILLS: Final = 40
 KILLS_OF_LOOP: Final = 4
 PATIENCE_S: Final = 240.0
 MODEL: Final = {
@@ -65,20 +65,18 @@ class Storm:
                 self._processes.kill(target, away_s=self._random.uniform(0.0, 0.5))
 
 
-async def test_twenty_commands_survive_random_kills(
-    tmp_path: Path, seed: int, is_long: bool
-) -> None:
+@pytest.mark.long
+async def test_twenty_commands_survive_random_kills(tmp_path: Path, seed: int) -> None:
     """S-12, X-1, X-5: each command runs at most once; what is told to have run did; every loop ends
     with an answer."""
     if (choice := await choose(Executor())).kind == "off":
         pytest.skip(choice.problem)
-    kills = LONG_KILLS if is_long else SHORT_KILLS
     async with messages_api(coder) as api, running_broker(tmp_path) as broker:
         broker.watch()
         stack = Stack(broker, settings_of(tmp_path))
         environment = ENVIRONMENT | MODEL | {"ANTHROPIC_BASE_URL": api.url}
         processes = Processes(tmp_path, environment | {"NATS_URL": broker.url})
-        storm = Storm(broker, processes, seed, kills)
+        storm = Storm(broker, processes, seed, KILLS)
         try:
             for service in SERVICES:
                 processes.start(service)
@@ -86,7 +84,7 @@ async def test_twenty_commands_survive_random_kills(
             await has_offered(talk.bus)
             await talk.say("hello")
             await talk.until(lambda: talk.said, PATIENCE_S)  # everything is up
-            loops = -(-kills // KILLS_OF_LOOP)
+            loops = -(-KILLS // KILLS_OF_LOOP)
             for number in range(loops):
                 seq = await talk.say(f"append {CALLS} lines to f{number}.txt")
                 begun = len(talk.turns)
