@@ -304,13 +304,19 @@ def test_the_fuller_the_disk_the_sooner_it_is_looked_at() -> None:
 
 
 async def test_nothing_is_ended_after_it_was_let_go(tmp_path: Path) -> None:
-    ended = asyncio.Event()
+    first, second = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
+    is_let_go, late = threading.Event(), threading.Event()
+
+    def end() -> None:
+        if is_let_go.is_set():
+            late.set()
+        loop.call_soon_threadsafe(first.set)
+
     floor = Floor(tmp_path, 2**62, spend_at=0, spend=lambda: None)
-    with floor.guarding(lambda: loop.call_soon_threadsafe(ended.set)):
-        await ended.wait()
-    ended.clear()
-    second = asyncio.Event()
+    with floor.guarding(end):
+        await first.wait()
+    is_let_go.set()
     with floor.guarding(lambda: loop.call_soon_threadsafe(second.set)):
         await second.wait()
-    assert not ended.is_set()
+    assert not late.is_set()
