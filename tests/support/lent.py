@@ -23,6 +23,7 @@ import msgspec
 from tests.support import provisioned
 from vigil.broker import conf, ports, process
 from vigil.bus.bus import Bus
+from vigil.errors import Unavailable
 from vigil.outside import programs
 from vigil.settings import credentials
 from vigil.settings.sections import Nats, Retention
@@ -32,6 +33,9 @@ is_offered = True
 """Whether tests get an account now."""
 ACCOUNTS: Final = 10
 """Of one server: an account is used once, and then the server ends."""
+TAKEN: Final = "address already in use"
+"""What a server says whose port is another's."""
+TRIES: Final = 3
 _FRUGAL: Final = {"GOMAXPROCS": "1", "GOGC": "400"}
 """A fifth less CPU of a start: other cores have tests of their own, and memory there is enough."""
 
@@ -72,6 +76,13 @@ class _Server:
     def lend(self) -> Lent | None:
         """Return an account that nobody had; None: all were lent."""
         return Lent(self, _nkeys()[self._left.pop()]) if self._left else None
+
+    def why_ended(self) -> str:
+        """Return what it said last, empty: it runs."""
+        if self._process.poll() is None:
+            return ""
+        self._left.clear()  # nobody is lent any of what isn't there
+        return (self._folder / "log").read_text("utf-8", "replace")[-2000:] or "it said nothing"
 
     def end(self) -> None:
         self._process.kill()
@@ -128,10 +139,9 @@ async def lent(home: Path) -> AsyncIterator[Lent]:
     if is_new:
         # Services see by it that the broker's disk is theirs.
         (home / "nats" / "data").mkdir(parents=True)
-        account = _next(await provisioned.stored(Retention()))
+        account, admin = await _reached(await provisioned.stored(Retention()))
         shutil.copytree(account.nkeys, home / "nkeys")
         _lent[home] = account
-        admin = await account.admin()
         await provisioned.complete(admin)
         await admin.close()
     else:
@@ -141,6 +151,25 @@ async def lent(home: Path) -> AsyncIterator[Lent]:
         yield account
     finally:
         account.server.users -= 1
+
+
+async def _reached(stored: provisioned.Stored) -> tuple[Lent, Bus]:
+    """Return an account of a server that is there, and a connection to it.
+
+    Another broker may have taken a server's port since it was found free: then of the next one.
+    """
+    for _ in range(TRIES):
+        account = _next(stored)
+        for wait_s in (1.0, 10.0):
+            try:
+                return account, await account.admin(wait_s)
+            except Unavailable as error:
+                problem = error
+            if why := account.server.why_ended():
+                break
+        if TAKEN not in why:
+            raise Unavailable(f"{problem}: {why or 'its server runs'}") from problem
+    raise Unavailable("each server's port was taken")
 
 
 def _next(stored: provisioned.Stored) -> Lent:
