@@ -10,10 +10,10 @@ from typing import Any
 
 
 def tool(name: str, description: str = "", **properties: Any) -> dict[str, Any]:
-    """Return how a tool is offered; without properties it takes any."""
+    """Return how a tool is offered: with all of these properties, or any where none is named."""
     schema: dict[str, Any] = {"type": "object"}
     if properties:
-        schema |= {"properties": properties}
+        schema |= {"properties": properties, "required": list(properties)}
     return {"name": name, "description": description or name, "inputSchema": schema}
 
 
