@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,7 @@ async def test_a_port_that_another_took_meanwhile_costs_no_test(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await provisioned.stored(Retention())  # this takes a port of its own
-    monkeypatch.setattr(lent, "_servers", lent._servers.copy())
-    lent._servers.clear()
+    monkeypatch.setattr(lent, "_servers", defaultdict(list))
     with socket.create_server(("127.0.0.1", 0)) as other:
         free, taken = ports.free_port, [other.getsockname()[1]]
         monkeypatch.setattr(ports, "free_port", lambda: taken.pop() if taken else free())

@@ -74,14 +74,15 @@ class _Server:
             )  # fmt: skip
 
     def lend(self) -> Lent | None:
-        """Return an account that nobody had; None: all were lent."""
-        return Lent(self, _nkeys()[self._left.pop()]) if self._left else None
+        """Return an account that nobody had; None: all were lent, or it ended."""
+        if not self._left or self.why_ended():
+            return None
+        return Lent(self, _nkeys()[self._left.pop()])
 
     def why_ended(self) -> str:
         """Return what it said last, empty: it runs."""
         if self._process.poll() is None:
             return ""
-        self._left.clear()  # nobody is lent any of what isn't there
         return (self._folder / "log").read_text("utf-8", "replace")[-2000:] or "it said nothing"
 
     def end(self) -> None:
