@@ -63,6 +63,10 @@ class Person:
                 return self.terminal.lines
             assert time.monotonic() < deadline, f"{wanted} not in\n{screen}"
 
+    def is_busy(self) -> bool:
+        """Whether no line is read just now: the terminal is as it was before readline took it."""
+        return bool(termios.tcgetattr(self._slave)[3] & termios.ICANON)
+
     def ends(self) -> int:
         deadline = time.monotonic() + DEADLINE_S
         while self.process.poll() is None:
@@ -186,6 +190,20 @@ def test_lines_that_go_on_are_one_message_and_come_again_by_the_arrow(cli: Cli) 
         assert ann.ends() == 0
     texts = [one["text"] for one in said_in(recorded(cli, "more1"))]
     assert texts == ["first\nsecond", "first second"]
+
+
+def test_ctrl_d_counts_also_while_a_line_is_dealt_with(cli: Cli) -> None:
+    with person(cli, "--new") as ann:
+        ann.sees("you>")
+        ann.types("hello\r")
+        ann.sees('You said: "hello"')
+        ann.types("/why\r")  # which asks the gateway
+        deadline = time.monotonic() + DEADLINE_S
+        while not ann.is_busy():
+            assert time.monotonic() < deadline
+        ann.types("\x04")
+        assert ann.ends() == 0
+        assert ann.has_terminal_restored
 
 
 def recorded(cli: Cli, thread: str) -> list[dict[str, Any]]:

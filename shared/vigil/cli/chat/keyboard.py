@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from ..output import printable
 from .screen import PROMPT
@@ -25,6 +25,7 @@ except ImportError:  # pragma: no cover - a Python without it still has input()
 
 MORE: Final = "\\"
 """At the end of a line: another one follows, of the same text."""
+CTRL_D: Final = b"\x04"
 PASTE_OFF: Final = "\x1b[?2004l"
 
 
@@ -122,7 +123,9 @@ class Pipe(InputLines):
 def terminal_restored() -> Iterator[None]:
     """Leave the terminal as it was: a thread inside `input` can't put it back.
 
-    That goes for its settings and for the mode of pastes.
+    That goes for its settings and for the mode of pastes. Meanwhile Ctrl-D is a key like others
+    also while no line is read: the system would take it for the end of nothing, and readline,
+    reading again, would never see it.
     """
     import termios
 
@@ -132,8 +135,24 @@ def terminal_restored() -> Iterator[None]:
         yield
         return
     try:
+        _keep_ctrl_d(before)
         yield
     finally:
         sys.stdout.write(PASTE_OFF)
         sys.stdout.flush()
         termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, before)
+
+
+def _keep_ctrl_d(settings: list[Any]) -> None:
+    """Have the terminal hold back no Ctrl-D. Only for readline itself, which ends at it all the
+    same: what stands in for it elsewhere (libedit) ends by the terminal's setting."""
+    import termios
+
+    if readline is None or "libedit" in (readline.__doc__ or ""):
+        return
+    *flags, keys = settings
+    if keys[termios.VEOF] != CTRL_D:
+        return
+    keys = list(keys)
+    keys[termios.VEOF] = bytes([os.fpathconf(sys.stdin.fileno(), "PC_VDISABLE")])
+    termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, [*flags, keys])
