@@ -23,6 +23,7 @@ from tests.support import (
     boxes,
     certificates,
     costs,
+    ends,
     engines,
     examples,
     forks,
@@ -97,6 +98,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    ends.install()
     if config.getoption("--costs"):
         config.pluginmanager.register(costs.Costs())
     if count := config.getoption("--forks"):

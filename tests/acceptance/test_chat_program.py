@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,7 @@ from tests.acceptance.test_openai_programs import history, threads
 from tests.acceptance.test_openai_tools import results
 from tests.support.agent import ask
 from tests.support.world import running_world
+from vigil.processes.process import start
 
 LLM: Final = Path(sys.prefix) / "llm/bin/llm"
 PATIENCE_S: Final = 60.0
@@ -47,12 +49,12 @@ class Terminal:
 
     async def run(self, *args: str) -> tuple[int | None, str]:
         """Return how it ended, and all that it printed."""
-        process = await asyncio.create_subprocess_exec(
+        process = await start(
             str(LLM),
             *args,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             env=self._environ,
         )
         try:

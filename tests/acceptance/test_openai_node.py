@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,7 @@ from tests.acceptance.test_openai_tools import WARM, results
 from tests.support.agent import ask
 from tests.support.mcp_client import PACKAGES
 from tests.support.world import running_world
+from vigil.processes.process import start
 
 MODULES: Final = PACKAGES.parent
 PROGRAM: Final = Path(__file__).with_name("openai_program.mjs")
@@ -34,8 +36,8 @@ async def test_a_program_in_node_streams_runs_its_tool_and_reads_each_error(
         ann = await world.person(has_socket=False)
         base = f"{str(ann.http.base_url).rstrip('/')}/v1"
         told = {"MODULES": str(MODULES), "BASE": base, "KEY": ann.token, "ASKS": ask(WARM)}
-        process = await asyncio.create_subprocess_exec(
-            str(NODE), str(PROGRAM), stdout=asyncio.subprocess.PIPE, env=os.environ | told
+        process = await start(
+            str(NODE), str(PROGRAM), stdout=subprocess.PIPE, env=os.environ | told
         )
         try:
             async with asyncio.timeout(PATIENCE_S):

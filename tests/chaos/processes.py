@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import subprocess
 import sys
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -19,8 +20,8 @@ from typing import Final
 import msgspec
 
 from tests.support import warm
-from vigil.broker.process import die_with_parent
 from vigil.crash import EXIT_CODE
+from vigil.processes.process import Process, start
 
 TRIES_MAX: Final = 5
 PATIENCE_S: Final = 25.0
@@ -67,7 +68,7 @@ class _Slot:
         self.name = name
         self.steps = deque(steps)
         self.tries = 0
-        self.process: asyncio.subprocess.Process | warm.Process | None = None
+        self.process: Process | warm.Process | None = None
         self.task: asyncio.Task[None] | None = None
         self.plan_over = asyncio.Event()
         self.is_kept = True
@@ -225,18 +226,17 @@ class Processes:
 async def launched(
     module: str,
     environment: Mapping[str, str],
-    output: int = asyncio.subprocess.DEVNULL,
+    output: int = subprocess.DEVNULL,
     args: Sequence[str] = (),
-) -> asyncio.subprocess.Process | warm.Process:
+) -> Process | warm.Process:
     """Run ``python -m module args``; what it prints goes to the open file `output`."""
     if not warm.IS_OFFERED:
-        return await asyncio.create_subprocess_exec(
-            sys.executable, "-m", module, *args,
-            cwd=ROOT, env=environment, stdin=asyncio.subprocess.DEVNULL,
-            stdout=output, stderr=output, preexec_fn=die_with_parent,
+        return await start(
+            sys.executable, "-m", module, *args, is_ended_with_us=True,
+            cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
         )  # fmt: skip
     with Path(os.devnull).open("r+b") as nothing:
-        told = nothing.fileno() if output == asyncio.subprocess.DEVNULL else output
+        told = nothing.fileno() if output == subprocess.DEVNULL else output
         # In a thread: what forks may still be starting itself.
         starting = asyncio.create_task(asyncio.to_thread(
             warm.start, module, args, env=environment, cwd=ROOT,

@@ -26,6 +26,7 @@ from starlette.routing import Route
 
 from tests.support.gateway import Gate
 from tests.support.stack import running_stack
+from vigil.processes.process import start
 
 ROOT: Final = Path(__file__).parents[2]
 REVISIONS: Final = ("2025-11-25", "2026-07-28")
@@ -62,7 +63,7 @@ class Suite:
 
     async def __call__(self, *args: str) -> tuple[int, str]:
         """Run it -> exit code, what it printed."""
-        process = await asyncio.create_subprocess_exec(
+        process = await start(
             "node", self._command, *args, env=self._env, cwd=ROOT,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip

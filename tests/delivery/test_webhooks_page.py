@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -20,6 +20,7 @@ from vigil.channels.webhook import Webhook
 from vigil.channels.webhook_sender import MessageSent, WebhookSender, body_of
 from vigil.clock import SystemClock
 from vigil.net.ssrf import Rules
+from vigil.processes.process import start
 from vigil.settings import config
 
 PAGE = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text("utf-8")
@@ -34,9 +35,9 @@ async def test_the_receiver_takes_each_message_once_and_no_forged_one() -> None:
     """D-1, P-7"""
     port = free_port()
     environment = os.environ | {"PORT": str(port), "WEBHOOK_SECRET": SECRET}
-    process = await asyncio.create_subprocess_exec(
+    process = await start(
         sys.executable, "-u", "-c", example("python"), env=environment,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     url, rules, clock = (
         f"http://127.0.0.1:{port}/",

@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from vigil import contracts, crash, topology
 from vigil.cli import exits
 from vigil.contracts import UserMessage, UserMessagePayload, encode, golden
 from vigil.fields import variables
+from vigil.processes.process import start
 from vigil.subjects import SessionKey
 
 ROOT = Path(__file__).parents[2]
@@ -102,9 +104,9 @@ async def test_a_plain_client_follows_a_session_as_shown(bare: Stack, tmp_path: 
     (home / "run").mkdir(exist_ok=True)
     (home / "run" / "up.json").write_text(json.dumps({"nats_url": bare.broker.url}))
     program = re.findall(r"```python\n(.*?)```", page("bus.md"), re.S)[0]
-    process = await asyncio.create_subprocess_exec(
+    process = await start(
         sys.executable, "-u", "-c", program,
-        env=os.environ | {"VIGIL_HOME": str(home)}, stdout=asyncio.subprocess.PIPE,
+        env=os.environ | {"VIGIL_HOME": str(home)}, stdout=subprocess.PIPE,
     )  # fmt: skip
     try:
         assert process.stdout is not None

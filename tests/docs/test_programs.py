@@ -8,6 +8,7 @@ import asyncio
 import json
 import runpy
 import shutil
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -20,6 +21,7 @@ from tests.support.gateway import Gate, running_gateway, until
 from tests.support.programs import admit, are_taken_in
 from vigil.cli.admin.programs import describe
 from vigil.contracts import External, Signal, SignalSource, decode_event, encode
+from vigil.processes import process as processes
 from vigil.subjects import SessionKey
 
 pytestmark = pytest.mark.usefixtures("own_broker")
@@ -38,10 +40,10 @@ class Language:
         self.command = command
         self.suffix = suffix
 
-    async def start(self, name: str, *args: str) -> asyncio.subprocess.Process:
+    async def start(self, name: str, *args: str) -> processes.Process:
         program = str(self.folder / f"{name}{self.suffix}")
-        return await asyncio.create_subprocess_exec(
-            *self.command, program, *args, stdout=asyncio.subprocess.PIPE, cwd=self.folder
+        return await processes.start(
+            *self.command, program, *args, stdout=subprocess.PIPE, cwd=self.folder
         )
 
     async def run(self, name: str, *args: str) -> list[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 from typing import Any
 
 import pytest
@@ -19,6 +19,7 @@ from tests.support.mcp_client import Hands, hands, node, sandbox, script
 from vigil.backoff import Backoff
 from vigil.broker.ports import free_port
 from vigil.errors import Unavailable
+from vigil.processes.process import start
 
 FILES = {
     "create_directory", "directory_tree", "edit_file", "get_file_info", "list_allowed_directories",
@@ -142,7 +143,7 @@ async def test_a_server_without_a_sandbox_is_not_started(tmp_path: Path) -> None
 @contextlib.asynccontextmanager
 async def everything_over_http(port: int) -> AsyncIterator[str]:
     """The reference server as its own program, as its documentation starts it."""
-    process = await asyncio.create_subprocess_exec(
+    process = await start(
         node(), script("everything"), "streamableHttp",
         env={"PORT": str(port), "PATH": "/usr/bin"}, stdout=DEVNULL, stderr=PIPE,
     )  # fmt: skip

@@ -11,8 +11,8 @@ import socket
 import subprocess
 import sys
 import time
-from asyncio.subprocess import PIPE
 from pathlib import Path
+from subprocess import PIPE
 
 import msgspec
 import pytest
@@ -27,6 +27,7 @@ from services.executor.sandbox.launch import landlock as rules
 from services.executor.sandbox.launch import seccomp
 from tests.chaos.processes import launched
 from tests.support.boxes import KINDS, UID, Boxes, appeared, boxes_of, gone, running
+from vigil.processes.process import start
 from vigil.settings.sections import Executor
 
 
@@ -517,10 +518,10 @@ other.send(b"now")
 @pytest.mark.parametrize("way", ["fcntl", "extended", "8901", "8902"])
 async def test_older_kernels_signal_nobody_in_our_name_either(way: str) -> None:
     """S10: a file may name who is signalled when there is something to read, and with what."""
-    victim = await asyncio.create_subprocess_exec("sleep", "60")
+    victim = await start("sleep", "60")
     line = [sys.executable, "-S", "-c", _OWNER, str(victim.pid), way]
     env = {"PYTHONPATH": str(LAUNCH.parent)}
-    process = await asyncio.create_subprocess_exec(*line, stdout=PIPE, env=env)
+    process = await start(*line, stdout=PIPE, env=env)
     said, _ = await process.communicate()
     victim.terminate()
     assert (said, process.returncode) == (b"refused\n", 0)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +22,7 @@ from tests.support.gateway import Gate, assert_problem, running_gateway
 from vigil import crash
 from vigil.board.mirror import Board
 from vigil.contracts import BoardEntry, Control, Job, JobStatus, Plan, Step, decode_event, encode
+from vigil.processes import process as processes
 from vigil.subjects import Scope, SessionKey
 
 NOBODY = "0" * 32
@@ -313,24 +315,24 @@ async def test_killed_between_the_start_and_the_board_nothing_is_lost(tmp_path: 
             "VIGIL_PORT": "0",
             "VIGIL_CRASH_AT": "gateway.job.stored:1",
         }
-        process = await asyncio.create_subprocess_exec(
+        gateway = await processes.start(
             sys.executable, "-m", "services.gateway",
-            env=environment, stderr=asyncio.subprocess.PIPE,
+            env=environment, stderr=subprocess.PIPE,
         )  # fmt: skip
         body = {"goal": "Survive", "idempotency_key": "k"}
         try:
-            port = await _port_of(process)
+            port = await _port_of(gateway)
             headers = {"Authorization": f"Bearer {token}"}
             async with httpx2.AsyncClient(
                 base_url=f"http://127.0.0.1:{port}", headers=headers
             ) as http:
                 with contextlib.suppress(httpx2.TransportError):
                     await http.post("/api/jobs", json=body)
-            assert await asyncio.wait_for(process.wait(), 30) == crash.EXIT_CODE
+            assert await asyncio.wait_for(gateway.wait(), 30) == crash.EXIT_CODE
         finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
+            if gateway.returncode is None:
+                gateway.kill()
+                await gateway.wait()
         ann = await gate.http(token)
         assert (await ann.get("/api/jobs")).json()["jobs"] == []
         id_ = await start(ann, **body)
@@ -338,10 +340,10 @@ async def test_killed_between_the_start_and_the_board_nothing_is_lost(tmp_path: 
         assert [job["id"] for job in (await ann.get("/api/jobs")).json()["jobs"]] == [id_]
 
 
-async def _port_of(process: asyncio.subprocess.Process) -> int:
-    assert process.stderr is not None
+async def _port_of(gateway: processes.Process) -> int:
+    assert gateway.stderr is not None
     async with asyncio.timeout(30):
-        async for line in process.stderr:
+        async for line in gateway.stderr:
             if b"gateway.listening" in line:
                 port: int = json.loads(line)["port"]
                 return port

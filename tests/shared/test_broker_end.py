@@ -3,22 +3,21 @@ write whole costs the next start minutes where much is stored."""
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import os
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 from vigil.broker.end import end
 from vigil.observe.cpu import cpu_of
+from vigil.processes.process import Process, start
 
 
-async def _started(trap: str) -> asyncio.subprocess.Process:
+async def _started(trap: str) -> Process:
     script = f"trap '{trap}' TERM; echo ready; while :; do sleep 0.05; done"
-    process = await asyncio.create_subprocess_exec(
-        "bash", "-c", script, stdout=asyncio.subprocess.PIPE
-    )
+    process = await start("bash", "-c", script, stdout=subprocess.PIPE)
     assert process.stdout is not None
     assert await process.stdout.readline() == b"ready\n"
     return process

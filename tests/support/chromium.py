@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +23,7 @@ import websockets
 from websockets.asyncio.client import ClientConnection
 
 from tests.support.pauses import pauses
+from vigil.processes.process import start
 
 WHOLE: Final = ("chromium", "chromium-browser", "google-chrome")
 NAMES: Final = ("chromium-headless-shell", *WHOLE)
@@ -221,11 +223,11 @@ async def opened(folder: Path, *, notifies: bool = False) -> AsyncIterator[Tab]:
     if found is None:
         raise FileNotFoundError("no Chromium")
     options = [*OPTIONS, f"--user-data-dir={folder}", "about:blank"]
-    process = await asyncio.create_subprocess_exec(
+    process = await start(
         found,
         *options,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
     try:

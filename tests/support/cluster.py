@@ -16,10 +16,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
+from tests.support.ends import ended_with_parent
 from tests.support.pauses import pauses
 from vigil.broker import conf as nats_conf
 from vigil.broker.ports import free_port
-from vigil.broker.process import binary, die_with_parent
+from vigil.broker.process import binary
 from vigil.broker.provision import provision
 from vigil.bus.bus import Bus, BusError
 from vigil.errors import Unavailable
@@ -51,8 +52,8 @@ class Server:
     def start(self) -> None:
         with (self._folder / f"{self.name}.log").open("ab") as output:
             self._process = subprocess.Popen(
-                [str(binary()), "-c", str(self._conf)], stdin=subprocess.DEVNULL,
-                stdout=output, stderr=output, preexec_fn=die_with_parent,  # noqa: PLW1509
+                **ended_with_parent([str(binary()), "-c", str(self._conf)]),
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output,
             )  # fmt: skip
 
     def kill(self) -> None:

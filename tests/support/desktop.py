@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
+import subprocess
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +14,8 @@ import pytest
 from jeepney import HeaderFields, Message, MessageType, new_error, new_method_return
 from jeepney.bus_messages import message_bus
 from jeepney.io.asyncio import DBusConnection, DBusRouter, Proxy, open_dbus_connection
+
+from vigil.processes.process import Process, start
 
 DAEMON: Final = shutil.which("dbus-daemon")
 NAME: Final = "org.freedesktop.Notifications"
@@ -77,14 +80,14 @@ class DesktopServer:
 
 
 @contextlib.asynccontextmanager
-async def running_bus(folder: Path) -> AsyncIterator[tuple[str, asyncio.subprocess.Process]]:
+async def running_bus(folder: Path) -> AsyncIterator[tuple[str, Process]]:
     """A bus of its own; yields its address, and the process to be killed."""
     if DAEMON is None:
         pytest.skip("there is no dbus-daemon")
     address = f"unix:path={folder / 'bus'}"
-    process = await asyncio.create_subprocess_exec(
+    process = await start(
         DAEMON, "--session", "--nofork", "--nopidfile", f"--address={address}", "--print-address",
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     assert process.stdout is not None
     try:

@@ -29,7 +29,7 @@ import pytest
 from _pytest.capture import FDCapture
 
 from tests.support import hung, lent
-from vigil.broker.process import die_with_parent
+from vigil.processes.with_parent import die_with_parent
 
 NAME: Final = "forks"
 _MORE: Final = "more"

@@ -21,6 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from tests.support import provisioned
+from tests.support.ends import ended_with_parent
 from vigil.broker import conf, ports, process
 from vigil.bus.bus import Bus
 from vigil.errors import Unavailable
@@ -68,9 +69,8 @@ class _Server:
         file.write_bytes(_configuration(self._folder / "data", self.port))
         with (self._folder / "log").open("wb") as log:
             self._process = subprocess.Popen(
-                [str(process.binary()), "-c", str(file)],
+                **ended_with_parent([str(process.binary()), "-c", str(file)]),
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=os.environ | _FRUGAL,
-                preexec_fn=process.die_with_parent,  # noqa: PLW1509
             )  # fmt: skip
 
     def lend(self) -> Lent | None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
 from importlib.util import find_spec
@@ -25,7 +26,7 @@ from typing import Final
 
 import pytest
 
-from vigil.broker.process import die_with_parent
+from vigil.processes.process import start
 
 IS_THERE: Final = all(find_spec(name) is not None for name in ("xllamacpp", "gguf"))
 needs_llama_cpp: Final = pytest.mark.skipif(not IS_THERE, reason="there is no xllamacpp for here")
@@ -129,10 +130,9 @@ async def llama_cpp(model: Path, window: int = WINDOW, slots: int = 1) -> AsyncI
         window: tokens of a conversation, of which `slots` go on side by side.
     """
     numbers = str(window), str(slots)
-    server = await asyncio.create_subprocess_exec(
+    server = await start(
         sys.executable, "-m", __name__, str(model), *numbers, cwd=Path(__file__).parents[2],
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-        preexec_fn=die_with_parent,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, is_ended_with_us=True,
     )  # fmt: skip
     assert server.stdout is not None
     try:

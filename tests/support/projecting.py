@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -21,10 +22,11 @@ import uvloop
 from services.cortex.signals.projector import Run
 from tests.support import pipes, warm
 from vigil import crash
-from vigil.broker.process import die_with_parent
 from vigil.bus.bus import Bus
 from vigil.clock import SystemClock, new_id
 from vigil.errors import VigilError
+from vigil.processes.process import Process, start
+from vigil.processes.with_parent import die_with_parent
 from vigil.settings import credentials
 
 MODULE = "tests.support.projecting"
@@ -74,17 +76,16 @@ def main() -> None:
 class Nursery:
     """The process that forks, as the test sees it."""
 
-    def __init__(self, process: asyncio.subprocess.Process | pipes.Piped) -> None:
+    def __init__(self, process: Process | pipes.Piped) -> None:
         self._process = process
 
     @classmethod
     async def open(cls, home: Path, url: str) -> Nursery:
         if warm.IS_OFFERED:
             return cls(await pipes.start(MODULE, str(home), url, env=os.environ))
-        return cls(await asyncio.create_subprocess_exec(
+        return cls(await start(
             sys.executable, "-m", MODULE, str(home), url, cwd=ROOT,
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-            preexec_fn=die_with_parent,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, is_ended_with_us=True,
         ))  # fmt: skip
 
     async def start(self, crash_at: str = "") -> int:

@@ -32,7 +32,7 @@ from typing import Any, Final, NoReturn
 
 from tests.support import certificates, ports
 from vigil import crash
-from vigil.broker.process import die_with_parent
+from vigil.processes.with_parent import die_with_parent
 from vigil.registry import modules_of
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -360,7 +360,7 @@ def _run(request: Mapping[str, Any]) -> NoReturn:
         ours.has_halved_times = True
     for part in ("cli.admin.replay", "doctor.sandbox", "doctor.models"):
         importlib.import_module(f"vigil.{part}").subprocess = ours._Subprocess
-    importlib.import_module("vigil.local.runners").asyncio = ours._Asyncio()
+    importlib.import_module("vigil.local.runners").start = ours._start_service
     sys.stdin = os.fdopen(0, "r", closefd=False)
     sys.stdout = os.fdopen(1, "w", closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
@@ -404,18 +404,11 @@ def _code_of(main: Callable[[], object]) -> int:
     return code if isinstance(code, int) else 0
 
 
-class _Asyncio:
+async def _start_service(*command: str, env: Mapping[str, str], **_: Any) -> Process:
     """For `vigil up --processes`: its services are forked as well, and end with it."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(asyncio, name)
-
-    async def create_subprocess_exec(
-        self, *command: str, env: Mapping[str, str], **_: Any
-    ) -> Process:
-        _, _, module = command
-        with Path(os.devnull).open() as nothing:
-            return start(module, env=env, stdin=nothing.fileno(), stdout=1, stderr=2)
+    _, _, module = command
+    with Path(os.devnull).open() as nothing:
+        return start(module, env=env, stdin=nothing.fileno(), stdout=1, stderr=2)
 
 
 class _Subprocess:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from tests.support.collector import Collector, attributes_of, resource_of
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk
 from vigil.observe import otlp, spans, trace
+from vigil.processes.process import start
 
 ANN = "ann:vigil:t1"
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -181,8 +183,6 @@ async def test_the_sdk_is_not_imported_without_an_endpoint() -> None:
         "asyncio.run(otlp.tracer_for('cortex', '1'))\n"
         "print([name for name in sys.modules if name.startswith('opentelemetry')])\n"
     )
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", program, stdout=asyncio.subprocess.PIPE, env={"PATH": ""}
-    )
+    process = await start(sys.executable, "-c", program, stdout=subprocess.PIPE, env={"PATH": ""})
     output, _ = await process.communicate()
     assert output.decode().strip() == "[]"

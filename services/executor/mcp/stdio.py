@@ -12,10 +12,10 @@ import contextlib
 import os
 import re
 import signal
-from asyncio.subprocess import PIPE, Process
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
+from subprocess import PIPE
 from typing import Final, cast
 
 import anyio
@@ -23,6 +23,8 @@ import mcp_types as types
 import msgspec
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
+
+from vigil.processes.process import Process, start
 
 from ..sandbox.commands import CommandWatch
 from ..sandbox.memory import hint_of
@@ -132,7 +134,7 @@ class StdioWire:
                     half.close()
 
     async def _start(self) -> Process:
-        return await asyncio.create_subprocess_exec(
+        return await start(
             *self._program.argv,
             stdin=PIPE,
             stdout=PIPE,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import importlib.util
-from asyncio.subprocess import DEVNULL, PIPE
 from datetime import datetime
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 from typing import Final
 
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from vigil.contracts.board import LastSeen, WatchedFeed
 from vigil.errors import InvalidInput
 from vigil.facts.observed import Observation
+from vigil.processes.process import start
 from vigil.timetable.probe import TEXT_LENGTH_MAX
 from vigil.watching.watched import what_of
 
@@ -107,7 +108,7 @@ async def read(page: Page) -> list[FeedEntry]:
         raise InvalidInput("feed", "can't be read: feedparser isn't installed")
     folder = Path(found.origin).parent.parent
     words = [str(python()), "-I", "-S", str(Path(feed_entries.__file__)), str(folder)]
-    process = await asyncio.create_subprocess_exec(
+    process = await start(
         *words, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env={}, start_new_session=True
     )
     kind = f"{page.type}; charset={page.charset}" if page.charset else page.type

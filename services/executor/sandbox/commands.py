@@ -11,13 +11,14 @@ import asyncio
 import contextlib
 import os
 import signal
-from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections.abc import Mapping, Sequence
+from subprocess import DEVNULL, PIPE, STDOUT
 from typing import Final, Literal, Protocol
 
 import msgspec
 
 from vigil.errors import Unavailable
+from vigil.processes.process import Process, start
 from vigil.texts import excerpt
 
 from .box import Kind
@@ -172,7 +173,7 @@ async def run(
 async def _start(argv: Sequence[str], env: Mapping[str, str]) -> Process:
     try:
         # Of all that is open here nothing is passed on, and a terminal is left behind.
-        return await asyncio.create_subprocess_exec(
+        return await start(
             *argv,
             stdin=DEVNULL,
             stdout=PIPE,
@@ -238,7 +239,7 @@ async def _end(process: Process, kind: Kind) -> None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(END_S):
                     await process.wait()
-    process._transport.close()  # type: ignore[attr-defined]
+    process.close()
 
 
 def _signal(process: Process, number: signal.Signals) -> None:

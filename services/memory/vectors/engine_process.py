@@ -8,6 +8,7 @@ import os
 import sys
 from collections import deque
 from pathlib import Path
+from subprocess import PIPE
 from typing import Final, TypeVar
 
 import msgspec
@@ -15,6 +16,7 @@ import structlog
 
 from vigil.errors import Unavailable
 from vigil.fields import environ
+from vigil.processes.process import Process, start
 
 from .engine_calls import LENGTH_BYTES, LOCKED, Done, Failed, Reply, Request, frame
 
@@ -48,7 +50,7 @@ class EngineLocked(Unavailable):
 class EngineProcess:
     """One run of the engine. When it is gone it stays gone."""
 
-    def __init__(self, process: asyncio.subprocess.Process, answer_s_max: float) -> None:
+    def __init__(self, process: Process, answer_s_max: float) -> None:
         stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
         if stdin is None or stdout is None or stderr is None:
             raise ValueError("all three have to be pipes")
@@ -143,17 +145,16 @@ class EngineProcess:
                 waiting.set_result(None)
 
 
-async def spawn(folder: Path) -> asyncio.subprocess.Process:
+async def spawn(folder: Path) -> Process:
     """Start the engine of a folder with pipes to it. Raises: OSError."""
-    pipe = asyncio.subprocess.PIPE
-    return await asyncio.create_subprocess_exec(
+    return await start(
         sys.executable,
         "-Pm",
         ENGINE,
         str(folder),
-        stdin=pipe,
-        stdout=pipe,
-        stderr=pipe,
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
         env=environ.of_program(os.environ),
     )
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ..observe.cpu import CPU_MIN_S, cpu_of
+from ..processes.process import Process
 
 STILL_S: Final = 5.0
 """So long a server that is to end may take no CPU."""
@@ -22,7 +23,7 @@ POLL_S: Final = 0.05
 
 
 async def end(
-    process: asyncio.subprocess.Process,
+    process: Process,
     *,
     still_s: float = STILL_S,
     most_s: float = MOST_S,

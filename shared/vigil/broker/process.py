@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import os
 import shutil
 import signal
-import sys
 import sysconfig
 from collections import deque
 from collections.abc import Callable, Coroutine
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, STDOUT
 from typing import Any, Final
 
 import msgspec
@@ -31,6 +30,7 @@ from ..fields import environ
 from ..observe.cpu import CPU_MIN_S, cpu_of
 from ..observe.health import BROKER, HEALTH, Health
 from ..outside.programs import ACCOUNT
+from ..processes.process import Process, start
 from ..settings import credentials
 from ..settings.sections import Nats, Retention
 from ..topology import ADMIN, PAYLOAD_BYTES_MAX
@@ -90,14 +90,6 @@ def adopt_streams(store: Path) -> None:
         log.warning("streams left alone", action="broker.left_alone", folder=str(old))
 
 
-def die_with_parent() -> None:
-    """In a child, before exec: a group of its own, and SIGKILL when the parent is gone."""
-    os.setpgid(0, 0)
-    if sys.platform == "linux":
-        pr_set_pdeathsig = 1
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-
-
 class Broker:
     """The embedded nats-server as a child process, on one port for its whole life."""
 
@@ -107,7 +99,7 @@ class Broker:
         self._home = home
         self._credentials = home / "nkeys"
         self.port = nats.port or lasting_port(home)
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: Process | None = None
         self._watch: asyncio.Task[None] | None = None
         self._is_stopping = False
         self._log = BrokerLog(home / "nats" / "nats.log")
@@ -151,13 +143,16 @@ class Broker:
     async def _spawn(self) -> None:
         folder = self._home / "nats"
         self._log.begin()
-        self._process = await asyncio.create_subprocess_exec(
-            str(binary()), "-c", str(folder / "nats.conf"),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        self._process = await start(
+            str(binary()),
+            "-c",
+            str(folder / "nats.conf"),
+            stdin=DEVNULL,
+            stdout=PIPE,
+            stderr=STDOUT,
             env=environ.of_program(os.environ),
-            preexec_fn=die_with_parent,
-        )  # fmt: skip
+            is_ended_with_us=True,
+        )
         assert self._process.stdout is not None  # noqa: S101 - a pipe, as asked
         self._reading = asyncio.create_task(self._log.read(self._process.stdout), name="broker-log")
         self._spawned_at_s = asyncio.get_running_loop().time()

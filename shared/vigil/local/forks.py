@@ -23,8 +23,9 @@ from typing import NoReturn
 
 import msgspec
 
-from ..broker.process import die_with_parent
 from ..fields import environ
+from ..processes.process import on_end
+from ..processes.with_parent import die_with_parent
 
 
 def may_fork() -> bool:
@@ -78,14 +79,12 @@ class ForkedService:
     async def wait(self) -> int:
         """Return how it ended, once it did."""
         if self.returncode is None:
-            loop, ended = asyncio.get_running_loop(), asyncio.Event()
-            watched = os.pidfd_open(self.pid)
+            ended = asyncio.Event()
+            unwatch = on_end(self.pid, ended.set)
             try:
-                loop.add_reader(watched, ended.set)
                 await ended.wait()
             finally:
-                loop.remove_reader(watched)
-                os.close(watched)
+                unwatch()
             self._reap()
         return self.returncode or 0
 

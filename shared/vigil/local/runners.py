@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
@@ -16,9 +17,9 @@ import structlog
 
 from .. import runtime
 from ..backoff import Backoff
-from ..broker.process import die_with_parent
 from ..errors import ConfigError
 from ..fields import environ
+from ..processes.process import Process, start
 from ..settings.config import Settings
 from ..settings.live.renewal import Renewal
 from .forks import ForkedService
@@ -127,24 +128,18 @@ class ProcessRunner:
             await self._end(process)
         return f"exit code {code}"
 
-    async def _start(
-        self, name: str, env: dict[str, str]
-    ) -> asyncio.subprocess.Process | ForkedService:
+    async def _start(self, name: str, env: dict[str, str]) -> Process | ForkedService:
         forked = self._forked.pop(name, None)
         if forked is not None:
             forked.begin(env)
             return forked
         # -P: a folder `services` of wherever a person stands isn't ours.
-        return await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-Pm",
-            f"services.{name}",
-            stdin=asyncio.subprocess.DEVNULL,
-            preexec_fn=die_with_parent,
-            env=env,
-        )
+        return await start(
+            sys.executable, "-Pm", f"services.{name}",
+            stdin=subprocess.DEVNULL, env=env, is_ended_with_us=True,
+        )  # fmt: skip
 
-    async def _end(self, process: asyncio.subprocess.Process | ForkedService) -> None:
+    async def _end(self, process: Process | ForkedService) -> None:
         if process.returncode is not None:
             return
         process.terminate()

@@ -62,14 +62,17 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
     async def _token(self) -> Secret:
         import asyncio
+        import subprocess
+
+        from ..processes.process import start
 
         program = self.token_command[0]
         try:
-            process = await asyncio.create_subprocess_exec(
+            process = await start(
                 *self.token_command,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
                 cwd=self.home if self.home.is_dir() else None,
                 env=environ.of_program(os.environ),
             )

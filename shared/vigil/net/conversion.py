@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from asyncio.subprocess import DEVNULL, PIPE
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
+
+from ..processes.process import start
 
 
 async def converted(
@@ -16,7 +18,7 @@ async def converted(
         python: the interpreter that runs it.
         program: its path, with options of the interpreter before it and its own behind it.
     """
-    process = await asyncio.create_subprocess_exec(
+    process = await start(
         str(python),
         "-I",
         *program,
