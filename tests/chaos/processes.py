@@ -138,6 +138,17 @@ class Processes:
             slot.is_killed = False
             return await slot.process.wait()
 
+    async def run_until(self, name: str, is_enough: Callable[[], Awaitable[object]]) -> None:
+        """Run a service that is away until there is what `is_enough` looks for, and kill it."""
+        with (self.logs / f"{name}.log").open("ab") as output:
+            process = await launched(f"services.{name}", self._environment, output.fileno())
+        try:
+            while not await is_enough():
+                await asyncio.sleep(0.05)
+        finally:
+            process.kill()
+            await process.wait()
+
     def _judge(self, slot: _Slot, step: Step, exit_: Exit) -> None:
         if exit_.is_crash:
             slot.steps.popleft()
