@@ -33,8 +33,8 @@ from tests.support import (
     warm,
 )
 from tests.support.stack import Stack, running_stack
-from vigil import runtime
 from vigil.calendars import apart
+from vigil.imports import garbage
 from vigil.settings.live import followed
 
 _MEMORY: Final = Path("/dev/shm")
@@ -140,9 +140,7 @@ def _keep(
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    gc.freeze()
-    gc.set_threshold(runtime.GARBAGE_MIN)
-    gc.enable()
+    garbage.keep()
     option = session.config.option
     if option.collectonly or all(map(_is_pure, session.items)):
         return

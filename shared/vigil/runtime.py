@@ -25,6 +25,7 @@ from . import __version__, distribution
 from .bus.bus import Bus, BusError
 from .clock import Clock, SystemClock, new_id
 from .errors import ConfigError, LeaseLost, Unavailable, VigilError
+from .imports import garbage
 from .observe import logs, metrics, otlp, replica, trace
 from .observe.health import HEALTH, Health
 from .observe.metrics import Metrics
@@ -38,8 +39,6 @@ log = structlog.get_logger("vigil.runtime")
 
 STOP_GRACE_S: Final = 25.0
 AGAIN_S: Final = 0.5
-GARBAGE_MIN: Final = 10_000
-"""New objects after which the garbage collector looks through them: 1 µs for each that lives."""
 _OF_BROKER: Final = (Unavailable, BusError, LeaseLost)
 
 
@@ -263,13 +262,9 @@ def freeze() -> None:
 
     It lives as long as the process. Without this a full collection stops every session for
     11 ms, and for 110 ms with the Anthropic SDK loaded; with it, for less than one (measured).
-    Hardly anything that a message leaves behind is a cycle, so looking for them after each 700
-    objects finds none, and took 7 % of the CPU under load; after each `GARBAGE_MIN`, 2 %.
     """
     gc.collect()
-    gc.freeze()
-    gc.set_threshold(GARBAGE_MIN)
-    gc.enable()
+    garbage.keep()
 
 
 async def run_until_signalled(main: Awaitable[None]) -> None:
