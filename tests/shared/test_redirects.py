@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from aiogram.methods import SendMessage
 
 import services
 import vigil
@@ -32,6 +31,7 @@ from vigil.channels.network_api import NetworkApi
 from vigil.channels.telegram.wire import BotApi
 from vigil.doctor import memory, search
 from vigil.errors import InvalidInput, VigilError
+from vigil.imports.aiogram import SendMessage
 from vigil.observe import otlp, spans
 from vigil.sdk.client import Client
 from vigil.settings.config import Config, Settings

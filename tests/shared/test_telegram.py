@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from aiogram.exceptions import TelegramRetryAfter
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from vigil.channels.telegram.section import TelegramBot
 from vigil.channels.telegram.wire import GetRawUpdates, meant
 from vigil.contracts import Said
 from vigil.errors import InvalidInput
+from vigil.imports.aiogram import TelegramRetryAfter
 
 BOT: Final = "@vigil_bot"
 NAMES: Final = st.sampled_from(

@@ -11,10 +11,9 @@ import contextlib
 from collections.abc import AsyncGenerator
 from typing import Final
 
-from aiogram.methods import SendMessageDraft
-
 from ...bus.bus import BusError
 from ...errors import Unavailable
+from ...imports.aiogram import SendMessageDraft
 from ..chats.calls import CALL_S, CallFailed
 from .composition import UNITS_MAX
 from .wire import BotApi

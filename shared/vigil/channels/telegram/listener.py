@@ -9,14 +9,13 @@ import contextlib
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from aiogram.methods import (
+from ...imports.aiogram import (
     AnswerCallbackQuery,
     EditMessageReplyMarkup,
     SendChatAction,
     SendMessage,
     TelegramMethod,
 )
-
 from ..answers import Unclear
 from ..chats.buttons import NOTED
 from ..chats.calls import CALL_S, CallFailed

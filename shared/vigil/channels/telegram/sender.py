@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from aiogram.methods import SendDocument, SendMessage, SendPhoto
-from aiogram.types import (
+from ...contracts import Attachment, Said
+from ...imports.aiogram import (
     BufferedInputFile,
     InlineKeyboardButton,
     InlineKeyboardMarkup,
     LinkPreviewOptions,
     ReplyParameters,
+    SendDocument,
+    SendMessage,
+    SendPhoto,
 )
-
-from ...contracts import Attachment, Said
 from ..chats.buttons import buttons
 from ..chats.calls import CALL_S, CallFailed
 from ..chats.files import with_bytes

@@ -10,23 +10,23 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from aiogram import Bot
-from aiogram.client.session.aiohttp import AiohttpSession
-from aiogram.client.telegram import TelegramAPIServer
-from aiogram.exceptions import (
+from aiohttp import ClientConnectorError, ClientSession
+
+from ...imports.aiogram import (
+    AiohttpSession,
+    Bot,
     ClientDecodeError,
     RestartingTelegram,
     TelegramAPIError,
+    TelegramAPIServer,
     TelegramConflictError,
+    TelegramMethod,
     TelegramNetworkError,
     TelegramNotFound,
     TelegramRetryAfter,
     TelegramServerError,
     TelegramUnauthorizedError,
 )
-from aiogram.methods import TelegramMethod
-from aiohttp import ClientConnectorError, ClientSession
-
 from ..answers import NotTaken, Unclear
 from ..chats.calls import CallFailed, in_short, rate_limited, token_refused
 from ..downloads import Downloads

@@ -224,7 +224,7 @@ class Renewal:
 def import_ends(channels: Iterable[object]) -> None:
     """Import what channels send and hear with: the modules `sender` and `listener` beside the
     section of each. In a thread, so that all else of a process goes on: aiogram, Telegram's
-    library, takes 2 to 5 s.
+    library, takes a second.
 
     What can't be imported, for whatever reason, is told by who uses it. A kind that is a module
     outside all packages has all in that.
