@@ -56,7 +56,11 @@ def test_a_setting_that_is_none_any_more_is_told_and_does_no_harm(
     (check,) = [one for one in cli.json("doctor", code=None)["checks"] if one["name"] == "config"]
     assert (check["state"], check["advice"]) == ("warn", f"vigil.toml: memory.weight_text {gone}")
     assert gone in cli("config", "set", "memory.weight_text", "1", code=1).stderr
-    cli("config", "unset", "memory.weight_text")
+    assert gone in cli("config", "get", "memory.weight_text", code=3).stderr
+    assert (
+        f"is taken out: memory.weight_text {gone}"
+        in cli("config", "unset", "memory.weight_text").stderr
+    )
     assert config.load({}, home=tmp_path).remarks == ()
 
 

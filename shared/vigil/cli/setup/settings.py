@@ -87,7 +87,7 @@ def get(key: Key) -> Result:
     for one in _found(settings, is_open=True):
         if one["name"] == key:
             return Result(one, partial(output.data, output.printable(_plain(one["value"]))))
-    raise exits.NotReady(_unknown(key))
+    raise exits.NotReady(_retired(key) or _unknown(key))
 
 
 @app.command("set")
@@ -98,7 +98,7 @@ def set_(
     """Set a key in vigil.toml; comments and order stay."""
     settings = config.unread()
     path = _path(key)
-    if gone := variables.remark(*path[:2]):
+    if gone := _retired(key):
         raise ConfigError(gone)
     refused: ConfigError | None = None
     for given in _readings(value):
@@ -120,6 +120,8 @@ def unset(key: Key) -> Result:
     settings = config.unread()
     toml_sections.unset(settings.file, _path(key))
     facts = {"name": key, "file": str(settings.file)}
+    if gone := _retired(key):
+        return tables.done(f"{key} is taken out: {gone}", facts)
     return tables.done(f"{key} is at its default{_when(settings, key)}", facts)
 
 
@@ -134,6 +136,11 @@ def _path(key: str) -> tuple[str, ...]:
         meant = ".".join(form)
         raise InvalidInput("KEY", f"must be {meant}; `vigil config list --all` shows them")
     return path
+
+
+def _retired(key: str) -> str:
+    """Return what there is to say of a setting that was; empty: it is none."""
+    return variables.remark(*key.split(".")[:2]) if "." in key else ""
 
 
 def _readings(value: str) -> list[Any]:
