@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import socket
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -23,6 +22,7 @@ from pydantic import AnyUrl
 from services.gateway.state.server_sign_ins import PendingSignIns
 from tests.support.mcp_client import Hands, hands, sandbox
 from tests.support.oauth_server import Guarded, guarded
+from vigil.broker.ports import free_port
 from vigil.cli.accounts import server_sign_in
 from vigil.oauth import kept, outlet, words
 from vigil.oauth.bearer import Bearer
@@ -203,12 +203,6 @@ async def test_a_sign_in_is_of_one_server(there: Guarded, tmp_path: Path) -> Non
     await sign_in(there, tmp_path)
     kept.revise(tmp_path, "far", seen, lambda one: replace(one, refused="late"))
     assert kept.state_of(tmp_path, "far", there.url) == "signed in"
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
 
 
 @pytest.mark.parametrize("way", ["loopback", "pasted"])

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -16,6 +15,7 @@ from typing import Final
 import httpx2
 
 from tests.support.pauses import pauses
+from vigil.broker import ports
 
 LOGIN: Final = "ann"
 PASSWORD: Final = "a-secret-of-the-tests"
@@ -48,9 +48,7 @@ class Radicale:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = ports.free_port()
         folder.mkdir(parents=True, exist_ok=True)
         self.set_password(PASSWORD)
         (folder / "config").write_text(

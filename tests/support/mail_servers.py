@@ -32,6 +32,7 @@ from typing import Any, Final
 import pytest
 
 from tests.support.pauses import pauses
+from vigil.broker import ports
 
 PASSWORD: Final = "correct-horse"
 KEY: Final = b"k" * 32
@@ -377,12 +378,11 @@ class MailServers:
             return [one for one in found if isinstance(one, bytes)]
 
 
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        held = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in held:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in held]
+def _free_ports(count: int) -> set[int]:
+    found: set[int] = set()
+    while len(found) < count:
+        found.add(ports.free_port())
+    return found
 
 
 def _session_of(leader: int) -> list[int]:
