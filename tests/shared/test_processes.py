@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import os
 import signal
@@ -108,7 +109,120 @@ async def _open_after_one() -> int:
     process = await shell("cat")
     await asyncio.wait_for(process.communicate(b"words"), WAIT_S)
     await asyncio.sleep(0.01)  # pipes are closed in the next turn of the loop
+    return _opened()
+
+
+async def _until_open(count: int) -> None:
+    """Wait for what is closed in a next turn of the loop, or once a program has ended."""
+    deadline = time.monotonic() + 2.0
+    for pause in pauses():
+        if (now := _opened()) == count:
+            return
+        assert time.monotonic() < deadline, f"{now} are open, not {count}"
+        await asyncio.sleep(pause)
+
+
+def _opened() -> int:
     return sum(1 for _ in Path("/dev/fd").iterdir())
+
+
+@pytest.mark.usefixtures("_each_watch")
+async def test_nothing_is_left_open_of_one_that_ended_while_its_pipes_were_connected() -> None:
+    before = await _open_after_one()
+    starting = asyncio.ensure_future(start("true", stdin=PIPE))
+    await asyncio.sleep(0)
+    time.sleep(0.1)  # as under load: it is over before the loop gets on
+    process = await starting
+    assert await asyncio.wait_for(process.wait(), WAIT_S) == 0
+    await _until_open(before)
+    assert await asyncio.wait_for(process.communicate(b"too late"), WAIT_S) == (b"", b"")
+
+
+async def test_what_one_that_ended_is_told_is_lost_and_the_next_wait_for_it_says_so() -> None:
+    process = await start("true", stdin=PIPE)
+    assert process.stdin is not None
+    await process.wait()
+    await asyncio.sleep(0.01)
+    process.stdin.write(b"words")
+    with pytest.raises(ConnectionResetError):
+        await process.stdin.drain()
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_start_that_is_cancelled_closes_what_it_opened_and_nothing_else(turns: int) -> None:
+    """A pipe that is closed a second time by its number is the file of somebody else by then."""
+    before = await _open_after_one()
+    starting = asyncio.ensure_future(shell("exec sleep 600"))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    starting.cancel()
+    started = (await asyncio.gather(starting, return_exceptions=True))[0]
+    if isinstance(started, Process):
+        started.kill()
+        started.close()
+        await started.wait()
+    del starting, started
+    await asyncio.sleep(0.05)
+    others = [os.open(os.devnull, os.O_RDONLY) for _ in range(10)]
+    gc.collect()
+    for other in others:
+        os.close(other)  # fails if it is closed
+    await _until_open(before)
+
+
+async def test_what_others_hold_and_do_not_read_is_closed() -> None:
+    before = await _open_after_one()
+    process = await shell("exec 3<&0; sleep 600 <&3 >/dev/null 2>&1 & echo $!")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(bytes(1_000_000))
+    other = int(await process.stdout.readline())
+    try:
+        await asyncio.wait_for(process.wait(), WAIT_S)
+        process.close()
+        await _until_open(before)
+    finally:
+        os.kill(other, signal.SIGKILL)
+
+
+async def test_whoever_gives_up_waiting_has_closed_its_pipes() -> None:
+    before = await _open_after_one()
+    process = await shell("sleep 600 & echo $! >&2; exec cat /dev/zero")
+    assert process.stderr is not None
+    other = int(await process.stderr.readline())
+    try:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await process.communicate(bytes(1_000_000))
+        process.kill()
+        await process.wait()
+        await _until_open(before)
+    finally:
+        os.kill(other, signal.SIGKILL)
+
+
+async def test_where_the_system_tells_of_no_end_a_thread_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An old kernel, or a filter of system calls, as some containers have one."""
+
+    def refused(_pid: int) -> int:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(os, "pidfd_open", refused)
+    process = await shell("exit 4")
+    assert await asyncio.wait_for(process.wait(), WAIT_S) == 4
+
+
+@pytest.mark.usefixtures("_each_watch")
+async def test_how_one_ended_is_known_where_those_who_started_us_ignore_it() -> None:
+    """Else the system forgets it: each end looked like a success."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        process = await start("sh", "-c", "exit 7")
+        assert await asyncio.wait_for(process.wait(), WAIT_S) == 7
+    finally:
+        signal.signal(signal.SIGCHLD, before)
 
 
 async def test_one_that_ends_with_us_has_a_group_of_its_own() -> None:

@@ -269,9 +269,7 @@ async def _end(process: Process) -> None:
                 break
     # What it started in its own group and the box didn't end: there is none with a box.
     _signal(process, signal.SIGKILL)
-    # Pipes that were full are not read to their end any more; asyncio would keep them for ever.
-    if (transport := getattr(process, "_transport", None)) is not None:
-        transport.close()
+    process.close()  # pipes that were full are not read to their end any more
 
 
 def _signal(process: Process, number: signal.Signals) -> None:

@@ -31,20 +31,29 @@ class _Output(asyncio.StreamReaderProtocol):
         return False
 
 
+class _ToProgram(asyncio.StreamWriter):
+    """What a program reads. Once that is closed, `drain` says so; uvloop's `write` fails already,
+    and with no OSError."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if not self.is_closing():
+            super().write(data)
+
+
 class Process:
     """A program that runs, as `asyncio.subprocess.Process` shows one."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
-        self._transports: list[asyncio.BaseTransport] = []
+        self._outputs: list[asyncio.ReadTransport] = []
         self._ended = asyncio.Event()
         self.pid: Final = process.pid
         self.stdin: asyncio.StreamWriter | None = None
         self.stdout: asyncio.StreamReader | None = None
         self.stderr: asyncio.StreamReader | None = None
-        if hasattr(os, "pidfd_open"):
+        try:
             on_end(process.pid, self._take_end)
-        else:
+        except (AttributeError, OSError):  # not Linux; an old one, or a filter of system calls
             self._watch_in_thread()
 
     async def connect(self, limit: int) -> None:
@@ -55,21 +64,20 @@ class Process:
             self.stdout = await self._reader(self._process.stdout, limit)
         if self._process.stderr is not None:
             self.stderr = await self._reader(self._process.stderr, limit)
+        if self._ended.is_set():  # meanwhile
+            self._take_end()
 
     async def _writer(self, pipe: IO[bytes]) -> asyncio.StreamWriter:
         loop = asyncio.get_running_loop()
         transport, protocol = await loop.connect_write_pipe(
-            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), pipe
+            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), _given(pipe, loop)
         )
-        self._transports.append(transport)
-        return asyncio.StreamWriter(transport, protocol, None, loop)
+        return _ToProgram(transport, protocol, None, loop)
 
     async def _reader(self, pipe: IO[bytes], limit: int) -> asyncio.StreamReader:
-        reader = asyncio.StreamReader(limit)
-        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: _Output(reader), pipe
-        )
-        self._transports.append(transport)
+        loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(limit)
+        transport, _ = await loop.connect_read_pipe(lambda: _Output(reader), _given(pipe, loop))
+        self._outputs.append(transport)
         return reader
 
     @property
@@ -83,10 +91,14 @@ class Process:
         return self._process.wait()
 
     async def communicate(self, data: bytes = b"") -> tuple[bytes, bytes]:
-        """Write `data` and the end of it; return what it wrote, once it ended."""
-        _, out, error, _ = await asyncio.gather(
-            self._feed(data), _all_of(self.stdout), _all_of(self.stderr), self.wait()
-        )
+        """Write `data` and the end of it; return what it wrote, once it ended. Whoever gives up
+        waiting has closed its pipes."""
+        try:
+            _, out, error, _ = await asyncio.gather(
+                self._feed(data), _all_of(self.stdout), _all_of(self.stderr), self.wait()
+            )
+        finally:
+            self.close()
         return out, error
 
     async def _feed(self, data: bytes) -> None:
@@ -108,9 +120,16 @@ class Process:
         self.send_signal(signal.SIGKILL)
 
     def close(self) -> None:
-        """Close the pipes: what others hold of them holds nobody up."""
-        for transport in self._transports:
-            transport.close()
+        """Close the pipes: what others hold of them, or don't read, holds nobody up."""
+        if self.stdin is not None:
+            self.stdin.close()
+            if self.stdin.transport.get_write_buffer_size():
+                self.stdin.transport.abort()
+        for output in self._outputs:
+            output.close()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None:  # that wasn't connected yet
+                pipe.close()
 
     def _take_end(self) -> None:
         self._process.wait()  # it did
@@ -156,7 +175,19 @@ async def start(
 def _begun(**how: Any) -> subprocess.Popen[bytes]:
     """Return once it has begun: that takes a millisecond, and nothing else can be done meanwhile
     with the memory that it borrows."""
+    if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:  # as some who start us hand it on
+        with contextlib.suppress(ValueError):  # in a thread that can't change it
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # or nobody is told how a child ended
     return subprocess.Popen(**how)
+
+
+def _given(pipe: IO[bytes], loop: asyncio.AbstractEventLoop) -> IO[bytes]:
+    """Return a pipe's end for the loop alone. uvloop closes it by its number: what closed that once
+    more, as a file does, would close what another thread opened by then."""
+    with pipe:
+        descriptor = os.dup(pipe.fileno())
+    is_closed_as_file = isinstance(loop, asyncio.BaseEventLoop)
+    return os.fdopen(descriptor, pipe.mode, buffering=0, closefd=is_closed_as_file)
 
 
 def on_end(pid: int, told: Callable[[], None]) -> Callable[[], None]:
