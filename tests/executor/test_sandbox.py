@@ -78,6 +78,18 @@ async def test_a_program_that_is_not_there(boxes: Boxes) -> None:
     )
 
 
+async def test_signals_are_by_default_whatever_started_us(boxes: Boxes) -> None:
+    """Python ignores SIGPIPE, and nohup SIGHUP: a shell can't take back what it found ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        outcome = await boxes.run(
+            "trap 'echo hung up' HUP; kill -HUP $$; while :; do echo y; done | head -1"
+        )
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert (outcome.ended, outcome.output) == ("exit", "hung up\ny\n")
+
+
 NOTHING_TO_IMPORT = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))

@@ -26,6 +26,7 @@ def main() -> None:
     """Run the command of the command line, by the plan before it."""
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # not every event loop has closed what it had open
     plan = plan_of(sys.argv[1:])
+    kernel.default_signals()
     try:
         limits.yield_to_others()
         if plan.parent is None:
