@@ -142,18 +142,15 @@ async def run(
     ended: Ended = "exit"
     why = ""
     watching = asyncio.ensure_future(watch.watch(process.pid) if watch else _never())
-    flooded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    hearing = asyncio.ensure_future(_hear(process, heard, flooded))
+    hearing = asyncio.ensure_future(_hear(process, heard))
     try:
         await asyncio.wait(
-            (watching, hearing, flooded), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
+            (watching, hearing), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
         )
         if watch and watch.why:  # also if it has ended of it by now
             ended, why = "stopped", watch.why
-        elif flooded.done():
-            ended = "flood"
         elif hearing.done():
-            hearing.result()
+            ended = hearing.result()
         elif watching.done():
             watching.result()
         else:
@@ -192,17 +189,14 @@ async def _never() -> str:
     return str(await asyncio.get_running_loop().create_future())
 
 
-async def _hear(process: Process, heard: CommandOutput, flooded: asyncio.Future[None]) -> None:
-    """Read until the command has ended; tell when it was too much, and read on until it is ended:
-    a process isn't over for the event loop while there is something to read of it.
-    """
+async def _hear(process: Process, heard: CommandOutput) -> Ended:
+    """Read until the command has ended, or has written too much; return which."""
     while process.stdout and (data := await process.stdout.read(CHUNK_BYTES)):
-        if flooded.done():
-            continue  # how much more comes tells only how busy the machine is
         heard.add(data)
         if heard.count > FLOOD_BYTES:
-            flooded.set_result(None)
+            return "flood"
     await process.wait()  # it may have closed its output and live on
+    return "exit"
 
 
 def _code(process: Process) -> int | None:
@@ -210,7 +204,7 @@ def _code(process: Process) -> int | None:
     return 128 - code if code is not None and code < 0 else code
 
 
-async def _finish(process: Process, hearing: asyncio.Future[None], kind: Kind) -> None:
+async def _finish(process: Process, hearing: asyncio.Future[Ended], kind: Kind) -> None:
     """End it if it hasn't ended, whoever cancels us meanwhile."""
     task = asyncio.ensure_future(_end(process, kind))
     cancelled = False
