@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from tests.support import every_kind
+from tests.support.goal_records import goal_of, lesson_of
 from tests.support.stack import Stack
+from tests.support.timetable_records import ROW
 from vigil.attachments import store
+from vigil.board.kept import ROWS, KeptBoard
+from vigil.board.kinds.goal import GOALS
+from vigil.board.kinds.preference import PREFERENCES
 from vigil.bus.bus import Bus
+from vigil.contracts import Change, Memory, MemorySaved, encode
 from vigil.contracts.events import Attachment
 from vigil.erasure.theirs import filters_of
 from vigil.portable import export
 from vigil.portable.bundle import Bundle, BundleError
 from vigil.portable.places import LEFT_OUT, TAKEN
+from vigil.preferences.check import id_of
+from vigil.subjects import Scope
 
 USER, TEXT, OTHER = "CANARYuser", "CANARYtext", "bob"
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
+DAY = timedelta(days=1)
 
 
 def test_each_place_that_an_erasing_knows_is_taken_or_said_to_be_left() -> None:
@@ -77,6 +87,39 @@ async def test_all_that_a_person_has_is_there_and_nobody_elses(
     assert {"tasks.md", "goals.md", "preferences.md", "rows.md"} <= everything.keys()
     assert path.stat().st_mode & 0o077 == 0
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
+
+
+async def test_pages_say_what_holds_and_the_manifest_counts_it(bare: Stack, tmp_path: Path) -> None:
+    """X-8: a correction isn't told as a wish, a memory has the day that it tells of, a row says
+    when it is due, and what follows from the configuration is nobody's row."""
+    admin, whose = await bare.bus("admin"), Scope("vigil", "ann")
+    for description in ("Be well", "Learn Greek"):
+        goal = goal_of(id=f"{len(description):032}", description=description)
+        await KeptBoard(admin, GOALS).replace(0, goal, Change(by="ann"), NOW)
+    for key, is_negative in (("answers", False), ("auto_merge", True)):
+        taught = lesson_of(True, id=id_of(whose, key), key=key, is_negative=is_negative)
+        await KeptBoard(admin, PREFERENCES).replace(0, taught, Change(by="ann"), NOW)
+    for number, name in enumerate(("briefing", "bulletin")):
+        maker = "system" if number else "person"
+        there = {"is_enabled": True, "is_removed": False, "id": f"{number:032}"}
+        row = replace(ROW, name=name, made_by=maker, **there)
+        await KeptBoard(admin, ROWS).replace(0, row, Change(by="ann"), NOW)
+    boat = Memory(id="9" * 32, content="Marigold", created_at=NOW, occurred_at=NOW - 8 * DAY)
+    saved = MemorySaved(id="own", agent="vigil", owner="ann", at=NOW, by="user:ann", memory=boat)
+    await admin.publish(whose.record("save"), encode(saved))
+    manifest = await export.export(admin, bare.settings, "ann", tmp_path / "mine", NOW)
+    pages = {one.name: one for one in manifest.parts if one.name.endswith(".md")}
+    read = {name: (tmp_path / "mine" / name).read_text() for name in pages}
+    assert read["memories.md"] == "* Marigold (fact, 2026-11-20)\n"
+    assert read["preferences.md"] == "# Preferences\n\n* answers = true\n* auto_merge = not true\n"
+    assert read["goals.md"] == "# Goals\n\n* Be well\n* Learn Greek\n"
+    assert read["rows.md"] == (
+        "# Rows\n\n* briefing (At 09:00 on Monday through Friday (Europe/Berlin))\n\n"
+        "  What is new in the tracker since yesterday?\n"
+    )
+    assert {name: one.count for name, one in pages.items()} == {
+        "memories.md": 1, "preferences.md": 2, "goals.md": 2, "rows.md": 1
+    }  # fmt: skip
 
 
 async def test_what_was_changed_since_is_noticed(bare: Stack, tmp_path: Path) -> None:

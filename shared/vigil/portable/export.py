@@ -96,8 +96,8 @@ class _Exporter:
         entities = [msgspec.json.decode(m.data).get("entity", {}) for m in newest.values()]
         for kind in prose.TITLES:
             of_kind = [one for one in entities if one.get("kind") == kind]
-            if of_kind:
-                self._page(f"{kind}s.md", [prose.board_page(kind, of_kind)])
+            if items := prose.board_items(kind, of_kind):
+                self._page(f"{kind}s.md", items, f"{kind.capitalize()}s")
 
     async def _given_to_teams(self) -> AsyncIterator[Message]:
         """Yield what the person saved into memories that a team shares: by their own hand."""
@@ -146,8 +146,10 @@ class _Exporter:
         for name, lines in said.items():
             self._page(name, lines)
 
-    def _page(self, name: str, lines: list[str]) -> None:
+    def _page(self, name: str, lines: list[str], heading: str = "") -> None:
         with self._writer.part(name) as part:
+            if heading:
+                part.write(f"# {heading}\n\n".encode())
             for line in lines:
                 part.line(line.encode())
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from msgspec import ValidationError, convert, json
+
 from ..contracts import Said, UserMessage, decode_event, decode_said
+from ..contracts.board import Schedule
 from ..contracts.codec import decode_past
 from ..contracts.past.words import PastWords
 from ..errors import InvalidInput
 from ..past.places import is_past
+from ..timetable.schedule import words_of
 
 TITLES: Final = {"task": "title", "goal": "description", "preference": "key", "row": "name"}
 """Kinds of the board that are told, and the field that says what one is."""
@@ -48,26 +52,55 @@ def _of_agent(said: Said) -> str:
 
 
 def memory_line(memory: dict[str, Any]) -> str:
-    """Return a memory as an item of a list.
+    """Return a memory as an item of a list, with the day that it tells of.
 
     >>> memory_line({"content": "Has a cat", "created_at": "2026-03-01T00:00:00Z"})
     '* Has a cat (fact, 2026-03-01)'
     """
     outside = ", from outside" if memory.get("is_tainted") else ""
-    kind, day = memory.get("type", "fact"), memory["created_at"][:10]
-    content = memory["content"].replace("\n", "\n  ")
-    return f"* {content} ({kind}, {day}{outside})"
+    kind = memory.get("type", "fact")
+    day = (memory.get("occurred_at") or memory["created_at"])[:10]
+    return f"* {_indented(memory['content'])} ({kind}, {day}{outside})"
 
 
-def board_page(kind: str, entities: Iterable[dict[str, Any]]) -> str:
-    """Return what stands on the board of a kind, as a page.
+def board_items(kind: str, entities: Iterable[dict[str, Any]]) -> list[str]:
+    """Return what stands on the board of a kind, as items of a list; without the rows that nobody
+    made, as they follow from the configuration.
 
-    >>> board_page("goal", [{"description": "Learn Greek", "status": "active"}])
-    '# goal\\n\\n* Learn Greek (active)\\n'
+    >>> board_items("goal", [{"description": "Learn Greek", "status": "active"}])
+    ['* Learn Greek (active)']
+    >>> auto_merge = {"key": "auto_merge", "value": True, "is_negative": True}
+    >>> board_items("preference", [{"key": "answers", "value": "short"}, auto_merge])
+    ['* answers = "short"', '* auto_merge = not true']
     """
-    lines = [f"# {kind}", ""]
-    for one in entities:
-        value = f" = {one['value']}" if "value" in one else ""
-        state = one.get("status") or ("removed" if one.get("is_removed") else "")
-        lines.append(f"* {one.get(TITLES[kind], '')}{value}{f' ({state})' if state else ''}")
-    return "\n".join(lines) + "\n"
+    return [_item(kind, one) for one in entities if one.get("made_by") != "system"]
+
+
+def _item(kind: str, one: dict[str, Any]) -> str:
+    """Return what it is, how things stand with it, and what more it says."""
+    title, states, more = str(one.get(TITLES[kind], "")), [str(one.get("status") or "")], ""
+    if "value" in one:
+        title += (
+            f" = {'not ' if one.get('is_negative') else ''}{json.encode(one['value']).decode()}"
+        )
+    if kind == "task":
+        more = str(one.get("description") or "")
+    elif kind == "row":
+        states += [_when(one), "" if one.get("is_enabled", True) else "paused"]
+        more = str(one.get("work", {}).get("prompt") or "")
+    states.append("removed" if one.get("is_removed") else "")
+    stands = "; ".join(filter(None, states))
+    return "\n\n  ".join(
+        filter(None, (f"* {title}{f' ({stands})' if stands else ''}", _indented(more)))
+    )
+
+
+def _when(row: dict[str, Any]) -> str:
+    try:
+        return words_of(convert(row.get("schedule"), Schedule))
+    except (ValidationError, InvalidInput):
+        return ""  # written by a version that knows more
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n  ")
