@@ -4,7 +4,7 @@ L-4)."""
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -40,7 +40,14 @@ from vigil.timetable.findings import findings
 from vigil.timetable.ledger import ended as end_of
 from vigil.timetable.ledger import kept, ledger_of
 from vigil.timetable.log import Placed
-from vigil.timetable.schedule import COUNTED_MAX, RUNS_MAX, due_between, is_active, upcoming
+from vigil.timetable.schedule import (
+    COUNTED_MAX,
+    RUNS_MAX,
+    due_between,
+    is_active,
+    upcoming,
+    upcoming_runs,
+)
 
 ROW = "1f" * 16
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -161,6 +168,33 @@ def test_what_was_missed_in_its_hours_is_judged_by_when_it_was_due(
     made = decisions([Revised(office)], Ledger(through=at(15)), at(18, 10))
     assert states(made) == expected
     assert {one.due_at for one in made if one.reason == reasons.HOURS} <= {at(18)}
+
+
+@pytest.mark.parametrize(
+    ("schedule", "hours"),
+    [
+        (cron("0 * * * *", "Europe/Berlin"), "08:00-10:00"),
+        (cron("*/20 * * * *", "Europe/Berlin"), "22:30-02:30"),
+        (cron("30 2 * * *", "Europe/Berlin"), "02:00-03:00"),
+        (cron("0 9 * * 1", "America/New_York"), "08:00-18:00"),
+        (EverySchedule(interval_s=5400), "01:00-04:00"),
+        (EverySchedule(interval_s=5400), ""),
+    ],
+)
+def test_the_next_times_are_those_within_the_hours(schedule: Any, hours: str) -> None:
+    """The same as looking at each; also where clocks change, on 29 March in Berlin."""
+    office = row(schedule, active_hours=hours, zone=getattr(schedule, "zone", "Europe/Berlin"))
+    until = START + timedelta(days=40)
+    each = takewhile(lambda one: one < until, upcoming(office, START))
+    wanted = [one for one in each if is_active(hours, office.zone, one)]
+    found = list(takewhile(lambda one: one < until, upcoming_runs(office, START)))
+    assert found == wanted
+    assert len(wanted) > 4
+
+
+def test_what_is_never_due_within_its_hours_has_no_next_time() -> None:
+    night = row(cron("* * 2 * * *"), active_hours="08:00-18:00")
+    assert list(upcoming_runs(night, START)) == []
 
 
 def test_a_pause_is_the_reason_of_what_it_skipped() -> None:

@@ -242,13 +242,13 @@ class RowState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _facts(found: Revision[TimetableRow], occasion: Occasion) -> dict[str, Any]:
-    from ...timetable.schedule import INSTANTS_SHOWN, upcoming
+    from ...timetable.schedule import INSTANTS_SHOWN, upcoming_runs
 
     row, state = found.entity, occasion.beside[found.entity.id]
     ledger = state.ledger
     is_over = row.is_removed or not row.is_enabled or (row.runs_once and ledger.runs)
     count = 1 if isinstance(row.schedule, ChosenSchedule) else INSTANTS_SHOWN
-    ahead = upcoming(row, occasion.now, ledger)
+    ahead = upcoming_runs(row, occasion.now, ledger)
     return {
         **{name: getattr(row.work, name, default) for name, default in _OF_WORK.items()},
         **_state(row, occasion),
