@@ -109,6 +109,11 @@ async def test_a_row_is_made_changed_looked_over_and_exported(tmp_path: Path) ->
         assert "SUMMARY" not in (await ann("export"))[0]
         await ann("remove", row["id"][:6])
         assert (await ann())[1] == "Nothing recurs.\n"
+        for command in ("show", "history"):
+            gone = await ann(command, "briefing", code=3)
+            assert gone[1] == "vigil: no row is named 'briefing'\n"
+        night = ("add", "night", "Look", "--cron", "0 2 * * *", "--hours", "08:00-18:00")
+        assert "every day (UTC); nothing is due ahead" in "".join(await ann(*night))
 
 
 async def test_what_a_list_shows_is_known_by_it_and_an_admin_means_their_own(

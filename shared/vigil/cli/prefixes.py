@@ -20,7 +20,14 @@ SHOWN_MAX: Final = 5
 _HEX: Final = frozenset("0123456789abcdef")
 
 
-def whole(what: str, beginning: str, ids: Iterable[str], *, length: int | None = 32) -> str:
+def whole(
+    what: str,
+    beginning: str,
+    ids: Iterable[str],
+    *,
+    length: int | None = 32,
+    is_named: bool = False,
+) -> str:
     """Return the id that begins so; one of full length is taken as it is.
 
     Args:
@@ -28,10 +35,11 @@ def whole(what: str, beginning: str, ids: Iterable[str], *, length: int | None =
         ids: those there are, the newest first; not asked for if the id is whole.
         length: of an id in hex digits; None: they are of any form, and one that is whole wins over
             those that it begins.
+        is_named: whether they have names, too, and it is none of those.
 
     Raises:
         InvalidInput: several begin so, or none can.
-        NotReady: none does.
+        NotReady: none does, or has that name.
 
     >>> whole("job", "ab", ["abc", "bcd"], length=3), whole("job", "fff", [], length=3)
     ('abc', 'fff')
@@ -42,6 +50,8 @@ def whole(what: str, beginning: str, ids: Iterable[str], *, length: int | None =
         return beginning
     wanted = beginning.lower()
     if length is not None and not _HEX.issuperset(wanted):
+        if is_named:
+            raise exits.NotReady(f"no {what} is named {beginning!r}")
         raise InvalidInput("ID", f"{beginning!r} is no beginning of an id: those have hex digits")
     found = {one for one in islice(ids, COMPARED_MAX) if one.lower().startswith(wanted)}
     if beginning in found:

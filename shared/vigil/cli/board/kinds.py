@@ -186,7 +186,7 @@ class KindCommands:
             if named is not None:
                 return named
         there = (one["id"] for listed in lists for one in listed)
-        return prefixes.whole(self._kind.noun, id_, there)
+        return prefixes.whole(self._kind.noun, id_, there, is_named=self._said.is_named)
 
     def _named(self, client: Client, name: str, lists: list[list[dict[str, Any]]]) -> str | None:
         """Return the id of what has that name. Raises: InvalidInput, several have it."""
