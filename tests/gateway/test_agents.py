@@ -74,6 +74,9 @@ async def _in_the_console(gate: Gate, home: Path) -> None:
     assert (await ann.send("/agents", **form)).status_code == 403
     assert "Make another" in (await admin.page("/agents")).text
     assert await admin.did("/agents", **form) == "/console/agents/cook?saved=made"
+    listed = [one[16:] for one in (await admin.page("/agents")).links if "/agents/" in one]
+    assert listed == ["coach", "cook", "vigil"]  # though nobody talked with them; and no team
+    assert "/console/agents/cook" not in (await ann.page("/agents")).links
     change = {
         "do": "change",
         "authority": "act",

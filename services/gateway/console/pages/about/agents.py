@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from ....insight.agents import AUTHORITIES
+from ....http.problem import Problem
+from ....insight.agents import AUTHORITIES, AgentsView
 from ....timetable.autonomy import AutonomyView
 from ....work.skills import SkillList
 from ...visit import Visit, segment_of
@@ -13,18 +14,32 @@ from ..board.autonomy import switches_of
 
 
 async def show(visit: Visit) -> dict[str, Any]:
-    autonomy, skills = await asyncio.gather(
-        visit.api.get(AutonomyView, "/api/autonomy"), visit.api.get(SkillList, "/api/skills")
+    autonomy, skills, made = await asyncio.gather(
+        visit.api.get(AutonomyView, "/api/autonomy"),
+        visit.api.get(SkillList, "/api/skills"),
+        _made(visit),
     )
     mine = {one.agent_id: one for one in autonomy.cycles if one.owner == visit.reader.user}
     return {
-        "switches": switches_of(visit, mine),
+        "switches": switches_of(visit, {*mine, *made}),
         "cycles": mine,
         "may_make": visit.reader.is_admin,
         "authorities": AUTHORITIES,
         "skills": skills.skills,
         "broken": skills.broken,
     }
+
+
+async def _made(visit: Visit) -> tuple[str, ...]:
+    """Return the agents of this home that a person talks with, as its file has them; others than an
+    admin learn of one when they talk with it."""
+    if not visit.reader.is_admin:
+        return ()
+    try:
+        found = await visit.api.get(AgentsView, "/api/agents")
+    except Problem:  # the file is written wrong, or not this gateway's: Settings says so
+        return ()
+    return tuple(one.name for one in found.agents if one.kind == "personal")
 
 
 async def act(visit: Visit) -> str:
