@@ -55,6 +55,21 @@ DRAWN: Final = """(() => {
             getComputedStyle(box).overflowX === "auto" && box.tabIndex === 0];
 })()"""
 """Whether a fraction and a matrix are drawn as such, and what is long can be moved."""
+BROKEN_WORDS: Final = """(() => {
+    const broken = [], range = document.createRange();
+    for (const cell of document.querySelectorAll(".scroll td")) {
+        const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+        while (texts.nextNode()) {
+            for (const word of texts.currentNode.data.matchAll(/[\\w/]{1,20}/g)) {
+                range.setStart(texts.currentNode, word.index);
+                range.setEnd(texts.currentNode, word.index + word[0].length);
+                if (range.getClientRects().length > 1) broken.push(word[0]);
+            }
+        }
+    }
+    return broken;
+})()"""
+"""Words of tables that are on two lines, of up to 20 characters."""
 WELL_MEANT: Final = """## What it costs
 
 | tariff | a month |
@@ -744,6 +759,25 @@ async def test_what_is_pressed_as_soon_as_a_page_is_there_is_done(stage: Stage, 
 async def _goes_anywhere(tab: Tab) -> None:
     await tab.call("Input.dispatchKeyEvent", type="keyDown", key="k", code="KeyK", modifiers=2)
     await tab.until("document.querySelector('#palette[open] #palette-found a') !== null")
+
+
+async def test_a_phone_breaks_no_word_that_fits_and_lets_none_out_of_its_card(
+    stage: Stage, tab: Tab
+) -> None:
+    """In tables, which scroll, and of a source that is one long word."""
+    source = f"cron:{'0123456789abcdef' * 4}"
+    saved = {"content": "Basil likes sun", "source": source, "userId": "ann"}
+    assert (await stage.api.post("/api/memories", json=saved)).is_success
+    await tab.look(width=390)
+    await tab.go(url(stage, f"/memories?source={source}"))
+    await shows(tab, "Basil likes sun")
+    assert await tab.run(
+        "[...document.querySelectorAll('article')].every(one => one.scrollWidth <= one.clientWidth)"
+    )
+    for path in ("/timetable", "/health"):
+        await tab.go(url(stage, path))
+        assert await tab.run(BROKEN_WORDS) == []
+    await tab.look()
 
 
 async def looked(stage: Stage, tab: Tab, path: str) -> list[list[str]]:

@@ -63,7 +63,9 @@ def _environment(console: str) -> jinja2.Environment:
         "moments": jinja2.pass_context(
             lambda context, told: text.with_moments(told, context["zone"])
         ),
-        "at": jinja2.pass_context(lambda context, at: text.moment(at, context["zone"])),
+        "at": jinja2.pass_context(
+            lambda context, at: text.moment(at, context["zone"], context["now"])
+        ),
     }
     environment.globals |= {"file": functools.partial(address_of, console), "console": console}
     return environment

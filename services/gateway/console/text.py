@@ -75,14 +75,20 @@ def short(value: Any) -> str:
     return f"{seen[:SHORT]}… ({len(text) - SHORT:,} characters more)"
 
 
-def moment(at: datetime | None, zone: ZoneInfo) -> Markup:
-    """Return an instant in the reader's zone; None: a dash."""
+def moment(at: datetime | None, zone: ZoneInfo, now: datetime) -> Markup:
+    """Return an instant in the reader's zone, with the year if it's another than now; None: a dash.
+
+    >>> now, zone = datetime(2026, 11, 30, tzinfo=UTC), ZoneInfo("Europe/Vienna")
+    >>> str(moment(datetime(2030, 1, 1, 18, tzinfo=UTC), zone, now))[-30:]
+    '">Tue 01 Jan 2030 19:00</time>'
+    """
     if at is None:
         return Markup("<span>–</span>")
     local = at.astimezone(zone)
+    day = "%a %d %b" if local.year == now.astimezone(zone).year else "%a %d %b %Y"
     exact = at.astimezone(UTC).isoformat(timespec="seconds")
     template = Markup('<time datetime="%s" title="%s">%s</time>')
-    return template % (exact, exact, f"{local:%a %d %b %H:%M}")
+    return template % (exact, exact, f"{local:{day} %H:%M}")
 
 
 def written_moment(at: str, zone: ZoneInfo) -> Markup:
