@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -29,7 +30,10 @@ async def test_what_holds_is_shown_set_and_reset(tmp_path: Path) -> None:
         assert "quiet hours none" in (await run("--reset", "quiet-hours"))[0]
         assert "quiet_hours" in (await run("--quiet-hours", "late", code=2))[1]
         assert "pause on (set by you)" in (await run("--pause", "on"))[0]
-        in_two_days = (datetime.now(UTC) + timedelta(days=2)).isoformat()[:13]
-        assert f"pause {in_two_days}" in (await run("--pause", "2d"))[0]
+        paused = (await run("--pause", "2d"))[0]
+        until = re.search(r"pause until (\S+ \S+) UTC \(set by you\)", paused)
+        assert until is not None, paused
+        left = datetime.fromisoformat(f"{until[1]}+00:00") - datetime.now(UTC)
+        assert timedelta(days=1, hours=23) < left <= timedelta(days=2)
         assert "pause none (set by you)" in (await run("--pause", ""))[0]
         assert "pause" in (await run("--pause", "later", code=2))[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from datetime import time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -382,3 +382,18 @@ def test_one_that_quiet_hours_will_move_says_so_when_it_is_made(
     assert told == "I'll remind you in 1 minute." + (
         f" {expected}, because of your quiet hours." if expected else ""
     ), "without a real model the person is told, too"
+
+
+def test_one_that_a_pause_and_then_quiet_hours_move_is_told_of_both() -> None:
+    """L-11: a pause that ends at 22:30 isn't what it comes at seven for."""
+    zone, pause = ZoneInfo("Europe/Berlin"), datetime(2026, 11, 20, 21, 30, tzinfo=UTC)
+    script = [answer(call("schedule_followup", fire_at="2026-11-20T20:30:00Z", **PILL))]
+    driver = Driver(lambda _: script.pop(0) if script else answer("ok"))
+    driver.hours = Hours(zone=zone, quiet=(time(22), time(7)), pause=pause)
+    driver.user()
+    blocks = [block for turn in driver.turns for row in turn.rows for block in row.blocks]
+    (result,) = [block for block in blocks if isinstance(block, ToolResultBlock)]
+    both = "It comes when the person's pause and quiet hours are over, 2026-11-21 07:00"
+    assert both in result.content
+    told = WORDS["schedule_followup"]({"delay_seconds": 60, "keep": True}, result)
+    assert "your pause and quiet hours are over, 2026-11-21 07:00" in told

@@ -145,7 +145,7 @@ async def _raise_limits(ann: httpx2.AsyncClient, admin: httpx2.AsyncClient, cli:
         assert_problem(await ann.put("/api/budget/raise", json=wrong), 422)
     assert (await ann.put("/api/budget/raise", json={"times": 0})).json()["tokens_max"] == 10**7
     shown = (await asyncio.to_thread(cli, "budget", "raise")).stdout
-    assert "of 20000000 tokens" in shown
+    assert "of 20,000,000 tokens" in shown
     assert "may not be raised further" in (await asyncio.to_thread(cli, "budget", "show")).stdout
     refused = await asyncio.to_thread(cli, "budget", "raise", code=2)
     assert "budget.raise_max" in refused.stderr

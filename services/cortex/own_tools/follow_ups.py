@@ -186,9 +186,11 @@ def _moved(fire_at: datetime, draft: Draft) -> str:
     until = hours.held_until(at)
     if until is None:
         return ""
-    if hours.paused_until(at) is not None:
+    pause = hours.paused_until(at)
+    if pause is not None:
+        what = "pause is" if pause == until else "pause and quiet hours are"
         end = "" if until >= UNENDING else f", {until.astimezone(hours.zone):%Y-%m-%d %H:%M}"
-        return f" It comes when the person's pause is over{end}: tell them."
+        return f" It comes when the person's {what} over{end}: tell them."
     due, comes = fire_at.astimezone(hours.zone), until.astimezone(hours.zone)
     return (
         f" It comes at {comes:%H:%M} instead of {due:%H:%M} ({hours.zone}), because of the "

@@ -62,9 +62,11 @@ class Voice(msgspec.Struct, frozen=True):
         >>> own, other = Voice("ann", "ann"), Voice("ann", "bob")
         >>> own.address("the person has spoken"), other.address("the person")
         ('you have spoken', 'ann')
+        >>> own.address("the person's own pause"), other.address("the person's own pause")
+        ('your own pause', "ann's own pause")
         """
         if self.is_asking:
-            text = text.replace("the person has", "you have")
+            text = text.replace("the person has", "you have").replace("the person's", "your")
         return text.replace("the person", self.they)
 
     def fill(self, template: str, values: Mapping[str, Any]) -> str:

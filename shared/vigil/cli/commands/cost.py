@@ -89,7 +89,7 @@ def _used(item: Mapping[str, Any]) -> str:
     money = item["micro_usd_used"] / MICRO
     most = item["micro_usd_max"]
     usd = f"{money:.4f} USD" if most is None else f"{money:.4f} of {most / MICRO:.4f} USD"
-    return f"{item['tokens_used']} of {item['tokens_max']} tokens, {usd}"
+    return f"{item['tokens_used']:,} of {item['tokens_max']:,} tokens, {usd}"
 
 
 def _raised(item: Mapping[str, Any]) -> str:

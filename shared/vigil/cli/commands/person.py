@@ -9,12 +9,14 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from .. import options, output, tables, times
+from .. import options, output, tables, times, wall
 from ..tables import Column, Result
 
 
 def _shown(name: str, item: Mapping[str, Any]) -> str:
     value = str(item[name]) or "none"
+    if name == "pause" and value not in ("none", "on"):
+        value = f"until {wall.zoned(value)}"
     return f"{value} (set by you)" if name in item["own"] else value
 
 
