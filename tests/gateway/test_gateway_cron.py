@@ -11,10 +11,13 @@ from typing import Any, Final
 import msgspec
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from tests.support.delivery import Conversation, send_of
 from tests.support.gateway import Gate, running_gateway
-from vigil.contracts import Cause, Receipt, SlotEntry, decode_turn, encode
+from vigil.board.kept import ROWS, KeptBoard
+from vigil.board.kinds.task import TASKS
+from vigil.contracts import Cause, Change, Receipt, SlotEntry, decode_turn, encode
 from vigil.subjects import Scope, SessionKey
 from vigil.timetable.ledger import RUNNING_MAX, ended
 from vigil.timetable.log import Placed, SlotLog
@@ -266,3 +269,24 @@ async def test_nobody_reaches_anothers(gate: Gate) -> None:
     assert (await dee.post(f"{url}/runs")).status_code == 202
     assert (await dee.post(f"{url}/runs")).status_code == 409
     assert (await admin.delete(url)).json()["is_removed"]
+
+
+async def test_an_admins_own_is_found_before_another_of_the_same_id(gate: Gate) -> None:
+    """What one took along is imported for somebody else in the same home, ids and all."""
+    root, now = await gate.person("root", is_admin=True), datetime.now(UTC)
+    mine = (await root.post(PATH, json=ROW | {"name": "mine"})).json()
+    task = (await root.post("/api/tasks", json={"title": "Weed"})).json()
+    for kind, id_ in ((ROWS, mine["id"]), (TASKS, task["id"])):
+        board: KeptBoard[Any] = KeptBoard(gate.admin, kind)
+        found = await board.find([Scope("vigil", "root")], id_)
+        assert found is not None
+        copy = replace(found.entity, owner="tim")
+        await board.replace(0, copy, Change(by="tim", why="imported"), now)
+    one = f"{PATH}/{mine['id']}"
+    assert (await root.get(one)).json()["owner"] == "root"
+    assert (await root.patch(one, json={"prompt": "Look twice"})).status_code == 200
+    assert (await root.post(f"{one}/runs")).status_code == 202
+    assert "You put the task" in (await root.get(f"/api/why/{task['id']}")).text
+    tim = await gate.person("tim")
+    theirs = (await tim.get(one)).json()
+    assert (theirs["owner"], theirs["prompt"]) == ("tim", ROW["prompt"])

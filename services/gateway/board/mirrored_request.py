@@ -43,7 +43,7 @@ class MirroredRequest(Generic[E]):
         return (await self._located(id_)).entity
 
     async def _located(self, id_: str) -> Located[E]:
-        found = await self._board.entry(self._caller.reach, id_)
+        found = await self._board.entry(self._caller.nearest, id_)
         if found is None:
             raise Problem(404, f"there is no {self._kind.noun} {id_}", field="id")
         return found

@@ -158,7 +158,7 @@ class KindRequest(Generic[E]):
     # ------------------------------------------------------------ inside
 
     async def _find(self, id_: str) -> Revision[E]:
-        found = await self._board.find(self._caller.reach, id_)
+        found = await self._board.find(self._caller.nearest, id_)
         if found is None:
             raise Problem(404, f"there is no such {self._kind.called.partition(' ')[2]}")
         return found

@@ -151,7 +151,7 @@ async def list_slots(
     if row is None:
         there = [one for each in whose for one in await board.all(each)]
     else:
-        found = await board.find(whose, row)
+        found = await board.find(caller.nearest if user is None else whose, row)
         if found is None:
             raise Problem(404, "there is no such row of the timetable")
         there = [found]

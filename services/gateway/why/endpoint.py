@@ -69,7 +69,9 @@ async def explain(edge: Edge, caller: Principal, id_: str, session: str | None) 
     if not id_.isprintable():
         raise InvalidInput("id", "must not contain control characters")
     scope = search.SearchScope(
-        caller.reach, None if session is None else readable_session(session, caller)
+        caller.reach,
+        None if session is None else readable_session(session, caller),
+        caller.nearest if session is None else (),
     )
     try:
         async with asyncio.timeout(STORY_TIMEOUT_S), edge.stories:

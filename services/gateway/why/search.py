@@ -65,10 +65,11 @@ _LETTER: Final = re.compile(r"(?:[a-z]+-)?(SESSIONS(?:_\d{1,2})?|SYSTEM)-(\d{1,1
 
 
 class SearchScope(msgspec.Struct, frozen=True):
-    """Whose records are looked at: a person's and their teams', one session's, or everybody's."""
+    """Whose records are looked at (of the board `nearest` first): a person's, a session's, all."""
 
     whose: tuple[Scope, ...]
     session: SessionKey | None = None
+    nearest: tuple[Scope, ...] = ()
 
     def includes(self, key: SessionKey) -> bool:
         """Return whether a record of that session may be told about."""
@@ -88,8 +89,7 @@ class SearchScope(msgspec.Struct, frozen=True):
     @property
     def owners(self) -> tuple[Scope, ...]:
         """Whose things besides records of sessions are looked at."""
-        key = self.session
-        return self.whose if key is None else (key.scope,)
+        return self.whose if self.session is None else (self.session.scope,)
 
     @property
     def letters(self) -> tuple[str, ...]:
@@ -204,7 +204,7 @@ async def _on_board(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | None
     """Look for a request, a job, a task or a grant of that id."""
     if not _EFFECT.fullmatch(id_):
         return None
-    message = await last_of(bus, scope.owners, "*", id_)
+    message = await last_of(bus, scope.nearest or scope.owners, "*", id_)
     return None if message is None else await _entity(bus, scope, message)
 
 

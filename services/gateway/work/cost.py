@@ -175,10 +175,10 @@ async def _titles(edge: Edge, user: str, causes: Iterable[str]) -> dict[str, str
 
 
 async def _name(edge: Edge, caller: Principal, id_: str) -> str:
-    row = await KeptBoard(edge.bus, ROWS).find(caller.reach, id_)
+    row = await KeptBoard(edge.bus, ROWS).find(caller.nearest, id_)
     if row is not None:
         return row.entity.name
-    goal = await KeptBoard(edge.bus, GOALS).find(caller.reach, id_)
+    goal = await KeptBoard(edge.bus, GOALS).find(caller.nearest, id_)
     return "" if goal is None else goal.entity.description[:NAME_LENGTH_MAX]
 
 

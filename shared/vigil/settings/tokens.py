@@ -82,6 +82,13 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         """Whose things this principal may read; an admin, anybody's."""
         return (ANYBODY,) if self.is_admin else reach_of(self.user, self.teams)
 
+    @property
+    def nearest(self) -> tuple[Scope, ...]:
+        """The same, where something is looked for by its id: their own first, as what was imported
+        for somebody else has the ids that it had."""
+        own = reach_of(self.user, self.teams)
+        return (*own, ANYBODY) if self.is_admin else own
+
 
 def token_id_of(token: str) -> str:
     """Return the hash under which `token` is stored: 64 hex digits."""
