@@ -144,6 +144,10 @@ async def test_what_a_list_shows_is_known_by_it_and_an_admin_means_their_own(
             await vigil(who, "cron", "add", "briefing", "What is new?", "--every", "1d")
             await vigil(who, "preferences", "set", "workflow", "plants", "at noon")
             await vigil(who, "grants", "add", "shell", "--name", "disk", "--command", "df", "--yes")
+        for kind in ("cron", "preferences", "grants"):  # an admin's tell whose each is
+            listed = (await vigil(root, kind)).splitlines()
+            assert sorted(line.split()[1] for line in listed) == ["OWNER", "ann", "root"]
+            assert "OWNER" not in await vigil(ann, kind)
         rows = json.loads(await vigil(ann, "cron", "list", "--all", "--json"))["rows"]
         assert len(rows) == 2
         for row in rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, Final, cast, get_args, get_type_hints
@@ -21,7 +21,7 @@ from vigil.texts.exact import exact
 
 from .. import completion, exits, options, output, prefixes, tables, times
 from ..registry import CommandLine, ListedGroup, Work, keyword, parameters_of, with_parameters
-from ..tables import Result
+from ..tables import Column, Result
 
 _NEEDED: Final = inspect.Parameter.empty
 _AGENT: Final = keyword(AGENT, options.Agent, default="vigil")
@@ -116,7 +116,8 @@ class KindCommands:
         found = self.calls(options.client()).listed(**{lists.by: chosen}, limit=limit)
         is_unchosen = chosen in (None, lists.default)
         empty = (is_unchosen and said.empty_unchosen) or said.empty or f"No {plural}."
-        return tables.listing(plural, found, said.columns, empty=empty.format(chosen))
+        columns = _with_whose(said.columns, found)
+        return tables.listing(plural, found, columns, empty=empty.format(chosen))
 
     def _show(self, id_: str) -> Result:
         found = self.find(options.client(), id_)
@@ -197,6 +198,23 @@ class KindCommands:
             me = client.me()
             return str(next((one for one in found if prefixes.is_own(one, me)), found[0])["id"])
         return None
+
+
+def _with_whose(columns: Sequence[Column], found: Sequence[Mapping[str, Any]]) -> Sequence[Column]:
+    """Return the columns of a list, with the agent and the owner where those listed have several:
+    an admin sees everybody's.
+
+    >>> id_, of_two = Column("ID", "id"), [{"owner": "ann"}, {"owner": "ben"}]
+    >>> [one.title for one in _with_whose([id_], of_two)], len(_with_whose([id_], of_two[:1]))
+    (['ID', 'OWNER'], 1)
+    """
+    titles = {one.title for one in columns}
+    whose = [
+        Column(title, field)
+        for title, field in (("OWNER", "owner"), ("AGENT", "agent_id"))
+        if title not in titles and len({one.get(field) for one in found}) > 1
+    ]
+    return [*columns[:1], *whose, *columns[1:]]
 
 
 def _parameter(given: Given, kind: Any) -> inspect.Parameter:
