@@ -299,6 +299,7 @@ MAIL: Final = ("mail", "add", "post", "--address", "v@a.example", "--smtp", "mai
         (("chat", "--thread", "_autonomy"), 2, "thread"),
         (("chat", "--thread", "a b"), 2, "thread"),
         (("send", ""), 2, ""),
+        (("tasks", "add", "x", "--priority", "urgent"), 2, "'--priority': 'urgent' is not one of"),
         (("no-such-command",), 2, "no-such-command"),
         (
             ("cron", "add", "daily", "Look"),

@@ -6,7 +6,7 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -14,11 +14,20 @@ from typer.core import TyperCommand, TyperGroup
 from . import options
 from .tables import Result
 
+_PYDANTICS: Final = "Value error, "
 Work = TypeVar("Work", bound=Callable[..., Any])
 
 
 class LiteralCommand(TyperCommand):
-    """A command whose help is shown as it is written, also what stands in brackets."""
+    """A command whose help is shown as it is written, also what stands in brackets; and what is
+    wrong with a value, without how Pydantic begins that."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix(_PYDANTICS)
+            raise
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         super(LiteralCommand, _literal(self)).format_help(ctx, formatter)
