@@ -47,6 +47,19 @@ async def test_goals_preferences_and_actions_from_a_terminal(tmp_path: Path) -> 
         assert "a holiday" in shown
         assert "is reached" in (await ann("goals", "complete", id_[:6]))[1]
         await ann("goals", "archive", id_[:6])
+        await asyncio.to_thread(client.set_person, {"timezone": "Asia/Tokyo"})
+        # As rows of the timetable have it, on the person's clocks.
+        await ann("goals", "change", parts[0], "--every", "2h", "--until", "2100-01-01")
+        (shown,) = [
+            one
+            for one in json.loads((await ann("goals", "--json"))[0])["goals"]
+            if one["id"] == parts[0]
+        ]
+        assert (shown["check_interval_secs"], shown["deadline_at"]) == (
+            7200, "2099-12-31T15:00:00Z",
+        )  # fmt: skip
+        refused = await ann("goals", "add", "Late", "--until", "soon", code=2)
+        assert "--until: 'soon' is no moment" in refused[1]
         with pytest.raises(ApiError, match="changed since you read it") as caught:
             await asyncio.to_thread(client.change_goal, parts[1], status="paused", revision=1)
         assert exits.code_of(caught.value) == exits.CONFLICT

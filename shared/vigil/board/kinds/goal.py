@@ -229,10 +229,12 @@ def _moving(name: str, text: str, to: GoalStatus) -> Command:
     return Command(name, text, "change", always={"status": to}, summary=_moved)
 
 
+_LOOKED_AT: Final = "How often the agent checks it."
+_DEADLINE: Final = "Deadline, as 2026-12-24T18:00:00+01:00."
 _OPTIONS: Final = (
     Given("priority", "1 to 5; 5 is critical.", "--priority"),
-    Given("check_interval_secs", "How often the agent checks it.", "--every", metavar="SECONDS"),
-    Given("deadline_at", "Deadline, as 2026-12-24T18:00:00+01:00.", "--until", metavar="INSTANT"),
+    Given("check_interval_secs", _LOOKED_AT, "--every", metavar="SECONDS", time="span"),
+    Given("deadline_at", _DEADLINE, "--until", metavar="INSTANT", time="until"),
     Given("success_criteria", "When it counts as reached.", "--criteria", metavar="TEXT"),
     Given("strategy", "How to pursue it.", "--strategy", metavar="TEXT"),
     Given("parent", "The goal that it's a part of.", "--parent", names="goals"),
