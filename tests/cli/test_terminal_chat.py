@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import tmux
 from tests.support.cli import Cli, running_vigil
 from tests.support.pictures import pdf
 from tests.support.terminal import Terminal
@@ -37,6 +38,8 @@ class Person:
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         self.before = termios.tcgetattr(slave)
         self._slave = slave
+        self.written = ""
+        """All that the chat wrote, as it is."""
         self.process = cli.start_at(slave, "chat", *args)
 
     def types(self, text: str) -> None:
@@ -51,7 +54,9 @@ class Person:
         """Let the terminal take what was written meanwhile; wait a moment for it."""
         if select.select([self._master], [], [], 0.05)[0]:
             with contextlib.suppress(OSError):
-                self.terminal.write(self._decoder.decode(os.read(self._master, 65536)))
+                text = self._decoder.decode(os.read(self._master, 65536))
+                self.written += text
+                self.terminal.write(text)
 
     def sees(self, *wanted: str) -> list[str]:
         """Wait until the screen shows all of it; return the lines."""
@@ -66,6 +71,13 @@ class Person:
     def is_busy(self) -> bool:
         """Whether no line is read just now: the terminal is as it was before readline took it."""
         return bool(termios.tcgetattr(self._slave)[3] & termios.ICANON)
+
+    def is_kept_busy(self) -> None:
+        """Wait until no line is read; the gateway is frozen, so that it stays so."""
+        deadline = time.monotonic() + DEADLINE_S
+        while not self.is_busy():
+            self.look()
+            assert time.monotonic() < deadline
 
     def ends(self) -> int:
         deadline = time.monotonic() + DEADLINE_S
@@ -101,6 +113,16 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     home = tmp_path_factory.mktemp("terminal") / "home"
     with running_vigil(home, "--processes=6", VIGIL_MODEL__REHEARSAL_WORD_MS="20") as running:
         yield running
+
+
+@contextlib.contextmanager
+def frozen_gateway(cli: Cli) -> Iterator[None]:
+    pid = cli.run_state.services["gateway"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 def test_the_readme_scene(cli: Cli) -> None:
@@ -197,12 +219,12 @@ def test_ctrl_d_counts_also_while_a_line_is_dealt_with(cli: Cli) -> None:
         ann.sees("you>")
         ann.types("hello\r")
         ann.sees('You said: "hello"')
-        ann.types("/why\r")  # which asks the gateway
-        deadline = time.monotonic() + DEADLINE_S
-        while not ann.is_busy():
-            assert time.monotonic() < deadline
-        ann.types("\x04")
+        with frozen_gateway(cli):
+            ann.types("/why\r")  # which asks the gateway
+            ann.is_kept_busy()
+            ann.types("\x04")
         assert ann.ends() == 0
+        assert "^D" not in "".join(ann.terminal.lines)
         assert ann.has_terminal_restored
 
 
@@ -379,17 +401,23 @@ def test_an_input_of_several_lines_survives_what_arrives(cli: Cli) -> None:
 
 
 def test_nothing_is_lost_when_the_gateway_dies(cli: Cli) -> None:
-    """S-10, X-5: the chat reconnects; what was typed meanwhile is said once."""
-    with person(cli, "--thread", "lost1") as ann:
+    """S-10, X-5: the chat reconnects; what was typed meanwhile is said once. Another one in the
+    same thread that is late has the answer, too."""
+    with person(cli, "--thread", "lost1") as ann, person(cli, "--thread", "lost1") as late:
         ann.sees("you>")
+        late.sees("you>")
         ann.types("one\r")
         ann.sees('You said: "one"')
+        late.sees('You said: "one"')
+        late.process.send_signal(signal.SIGSTOP)
         os.kill(cli.run_state.services["gateway"], signal.SIGKILL)
         ann.sees("connection lost")
         ann.types("two\r")
         ann.sees("connected again", 'You said: "two"')
         ann.types("\x04")
         assert ann.ends() == 0
+        late.process.send_signal(signal.SIGCONT)
+        late.sees('You said: "two"')
     records = cli("tail", "session", "me:vigil:lost1", "--no-follow").stdout
     assert records.count("in.said.user") == 2
 
@@ -407,3 +435,104 @@ def test_history_of_one_terminal_is_not_shown_again(cli: Cli, tmp_path: Path) ->
         ann.types("what is pending\r")
         lines = ann.sees("vigil> ")
         assert not any("You said" in line for line in lines)
+
+
+def test_the_cursor_stays_where_it_is_in_a_line_while_an_answer_comes(cli: Cli) -> None:
+    """I-3: in the first of two rows, say; nothing above it is written over, and what is typed there
+    is seen there."""
+    line = "a question that takes two rows of the terminal, " * 3
+    with person(cli, "--thread", "middle1") as ann:
+        ann.sees("you>")
+        ann.types("hello\r")
+        ann.sees("vigil> I am")
+        ann.types(line + "\x01")
+        ann.sees("check back")
+        for letter in "Xylo":
+            ann.types(letter)
+            ann.look()
+        lines = ann.sees('You said: "hello"', "you> Xyloa question")
+        assert sum(one.startswith("vigil> I am") for one in lines) == 1
+        first = next(i for i, one in enumerate(lines) if one.startswith("you> Xylo"))
+        assert "".join(lines[first:]) == f"you> Xylo{line}".rstrip()
+        assert ann.terminal.cursor == (first, len("you> Xylo"))
+
+
+def test_what_was_pasted_never_reaches_the_terminal_as_it_is(cli: Cli) -> None:
+    """F-4: also where the line is drawn again under an answer: as readline shows it."""
+    with person(cli, "--thread", "paste2") as ann:
+        ann.sees("you>")
+        ann.types("hello\r")
+        ann.sees("vigil> I am")
+        ann.pastes("a\x1b[2Jb\tc\x07")
+        lines = ann.sees('You said: "hello"')
+        assert lines[-1] == "you> a^[[2Jb    c^G"
+        assert "\x1b[2J" not in ann.written
+        assert "\x07" not in ann.written
+
+
+def test_a_line_that_goes_on_stays_above_an_answer_in_the_making(cli: Cli) -> None:
+    with person(cli, "--thread", "more2") as ann:
+        ann.sees("you>")
+        ann.types("hello\r")
+        ann.sees("vigil> I am")
+        ann.types("first\\\r")
+        ann.sees("you> first\\", "check back")
+        ann.types("second\r")
+        lines = ann.sees("you> second", 'You said: "hello"')
+        said = [one for one in lines if one.startswith(("you> ", "vigil> "))]
+        assert said[:4] == ["you> hello", "you> first\\", "you> second", said[3]]
+        assert said[3].startswith("vigil> I am")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_it_restores_the_terminal(cli: Cli, number: signal.Signals) -> None:
+    with person(cli, "--thread", "signal1") as ann:
+        ann.sees("you>")
+        ann.types("half a")
+        ann.sees("you> half a")
+        assert not ann.has_terminal_restored
+        ann.process.send_signal(number)
+        assert ann.ends() == -number
+        assert ann.has_terminal_restored
+        assert not ann.terminal.is_bracketing
+
+
+def test_who_leaves_waits_for_no_gateway_and_is_told_what_may_not_be_stored(cli: Cli) -> None:
+    """P-2: with a call under way, too, which took up to a minute."""
+    with person(cli, "--thread", "frozen1") as ann:
+        ann.sees("you>")
+        with frozen_gateway(cli):
+            ann.types("two\r")
+            ann.types("/why x\r")
+            ann.is_kept_busy()
+            begun = time.monotonic()
+            while ann.process.poll() is None and time.monotonic() < begun + 12:
+                ann.process.send_signal(signal.SIGINT)  # it stops an answer, and then leaves
+                ann.look()
+            assert ann.process.returncode == 130
+            lines = ann.sees("It may not be stored: 'two'")
+            assert "Traceback" not in "".join(lines)
+
+
+@pytest.mark.skipif(not tmux.is_there(), reason="no tmux")
+def test_ctrl_z_and_another_width_of_the_window(cli: Cli, tmp_path: Path) -> None:
+    """The shell has its terminal; back in the chat the line is as it was, and an answer that is
+    being made when the window gets narrower stands there once."""
+    with tmux.pane(cli, tmp_path, 80) as window:
+        window.types("cold-vigil chat --thread stopped1")
+        window.presses("Enter")
+        window.sees("you>")
+        window.types("half a")
+        window.sees("you> half a")
+        window.presses("C-z")
+        window.sees("Stopped")
+        window.types("echo the shell''s; fg")
+        window.presses("Enter")
+        window.sees("the shells\ncold-vigil chat --thread stopped1\nyou> half a")
+        window.types(" word")
+        window.presses("Enter")
+        window.sees("vigil> I am")
+        window.resizes(50)
+        shown = window.sees("4711", 'half a word"')
+        assert shown.count("vigil> I am") == 1
+        window.presses("C-d")

@@ -59,6 +59,10 @@ class Pane:
         self._tmux("set-buffer", "--", text)
         self._tmux("paste-buffer", "-p", "-t", "0")
 
+    def resizes(self, columns: int) -> None:
+        """Make the window wider or narrower."""
+        self._tmux("resize-window", "-t", "0", "-x", str(columns))
+
     def screen(self, *, has_colours: bool = False) -> str:
         """Return what is to be seen, without blank lines at the end."""
         colours = ("-e",) if has_colours else ()

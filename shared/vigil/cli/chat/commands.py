@@ -27,6 +27,8 @@ from ..tables import Result
 
 CONFIRM_S: Final = 10.0
 SHOW_S: Final = 3.0
+UNSTORED_SHOWN: Final = 60
+"""Characters of what may not be stored that are shown."""
 
 
 def new_thread() -> str:
@@ -71,10 +73,8 @@ def chat(
         else:
             asyncio.run(_with_pipe(client, key, wait_s=wait, timeout_s=timeout, is_json=json))
     except KeyboardInterrupt:
-        if is_person:
-            output.message(
-                f"\n{hint.format(key.thread)}" if new else ""
-            )  # the cursor is behind the prompt
+        if is_person and new:
+            output.message(hint.format(key.thread))
         raise
     if new:
         output.message(hint.format(key.thread))
@@ -82,31 +82,44 @@ def chat(
 
 def _with_person(client: Client, key: SessionKey) -> SessionKey:
     from .interrupts import Interrupted
-    from .keyboard import terminal_restored
 
-    with terminal_restored():
-        try:
-            return asyncio.run(_at_terminal(client, key))
-        except Interrupted as left:
-            raise KeyboardInterrupt from left
+    try:
+        return asyncio.run(_at_terminal(client, key))
+    except Interrupted as left:
+        raise KeyboardInterrupt from left
+    except KeyboardInterrupt:
+        output.message("")  # the cursor is behind what the terminal shows for it
+        raise
 
 
 async def _at_terminal(client: Client, key: SessionKey) -> SessionKey:
     """Talk until they end it; return where they talked last."""
-    from .keyboard import Keyboard
-    from .screen import TerminalScreen
+    from . import keyboard as keys
+    from .screen import SharedScreen, TerminalScreen
+    from .terminal.calls import LeftCalls
+    from .terminal.modes import terminal_restored
 
-    keyboard = Keyboard()
-    screen = TerminalScreen(key.agent, keyboard.typed)
-    while (following := await _in_one(client, key, keyboard, screen)) is not None:
-        key = following
+    asyncio.get_running_loop().set_default_executor(LeftCalls())
+    keyboard = keys.Keyboard()
+    drawn = TerminalScreen(key.agent, keyboard.typed, keyboard.point)
+    keyboard.entered, keyboard.ended = drawn.line_entered, drawn.input_ended
+    screen = SharedScreen(drawn, keyboard.turns)
+    with terminal_restored(screen.go_on, has_readline=keys.is_readline()) as modes:
+        if modes is not None:
+            keyboard.echo = modes.echo
+            modes.echo(False)
+        try:
+            while (following := await _in_one(client, key, keyboard, screen)) is not None:
+                key = following
+        finally:
+            keyboard.turns.end()
     return key
 
 
 async def _in_one(client: Client, key: SessionKey, keyboard: Any, screen: Any) -> SessionKey | None:
     """Talk in one conversation; return the one that they go on in."""
     from .conversation import Conversation, until_done
-    from .interrupts import Interrupts
+    from .interrupts import Interrupted, Interrupts
     from .orders import Orders
 
     conversation = Conversation(client, str(key), screen)
@@ -118,17 +131,23 @@ async def _in_one(client: Client, key: SessionKey, keyboard: Any, screen: Any) -
         await conversation.wait_open(CONFIRM_S)
         keyboard.start()
         async for line in keyboard:
-            screen.line_entered(line)
             if line.strip():
                 await orders.take(line)
             if orders.is_over:
                 break
-        if not orders.is_over:
-            output.message("")
+        interrupts.is_ending = True
         if not await conversation.wait_confirmed(CONFIRM_S):
             raise exits.Timeout("not everything you said could be stored: no connection")
 
-    await interrupts.until_done(until_done(talk, conversation))
+    try:
+        await interrupts.until_done(until_done(talk, conversation))
+    except (Interrupted, VigilError):
+        if not interrupts.is_ending:
+            keyboard.turns.end()
+            output.message("")  # the cursor is behind the prompt
+        for text in conversation.unconfirmed:
+            output.message(f"It may not be stored: {output.printable(text)[:UNSTORED_SHOWN]!r}")
+        raise
     if not orders.is_new_wanted:
         return None
     following = SessionKey(key.user, key.agent, new_thread())
@@ -150,7 +169,9 @@ async def _with_pipe(
     from .conversation import Conversation, until_done
     from .keyboard import Pipe
     from .screen import JsonScreen, PlainScreen
+    from .terminal.calls import LeftCalls
 
+    asyncio.get_running_loop().set_default_executor(LeftCalls())
     screen = JsonScreen() if is_json else PlainScreen(key.agent)
     conversation = Conversation(client, str(key), screen)
 

@@ -28,6 +28,8 @@ DEVICE: Final = "cli"
 """The name of the cursor that this command line reads with."""
 RECONNECTS: Final = Backoff(0.2, 5.0)
 STEADY_AFTER_S: Final = 5.0
+CLOSED_S: Final = 1.0
+"""How long somebody who leaves waits for a gateway that says nothing."""
 _HOPELESS: Final = frozenset({400, 401, 403, 404, 405, 422})
 
 
@@ -87,7 +89,11 @@ class Conversation:
     async def _follow(self) -> None:
         url = self._client.socket_url(self._key, client=self._device, cursor=self._cursor)
         async with connect(
-            url, additional_headers=self._client.headers, proxy=None, open_timeout=10
+            url,
+            additional_headers=self._client.headers,
+            proxy=None,
+            open_timeout=10,
+            close_timeout=CLOSED_S,
         ) as socket:
             if self._is_away:
                 self._is_away = False
@@ -117,7 +123,8 @@ class Conversation:
             case "progress":
                 self._screen.progress(frame)
             case "message":
-                self._cursor = None  # what is acknowledged from here on is kept
+                # Not where the device is: another chat in this thread moves that, too.
+                self._cursor = frame["cursor"]
                 self.show(frame)
                 await self._send({"type": "ack", "cursor": frame["cursor"]})
             case "accepted":
@@ -146,6 +153,11 @@ class Conversation:
     def is_answer_due(self) -> bool:
         """Whether something was said that wasn't answered yet."""
         return bool(self._due)
+
+    @property
+    def unconfirmed(self) -> list[str]:
+        """What was said and may not be stored, the oldest first."""
+        return [frame["text"] for frame in self._unconfirmed.values()]
 
     def give_up(self) -> None:
         """Wait for no answer any more."""

@@ -11,11 +11,13 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, Final
 
 from ..output import printable
 from .screen import PROMPT
+from .terminal.turns import ScreenTurns
 
 try:
     import readline
@@ -25,8 +27,6 @@ except ImportError:  # pragma: no cover - a Python without it still has input()
 
 MORE: Final = "\\"
 """At the end of a line: another one follows, of the same text."""
-CTRL_D: Final = b"\x04"
-PASTE_OFF: Final = "\x1b[?2004l"
 
 
 class InputLines:
@@ -76,8 +76,19 @@ class Keyboard(InputLines):
 
     def __init__(self) -> None:
         super().__init__()
+        self.turns = ScreenTurns()
+        self.entered: Callable[[str], None] = lambda line: None
+        """Is called in the thread with each line as it was typed, before anything else is drawn."""
+        self.ended: Callable[[], None] = lambda: None
+        """Is called there once there are no more."""
+        self.echo: Callable[[bool], None] = lambda is_on: None
+        """Has the terminal show what is typed, or not."""
+        self._point: Any = None
         if readline is not None:
             readline.parse_and_bind("set enable-bracketed-paste on")
+            self._point = _cursor_of_readline()
+            with contextlib.suppress(ImportError, ValueError):  # another Python than CPython
+                self.turns.offer_hook()
 
     def remember(self, lines: Iterable[str]) -> None:
         """Offer what was said before, the oldest first, by the arrow keys."""
@@ -90,18 +101,49 @@ class Keyboard(InputLines):
             return None
         return readline.get_line_buffer() if readline is not None else ""
 
+    def point(self) -> int | None:
+        """Return in front of which character of it the cursor is; None: nobody knows."""
+        if self._point is None:
+            return None
+        return len(os.fsdecode(os.fsencode(self.typed() or "")[: self._point.value]))
+
     def _read(self) -> Iterator[str]:
-        while True:
-            self._has_prompt = True
-            try:
-                line = input(PROMPT)
-                while line.endswith(MORE):
-                    line = f"{line.removesuffix(MORE)}\n{input(PROMPT)}"
-            except (EOFError, OSError, ValueError):
-                return
-            finally:
-                self._has_prompt = False
+        while (line := self._ask()) is not None:
+            while line.endswith(MORE):
+                if (following := self._ask()) is None:
+                    return
+                line = f"{line.removesuffix(MORE)}\n{following}"
             yield line
+
+    def _ask(self) -> str | None:
+        """Return a line; None: there are no more."""
+        self.turns.begin_line()
+        self._has_prompt = True
+        line = None
+        self.echo(True)
+        with contextlib.suppress(EOFError, OSError, ValueError):
+            line = input(PROMPT)
+        self.echo(False)
+        self._has_prompt = False
+        with contextlib.suppress(OSError, ValueError):  # the terminal may be gone
+            self.turns.end_line(self.ended if line is None else partial(self.entered, line))
+        return line
+
+
+def is_readline() -> bool:
+    """Whether it is readline itself that reads, and nothing that stands in for it."""
+    return readline is not None and "libedit" not in (readline.__doc__ or "")
+
+
+def _cursor_of_readline() -> Any:
+    """Return where readline keeps the cursor, in bytes from the line's beginning; Python doesn't
+    say. None: it isn't to be found."""
+    import ctypes
+
+    try:
+        return ctypes.c_int.in_dll(ctypes.CDLL(getattr(readline, "__file__", None)), "rl_point")
+    except (OSError, ValueError):
+        return None
 
 
 class Pipe(InputLines):
@@ -117,42 +159,3 @@ class Pipe(InputLines):
             yield from (line.decode("utf-8", "replace") for line in lines)
         if rest:
             yield rest.decode("utf-8", "replace")
-
-
-@contextlib.contextmanager
-def terminal_restored() -> Iterator[None]:
-    """Leave the terminal as it was: a thread inside `input` can't put it back.
-
-    That goes for its settings and for the mode of pastes. Meanwhile Ctrl-D is a key like others
-    also while no line is read: the system would take it for the end of nothing, and readline,
-    reading again, would never see it.
-    """
-    import termios
-
-    try:
-        before = termios.tcgetattr(sys.stdin.fileno())
-    except (termios.error, OSError, ValueError):
-        yield
-        return
-    try:
-        _keep_ctrl_d(before)
-        yield
-    finally:
-        sys.stdout.write(PASTE_OFF)
-        sys.stdout.flush()
-        termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, before)
-
-
-def _keep_ctrl_d(settings: list[Any]) -> None:
-    """Have the terminal hold back no Ctrl-D. Only for readline itself, which ends at it all the
-    same: what stands in for it elsewhere (libedit) ends by the terminal's setting."""
-    import termios
-
-    if readline is None or "libedit" in (readline.__doc__ or ""):
-        return
-    *flags, keys = settings
-    if keys[termios.VEOF] != CTRL_D:
-        return
-    keys = list(keys)
-    keys[termios.VEOF] = bytes([os.fpathconf(sys.stdin.fileno(), "PC_VDISABLE")])
-    termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, [*flags, keys])
