@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import tmux
+from tests.support import tmux, warm
 from tests.support.cli import Cli, running_vigil
 from tests.support.pictures import pdf
 from tests.support.terminal import Terminal
@@ -512,6 +512,26 @@ def test_who_leaves_waits_for_no_gateway_and_is_told_what_may_not_be_stored(cli:
             assert ann.process.returncode == 130
             lines = ann.sees("It may not be stored: 'two'")
             assert "Traceback" not in "".join(lines)
+
+
+def test_who_reads_it_may_end_first(cli: Cli, tmp_path: Path) -> None:
+    """P-2: as `head` does; that was taken for a lost connection, for ever."""
+    said = tmp_path / "said"
+    said.write_text("hello\n")
+    seen, shown = os.pipe()
+    os.close(seen)
+    with said.open() as stdin, (tmp_path / "told").open("w+") as told:
+        process = warm.start(
+            "vigil.cli", ("chat", "--thread", "head1"), env=cli.environ,
+            stdin=stdin.fileno(), stdout=shown, stderr=told.fileno(),
+        )  # fmt: skip
+        os.close(shown)
+        try:
+            assert process.wait_within(DEADLINE_S) == 1
+        finally:
+            process.kill()
+        told.seek(0)
+        assert told.read() == ""
 
 
 @pytest.mark.skipif(not tmux.is_there(), reason="no tmux")

@@ -6,12 +6,15 @@ import ctypes
 import os
 import pty
 import struct
+import sys
 import termios
 from collections.abc import Iterator
 from fcntl import ioctl
+from importlib.abc import MetaPathFinder
 
 import pytest
 
+import vigil.cli
 from vigil.cli.chat.screen import PROMPT, TerminalScreen
 from vigil.cli.chat.terminal.line import placed
 from vigil.cli.chat.terminal.turns import HOOK, ScreenTurns
@@ -101,3 +104,22 @@ def test_the_size_is_the_windows_whatever_a_shell_exported(
         screen = TerminalScreen("vigil", lambda: None, stream=terminal)
         screen.notice("a notice that is longer than the window is wide")
         assert b"a notice that is lo\r\n" in seen.read(100)
+
+
+def test_an_interrupted_start_prints_nothing(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """P-2: exit code 130 also while the commands are imported."""
+
+    class Interrupting(MetaPathFinder):
+        def find_spec(self, fullname: str, *_: object) -> None:
+            if fullname == "vigil.cli.app":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "vigil.cli.app", raising=False)
+    monkeypatch.delattr(vigil.cli, "app", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
+    with pytest.raises(SystemExit) as ended:
+        vigil.cli.main()
+    assert ended.value.code == 130
+    assert capfd.readouterr() == ("", "")

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from .registry import CommandLine
 
 __all__ = ["lean", "main"]
+INTERRUPTED = 130
+"""The same as in `exits`, which isn't imported yet."""
 
 
 def main() -> None:
@@ -26,15 +28,18 @@ def main() -> None:
     Nothing that is imported is garbage: to look for it took an eighth of what a command takes.
     """
     gc.disable()
-    if sys.argv[1:2] == ["up"]:
-        from .frame import run
+    try:
+        if sys.argv[1:2] == ["up"]:
+            from .frame import run
 
-        run(_up())
-    else:
-        from . import app
+            run(_up())
+        else:
+            from . import app
 
-        garbage.keep()
-        app.main()
+            garbage.keep()
+            app.main()
+    except KeyboardInterrupt:  # while it's imported
+        sys.exit(INTERRUPTED)
 
 
 @functools.cache

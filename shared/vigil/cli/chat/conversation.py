@@ -53,6 +53,8 @@ class Conversation:
         self._answered: set[str] = set()
         self._changed = asyncio.Event()
         self._is_away = False
+        self._unseen: OSError | None = None
+        """What came of showing something, if whoever is to see it is gone."""
         self._due: dict[str, str] = {}
         """What was said and isn't answered yet: the id of its frame, and its event's once known."""
 
@@ -61,6 +63,7 @@ class Conversation:
 
         Raises:
             ApiError: the gateway will not open it, now or later.
+            OSError: nobody sees any more what is shown.
         """
         loop = asyncio.get_running_loop()
         failures = 0
@@ -74,6 +77,8 @@ class Conversation:
                     raise refusal from error
                 reason = str(refusal)
             except (OSError, TimeoutError, websockets.WebSocketException) as error:
+                if error is self._unseen:
+                    raise
                 reason = str(error) or repr(error)
             else:
                 reason = "closed"
@@ -117,6 +122,13 @@ class Conversation:
             return  # the reader notices, and what isn't confirmed is sent again
 
     async def _hear(self, frame: dict[str, Any]) -> None:
+        try:
+            await self._take(frame)
+        except OSError as error:
+            self._unseen = error
+            raise
+
+    async def _take(self, frame: dict[str, Any]) -> None:
         match frame["type"]:
             case "token":
                 self._screen.token(frame)
