@@ -31,7 +31,7 @@ DEADLINE_S = 30.0
 class Person:
     """Types into a terminal and looks at it."""
 
-    def __init__(self, cli: Cli, *args: str) -> None:
+    def __init__(self, cli: Cli, *args: str, command: str = "chat") -> None:
         self.terminal = Terminal(COLUMNS, ROWS)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._master, slave = pty.openpty()
@@ -40,7 +40,7 @@ class Person:
         self._slave = slave
         self.written = ""
         """All that the chat wrote, as it is."""
-        self.process = cli.start_at(slave, "chat", *args)
+        self.process = cli.start_at(slave, command, *args)
 
     def types(self, text: str) -> None:
         os.write(self._master, text.encode())
@@ -100,8 +100,8 @@ class Person:
 
 
 @contextlib.contextmanager
-def person(cli: Cli, *args: str) -> Iterator[Person]:
-    somebody = Person(cli, *args)
+def person(cli: Cli, *args: str, command: str = "chat") -> Iterator[Person]:
+    somebody = Person(cli, *args, command=command)
     try:
         yield somebody
     finally:
@@ -532,6 +532,19 @@ def test_who_reads_it_may_end_first(cli: Cli, tmp_path: Path) -> None:
             process.kill()
         told.seek(0)
         assert told.read() == ""
+
+
+def test_ctrl_c_at_a_question_is_one_anywhere(cli: Cli) -> None:
+    """P-2: exit code 130, as the help says; without an answer it's a failure."""
+    with person(cli, "me:vigil:none1", command="delete") as ann:
+        ann.sees("for good? [y/N]:")
+        ann.process.send_signal(signal.SIGINT)
+        assert ann.ends() == 130
+        assert "Traceback" not in "".join(ann.terminal.lines)
+    with person(cli, "me:vigil:none1", command="delete") as ann:
+        ann.sees("for good? [y/N]:")
+        ann.types("\x04")
+        assert ann.ends() == 1
 
 
 @pytest.mark.skipif(not tmux.is_there(), reason="no tmux")

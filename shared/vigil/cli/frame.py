@@ -69,3 +69,15 @@ def run(app: CommandLine) -> None:
         reason = f"{error.filename} can't be used: {error.strerror}"
         output.message(f"vigil: {output.printable(reason)}")
         sys.exit(exits.FAILURE)
+    except SystemExit as ended:
+        # A question that is broken off by Ctrl-C ends as one by Ctrl-D does, as a failure.
+        if ended.code == exits.FAILURE and _is_by_interrupt(ended):
+            sys.exit(exits.INTERRUPTED)
+        raise
+
+
+def _is_by_interrupt(error: BaseException | None) -> bool:
+    """Whether it came of a Ctrl-C, however often it was turned into something else."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None

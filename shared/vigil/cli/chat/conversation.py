@@ -53,7 +53,7 @@ class Conversation:
         self._answered: set[str] = set()
         self._changed = asyncio.Event()
         self._is_away = False
-        self._unseen: OSError | None = None
+        self.unseen: OSError | None = None
         """What came of showing something, if whoever is to see it is gone."""
         self._due: dict[str, str] = {}
         """What was said and isn't answered yet: the id of its frame, and its event's once known."""
@@ -77,7 +77,7 @@ class Conversation:
                     raise refusal from error
                 reason = str(refusal)
             except (OSError, TimeoutError, websockets.WebSocketException) as error:
-                if error is self._unseen:
+                if error is self.unseen:
                     raise
                 reason = str(error) or repr(error)
             else:
@@ -125,7 +125,7 @@ class Conversation:
         try:
             await self._take(frame)
         except OSError as error:
-            self._unseen = error
+            self.unseen = error
             raise
 
     async def _take(self, frame: dict[str, Any]) -> None:
@@ -261,7 +261,10 @@ async def until_done(talk: Callable[[], Any], conversation: Conversation) -> Any
         if not talking.done():
             following.result()
             raise VigilError("the socket ended")
-        return talking.result()
+        said = talking.result()
+        if conversation.unseen is not None:
+            raise conversation.unseen
+        return said
     finally:
         for task in (following, talking):
             task.cancel()
