@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Mapping
+from typing import IO
 
 from tests.support import warm
 
@@ -53,7 +54,7 @@ async def start(module: str, *args: str, env: Mapping[str, str]) -> Piped:
 async def _writer(descriptor: int) -> asyncio.StreamWriter:
     loop = asyncio.get_running_loop()
     transport, protocol = await loop.connect_write_pipe(
-        lambda: asyncio.streams.FlowControlMixin(loop), os.fdopen(descriptor, "wb", 0)
+        lambda: asyncio.streams.FlowControlMixin(loop), _given(descriptor, "wb")
     )
     return asyncio.StreamWriter(transport, protocol, None, loop)
 
@@ -62,6 +63,11 @@ async def _reader(descriptor: int) -> asyncio.StreamReader:
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb", 0)
+        lambda: asyncio.StreamReaderProtocol(reader), _given(descriptor, "rb")
     )
     return reader
+
+
+def _given(descriptor: int, mode: str) -> IO[bytes]:
+    """Return what uvloop closes by its number alone: closed once more, that may be another file."""
+    return os.fdopen(descriptor, mode, 0, closefd=False)
