@@ -13,7 +13,7 @@ import signal
 import struct
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,32 +60,32 @@ class Person:
 
     def sees(self, *wanted: str) -> list[str]:
         """Wait until the screen shows all of it; return the lines."""
-        deadline = time.monotonic() + DEADLINE_S
-        while True:
-            self.look()
-            screen = "\n".join(self.terminal.lines)
-            if all(word in screen for word in wanted):
-                return self.terminal.lines
-            assert time.monotonic() < deadline, f"{wanted} not in\n{screen}"
+        self._look_until(lambda: all(word in self._screen for word in wanted), str(wanted))
+        return self.terminal.lines
 
-    def is_busy(self) -> bool:
-        """Whether no line is read just now: the terminal is as it was before readline took it."""
-        return bool(termios.tcgetattr(self._slave)[3] & termios.ICANON)
-
-    def is_kept_busy(self) -> None:
-        """Wait until no line is read; the gateway is frozen, so that it stays so."""
-        deadline = time.monotonic() + DEADLINE_S
-        while not self.is_busy():
-            self.look()
-            assert time.monotonic() < deadline
+    def gets_busy(self) -> None:
+        """Wait until no line is read: the terminal is as it was before readline took it. It stays
+        so where the gateway is frozen."""
+        self._look_until(
+            lambda: bool(termios.tcgetattr(self._slave)[3] & termios.ICANON), "a rest in reading"
+        )
 
     def ends(self) -> int:
-        deadline = time.monotonic() + DEADLINE_S
-        while self.process.poll() is None:
-            self.look()
-            assert time.monotonic() < deadline
+        self._look_until(lambda: self.process.poll() is not None, "its end")
         self.look()
         return self.process.returncode
+
+    def _look_until(self, is_there: Callable[[], bool], what: str) -> None:
+        """Look at least once, as what is there may be from before."""
+        deadline = time.monotonic() + DEADLINE_S
+        self.look()
+        while not is_there():
+            assert time.monotonic() < deadline, f"{what} not in\n{self._screen}"
+            self.look()
+
+    @property
+    def _screen(self) -> str:
+        return "\n".join(self.terminal.lines)
 
     @property
     def has_terminal_restored(self) -> bool:
@@ -221,7 +221,7 @@ def test_ctrl_d_counts_also_while_a_line_is_dealt_with(cli: Cli) -> None:
         ann.sees('You said: "hello"')
         with frozen_gateway(cli):
             ann.types("/why\r")  # which asks the gateway
-            ann.is_kept_busy()
+            ann.gets_busy()
             ann.types("\x04")
         assert ann.ends() == 0
         assert "^D" not in "".join(ann.terminal.lines)
@@ -504,7 +504,7 @@ def test_who_leaves_waits_for_no_gateway_and_is_told_what_may_not_be_stored(cli:
         with frozen_gateway(cli):
             ann.types("two\r")
             ann.types("/why x\r")
-            ann.is_kept_busy()
+            ann.gets_busy()
             begun = time.monotonic()
             while ann.process.poll() is None and time.monotonic() < begun + 12:
                 ann.process.send_signal(signal.SIGINT)  # it stops an answer, and then leaves

@@ -9,16 +9,16 @@ from __future__ import annotations
 import functools
 import gc
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..imports import garbage, lean
 
 if TYPE_CHECKING:
     from .registry import CommandLine
 
-__all__ = ["lean", "main"]
-INTERRUPTED = 130
-"""The same as in `exits`, which isn't imported yet."""
+__all__ = ["INTERRUPTED", "lean", "main"]
+INTERRUPTED: Final = 130
+"""The exit code after a Ctrl-C, as in `exits`: here it's needed before that is imported."""
 
 
 def main() -> None:

@@ -27,6 +27,8 @@ from vigil.errors import (
 from vigil.local.runfile import AlreadyRunning
 from vigil.sdk.client import ApiError
 
+from . import INTERRUPTED
+
 __all__ = [
     "AUTH",
     "CONFLICT",
@@ -50,7 +52,6 @@ NOT_READY: Final = 3
 AUTH: Final = 4
 CONFLICT: Final = 5
 TIMEOUT: Final = 124
-INTERRUPTED: Final = 130
 
 HELP: Final = (
     "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found or not ready, 4 not allowed, "
