@@ -11,13 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.cortex import core
-from services.cortex.core import Policy
+from services.cortex.core import Draft, Policy
 from services.cortex.core.draft import job_record
 from services.cortex.core.draft.kinds import profile_of
 from services.cortex.core.home import ENTRIES_MAX, TEXT_LENGTH_MAX
 from services.cortex.model import ModelAnswer
-from tests.cortex.driver import Driver, answer, call
-from vigil.contracts import Job, ScheduleTimer, StepRun, TaskBlock, TextBlock, Turn, encode
+from tests.cortex.driver import KEY, Driver, answer, call
+from vigil.contracts import (
+    FollowUp,
+    Job,
+    ScheduleTimer,
+    StepRun,
+    TaskBlock,
+    TextBlock,
+    Turn,
+    encode,
+)
 
 DAY_S = 86_400.0
 
@@ -35,6 +44,17 @@ def rows_of(turns: list[Turn]) -> list[tuple[str, str]]:
         for block in row.blocks
         if isinstance(block, TaskBlock | TextBlock)
     ]
+
+
+def remind(driver: Driver, text: str) -> None:
+    """Remind the person of what they asked to be reminded of."""
+    draft = Draft(KEY, driver.state, driver.moment(), driver.policy)
+    follow_up = FollowUp(
+        generation=draft.ordinal, fire_at=driver.now, reason="r", message=text, keep=True
+    )
+    draft.open_follow_up("a", follow_up)
+    driver.commit(draft)
+    driver.timer("a")
 
 
 # ---------------------------------------------------------------- said as it stands
@@ -158,6 +178,20 @@ def test_the_cap_doesnt_lose_it() -> None:
     driver.wait(60)
     driver.digest()
     assert driver.texts[-1] == "Alert 3."
+
+
+def test_what_rows_tell_leaves_a_third_of_the_hour_to_reminders() -> None:
+    """S-7: what a row tells is kept when it's refused; a reminder would be lost."""
+    driver = Driver(silent)
+    for number in range(9):
+        driver.told(f"Price {number}.", is_ordered=True)
+    assert driver.texts == [f"Price {number}." for number in range(8)]
+    for number in range(5):
+        remind(driver, f"Call {number}")
+    assert driver.texts[8:] == [f"Call {number}" for number in range(4)]
+    assert driver.notes == ["digested", "blocked_ordered_rate"]
+    driver.digest()
+    assert driver.texts[-1] == "Price 8."
 
 
 def test_what_the_cooldown_refuses_comes_at_its_end() -> None:

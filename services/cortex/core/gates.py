@@ -10,6 +10,9 @@ import msgspec
 from vigil.contracts import Counters
 
 HOUR_MS: Final = 3_600_000
+REMINDERS_SHARE: Final = 3
+"""One in so many of an hour's ordered messages is left to reminders: of 12 four. What a row tells
+is kept for a digest when it's refused; a reminder would be lost (SPEC S-7)."""
 
 
 class SpeechLimits(Protocol):
@@ -33,12 +36,19 @@ class Blocked(msgspec.Struct, frozen=True):
 
 
 def check(
-    counters: Counters, *, is_ordered: bool, is_locked: bool, now_ms: int, policy: SpeechLimits
+    counters: Counters,
+    *,
+    is_ordered: bool,
+    is_locked: bool,
+    now_ms: int,
+    policy: SpeechLimits,
+    can_wait: bool = False,
 ) -> Blocked | None:
     """Return why an autonomous message may not be sent now, or None if it may.
 
     `is_ordered`: the person ordered it (a kept reminder), which exempts it from cap and
     cooldown. Exactly `cooldown_ms` after the last one passes; a clock that went back blocks.
+    `can_wait`: it is kept if it's refused, so it leaves room for what isn't.
 
     >>> from services.cortex.core.draft.policy import Policy
     >>> check(Counters(consecutive=3), is_ordered=False, is_locked=False, now_ms=0,
@@ -49,8 +59,11 @@ def check(
         return Blocked("locked", "the session's state could not be read: nothing autonomous")
     if is_ordered:
         recent = [at for at in counters.ordered_ms if now_ms - at < HOUR_MS]
-        if len(recent) >= policy.ordered_per_hour:
-            limit = f"the limit is {policy.ordered_per_hour}"
+        most = policy.ordered_per_hour
+        if can_wait:
+            most -= most // REMINDERS_SHARE
+        if len(recent) >= most:
+            limit = f"the limit is {most}"
             return Blocked(
                 "ordered_rate", f"{len(recent)} ordered messages within an hour; {limit}"
             )

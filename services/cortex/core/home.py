@@ -48,7 +48,7 @@ GROUPED_S: Final = 20.0
 
 def receive(draft: Draft, cause: Cause, event: ToldEvent) -> None:
     """Fold what is to be said, at once or after what is open."""
-    if speech.gate(draft, is_ordered=event.payload.is_ordered) is None:
+    if speech.gate(draft, is_ordered=event.payload.is_ordered, can_wait=True) is None:
         draft.make_way("a report came in")
     if (draft.state.loop is not None and not draft.is_aside) or draft.state.queue:
         enqueue(draft, cause)
@@ -119,7 +119,7 @@ def _later(draft: Draft, payload: ToldPayload, name: str) -> tuple[str, datetime
     if payload.urgency == "low":
         return "it can wait", due_at
     is_held = speech.held_until(draft) is not None and not _passes(draft, payload)
-    refusal = speech.gate(draft, is_ordered=payload.is_ordered)
+    refusal = speech.gate(draft, is_ordered=payload.is_ordered, can_wait=True)
     if refusal is not None:
         is_soon = refusal.code == "cooldown" and not is_held
         return refusal.text, _cooldown_end(draft) if is_soon else due_at

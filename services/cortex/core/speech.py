@@ -178,13 +178,14 @@ def take_back(draft: Draft) -> None:
         draft.update(unheard=())
 
 
-def gate(draft: Draft, *, is_ordered: bool) -> gates.Blocked | None:
+def gate(draft: Draft, *, is_ordered: bool, can_wait: bool = False) -> gates.Blocked | None:
     return gates.check(
         draft.state.counters,
         is_ordered=is_ordered,
         is_locked=draft.state.is_locked,
         now_ms=draft.moment.now_ms,
         policy=draft.policy,
+        can_wait=can_wait,
     )
 
 
