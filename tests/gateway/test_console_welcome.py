@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from tests.support import warm
 from tests.support.chat_api import chat_api
 from tests.support.console import HERE, Reader, Shown, signed_in
 from tests.support.gateway import assert_problem, until
 from tests.support.messages_api import Reply, calls, fails, messages_api, says
 from tests.support.world import World, running_world
 from vigil.clock import SystemClock
+from vigil.doctor import models
 from vigil.fields.secrets import file_of_provider
 from vigil.local import model_servers
 from vigil.settings.live import followed
@@ -31,6 +33,8 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(followed, "POLL_S", 0.05)
         patch.setattr(model_servers, "USUAL", {})
+        if warm.IS_OFFERED:  # an SDK of models takes seconds to import; tests/cli try it as it is
+            patch.setattr(models, "subprocess", warm.Subprocess)
         for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "VIGIL_MODEL", "ANTHROPIC_BASE_URL"):
             patch.delenv(name, raising=False)
         clock = SystemClock()

@@ -59,6 +59,7 @@ REGISTRIES: Final = (
     "services.scheduler.timetable.kinds",
 )  # fmt: skip
 """Folders of which a service imports every module."""
+TRIAL: Final = "services.cortex.trial"
 IS_OFFERED: Final = hasattr(os, "pidfd_open")
 """Linux; elsewhere programs are started the slow way."""
 REQUEST_BYTES_MAX: Final = 256 * 1024
@@ -326,10 +327,10 @@ def _fork(
     if not message:
         return None
     request = json.loads(message)
-    if "ANTHROPIC_API_KEY" in request["env"]:
-        importlib.import_module("anthropic")  # a second, that only who has a real model needs
+    if "ANTHROPIC_API_KEY" in request["env"] or request["module"] == TRIAL:
+        _import_late("anthropic")  # a second, that only who has a real model needs
     if request["args"][:1] == ["mcp"]:
-        importlib.import_module("vigil.memory.mcp_server")
+        _import_late("vigil.memory.mcp_server")
     pid = os.fork()
     if not pid:
         signal.set_wakeup_fd(-1)
@@ -347,6 +348,14 @@ def _fork(
     return pid
 
 
+def _import_late(name: str) -> None:
+    """Import what few need for all who are forked from now on: what isn't frozen is looked through
+    for garbage by each of them, which copies its pages."""
+    if name not in sys.modules:
+        importlib.import_module(name)
+        gc.freeze()
+
+
 def _run(request: Mapping[str, Any]) -> NoReturn:
     """Be that program, from its first line to its exit code."""
     os.environ.clear()
@@ -359,7 +368,7 @@ def _run(request: Mapping[str, Any]) -> NoReturn:
         importlib.import_module("tests.support.takeover").scale(0.5)
         ours.has_halved_times = True
     for part in ("cli.admin.replay", "doctor.sandbox", "doctor.models"):
-        importlib.import_module(f"vigil.{part}").subprocess = ours._Subprocess
+        importlib.import_module(f"vigil.{part}").subprocess = ours.Subprocess
     importlib.import_module("vigil.local.runners").start = ours._start_service
     sys.stdin = os.fdopen(0, "r", closefd=False)
     sys.stdout = os.fdopen(1, "w", closefd=False)
@@ -411,7 +420,7 @@ async def _start_service(*command: str, env: Mapping[str, str], **_: Any) -> Pro
         return start(module, env=env, stdin=nothing.fileno(), stdout=1, stderr=2)
 
 
-class _Subprocess:
+class Subprocess:
     """For doctor, models and replay: what they start is forked as well."""
 
     DEVNULL: Final = subprocess.DEVNULL
