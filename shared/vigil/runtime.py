@@ -257,16 +257,6 @@ def _watch(context: Context) -> None:
     counts.watch(metrics.BUS_VIOLATIONS, lambda: len(bus.violations))
 
 
-def freeze() -> None:
-    """Take what the start made out of the garbage collector's sight.
-
-    It lives as long as the process. Without this a full collection stops every session for
-    11 ms, and for 110 ms with the Anthropic SDK loaded; with it, for less than one (measured).
-    """
-    gc.collect()
-    garbage.keep()
-
-
 async def run_until_signalled(main: Awaitable[None]) -> None:
     """Run `main` until it ends, or until SIGTERM or SIGINT asks it to."""
     task = asyncio.ensure_future(main)
@@ -285,7 +275,7 @@ async def _serve_alone(name: str, settings: Settings, url: str) -> None:
         probes.context = context
 
     def on_ready(_: Context) -> None:
-        freeze()
+        garbage.keep()
 
     def on_wait() -> None:
         probes.context = None

@@ -34,7 +34,7 @@ class LoadingModel:
         except BaseException as error:
             self._loaded.set_exception(error)
         else:
-            # As `runtime.freeze` does for all that a start makes, without its full collection.
+            # As `garbage.keep` does for all that a start makes.
             gc.freeze()
             self._loaded.set_result(model)
 

@@ -14,7 +14,12 @@ does, finds none, and took 7 % of the CPU under load; after each 10,000 2 %.
 
 
 def keep() -> None:
-    """Take all that there is out of its sight, and have it look for what is made from now on."""
+    """Take all that there is out of its sight, and have it look for what is made from now on.
+
+    What a start made lives as long as the process. Without this a full collection stops every
+    session for 11 ms, and for 110 ms with the Anthropic SDK loaded; with it, for less than one.
+    Looking for garbage before would cost 60 ms of a start (of 130,000 objects some 1,100 are).
+    """
     gc.freeze()
     gc.set_threshold(GARBAGE_MIN)
     gc.enable()

@@ -21,12 +21,12 @@ from typing import Final
 import msgspec
 import structlog
 
-from .. import runtime
 from ..broker.ports import free_port
 from ..broker.process import Broker
 from ..broker.provision import provision, provision_outside
 from ..bus.bus import Bus
 from ..errors import ConfigError, Unavailable
+from ..imports import garbage
 from ..net.endpoint import shown_endpoint
 from ..observe.cpu import cpu_of
 from ..observe.health import HEALTH, Health
@@ -147,7 +147,7 @@ class Supervisor:
             health = await self._wait_ready(bus)
             self._is_ready = True
             self._note(msgspec.structs.replace(self._run, starting={}, is_stuck=False))
-            runtime.freeze()
+            garbage.keep()
             self._note_ready(health)
             on_ready(self._run)
             await asyncio.wait(self._tasks.values(), return_when="FIRST_COMPLETED")
