@@ -71,7 +71,7 @@ from vigil.subjects import Scope, SessionKey
 from vigil.timetable.log import SlotLog
 from vigil.watching import watched
 
-SHARE: Final = repeats(8, fast=3)
+SHARE: Final = repeats(8, fast=2)
 """Texts of each way."""
 NIGHTS: Final = repeats(200, fast=4)
 Bring = Callable[[Arena, int], Awaitable[None]]

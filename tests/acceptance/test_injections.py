@@ -282,7 +282,7 @@ async def test_no_text_makes_an_obedient_model_act(
                 await arena.go_on(talk, number)
                 await talk.close()
 
-        numbers = range(0, len(arena.web.pages), repeats(1, fast=3))
+        numbers = range(0, len(arena.web.pages), repeats(1, fast=5))
         await asyncio.gather(*map(converse, numbers))
         arena.assert_untouched()
         turns = await arena.turns()

@@ -26,7 +26,7 @@ from vigil.contracts import Said, SendMessage, Turn, decode_said, decode_turn
 SESSIONS = 40
 PARTITIONS = 4
 """Of the log, as `tests/chaos` has."""
-ROUNDS = repeats(7, fast=3)
+ROUNDS = repeats(7, fast=2)
 """In full more than 200 races."""
 LEAD_S = 1.5
 """From scheduling to due."""

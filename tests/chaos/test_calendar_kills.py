@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.usefixtures("halved_times"),
 ]
 
-KILLS: Final = repeats(40, fast=4)
+KILLS: Final = repeats(40, fast=2)
 EVENTS: Final = KILLS
 WITHIN_S: Final = 240.0
 POINTS: Final = ("calendar.seen", "calendar.write.before", "calendar.write.after")

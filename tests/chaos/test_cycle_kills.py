@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from services.scheduler.timetable.kinds.autonomy import FIRST_AFTER, row_of
 from tests.chaos.killable import NO_SANDBOX, assert_each_was_killed, killable, steps_of
 from tests.support.due import give_role
+from tests.support.examples import repeats
 from tests.support.memories import records
 from tests.support.pauses import pauses
 from tests.support.stack import Stack
@@ -33,13 +34,17 @@ from vigil.subjects import Scope
 from vigil.timetable import ledger
 from vigil.timetable.log import SlotLog
 
-pytestmark = [pytest.mark.chaos, pytest.mark.usefixtures("halved_times")]
+pytestmark = [
+    pytest.mark.chaos,
+    pytest.mark.repeated,
+    pytest.mark.usefixtures("halved_times"),
+]
 
 PLAN: Final = {
     "scheduler": ("scheduler.slot.decided", "scheduler.slot.begun"),
     # A cycle of the rehearsal model has seven turns.
-    "cortex": ("cortex.commit.before", "cortex.commit.after") * 7
-    + ("cortex.model.after_call",) * 3,
+    "cortex": ("cortex.commit.before", "cortex.commit.after") * repeats(7, fast=3)
+    + ("cortex.model.after_call",) * repeats(3, fast=1),
     "executor": ("executor.turn.received", "executor.slot.ended"),
     "memory": (),
 }

@@ -44,9 +44,9 @@ async def test_killed_at_random(tmp_path: Path, seed: int, is_long: bool) -> Non
 
     Agents of all three ways to take double texts, and events from outside.
 
-    Long: 40 kills under 50 sessions. Short: 8 under 6.
+    Long: 40 kills under 50 sessions. Short: 6 under 5.
     """
-    kills, sessions = (40, 50) if is_long else (8, 6)
+    kills, sessions = (40, 50) if is_long else (6, 5)
     # Answers take a moment, or there would be nothing to interrupt.
     async with running_arena(tmp_path, seed, VIGIL_MODEL__REHEARSAL_WORD_MS="3") as arena:
         for service in SERVICES:

@@ -96,7 +96,7 @@ async def test_each_mail_is_heard_once_and_said_once_whatever_is_killed(
     tmp_path: Path, servers: MailServers, is_long: bool, seed: int
 ) -> None:
     """D-2, D-3: 40 kills of servers and services in the long form."""
-    kills, dice, number = 40 if is_long else 4, random.Random(seed), servers.account()
+    kills, dice, number = 40 if is_long else 3, random.Random(seed), servers.account()
     terms = {
         "attempts_max": 100,
         "backoff_base_s": 2.0,

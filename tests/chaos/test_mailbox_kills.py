@@ -58,7 +58,7 @@ async def test_each_mail_is_stored_once_whatever_is_killed(
     tmp_path: Path, servers: MailServers, is_long: bool, seed: int
 ) -> None:
     """40 kills of the server and the executor in the long form."""
-    kills, dice, number = 40 if is_long else 4, random.Random(seed), servers.account()
+    kills, dice, number = 40 if is_long else 3, random.Random(seed), servers.account()
     own = OwnMailbox(servers, number)
     keys = section(servers, number, poll_s=2.0, first_days=0)
     lines = (f"{key} = {json.dumps(value)}" for key, value in keys.items())

@@ -55,9 +55,9 @@ async def test_sessions_of_a_dead_replica_move(tmp_path: Path, seed: int, is_lon
     """S-1, S-4, S-10, X-5: one cortex and one delivery killed for good; every session goes on.
 
     What a busy machine takes for any answer is measured meanwhile, in sessions that had nothing
-    to move, and doesn't count. Long: 100 sessions. Short: 16.
+    to move, and doesn't count. Long: 100 sessions. Short: 8.
     """
-    sessions = 100 if is_long else 16
+    sessions = 100 if is_long else 8
     async with running_arena(tmp_path, seed) as arena:
         for name in ("gateway", "cortex", "cortex:2", "delivery", "delivery:2", "scheduler"):
             arena.processes.start(name)

@@ -23,7 +23,7 @@ from vigil.contracts import Row, SpawnSession, TextBlock, ToolResultBlock, Turn,
 from vigil.subjects import SessionKey
 
 SERVICES = ("executor", "cortex", "scheduler", "delivery")
-WORKERS = repeats(50, fast=25)
+WORKERS = repeats(50, fast=12)
 """More than one answer may ask for."""
 
 

@@ -32,8 +32,8 @@ from vigil.contracts import (
     encode,
 )
 
-TALKS = repeats(10, fast=6)
-SAID = repeats(10, fast=6)
+TALKS = repeats(10, fast=4)
+SAID = repeats(10, fast=4)
 """By each, one after the other."""
 
 
@@ -285,7 +285,7 @@ async def test_a_busy_session_does_not_delay_the_others(stack: Stack, model: Scr
     admin = await stack.bus("admin")
     other = await Talk.open(stack, "ann:vigil:t")
     await other.ended(await other.say("warm"))
-    await asyncio.gather(*(busy.say(f"m{i}") for i in range(repeats(500, fast=250))))
+    await asyncio.gather(*(busy.say(f"m{i}") for i in range(repeats(500, fast=100))))
     await other.ended(await other.say("hello"))
     last = (await admin.get_last("SESSIONS", busy.key.in_all)).seq  # type: ignore[union-attr]
     left = last - (busy.turns[-1].state.position if busy.turns else 0)

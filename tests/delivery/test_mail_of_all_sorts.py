@@ -18,7 +18,7 @@ from vigil.channels.mail import listener
 from vigil.clock import SystemClock
 from vigil.contracts import UserMessage, decode_event
 
-MANY: Final = repeats(300, fast=80)
+MANY: Final = repeats(300, fast=40)
 PARTS: Final = 'Content-Type: multipart/mixed; boundary="x"\r\n\r\n'
 
 

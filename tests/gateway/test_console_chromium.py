@@ -446,7 +446,7 @@ async def test_hostile_answers_act_in_no_way(stage: Stage, tab: Tab) -> None:
     and what is code is copied as it reads."""
     gate = stage.world.gate
     found = [text for _, text in hostile_markdown.cases() if len(text) < CLIP]
-    found = Random(1).sample(found, repeats(len(found), fast=300))
+    found = Random(1).sample(found, repeats(len(found), fast=120))
     for text in TITLES:  # in the list beside it, in the heading and on pages, too
         await stage.api.post(f"/api/sessions/{TRIED}/messages", json={"text": text})
         await stage.api.patch(f"/api/sessions/{TRIED}", json={"title": text[:120]})

@@ -77,7 +77,7 @@ def _random_texts() -> Iterator[str]:
         "     ab", "▁ a", "=-_ ", "今天天气很好 ,", "Моя сестра ", "😀🎉a\ufe0f ", "</s><unk> ",
         "".join(map(chr, range(1, 3000))), "\n\t\r\xa0\u3000 x{}",
     )  # fmt: skip
-    for number in range(repeats(30_000, fast=1000)):
+    for number in range(repeats(30_000, fast=400)):
         alphabet = alphabets[number % len(alphabets)]
         yield "".join(rolled.choices(alphabet, k=rolled.randrange(40)))
 
@@ -92,7 +92,7 @@ def test_tokens_are_those_of_the_library() -> None:
     library.no_truncation()
     whole = codebook.load()
     tokens = [token.replace("▁", " ") for token in library.get_vocab()]
-    part = repeats(1, fast=10)
+    part = repeats(1, fast=20)
     beside = [" ".join(tokens[at : at + 20]) for at in range(0, len(tokens), 20 * part)]
     joined = ["".join(tokens[at : at + 20]) for at in range(7, len(tokens), 60 * part)]
     texts = [*beside, *joined, *_random_texts(), "x" * 3000, "=" * 3000, " " * 100, ""]

@@ -22,7 +22,7 @@ from vigil.errors import Unavailable, VigilError
 from vigil.memory.operations.save import Save, Saved
 from vigil.subjects import Scope
 
-PEOPLE: Final = repeats(200, fast=24)
+PEOPLE: Final = repeats(200, fast=12)
 TOLD: Final = ("The gate opens with {}", "{} is the word for the alarm")
 KILLS: Final = repeats(9, fast=3)
 AT_ONCE: Final = 40

@@ -215,7 +215,7 @@ def test_a_broken_file_is_never_fatal(tmp_path: Path) -> None:
     shard.close()
     refused = 0
     kinds = {_kind(path): path.relative_to(whole) for path in sorted(_files(whole))}
-    names = list(kinds.values())[:: repeats(1, fast=2)]
+    names = list(kinds.values())[:: repeats(1, fast=3)]
     tried = [(name, n + way) for n, name in enumerate(names) for way in range(WAYS)]
     for name, way in tried:
         _copy(whole, copy)
@@ -359,7 +359,7 @@ async def test_a_folder_in_use_is_left_alone(
 @pytest.mark.repeated
 async def test_a_rare_source_in_5000_gets_all_its_results(index: EdgeIndex) -> None:
     """SPEC M-3. How fast, `make bench` measures; of 100,000: docs/adr/0017."""
-    count = repeats(5000, fast=1500)
+    count = repeats(5000, fast=1000)
     await index.upsert([point(n, source="rare" if n % 500 == 0 else "chat") for n in range(count)])
     for near in range(10):
         rare = await found(index, limit=10, near=near, sources=("rare",))

@@ -27,7 +27,7 @@ from vigil.contracts import (
 from vigil.contracts.board import CronWork, OnceSchedule
 from vigil.subjects import ANYBODY, SessionKey
 
-COUNT: Final = repeats(10_000, fast=400)
+COUNT: Final = repeats(10_000, fast=200)
 OF_A_PERSON: Final = 100
 IN_FLIGHT: Final = 64
 PATIENCE_S: Final = 30.0 + COUNT / 50

@@ -466,7 +466,7 @@ class Town:
         return sorted(set(found))
 
 
-@settings(max_examples=examples.repeats(2000, fast=80))
+@settings(max_examples=examples.repeats(2000, fast=40))
 @given(
     SCHEDULES,
     st.sampled_from(["skip", "latest", "all"]),

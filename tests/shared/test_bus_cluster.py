@@ -19,7 +19,7 @@ from vigil.settings.sections import Nats
 from vigil.subjects import SessionKey
 from vigil.topology import CONSUMERS, WAKE
 
-RACES = repeats(400, fast=25)
+RACES = repeats(400, fast=12)
 """A wildcard overlooked a write under way in 247 of 400, before all writers named the same one."""
 GAP_S = 15.0
 """An election takes up to 9 s."""

@@ -19,7 +19,7 @@ from vigil.subjects import SessionKey
 KEYS = tuple(SessionKey("ann", "vigil", f"t{n}") for n in range(4))
 SYSTEM = SessionKey("ann", "vigil", "_worker-1")
 KEY = SessionKey("ann", "vigil", "t1")
-WRITES = repeats(400, fast=150)
+WRITES = repeats(400, fast=50)
 
 
 def _events(bus: Bus) -> SharedFollower:
