@@ -28,6 +28,7 @@ from typing import Any, Final
 import pytest
 from _pytest.capture import FDCapture
 
+from services.cortex.models import anthropic
 from tests.support import hung, lent
 from vigil.processes.with_parent import die_with_parent
 
@@ -36,7 +37,7 @@ _MORE: Final = "more"
 """Asks for the next file."""
 _GONE: Final = "gone"
 IMPORTED: Final = (
-    "anthropic", "apprise", "markdown_it", "numpy", "openai", "qdrant_client",
+    "apprise", "markdown_it", "numpy", "openai", "qdrant_client",
     "qdrant_client.http", "snowballstemmer",
     *(f"services.{name}.__main__" for name in
       ("gateway", "cortex", "memory", "scheduler", "delivery", "executor")),
@@ -90,6 +91,8 @@ class Forks:
         if not session.config.option.collectonly:
             for name in self._imported:
                 importlib.import_module(name)
+            if self._imported:
+                anthropic.import_sdk()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:

@@ -30,6 +30,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from services.cortex.models.anthropic import import_sdk
 from tests.support import certificates, ports
 from vigil import crash
 from vigil.processes.with_parent import die_with_parent
@@ -328,7 +329,7 @@ def _fork(
         return None
     request = json.loads(message)
     if "ANTHROPIC_API_KEY" in request["env"] or request["module"] == TRIAL:
-        _import_late("anthropic")  # a second, that only who has a real model needs
+        _import_late("anthropic", import_sdk)  # that only who has a real model needs
     if request["args"][:1] == ["mcp"]:
         _import_late("vigil.memory.mcp_server")
     pid = os.fork()
@@ -348,11 +349,11 @@ def _fork(
     return pid
 
 
-def _import_late(name: str) -> None:
+def _import_late(name: str, bring: Callable[[], object] | None = None) -> None:
     """Import what few need for all who are forked from now on: what isn't frozen is looked through
     for garbage by each of them, which copies its pages."""
     if name not in sys.modules:
-        importlib.import_module(name)
+        bring() if bring is not None else importlib.import_module(name)
         gc.freeze()
 
 

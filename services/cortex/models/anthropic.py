@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from vigil.imports.packages import import_sparingly
 from vigil.settings.models import server_of
 
 from ..model import ModelAnswer, ModelError, ModelRequest
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
     import anthropic
 
 API_URL: Final = "https://api.anthropic.com"
+CLIENT: Final = "AsyncAnthropic"
+
+
+def import_sdk() -> None:
+    """Import what a client takes of the SDK: half a second of CPU."""
+    getattr(import_sparingly("anthropic"), CLIENT)
 
 
 class AnthropicModel:
@@ -42,6 +49,7 @@ class AnthropicModel:
         key_setting: str = "ANTHROPIC_API_KEY",
         model_setting: str = "VIGIL_MODEL",
     ) -> None:
+        import_sdk()
         import anthropic
 
         self._name = name
