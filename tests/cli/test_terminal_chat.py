@@ -26,6 +26,7 @@ from tests.support.terminal import Terminal
 
 COLUMNS, ROWS = 100, 40
 DEADLINE_S = 30.0
+PRESSED_AGAIN_S = 3.0
 
 
 class Person:
@@ -74,6 +75,22 @@ class Person:
         self._look_until(lambda: self.process.poll() is not None, "its end")
         self.look()
         return self.process.returncode
+
+    def gives_up(self) -> int:
+        """Press Ctrl-C; once more, where nothing came of it: Python loses one that comes after it
+        drew a prompt and before it waits for a key."""
+        self.process.send_signal(signal.SIGINT)
+        pressed = time.monotonic()
+
+        def is_over() -> bool:
+            nonlocal pressed
+            if time.monotonic() > pressed + PRESSED_AGAIN_S:
+                self.process.send_signal(signal.SIGINT)
+                pressed = time.monotonic()
+            return self.process.poll() is not None
+
+        self._look_until(is_over, "its end")
+        return self.ends()
 
     def _look_until(self, is_there: Callable[[], bool], what: str) -> None:
         """Look at least once, as what is there may be from before."""
@@ -538,8 +555,7 @@ def test_ctrl_c_at_a_question_is_one_anywhere(cli: Cli) -> None:
     """P-2: exit code 130, as the help says; without an answer it's a failure."""
     with person(cli, "me:vigil:none1", command="delete") as ann:
         ann.sees("for good? [y/N]:")
-        ann.process.send_signal(signal.SIGINT)
-        assert ann.ends() == 130
+        assert ann.gives_up() == 130
         assert "Traceback" not in "".join(ann.terminal.lines)
     with person(cli, "me:vigil:none1", command="delete") as ann:
         ann.sees("for good? [y/N]:")

@@ -7,6 +7,7 @@ import json
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from services.gateway.work.skills import SHIPPED
 from tests.support.gateway import Gate
@@ -125,7 +126,9 @@ async def _result(gate: Gate, content: str) -> ToolResultEvent:
 async def test_a_job_is_cancelled_while_a_step_runs(tmp_path: Path) -> None:
     """J-1: PATCH cancels; the command is ended, and no later step runs."""
     async with running_jobs(tmp_path) as (stack, _, jobs):
-        goal = steps(shell("echo x > begun; sleep 300; echo y > ended"), shell("echo z > after"))
+        mark = uuid4().hex
+        long = f"echo x > begun; sleep 300; echo {mark} > ended"
+        goal = steps(shell(long), shell("echo z > after"))
         id_ = await jobs.start(goal=goal)
         begun = await _appears(stack.settings.workspaces, "begun")
         assert await jobs.change(id_, "queued") == 409
@@ -135,7 +138,7 @@ async def test_a_job_is_cancelled_while_a_step_runs(tmp_path: Path) -> None:
         assert len(job["step_runs"]) == 1
         assert "ann cancelled the job" in errors(job)[0]
         assert await jobs.change(id_, "cancelled") == 409
-        await _no_process(str(begun))
+        await _no_process(mark)
         assert {path.name for path in begun.parent.iterdir()} >= {"begun"}
         assert not list(stack.settings.workspaces.rglob("after"))
         assert not list(stack.settings.workspaces.rglob("ended"))
@@ -158,17 +161,17 @@ async def _appears(folder: Path, name: str) -> Path:
     return found[0]
 
 
-async def _no_process(marker: str) -> None:
-    """Wait until no sleep of the step is left."""
+async def _no_process(mark: str) -> None:
+    """Wait until no process is left whose command line has a mark."""
     async with asyncio.timeout(15):
         pause_s = pauses()
-        while any(_is_ours(path) for path in Path("/proc").glob("[0-9]*/cmdline")):
+        while any(_has(path, mark) for path in Path("/proc").glob("[0-9]*/cmdline")):
             await asyncio.sleep(next(pause_s))
 
 
-def _is_ours(path: Path) -> bool:
+def _has(path: Path, mark: str) -> bool:
     try:
-        return b"sleep 300; echo y > ended" in path.read_bytes()
+        return mark.encode() in path.read_bytes()
     except OSError:
         return False
 

@@ -166,5 +166,5 @@ def is_alive(pid: int) -> bool:
     """Whether a process with that pid runs (a zombie doesn't)."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # before or while it's read
         return False
