@@ -58,6 +58,8 @@ async def controls(gate: Gate, session: str) -> list[Control]:
 async def test_a_job_is_stored_and_listed_when_its_id_comes_back(gate: Gate) -> None:
     """J-1: `POST /api/jobs` enqueues and returns the id at once."""
     ann = await gate.person("ann")
+    hi = await ann.post("/api/sessions/ann:garden:main/messages", json={"text": "hi"})
+    assert hi.status_code == 202
     id_ = await start(ann, goal="Water the plants\nall of them", input="3 pots", agentId="garden")
     session = f"ann:garden:_planner-{id_}"
     (event,) = await controls(gate, session)

@@ -90,7 +90,7 @@ async def test_a_move_that_there_is_not_names_those_that_there_are(gate: Gate) -
         ({"status": "pending_approval"}, 422, "status"),
         ({"status": "asleep"}, 422, "status"),
         ({"priority": "asap"}, 422, "priority"),
-        ({"agentId": "a.b"}, 422, "agent"),
+        ({"agentId": "a.b"}, 422, "agentId"),
         ({"why": "x" * 501}, 422, "why"),
         ({"is_tainted": False}, 422, None),
     ],

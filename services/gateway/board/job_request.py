@@ -30,6 +30,7 @@ from ..http.decide import check_text, keyed_event_id
 from ..http.json import Json
 from ..http.problem import Problem, erasing
 from ..http.wire import Accepted
+from ..known_agents import check_agent
 from ..work import skills
 from .mirrored_request import MirroredRequest
 
@@ -57,6 +58,7 @@ class JobRequest(MirroredRequest[Job]):
     async def make(self, *, wanted: JobBody, parent: str | None) -> Response:
         """Begin one: it's stored when this answers."""
         key = self._key_of(wanted)
+        await check_agent(self._edge, self._caller, key.agent)
         task, tools = await self._task(wanted)
         if wanted.input:
             check_size("input", wanted.input, INPUT_BYTES_MAX)

@@ -37,6 +37,7 @@ from .. import preconditions
 from ..access import check_reach, listed
 from ..http.json import Json
 from ..http.problem import Problem, erasing
+from ..known_agents import check_agent
 from ..state.edge import Edge
 
 log = structlog.get_logger("vigil.gateway")
@@ -82,6 +83,7 @@ class KindRequest(Generic[E]):
         """Make one, or learn something: it's the caller's, or their team's."""
         user, agent = getattr(wanted, "user_id", None), wanted.agent_id
         whose = Scope(agent, owner_for(self._edge, self._caller, agent, user))
+        await check_agent(self._edge, self._caller, agent)
         for one in makes.names:
             if id_ := getattr(wanted, one.field):
                 await check_there(self._edge.bus, whose, one, id_)

@@ -27,6 +27,7 @@ from vigil.local.identity_files import (
     write_text,
 )
 from vigil.subjects import check_part
+from vigil.words.nearest import meant
 
 from ..callers import Admin, Shared, body_of
 from ..endpoint import Endpoint
@@ -99,8 +100,9 @@ async def write_agent_file(
 def _folder(edge: Edge, agent: str) -> File:
     """Return where the files of an agent are that there is. Raises: Problem, 404."""
     settings = edge.context.settings
-    if check_part("agentId", agent) not in agents_there(settings):
-        raise Problem(404, f"there is no agent {agent}", field="agentId")
+    if check_part("agentId", agent) not in (there := agents_there(settings)):
+        reason = f"there is no agent called {agent}{meant(agent, there)}"
+        raise Problem(404, reason, field="agentId")
     return settings.agents / agent
 
 

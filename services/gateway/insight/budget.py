@@ -17,7 +17,6 @@ from vigil.settings import switches
 from vigil.settings.models import raises
 from vigil.settings.models.caps import Caps
 from vigil.settings.models.raises import Raise
-from vigil.subjects import check_part
 from vigil.zones.day import Day
 
 from ..callers import Caller, Shared, body_of
@@ -25,6 +24,7 @@ from ..endpoint import Endpoint
 from ..http.json import Json
 from ..http.problem import Problem, erasing
 from ..http.wire import Answer, RequestBody
+from ..known_agents import check_agent
 from ..state.edge import Edge
 
 log = structlog.get_logger("vigil.gateway")
@@ -79,7 +79,7 @@ async def raise_budget(
     if wanted.is_for_all:
         account = raises.INSTANCE
     elif wanted.agent:
-        account = raises.of_agent(check_part("agent", wanted.agent))
+        account = raises.of_agent(await check_agent(edge, caller, wanted.agent, "agent"))
     now, day = edge.clock.now(), day_of(edge, caller.user)
     if account != raises.of_person(caller.user):
         day = Day.at(now)

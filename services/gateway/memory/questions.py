@@ -26,6 +26,7 @@ from ..access import check_reach
 from ..http.decide import check_text
 from ..http.problem import Problem, erasing, unavailable
 from ..http.query import check_value
+from ..known_agents import check_agent
 from ..state.edge import Edge
 
 log = structlog.get_logger("vigil.gateway")
@@ -92,6 +93,7 @@ class Remembering:
         else:
             agent = DEFAULT_AGENT if body.agent_id is None else body.agent_id
             scope = scope_of(self._edge, self._caller, body.user_id, agent)
+            await check_agent(self._edge, self._caller, agent)
             done = await self._answered(
                 self._edge.memory.ask(scope, Maintain(), timeout_s=MAINTENANCE_S)
             )

@@ -6,11 +6,12 @@ from typing import Annotated, Final
 
 from fastapi import Query, Response
 
+from vigil.contracts.base import NEVER
 from vigil.errors import InvalidInput
 from vigil.marks import agent_pause
 from vigil.settings import switches
 from vigil.settings.tokens import Principal
-from vigil.subjects import check_part
+from vigil.subjects import Scope, check_part
 from vigil.teams import TEAM
 
 from ..callers import Caller, Shared
@@ -18,6 +19,7 @@ from ..endpoint import Endpoint
 from ..http.json import Json
 from ..http.problem import Problem, erasing
 from ..http.wire import PART_SCHEMA, PauseState
+from ..known_agents import check_agent
 from ..state.edge import Edge
 
 Agent = Annotated[
@@ -64,6 +66,8 @@ async def _switched(
         raise Problem(403, "only an admin may for everybody; with mine=true you pause it for you")
     if edge.switches.is_erasing(caller.user):
         raise erasing()
+    if is_on or edge.switches.agents.changed_at(Scope(agent, caller.user)) == NEVER:
+        await check_agent(edge, caller, agent, "agent")  # what was once set, can be ended
     user, at = caller.user if is_mine else None, edge.clock.now()
     set_ = await agent_pause.put(edge.bus, agent, user, is_on=is_on, at=at, by=caller.user)
     paused = switches.Paused(at=set_.at, by=set_.by) if is_on else None

@@ -19,6 +19,7 @@ from ..endpoint import Endpoint
 from ..http.json import Json
 from ..http.problem import Problem, erasing
 from ..http.wire import PART_SCHEMA, Answer, RequestBody
+from ..known_agents import check_agent
 from ..state.edge import Edge
 
 log = structlog.get_logger("vigil.gateway")
@@ -81,6 +82,7 @@ async def trust_source(
 ) -> Response:
     """Trust a source from now on. What came from it before stays as it is."""
     whose = _changeable(edge, caller, wanted.agent_id)
+    await check_agent(edge, caller, whose.agent)
     source = check_source(wanted.source)
     there = edge.switches.trusted.of(whose)
     known = next((one for one in there if one.source == source), None)

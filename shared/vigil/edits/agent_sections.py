@@ -20,6 +20,7 @@ from ..settings.models.access import check_known
 from ..settings.sections import Agent, InterestSection
 from ..subjects import check_part
 from ..teams import TEAM
+from ..words.nearest import meant
 from . import toml_sections
 
 KEYS: Final = ("authority", "model", "looks", "double_text")
@@ -86,8 +87,9 @@ def change(
     settings: Settings, name: str, changes: Mapping[str, Any], texts: Mapping[str, str]
 ) -> None:
     """Change an agent that is there. Raises: as `make`; NotReady: there is none of that name."""
-    if not any(name == one.name for one in found(settings)):
-        raise NotReady(f"there is no agent called {name}")
+    there = [one.name for one in found(settings)]
+    if name not in there:
+        raise NotReady(f"there is no agent called {name}{meant(name, there)}")
     _check_texts(texts)
     now = settings.config.agent_of(name)
     changed = {key: one for key, one in changes.items() if _differs(now, key, one)}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from typing import Final
 
 CUTOFF: Final = 0.6
 """How alike two names are at least, of 1."""
+LISTED_MAX: Final = 8
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = CUTOFF) -> str:
@@ -17,3 +18,17 @@ def nearest(name: str, known: Iterable[str], cutoff: float = CUTOFF) -> str:
     ('budget', '')
     """
     return next(iter(get_close_matches(name, list(known), n=1, cutoff=cutoff)), "")
+
+
+def meant(name: str, known: Collection[str]) -> str:
+    """Return how a refusal of a name goes on: with the nearest one, or those that there are.
+
+    >>> meant("budgt", ["budget", "gateway"]), meant("xyz", ["budget", "gateway"])
+    ('; did you mean budget?', '; there is: budget, gateway')
+    >>> meant("xyz", [])
+    ''
+    """
+    if near := nearest(name, known):
+        return f"; did you mean {near}?"
+    more = ", …" * (len(known) > LISTED_MAX)
+    return f"; there is: {', '.join(list(known)[:LISTED_MAX])}{more}" if known else ""

@@ -1,0 +1,68 @@
+"""Which agents somebody may mean: those of this home, and those that they have something with.
+
+Whoever talks with a name makes an agent of it. Where something is to be done to one, a name that no
+agent has is a mistake: it would be done to nobody, and be told as done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from vigil.errors import InvalidInput
+from vigil.local.identity_files import agents_there
+from vigil.past import places
+from vigil.settings.config import Config
+from vigil.settings.tokens import Principal
+from vigil.subjects import Scope, board_of, check_part
+from vigil.words.nearest import meant
+
+from .state.edge import Edge
+
+
+async def check_agent(edge: Edge, caller: Principal, agent: str, field: str = "agentId") -> str:
+    """Return the name of an agent that there is; of a configured one, without asking the broker.
+
+    Args:
+        field: names the agent in the request.
+
+    Raises:
+        InvalidInput: nobody can be called so, or nobody is: with the nearest that there is.
+        Unavailable: the broker can't tell.
+    """
+    check_part(field, agent)
+    configured = await asyncio.to_thread(_configured, edge)
+    if agent in configured or await _has_past(edge, caller, agent):
+        return agent
+    talked = [await edge.recency.of(whose) for whose in caller.reach]
+    known = configured.union(key.split(":")[1] for keys in talked for key in keys)
+    wanted = f"must be one that there is, and none is called {agent}"
+    raise InvalidInput(field, wanted + meant(agent, sorted(known)))
+
+
+def _configured(edge: Edge) -> set[str]:
+    settings = edge.context.settings
+    return {*agents_there(settings), *_named_in(settings.config)}
+
+
+def _named_in(config: Config) -> set[str]:
+    """Return the agents that other sections have something to do with: a channel, a hook."""
+    sections = (*config.channels.values(), *config.hooks.values(), *config.watch.values())
+    sections = (*sections, *config.mailboxes.values(), *config.grants)
+    return {name for one in sections if (name := getattr(one, "agent", ""))}
+
+
+async def _has_past(edge: Edge, caller: Principal, agent: str) -> bool:
+    """Whether something of an agent's is there that the caller may reach: what somebody said to it,
+    or what it remembers or has to do."""
+    bus = edge.bus
+    for one in caller.reach:
+        if one.agent not in ("*", agent):
+            continue
+        whose = Scope(agent, one.owner)
+        logs = (await bus.layout()).streams("SESSIONS")
+        asked = [(log, places.by_person(whose)) for log in logs]
+        asked += [("BOARD", board_of(whose)), ("MEMORIES", whose.everything)]
+        found = await asyncio.gather(*(bus.get_next(log, where, 1) for log, where in asked))
+        if any(message is not None for message in found):
+            return True
+    return False
