@@ -251,6 +251,21 @@ async def test_rows_are_made_edited_and_removed_by_forms(gate: Gate) -> None:
     assert where not in (await abe.reader.page("/timetable")).links
 
 
+async def test_a_row_that_was_removed_has_its_name_where_it_ran(gate: Gate) -> None:
+    """In the week, in what became of it, and on Today: it stood there as eight hex digits."""
+    gil = await person(gate, "gil")
+    row = (await gil.api.post("/api/cron", json=ROW | {"name": "Water"})).json()
+    now, whose, log = datetime.now(UTC), Scope("vigil", "gil"), SlotLog(gate.admin)
+    ran = SlotEntry(row=row["id"], due_at=now, state="ran", at=now)
+    await log.append(whose, await log.last(whose, row["id"]), ran)
+    (await gil.api.delete(f"/api/cron/{row['id']}")).raise_for_status()
+    (slot,) = (await gil.api.get("/api/slots")).json()["slots"]
+    assert (slot["name"], slot["owner"], slot["agent_id"]) == ("Water", "gil", "vigil")
+    shown = (await gil.reader.page("/timetable")).text
+    assert (shown.count("Water"), row["id"][:8] in shown) == (2, False)
+    assert "Water ran" in (await gil.reader.page()).text
+
+
 async def test_tasks_and_goals_are_made_and_moved(gate: Gate) -> None:
     """As they were shown: who moved first wins, and whoever is late reads it again."""
     ben = await person(gate, "ben")

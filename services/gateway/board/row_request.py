@@ -60,7 +60,7 @@ class RowRequest(KindRequest[TimetableRow]):
             reason = "a slot of it was decided at this very moment; try again"
             raise Problem(409, reason) from None
         log.info("row run by hand", action="gateway.cron", row=id_, by=self._caller.user)
-        return Json(view_of_slot(entry), 202)
+        return Json(view_of_slot(entry, row), 202)
 
     # ------------------------------------------------------------ what is otherwise
 

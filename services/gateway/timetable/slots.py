@@ -41,6 +41,10 @@ class SlotView(Answer, frozen=True, kw_only=True):
     """What became of an instant at which a row was due, or of several."""
 
     row: str
+    name: str
+    """What the row is called, or was before it was removed."""
+    owner: str
+    agent_id: str
     due_at: Instant
     """Of several the last."""
     first_at: Instant | None
@@ -166,12 +170,13 @@ async def list_slots(
         left -= 1
         if len(entries) >= limit or not left:
             break
-    owners = {one.entity.id: one.entity.owner for one in there}
+    rows = {one.entity.id: one.entity for one in there}
     room = asyncio.Semaphore(ARRIVALS_AT_ONCE)
 
     async def view(entry: SlotEntry) -> SlotView:
         async with room:
-            return view_of_slot(entry, await arrival_of(edge.bus, owners[entry.row], entry))
+            of = rows[entry.row]
+            return view_of_slot(entry, of, await arrival_of(edge.bus, of.owner, entry))
 
     slots = await asyncio.gather(*(view(entry) for entry in entries))
     return Json(SlotListing(slots=tuple(slots)))
@@ -192,17 +197,29 @@ async def _merged(walks: list[AsyncIterator[SlotEntry]]) -> AsyncIterator[SlotEn
             heapq.heappush(heads, (-following.at.timestamp(), number, following))
 
 
-_REST: Final = ("trigger", "decided_at", "arrival", "facts", "facts_left_out")
+_REST: Final = (
+    "name",
+    "owner",
+    "agent_id",
+    "trigger",
+    "decided_at",
+    "arrival",
+    "facts",
+    "facts_left_out",
+)
 """What isn't a field of an entry."""
 
 
-def view_of_slot(entry: SlotEntry, arrival: Arrival = "") -> SlotView:
+def view_of_slot(entry: SlotEntry, row: TimetableRow, arrival: Arrival = "") -> SlotView:
     """Return an entry as it is shown."""
     names = (name for name in SlotView.__struct_fields__ if name not in _REST)
     same = {name: getattr(entry, name) for name in names}
     fill = entry.facts or FactFill(cause="")
     return SlotView(
         **same,
+        name=row.name,
+        owner=row.owner,
+        agent_id=row.agent,
         trigger=trigger_of(entry),
         decided_at=entry.at,
         arrival=arrival,

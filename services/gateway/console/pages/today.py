@@ -61,8 +61,7 @@ async def show(visit: Visit) -> dict[str, Any]:
         ),
         _lines(visit, str(home)),
     )
-    names = {one.id: one.name for one in rows.rows}
-    lines = [*lines, *journal.of_slots(latest(slots), names)]
+    lines = [*lines, *journal.of_slots(latest(slots))]
     since = await visit.last_here()
     new, more, old = journal.split_at(lines, since or visit.now - FIRST, NEW_MAX, SHOWN_MAX)
     waiting = [one for one in asked if visit.may_decide(one.session_key)]

@@ -61,7 +61,6 @@ def week_of(
     Args:
         slots: the newest first: of an instant the first one counts.
     """
-    known = {row.id: row for row in rows}
     newest: dict[tuple[str, datetime], SlotView] = {}
     for slot in slots:
         newest.setdefault((slot.row, slot.due_at), slot)
@@ -69,7 +68,7 @@ def week_of(
         CalendarEntry(
             at=slot.due_at,
             row=slot.row,
-            name=known[slot.row].name if slot.row in known else slot.row[:8],
+            name=slot.name,
             state=slot.state,
             reason=slot.reason,
             count=slot.count,
@@ -78,7 +77,7 @@ def week_of(
     ]
     entries += [
         CalendarEntry(at=at, row=row.id, name=row.name, state="")
-        for row in known.values()
+        for row in rows
         if row.is_enabled and row.made_by != "system"
         for at in row.next_at
     ]

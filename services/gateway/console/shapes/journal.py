@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final, Literal
 from urllib.parse import urlencode
@@ -101,8 +101,8 @@ def of_tasks(tasks: Iterable[TaskView]) -> Iterator[JournalLine]:
         )
 
 
-def of_slots(slots: Iterable[SlotView], names: Mapping[str, str]) -> Iterator[JournalLine]:
-    """Yield the runs that ended, or were missed, of rows with these names."""
+def of_slots(slots: Iterable[SlotView]) -> Iterator[JournalLine]:
+    """Yield the runs of rows that ended, or were missed."""
     for one in slots:
         if one.state not in _STATES:
             continue
@@ -112,7 +112,7 @@ def of_slots(slots: Iterable[SlotView], names: Mapping[str, str]) -> Iterator[Jo
         yield JournalLine(
             at=one.decided_at,
             what=what,
-            text=f"{names.get(one.row, 'A row of the timetable')} {how}{often}{reason}",
+            text=f"{one.name} {how}{often}{reason}",
             page=f"/conversations/{one.session}" if one.session else f"/timetable/{one.row}",
         )
 

@@ -41,7 +41,6 @@ async def show(visit: Visit) -> dict[str, Any]:
         "rows": rows.rows[:ROWS_MAX],
         "more_rows": max(len(rows.rows) - ROWS_MAX, 0),
         "slots": latest(slots.slots, state or ""),
-        "names": {one.id: one.name for one in rows.rows},
         "state": state or "",
         "states": ("", *get_args(SlotState)),
         "week": week_of(first, rows.rows, slots.slots, visit.now, visit.zone),
