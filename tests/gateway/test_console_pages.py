@@ -117,6 +117,48 @@ async def test_today_tells_what_waits_and_what_was_done(gate: Gate, ann: Reader)
         assert text not in shown
 
 
+async def test_an_admins_own_stands_first_and_what_is_others_has_their_name(gate: Gate) -> None:
+    """On Today, and in every list; how bob likes it isn't how the admin does."""
+    root, lists = await gate.person("rae", is_admin=True), dict[str, str]()
+    made: dict[str, Any] = {
+        "cron": {"name": "News of {}", "prompt": "Read", "interval_s": 3600},
+        "tasks": {"title": "Wash for {}"},
+        "goals": {"description": "Sleep, {}"},
+        "preferences": {"category": "code", "key": "indent", "value": "as {} does"},
+    }
+    for user in ("bea", "rae"):
+        api = root if user == "rae" else await gate.person(user)
+        for kind, body in made.items():
+            named = {
+                name: one.format(user) if isinstance(one, str) else one
+                for name, one in body.items()
+            }
+            assert (await api.post(f"/api/{kind}", json=named)).is_success
+        await act(gate, user, user[0], f"fed the cat of {user}")
+    reader = await signed_in(gate, "rae", is_admin=True)
+    today = (await reader.page()).text
+    own, _, others = today.partition("Of others in this home")
+    assert ("cat of rae" in own, "cat of bea" in own) == (True, False)
+    assert "Learnt how you like it: indent: as rae does" in own
+    told = " ".join(others.partition("What comes next")[0].split())
+    assert "done bea Begun: fed the cat of bea" in told
+    assert "found bea Learnt how bea likes it: indent: as bea does" in told
+    assert "rae" not in told
+    coming = others.partition("What comes next")[2]
+    assert coming.index("News of rae") < coming.index("News of bea bea")
+    for path in ("/timetable", "/tasks", "/goals", "/preferences"):
+        lists[path] = " ".join((await reader.page(path)).text.split())
+    lists["/timetable"] = lists["/timetable"].partition(" Rows ")[2]  # the week has its own order
+    for path, mine, theirs in (
+        ("/timetable", "News of rae", "News of bea bea"),
+        ("/tasks", "Wash for rae", "Wash for bea bea"),
+        ("/goals", "Sleep, rae", "Sleep, bea bea"),
+        ("/preferences", "as rae does", "indent bea as bea does"),
+    ):
+        assert lists[path].index(mine) < lists[path].index(theirs), path
+    assert lists["/preferences"].count("So it is") == 1, "of others' it is only ended"
+
+
 async def test_the_switch_is_on_every_page(gate: Gate, ann: Reader) -> None:
     """Everybody has their own; that for all is an admin's, whoever sends the form."""
     for path in pages():

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -16,7 +16,7 @@ from fastapi import Request
 from vigil.board.kinds.approval import ApprovalList, ApprovalView
 from vigil.settings.sections import LANGUAGE
 from vigil.settings.tokens import Principal
-from vigil.subjects import SessionKey
+from vigil.subjects import Scope, SessionKey
 from vigil.teams import may_act
 from vigil.zones.database import zone_named
 
@@ -34,6 +34,18 @@ DIGITS_MAX: Final = 16
 WRITTEN: Final = ("title", "description", "prompt", "text", "instead", "value", "input")
 """Fields of forms that hold it; none of them holds a key."""
 Moves = Mapping[Any, Collection[Any]]
+
+
+class Owned(Protocol):
+    """What is somebody's, with an agent."""
+
+    @property
+    def owner(self) -> str: ...
+    @property
+    def agent_id(self) -> str: ...
+
+
+Thing = TypeVar("Thing", bound=Owned)
 
 
 class Movable(msgspec.Struct, frozen=True):
@@ -163,8 +175,15 @@ class Visit:
 
     def may_decide(self, session_key: str) -> bool:
         """Return whether what a session asks is for the reader to decide, and not for another."""
-        key = SessionKey.parse(session_key)
-        return may_act(self.reader.user, key.user, key.agent, self.reader.teams)
+        return self.is_own(SessionKey.parse(session_key).scope)
+
+    def is_own(self, whose: Scope) -> bool:
+        """Return whether that is the reader's or their team's: an admin sees everybody's."""
+        return may_act(self.reader.user, whose.owner, whose.agent, self.reader.teams)
+
+    def own_first(self, found: Iterable[Thing]) -> list[Thing]:
+        """Return things in their order, but the reader's own before those of others."""
+        return sorted(found, key=lambda one: not self.is_own(Scope(one.agent_id, one.owner)))
 
 
 def segment_of(text: str) -> str:

@@ -81,6 +81,7 @@ class FindingView(Answer, frozen=True, kw_only=True):
 
     row: str
     owner: str
+    agent_id: str
     name: str
     what: What
     text: str
@@ -114,7 +115,14 @@ async def list_findings(edge: Shared, caller: Caller, user: User = None) -> Resp
         wrong = findings(row, ledger, entries, now, rows)
         wrong += await _untold(edge.bus, row, entries)
         found += [
-            FindingView(row=row.id, owner=row.owner, name=row.name, what=what.what, text=what.text)
+            FindingView(
+                row=row.id,
+                owner=row.owner,
+                agent_id=row.agent,
+                name=row.name,
+                what=what.what,
+                text=what.text,
+            )
             for what in wrong
         ]
     found.sort(key=lambda one: (one.owner, one.name))

@@ -4,6 +4,7 @@ doesn't run."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -12,15 +13,18 @@ from vigil.board.kinds.job import JobList
 from vigil.board.kinds.preference import PreferenceListing
 from vigil.board.kinds.row import RowListing, RowView
 from vigil.board.kinds.task import TaskListing
+from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
+from vigil.teams import TEAM, reach_of
 
 from ...http.wire import Readiness, SessionList, TimerList, Transcript
 from ...timetable.autonomy import AutonomyView
-from ...timetable.slots import FindingListing, SlotListing, SlotView
+from ...timetable.slots import FindingListing, SlotListing
 from ...work.cost import CostLine, Costs
 from ...work.health import HealthView
 from ...work.letters import DeadLetterPage
 from ..shapes import journal
+from ..shapes.journal import JournalLine
 from ..shapes.runs import latest
 from ..visit import Visit
 
@@ -46,7 +50,7 @@ async def show(visit: Visit) -> dict[str, Any]:
     (
         (asked, rows, findings, costs),
         (ready, health, timers),
-        (lines, slots),
+        (lines, of_others),
     ) = await asyncio.gather(
         asyncio.gather(
             visit.open_requests(),
@@ -61,7 +65,6 @@ async def show(visit: Visit) -> dict[str, Any]:
         ),
         _lines(visit, str(home)),
     )
-    lines = [*lines, *journal.of_slots(latest(slots))]
     since = await visit.last_here()
     new, more, old = journal.split_at(lines, since or visit.now - FIRST, NEW_MAX, SHOWN_MAX)
     waiting = [one for one in asked if visit.may_decide(one.session_key)]
@@ -73,9 +76,10 @@ async def show(visit: Visit) -> dict[str, Any]:
         "happened": new,
         "more": more,
         "before": old,
+        "others": sorted(of_others, key=lambda one: one.at, reverse=True)[:NEW_MAX],
         "timers": timers.timers[:SHOWN_MAX],
-        "coming": coming(rows.rows)[:SHOWN_MAX],
-        "findings": findings.findings[:SHOWN_MAX],
+        "coming": coming(visit, rows.rows)[:SHOWN_MAX],
+        "findings": visit.own_first(findings.findings)[:SHOWN_MAX],
         "today_micro_usd": spent(costs.lines, f"{visit.now.astimezone(visit.zone):%Y-%m-%d}"),
         "week_micro_usd": sum(one.micro_usd for one in costs.lines),
         "calls": sum(one.calls for one in costs.lines),
@@ -85,47 +89,73 @@ async def show(visit: Visit) -> dict[str, Any]:
     }
 
 
-async def _lines(visit: Visit, home: str) -> tuple[list[journal.JournalLine], tuple[SlotView, ...]]:
-    """Return what happened lately, of each kind the newest, in no order; and the slots, whose rows
-    have names."""
+async def _lines(visit: Visit, home: str) -> tuple[list[JournalLine], list[JournalLine]]:
+    """Return what happened lately, of each kind the newest, in no order: of the reader and their
+    teams, and of others, which an admin is told apart."""
     api = visit.api
-    (
-        (talk, talks, actions, slots, dead),
-        (done, failed, jobs, cycles, learnt),
-    ) = await asyncio.gather(
+    (talk, dead, cycles), own, others = await asyncio.gather(
         asyncio.gather(
             api.get(Transcript, f"/api/sessions/{home}", limit=TALK_MAX),
-            api.get(SessionList, "/api/sessions", order="newest", archived=False, limit=TALKS_MAX),
-            api.get(ActionListing, "/api/actions", limit=READ_MAX),
-            api.get(SlotListing, "/api/slots", limit=SLOTS_MAX),
             api.get(DeadLetterPage, "/api/dead", open=True, limit=READ_MAX),
+            api.get(AutonomyView, "/api/autonomy", user=visit.reader.user),
         ),
         asyncio.gather(
-            api.get(TaskListing, "/api/tasks", status="done", limit=READ_MAX),
-            api.get(TaskListing, "/api/tasks", status="failed", limit=READ_MAX),
-            api.get(JobList, "/api/jobs", limit=READ_MAX),
-            api.get(AutonomyView, "/api/autonomy"),
-            api.get(PreferenceListing, "/api/preferences", limit=READ_MAX),
+            *(read(visit, one) for one in _own_of(visit.reader) for read in (_done, _unread))
         ),
+        asyncio.gather(*((_done(visit, None),) if visit.reader.is_admin else ())),
     )
-    mine = [one for one in cycles.cycles if one.owner == visit.reader.user]
+    letters = list(journal.of_letters(dead.letters))
     told = [
         *journal.of_messages(talk.messages, home),
-        *journal.of_unread(talks.sessions, home),
+        *journal.of_cycles(cycles.cycles),
+        *(one for lines in (letters, *own) for one in lines if visit.is_own(one.whose)),
+    ]
+    of_others = [one for lines in (letters, *others) for one in lines]
+    return told, [one for one in of_others if not visit.is_own(one.whose)]
+
+
+def _own_of(reader: Principal) -> list[str | None]:
+    """Return who is asked about for what is a reader's and their teams'; None: whoever they reach.
+
+    An admin reaches everybody, and what is theirs isn't to be crowded out.
+    """
+    if not reader.is_admin:
+        return [None]
+    return [reader.user, *([TEAM] if len(reach_of(reader.user, reader.teams)) > 1 else [])]
+
+
+async def _unread(visit: Visit, user: str | None) -> list[JournalLine]:
+    """Return the conversations of somebody's in which something is unread, but for the home."""
+    wanted: dict[str, Any] = {"order": "newest", "archived": False, "limit": TALKS_MAX}
+    talks = await visit.api.get(SessionList, "/api/sessions", user=user, **wanted)
+    home = SessionKey(visit.reader.user, "vigil", visit.person.home_thread)
+    return list(journal.of_unread(talks.sessions, str(home)))
+
+
+async def _done(visit: Visit, user: str | None) -> list[JournalLine]:
+    """Return what was done lately for somebody; None: for all whom the reader may reach."""
+    api = visit.api
+    actions, slots, done, failed, jobs, learnt = await asyncio.gather(
+        api.get(ActionListing, "/api/actions", user=user, limit=READ_MAX),
+        api.get(SlotListing, "/api/slots", user=user, limit=SLOTS_MAX),
+        api.get(TaskListing, "/api/tasks", user=user, status="done", limit=READ_MAX),
+        api.get(TaskListing, "/api/tasks", user=user, status="failed", limit=READ_MAX),
+        api.get(JobList, "/api/jobs", userId=user, limit=READ_MAX),
+        api.get(PreferenceListing, "/api/preferences", user=user, limit=READ_MAX),
+    )
+    return [
         *journal.of_actions(actions.actions),
         *journal.of_tasks((*done.tasks, *failed.tasks)),
         *journal.of_jobs(jobs.jobs),
-        *journal.of_letters(dead.letters),
-        *journal.of_cycles(mine),
-        *journal.of_preferences(learnt.preferences),
+        *journal.of_slots(latest(slots.slots)),
+        *journal.of_preferences(learnt.preferences, visit.reader.user),
     ]
-    return told, slots.slots
 
 
-def coming(rows: tuple[RowView, ...]) -> list[tuple[datetime, RowView]]:
-    """Return the next instant of each row that has one, soonest first."""
-    found = [(one.next_at[0], one) for one in rows if one.next_at]
-    return sorted(found, key=lambda pair: pair[0])
+def coming(visit: Visit, rows: Iterable[RowView]) -> list[tuple[datetime, RowView]]:
+    """Return the next instant of each row that has one, soonest first; those of others last."""
+    found = sorted((one for one in rows if one.next_at), key=lambda one: one.next_at[0])
+    return [(one.next_at[0], one) for one in visit.own_first(found)]
 
 
 def spent(lines: tuple[CostLine, ...], day: str) -> int:

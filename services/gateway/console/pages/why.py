@@ -45,6 +45,7 @@ async def _recent(visit: Visit) -> list[journal.JournalLine]:
             text=one.text,
             page="",
             why=urlencode({"id": one.id, "session": home}),
+            whose=SessionKey.parse(home).scope,
         )
         for one in talk.messages
         if one.role == "assistant"

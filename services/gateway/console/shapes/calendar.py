@@ -23,6 +23,8 @@ class CalendarEntry(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     row: str
     name: str
+    owner: str
+    agent_id: str
     state: str
     """What became of it; empty: it is to come."""
     reason: str = ""
@@ -69,6 +71,8 @@ def week_of(
             at=slot.due_at,
             row=slot.row,
             name=slot.name,
+            owner=slot.owner,
+            agent_id=slot.agent_id,
             state=slot.state,
             reason=slot.reason,
             count=slot.count,
@@ -76,7 +80,9 @@ def week_of(
         for slot in newest.values()
     ]
     entries += [
-        CalendarEntry(at=at, row=row.id, name=row.name, state="")
+        CalendarEntry(
+            at=at, row=row.id, name=row.name, owner=row.owner, agent_id=row.agent_id, state=""
+        )
         for row in rows
         if row.is_enabled and row.made_by != "system"
         for at in row.next_at

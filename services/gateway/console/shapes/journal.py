@@ -14,6 +14,7 @@ from vigil.board.kinds.job import JobSummary
 from vigil.board.kinds.preference import PreferenceView
 from vigil.board.kinds.task import TaskView
 from vigil.contracts.vocabulary import JOBS
+from vigil.subjects import Scope, SessionKey
 
 from ...http.wire import SessionSummary, TranscriptMessage
 from ...timetable.autonomy import CycleView
@@ -47,10 +48,21 @@ class JournalLine(msgspec.Struct, frozen=True, kw_only=True):
     """The query that asks why; empty: its own page tells."""
     is_tainted: bool = False
     """Whether content from outside had a part in the words."""
+    whose: Scope
+    """With which agent it was, and for whom."""
+
+    @property
+    def owner(self) -> str:
+        return self.whose.owner
+
+    @property
+    def agent_id(self) -> str:
+        return self.whose.agent
 
 
 def of_messages(messages: Iterable[TranscriptMessage], key: str) -> Iterator[JournalLine]:
     """Yield what an agent said unasked in a conversation: it carries a tag that says so."""
+    whose = SessionKey.parse(key).scope
     for one in messages:
         if one.role == "assistant" and one.tag:
             yield JournalLine(
@@ -60,6 +72,7 @@ def of_messages(messages: Iterable[TranscriptMessage], key: str) -> Iterator[Jou
                 page=f"/conversations/{key}#m-{one.seq}",
                 why=urlencode({"id": one.id, "session": key}),
                 is_tainted=one.is_tainted,
+                whose=whose,
             )
 
 
@@ -72,6 +85,7 @@ def of_unread(sessions: Iterable[SessionSummary], home: str) -> Iterator[Journal
                 what="said",
                 text=f"Something new in: {one.title or one.session_key}",
                 page=f"/conversations/{one.session_key}#end",
+                whose=SessionKey.parse(one.session_key).scope,
             )
 
 
@@ -85,6 +99,7 @@ def of_actions(actions: Iterable[ActionView]) -> Iterator[JournalLine]:
             text=how + one.description,
             page=f"/conversations/{one.session_key}" if one.session_key else "",
             is_tainted=one.is_tainted,
+            whose=Scope(one.agent_id, one.owner),
         )
 
 
@@ -98,6 +113,7 @@ def of_tasks(tasks: Iterable[TaskView]) -> Iterator[JournalLine]:
             text=f"Task {'failed' if one.status == 'failed' else 'done'}: {one.title}{result}",
             page=f"/tasks/{one.id}",
             is_tainted=one.is_tainted or (one.result is not None and one.result.is_tainted),
+            whose=Scope(one.agent_id, one.owner),
         )
 
 
@@ -114,6 +130,7 @@ def of_slots(slots: Iterable[SlotView]) -> Iterator[JournalLine]:
             what=what,
             text=f"{one.name} {how}{often}{reason}",
             page=f"/conversations/{one.session}" if one.session else f"/timetable/{one.row}",
+            whose=Scope(one.agent_id, one.owner),
         )
 
 
@@ -129,6 +146,7 @@ def of_jobs(jobs: Iterable[JobSummary]) -> Iterator[JournalLine]:
             what="failed" if one.status == "failed" else "done",
             text=f"Job {JOBS[one.status].step}: {one.goal or one.skill}{failed}{error}",
             page="/why?" + urlencode({"id": one.id}),
+            whose=Scope(one.agent_id, one.user_id),
         )
 
 
@@ -142,6 +160,7 @@ def of_letters(letters: Iterable[DeadLetterView]) -> Iterator[JournalLine]:
             text=f"{what}: {one.cause}",
             page="/deliveries",
             why=urlencode({"id": one.id}),
+            whose=SessionKey.parse(one.session_key).scope,
         )
 
 
@@ -157,19 +176,22 @@ def of_cycles(cycles: Iterable[CycleView]) -> Iterator[JournalLine]:
                 text=text,
                 page="/autonomy",
                 is_tainted=one.is_tainted,
+                whose=Scope(one.agent_id, one.owner),
             )
 
 
-def of_preferences(found: Iterable[PreferenceView]) -> Iterator[JournalLine]:
-    """Yield what was learnt of how somebody likes it."""
+def of_preferences(found: Iterable[PreferenceView], reader: str) -> Iterator[JournalLine]:
+    """Yield what was learnt of how the reader likes it, or somebody else."""
     for one in found:
+        likes = "you like" if one.owner == reader else f"{one.owner} likes"
         is_not = "not " if one.is_negative else ""
         value = one.value if isinstance(one.value, str) else msgspec.json.encode(one.value).decode()
         yield JournalLine(
             at=one.created_at,
             what="found",
-            text=f"Learnt how you like it: {one.key}: {is_not}{value}",
+            text=f"Learnt how {likes} it: {one.key}: {is_not}{value}",
             page="/preferences",
+            whose=Scope(one.agent_id, one.owner),
         )
 
 
@@ -182,7 +204,7 @@ def split_at(
     >>> from datetime import UTC
     >>> def line(hour):
     ...     at = datetime(2026, 11, 28, hour, tzinfo=UTC)
-    ...     return JournalLine(at=at, what="done", text="", page="")
+    ...     return JournalLine(at=at, what="done", text="", page="", whose=Scope("a", "b"))
     >>> since = datetime(2026, 11, 28, 8, tzinfo=UTC)
     >>> new, more, old = split_at(map(line, (9, 7, 11, 10, 6)), since, 2, 1)
     >>> [one.at.hour for one in new], more, [one.at.hour for one in old]

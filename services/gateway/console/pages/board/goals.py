@@ -29,7 +29,7 @@ async def show(visit: Visit) -> dict[str, Any]:
             for one, count in wanted
         )
     )
-    found = [goal for page in pages for goal in page.goals]
+    found = visit.own_first(goal for page in pages for goal in page.goals)
     shown = COLUMNS if status is None else (status,)
     return {
         "is_full": len(pages[0].goals) == SHOWN_MAX,

@@ -20,8 +20,9 @@ SHOWN_MAX: Final = 200
 
 
 async def show(visit: Visit) -> dict[str, Any]:
-    found = (await visit.api.get(PreferenceListing, PATH, limit=SHOWN_MAX)).preferences
-    groups = {one: [it for it in found if it.category == one] for one in CATEGORIES}
+    found = await visit.api.get(PreferenceListing, PATH, limit=SHOWN_MAX)
+    there = visit.own_first(found.preferences)
+    groups = {one: [it for it in there if it.category == one] for one in CATEGORIES}
     return {
         "groups": {name: held for name, held in groups.items() if held},
         "categories": CATEGORIES,

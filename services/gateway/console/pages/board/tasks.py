@@ -28,7 +28,7 @@ async def show(visit: Visit) -> dict[str, Any]:
             for one, count in wanted
         )
     )
-    found = [task for page in pages for task in page.tasks]
+    found = visit.own_first(task for page in pages for task in page.tasks)
     shown = STATUSES if status is None else (status,)
     return {
         "is_full": len(pages[0].tasks) == SHOWN_MAX,

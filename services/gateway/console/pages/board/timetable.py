@@ -38,7 +38,7 @@ async def show(visit: Visit) -> dict[str, Any]:
     )
     first = monday_of(_day_of(visit))
     return {
-        "rows": rows.rows[:ROWS_MAX],
+        "rows": visit.own_first(rows.rows)[:ROWS_MAX],
         "more_rows": max(len(rows.rows) - ROWS_MAX, 0),
         "slots": latest(slots.slots, state or ""),
         "state": state or "",
