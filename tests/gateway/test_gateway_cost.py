@@ -103,6 +103,11 @@ async def test_each_sees_their_own_and_an_admin_all(tmp_path: Path) -> None:
         assert head.split(",") == list(CostLine.__struct_fields__)
         assert line.endswith(",m,3,0,90,0,210,0,4500,0.7")
         await _raise_limits(ann, admin, cli)
+        roots = Cli(cli.home, VIGIL_URL=url, VIGIL_TOKEN=await gate.token("root", is_admin=True))
+        for which, whose in ((("--all",), "of the instance"), (("--agent", "vigil"), "of vigil")):
+            more = await asyncio.to_thread(roots, "budget", "raise", *which, "--times", "5")
+            holds = f"limit {whose} is 2 times what is configured; budget.raise_max allows no more"
+            assert holds in more.stderr + more.stdout, "five times were said, and one counts"
         await _moved(ann)
         await gate.close()
 
@@ -136,7 +141,7 @@ async def _raise_limits(ann: httpx2.AsyncClient, admin: httpx2.AsyncClient, cli:
     again = (await ann.put("/api/budget/raise", json={"times": 1})).json()
     assert again == raised, "said twice, it is raised once"
     beyond = (await ann.put("/api/budget/raise", json={"times": 1000})).json()
-    assert beyond["tokens_max"] == 20_000_000, "no further than the owner allows"
+    assert beyond == raised, "no further than the owner allows, and it says no more than that"
     for more in ({"agent": "vigil"}, {"is_for_all": True}):
         assert_problem(await ann.put("/api/budget/raise", json={"times": 1} | more), 403)
         own = (await admin.put("/api/budget/raise", json={"times": 1} | more)).json()
@@ -144,8 +149,9 @@ async def _raise_limits(ann: httpx2.AsyncClient, admin: httpx2.AsyncClient, cli:
     for wrong in ({"times": -1}, {"times": 1001}, {}, {"times": 1, "user": "bob"}):
         assert_problem(await ann.put("/api/budget/raise", json=wrong), 422)
     assert (await ann.put("/api/budget/raise", json={"times": 0})).json()["tokens_max"] == 10**7
-    shown = (await asyncio.to_thread(cli, "budget", "raise")).stdout
+    shown = (await asyncio.to_thread(cli, "budget", "raise", "--times", "5")).stdout
     assert "of 20,000,000 tokens" in shown
+    assert "once, it may not be raised further" in shown
     assert "may not be raised further" in (await asyncio.to_thread(cli, "budget", "show")).stdout
     refused = await asyncio.to_thread(cli, "budget", "raise", code=2)
     assert "budget.raise_max" in refused.stderr

@@ -48,7 +48,8 @@ class BudgetView(Answer, frozen=True, kw_only=True, omit_defaults=False):
     micro_usd_max: int | None
     """null: there is no cap in money."""
     times_raised: int
-    """So often what your limit is, was added to it today: by "more", or `vigil budget raise`."""
+    """So often what your limit is, was added to it today, as far as `budget.raise_max` lets it be:
+    by "more", or `vigil budget raise`."""
     times_next: int | None
     """What the next raise makes of that; null: `budget.raise_max` is reached."""
     caps: dict[str, float | int | None]
@@ -83,9 +84,11 @@ async def raise_budget(
     now, day = edge.clock.now(), day_of(edge, caller.user)
     if account != raises.of_person(caller.user):
         day = Day.at(now)
-    made = Raise(day=str(day), times=wanted.times, at=now, by=caller.user)
+    # What does nothing isn't kept: it would, once `budget.raise_max` is another.
+    times = raises.counted(wanted.times, edge.context.settings.config.budget.raise_max)
+    made = Raise(day=str(day), times=times, at=now, by=caller.user)
     await switches.put_raise(edge.bus, account, made)
-    log.info("budget raised", action="gateway.raised", by=caller.user, times=wanted.times)
+    log.info("budget raised", action="gateway.raised", by=caller.user, times=times)
     return await get_budget(edge, caller)
 
 
@@ -114,7 +117,7 @@ async def get_budget(edge: Shared, caller: Caller) -> Response:
             micro_usd_used=account.used_micro_usd,
             micro_usd_reserved=account.reserved_micro_usd,
             micro_usd_max=None if math.isinf(usd_max) else int(usd_max * MICRO),
-            times_raised=times,
+            times_raised=raises.counted(times, caps.raise_max),
             times_next=raises.next_times(times, caps.raise_max),
             caps={name: _plain(value) for name, value in msgspec.structs.asdict(caps).items()},
         )

@@ -10,6 +10,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from vigil.settings.models import raises
+
 from .. import options, output, tables, wall
 from ..registry import CommandLine
 from ..tables import Column, Result
@@ -96,10 +98,11 @@ def _raised(item: Mapping[str, Any]) -> str:
     """Say how often a limit was raised today, and whether it can be again.
 
     >>> _raised({"times_raised": 1, "times_next": None})
-    'once, it may not be raised further'
+    'once, it may not be raised further (budget.raise_max)'
     """
     times, more = item["times_raised"], item["times_next"]
-    ways = "it may not be raised further" if more is None else "`vigil budget raise` gives more"
+    most = "it may not be raised further (budget.raise_max)"
+    ways = most if more is None else "`vigil budget raise` gives more"
     often = {0: "no", 1: "once"}.get(times, f"{times} times")
     return f"{often}, {ways}"
 
@@ -141,7 +144,29 @@ def raise_(
     if not (agent or is_for_all):
         return _own(found)
     whose = "of the instance" if is_for_all else f"of {agent}"
-    return tables.done(f"The limit {whose} for today is as you said.", {"times_raised": times})
+    most = found["caps"]["raise_max"]
+    facts = {"times_raised": raises.counted(times, most), "factor": raises.factor(times, most)}
+    return tables.done(f"Today the limit {whose} is {_by(times, most)}.", facts)
+
+
+def _by(times: int, most: float) -> str:
+    """Say what a raise makes of a limit, and what makes more of it.
+
+    >>> _by(0, 2.0), _by(5, 1.0)
+    ('as configured', 'as configured; budget.raise_max allows no more')
+    >>> _by(5, 2.0)
+    '2 times what is configured; budget.raise_max allows no more'
+    >>> _by(1, 10.0)
+    '2 times what is configured; `--times 2` makes it 3 times'
+    """
+    if not times:
+        return "as configured"
+    factor, further = raises.factor(times, most), raises.next_times(times, most)
+    more = "budget.raise_max allows no more"
+    if further is not None:
+        more = f"`--times {further}` makes it {raises.factor(further, most):g} times"
+    is_now = f"{factor:g} times what is configured" if factor > 1 else "as configured"
+    return f"{is_now}; {more}"
 
 
 def _own(found: Mapping[str, Any]) -> Result:

@@ -8,6 +8,7 @@ an entry.
 from __future__ import annotations
 
 import contextlib
+import math
 from typing import Final
 
 import msgspec
@@ -97,6 +98,15 @@ def factor(times: int, most: float) -> float:
     (1.0, 2.0, 2.0, 1.5)
     """
     return float(max(min(1 + times, most), 1))
+
+
+def counted(times: int, most: float) -> int:
+    """Return how many of those times do anything: no more than reach `most`.
+
+    >>> counted(5, 2.0), counted(5, 2.5), counted(1, 10.0), counted(3, 1.0)
+    (1, 2, 1, 0)
+    """
+    return min(times, max(math.ceil(most) - 1, 0))
 
 
 def next_times(times: int, most: float) -> int | None:
