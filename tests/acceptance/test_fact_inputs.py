@@ -135,6 +135,33 @@ async def test_a_watcher_without_a_prompt_asks_no_model_and_its_facts_start_a_ro
     assert 0 < source["bits"] < source["bits_max"] == 512
 
 
+async def test_the_history_of_a_watcher_with_a_prompt_has_the_facts_of_its_looks(
+    world: World,
+) -> None:
+    """The end of its runs held what those told, and nothing where only its look tells anything."""
+    cid = await world.person("cid:vigil:main", has_socket=False)
+    notes = world.stack.settings.workspaces / "vigil" / "cid" / "notes"
+    notes.mkdir(parents=True)
+    watch = {"kind": "files", "glob": "notes/*.md"}
+    look = await made(
+        cid,
+        name="notes",
+        prompt="Sum them up",
+        interval_s=HOUR_S,
+        watch=watch,
+        facts={"new": "count[0..99] at new"},
+    )
+    await ended(cid.http, look, "skipped")
+    for number in range(2):
+        (notes / f"{number}.md").write_text("Water the plants")
+    move(world, HOUR_S)
+    (ran,) = await ended(cid.http, look, "ran")
+    assert (ran["facts"], ran["facts_left_out"]) == ({"new": "2"}, {})
+    (await cid.http.post(f"/api/cron/{look['id']}/runs")).raise_for_status()
+    (by_hand, _) = await ended(cid.http, look, "ran", 2)
+    assert (by_hand["trigger"], by_hand["facts"]) == ("manual", {}), "such a look tells none"
+
+
 async def test_what_no_look_can_tell_is_refused_by_its_field(world: World) -> None:
     ann = await world.person("ann:vigil:main", has_socket=False)
     files = {"kind": "files", "glob": "notes/*.md"}

@@ -20,13 +20,13 @@ from vigil.board.kept import FACTS, KeptBoard
 from vigil.calendars import facts as calendars
 from vigil.calendars.section import CalendarSection
 from vigil.contracts import Change, SlotRun, TellParent
-from vigil.contracts.board import BoardGoal, FactShape, SourceFacts
+from vigil.contracts.board import BoardGoal, FactFill, FactShape, SourceFacts
 from vigil.contracts.board.approval import short_name
 from vigil.errors import Unavailable, WrongLastSequence
 from vigil.facts import mailed
 from vigil.facts.observed import Observation, facts_observed
 from vigil.facts.shown import GOAL
-from vigil.facts.taken import taken
+from vigil.facts.taken import taken, with_looked
 from vigil.runtime import Context
 from vigil.subjects import SessionKey, token_of
 
@@ -108,6 +108,25 @@ class FactStore:
         cause = token_of("look", slot.row, slot.due_at.isoformat())
         origin = _FactOrigin(cause, slot.looked, slot.facts, WHY_PROBED, "", slot.due_at)
         return await self._take(key, slot, origin, partial(facts_observed, places, observation))
+
+    async def of_run(
+        self, key: SessionKey, slot: SlotRun, known: SourceFacts | None
+    ) -> FactFill | None:
+        """Return what came of the facts that a row names, by a run and by the look that began it;
+        None: nothing did.
+
+        Args:
+            known: as `take` returned it for the run.
+
+        Raises:
+            Unavailable: try again later.
+        """
+        if not slot.looked or slot.is_by_hand:
+            return None if known is None else known.newest
+        found = None if known is not None else await self._board.find([key.scope], slot.row)
+        source = known if found is None else found.entity
+        told = None if known is None else known.newest
+        return with_looked(told, source, slot.looked, slot.due_at)
 
     async def take_counted(
         self, key: SessionKey, slot: SlotRun, cause: str, given: Mapping[str, object]

@@ -107,7 +107,7 @@ class RunEnds:
                 delivery=delivery,
                 report=effect.payload.report,
                 next_s=0 if problem else effect.payload.next_s,
-                facts=None if known is None else known.newest,
+                facts=await self._facts.of_run(key, slot, known),
                 cost=await cost_of_run(self._bus, key, effect.id),
                 told=effect.id if homes else "",
                 told_to=str(homes[0]) if len(homes) == 1 else "",

@@ -10,7 +10,7 @@ on that UTC day: else it could choose, by what has no room, and wouldn't pay for
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from datetime import UTC, datetime
 from math import ceil, log2
 from types import MappingProxyType
@@ -157,6 +157,28 @@ def taken(
             left_out=fitted.left_out,
         ),
     )
+
+
+def with_looked(
+    told: FactFill | None, source: SourceFacts | None, looked: Container[str], since: datetime
+) -> FactFill | None:
+    """Return what came of the facts of a row by a run, and by the look that it began with: what
+    changed by that look was dealt with as it was taken.
+
+    Args:
+        told: by the run; None: nothing.
+        source: as it is known after both.
+        looked: names of those that looks tell.
+        since: when it was due: what was told before isn't of that look.
+    """
+    facts = () if source is None else source.facts
+    there = [one for one in facts if one.name in looked and one.at >= since]
+    seen = {one.name: one.value for one in there if not one.is_left_out}
+    left_out = {one.name: NOT_TOLD for one in there if one.is_left_out}
+    if not seen and not left_out:
+        return told
+    told = told or FactFill(cause="")
+    return replace(told, values=seen | told.values, left_out=left_out | told.left_out)
 
 
 def _after(
