@@ -186,3 +186,7 @@ def test_a_model_that_answered_is_not_tried_again(
     assert first_model.answer_of(settings, "big") == ""
     assert first_model.answer_of(settings, "rehearsal") == ""
     assert asked == ["big"]
+    # One's own has a name here, and another one where it runs.
+    settings.file.write_text('[models.tiny]\nmodel = "qwen3:8b"\n[model]\nmain = "tiny"\n')
+    assert "no such key" in first_model.answer_of(config.load({}, home=tmp_path), "qwen3:8b")
+    assert asked == ["big", "tiny"]

@@ -103,13 +103,18 @@ def _read(file: Path) -> str:
 
 
 def answer_of(settings: Settings, name: str) -> str:
-    """Try the model that thinks, once for each; return what came of it. Empty: it's known."""
-    if name == REHEARSAL or any(one.name == name for one in _kept(settings)):
+    """Try the model that thinks, once for each; return what came of it. Empty: it's known.
+
+    Args:
+        name: of who thinks, as its provider says it.
+    """
+    named = settings.config.model.main or name
+    if name == REHEARSAL or any(one.name == named for one in _kept(settings)):
         return ""
     try:
-        found = next((one for one in tried(settings, name) if one.name == name), None)
+        found = next((one for one in tried(settings, named) if one.name == named), None)
     except VigilError as error:
-        return f"{name}: {error}"
+        return f"{named}: {error}"
     return "" if found is None else in_words(found)
 
 
