@@ -23,12 +23,14 @@ from tests.support.memory_records import (
 from tests.support.remembered import NOW, remembered
 from tests.support.stack import Stack
 from vigil.errors import NotFound
+from vigil.memory.operations.forget import Forget
 from vigil.memory.operations.get import Get
 from vigil.memory.operations.list import ListMemories
 from vigil.memory.operations.maintain import Maintain
 from vigil.memory.operations.undo import Undo
 
 MARIGOLD, DAISY, IRIS = (f"The boat is called {name}" for name in ("Marigold", "Daisy", "Iris"))
+GATE = "The gate code is 1"
 
 
 @pytest.fixture
@@ -78,6 +80,34 @@ async def test_the_newer_of_two_that_contradict_each_other_comes_first(bare: Sta
     (then,) = (await ann.recall("what is the locker code", as_of=earlier)).hits
     assert then.memory.id == old.id
     assert [m.id for m in (await ann.ask(ListMemories())).memories if not m.is_tainted] == [new.id]
+
+
+async def test_forgetting_a_correction_says_neither_and_undoing_it_says_the_older(
+    bare: Stack,
+) -> None:
+    """A recall showed the older again, which lists and `memory show` called replaced; it isn't
+    lost. Over two steps, too, and as of a moment before."""
+    await bare.start("memory")
+    ann = await asking(bare)
+    first, second, third = [
+        await ann.save(f"The locker code is {value}") for value in ("4711", "now 4712", "now 4713")
+    ]
+    for ended, left in ((third, []), (second, []), (first, [])):
+        await ann.ask(Forget(ids=(ended.id,), by="user:ann"))
+        found = await ann.found("what is the locker code")
+        assert (found, await ann.listed()) == (left, left)
+    before = await ann.save(GATE)
+    after = await ann.save("The gate code is now 2")
+    assert await ann.found("what is the gate code 1") == ["The gate code is now 2", GATE]
+    await ann.ask(Undo(source=after.id, by="user:ann"))
+    assert await ann.found("what is the gate code") == [GATE] == await ann.listed()
+    later = await ann.save("The gate code is now 3")
+    await ann.ask(Forget(ids=(later.id,), by="user:ann"))
+    assert await ann.found("what is the gate code") == [] == await ann.listed()
+    assert await ann.found("what is the gate code", with_pruned=True) == [GATE]
+    assert (await ann.ask(Get(id=before.id))).memory.superseded_by == later.id
+    await ann.save(GATE)
+    assert await ann.found("what is the gate code") == [GATE] == await ann.listed()
 
 
 async def test_what_was_saved_before_is_joined_by_the_pass(tmp_path: Path) -> None:

@@ -83,17 +83,22 @@ DECAYED: Final = f"""(CASE WHEN m.type = 'identity' THEN m.importance ELSE min(
 
 Reach = Literal["standing", "searchable", "pruned", "all"]
 """What of a place is meant: what stands; also members of merges, which a search finds behind their
-summary, and what was replaced by how it is now; also what was pruned; also what was undone. What
-was forgotten on request never is."""
-_MEMBER: Final = (
-    "m.ended = 'merged' AND NOT EXISTS (SELECT 1 FROM merges g WHERE g.summary = m.num)"
-    " OR m.ended = 'replaced' AND NOT EXISTS"
+summary, and what was replaced by how it is now, while that is there to be shown before it; also
+what was pruned, and what was replaced by what is forgotten; also what was undone. What was
+forgotten on request never is."""
+_MEMBER: Final = "m.ended = 'merged' AND NOT EXISTS (SELECT 1 FROM merges WHERE summary = m.num)"
+_CORRECTED: Final = (
+    "m.ended = 'replaced' AND NOT EXISTS"
     " (SELECT 1 FROM replaced r WHERE r.older = m.num AND (r.is_same OR r.is_wider))"
+)
+_IS_SHOWN: Final = (
+    "EXISTS (SELECT 1 FROM replaced r JOIN memories n ON n.num = r.newer WHERE r.older = m.num"
+    " AND (n.ended_at IS NULL OR n.ended_at > :now OR n.ended = 'merged'))"
 )
 _ALSO: Final[dict[Reach, str]] = {
     "standing": "",
-    "searchable": f" OR {_MEMBER}",
-    "pruned": f" OR {_MEMBER} OR m.ended IN ('expired', 'decayed')",
+    "searchable": f" OR {_MEMBER} OR {_CORRECTED} AND {_IS_SHOWN}",
+    "pruned": f" OR {_MEMBER} OR {_CORRECTED} OR m.ended IN ('expired', 'decayed')",
 }
 _UNEXPIRED: Final = "(m.expires_at IS NULL OR m.expires_at > :now)"
 _BY_SOURCE_MAX: Final = 50

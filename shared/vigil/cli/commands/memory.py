@@ -113,7 +113,8 @@ def forget(
     ],
     **given: Any,
 ) -> Result:
-    """Forget memories for good. 3 if one isn't there; the others are forgotten all the same."""
+    """Forget memories for good; what one had corrected isn't said again either, but after `undo`
+    instead. 3 if one isn't there; the others are forgotten all the same."""
     forgotten, missing = [], []
     for given_id in ids:
         id_ = given_id
