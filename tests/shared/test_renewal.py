@@ -100,6 +100,30 @@ def test_what_can_not_be_read_is_refused_in_words(tmp_path: Path, text: str) -> 
         read(text, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ('[mailboxes.m]\ntoken_command = ["cat", "a\\u0000"]', r"mailboxes\.m\.token_command\[1\]"),
+        ('[mcp.x]\ncommand = "cat"\nenv = { A = "\\u0000" }', r"mcp\.x\.env\.A"),
+        ('[[grants]]\ntool = "shell"\nuser = "a\\u0000"', r"grants\[0\]\.user"),
+        ('[executor]\nworkspaces = "/tmp/\\u0000"', r"executor\.workspaces"),
+        ('[mcp.x]\ncommand = "cat"\nenv = { "A=B" = "1" }', r"\[mcp\.x\]: env"),
+    ],
+)
+def test_what_is_no_path_argument_or_variable_is_refused_by_its_field(
+    tmp_path: Path, text: str, field: str
+) -> None:
+    """It was taken, and what used it ended by an error that named nothing."""
+    with pytest.raises(ConfigError, match=rf"vigil\.toml: {field}"):
+        read(text, tmp_path)
+
+
+def test_a_secret_is_text(tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(b"sk-\0")
+    with pytest.raises(InvalidInput, match="it has a NUL character"):
+        secrets.of_file("token_file", "key", tmp_path)
+
+
 @pytest.mark.parametrize("name", ["\0", "~nobody-of-this-name/key", "a" * 5000])
 def test_a_secret_in_no_file_is_refused_in_words(tmp_path: Path, name: str) -> None:
     with pytest.raises(InvalidInput, match="can't be read"):

@@ -46,12 +46,15 @@ def of_file(field: str, file: str, home: Path) -> Secret:
     path = home / file
     try:
         path = home / Path(file).expanduser()
-        return Secret(path.read_text("utf-8").strip())
+        text = path.read_text("utf-8").strip()
     except UnicodeDecodeError as error:
         raise InvalidInput(field, f"{path} can't be read: it is no text") from error
     except (OSError, ValueError, RuntimeError) as error:  # also: no path, or of a user unknown
         reason = error.strerror if isinstance(error, OSError) else error
         raise InvalidInput(field, f"{path} can't be read: {reason}") from error
+    if "\0" in text:
+        raise InvalidInput(field, f"{path} can't be used: it has a NUL character")
+    return Secret(text)
 
 
 def of_section(field: str, given: str, file: str, home: Path) -> Secret:

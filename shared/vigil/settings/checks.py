@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, get_args
 
 import msgspec
@@ -66,6 +66,25 @@ def read_public_url(text: str) -> PublicUrl:
     if first in _OWN_PATHS:
         raise InvalidInput("public_url", f"the path can't begin with /{first}, as one of Vigil's")
     return PublicUrl(origin=origin, host=host, root=root)
+
+
+def unusable(raw: Any, place: str = "") -> Iterator[str]:
+    r"""Yield what holds a NUL: no path, argument, variable or header can.
+
+    >>> list(unusable({"sites": {"x": {"token_command": ["cat", "a\0b"]}}, "nats": {"url": ""}}))
+    ['sites.x.token_command[1]: must not contain a NUL character']
+    """
+    match raw:
+        case dict():
+            for name, value in raw.items():
+                shown = name.replace("\0", "\\0")
+                yield from unusable(name, f"{place}{shown}")
+                yield from unusable(value, f"{place}{shown}.")
+        case list():
+            for number, value in enumerate(raw):
+                yield from unusable(value, f"{place.removesuffix('.')}[{number}].")
+        case str() if "\0" in raw:
+            yield f"{place.removesuffix('.')}: must not contain a NUL character"
 
 
 def meant_field(problem: str, kind: Any) -> str:
@@ -186,6 +205,8 @@ def check_mcp(name: str, server: McpServer) -> None:
         raise wrong(
             "args, env, env_file, folders, folders_read and network go with command, not url"
         )
+    if any(not one or "=" in one for one in server.env):
+        raise wrong("env: a variable has a name, and no = in it")
 
 
 def check_watch(sections: Mapping[str, WatchSection]) -> None:

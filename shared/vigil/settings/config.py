@@ -328,13 +328,13 @@ LISTED_SECTION: Final = "grants"
 
 def _mistakes(raw: dict[str, Any]) -> list[str]:
     """List what is wrong with `raw`, section by section and key by key."""
-    problems: list[str] = []
+    if problems := list(checks.unusable(raw)):
+        return problems
     for section, values in raw.items():
         if section not in _SECTIONS:
             near = nearest(section, _SECTIONS)
-            problems.append(
-                f"[{section}]: no such section" + f"; did you mean [{near}]?" * bool(near)
-            )
+            meant = f"; did you mean [{near}]?" * bool(near)
+            problems.append(f"[{section}]: no such section{meant}")
         elif section == LISTED_SECTION:
             is_list = isinstance(values, list)
             problems += [] if is_list else [f"{section}: must be written as [[{section}]]"]
