@@ -135,6 +135,14 @@ def test_chat_from_a_pipe_answers_each_line_and_waits_for_follow_ups(cli: Cli) -
     assert "Go on with" not in done.stderr, "a thread was named"
 
 
+def test_a_pipe_gives_no_orders_and_says_so(cli: Cli) -> None:
+    """What is in it may be by anybody: all is said as it is, and whoever meant an order is told."""
+    done = cli("chat", "--thread", "c4", stdin="/delete yes\n/etc/hosts\n/bye\n")
+    assert ['You said: "/delete yes"' in done.stdout, "/etc/hosts" in done.stdout] == [True, True]
+    told = [line for line in done.stderr.splitlines() if "only at a terminal" in line]
+    assert [line.split()[0] for line in told] == ["/delete", "/bye"]
+
+
 def test_chat_without_a_thread_is_at_home(cli: Cli) -> None:
     """L-11: what was said there before is known, and not shown again."""
     first = cli("chat", stdin="remind me in 3600 seconds to go home\n")

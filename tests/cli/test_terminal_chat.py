@@ -381,7 +381,7 @@ def test_orders_to_the_conversation_itself(cli: Cli) -> None:
         ann.sees("This is a new conversation, chat-")
         ann.types("hello there\r")
         ann.sees('You said: "hello there"')
-        ann.types("\x04")
+        ann.types("/exit\r")
         assert ann.ends() == 0
         ann.sees("Go on with: vigil chat --thread chat-")
     texts = [one["text"] for one in said_in(recorded(cli, "orders1"))]

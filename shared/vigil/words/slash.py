@@ -1,7 +1,8 @@
 """Orders to the conversation itself, which begin with a slash: what they are called and mean. Pure.
 
 `vigil chat` and the console read them here, so both know the same ones, and neither sends one that
-it doesn't know to a model. Programs don't: what they send is said as it is.
+it doesn't know to a model. Programs and pipes don't: what they send may be by anybody, and is said
+as it is.
 """
 
 from __future__ import annotations
@@ -84,9 +85,12 @@ COMMANDS: Final = {
             takes="yes",
             meaning="delete this conversation, for good; what was learnt in it is kept",
         ),
+        SlashCommand(name="quit", meaning="leave, as Ctrl-D does", is_in_console=False),
         SlashCommand(name="help", meaning="these"),
     )
 }
+_ALIASES: Final = {"exit": "quit", "bye": "quit", "q": "quit", "h": "help"}
+"""What other chat programs call them."""
 
 
 class PlainWords(msgspec.Struct, frozen=True):
@@ -114,8 +118,8 @@ def read(line: str, *, is_terminal: bool) -> PlainWords | SlashOrder | UnknownSl
     A path is no order, nor is a text of several lines unless the command takes one; two slashes
     say a line that begins with one.
 
-    >>> read("/stop", is_terminal=True).command.name
-    'stop'
+    >>> [read(one, is_terminal=True).command.name for one in ("/stop", "/exit")]
+    ['stop', 'quit']
     >>> read("/etc/hosts is gone", is_terminal=True).text
     '/etc/hosts is gone'
     >>> read("/attach a.png\nhm", is_terminal=True).text, read("//stop", is_terminal=True).text
@@ -130,7 +134,7 @@ def read(line: str, *, is_terminal: bool) -> PlainWords | SlashOrder | UnknownSl
     if found is None:
         return PlainWords(text)
     name, rest = found[1], found[2].strip()
-    command = COMMANDS.get(name.lower())
+    command = COMMANDS.get(_ALIASES.get(name.lower(), name.lower()))
     if "\n" in text and not (command and command.has_text):
         return PlainWords(text)
     if command is None:
@@ -138,6 +142,17 @@ def read(line: str, *, is_terminal: bool) -> PlainWords | SlashOrder | UnknownSl
     if not (command.is_at_terminal if is_terminal else command.is_in_console):
         return UnknownSlash(f"/{name} works in `vigil chat` only. It wasn't sent: {_ESCAPE}.")
     return SlashOrder(command, rest)
+
+
+def said_as_words(line: str) -> str:
+    """Return what to tell whoever wrote an order where none is obeyed; empty: it is none.
+
+    >>> said_as_words("/stop"), said_as_words("/etc/hosts")
+    ('/stop was said to the agent: only at a terminal it is an order', '')
+    """
+    if not isinstance(read(line, is_terminal=True), SlashOrder):
+        return ""
+    return f"{line.split(maxsplit=1)[0]} was said to the agent: only at a terminal it is an order"
 
 
 _ESCAPE: Final = "// at its beginning says it as it is"

@@ -21,6 +21,7 @@ from vigil.errors import VigilError
 from vigil.sdk.client import Client
 from vigil.subjects import SessionKey
 from vigil.teams import TEAM
+from vigil.words import slash
 
 from .. import exits, options, output
 from ..tables import Result
@@ -54,7 +55,8 @@ def chat(
     Ctrl-C stops an answer; when there is none, it leaves. A line that ends with \\ goes on.
 
     What begins with a slash is an order to the conversation itself: /help lists them, such as /new,
-    /stop, /why, /remind, /edit TEXT, /reply TEXT and /attach PATH.
+    /stop, /why, /remind, /edit TEXT, /reply TEXT and /attach PATH. From a pipe none is: each line
+    is said as it is.
     """
     client = options.client()
     if new and thread is not None:
@@ -181,6 +183,8 @@ async def _with_pipe(
         lines = Pipe()
         lines.start()
         async for line in lines:
+            if told := slash.said_as_words(line):
+                screen.notice(told)
             if line.strip():
                 await _say_and_hear(client, key, conversation, line.strip(), timeout_s)
         if wait_s:

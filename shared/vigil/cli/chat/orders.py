@@ -44,6 +44,7 @@ class Orders:
         self._deleting = ThreadDeletion(client, key, screen)
         self.is_new_wanted = False
         """Whether they go on in another conversation."""
+        self._is_left = False
         versions = Versions(client, str(key), screen)
         self._letters = Pointing(client, str(key), key.agent, screen, conversation.say)
         self.obeys: dict[str, Obey] = {
@@ -61,13 +62,14 @@ class Orders:
             "fine": self._letters.obey,
             "trust": self._letters.obey,
             "delete": self._deleting.obey,
+            "quit": self._leave,
             "help": self._help,
         }
 
     @property
     def is_over(self) -> bool:
         """Whether nothing more is said in this conversation."""
-        return self._deleting.is_done or self.is_new_wanted
+        return self._deleting.is_done or self.is_new_wanted or self._is_left
 
     async def take(self, line: str) -> None:
         """Obey a line, or say it if it is no order."""
@@ -81,6 +83,9 @@ class Orders:
 
     async def _begin(self, order: SlashOrder) -> None:
         self.is_new_wanted = True
+
+    async def _leave(self, order: SlashOrder) -> None:
+        self._is_left = True
 
     async def _reply(self, order: SlashOrder) -> None:
         # A reply to what the agent said may begin with any word but a letter's name.
