@@ -112,6 +112,10 @@ async def test_a_row_is_made_changed_looked_over_and_exported(tmp_path: Path) ->
         for command in ("show", "history"):
             gone = await ann(command, "briefing", code=3)
             assert gone[1] == "vigil: no row is named 'briefing'\n"
+        await ann("add", "weather", "Look", "--every", "1d")
+        near = await ann("pause", "wether", code=3)
+        assert near[1] == "vigil: no row is named 'wether'; did you mean 'weather'?\n"
+        await ann("remove", "weather")
         night = ("add", "night", "Look", "--cron", "0 2 * * *", "--hours", "08:00-18:00")
         assert "every day (UTC); nothing is due ahead" in "".join(await ann(*night))
 

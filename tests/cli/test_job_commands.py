@@ -63,7 +63,7 @@ def test_a_job_is_cancelled_and_run_again(vigil: Cli) -> None:
     goal = steps(shell("test -e again || { touch again; sleep 300; }; echo done"))
     id_ = vigil.json("jobs", "run", "--goal", goal)["id"]
     eventually(lambda: bool(list((vigil.home / "workspaces").rglob("again"))))
-    assert vigil("jobs", "again", id_, code=5).stderr.startswith("vigil: Conflict: the job is run")
+    assert vigil("jobs", "again", id_, code=5).stderr.startswith("vigil: the job is run")
     vigil("jobs", "cancel", id_)
     eventually(lambda: vigil.json("jobs", "show", id_)["status"] == "cancelled")
     vigil("jobs", "cancel", id_, code=5)

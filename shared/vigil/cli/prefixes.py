@@ -5,12 +5,13 @@ And things by a name, which is one person's: an admin sees those of all, and mea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import islice
 from typing import Any, Final
 
 from vigil.errors import InvalidInput
 from vigil.teams import TEAM
+from vigil.words.nearest import nearest
 
 from . import exits
 
@@ -26,7 +27,7 @@ def whole(
     ids: Iterable[str],
     *,
     length: int | None = 32,
-    is_named: bool = False,
+    names: Collection[str] | None = None,
 ) -> str:
     """Return the id that begins so; one of full length is taken as it is.
 
@@ -35,7 +36,7 @@ def whole(
         ids: those there are, the newest first; not asked for if the id is whole.
         length: of an id in hex digits; None: they are of any form, and one that is whole wins over
             those that it begins.
-        is_named: whether they have names, too, and it is none of those.
+        names: that they have, too, and it is none of; None: they have none.
 
     Raises:
         InvalidInput: several begin so, or none can.
@@ -50,8 +51,10 @@ def whole(
         return beginning
     wanted = beginning.lower()
     if length is not None and not _HEX.issuperset(wanted):
-        if is_named:
-            raise exits.NotReady(f"no {what} is named {beginning!r}")
+        if names is not None:
+            near = nearest(beginning, names)
+            hint = f"; did you mean {near!r}?" if near else ""
+            raise exits.NotReady(f"no {what} is named {beginning!r}{hint}")
         raise InvalidInput("ID", f"{beginning!r} is no beginning of an id: those have hex digits")
     found = {one for one in islice(ids, COMPARED_MAX) if one.lower().startswith(wanted)}
     if beginning in found:

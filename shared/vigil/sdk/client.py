@@ -53,14 +53,20 @@ AGAIN: Final = Backoff(0.2, 2.0)
 
 
 class ApiError(VigilError):
-    """The gateway refused a request; `status` is HTTP's, `problem` the problem+json body."""
+    """The gateway refused a request; `status` is HTTP's, `problem` the problem+json body, of which
+    the message is the `detail`; without one, what the status is called.
+
+    >>> str(ApiError(422, {"title": "Unprocessable Entity", "detail": "name must not be empty"}))
+    'name must not be empty'
+    >>> str(ApiError(404, {}))
+    'Not Found'
+    """
 
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
         self.status = status
         self.problem = dict(problem)
         title = str(problem.get("title") or http.client.responses.get(status, "refused"))
-        detail = str(problem.get("detail") or "")
-        super().__init__(f"{title}: {detail}" if detail and detail != title else title)
+        super().__init__(str(problem.get("detail") or title))
 
 
 def is_passing(error: VigilError) -> bool:

@@ -181,13 +181,15 @@ class KindCommands:
         limit = wanted.limit and wanted.limit_max
         chosen = self._said.chosen
         lists: Iterable[Any] = (calls.listed(**{wanted.by: one}, limit=limit) for one in chosen)
+        names: set[str] | None = None
         if self._said.is_named:
             lists = list(lists)
+            names = {str(one[self._said.words]) for listed in lists for one in listed}
             named = self._named(client, id_, lists)
             if named is not None:
                 return named
         there = (one["id"] for listed in lists for one in listed)
-        return prefixes.whole(self._kind.noun, id_, there, is_named=self._said.is_named)
+        return prefixes.whole(self._kind.noun, id_, there, names=names)
 
     def _named(self, client: Client, name: str, lists: list[list[dict[str, Any]]]) -> str | None:
         """Return the id of what has that name. Raises: InvalidInput, several have it."""
