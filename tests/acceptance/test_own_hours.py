@@ -295,7 +295,7 @@ async def test_the_agent_sets_what_the_person_says(world: World) -> None:
         ({"quiet_hours": "at night"}, "quiet_hours"),
         ({"digest_at": "25:00"}, "digest_at"),
         ({"language": "German!"}, "language"),
-        ({"channel": "pigeon"}, "channel: there is: socket"),
+        ({"channel": "pigeon"}, "channel: must be one of socket"),
         ({"pause": "until Monday"}, "pause: 'until Monday': expected an instant"),
         ({"pause": "2020-01-01"}, "pause: '2020-01-01' is over already"),
         ({"pause": "9999-12-31T23:59-14:00"}, "pause"),

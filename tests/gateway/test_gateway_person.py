@@ -149,5 +149,5 @@ def test_a_channel_that_was_taken_out_stands_in_the_way_of_nothing_else() -> Non
     found = own.StoredSettings(own=own.OwnSettings(channel="ops", at=now, by="ann"), revision=1)
     then = own.changed(found, {"timezone": "Asia/Tokyo"}, now, "ann", Person(), ("push",))
     assert (then.timezone, then.channel) == ("Asia/Tokyo", "ops")
-    with pytest.raises(InvalidInput, match="channel: there is: socket, push"):
+    with pytest.raises(InvalidInput, match="channel: must be one of socket, push"):
         own.changed(found, {"channel": "ops"}, now, "ann", Person(), ("push",))

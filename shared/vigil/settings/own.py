@@ -89,7 +89,7 @@ def check(own: OwnSettings, channels: Iterable[str]) -> OwnSettings:
         raise InvalidInput("language", f"{person.language!r} is no language tag, as de-AT")
     known = (SOCKET, *channels)
     if person.channel and person.channel not in known:
-        raise InvalidInput("channel", f"there is: {', '.join(known)}")
+        raise InvalidInput("channel", f"must be one of {', '.join(known)}")
     return own
 
 
