@@ -166,6 +166,8 @@ async def test_what_a_list_shows_is_known_by_it_and_an_admin_means_their_own(
             assert shown["owner"] == "root"
         ids = [one["id"] for one in rows if one["name"] == "briefing"]
         await vigil(root, "cron", "remove", "briefing")
+        head, only = (await vigil(root, "cron")).splitlines()
+        assert ("OWNER" in head, only.split()[1]) == (True, "ann"), "and it isn't theirs"
         await vigil(root, "cron", "pause", "briefing")  # there is one alone now: ann's
         paused = json.loads(await vigil(ann, "cron", "show", ids[0], "--json"))
         assert not paused["is_enabled"]

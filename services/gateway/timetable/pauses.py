@@ -55,7 +55,7 @@ def _check_all(caller: Principal, *, is_mine: bool) -> None:
     if is_mine:
         raise InvalidInput("mine", "needs agent; PATCH /api/person pauses all of yours")
     if not caller.is_admin:
-        raise Problem(403, "this needs an admin token; PATCH /api/person pauses yours")
+        raise Problem(403, "this needs an admin token; PATCH /api/person pauses yours (`--mine`)")
 
 
 async def _switched(
@@ -63,7 +63,7 @@ async def _switched(
 ) -> Response:
     check_part("agent", agent)
     if not (is_mine or caller.is_admin or caller.may_reach(TEAM, agent)):
-        raise Problem(403, "only an admin may for everybody; with mine=true you pause it for you")
+        raise Problem(403, "only an admin may for everybody; mine=true (`--mine`) does for you")
     if edge.switches.is_erasing(caller.user):
         raise erasing()
     if is_on or edge.switches.agents.changed_at(Scope(agent, caller.user)) == NEVER:

@@ -17,6 +17,7 @@ from vigil.board.outside import ServedKind, kinds
 from vigil.errors import InvalidInput
 from vigil.sdk.calls.kind import KindCalls
 from vigil.sdk.client import Client
+from vigil.teams import TEAM
 from vigil.texts.exact import exact
 
 from .. import completion, exits, options, output, prefixes, tables, times
@@ -113,10 +114,11 @@ class KindCommands:
         if said.choice is not None and said.choice.read is not None:
             chosen = said.choice.read(chosen)
         limit = lists.limit_max if said.lists_all else limit
-        found = self.calls(options.client()).listed(**{lists.by: chosen}, limit=limit)
+        client = options.client()
+        found = self.calls(client).listed(**{lists.by: chosen}, limit=limit)
         is_unchosen = chosen in (None, lists.default)
         empty = (is_unchosen and said.empty_unchosen) or said.empty or f"No {plural}."
-        columns = _with_whose(said.columns, found)
+        columns = _with_whose(said.columns, found, client.me)
         return tables.listing(plural, found, columns, empty=empty.format(chosen))
 
     def _show(self, id_: str) -> Result:
@@ -202,19 +204,29 @@ class KindCommands:
         return None
 
 
-def _with_whose(columns: Sequence[Column], found: Sequence[Mapping[str, Any]]) -> Sequence[Column]:
-    """Return the columns of a list, with the agent and the owner where those listed have several:
-    an admin sees everybody's.
+def _with_whose(
+    columns: Sequence[Column],
+    found: Sequence[Mapping[str, Any]],
+    me: Callable[[], Mapping[str, Any]],
+) -> Sequence[Column]:
+    """Return the columns of a list, with the agent and the owner where those listed have several,
+    or it is another than whoever asks: an admin sees everybody's.
+
+    Args:
+        me: as `Client.me`; asked where it isn't told without.
 
     >>> id_, of_two = Column("ID", "id"), [{"owner": "ann"}, {"owner": "ben"}]
-    >>> [one.title for one in _with_whose([id_], of_two)], len(_with_whose([id_], of_two[:1]))
-    (['ID', 'OWNER'], 1)
+    >>> me = lambda: {"user": "ann"}
+    >>> [len(_with_whose([id_], listed, me)) for listed in (of_two, of_two[:1], of_two[1:], [])]
+    [2, 1, 2, 1]
     """
-    titles = {one.title for one in columns}
+    titles, owners = {one.title for one in columns}, {one.get("owner") for one in found}
+    has_others = len(owners) > 1 or bool(owners - {None, TEAM} and owners != {me()["user"]})
+    shown = {"OWNER": has_others, "AGENT": len({one.get("agent_id") for one in found}) > 1}
     whose = [
         Column(title, field)
         for title, field in (("OWNER", "owner"), ("AGENT", "agent_id"))
-        if title not in titles and len({one.get(field) for one in found}) > 1
+        if title not in titles and shown[title]
     ]
     return [*columns[:1], *whose, *columns[1:]]
 
