@@ -11,7 +11,6 @@ import asyncio
 from vigil.errors import InvalidInput
 from vigil.local.identity_files import agents_there
 from vigil.past import places
-from vigil.settings.config import Config
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope, board_of, check_part
 from vigil.words.nearest import meant
@@ -30,25 +29,29 @@ async def check_agent(edge: Edge, caller: Principal, agent: str, field: str = "a
         Unavailable: the broker can't tell.
     """
     check_part(field, agent)
-    configured = await asyncio.to_thread(_configured, edge)
+    configured = await asyncio.to_thread(_configured, edge, caller)
     if agent in configured or await _has_past(edge, caller, agent):
         return agent
     talked = [await edge.recency.of(whose) for whose in caller.reach]
     known = configured.union(key.split(":")[1] for keys in talked for key in keys)
     wanted = f"must be one that there is, and none is called {agent}"
-    raise InvalidInput(field, wanted + meant(agent, sorted(known)))
+    theirs = sorted(one for one in known if caller.may_reach(caller.owner_of(one), one))
+    raise InvalidInput(field, wanted + meant(agent, theirs))
 
 
-def _configured(edge: Edge) -> set[str]:
+def _configured(edge: Edge, caller: Principal) -> set[str]:
+    """Return the agents of this home, and those that a section names which is the caller's or
+    nobody's: a channel, a hook."""
     settings = edge.context.settings
-    return {*agents_there(settings), *_named_in(settings.config)}
-
-
-def _named_in(config: Config) -> set[str]:
-    """Return the agents that other sections have something to do with: a channel, a hook."""
+    config = settings.config
     sections = (*config.channels.values(), *config.hooks.values(), *config.watch.values())
     sections = (*sections, *config.mailboxes.values(), *config.grants)
-    return {name for one in sections if (name := getattr(one, "agent", ""))}
+    named = {
+        getattr(one, "agent", "")
+        for one in sections
+        if caller.is_admin or getattr(one, "user", "") in ("", caller.user)
+    }
+    return {*agents_there(settings), *filter(None, named)}
 
 
 async def _has_past(edge: Edge, caller: Principal, agent: str) -> bool:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from tests.gateway.test_gateway_hooks import secret_of
 from tests.support.gateway import Gate, assert_problem, until
 from tests.support.memory_records import saved
+from tests.support.stack import running_stack
 from vigil.contracts import encode
 from vigil.marks import agent_pause
 from vigil.subjects import Scope
@@ -81,3 +84,24 @@ async def test_who_was_talked_with_or_remembers_is_an_agent(gate: Gate) -> None:
     assert "coach" not in _meant(assert_problem(await bob.post("/api/tasks", json=near), 422))
     root = await gate.person("root", is_admin=True)
     assert (await root.put("/api/pause", params={"agent": "coach"})).is_success
+
+
+async def test_what_the_configuration_says_of_others_is_told_to_nobody_else(
+    tmp_path: Path,
+) -> None:
+    """A team's agent to its members, and whom another's hook names to them."""
+    teams = {"desk": {"kind": "team", "members": ["ann"]}}
+    hook = {"user": "ann", "agent": "lawyer", "thread": "t", "secrets": [secret_of("suit")]}
+    hooks = {"suit": hook}
+    parts = {"agents": teams, "hooks": hooks}
+    async with running_stack(tmp_path, services=("gateway",), **parts) as stack:
+        gate = Gate(stack, await stack.bus("admin"), await stack.bus("operator"))
+        ann, bob = await gate.person("ann"), await gate.person("bob")
+        body = {"title": "x", "agentId": "nobody"}
+        for who, there in ((ann, "there is: desk, lawyer, vigil"), (bob, "there is: vigil")):
+            problem = assert_problem(await who.post("/api/tasks", json=body), 422)
+            assert _meant(problem) == there
+        of_hers = {"title": "x", "agentId": "lawyer"}
+        assert (await ann.post("/api/tasks", json=of_hers)).status_code == 201
+        assert_problem(await bob.post("/api/tasks", json=of_hers), 422, "agentId")
+        await gate.close()
