@@ -138,8 +138,11 @@ async def test_cancelling_a_timer_is_an_event(gate: Gate, timer_id: str) -> None
 async def test_stop_is_an_event(gate: Gate) -> None:
     """SPEC S-11: one switch stops a running turn."""
     ann = await gate.person("ann")
+    assert_problem(await ann.post(f"{PATH}/stop"), 404)
+    assert await gate.stored(ANN) == [], "a mistyped name is no conversation from then on"
+    await ann.post(f"{PATH}/messages", json={"text": "hi"})
     assert (await ann.post(f"{PATH}/stop")).status_code == 202
-    (stored,) = await gate.stored(ANN)
+    _, stored = await gate.stored(ANN)
     event = decode_event(stored.data)
     assert isinstance(event, Control)
     assert event.payload.op == "stop"

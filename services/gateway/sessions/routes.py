@@ -183,4 +183,7 @@ async def stop(request: Request, edge: Shared, session: Readable) -> Response:
         await inner.check_exists(edge.bus, session)
         order = ControlPayload(op="cancel", reason="a person stopped it")
         return Json(await edge.intake.control(session, order, parent=parent), 202)
+    if await edge.bus.get_next(session.stream, session.everything, 1) is None:
+        await check_not_deleted(edge, session)
+        raise Problem(404, "there is no such session")  # and the order would make one
     return Json(await edge.intake.control(session, ControlPayload(op="stop"), parent=parent), 202)

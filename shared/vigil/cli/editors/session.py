@@ -121,8 +121,12 @@ class EditorSession:
             return "cancelled" if end.is_stopped else "end_turn"
 
     async def stop(self) -> None:
-        """Have the turn that runs ended."""
-        await asyncio.to_thread(self._client.stop, self._key)
+        """Have the turn that runs ended; before anything is stored there is none."""
+        try:
+            await asyncio.to_thread(self._client.stop, self._key)
+        except ApiError as error:
+            if error.status != http.HTTPStatus.NOT_FOUND:
+                raise
 
     async def _follow(self, end: PromptEnd, after: int) -> int:
         """Return how far the log was read, once it is over."""
