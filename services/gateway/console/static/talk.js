@@ -1,0 +1,213 @@
+// What only a script can do in a conversation: an answer in the making, the field, files, quotations.
+// Everything else works without it.
+"use strict";
+
+(() => {
+  // A conversation stays at its newest, unless somebody scrolled up.
+  let isAtEnd = true;
+  const stay = () => {
+    if (isAtEnd) scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });
+  };
+  const talk = (part) => {
+    if (location.hash === "" || location.hash === "#end") stay(); else isAtEnd = false;
+    addEventListener("scroll", () => {
+      isAtEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 60;
+    }, { passive: true });
+    new ResizeObserver(stay).observe(part);
+  };
+
+  // An answer in the making: shown as text until the message itself takes its place.
+  const follow = (place) => {
+    let attempt = "", text = "", before = 0;
+    // How far calls of tools are, by tool: beside what the page says is used.
+    const far = new Map();
+    const going = () => {
+      for (const one of document.querySelectorAll(".doing [data-tool]")) one.textContent = far.has(one.dataset.tool) ? ` ${far.get(one.dataset.tool)}` : "";
+    };
+    const answers = () => document.querySelectorAll("#talk article.assistant").length;
+    const show = () => {
+      const shown = document.getElementById("tokens");
+      if (shown === null) return;
+      shown.textContent = text;
+      shown.hidden = text === "";
+    };
+    const source = new EventSource(place.dataset.live);
+    source.addEventListener("progress", (event) => {
+      const told = JSON.parse(event.data);
+      if (told.is_over) far.delete(told.tool); else far.set(told.tool, told.text);
+      going();
+    });
+    source.addEventListener("token", (event) => {
+      const told = JSON.parse(event.data);
+      if (attempt !== `${told.turn} ${told.attempt}`) [text, before] = ["", answers()];
+      attempt = `${told.turn} ${told.attempt}`;
+      text += told.text;
+      show();
+      stay();
+    });
+    document.addEventListener("htmx:after:settle", () => {
+      if (answers() > before) text = "";
+      going();
+      show();
+    });
+  };
+
+  // Once nothing came for a while, the page looks again: then it says what may be the matter.
+  let waited = "", waiting = 0;
+  const wonder = () => {
+    const line = document.querySelector(".doing[data-slow-after]");
+    if (line === null || line.dataset.since === waited) return;
+    waited = line.dataset.since;
+    clearTimeout(waiting);
+    waiting = setTimeout(() => {
+      if (document.querySelector(".doing[data-slow-after]") !== null) document.getElementById("live").dispatchEvent(new Event("changed", { bubbles: true }));
+    }, Number(line.dataset.slowAfter));
+  };
+
+  // What came while nobody saw the page is unread until somebody does.
+  let noted = "";
+  const read = () => {
+    const part = document.querySelector("[data-read]");
+    if (part === null || document.hidden || noted === part.dataset.read) return;
+    noted = part.dataset.read;
+    const told = new URLSearchParams({ do: "read", seq: noted });
+    fetch(location.pathname, { method: "POST", body: told, redirect: "manual" }).catch(() => {});
+  };
+
+  // Pictures and files: dropped, pasted, taken, and shown before they go. A large picture goes smaller.
+  const SIDE_MAX = 2000, BYTES_LIKED = 3000000, FILES_MAX = 4;
+  const smaller = async (file) => {
+    if (!/^image\/(png|jpeg|webp)$/.test(file.type) || file.size <= BYTES_LIKED) return file;
+    const picture = await createImageBitmap(file);
+    const share = Math.min(1, SIDE_MAX / Math.max(picture.width, picture.height));
+    const canvas = new OffscreenCanvas(Math.round(picture.width * share), Math.round(picture.height * share));
+    canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+    const made = await canvas.convertToBlob({ type: "image/jpeg", quality: 0.85 });
+    return new File([made], `${file.name.replace(/\.[^.]*$/, "")}.jpg`, { type: "image/jpeg" });
+  };
+  const preview = async (file, place) => {
+    try {
+      const picture = await createImageBitmap(file);
+      const canvas = document.createElement("canvas");
+      canvas.height = 96;
+      canvas.width = Math.max(1, Math.min(320, Math.round(picture.width * 96 / picture.height)));
+      canvas.setAttribute("role", "img");
+      canvas.setAttribute("aria-label", `Preview of ${file.name}`);
+      canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+      place.prepend(canvas);
+    } catch { /* no picture: its name says what it is */ }
+  };
+  const carry = (form) => {
+    const input = document.getElementById("files"), list = document.getElementById("chosen");
+    const take = (files) => {
+      const data = new DataTransfer();
+      for (const one of [...files].slice(0, FILES_MAX)) data.items.add(one);
+      input.files = data.files;
+      list.replaceChildren(...[...input.files].map((file, number) => {
+        const place = document.createElement("li"), remove = document.createElement("button");
+        place.append(file.name, " ", remove);
+        remove.type = "button";
+        remove.className = "plain";
+        remove.textContent = "remove";
+        remove.setAttribute("aria-label", `remove ${file.name}`);
+        remove.addEventListener("click", () => take([...input.files].filter((_, n) => n !== number)));
+        preview(file, place);
+        return place;
+      }));
+    };
+    const add = async (files) => {
+      const made = await Promise.all([...files].map((one) => smaller(one).catch(() => one)));
+      take([...input.files, ...made]);
+    };
+    const inside = (event) => event.dataTransfer !== null && event.dataTransfer.types.includes("Files");
+    document.addEventListener("dragover", (event) => {
+      if (!inside(event)) return;
+      event.preventDefault();
+      form.classList.add("dropping");
+    });
+    document.addEventListener("dragleave", (event) => { if (event.relatedTarget === null) form.classList.remove("dropping"); });
+    document.addEventListener("drop", (event) => {
+      if (!inside(event)) return;
+      event.preventDefault();
+      form.classList.remove("dropping");
+      add(event.dataTransfer.files);
+    });
+    form.addEventListener("paste", (event) => {
+      if (event.clipboardData.files.length === 0) return;
+      event.preventDefault();
+      add(event.clipboardData.files);
+    });
+    input.addEventListener("change", () => { const files = [...input.files]; take([]); add(files); });
+    const camera = document.getElementById("camera");
+    camera.addEventListener("change", async () => { await add(camera.files); camera.value = ""; });
+    form.addEventListener("reset", () => take([]));
+  };
+
+  // The field: Enter sends, without leaving the page where nothing but the conversation changes by it.
+  const say = (form) => {
+    const field = form.elements.namedItem("text"), once = form.elements.namedItem("once");
+    field.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") field.blur();
+      // 229: a key of a writing system that composes, also where the browser doesn't say so otherwise.
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+      event.preventDefault();
+      if (field.value.trim() !== "") form.requestSubmit();
+    });
+    if (!matchMedia("(pointer: coarse)").matches && location.hash.replace("#end", "").replace("#say", "") === "") {
+      field.focus({ preventScroll: true });
+      field.setSelectionRange(field.value.length, field.value.length);
+    }
+    let isSending = false;
+    form.addEventListener("submit", async (event) => {
+      if (form.dataset.stays === undefined || field.value.trimStart().startsWith("/")) return;
+      event.preventDefault();
+      if (isSending) return;
+      isSending = true;
+      const unsent = document.getElementById("unsent");
+      try {
+        const answer = await fetch(location.href, { method: "POST", body: new FormData(form), redirect: "manual" });
+        if (answer.type !== "opaqueredirect") return form.submit(); // refused: the page that it leads to says why
+        form.reset();
+        once.value = [...crypto.getRandomValues(new Uint8Array(16))].map((one) => one.toString(16).padStart(2, "0")).join("");
+        unsent.hidden = true;
+        isAtEnd = true;
+        document.getElementById("live").dispatchEvent(new Event("changed", { bubbles: true }));
+      } catch {
+        unsent.textContent = "Vigil can't be reached, so this wasn't sent. It is still here: try again.";
+        unsent.hidden = false;
+      } finally {
+        isSending = false;
+      }
+    });
+  };
+
+  // What is selected of a message, or all of it, goes into the field as a quotation.
+  const quote = (place) => {
+    const field = document.querySelector("#say textarea"), chosen = getSelection();
+    const isPart = !chosen.isCollapsed && place.contains(chosen.anchorNode) && place.contains(chosen.focusNode);
+    const lines = (isPart ? String(chosen) : place.innerText).trim().split("\n").map((line) => `> ${line}`);
+    field.value = `${field.value && `${field.value.trimEnd()}\n\n`}${lines.join("\n")}\n\n`;
+    field.focus();
+    field.setSelectionRange(field.value.length, field.value.length);
+  };
+  document.addEventListener("click", (event) => {
+    const button = event.target instanceof Element ? event.target.closest("button.quote") : null;
+    if (button !== null) quote(document.getElementById(button.dataset.of));
+  });
+
+  // Before console.js, whose [autofocus] has the last word.
+  document.addEventListener("DOMContentLoaded", () => {
+    document.querySelectorAll("[data-newest]").forEach(talk);
+    wonder();
+    document.addEventListener("htmx:after:settle", wonder);
+    const shown = document.querySelector("[data-read]");
+    if (shown !== null) {
+      noted = shown.dataset.read; // the page itself said so
+      document.addEventListener("htmx:after:settle", read);
+      document.addEventListener("visibilitychange", read);
+    }
+    document.querySelectorAll("#tokens").forEach(follow);
+    document.querySelectorAll("#say").forEach(say);
+    document.querySelectorAll("#say").forEach(carry);
+  });
+})();
