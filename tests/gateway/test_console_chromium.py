@@ -155,6 +155,16 @@ FOREIGN_WORKER: Final = """(async () => {
 })()"""
 """Somebody's file as a worker: a text is no place of one."""
 AT_END: Final = "innerHeight + scrollY >= document.documentElement.scrollHeight - 2"
+FIELD: Final = "document.querySelector('#say textarea').value"
+SLOW: Final = """((sent) => { window.fetch = async (...asked) => {
+    if (asked[1]?.method !== "POST") return sent(...asked);
+    window.fetch = sent;
+    const answer = await sent(...asked);
+    return new Promise((resolve, reject) => {
+        Object.assign(window, { arrive: () => resolve(answer), lose: () => reject(new Error()) });
+    });
+}; })(window.fetch)"""
+"""The answer to what is sent next comes with `arrive()`, or is lost with `lose()`."""
 COMPOSED: Final = """document.activeElement.dispatchEvent(
     new KeyboardEvent("keydown", {key: "Enter", isComposing: true, bubbles: true}))"""
 CARRY: Final = """(async () => {
@@ -375,6 +385,47 @@ async def test_the_field_sends_and_the_page_stays_at_the_newest(stage: Stage, ta
     assert await tab.run("scrollY") == 0
     assert await tab.run("document.activeElement.value") == "half a word"
     assert await tab.run("window.isOld")  # all that on one page
+    assert tab.complaints == []
+
+
+async def test_what_is_half_written_is_there_until_it_is_said(stage: Stage, tab: Tab) -> None:
+    """Typed while a message is on its way, left by Stop, by a reload, by a sign-in that ended, and
+    as a reply. What is said is in no field any more."""
+    path = url(stage, "/conversations/ann:vigil:draft")
+    await tab.go(path)
+    await tab.run(SLOW)
+    await tab.type("#say textarea", "one")
+    await tab.enter()
+    await tab.until("window.arrive !== undefined")
+    await tab.call("Input.insertText", text=" and two")
+    await tab.run("arrive()")
+    await shows(tab, "re: one")
+    assert await tab.run(FIELD) == "and two"
+    await tab.press("#say button.stop")
+    assert await tab.run(FIELD) == "and two"
+    await tab.go("about:blank")
+    await tab.go(path)
+    assert await tab.run(FIELD) == "and two"
+    await tab.press("article.assistant a[href*=reply]")
+    await tab.press("#say button.go")
+    await shows(tab, '"re: one"]and two')
+    assert await tab.run(FIELD) == ""
+    # Signed out elsewhere.
+    await tab.call("Input.insertText", text="three")
+    cookies = (await tab.call("Network.getCookies"))["cookies"]
+    await tab.call("Network.clearBrowserCookies")
+    await tab.run("window.isOld = true")
+    await tab.enter()
+    await tab.arrived()
+    await shows(tab, "Sign in")
+    await tab.call("Network.setCookies", cookies=cookies)
+    await tab.go(path)
+    assert await tab.run(FIELD) == "three"
+    tab.complaints.clear()  # that nobody was signed in
+    await tab.enter()
+    await shows(tab, "re: three")
+    await tab.go(path)
+    assert await tab.run(FIELD) == ""
     assert tab.complaints == []
 
 

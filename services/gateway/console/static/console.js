@@ -182,6 +182,7 @@
     install();
     settle().catch(() => {});
     document.querySelectorAll("form[data-push]").forEach(notify);
+    document.querySelector("form[action$='/leave']").addEventListener("submit", () => sessionStorage.clear());
     document.querySelectorAll("[data-own-zone]").forEach((field) => { field.value = Intl.DateTimeFormat().resolvedOptions().timeZone || field.value; });
     document.querySelector("[autofocus]")?.focus();
     // A browser that goes to the place on the page that the address names takes the focus away again.

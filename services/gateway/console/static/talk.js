@@ -140,12 +140,46 @@
     input.addEventListener("change", () => { const files = [...input.files]; take([]); add(files); });
     const camera = document.getElementById("camera");
     camera.addEventListener("change", async () => { await add(camera.files); camera.value = ""; });
-    form.addEventListener("reset", () => take([]));
+    form.addEventListener("said", (event) => take([...input.files].filter((one) => !event.detail.includes(named(one)))));
+  };
+
+  // What is half written stays with the tab until it's said: Stop, a reload or a sign-in that ended lead away from it.
+  const fresh = () => [...crypto.getRandomValues(new Uint8Array(16))].map((one) => one.toString(16).padStart(2, "0")).join("");
+  const named = (file) => `${file.name} ${file.size} ${file.lastModified}`;
+  const drafted = (form, field, once) => {
+    const place = `vigil-draft ${location.pathname}`;
+    let tried = "";
+    const hold = (isSent) => {
+      if (field.value === "") sessionStorage.removeItem(place);
+      else sessionStorage.setItem(place, JSON.stringify({ text: field.value, isSent, tried, once: once.value }));
+    };
+    const held = JSON.parse(sessionStorage.getItem(place));
+    // It was taken, if that led here; if it was refused, or nobody was signed in, somebody came back by themselves.
+    if (held?.isSent && performance.getEntriesByType("navigation")[0].redirectCount > 0) sessionStorage.removeItem(place);
+    else if (held !== null && field.value === "") {
+      field.value = held.text;
+      if (held.tried !== "") [tried, once.value] = [held.tried, held.once];
+    }
+    field.addEventListener("input", () => hold(false));
+    return {
+      // Words that are tried again count once; others are others.
+      begin: (isSent) => {
+        const what = JSON.stringify([location.search, field.value, ...[...document.getElementById("files").files].map(named)]);
+        if (tried !== "" && tried !== what) once.value = fresh();
+        tried = what;
+        hold(isSent);
+      },
+      end: () => {
+        [tried, once.value] = ["", fresh()];
+        hold(false);
+      },
+      drop: () => sessionStorage.removeItem(place),
+    };
   };
 
   // The field: Enter sends, without leaving the page where nothing but the conversation changes by it.
   const say = (form) => {
-    const field = form.elements.namedItem("text"), once = form.elements.namedItem("once");
+    const field = form.elements.namedItem("text"), once = form.elements.namedItem("once"), draft = drafted(form, field, once);
     field.addEventListener("keydown", (event) => {
       if (event.key === "Escape") field.blur();
       // 229: a key of a writing system that composes, also where the browser doesn't say so otherwise.
@@ -159,16 +193,20 @@
     }
     let isSending = false;
     form.addEventListener("submit", async (event) => {
-      if (form.dataset.stays === undefined || field.value.trimStart().startsWith("/")) return;
+      if (isSending) return event.preventDefault();
+      if (field.value.trimStart().startsWith("/")) return draft.drop();
+      draft.begin(form.dataset.stays === undefined);
+      if (form.dataset.stays === undefined) return;
       event.preventDefault();
-      if (isSending) return;
       isSending = true;
-      const unsent = document.getElementById("unsent");
+      const unsent = document.getElementById("unsent"), sent = field.value, files = [...document.getElementById("files").files].map(named);
       try {
         const answer = await fetch(location.href, { method: "POST", body: new FormData(form), redirect: "manual" });
         if (answer.type !== "opaqueredirect") return form.submit(); // refused: the page that it leads to says why
-        form.reset();
-        once.value = [...crypto.getRandomValues(new Uint8Array(16))].map((one) => one.toString(16).padStart(2, "0")).join("");
+        // What was written meanwhile is for the next one.
+        field.value = field.value.startsWith(sent) ? field.value.slice(sent.length).trimStart() : field.value;
+        draft.end();
+        form.dispatchEvent(new CustomEvent("said", { detail: files }));
         unsent.hidden = true;
         isAtEnd = true;
         document.getElementById("live").dispatchEvent(new Event("changed", { bubbles: true }));
@@ -187,6 +225,7 @@
     const isPart = !chosen.isCollapsed && place.contains(chosen.anchorNode) && place.contains(chosen.focusNode);
     const lines = (isPart ? String(chosen) : place.innerText).trim().split("\n").map((line) => `> ${line}`);
     field.value = `${field.value && `${field.value.trimEnd()}\n\n`}${lines.join("\n")}\n\n`;
+    field.dispatchEvent(new Event("input"));
     field.focus();
     field.setSelectionRange(field.value.length, field.value.length);
   };
