@@ -156,8 +156,8 @@ FOREIGN_WORKER: Final = """(async () => {
 """Somebody's file as a worker: a text is no place of one."""
 AT_END: Final = "innerHeight + scrollY >= document.documentElement.scrollHeight - 2"
 FIELD: Final = "document.querySelector('#say textarea').value"
-SLOW: Final = """((sent) => { window.fetch = async (...asked) => {
-    if (asked[1]?.method !== "POST") return sent(...asked);
+SLOW: Final = """((sent) => { delete window.lose; window.fetch = async (...asked) => {
+    if (!(asked[1]?.body instanceof FormData)) return sent(...asked);
     window.fetch = sent;
     const answer = await sent(...asked);
     return new Promise((resolve, reject) => {
@@ -390,7 +390,7 @@ async def test_the_field_sends_and_the_page_stays_at_the_newest(stage: Stage, ta
 
 async def test_what_is_half_written_is_there_until_it_is_said(stage: Stage, tab: Tab) -> None:
     """Typed while a message is on its way, left by Stop, by a reload, by a sign-in that ended, and
-    as a reply. What is said is in no field any more."""
+    as a reply; also if the answer is lost. What is said is in no field any more."""
     path = url(stage, "/conversations/ann:vigil:draft")
     await tab.go(path)
     await tab.run(SLOW)
@@ -401,6 +401,26 @@ async def test_what_is_half_written_is_there_until_it_is_said(stage: Stage, tab:
     await tab.run("arrive()")
     await shows(tab, "re: one")
     assert await tab.run(FIELD) == "and two"
+    # An answer that is lost: the same again counts once, other words are others.
+    await tab.run(SLOW)
+    await tab.enter()
+    await tab.until("window.lose !== undefined")
+    await tab.run("lose()")
+    await shows(tab, "it isn't known whether this was sent")
+    await tab.enter()
+    await tab.until(f"{FIELD} === ''")
+    await tab.run(SLOW)
+    await tab.call("Input.insertText", text="buy soil")
+    await tab.enter()
+    await tab.until("window.lose !== undefined")
+    await tab.run("lose()")
+    await shows(tab, "it isn't known whether this was sent")
+    await tab.call("Input.insertText", text=" and pots")
+    await tab.enter()
+    await shows(tab, "re: buy soil and pots")
+    said = "[...document.querySelectorAll('article.user .prose')].map(one => one.innerText)"
+    assert await tab.run(said) == ["one", "and two", "buy soil", "buy soil and pots"]
+    await tab.call("Input.insertText", text="and two")
     await tab.press("#say button.stop")
     assert await tab.run(FIELD) == "and two"
     await tab.go("about:blank")

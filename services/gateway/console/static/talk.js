@@ -202,6 +202,7 @@
       const unsent = document.getElementById("unsent"), sent = field.value, files = [...document.getElementById("files").files].map(named);
       try {
         const answer = await fetch(location.href, { method: "POST", body: new FormData(form), redirect: "manual" });
+        if (answer.status >= 500) throw new Error(); // what is in front of Vigil, or it can't keep anything now
         if (answer.type !== "opaqueredirect") return form.submit(); // refused: the page that it leads to says why
         // What was written meanwhile is for the next one.
         field.value = field.value.startsWith(sent) ? field.value.slice(sent.length).trimStart() : field.value;
@@ -211,7 +212,7 @@
         isAtEnd = true;
         document.getElementById("live").dispatchEvent(new Event("changed", { bubbles: true }));
       } catch {
-        unsent.textContent = "Vigil can't be reached, so this wasn't sent. It is still here: try again.";
+        unsent.textContent = "No answer came, so it isn't known whether this was sent. It is still here: try again, it counts once.";
         unsent.hidden = false;
       } finally {
         isSending = false;
