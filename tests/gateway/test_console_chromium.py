@@ -165,6 +165,24 @@ SLOW: Final = """((sent) => { delete window.lose; window.fetch = async (...asked
     });
 }; })(window.fetch)"""
 """The answer to what is sent next comes with `arrive()`, or is lost with `lose()`."""
+STREAMS: Final = """(() => {
+    window.isAway = true;
+    window.streams = [];
+    Object.defineProperty(document, "hidden", { get: () => window.isAway });
+    window.look = (isAway) => {
+        window.isAway = isAway;
+        document.dispatchEvent(new Event("visibilitychange"));
+    };
+    const sent = fetch;
+    window.fetch = (url, ...asked) => {
+        if (String(url).includes("/live")) streams.push(asked[0]);
+        return sent(url, ...asked);
+    };
+    window.EventSource = class extends EventSource {
+        constructor(...asked) { super(...asked); streams.push(this); }
+    };
+})()"""
+"""A page that is opened behind others; what it follows, and a way to come to look at it."""
 COMPOSED: Final = """document.activeElement.dispatchEvent(
     new KeyboardEvent("keydown", {key: "Enter", isComposing: true, bubbles: true}))"""
 CARRY: Final = """(async () => {
@@ -474,6 +492,35 @@ async def test_how_far_a_call_is_stands_beside_it(stage: Stage, tab: Tab) -> Non
     await shows(tab, "50 %: <b>a.txt</b>")
     await tells(is_over=True)
     await tab.until("!document.body.innerText.includes('50 %')")
+    assert tab.complaints == []
+
+
+async def test_a_page_behind_others_takes_no_connection(stage: Stage, tab: Tab) -> None:
+    """A browser has six to a host: the fourth conversation that was open couldn't send. What an
+    answer in the making said meanwhile is a gap that one sees."""
+    key = SessionKey("ann", "vigil", "behind")
+
+    async def tells(text: str, shown: str) -> None:
+        told = {"turn": 1, "attempt": 1, "text": text}
+        async with asyncio.timeout(20):
+            while shown not in await tab.text():  # it may not listen yet
+                await stage.world.gate.admin.send(key.live, json.dumps(told).encode())
+
+    added = await tab.call("Page.addScriptToEvaluateOnNewDocument", source=STREAMS)
+    try:
+        await tab.go(url(stage, f"/conversations/{key}"))
+        assert await tab.run("streams.length") == 0
+        await tab.run("look(false)")
+        await tab.until("streams.length === 2")
+        await tells("To begin with", "To begin with")
+        await tab.run("look(true)")
+        assert (
+            await tab.run("streams.filter(one => one.readyState !== undefined)[0].readyState") == 2
+        )
+        await tab.run("look(false)")
+        await tells("at the end", "[…] at the end")
+    finally:
+        await tab.call("Page.removeScriptToEvaluateOnNewDocument", **added)
     assert tab.complaints == []
 
 

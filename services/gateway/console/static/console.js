@@ -179,6 +179,10 @@
   document.addEventListener("DOMContentLoaded", () => {
     // Its own beginning comes a moment later, and what is pressed until then would be lost.
     htmx.process(document.body);
+    // A page that nobody has seen yet follows nothing: a browser has six connections to a host, for all of its tabs.
+    const look = () => { if (!document.hidden) document.getElementById("live").dispatchEvent(new Event("shown")); };
+    look();
+    document.addEventListener("visibilitychange", look);
     install();
     settle().catch(() => {});
     document.querySelectorAll("form[data-push]").forEach(notify);

@@ -18,7 +18,7 @@
 
   // An answer in the making: shown as text until the message itself takes its place.
   const follow = (place) => {
-    let attempt = "", text = "", before = 0;
+    let attempt = "", text = "", before = 0, isTorn = false;
     // How far calls of tools are, by tool: beside what the page says is used.
     const far = new Map();
     const going = () => {
@@ -31,20 +31,33 @@
       shown.textContent = text;
       shown.hidden = text === "";
     };
-    const source = new EventSource(place.dataset.live);
-    source.addEventListener("progress", (event) => {
+    const heard = (event) => {
       const told = JSON.parse(event.data);
-      if (told.is_over) far.delete(told.tool); else far.set(told.tool, told.text);
-      going();
-    });
-    source.addEventListener("token", (event) => {
-      const told = JSON.parse(event.data);
-      if (attempt !== `${told.turn} ${told.attempt}`) [text, before] = ["", answers()];
+      if (attempt !== `${told.turn} ${told.attempt}`) [text, before, isTorn] = ["", answers(), false];
       attempt = `${told.turn} ${told.attempt}`;
-      text += told.text;
+      text += `${isTorn ? " […] " : ""}${told.text}`;
+      isTorn = false;
       show();
       stay();
-    });
+    };
+    // Only while somebody sees it: a browser has six connections to a host, for all of its tabs. What was said
+    // meanwhile isn't told again, so there is a gap.
+    let source = null;
+    const open = () => {
+      if (document.hidden || (source !== null && source.readyState !== EventSource.CLOSED)) return;
+      source = new EventSource(place.dataset.live);
+      source.addEventListener("progress", (event) => {
+        const told = JSON.parse(event.data);
+        if (told.is_over) far.delete(told.tool); else far.set(told.tool, told.text);
+        going();
+      });
+      source.addEventListener("token", heard);
+      source.addEventListener("open", () => { isTorn = text !== ""; });
+      // A browser gives up where something else answers, as a proxy whose gateway begins anew.
+      source.addEventListener("error", () => { if (source.readyState === EventSource.CLOSED) setTimeout(open, 5000); });
+    };
+    document.addEventListener("visibilitychange", () => { if (document.hidden) source?.close(); else open(); });
+    open();
     document.addEventListener("htmx:after:settle", () => {
       if (answers() > before) text = "";
       going();
