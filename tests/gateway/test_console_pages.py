@@ -337,7 +337,12 @@ async def test_a_conversation_is_read_and_gone_on_with(gate: Gate) -> None:
     turn = await gate.turn(key, state, sends={"e" * 32: id_}, ended=(id_,))
     await gate.say(key, "x" * 4_000, effect_id="e" * 32, caused_by=id_)
     await gate.receipt(key, "e" * 32, "sent")
+    assert "x" * 4_000 in (await mo.page(path)).text  # what is being read is whole
+    for number in range(4):
+        await gate.say(key, f"and {number}", effect_id=f"{number}" * 32, caused_by=id_)
     page = await mo.page(path)
+    copied = {one.get("data-of") for tag, one in page.tags if one.get("class") == "copy"}
+    assert len(copied) == 5  # nothing of which a part is shown
     # Said once: the title of the page, its heading and the list beside it begin with it.
     assert page.text.count("alert(1)") == 4
     assert "is it wet?" in page.text

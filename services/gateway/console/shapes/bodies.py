@@ -14,6 +14,10 @@ from .prose import prose
 
 CLIP: Final = 3_000
 """Characters of a message; one that is longer is whole on a page of its own."""
+LONG: Final = 20_000
+"""Characters of each of the newest, which are being read."""
+NEWEST: Final = 4
+"""How many are."""
 SHORT: Final = 300
 """Of those for which the page has no room."""
 ROOM: Final = 80_000
@@ -29,26 +33,41 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def bodies_of(
-    messages: Sequence[TranscriptMessage], length: int = CLIP, *, is_whole: bool = False
+    messages: Sequence[TranscriptMessage],
+    length: int = CLIP,
+    newest: int = LONG,
+    *,
+    is_whole: bool = False,
 ) -> dict[str, Body]:
     """Return how each message is shown, by its id.
 
     Args:
         messages: oldest first.
         length: characters of each, at most.
+        newest: characters of each of the newest, at most, where the page has room for it.
         is_whole: whether each is shown to its end, whatever room that takes.
     """
     bodies: dict[str, Body] = {}
     left = ROOM
-    for one in reversed(messages):
-        body = _body_of(one, len(one.text) if is_whole else length)
-        size = len(body.markup.encode("utf-8", "replace"))
-        if size > left and not is_whole:
+    for back, one in enumerate(reversed(messages)):
+        if is_whole:
+            bodies[one.id] = _body_of(one, len(one.text))
+            continue
+        lengths = (max(newest, length), length) if back < NEWEST else (length,)
+        found = (
+            _body_of(one, most) for most in dict.fromkeys(min(n, len(one.text)) for n in lengths)
+        )
+        body = next((body for body in found if _size(body) <= left), None)
+        if body is None:
             body = _written(one.text, min(SHORT, length))
         else:
-            left -= size
+            left -= _size(body)
         bodies[one.id] = body
     return bodies
+
+
+def _size(body: Body) -> int:
+    return len(body.markup.encode("utf-8", "replace"))
 
 
 def _body_of(message: TranscriptMessage, length: int) -> Body:
