@@ -139,7 +139,7 @@ NEEDS_SCRIPT: Final = """[
         .filter(one => !["get", "post", "dialog"].includes(one.method)),
     ...[...document.querySelectorAll("a")].filter(one => !one.hasAttribute("href")),
     ...[...document.querySelectorAll("main [hidden]")]
-        .filter(one => !["tokens", "unsent"].includes(one.id) && !one.closest("[data-push]")),
+        .filter(one => !one.closest("#tokens, #unsent, #left-out, [data-push]")),
     ...(document.querySelector("h1") === null ? [document.body] : []),
 ].map(one => one.outerHTML.slice(0, 200))"""
 """What of a page does nothing, or isn't seen, without a script; but the button for notifications,
@@ -204,6 +204,14 @@ CARRY: Final = """(async () => {
     field.dispatchEvent(new DragEvent("drop", {dataTransfer: dropped, bubbles: true}));
 })()"""
 """Pastes a picture, and drops two."""
+MORE: Final = """(names) => {
+    const data = new DataTransfer();
+    for (const name of names) {
+        const type = name.endsWith("pdf") ? "application/pdf" : "text/plain";
+        data.items.add(new File(["%PDF-"], name, {type}));
+    }
+    document.body.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true}));
+}"""
 LATE: Final = "((later) => { window.setTimeout = (what) => later(what, 60_000); })(setTimeout)"
 """What a page does "in a moment" comes late, as in a browser that has much to do."""
 COLOURS: Final = {"type": "rule", "values": ["color-contrast"]}
@@ -532,6 +540,10 @@ async def test_pictures_go_along_and_what_was_said_is_quoted_and_said_anew(
     await tab.go(url(stage, "/conversations/ann:vigil:pictures"))
     await tab.run(CARRY)
     await tab.until("document.querySelectorAll('#chosen canvas').length === 3")
+    # A text is no picture, and a fifth is too many; what goes is told from what doesn't.
+    await tab.run(f"({MORE})({json.dumps(['notes.txt', '4.pdf', '5.pdf'])})")
+    await shows(tab, "Left out: notes.txt, 5.pdf.")
+    await tab.press_here("#chosen li:last-child button")
     await tab.press_here("#chosen li:last-child button")
     assert await tab.run("[...document.getElementById('files').files].map(one => one.name)") == [
         "pasted.png", "dropped.png",

@@ -128,9 +128,15 @@
         return place;
       }));
     };
+    // Nothing is left out without a word: the message would be refused, or go without it.
+    const kinds = new Set(input.accept.split(",")), left = document.getElementById("left-out");
     const add = async (files) => {
-      const made = await Promise.all([...files].map((one) => smaller(one).catch(() => one)));
-      take([...input.files, ...made]);
+      const wanted = [...files].filter((one) => kinds.has(one.type));
+      const made = [...input.files, ...await Promise.all(wanted.map((one) => smaller(one).catch(() => one)))];
+      const names = [...[...files].filter((one) => !kinds.has(one.type)), ...made.slice(FILES_MAX)].map((one) => one.name);
+      left.textContent = `Left out: ${names.join(", ")}. Up to ${FILES_MAX} pictures (PNG, JPEG, GIF, WebP) or PDFs go with a message.`;
+      left.hidden = names.length === 0;
+      take(made);
     };
     const inside = (event) => event.dataTransfer !== null && event.dataTransfer.types.includes("Files");
     document.addEventListener("dragover", (event) => {
@@ -153,7 +159,10 @@
     input.addEventListener("change", () => { const files = [...input.files]; take([]); add(files); });
     const camera = document.getElementById("camera");
     camera.addEventListener("change", async () => { await add(camera.files); camera.value = ""; });
-    form.addEventListener("said", (event) => take([...input.files].filter((one) => !event.detail.includes(named(one)))));
+    form.addEventListener("said", (event) => {
+      left.hidden = true;
+      take([...input.files].filter((one) => !event.detail.includes(named(one))));
+    });
   };
 
   // What is half written stays with the tab until it's said: Stop, a reload or a sign-in that ended lead away from it.
