@@ -427,6 +427,17 @@ async def test_what_is_half_written_is_there_until_it_is_said(stage: Stage, tab:
     await tab.run("arrive()")
     await shows(tab, "re: one")
     assert await tab.run(FIELD) == "and two"
+    # What began with that has its name, and what one sees come is read.
+    await tab.until("document.querySelector('h1').innerText === 'one'")
+    await tab.until("document.title.includes('one')")
+    assert await tab.run("document.querySelector('#shelf [aria-current] .dot')") is None
+
+    async def is_read() -> bool:
+        listed = (await stage.api.get("/api/sessions", params={"order": "newest"})).json()
+        (one,) = (one for one in listed["sessions"] if one["session_key"] == "ann:vigil:draft")
+        return not one.get("is_unread")
+
+    await until(is_read, "it is read")
     # An answer that is lost: the same again counts once, other words are others.
     await tab.run(SLOW)
     await tab.enter()

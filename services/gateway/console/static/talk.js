@@ -262,12 +262,9 @@
     document.querySelectorAll("[data-newest]").forEach(talk);
     wonder();
     document.addEventListener("htmx:after:settle", wonder);
-    const shown = document.querySelector("[data-read]");
-    if (shown !== null) {
-      noted = shown.dataset.read; // the page itself said so
-      document.addEventListener("htmx:after:settle", read);
-      document.addEventListener("visibilitychange", read);
-    }
+    noted = document.querySelector("[data-read]")?.dataset.read ?? ""; // the page itself said so
+    document.addEventListener("htmx:after:settle", read);
+    document.addEventListener("visibilitychange", read);
     document.querySelectorAll("#tokens").forEach(follow);
     document.querySelectorAll("#say").forEach(say);
     document.querySelectorAll("#say").forEach(carry);
