@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import parse_qsl, urlsplit
 
 import httpx2
 import msgspec
@@ -374,6 +375,10 @@ async def test_a_conversation_is_read_and_gone_on_with(gate: Gate) -> None:
     assert "You wrote" in story.text
     assert key in (await mo.page("/conversations")).text
     assert key not in (await stranger.page("/conversations")).text
+    nowhere = await mo.page("/conversations", words="basil & co")
+    (searched,) = [one for one in nowhere.links if "/memories?" in one]
+    query = dict(parse_qsl(urlsplit(searched).query))
+    assert query == {"q": "basil & co"}  # what the page of memories reads
     await gate.say(key, "It is dry.", effect_id="f" * 32, caused_by="tea")
     assert "unread" in (await mo.page("/conversations")).text
     beside = await mo.page("/conversations/mo:vigil:other")
