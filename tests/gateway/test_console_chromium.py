@@ -467,18 +467,28 @@ async def test_what_is_half_written_is_there_until_it_is_said(stage: Stage, tab:
     await tab.press("#say button.go")
     await shows(tab, '"re: one"]and two')
     assert await tab.run(FIELD) == ""
-    # Signed out elsewhere.
+    # Away and back; signed out elsewhere. The page says so.
+    await tab.call("Network.enable")
+    net = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+    await tab.call("Network.emulateNetworkConditions", offline=True, **net)
+    await shows(tab, "what is here may be old")
+    await tab.call("Network.emulateNetworkConditions", offline=False, **net)
+    await tab.until("!document.body.innerText.includes('what is here may be old')")
+    await tab.call("Network.disable")
     await tab.call("Input.insertText", text="three")
-    cookies = (await tab.call("Network.getCookies"))["cookies"]
-    await tab.call("Network.clearBrowserCookies")
-    await tab.run("window.isOld = true")
-    await tab.enter()
+    for one in (await stage.api.get("/api/console/browsers")).json()["browsers"]:
+        await stage.api.delete(f"/api/console/browsers/{one['id']}")
+    await shows(tab, "You are signed out in this browser")
+    await tab.run("window.isOld = true; document.activeElement.form.requestSubmit()")
     await tab.arrived()
-    await shows(tab, "Sign in")
-    await tab.call("Network.setCookies", cookies=cookies)
+    await shows(tab, "In a terminal of a machine where you use Vigil")
+    tab.complaints.clear()  # that nobody was signed in
+    await tab.go(
+        url(stage).removesuffix("/console") + await link_of(stage.world.gate, stage.ann.token)
+    )
+    await tab.press("form button")
     await tab.go(path)
     assert await tab.run(FIELD) == "three"
-    tab.complaints.clear()  # that nobody was signed in
     await tab.enter()
     await shows(tab, "re: three")
     await tab.go(path)

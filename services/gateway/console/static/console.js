@@ -40,6 +40,17 @@
     document.getElementById("news").hidden = false;
   });
 
+  // What a page follows may be gone: then what it shows only looks like the present.
+  const tell = (id, isSo) => { document.getElementById(id).hidden = !isSo; };
+  document.addEventListener("htmx:sse:error", (event) => {
+    const { connection, status } = event.detail;
+    tell("out", status === 401);
+    tell("apart", status !== 401 && connection.attempt > 0);
+  });
+  document.addEventListener("htmx:sse:after:connection", () => { tell("apart", false); tell("out", false); });
+  addEventListener("offline", () => tell("apart", true));
+  addEventListener("online", () => tell("apart", false));
+
   let isGoing = false;
   document.addEventListener("keydown", (event) => {
     const help = document.getElementById("keys");
