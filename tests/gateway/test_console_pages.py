@@ -89,6 +89,7 @@ async def test_today_tells_what_waits_and_what_was_done(gate: Gate, ann: Reader)
     assert "(1)" not in empty.text
     assert "Nothing waits for you." in empty.text
     assert "Nothing is planned." in empty.text
+    assert empty.links.count("/console/timetable") == 3  # what plans is a page, too
     await ask(gate, "ann", "a", reason="the disk is full")
     await ask(gate, "bob", "b", reason="bob wants it")
     await act(gate, "ann", "c", "watered the plants")
