@@ -183,6 +183,18 @@ STREAMS: Final = """(() => {
     };
 })()"""
 """A page that is opened behind others; what it follows, and a way to come to look at it."""
+NAMES: Final = """[...new Set([...document.querySelectorAll("article")].map(one =>
+    document.getElementById(one.getAttribute("aria-labelledby")).innerText.split(" ")[0]))]"""
+BEHIND: Final = """(() => {
+    document.documentElement.style.scrollBehavior = "auto";
+    scrollTo(0, 0);
+    const top = document.getElementById("say").getBoundingClientRect().top;
+    return [...document.querySelectorAll("#talk button")].filter(one => {
+        one.focus();
+        return one.getBoundingClientRect().bottom > top;
+    }).length;
+})()"""
+"""How much of what the keyboard leads to is behind the field, as it leads there."""
 COMPOSED: Final = """document.activeElement.dispatchEvent(
     new KeyboardEvent("keydown", {key: "Enter", isComposing: true, bubbles: true}))"""
 CARRY: Final = """(async () => {
@@ -383,6 +395,20 @@ async def test_the_field_sends_and_the_page_stays_at_the_newest(stage: Stage, ta
     await tab.enter()
     await shows(tab, "re: one")
     await tab.until(AT_END)
+    # Who hears the page hears it, and who it is by; what has the focus isn't behind the field.
+    assert await tab.run("document.querySelector('#heard[role=status]').innerText") == "re: one two"
+    assert await tab.run(NAMES) == ["vigil", "ann"]
+    assert await tab.run(BEHIND) == 0
+    await tab.run("document.querySelector('#say textarea').focus()")
+    await tab.until(AT_END)
+    # A phone's keyboard has no Shift+Enter.
+    await tab.call("Emulation.setTouchEmulationEnabled", enabled=True)
+    await tab.call("Input.insertText", text="one line")
+    await tab.enter()
+    await tab.call("Input.insertText", text="and another")
+    assert await tab.run("document.activeElement.value") == "one line\nand another"
+    await tab.run("document.activeElement.value = ''")
+    await tab.call("Emulation.setTouchEmulationEnabled", enabled=False)
     assert await tab.run("document.activeElement.value") == ""
     await tab.enter()  # nothing to say
     stage.world.agent.held.add("slowly")
@@ -915,7 +941,8 @@ async def _goes_anywhere(tab: Tab) -> None:
 async def test_a_phone_breaks_no_word_that_fits_and_lets_none_out_of_its_card(
     stage: Stage, tab: Tab
 ) -> None:
-    """In tables, which scroll, and of a source that is one long word."""
+    """In tables, which scroll, and of a source that is one long word; nor does a desk in an
+    answer's table."""
     source = f"cron:{'0123456789abcdef' * 4}"
     saved = {"content": "Basil likes sun", "source": source, "userId": "ann"}
     assert (await stage.api.post("/api/memories", json=saved)).is_success
@@ -929,6 +956,12 @@ async def test_a_phone_breaks_no_word_that_fits_and_lets_none_out_of_its_card(
         await tab.go(url(stage, path))
         assert await tab.run(BROKEN_WORDS) == []
     await tab.look()
+    cells = " | ".join(("carrots, radishes and peas", "bed 1", "0.5", "12", "when it is dry"))
+    rows = "".join(f"| {month} | {cells} |\n" for month in ("January", "February", "September"))
+    table = f"| month | what to sow | where | depth in cm | rows | note |\n{'|-' * 6}|\n{rows}"
+    await stage.world.gate.say("ann:vigil:table", table, effect_id="a" * 32)
+    await tab.go(url(stage, "/conversations/ann:vigil:table"))
+    assert await tab.run(BROKEN_WORDS) == []
 
 
 async def looked(stage: Stage, tab: Tab, path: str) -> list[list[str]]:

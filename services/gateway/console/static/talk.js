@@ -16,6 +16,8 @@
     new ResizeObserver(stay).observe(part);
   };
 
+  const HEARD_MAX = 1000;
+
   // An answer in the making: shown as text until the message itself takes its place.
   const follow = (place) => {
     let attempt = "", text = "", before = 0, isTorn = false;
@@ -58,10 +60,14 @@
     };
     document.addEventListener("visibilitychange", () => { if (document.hidden) source?.close(); else open(); });
     open();
+    let known = answers();
     document.addEventListener("htmx:after:settle", () => {
       if (answers() > before) text = "";
       going();
       show();
+      // For who hears the page: what was just said, which nothing else of a page that is morphed tells.
+      if (answers() > known) document.getElementById("heard").textContent = [...document.querySelectorAll("#talk article.assistant .prose")].at(-1).innerText.slice(0, HEARD_MAX);
+      known = answers();
     });
   };
 
@@ -199,6 +205,8 @@
     };
   };
 
+  const isTouched = () => matchMedia("(pointer: coarse)").matches;
+
   // The field: Enter sends, without leaving the page where nothing but the conversation changes by it.
   const say = (form) => {
     const field = form.elements.namedItem("text"), once = form.elements.namedItem("once"), draft = drafted(form, field, once);
@@ -206,10 +214,12 @@
       if (event.key === "Escape") field.blur();
       // 229: a key of a writing system that composes, also where the browser doesn't say so otherwise.
       if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+      // A phone's keyboard has no Shift+Enter: there a button sends.
+      if (isTouched() && !event.ctrlKey && !event.metaKey) return;
       event.preventDefault();
       if (field.value.trim() !== "") form.requestSubmit();
     });
-    if (!matchMedia("(pointer: coarse)").matches && location.hash.replace("#end", "").replace("#say", "") === "") {
+    if (!isTouched() && location.hash.replace("#end", "").replace("#say", "") === "") {
       field.focus({ preventScroll: true });
       field.setSelectionRange(field.value.length, field.value.length);
     }
