@@ -35,7 +35,6 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
 def bodies_of(
     messages: Sequence[TranscriptMessage],
     length: int = CLIP,
-    newest: int = LONG,
     *,
     is_whole: bool = False,
 ) -> dict[str, Body]:
@@ -43,8 +42,8 @@ def bodies_of(
 
     Args:
         messages: oldest first.
-        length: characters of each, at most.
-        newest: characters of each of the newest, at most, where the page has room for it.
+        length: characters of each, at most; of the newest `LONG`, unless that is less than usual
+            and where the page has room for it.
         is_whole: whether each is shown to its end, whatever room that takes.
     """
     bodies: dict[str, Body] = {}
@@ -53,7 +52,7 @@ def bodies_of(
         if is_whole:
             bodies[one.id] = _body_of(one, len(one.text))
             continue
-        lengths = (max(newest, length), length) if back < NEWEST else (length,)
+        lengths = (LONG, length) if back < NEWEST and length == CLIP else (length,)
         found = (
             _body_of(one, most) for most in dict.fromkeys(min(n, len(one.text)) for n in lengths)
         )

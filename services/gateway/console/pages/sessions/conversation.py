@@ -120,9 +120,7 @@ async def show(visit: Visit) -> dict[str, Any]:
         "begun_with": begun,
         # In a thread: the structure of many long texts takes a while to find.
         "bodies": await asyncio.to_thread(
-            lambda: (
-                bodies_of(begun, SHORT, SHORT) | bodies_of(transcript.messages, is_whole=is_whole)
-            )
+            lambda: bodies_of(begun, SHORT) | bodies_of(transcript.messages, is_whole=is_whole)
         ),
         "timers": timers.timers,
         "told": (),
