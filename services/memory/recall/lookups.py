@@ -26,8 +26,8 @@ from ..store.places import Place
 from ..store.views import Params
 from . import terms
 
-_RANK: Final = "bm25(1.0, 0.0)"
-"""Facets narrow, and count for nothing."""
+_BM25: Final = "-bm25({text}, 1.0, 0.0)"
+"""Larger is better. Facets narrow, and count for nothing."""
 _BEGINNING: Final = "substr(m.content, 1, 160)"
 _IS_QUESTION: Final = "substr(rtrim(m.content), -1) IN ('?', '？', '؟')"
 SOURCES_MAX: Final = 500
@@ -169,10 +169,10 @@ def _matching(
     text = narrowed.place.text
     join = "CROSS JOIN memories m ON m.num = t.rowid" if is_whole else ""
     condition = f"AND {narrowed.condition}" if is_whole else ""
+    # Sorted here: `ORDER BY rank` of FTS5 keeps and sorts all that it finds, with their positions.
     rows = db.execute(
-        f"SELECT t.rowid, -t.rank FROM {text} t {join}"  # noqa: S608 - a place's own name
-        f" WHERE t.{text} MATCH :match AND t.rank MATCH '{_RANK}' {condition}"
-        " ORDER BY t.rank LIMIT :limit",
+        f"SELECT t.rowid, {_BM25.format(text=text)} AS score FROM {text} t {join}"  # noqa: S608 - a place's own name
+        f" WHERE t.{text} MATCH :match {condition} ORDER BY score DESC LIMIT :limit",
         {**narrowed.params, "match": terms.match(words, narrowed.facets), "limit": limit},
     )
     return rows.fetchall()
