@@ -45,6 +45,10 @@ conversations half have five or fewer, of those that answer a question not one i
 _LENGTH: Final = 0.4
 """0.5 is the cosine, as if what is said at length said no more; 0 would favour the longest."""
 _TINY: Final = 1e-9
+_TOKEN_BYTES: Final = 4
+_SPREAD_MAX: Final = 1_000_000
+"""Likenesses of tokens of texts that are looked at in one go: of all of long texts' it would be
+hundreds of megabytes."""
 _PRODUCTS_MAX: Final = 200_000
 """Of one matrix product. A larger one is spread over threads, which on a busy machine took 8 ms
 instead of 0.3."""
@@ -64,7 +68,7 @@ class Compared(NamedTuple):
 class _Tokens(NamedTuple):
     """The tokens of some texts, one after the other."""
 
-    kept: list[int]
+    kept: Counts
     """The numbers of the texts that have any."""
     starts: Counts
     distinct: Counts
@@ -129,17 +133,15 @@ class Words:
         said = self._said(texts, rarity)
         if said is None:
             return found
-        kept, starts, distinct, inverse, rare = said
-        substance = np.add.reduceat(rare[inverse], starts) / max(rare.max(), _TINY)
-        found.substance[kept] = np.minimum(substance / SUBSTANCE_FULL, 1.0)
-        if not len(asked) or not rarity[asked].any():
+        substance = np.add.reduceat(said.rare.take(said.inverse), said.starts)
+        full = max(said.rare.max(), _TINY) * SUBSTANCE_FULL
+        found.substance[said.kept] = np.minimum(substance / full, 1.0)
+        weights = rarity[asked]
+        if not weights.any():
             return found
-        *near, gist = self._near(self._space(asked, rarity), distinct)
-        for row, weight in zip(near, rarity[asked] / rarity[asked].sum(), strict=True):
-            # One at a time: of all at once, long texts would take hundreds of megabytes.
-            close = np.where(row < CLOSE_FROM, 0.0, row)
-            found.words[kept] += weight * np.maximum.reduceat(close[inverse], starts)
-        found.gist[kept] = self._gist(said, gist)
+        near = self._near(self._space(asked, rarity), said.distinct)
+        found.words[said.kept] = _nearest(said, near[:-1], weights / weights.sum())
+        found.gist[said.kept] = self._gist(said, near[-1])
         return found
 
     def gists(self, rarity: Floats, texts: Sequence[bytes], of: Sequence[int]) -> list[Floats]:
@@ -156,30 +158,32 @@ class Words:
 
     def _said(self, texts: Sequence[bytes], rarity: Floats) -> _Tokens | None:
         """Return the tokens of all texts; None: none has any that weighs something."""
-        kept = [number for number, text in enumerate(texts) if text]
-        if not kept or not len(rarity) or not rarity.any():
+        counts = np.fromiter(map(len, texts), np.int64, len(texts)) // _TOKEN_BYTES
+        kept = np.flatnonzero(counts)
+        if not len(kept) or not len(rarity):
             return None
-        flat = np.frombuffer(b"".join(texts[number] for number in kept), dtype=np.uint32)
-        starts = np.cumsum([0, *(len(texts[number]) // 4 for number in kept[:-1])])
-        distinct, inverse = self._distinct(flat)
-        return _Tokens(kept, starts, distinct, inverse, rarity[distinct])
+        starts = np.cumsum(counts[kept]) - counts[kept]
+        distinct, inverse = self._distinct(np.frombuffer(b"".join(texts), dtype=np.uint32))
+        rare = rarity[distinct]
+        return _Tokens(kept, starts, distinct, inverse, rare) if rare.any() else None
 
     def _gist(self, said: _Tokens, near: Singles) -> Floats:
         # As if no two tokens of a text had anything in common: that needs no sum of vectors for
         # each text, which took 20 times as long and found nothing more.
         weights = said.rare * self._lengths[said.distinct]
         squares = np.maximum(np.square(weights), _TINY)
-        lengths = np.add.reduceat(squares[said.inverse], said.starts)
-        gist: Floats = np.add.reduceat((weights * near)[said.inverse], said.starts)
+        lengths = np.add.reduceat(squares.take(said.inverse), said.starts)
+        gist: Floats = np.add.reduceat((weights * near).take(said.inverse), said.starts)
         return np.asarray(gist / lengths**_LENGTH)
 
     def _distinct(self, flat: Tokens) -> tuple[Counts, Counts]:
         """Return the distinct tokens, and of each token which of them it is; without sorting."""
-        place = np.zeros(self.size, dtype=np.int64)
-        place[flat] = 1
-        distinct = np.flatnonzero(place)
+        is_there = np.zeros(self.size, dtype=np.bool_)
+        is_there[flat] = True
+        distinct = np.flatnonzero(is_there)
+        place = np.empty(self.size, dtype=np.int64)
         place[distinct] = np.arange(len(distinct))
-        return distinct, place[flat]
+        return distinct, place.take(flat)
 
     def _space(self, asked: Tokens, rarity: Floats) -> Singles:
         """Return the unit vectors of the tokens asked for, and last of what they say as a whole."""
@@ -197,6 +201,22 @@ class Words:
             some = others[start : start + step]
             near[:, start : start + step] = (self._units[some] @ question).T
         return near
+
+
+def _nearest(said: _Tokens, near: Singles, weights: Floats) -> Floats:
+    """Return of each text the weighted sum of how near its nearest token is to each one asked for.
+
+    Args:
+        near: float32[asked, distinct], of which what is below `CLOSE_FROM` is nothing.
+    """
+    close = np.where(near < CLOSE_FROM, np.float32(0.0), near)
+    nearest = np.zeros(len(said.starts))
+    step = max(1, _SPREAD_MAX // len(said.inverse))
+    for start in range(0, len(close), step):
+        spread = close[start : start + step].take(said.inverse, axis=1)
+        most = np.maximum.reduceat(spread, said.starts, axis=1)
+        nearest += (weights[start : start + step, None] * most).sum(axis=0)
+    return nearest
 
 
 @functools.lru_cache(maxsize=1)
