@@ -6,6 +6,7 @@ conversation or by an association, because an answer often stands beside the wor
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -13,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ..numeric import np, npt
-from ..rules.instants import instant
+from ..rules.instants import DAY, instant
 from . import dates, lookups, scores, terms
 from .lookups import Narrowed, Rows
 from .scores import Candidates, Floats, Lending, Weights
@@ -118,15 +119,15 @@ def both(one: Candidates, other: Candidates) -> Candidates:
     return msgspec.structs.replace(one, cosine=cosine, **columns)
 
 
-def _cosine(vectors: Sequence[bytes | None], asked: bytes | None) -> Floats | None:
+def _cosine(vectors: Sequence[bytes], asked: bytes | None) -> Floats | None:
     """Return the cosine of each vector with the question's; NaN: there is none yet."""
     if asked is None:
         return None
+    is_made = np.fromiter(map(len, vectors), np.int64, len(vectors)) == len(asked)
+    known = np.frombuffer(b"".join(itertools.compress(vectors, is_made)), np.float32)
+    question = np.frombuffer(asked, np.float32)
     cosine = np.full(len(vectors), np.nan)
-    made = [at for at, vector in enumerate(vectors) if vector and len(vector) == len(asked)]
-    if made:
-        known = np.frombuffer(b"".join(vectors[at] or b"" for at in made), np.float32)
-        cosine[made] = times(known.reshape(len(made), -1), np.frombuffer(asked, np.float32))
+    cosine[is_made] = times(known.reshape(-1, len(question)), question)
     return cosine
 
 
@@ -158,9 +159,9 @@ def _sayings(
 def _on_date(happened_at: Sequence[int], asked: frozenset[str]) -> Floats:
     if not asked:
         return np.zeros(len(happened_at))
-    days = [instant(at).date() for at in happened_at]
-    nearness = {day: dates.nearness(day, asked) for day in set(days)}
-    return np.array([nearness[day] for day in days], dtype=np.float64)
+    days, which = np.unique(np.array(happened_at) // DAY, return_inverse=True)
+    nearness = [dates.nearness(instant(day * DAY).date(), asked) for day in days.tolist()]
+    return np.array(nearness, dtype=np.float64)[which]
 
 
 def _best(known: Candidates, weights: Weights) -> list[int]:

@@ -34,7 +34,8 @@ SOURCES_MAX: Final = 500
 """Sources that the index is asked for by name."""
 _ROW: Final = (
     f"m.num, m.id, m.happened_at, {views.DECAYED} AS importance, m.is_tainted,"
-    f" {_BEGINNING} AS beginning, {_IS_QUESTION} AS is_question, m.thread, f.words, f.vector"
+    f" {_BEGINNING} AS beginning, {_IS_QUESTION} AS is_question, m.thread, f.words,"
+    " coalesce(f.vector, x'') AS vector"
 )
 _FEATURES: Final = "CROSS JOIN features f ON f.num = m.num"
 _MERGED_INTO: Final = "EXISTS (SELECT 1 FROM merges g WHERE g.summary = {of}.num)"
@@ -75,7 +76,8 @@ class Rows(NamedTuple):
     thread: tuple[str, ...] = ()
     words: tuple[bytes, ...] = ()
     """Tokens: uint32[], little endian."""
-    vector: tuple[bytes | None, ...] = ()
+    vector: tuple[bytes, ...] = ()
+    """float32[dimension], unit norm; empty: there is none yet."""
 
     def and_those(self, others: Rows) -> Rows:
         """Return these and then the others."""

@@ -25,6 +25,8 @@ answer.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
 
@@ -137,14 +139,6 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
     """Both ways."""
 
 
-class Scored(NamedTuple):
-    """A candidate and its score, which is the sum of its parts."""
-
-    at: int
-    score: float
-    parts: Parts
-
-
 class _Columns(NamedTuple):
     text: Floats
     vector: Floats
@@ -163,6 +157,19 @@ class _Columns(NamedTuple):
     recency: Floats
     importance: Floats
     taint: Floats
+
+
+class Scored(NamedTuple):
+    """A candidate and its score, which is the sum of its parts."""
+
+    at: int
+    score: float
+    columns: _Columns
+    """Those of all candidates."""
+
+    @property
+    def parts(self) -> Parts:
+        return Parts(**{name: float(of[self.at]) for name, of in self.columns._asdict().items()})
 
 
 def stretched(values: Floats) -> Floats:
@@ -195,17 +202,17 @@ def rank(
     if not len(candidates.nums):
         return []
     columns = _columns(candidates, weights, mode, now)
-    order = _order(candidates, columns)
-    if mode == "hybrid":
-        repeats = _is_repeat(candidates, order).astype(np.float64)
-        columns = columns._replace(repeat=-weights.weight_repeat * repeats)
-        order = _order(candidates, columns)
     totals = _total(columns)
-    return [_scored(columns, int(index), float(totals[index])) for index in order[:limit]]
+    order = _order(candidates, totals)
+    if mode == "hybrid" and (is_repeat := _is_repeat(candidates, order)).any():
+        columns = columns._replace(repeat=-weights.weight_repeat * is_repeat.astype(np.float64))
+        totals = _total(columns)
+        order = _order(candidates, totals)
+    return [Scored(index, float(totals[index]), columns) for index in order[:limit].tolist()]
 
 
-def _order(candidates: Candidates, columns: _Columns) -> npt.NDArray[np.int64]:
-    keys = (-candidates.nums, -candidates.happened_at, -_total(columns))
+def _order(candidates: Candidates, totals: Floats) -> npt.NDArray[np.int64]:
+    keys = (-candidates.nums, -candidates.happened_at, -totals)
     order: npt.NDArray[np.int64] = np.lexsort(keys)
     return order
 
@@ -256,8 +263,7 @@ def _said(candidates: Candidates, weights: Weights) -> tuple[Floats, Floats, Flo
 
 
 def _total(columns: Sequence[Floats]) -> Floats:
-    total: Floats = np.sum(columns, axis=0)
-    return total
+    return functools.reduce(operator.add, columns)
 
 
 def _of_best(values: Floats) -> Floats:
@@ -296,8 +302,3 @@ def _recency(candidates: Candidates, weights: Weights, now: float) -> Floats:
     days = np.maximum(now - candidates.happened_at, 0.0) / DAY_S
     recency: Floats = 0.5 ** (days / weights.recency_half_life_days)
     return recency
-
-
-def _scored(columns: _Columns, index: int, score: float) -> Scored:
-    parts = {name: float(column[index]) for name, column in columns._asdict().items()}
-    return Scored(index, score, Parts(**parts))

@@ -85,11 +85,15 @@ def searched(text: str) -> list[str]:
     >>> searched("who am I?")
     ['who', 'am', 'i']
     """
-    return _searched(text)[0]
+    return list(_searched(text)[0])
 
 
+@functools.lru_cache(maxsize=16)
 def _searched(text: str) -> tuple[list[str], str]:
-    """Return the words, and the language that they are in, if it's known and not English."""
+    """Return the words, and the language that they are in, if it's known and not English.
+
+    Kept for a moment, since of a question it's asked several times; not to be changed.
+    """
     words = list(dict.fromkeys(_words(text)))
     language = languages.language_of(words, english.STOP_WORDS)
     small = languages.small_words(words, language) if language else english.STOP_WORDS
