@@ -1,4 +1,4 @@
-"""What is told of a conversation that was deleted, or is being deleted."""
+"""Whether there is a conversation, and what is told of one that was or is being deleted."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from vigil.subjects import SessionKey
 
 from .http.problem import Problem, deleting
 from .state.edge import Edge
+
+
+async def is_there(edge: Edge, session: SessionKey) -> bool:
+    """Whether anything of a session is stored."""
+    return await edge.bus.get_next(session.stream, session.everything, 1) is not None
 
 
 async def check_not_deleted(edge: Edge, session: SessionKey) -> None:

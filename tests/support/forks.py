@@ -28,7 +28,6 @@ from typing import Any, Final
 import pytest
 from _pytest.capture import FDCapture
 
-from services.cortex.models import anthropic
 from tests.support import hung, lent
 from vigil.processes.with_parent import die_with_parent
 
@@ -92,7 +91,7 @@ class Forks:
             for name in self._imported:
                 importlib.import_module(name)
             if self._imported:
-                anthropic.import_sdk()
+                importlib.import_module("services.cortex.models.anthropic").import_sdk()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:

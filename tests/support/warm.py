@@ -30,7 +30,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from services.cortex.models.anthropic import import_sdk
 from tests.support import certificates, ports
 from vigil import crash
 from vigil.processes.with_parent import die_with_parent
@@ -329,9 +328,11 @@ def _fork(
         return None
     request = json.loads(message)
     if "ANTHROPIC_API_KEY" in request["env"] or request["module"] == TRIAL:
-        _import_late("anthropic", import_sdk)  # that only who has a real model needs
+        # Half a second, that only who has a real model needs.
+        importlib.import_module("services.cortex.models.anthropic").import_sdk()
     if request["args"][:1] == ["mcp"]:
-        _import_late("vigil.memory.mcp_server")
+        importlib.import_module("vigil.memory.mcp_server")
+    gc.freeze()  # as at first: who looks for garbage among what came since copies its pages
     pid = os.fork()
     if not pid:
         signal.set_wakeup_fd(-1)
@@ -347,14 +348,6 @@ def _fork(
     for file in files:
         os.close(file)
     return pid
-
-
-def _import_late(name: str, bring: Callable[[], object] | None = None) -> None:
-    """Import what few need for all who are forked from now on: what isn't frozen is looked through
-    for garbage by each of them, which copies its pages."""
-    if name not in sys.modules:
-        bring() if bring is not None else importlib.import_module(name)
-        gc.freeze()
 
 
 def _run(request: Mapping[str, Any]) -> NoReturn:

@@ -17,7 +17,7 @@ from vigil.board.kinds.approval import ApprovalList, ApprovalView
 from vigil.settings.sections import LANGUAGE
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope, SessionKey
-from vigil.teams import may_act
+from vigil.teams import DEFAULT_AGENT, may_act
 from vigil.zones.database import zone_named
 
 from ..http.browser import PATH, is_of_console
@@ -120,6 +120,11 @@ class Visit:
                 self.api.get(ApprovalList, "/api/approvals", limit=OPEN_MAX)
             )
         return (await self._open_requests).approvals
+
+    @property
+    def home(self) -> SessionKey:
+        """The conversation in which the reader is told what nobody asked for."""
+        return SessionKey(self.reader.user, DEFAULT_AGENT, self.person.home_thread)
 
     @property
     def zone(self) -> ZoneInfo:

@@ -15,7 +15,7 @@ from vigil.marks import conversation_label
 from ..access import listed, own_session
 from ..backlog.counts import Stretch
 from ..callers import SEQ_MAX, After, Caller, Readable, Session, Shared, User, body_of
-from ..gone import check_not_deleted, shown
+from ..gone import check_not_deleted, is_there, shown
 from ..http.json import Json
 from ..http.problem import Problem
 from ..http.wire import (
@@ -183,7 +183,7 @@ async def stop(request: Request, edge: Shared, session: Readable) -> Response:
         await inner.check_exists(edge.bus, session)
         order = ControlPayload(op="cancel", reason="a person stopped it")
         return Json(await edge.intake.control(session, order, parent=parent), 202)
-    if await edge.bus.get_next(session.stream, session.everything, 1) is None:
+    if not await is_there(edge, session):
         await check_not_deleted(edge, session)
         raise Problem(404, "there is no such session")  # and the order would make one
     return Json(await edge.intake.control(session, ControlPayload(op="stop"), parent=parent), 202)

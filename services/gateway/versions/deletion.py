@@ -12,7 +12,6 @@ from typing import Annotated, Final
 import msgspec
 from fastapi import Query, Request, Response
 
-from vigil.bus.bus import Bus
 from vigil.contracts import ControlPayload, Instant
 from vigil.errors import VigilError
 from vigil.marks import conversation_label, thread_mark
@@ -22,6 +21,7 @@ from vigil.subjects import SessionKey
 
 from ..callers import Caller, OwnSession, Shared
 from ..endpoint import Endpoint
+from ..gone import is_there
 from ..http.json import Json
 from ..http.problem import Problem, erasing, unavailable
 from ..http.wire import Answer
@@ -65,13 +65,13 @@ async def delete_session(
     if edge.switches.is_erasing(session.user):
         raise erasing()
     known = await thread_mark.find(edge.bus, session)
-    is_there = await _exists(edge.bus, session)
-    if known is None and not is_there:
+    has_records = await is_there(edge, session)
+    if known is None and not has_records:
         raise Problem(404, "there is no such session")
     learnt = await _learnt(edge, session, must_know=memories)
     if memories and learnt:
         await _forget(edge, session, learnt, caller.user)
-    is_new = is_there and (known is None or not known.is_open)
+    is_new = has_records and (known is None or not known.is_open)
     timers = len((await history.timers(edge.bus, session)).timers) if is_new else 0
     # Also once it is gone: whoever named it while it went named nothing.
     await conversation_label.forget_conversation(edge.bus, session)
@@ -95,10 +95,6 @@ async def delete_session(
         timers_ended=timers,
     )
     return Json(answer, 202 if known.is_open else 200)
-
-
-async def _exists(bus: Bus, session: SessionKey) -> bool:
-    return bool(await bus.subjects(session.stream, session.everything))
 
 
 async def _learnt(edge: Edge, session: SessionKey, *, must_know: bool) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from ..errors import InvalidInput
-from ..words.nearest import nearest
+from ..words.nearest import did_you_mean
 from .story import EvalStep, EvalStory, Expected, check
 
 STARTER: Final = ("reminders", "memory", "restraint", "injection", "nights")
@@ -103,8 +103,7 @@ def _worded(message: str) -> InvalidInput:
     field = _INDEX.sub(lambda found: f".{int(found[1]) + 1}", path).lstrip(".")
     if unknown := _UNKNOWN.fullmatch(what):
         known = {"": EvalStory, "whole": Expected}.get(field, EvalStep)
-        near = nearest(unknown[1], known.__struct_fields__)
-        hint = f"; did you mean {near}?" if near else ""
+        hint = did_you_mean(unknown[1], known.__struct_fields__)
         return InvalidInput(f"{field}.{unknown[1]}".lstrip("."), f"there is no such key{hint}")
     return InvalidInput(field or "story", what)
 

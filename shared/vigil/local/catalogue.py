@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ..errors import ConfigError, InvalidInput
-from ..words.nearest import nearest
+from ..words.nearest import did_you_mean
 
 RUNNERS: Final = {"npm": ("npx", "-y"), "pypi": ("uvx",)}
 """By the registry of a package: what fetches and runs it."""
@@ -156,9 +156,7 @@ def named(servers: Iterable[Published], name: str) -> Published:
     """Return the one of that name. Raises: ConfigError, there is none."""
     by_name = {one.name: one for one in servers}
     if name not in by_name:
-        near = nearest(name, by_name)
-        hint = f"; did you mean {near}?" if near else ""
-        raise ConfigError(f"there is no {name} in the catalogue{hint}")
+        raise ConfigError(f"there is no {name} in the catalogue{did_you_mean(name, by_name)}")
     return by_name[name]
 
 

@@ -16,7 +16,7 @@ from ..subjects import SessionKey
 from ..teams import check_user
 from ..watching.interests import check_interests
 from ..watching.watched import check_watched, watched_of
-from ..words.nearest import nearest
+from ..words.nearest import did_you_mean
 from .hours import hours_of
 from .sections import Agent, Hook, InterestSection, WatchSection
 from .servers import A2aAgent, McpServer
@@ -97,8 +97,7 @@ def meant_field(problem: str, kind: Any) -> str:
     structs = [one for one in (kind, *get_args(kind)) if is_struct_type(one)]
     if found is None or not structs:
         return ""
-    near = nearest(found[1], structs[-1].__struct_fields__)
-    return f"; did you mean {near}?" if near else ""
+    return did_you_mean(found[1], structs[-1].__struct_fields__)
 
 
 def check_hook(name: str, hook: Hook) -> None:

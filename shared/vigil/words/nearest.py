@@ -20,15 +20,25 @@ def nearest(name: str, known: Iterable[str], cutoff: float = CUTOFF) -> str:
     return next(iter(get_close_matches(name, list(known), n=1, cutoff=cutoff)), "")
 
 
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return how a refusal of a name goes on: with the nearest one; empty if none is near.
+
+    >>> did_you_mean("budgt", ["budget", "gateway"])
+    '; did you mean budget?'
+    """
+    near = nearest(name, known)
+    return f"; did you mean {near}?" if near else ""
+
+
 def meant(name: str, known: Collection[str]) -> str:
-    """Return how a refusal of a name goes on: with the nearest one, or those that there are.
+    """Return how it goes on, with those that there are if none is near.
 
     >>> meant("budgt", ["budget", "gateway"]), meant("xyz", ["budget", "gateway"])
     ('; did you mean budget?', '; there is: budget, gateway')
     >>> meant("xyz", [])
     ''
     """
-    if near := nearest(name, known):
-        return f"; did you mean {near}?"
+    if hint := did_you_mean(name, known):
+        return hint
     more = ", …" * (len(known) > LISTED_MAX)
     return f"; there is: {', '.join(list(known)[:LISTED_MAX])}{more}" if known else ""

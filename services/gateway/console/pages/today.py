@@ -14,7 +14,6 @@ from vigil.board.kinds.preference import PreferenceListing
 from vigil.board.kinds.row import RowListing, RowView
 from vigil.board.kinds.task import TaskListing
 from vigil.settings.tokens import Principal
-from vigil.subjects import SessionKey
 from vigil.teams import TEAM, reach_of
 
 from ...http.wire import Readiness, SessionList, TimerList, Transcript
@@ -46,7 +45,6 @@ FIRST: Final = timedelta(days=1)
 
 async def show(visit: Visit) -> dict[str, Any]:
     api = visit.api
-    home = SessionKey(visit.reader.user, "vigil", visit.person.home_thread)
     (
         (asked, rows, findings, costs),
         (ready, health, timers),
@@ -61,9 +59,9 @@ async def show(visit: Visit) -> dict[str, Any]:
         asyncio.gather(
             api.checks(Readiness, "/readyz"),
             api.get(HealthView, "/api/health"),
-            api.get(TimerList, f"/api/sessions/{home}/timers"),
+            api.get(TimerList, f"/api/sessions/{visit.home}/timers"),
         ),
-        _lines(visit, str(home)),
+        _lines(visit),
     )
     since = await visit.last_here()
     new, more, old = journal.split_at(lines, since or visit.now - FIRST, NEW_MAX, SHOWN_MAX)
@@ -71,7 +69,7 @@ async def show(visit: Visit) -> dict[str, Any]:
     return {
         "waiting": waiting[:SHOWN_MAX],
         "waiting_count": len(waiting),
-        "home": str(home),
+        "home": str(visit.home),
         "since": since,
         "happened": new,
         "more": more,
@@ -89,10 +87,10 @@ async def show(visit: Visit) -> dict[str, Any]:
     }
 
 
-async def _lines(visit: Visit, home: str) -> tuple[list[JournalLine], list[JournalLine]]:
+async def _lines(visit: Visit) -> tuple[list[JournalLine], list[JournalLine]]:
     """Return what happened lately, of each kind the newest, in no order: of the reader and their
     teams, and of others, which an admin is told apart."""
-    api = visit.api
+    api, home = visit.api, str(visit.home)
     (talk, dead, cycles), own, others = await asyncio.gather(
         asyncio.gather(
             api.get(Transcript, f"/api/sessions/{home}", limit=TALK_MAX),
@@ -128,8 +126,7 @@ async def _unread(visit: Visit, user: str | None) -> list[JournalLine]:
     """Return the conversations of somebody's in which something is unread, but for the home."""
     wanted: dict[str, Any] = {"order": "newest", "archived": False, "limit": TALKS_MAX}
     talks = await visit.api.get(SessionList, "/api/sessions", user=user, **wanted)
-    home = SessionKey(visit.reader.user, "vigil", visit.person.home_thread)
-    return list(journal.of_unread(talks.sessions, str(home)))
+    return list(journal.of_unread(talks.sessions, str(visit.home)))
 
 
 async def _done(visit: Visit, user: str | None) -> list[JournalLine]:

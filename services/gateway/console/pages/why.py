@@ -9,8 +9,6 @@ from urllib.parse import urlencode
 from msgspec.structs import replace
 
 from vigil.board.kinds.job import JobList
-from vigil.subjects import SessionKey
-from vigil.teams import DEFAULT_AGENT
 
 from ...http.wire import Transcript
 from ...why.answer import WhyAnswer
@@ -32,7 +30,7 @@ async def show(visit: Visit) -> dict[str, Any]:
 
 async def _recent(visit: Visit) -> list[journal.JournalLine]:
     """Return what one may ask about: what was said lately at home, and what was given up."""
-    home = str(SessionKey(visit.reader.user, DEFAULT_AGENT, visit.person.home_thread))
+    home = str(visit.home)
     talk, dead, jobs = await asyncio.gather(
         visit.api.get(Transcript, f"/api/sessions/{home}", limit=SHOWN_MAX),
         visit.api.get(DeadLetterPage, "/api/dead", open=True, limit=SHOWN_MAX),
@@ -45,7 +43,7 @@ async def _recent(visit: Visit) -> list[journal.JournalLine]:
             text=one.text,
             page="",
             why=urlencode({"id": one.id, "session": home}),
-            whose=SessionKey.parse(home).scope,
+            whose=visit.home.scope,
         )
         for one in talk.messages
         if one.role == "assistant"

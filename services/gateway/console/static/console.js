@@ -102,8 +102,8 @@
     chosen.removeAllRanges();
   };
   document.addEventListener("click", async (event) => {
-    const button = event.target instanceof Element ? event.target.closest("button.copy") : null;
-    if (button === null || button.classList.contains("quote")) return;
+    const button = event.target instanceof Element ? event.target.closest("button.copy:not(.quote)") : null;
+    if (button === null) return;
     const place = button.dataset.of ? document.getElementById(button.dataset.of) : button.closest(".code").querySelector("code");
     const before = button.textContent;
     await copy(place);

@@ -174,6 +174,7 @@
   // What is half written stays with the tab until it's said: Stop, a reload or a sign-in that ended lead away from it.
   const fresh = () => [...crypto.getRandomValues(new Uint8Array(16))].map((one) => one.toString(16).padStart(2, "0")).join("");
   const named = (file) => `${file.name} ${file.size} ${file.lastModified}`;
+  const chosen = () => [...document.getElementById("files").files].map(named);
   const drafted = (form, field, once) => {
     const place = `vigil-draft ${location.pathname}`;
     let tried = "";
@@ -192,7 +193,7 @@
     return {
       // Words that are tried again count once; others are others.
       begin: (isSent) => {
-        const what = JSON.stringify([location.search, field.value, ...[...document.getElementById("files").files].map(named)]);
+        const what = JSON.stringify([location.search, field.value, ...chosen()]);
         if (tried !== "" && tried !== what) once.value = fresh();
         tried = what;
         hold(isSent);
@@ -231,7 +232,7 @@
       if (form.dataset.stays === undefined) return;
       event.preventDefault();
       isSending = true;
-      const unsent = document.getElementById("unsent"), sent = field.value, files = [...document.getElementById("files").files].map(named);
+      const unsent = document.getElementById("unsent"), sent = field.value, files = chosen();
       try {
         const answer = await fetch(location.href, { method: "POST", body: new FormData(form), redirect: "manual" });
         if (answer.status >= 500) throw new Error(); // what is in front of Vigil, or it can't keep anything now

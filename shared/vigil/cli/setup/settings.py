@@ -25,7 +25,7 @@ from vigil.local import runfile
 from vigil.settings import config
 from vigil.settings.config import NAMED_SECTIONS, NO_TOML, Config, Settings
 from vigil.settings.live.renewal import holds_at_once
-from vigil.words.nearest import nearest
+from vigil.words.nearest import did_you_mean
 
 from .. import exits, output, tables
 from ..registry import CommandLine, ListedGroup
@@ -152,8 +152,7 @@ def _readings(value: str) -> list[Any]:
 
 
 def _unknown(key: str) -> str:
-    near = nearest(key, _defaults())
-    return f"no setting is called {key}" + f"; did you mean {near}?" * bool(near)
+    return f"no setting is called {key}{did_you_mean(key, _defaults())}"
 
 
 def _when(settings: Settings, key: str) -> str:

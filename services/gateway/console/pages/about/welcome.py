@@ -11,7 +11,6 @@ from typing import Any, Final
 from vigil.board.kinds.preference import PreferenceListing, PreferenceView
 from vigil.marks import first_page
 from vigil.settings.models import REHEARSAL
-from vigil.subjects import SessionKey
 
 from ....http.problem import Problem
 from ....http.wire import Status
@@ -66,7 +65,7 @@ async def show(visit: Visit) -> dict[str, Any]:
         "push": await api.get(PushView, "/api/push"),
         "channels": (await api.get(ChannelList, "/api/channels")).channels,
         "errands": ERRANDS,
-        "home": str(SessionKey(visit.reader.user, "vigil", person.home_thread)),
+        "home": str(visit.home),
         "done": visit.query.get("done", ""),
         "wrong": None,
         "wrong_in": "",
@@ -81,7 +80,7 @@ async def act(visit: Visit) -> str | dict[str, Any]:
     wanted = visit.wanted("do")
     if wanted in ("skip", "finish"):
         await first_page.note(visit.edge.bus, visit.reader.user, visit.now)
-        return "" if wanted == "skip" else f"/conversations/{_home(await _begun(visit))}"
+        return "" if wanted == "skip" else f"/conversations/{(await _begun(visit)).home}"
     part = "reach" if wanted == "subscribe" else wanted
     if part not in PARTS:
         raise Problem(422, "there is no such button", field="do")
@@ -106,10 +105,6 @@ async def act(visit: Visit) -> str | dict[str, Any]:
 async def _begun(visit: Visit) -> Visit:
     await visit.begin()
     return visit
-
-
-def _home(visit: Visit) -> SessionKey:
-    return SessionKey(visit.reader.user, "vigil", visit.person.home_thread)
 
 
 async def _take_you(visit: Visit) -> None:

@@ -21,7 +21,6 @@ BESIDE_MAX: Final = 25
 async def show(visit: Visit) -> dict[str, Any]:
     kind, after = visit.query.get("kind", "channel"), visit.query.get("after", "")
     words, is_archive = visit.query.get("words", "").strip(), "archived" in visit.query
-    me = await visit.api.get(Me, "/api/me")
     is_talk = kind == "channel"
     found = await visit.api.get(
         SessionList,
@@ -34,7 +33,7 @@ async def show(visit: Visit) -> dict[str, Any]:
         archived=is_archive if is_talk and not words else None,
         words=words or None,
     )
-    home = _home(visit, me)
+    home = str(visit.home)
     has_home = is_talk and not (after or words or is_archive)
     return {
         "rows": shelf_of(found.sessions, home, has_home=has_home),
@@ -53,17 +52,12 @@ def new_key(visit: Visit) -> str:
     return f"{visit.reader.user}:vigil:chat-{secrets.token_hex(6)}"
 
 
-def _home(visit: Visit, me: Me) -> str:
-    return str(SessionKey(visit.reader.user, "vigil", me.home_thread))
-
-
 async def beside(visit: Visit) -> list[ShelfRow]:
     """Return the list that stands beside a conversation. Raises: Problem."""
-    me = await visit.api.get(Me, "/api/me")
     found = await visit.api.get(
         SessionList, "/api/sessions", order="newest", archived=False, limit=BESIDE_MAX
     )
-    return shelf_of(found.sessions, _home(visit, me), has_home=True)
+    return shelf_of(found.sessions, str(visit.home), has_home=True)
 
 
 async def act(visit: Visit) -> str:

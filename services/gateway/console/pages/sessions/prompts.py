@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from vigil.subjects import SessionKey
-
 from ....insight.calls import ModelCallList
 from ...visit import Visit, segment_of
 
 
 async def show(visit: Visit) -> dict[str, Any]:
-    home = str(SessionKey(visit.reader.user, "vigil", visit.person.home_thread))
-    key = visit.query.get("session", "").strip() or home
+    key = visit.query.get("session", "").strip() or str(visit.home)
     path = f"/api/sessions/{segment_of(key)}/calls"
     found = await visit.api.get(ModelCallList, path, before=visit.query.get("before"))
     return {"key": key, "calls": found.calls, "next_before": found.next_before}
