@@ -37,7 +37,7 @@ CANARY: Final = re.compile(r"\bE\d+x\b")
 """A word of an outsider's."""
 STEPS: Final = 3
 """Model calls of one loop that do something."""
-LENGTH: Final = repeats(30, fast=14)
+LENGTH: Final = repeats(30, fast=20)
 WAYS: Final = (
     "event", "event", "say", "say", "burst", "later", "later", "point", "answer", "edit", "fork",
     "fine", "kill", "meanwhile", "decide",
