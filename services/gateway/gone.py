@@ -14,6 +14,16 @@ async def is_there(edge: Edge, session: SessionKey) -> bool:
     return await edge.bus.get_next(session.stream, session.everything, 1) is not None
 
 
+async def check_exists(edge: Edge, session: SessionKey) -> None:
+    """Make sure of a conversation before an order goes to it, which would begin one.
+
+    Raises: Problem, 404: nothing of it is stored; 410: its person deleted it.
+    """
+    if not await is_there(edge, session):
+        await check_not_deleted(edge, session)
+        raise Problem(404, "there is no such session")
+
+
 async def check_not_deleted(edge: Edge, session: SessionKey) -> None:
     """Raises: Problem, 410: there was such a conversation, which its person deleted."""
     mark = await thread_mark.find(edge.bus, session)

@@ -124,9 +124,13 @@ async def test_timers_are_void_as_soon_as_a_message_is_stored(gate: Gate) -> Non
 async def test_cancelling_a_timer_is_an_event(gate: Gate, timer_id: str) -> None:
     """SPEC S-6: any id, in the payload only; never in a subject."""
     ann = await gate.person("ann")
-    answer = await ann.delete(f"{PATH}/timers/{timer_id.replace('/', '%2F')}")
+    timer = f"{PATH}/timers/{timer_id.replace('/', '%2F')}"
+    assert_problem(await ann.delete(timer), 404)
+    assert await gate.stored(ANN) == []  # the order would have begun a conversation
+    await ann.post(f"{PATH}/messages", json={"text": "hi"})
+    answer = await ann.delete(timer)
     assert answer.status_code == 202
-    (stored,) = await gate.stored(ANN)
+    *_, stored = await gate.stored(ANN)
     assert stored.subject == "session.vigil.ann.t1.in.control"
     event = decode_event(stored.data)
     assert isinstance(event, Control)

@@ -15,7 +15,7 @@ from vigil.marks import conversation_label
 from ..access import listed, own_session
 from ..backlog.counts import Stretch
 from ..callers import SEQ_MAX, After, Caller, Readable, Session, Shared, User, body_of
-from ..gone import check_not_deleted, is_there, shown
+from ..gone import check_exists, check_not_deleted, shown
 from ..http.json import Json
 from ..http.problem import Problem
 from ..http.wire import (
@@ -168,6 +168,7 @@ async def cancel_timer(
     """Cancel a timer, also a reminder."""
     if len(timer_id) > TIMER_ID_LENGTH_MAX:
         raise InvalidInput("timer_id", f"must have at most {TIMER_ID_LENGTH_MAX} characters")
+    await check_exists(edge, session)
     accepted = await edge.intake.control(
         session,
         ControlPayload(op="cancel_timer", timer_id=timer_id),
@@ -183,7 +184,5 @@ async def stop(request: Request, edge: Shared, session: Readable) -> Response:
         await inner.check_exists(edge.bus, session)
         order = ControlPayload(op="cancel", reason="a person stopped it")
         return Json(await edge.intake.control(session, order, parent=parent), 202)
-    if not await is_there(edge, session):
-        await check_not_deleted(edge, session)
-        raise Problem(404, "there is no such session")  # and the order would make one
+    await check_exists(edge, session)
     return Json(await edge.intake.control(session, ControlPayload(op="stop"), parent=parent), 202)
