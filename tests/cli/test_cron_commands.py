@@ -109,9 +109,11 @@ async def test_a_row_is_made_changed_looked_over_and_exported(tmp_path: Path) ->
         assert "SUMMARY" not in (await ann("export"))[0]
         await ann("remove", row["id"][:6])
         assert (await ann())[1] == "Nothing recurs.\n"
-        for command in ("show", "history"):
-            gone = await ann(command, "briefing", code=3)
-            assert gone[1] == "vigil: no row is named 'briefing'\n"
+        for command, name in (("show", "briefing"), ("history", "breefing")):
+            gone = await ann(command, name, code=3)
+            assert gone[1] == f"vigil: no row is named {name!r}\n"
+        for named in ("briefing", row["id"][:8]):  # what became of it stays
+            assert reasons.SET_BACK[:40] in (await ann("history", named))[0]
         await ann("add", "weather", "Look", "--every", "1d")
         near = await ann("pause", "wether", code=3)
         assert near[1] == "vigil: no row is named 'wether'; did you mean 'weather'?\n"

@@ -12,8 +12,9 @@ import typer
 
 from vigil.board.row_commands import NAME_LENGTH_MAX
 from vigil.contracts.board import SlotState
+from vigil.sdk.client import Client
 
-from .. import exits, options, output, tables
+from .. import exits, options, output, prefixes, tables
 from ..board import kinds
 from ..tables import Column, Result
 from . import links
@@ -27,6 +28,8 @@ FINDINGS: Final = (
     Column("WHAT", "what"),
     Column("TEXT", "text"),
 )
+LOOKED_AT: Final = 500
+"""A row that was removed is looked for among so many of the newest entries."""
 
 app = kinds.GROUPS["rows"]
 
@@ -74,12 +77,26 @@ def history(
 ) -> Result:
     """List what became of each time that something was due, the newest first."""
     client = options.client()
-    row = None if id_ is None else ROWS.find(client, id_)["id"]
+    row = None if id_ is None else _row(client, id_)
     found = client.slots(row=row, state=state, limit=limit)
     if state is None:  # the ledger has a beginning beside its end, for good
         newest = {(one["row"], one["due_at"]): one for one in reversed(found)}
         found = [one for one in found if newest[one["row"], one["due_at"]] is one]
     return tables.listing("slots", found, SLOTS, empty="Nothing was due yet.")
+
+
+def _row(client: Client, id_: str) -> str:
+    """Return the id of a row, also of one that was removed. Raises: NotReady, InvalidInput."""
+    try:
+        return str(ROWS.find(client, id_)["id"])
+    except exits.NotReady:
+        newest = {one["row"]: {**one, "id": one["row"]} for one in client.slots(limit=LOOKED_AT)}
+        found = prefixes.named("row", id_, newest.values(), client.me)
+        if found is None:
+            found = next((row for row in newest if row.startswith(id_)), None)
+        if found is None:
+            raise
+        return found
 
 
 _LAST: Final = ("remove", "history")
