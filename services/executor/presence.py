@@ -16,7 +16,7 @@ import structlog
 
 from vigil.bus.bus import BusError
 from vigil.bus.lease import RENEW_S, TTL_S, Lease, Leases
-from vigil.clock import Clock
+from vigil.clock import Clock, until_next
 from vigil.errors import LeaseLost, OutcomeUnknown, Unavailable
 
 log = structlog.get_logger("vigil.presence")
@@ -55,8 +55,9 @@ class Presence:
 
     async def run(self) -> None:
         """Keep it, until cancelled."""
+        loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(RENEW_S if self.is_sure else AGAIN_S)
+            await asyncio.sleep(until_next(RENEW_S, loop.time()) if self.is_sure else AGAIN_S)
             await self._beat()
 
     async def end(self) -> None:

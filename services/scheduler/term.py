@@ -13,6 +13,7 @@ from typing import Final
 import structlog
 
 from vigil.bus.lease import RENEW_S, RENEW_TIMEOUT_S, Lease
+from vigil.clock import until_next
 from vigil.errors import InvalidInput, LeaseLost, Unavailable
 from vigil.observe import metrics, trace
 from vigil.runtime import Context
@@ -134,11 +135,12 @@ class Term:
         """Keep the lease; after a reconnect ask at once, for the broker forgot all of them."""
         reconnected = asyncio.Event()
         self._bus.on_restart(f"lease-{LEASE}", reconnected.set)
+        loop = asyncio.get_running_loop()
         try:
             while True:
                 reconnected.clear()
                 try:
-                    async with asyncio.timeout(RENEW_S):
+                    async with asyncio.timeout(until_next(RENEW_S, loop.time())):
                         await reconnected.wait()
                 except TimeoutError:
                     pass

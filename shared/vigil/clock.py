@@ -36,7 +36,7 @@ class SystemClock:
 
 
 TOGETHER_S_MAX: Final = 5.0
-"""Who looks less often than that looks in its own time."""
+"""Who looks less often than that looks in its own time, at a whole second."""
 
 
 def until_next(every_s: float, now_s: float) -> float:
@@ -47,10 +47,10 @@ def until_next(every_s: float, now_s: float) -> float:
         now_s: of a clock that never jumps, the same for all of them.
 
     >>> until_next(1.0, 12.25), until_next(1.0, 12.96875), until_next(60.0, 12.25)
-    (0.75, 1.03125, 60.0)
+    (0.75, 1.03125, 60.75)
     """
     if every_s > TOGETHER_S_MAX:
-        return every_s
+        return every_s + -(now_s + every_s) % 1
     left_s = every_s - now_s % every_s
     return left_s if left_s > every_s / 20 else left_s + every_s
 

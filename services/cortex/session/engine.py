@@ -17,6 +17,7 @@ import structlog
 from vigil import crash
 from vigil.bus.bus import Bus, BusError, Message
 from vigil.bus.lease import RENEW_S, Lease, Leases
+from vigil.clock import until_next
 from vigil.errors import InvalidInput, LeaseLost, Unavailable, VigilError
 from vigil.subjects import SessionKey
 from vigil.topology import WAKE, WAKE_SYSTEM
@@ -308,8 +309,9 @@ class Engine:
         async with asyncio.TaskGroup() as renewals:
             for part in itertools.cycle(range(PARTS)):
                 if not self._open:  # at rest it wakes seldom
-                    await pause(RENEW_S)
+                    await pause(until_next(RENEW_S, loop.time()))
                     due_at_s = loop.time()
+                    continue
                 # What was late is made up for, but for what a process missed that stood still.
                 due_at_s = max(due_at_s + RENEW_S / PARTS, loop.time() - RENEW_S)
                 await pause(due_at_s - loop.time())

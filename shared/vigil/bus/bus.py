@@ -62,7 +62,9 @@ EXPECT_SEQ: Final = "Nats-Expected-Last-Subject-Sequence"
 EXPECT_SUBJECT: Final = "Nats-Expected-Last-Subject-Sequence-Subject"
 UNDER_WAY_WAIT_S: Final = 0.005
 SWEEP_S: Final = 0.5
-"""How often it's looked whether a request has had its time, while any is open."""
+"""How often it's looked at most whether requests have had their time."""
+EARLY_S: Final = 0.002
+"""How much too early a timer may fire: libuv counts whole milliseconds."""
 LISTEN_TIMEOUT_S: Final = 10.0
 FLUSH_S_MIN: Final = 2
 """How long a broker that took the connection has to answer, at least."""
@@ -97,6 +99,7 @@ class Bus(Reads):
         self._silent: dict[str, float] = {}
         self._sweeper: asyncio.TimerHandle | None = None
         """None: nothing is waited for, and nothing wakes."""
+        self._sweep_at = 0.0
         self._loop = asyncio.get_running_loop()
         self.violations: list[str] = []
         """Permission errors the broker reported; any is a fault of the deployment."""
@@ -466,9 +469,12 @@ class Bus(Reads):
         token = f"r{self._next}"
         future: asyncio.Future[bytes | None] = self._loop.create_future()
         self._futures[token] = future
-        heapq.heappush(self._deadlines, (self._loop.time() + timeout, token))
-        if self._sweeper is None:
-            self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
+        while self._deadlines and self._deadlines[0][1] not in self._futures:
+            heapq.heappop(self._deadlines)  # it was answered
+        deadline = self._loop.time() + timeout
+        heapq.heappush(self._deadlines, (deadline, token))
+        if self._sweeper is None or deadline < self._sweep_at:
+            self._sweep_later()
         try:
             await self._nc.publish(subject, data, f"{self._inbox}.{token}", headers)
             answer = await future
@@ -502,7 +508,7 @@ class Bus(Reads):
 
     def _sweep(self) -> None:
         """Give up on requests that nobody answered; one timer for all of them, while there are."""
-        now = self._loop.time()
+        now = self._loop.time() + EARLY_S
         while self._deadlines:
             deadline, token = self._deadlines[0]
             future = self._futures.get(token)
@@ -513,8 +519,16 @@ class Bus(Reads):
             if future is not None and not is_over:
                 self.unknown_outcomes += 1
                 future.set_exception(OutcomeUnknown("the broker did not answer in time"))
-        is_done = not self._deadlines
-        self._sweeper = None if is_done else self._loop.call_later(SWEEP_S, self._sweep)
+        self._sweeper = None
+        if self._deadlines:
+            self._sweep_later()
+
+    def _sweep_later(self) -> None:
+        """Sweep when the first request is to be given up, but not at once again."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        self._sweep_at = max(self._deadlines[0][0], self._loop.time() + SWEEP_S)
+        self._sweeper = self._loop.call_at(self._sweep_at, self._sweep)
 
     def _fail_futures(self, error: VigilError) -> None:
         for future in list(self._futures.values()):

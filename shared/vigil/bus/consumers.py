@@ -17,6 +17,7 @@ import nats.errors
 import structlog
 
 from ..backoff import Backoff
+from ..clock import until_next
 from ..errors import VigilError
 from ..topology import CONSUMED, SECOND_NS, Consumer
 from .message import Message
@@ -27,15 +28,16 @@ if TYPE_CHECKING:
 log = structlog.get_logger("vigil.bus")
 
 HEARTBEAT_S: Final = 5.0
-HEARTBEAT_ALONE_S: Final = 10.0
-"""Of a broker that stands alone: an idle system does little but take them in."""
+HEARTBEAT_ALONE_S: Final = 30.0
+"""Of a broker that stands alone: they tell only of a consumer that somebody deleted."""
 HEARTBEAT_MIN_S: Final = 1.0
 HEARTBEATS_PER_S: Final = 500.0
 """What one connection of a cluster takes in of them, at most, as long as they are all idle."""
 BEGIN_TIMEOUT_S: Final = 2.0
 HEARTBEATS_MISSED_MAX: Final = 2.5
 PULL_BATCH: Final = 256
-PULL_EXPIRES_S: Final = 30.0
+PULL_EXPIRES_S: Final = 60.0
+"""A request ends then; the broker refuses one of less than two heartbeats."""
 PULL_AGAIN_S: Final = 0.2
 RESTARTS: Final = Backoff(0.05, 1.0)
 DRAIN_TIMEOUT_S: Final = 2.0
@@ -50,7 +52,7 @@ def heartbeat_s(open_now: int, *, is_cluster: bool) -> float:
     >>> [heartbeat_s(n, is_cluster=True) for n in (0, 1000, 10_000)]
     [1.0, 2.0, 5.0]
     >>> heartbeat_s(0, is_cluster=False)
-    10.0
+    30.0
     """
     if not is_cluster:
         return HEARTBEAT_ALONE_S
@@ -129,7 +131,7 @@ class _Deliveries:
     def _arm(self) -> None:
         self._last_seen = self._loop.time()
         if self._watchdog is None:
-            self._watchdog = self._loop.call_later(self._heartbeat_s, self._check)
+            self._check()
 
     def _check(self) -> None:
         """Begin again if the broker fell silent: no heartbeat for 2.5 intervals."""
@@ -139,7 +141,8 @@ class _Deliveries:
         if self._loop.time() - self._last_seen > HEARTBEATS_MISSED_MAX * self._heartbeat_s:
             self.restart()
             self._last_seen = self._loop.time()
-        self._watchdog = self._loop.call_later(self._heartbeat_s, self._check)
+        wait_s = until_next(self._heartbeat_s, self._loop.time())
+        self._watchdog = self._loop.call_later(wait_s, self._check)
 
     def restart(self) -> None:
         """Begin again after a gap, silence or a reconnect; harmless if it happens twice."""

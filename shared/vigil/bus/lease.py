@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, NoReturn
 
+from ..clock import until_next
 from ..errors import LeaseLost, OutcomeUnknown, VigilError, WrongLastSequence
 from ..topology import LEASE_RENEW_S, LEASE_TTL_S
 from .buckets import create_bucket
@@ -84,8 +85,9 @@ class Lease:
             await self.give_back()
 
     async def _keep(self, on_renewed: Callable[[], None]) -> None:
+        loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(RENEW_S)
+            await asyncio.sleep(until_next(RENEW_S, loop.time()))
             try:
                 async with asyncio.timeout(RENEW_TIMEOUT_S):
                     await self.renew()
