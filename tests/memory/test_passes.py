@@ -97,8 +97,8 @@ class World:
         blank = _unit([0] * DIMENSION)
         points = [
             Point(
-                id=row.id, scope=row.scope, vector=row.vector or blank, source=row.source,
-                type=row.type, thread=row.thread, created_at=row.created_at,
+                num=row.num, id=row.id, scope=row.scope, vector=row.vector or blank,
+                source=row.source, type=row.type, thread=row.thread, created_at=row.created_at,
                 happened_at=row.happened_at, ended_at=row.ended_at, is_tainted=row.is_tainted,
             )
             for row in rows
@@ -217,7 +217,7 @@ async def _nearest_pairs(world: World, count: int) -> set[frozenset[int]]:
     for num in range(1, count + 1):
         vector = _unit(towards(0.999 - num / 10_000))
         near = await world.index.search(vector, decide.NEAREST + 1, Where(scope=ANN))
-        others = [int(hit.id, 16) for hit in near if hit.id != memory_id(num)]
+        others = [hit.num for hit in near if hit.num != num]
         pairs |= {frozenset((num, other)) for other in others[: decide.NEAREST]}
     return pairs
 

@@ -21,7 +21,17 @@ from services.memory.vectors.edge import EdgeIndex
 from services.memory.vectors.filters import INDEXES
 from services.memory.vectors.server import COLLECTION, ServerIndex
 from tests.support.qdrant import KEY, Qdrant, running_qdrant
-from tests.support.vectors import ANN, BOB, DIMENSION, found, memory_id, point, similarity, vector
+from tests.support.vectors import (
+    ANN,
+    BOB,
+    DIMENSION,
+    OWN,
+    found,
+    memory_id,
+    point,
+    similarity,
+    vector,
+)
 from vigil.errors import InvalidInput, Unavailable
 from vigil.subjects import Scope
 
@@ -115,7 +125,7 @@ async def test_the_nearest_come_first_and_the_similarity_is_the_cosine(index: Ve
     own = np.frombuffer(vector(7), "<f4")
     cosines = {memory_id(n): float(own @ np.frombuffer(vector(n), "<f4")) for n in range(50)}
     best = sorted(cosines, key=lambda one: -cosines[one])[:10]
-    assert [hit.id for hit in hits] == best
+    assert [memory_id(hit.num % OWN) for hit in hits] == best
     assert similarity(hits) == pytest.approx([cosines[one] for one in best], abs=1e-5)
     assert similarity(hits)[0] == pytest.approx(1.0, abs=1e-5)
 
@@ -237,7 +247,7 @@ async def test_nothing_is_near_to_a_text_without_known_words(index: VectorIndex)
     await index.upsert([point(1), point(2, vector=bytes(4 * DIMENSION))])
     assert await index.search(bytes(4 * DIMENSION), 10, Where(scope=ANN)) == []
     hits = await index.search(vector(1), 10, Where(scope=ANN))
-    assert hits[0].id == memory_id(1)
+    assert hits[0].num == point(1).num
     assert similarity(hits) == pytest.approx([1.0, 0.0], abs=1e-5)
 
 
@@ -302,7 +312,7 @@ async def test_another_embedder_drops_everything(make: Make, embedder: str, dime
     assert await first.count() == 0
     await first.upsert([point(2, vector=vector(2, dimension))])
     hits = await first.search(vector(2, dimension), 10, Where(scope=ANN))
-    assert [hit.id for hit in hits] == [memory_id(2)]
+    assert [hit.num for hit in hits] == [point(2).num]
     await first.flush()
     await first.close()
     second = make()
@@ -348,7 +358,7 @@ async def test_searches_and_writes_at_once(index: VectorIndex) -> None:
         task.cancel()
     writing = asyncio.create_task(index.upsert([point(n, scope=BOB) for n in range(80)]))
     hits = await asyncio.gather(*(search(n) for n in range(40)))
-    assert [int(one.id, 16) for (one,) in hits] == list(range(40))
+    assert [one.num % OWN for (one,) in hits] == list(range(40))
     await writing
     assert await index.count(BOB) == 80
     await asyncio.gather(*given_up, return_exceptions=True)

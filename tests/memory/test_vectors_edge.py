@@ -13,13 +13,14 @@ from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from services.memory.vectors import Where, engine_process
 from services.memory.vectors import shard as shards
 from services.memory.vectors.edge import EdgeIndex
 from services.memory.vectors.engine_calls import StoredPoint
-from services.memory.vectors.filters import INDEXES, allowed, key_of, payload_of, whose
+from services.memory.vectors.filters import INDEXES, LAYOUT, allowed, payload_of, whose
 from services.memory.vectors.shard import Shard
 from tests.support import engines, pipes
 from tests.support.canaries import written
@@ -220,7 +221,7 @@ def test_a_broken_file_is_never_fatal(tmp_path: Path) -> None:
     for name, way in tried:
         _copy(whole, copy)
         BREAKING[way % len(BREAKING)](copy / name)
-        wanted = shards.MadeWith(embedder=EMBEDDER, dimension=DIMENSION)
+        wanted = shards.MadeWith(embedder=EMBEDDER, dimension=DIMENSION, layout=LAYOUT)
         made_with = shards._made_with(copy, wanted)
         opened = shards._load(copy, made_with) if made_with is not None else None
         refused += opened is None
@@ -241,6 +242,22 @@ async def test_what_cannot_be_opened_is_made_anew(
     (folder / breaking).write_bytes(b"\0not json")
     assert await index.open(EMBEDDER, DIMENSION)
     await index.upsert([point(2)])
+    assert await found(index) == [2]
+
+
+async def test_points_of_an_older_version_are_made_anew(index: EdgeIndex, folder: Path) -> None:
+    """They have no numbers that a search could tell: what it was filled with is stored again."""
+    await index.upsert([point(1)])
+    await index.flush()
+    await index.close()
+    made_with = msgspec.json.decode((folder / shards.MADE_WITH).read_bytes())
+    (folder / shards.MADE_WITH).write_bytes(msgspec.json.encode(made_with | {"layout": 1}))
+    assert await index.open(EMBEDDER, DIMENSION)
+    assert await found(index) == []
+    await index.upsert([point(2)])
+    await index.flush()
+    await index.close()
+    assert not await index.open(EMBEDDER, DIMENSION)
     assert await found(index) == [2]
 
 
@@ -402,7 +419,7 @@ def _wait_for(path: Path) -> None:
 
 def _rows(numbers: object, **changes: object) -> list[StoredPoint]:
     points = [point(n, **changes) for n in numbers]  # type: ignore[attr-defined]
-    return [StoredPoint(key_of(one), one.vector, payload_of(one)) for one in points]
+    return [StoredPoint(one.num, one.vector, payload_of(one)) for one in points]
 
 
 def _files(folder: Path) -> list[Path]:

@@ -14,7 +14,8 @@ import pytest
 from services.memory.vectors import Where
 from services.memory.vectors.choice import choose
 from services.memory.vectors.edge import EdgeIndex
-from services.memory.vectors.server import COLLECTION, ServerIndex
+from services.memory.vectors.filters import NUM, key_of
+from services.memory.vectors.server import COLLECTION, FILLED, OLD_FILLED, ServerIndex
 from tests.support.qdrant import KEY, Cable, running_qdrant
 from tests.support.receiver import Behaviour, drip, raw, running_receiver, silence, status
 from tests.support.vectors import ANN, DIMENSION, found, point, vector
@@ -66,6 +67,28 @@ async def test_a_port_where_nobody_listens() -> None:
         index = ServerIndex(f"http://127.0.0.1:{unused.getsockname()[1]}")
         with pytest.raises(Unavailable):
             await index.open(EMBEDDER, DIMENSION)
+        await index.close()
+
+
+@pytest.mark.parametrize("told", [{FILLED: 1}, {OLD_FILLED: True}])
+async def test_points_of_an_older_version_are_stored_again(told: dict[str, int | bool]) -> None:
+    """They have no numbers that a search could tell; their ids on the server are the same."""
+    async with running_qdrant() as (qdrant, url):
+        index = ServerIndex(url, KEY)
+        assert await index.open(EMBEDDER, DIMENSION)
+        await index.upsert([point(1)])
+        await index.flush()
+        assert not await index.open(EMBEDDER, DIMENSION)
+        client = qdrant._engine
+        await client.update_collection(COLLECTION, metadata=told)
+        await client.delete_payload(COLLECTION, [NUM], [key_of(point(1))])
+        assert await found(index) == []
+        assert await index.open(EMBEDDER, DIMENSION)
+        await index.upsert([point(1)])
+        await index.flush()
+        assert not await index.open(EMBEDDER, DIMENSION)
+        assert await index.count() == 1
+        assert await found(index) == [1]
         await index.close()
 
 

@@ -115,6 +115,7 @@ class Remembered:
 
 def _point(row: Changed, vector: bytes) -> Point:
     return Point(
+        num=row.num,
         id=row.id,
         scope=row.scope,
         vector=vector,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from vigil.subjects import Scope
 DIMENSION = 16
 ANN = Scope("vigil", "ann")
 BOB = Scope("vigil", "bob")
+OWN = 1_000_000
+"""So many numbers has an owner."""
 
 
 @functools.cache
@@ -27,8 +30,10 @@ def memory_id(number: int) -> str:
 
 
 def point(number: int, **changes: Any) -> Point:
-    """Point `number` of ann, saved and happened at second `number`."""
+    """Point `number` of ann, saved and happened at second `number`. Those of others have the same
+    ids, and numbers of their own, as in SQLite."""
     given: dict[str, Any] = {
+        "num": number + OWN * crc32(repr(changes.get("scope")).encode()),
         "id": memory_id(number), "scope": ANN, "vector": vector(number), "source": "api",
         "type": "fact", "thread": "", "created_at": float(number), "happened_at": float(number),
         "ended_at": None, "is_tainted": False,
@@ -41,7 +46,7 @@ async def found(
 ) -> list[int]:
     """The numbers of the points that a search finds, nearest to `near` first."""
     hits = await index.search(vector(near), limit, Where(scope=scope, **where))
-    return [int(hit.id, 16) for hit in hits]
+    return [hit.num % OWN for hit in hits]
 
 
 def similarity(hits: list[Near]) -> list[float]:

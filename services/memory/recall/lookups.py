@@ -33,7 +33,7 @@ _IS_QUESTION: Final = "substr(rtrim(m.content), -1) IN ('?', '？', '؟')"
 SOURCES_MAX: Final = 500
 """Sources that the index is asked for by name."""
 _ROW: Final = (
-    f"m.num, m.id, m.happened_at, {views.DECAYED} AS importance, m.is_tainted,"
+    f"m.num, m.happened_at, {views.DECAYED} AS importance, m.is_tainted,"
     f" {_BEGINNING} AS beginning, {_IS_QUESTION} AS is_question, m.thread, f.words,"
     " coalesce(f.vector, x'') AS vector"
 )
@@ -63,7 +63,6 @@ class Rows(NamedTuple):
     """What scoring must know of candidates: of each column, all of them in one order."""
 
     num: tuple[int, ...] = ()
-    id: tuple[str, ...] = ()
     happened_at: tuple[int, ...] = ()
     """Microseconds since 1970."""
     importance: tuple[float, ...] = ()
@@ -190,17 +189,6 @@ def rows(db: sqlite3.Connection, narrowed: Narrowed, nums: Iterable[int]) -> Row
     return named.columns(Rows, _of(db, narrowed, nums, _ROW, _FEATURES))
 
 
-def rows_of(db: sqlite3.Connection, narrowed: Narrowed, ids: Iterable[str]) -> Rows:
-    """Return the same of memories that are known by their ids."""
-    found = db.execute(
-        f"SELECT {_ROW} FROM json_each(:ids) w"  # noqa: S608 - our own condition
-        f" CROSS JOIN memories m ON m.scope = :scope AND m.id = w.value {_FEATURES}"
-        f" WHERE {narrowed.condition}",
-        {**narrowed.params, "ids": _json(ids)},
-    )
-    return named.columns(Rows, found)
-
-
 def nearby(db: sqlite3.Connection, narrowed: Narrowed, nums: Iterable[int]) -> set[Neighbours]:
     """Return what was said up to two turns before and after each of `nums`, in its conversation.
 
@@ -308,5 +296,5 @@ def _of(
     )
 
 
-def _json(values: Iterable[int] | Iterable[str]) -> str:
+def _json(values: Iterable[int]) -> str:
     return msgspec.json.encode(list(values)).decode()

@@ -232,9 +232,8 @@ class Recaller:
         question = asked.question
         narrowed = lookups.narrow(place, question, asked.now)
         sought = self._sought(db, place, asked, matched.scores, vectors.asked)
-        # What full text found and leaves out here isn't found by its id either: it fails a filter.
-        near = {one.id for one in vectors.near or ()}.difference(matched.rows.id)
-        rows = matched.rows.and_those(lookups.rows_of(db, narrowed, near))
+        near = {one.num for one in vectors.near or ()}.difference(matched.rows.num)
+        rows = matched.rows.and_those(lookups.rows(db, narrowed, sorted(near)))
         weights = self._gathering if asked.is_gathering else self._weights
         pool = candidates.gather(
             db, narrowed, sought, self._words, weights, rows, spreads=asked.is_hybrid

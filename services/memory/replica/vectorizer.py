@@ -183,6 +183,7 @@ class Vectorizer:
 
     def _point(self, row: Changed, made: bytes | None) -> Point:
         return Point(
+            num=row.num,
             id=row.id,
             scope=row.scope,
             vector=made or row.vector or _blank(self._embedder.dimension),

@@ -37,8 +37,8 @@ class Unassociated(NamedTuple):
 class Known(NamedTuple):
     """What SQLite says of memories that the index found."""
 
-    numbers: dict[str, int]
-    """Of those that stand."""
+    ids: dict[int, str]
+    """Of those that stand, by their numbers."""
     linked: frozenset[str]
     """Those with an association with the one that was looked at, of the kind that a pass makes."""
 
@@ -91,26 +91,26 @@ def unassociated(
 
 
 def known(
-    db: sqlite3.Connection, place: Place, num: int, ids: Sequence[str], now: datetime
+    db: sqlite3.Connection, place: Place, num: int, near: Sequence[int], now: datetime
 ) -> Known:
-    """Return what is known of `ids`, which were found to be near `num`."""
+    """Return what is known of those that were found to be near `num`."""
     rows = db.execute(
         """SELECT m.id, m.num, EXISTS (
             SELECT 1 FROM edges e WHERE e.relation IN ('related_to', 'updates') AND (
                 e.from_num = m.num AND e.to_num = :num OR e.from_num = :num AND e.to_num = m.num))
-        FROM json_each(:ids) w CROSS JOIN memories m ON m.scope = :scope AND m.id = w.value
-        WHERE m.ended IS NULL AND (m.expires_at IS NULL OR m.expires_at > :now)
+        FROM json_each(:near) w CROSS JOIN memories m ON m.num = w.value
+        WHERE m.scope = :scope AND m.ended IS NULL AND (m.expires_at IS NULL OR m.expires_at > :now)
             AND m.source <> :observed""",
         {
             "num": num,
-            "ids": _json(ids),
+            "near": msgspec.json.encode(near).decode(),
             "scope": place.number,
             "now": micros(now),
             "observed": recurrence.SOURCE,
         },
     ).fetchall()
     linked = frozenset(i for i, _, is_linked in rows if is_linked)
-    return Known({i: other for i, other, _ in rows}, linked)
+    return Known({other: i for i, other, _ in rows}, linked)
 
 
 def fading(db: sqlite3.Connection, place: Place, now: datetime) -> list[Kept]:

@@ -238,8 +238,8 @@ class Passes:
         if not memory.is_standing or vector is None or not any(vector):
             return nothing
         hits = await self._index.search(vector, SEARCHED, Where(scope=scope))
-        others = {hit.id: hit.similarity for hit in hits if hit.id != memory.id}
-        near = [i for i, similarity in others.items() if similarity >= decide.RELATED_FROM]
+        others = {hit.num: hit.similarity for hit in hits if hit.num != memory.num}
+        near = [num for num, similarity in others.items() if similarity >= decide.RELATED_FROM]
         if not near:
             return nothing
         now = self._clock.now()
@@ -248,8 +248,8 @@ class Passes:
             id=memory.id,
             seq=memory.num,
             near=tuple(
-                (i, known.numbers[i], others[i])
-                for i in [i for i in near if i in known.numbers][: decide.NEAREST]
+                (known.ids[num], num, others[num])
+                for num in [num for num in near if num in known.ids][: decide.NEAREST]
             ),
             linked=known.linked,
         )

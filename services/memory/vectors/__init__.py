@@ -17,8 +17,10 @@ from vigil.subjects import Scope
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory as the index knows it. The same id again replaces it."""
+    """A memory as the index knows it. The same one again replaces it."""
 
+    num: int
+    """Its number in SQLite, `memories.num`: what a search finds it by."""
     id: str
     """Of the memory: 32 hex digits."""
     scope: Scope
@@ -51,9 +53,9 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Near(msgspec.Struct, frozen=True):
-    """A point that was found. `similarity` is the cosine."""
+    """A point that was found: the number of its memory. `similarity` is the cosine."""
 
-    id: str
+    num: int
     similarity: float
 
 

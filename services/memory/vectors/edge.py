@@ -33,7 +33,7 @@ from .engine_calls import (
     Upsert,
 )
 from .engine_process import ANSWER_S_MAX, EngineGone, EngineLocked, EngineProcess
-from .filters import allowed, key_of, payload_of, whose
+from .filters import allowed, payload_of, whose
 
 log = structlog.get_logger("vigil.memory")
 
@@ -85,7 +85,7 @@ class EdgeIndex:
             return self._is_new
 
     async def upsert(self, points: Sequence[Point]) -> None:
-        rows = [StoredPoint(key_of(point), point.vector, payload_of(point)) for point in points]
+        rows = [StoredPoint(point.num, point.vector, payload_of(point)) for point in points]
         async with self._writing:
             for start in range(0, len(rows), ROWS_MAX):
                 engine = await self._running()
@@ -111,10 +111,10 @@ class EdgeIndex:
         request = Search(vector, limit, conditions)
         try:
             async with asyncio.timeout(SEARCH_S_MAX):
-                found = await self._queried(request, list[tuple[str, float]])
+                found = await self._queried(request, list[tuple[int, float]])
         except TimeoutError:
             raise Unavailable(f"no answer from the vectors within {SEARCH_S_MAX:g} s") from None
-        return [Near(memory, similarity) for memory, similarity in found]
+        return [Near(num, similarity) for num, similarity in found]
 
     async def count(self, scope: Scope | None = None) -> int:
         request = Count(whose(scope) if scope else ())

@@ -20,7 +20,7 @@ LOCKED: Final = 75
 class StoredPoint(msgspec.Struct, frozen=True, array_like=True):
     """A point as the engine stores it."""
 
-    key: str
+    num: int
     vector: bytes
     payload: Payload
 
@@ -38,7 +38,7 @@ class Upsert(msgspec.Struct, frozen=True, tag="upsert"):
 
 
 class Search(msgspec.Struct, frozen=True, tag="search"):
-    """-> pairs of a memory's id and its cosine, best first."""
+    """-> pairs of a memory's number and its cosine, best first."""
 
     vector: bytes
     limit: int

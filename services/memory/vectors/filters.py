@@ -19,7 +19,11 @@ from . import Point, Where
 Payload = dict[str, str | float]
 
 ID: Final = "memory"
-"""The memory's id, as the caller knows it."""
+"""The memory's id, for whoever looks at the points of a server."""
+NUM: Final = "num"
+"""The memory's number, as the caller knows it."""
+LAYOUT: Final = 2
+"""The form of points and what they say: those of another are made anew. 2: with numbers."""
 SCOPE: Final = "scope"
 STANDING: Final = "standing"
 """The scope again, of points that have not ended: one look-up instead of two checks a point, which
@@ -104,6 +108,7 @@ def payload_of(point: Point) -> Payload:
     """Return what the index stores beside the vector."""
     payload: Payload = {
         ID: point.id,
+        NUM: point.num,
         SCOPE: _token(point.scope),
         "agent": point.scope.agent,
         "owner": point.scope.owner,

@@ -19,8 +19,9 @@ from vigil.subjects import Scope
 
 from . import Near, Point, Where
 from .filters import (
-    ID,
     INDEXES,
+    LAYOUT,
+    NUM,
     SCOPE,
     Between,
     Condition,
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
     from qdrant_client import models as q
 
 COLLECTION: Final = "vigil_memories"
+FILLED: Final = "filled_with"
+"""In the metadata: the layout of points that all of it was stored in."""
+OLD_FILLED: Final = "is_filled"
+"""What versions before said there: true means that one of them stored all of it again since."""
 POINTS_MAX: Final = 256
 """Of one request: some 1.5 MB of JSON."""
 SEARCH_S_MAX: Final = 5.0
@@ -100,7 +105,8 @@ class ServerIndex:
         client = self._ready()
         if self._is_filling:
             async with self._failing(self._write_s_max):
-                await client.update_collection(COLLECTION, metadata={"is_filled": True})
+                filled = {FILLED: LAYOUT, OLD_FILLED: False}
+                await client.update_collection(COLLECTION, metadata=filled)
             self._is_filling = False
 
     async def search(self, vector: bytes, limit: int, where: Where) -> list[Near]:
@@ -113,9 +119,11 @@ class ServerIndex:
                 query=_floats(vector),
                 query_filter=_filter(conditions),
                 limit=limit,
-                with_payload=[ID],
+                with_payload=[NUM],
             )
-        return [Near(str((point.payload or {})[ID]), point.score) for point in found.points]
+        payloads = [(point.payload or {}, point.score) for point in found.points]
+        # One without a number was just stored by a replica of an older version.
+        return [Near(int(told[NUM]), score) for told, score in payloads if NUM in told]
 
     async def count(self, scope: Scope | None = None) -> int:
         matching = _filter(whose(scope)) if scope else None
@@ -183,13 +191,13 @@ async def _is_whole(client: AsyncQdrantClient, embedder: str, dimension: int) ->
         metadata = (await client.get_collection(COLLECTION)).config.metadata or {}
         if (metadata.get("embedder"), metadata.get("dimension")) == (embedder, dimension):
             await _index(client)
-            return bool(metadata.get("is_filled"))
+            return metadata.get(FILLED) == LAYOUT and not metadata.get(OLD_FILLED)
         await client.delete_collection(COLLECTION)
     try:
         await client.create_collection(
             COLLECTION,
             vectors_config=models.VectorParams(size=dimension, distance=models.Distance.DOT),
-            metadata={"embedder": embedder, "dimension": dimension, "is_filled": False},
+            metadata={"embedder": embedder, "dimension": dimension},
         )
     except ApiException:
         if await client.collection_exists(COLLECTION):

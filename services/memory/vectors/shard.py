@@ -25,7 +25,7 @@ import qdrant_edge as engine
 from vigil.files import written
 
 from .engine_calls import StoredPoint
-from .filters import ID, INDEXES, Between, Condition, Conditions, Is, IsOneOf, NotBy
+from .filters import INDEXES, LAYOUT, Between, Condition, Conditions, Is, IsOneOf, NotBy
 
 MADE_WITH: Final = "made-with.json"
 COPY_ROWS: Final = 256
@@ -46,6 +46,7 @@ class MadeWith(msgspec.Struct, frozen=True, kw_only=True):
     points: int = 0
     """At the last flush. Fewer than that on opening: something was lost."""
     layout: int = 1
+    """`filters.LAYOUT`; what says none is of the first."""
 
     def is_like(self, other: MadeWith) -> bool:
         return msgspec.structs.replace(self, shard=other.shard, points=other.points) == other
@@ -67,7 +68,7 @@ class Shard:
     ) -> tuple[Shard, bool]:
         """Return the shard, and whether it was made anew because there was none to be used."""
         folder.mkdir(parents=True, exist_ok=True)
-        wanted = MadeWith(embedder=embedder, dimension=dimension)
+        wanted = MadeWith(embedder=embedder, dimension=dimension, layout=LAYOUT)
         made_with = None if is_anew else _made_with(folder, wanted)
         _scrub_all_but(folder, made_with)
         live = _load(folder, made_with) if made_with is not None else None
@@ -80,14 +81,14 @@ class Shard:
     def upsert(self, rows: list[StoredPoint]) -> None:
         self._live.update(_upsert([_point(row) for row in rows]))
 
-    def search(self, vector: bytes, limit: int, conditions: Conditions) -> list[tuple[str, float]]:
+    def search(self, vector: bytes, limit: int, conditions: Conditions) -> list[tuple[int, float]]:
         request = engine.QueryRequest(
             limit=limit,
             query=engine.Query.Nearest(_floats(vector)),
             filter=_filter(conditions),
-            with_payload=[ID],
         )
-        return [(_memory(found), found.score) for found in self._live.query(request)]
+        # Without payloads, which take four times as long to read as the rest of a search of 1,000.
+        return [(int(found.id), found.score) for found in self._live.query(request)]
 
     def count(self, conditions: Conditions) -> int:
         return self._live.count(engine.CountRequest(exact=True, filter=_filter(conditions)))
@@ -260,7 +261,7 @@ def _points(shard: engine.EdgeShard) -> int:
 
 
 def _point(row: StoredPoint) -> engine.Point:
-    return engine.Point(row.key, _floats(row.vector), row.payload)
+    return engine.Point(row.num, _floats(row.vector), row.payload)
 
 
 def _upsert(points: list[engine.Point]) -> engine.UpdateOperation:
@@ -273,10 +274,6 @@ def _floats(vector: bytes) -> list[float]:
     if sys.byteorder == "big":
         floats.byteswap()
     return floats.tolist()
-
-
-def _memory(found: engine.ScoredPoint) -> str:
-    return str((found.payload or {})[ID])
 
 
 def _filter(conditions: Conditions) -> engine.Filter:
