@@ -247,7 +247,12 @@ def _create(folder: Path, made_with: MadeWith) -> engine.EdgeShard:
     """Make an empty shard. It counts as one when it is first flushed."""
     place = folder / made_with.shard
     place.mkdir()
-    vectors = engine.EdgeVectorParams(size=made_with.dimension, distance=engine.Distance.Dot)
+    # 16 bits a number take half the time and room, and a cosine is off by 1e-5 at most (ADR 17).
+    vectors = engine.EdgeVectorParams(
+        size=made_with.dimension,
+        distance=engine.Distance.Dot,
+        datatype=engine.VectorStorageDatatype.Turbo16,
+    )
     # Without the write-ahead log: what wasn't flushed is made again from SQLite.
     config = engine.EdgeConfig(vectors=vectors, wal_enabled=False)
     shard = engine.EdgeShard.create(str(place), config)
