@@ -23,7 +23,7 @@ ID: Final = "memory"
 NUM: Final = "num"
 """The memory's number, as the caller knows it."""
 LAYOUT: Final = 2
-"""The form of points and what they say: those of another are made anew. 2: by number, of 16 bits."""
+"""The form of points and what they say: others are made anew. 2: by number, of 16 bits."""
 SCOPE: Final = "scope"
 STANDING: Final = "standing"
 """The scope again, of points that have not ended: one look-up instead of two checks a point, which
