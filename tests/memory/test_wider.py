@@ -15,7 +15,16 @@ from services.memory.store.fold import Entry
 from services.memory.store.store import FILE, Store
 from tests.memory.test_store_fold import changes, standing, view
 from tests.support.memories import Asking, asking, records
-from tests.support.memory_records import ANN, dump, forgotten, memory_id, replaced, saved, undone
+from tests.support.memory_records import (
+    ANN,
+    WITHOUT_LENGTHS,
+    dump,
+    forgotten,
+    memory_id,
+    replaced,
+    saved,
+    undone,
+)
 from tests.support.remembered import NOW, remembered
 from tests.support.stack import Stack
 from vigil.memory.operations.forget import Forget
@@ -178,6 +187,7 @@ async def test_what_is_stored_already_is_found_by_its_sentences(tmp_path: Path) 
             "ALTER TABLE replaced DROP COLUMN is_wider; PRAGMA user_version = 4;"
             " DELETE FROM said WHERE num = 3 AND key IN (SELECT key FROM said WHERE num <> 3);"
         )
+        db.executescript(WITHOUT_LENGTHS)
         assert db.execute("SELECT count(*) FROM said WHERE num = 3").fetchone() < (3,)
     store = await Store.open(file.parent)
     assert await dump(store) == expected

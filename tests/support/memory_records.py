@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from services.memory.store import places
 from services.memory.store.fold import Entry
@@ -108,6 +108,12 @@ def undone(
     return Entry(seq, record)
 
 
+WITHOUT_LENGTHS: Final = (
+    "DROP TRIGGER features_made; DROP TRIGGER features_gone; DROP TABLE lengths;"
+)
+"""What takes the sixth script of a file's schema back."""
+
+
 async def dump(store: Store) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table, and every word of the full text with where it stands.
 
@@ -122,6 +128,7 @@ def _dump(db: sqlite3.Connection) -> dict[str, list[tuple[Any, ...]]]:
         "scopes",
         "memories",
         "features",
+        "lengths",
         "edges",
         "provenance",
         "merges",
@@ -137,8 +144,6 @@ def _dump(db: sqlite3.Connection) -> dict[str, list[tuple[Any, ...]]]:
         place = places.find(db, scope)
         assert place is not None
         found[place.text] = _words(db, place.text)
-        sizes = f"SELECT id, sz FROM {place.text}_docsize ORDER BY id"  # noqa: S608
-        found[f"{place.text} sizes"] = db.execute(sizes).fetchall()
     return found
 
 

@@ -26,7 +26,7 @@ from ..store.places import Place
 from ..store.views import Params
 from . import terms
 
-_BM25: Final = "-bm25({text}, 1.0, 0.0)"
+_SCORE: Final = "-bm25({text}, 1.0, 0.0) / max(1.0, l.letters / :long)"
 """Larger is better. Facets narrow, and count for nothing."""
 _BEGINNING: Final = "substr(m.content, 1, 160)"
 _IS_QUESTION: Final = "substr(rtrim(m.content), -1) IN ('?', '？', '؟')"
@@ -172,9 +172,15 @@ def _matching(
     condition = f"AND {narrowed.condition}" if is_whole else ""
     # Sorted here: `ORDER BY rank` of FTS5 keeps and sorts all that it finds, with their positions.
     rows = db.execute(
-        f"SELECT t.rowid, {_BM25.format(text=text)} AS score FROM {text} t {join}"  # noqa: S608 - a place's own name
+        f"SELECT t.rowid, {_SCORE.format(text=text)} AS score"  # noqa: S608 - a place's own name
+        f" FROM {text} t CROSS JOIN lengths l ON l.num = t.rowid {join}"
         f" WHERE t.{text} MATCH :match {condition} ORDER BY score DESC LIMIT :limit",
-        {**narrowed.params, "match": terms.match(words, narrowed.facets), "limit": limit},
+        {
+            **narrowed.params,
+            "match": terms.match(words, narrowed.facets),
+            "long": terms.long_from(words),
+            "limit": limit,
+        },
     )
     return rows.fetchall()
 

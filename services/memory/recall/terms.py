@@ -47,6 +47,11 @@ _SPEAKER: Final = re.compile(
     rf"\s*(?:[\[(][^\])]{{0,40}}[\])]\s*)?(?P<name>{_NAME}(?:\s{_NAME}){{0,2}})"
     r"(?:\s(?:said|asked|wrote|replied|answered)\s?[,:]|\s?:)\s"
 )
+_IS_UNSPACED: Final = re.compile(f"[{_UNSPACED}]")
+LONG: Final = 200.0
+"""Letters of what full text is given, some 40 words; with twice as many a text counts half."""
+LONG_UNSPACED: Final = 40.0
+"""The same for a question in a script without spaces (ADR 78)."""
 _SPEAKER_LENGTH_MAX: Final = 150
 """``Name: ...``, ``Name said, ...``, perhaps after a date in brackets."""
 _POSSESSIVE: Final = re.compile(
@@ -199,6 +204,18 @@ def match(words: str, facets: Iterable[Iterable[str]] = ()) -> str:
     """
     narrowed = (f"{{facets}} : ({any_of(group)})" for group in facets)
     return " AND ".join([f"{{terms}} : ({words})", *narrowed])
+
+
+def long_from(words: str) -> float:
+    """Return from how many letters on a text is found less for its length: it has many words.
+
+    Args:
+        words: a MATCH expression. In scripts without spaces each letter is a word, and each two.
+
+    >>> long_from('"cat" OR "dog"'), long_from('"猫"')
+    (200.0, 40.0)
+    """
+    return LONG_UNSPACED if _IS_UNSPACED.search(words) else LONG
 
 
 def any_of(words: Iterable[str]) -> str:

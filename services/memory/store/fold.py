@@ -201,7 +201,7 @@ class Fold:
         )
         if entry.terms:
             self._db.execute(
-                f"INSERT INTO {place.text} (rowid, terms, facets) VALUES (?, ?, ?)",  # noqa: S608
+                places.INTO_TEXT.format(text=place.text),
                 (num, entry.terms, facets.of_memory(memory)),
             )
         self._db.executemany(

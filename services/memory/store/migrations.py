@@ -16,6 +16,7 @@ import msgspec
 from vigil.contracts import MemoryType
 
 from ..rules import sameness
+from . import places
 
 _FOLDER: Final = Path(__file__).parent / "schema"
 _NAME: Final = re.compile(r"(\d{4})_\w+\.sql")
@@ -51,6 +52,7 @@ def migrate(db: sqlite3.Connection, folder: Path = _FOLDER) -> None:
     db.create_function("said_keys", 3, _said_keys, deterministic=True)
     for number, script in known[version:]:
         _apply(db, number, script)
+    places.renew_texts(db)
 
 
 def _said_keys(content: str, type_: MemoryType, owner: str) -> str:

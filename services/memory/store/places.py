@@ -8,9 +8,19 @@ scope's parts were checked, the number is SQLite's, and the table's name is that
 from __future__ import annotations
 
 import sqlite3
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from vigil.subjects import Scope
+
+from . import rows
+
+_TEXT: Final = """CREATE VIRTUAL TABLE {text}
+    USING fts5(terms, facets, content='', columnsize=0, tokenize='porter unicode61')"""
+"""It doesn't know how long texts are: looking that up is three quarters of BM25 (ADR 78)."""
+INTO_TEXT: Final = "INSERT INTO {text} (rowid, terms, facets) VALUES (?, ?, ?)"
+_OF_OLD_FORM: Final = """SELECT name FROM sqlite_master
+    WHERE name GLOB 'text_*' AND sql LIKE '%fts5%' AND sql NOT LIKE '%columnsize=0%'"""
+_OF_SCOPE: Final = "SELECT num FROM memories WHERE scope = ?"
 
 
 class Place(NamedTuple):
@@ -40,18 +50,29 @@ def make(db: sqlite3.Connection, scope: Scope) -> Place:
     )
     assert added.lastrowid is not None  # noqa: S101 - of an insert
     place = _place(added.lastrowid)
-    db.execute(
-        f"CREATE VIRTUAL TABLE {place.text}"
-        " USING fts5(terms, facets, content='', tokenize='porter unicode61')"
-    )
+    db.execute(_TEXT.format(text=place.text))
     return place
+
+
+def renew_texts(db: sqlite3.Connection) -> None:
+    """Make full text again where an older version made it in another form; in autocommit mode."""
+    for (text,) in db.execute(_OF_OLD_FORM).fetchall():
+        nums = db.execute(_OF_SCOPE, (int(text.removeprefix("text_")),)).fetchall()
+        found = ((num, rows.found_by(db, num)) for (num,) in nums)
+        with db:
+            db.execute("BEGIN IMMEDIATE")
+            db.execute(f"DROP TABLE {text}")
+            db.execute(_TEXT.format(text=text))
+            db.executemany(
+                INTO_TEXT.format(text=text),
+                ((num, one.terms, one.facets) for num, one in found if one.terms),
+            )
 
 
 def remove(db: sqlite3.Connection, place: Place) -> None:
     """Remove every row of a scope, and its full text; inside a transaction."""
-    of_scope = "SELECT num FROM memories WHERE scope = ?"
     for delete in (
-        f"DELETE FROM features WHERE num IN ({of_scope})",  # noqa: S608 - no input
+        f"DELETE FROM features WHERE num IN ({_OF_SCOPE})",  # noqa: S608 - no input
         "DELETE FROM counts WHERE scope = ?",
         "DELETE FROM edges WHERE scope = ?",
         "DELETE FROM merges WHERE scope = ?",
