@@ -149,10 +149,12 @@ async def llama_cpp(model: Path, window: int = WINDOW, slots: int = 1) -> AsyncI
 def _serve(model: Path, window: int, slots: int) -> None:
     from xllamacpp import CommonParams, Server
 
+    params = CommonParams()
     if model.is_dir():
         model /= "tiny.gguf"
         make_model(model)
-    params = CommonParams()
+        # Where a grammar lets it say anything it would say halves of letters, too, now and then.
+        params.sampling.seed = 1
     params.model.path = str(model)
     params.n_ctx, params.n_parallel, params.n_gpu_layers = window * slots, slots, 0
     params.hostnames, params.port = ["127.0.0.1"], 0
