@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -50,7 +51,7 @@ def until_next(every_s: float, now_s: float) -> float:
     (0.75, 1.03125, 60.75)
     """
     if every_s > TOGETHER_S_MAX:
-        return every_s + -(now_s + every_s) % 1
+        return math.ceil(now_s + every_s) - now_s
     left_s = every_s - now_s % every_s
     return left_s if left_s > every_s / 20 else left_s + every_s
 

@@ -42,16 +42,16 @@ _TOKEN: Final = re.compile(
     rf"(?P<unspaced>[{_UNSPACED}]+)|(?P<emoji>[{_EMOJI}])"
     rf"|(?P<word>(?![{_UNSPACED}])[^\W_](?:(?![{_UNSPACED}])[^\W_]|[{_MARKED}])*(?:['’](?:s|t|d|m|ll|re|ve)\b)?)"
 )
-_NAME: Final = r"[^\W\d_][\w.'’-]{0,30}"
-_SPEAKER: Final = re.compile(
-    rf"\s*(?:[\[(][^\])]{{0,40}}[\])]\s*)?(?P<name>{_NAME}(?:\s{_NAME}){{0,2}})"
-    r"(?:\s(?:said|asked|wrote|replied|answered)\s?[,:]|\s?:)\s"
-)
 _IS_UNSPACED: Final = re.compile(f"[{_UNSPACED}]")
 LONG: Final = 200.0
 """Letters of what full text is given, some 40 words; with twice as many a text counts half."""
 LONG_UNSPACED: Final = 40.0
 """The same for a question in a script without spaces (ADR 78)."""
+_NAME: Final = r"[^\W\d_][\w.'’-]{0,30}"
+_SPEAKER: Final = re.compile(
+    rf"\s*(?:[\[(][^\])]{{0,40}}[\])]\s*)?(?P<name>{_NAME}(?:\s{_NAME}){{0,2}})"
+    r"(?:\s(?:said|asked|wrote|replied|answered)\s?[,:]|\s?:)\s"
+)
 _SPEAKER_LENGTH_MAX: Final = 150
 """``Name: ...``, ``Name said, ...``, perhaps after a date in brackets."""
 _POSSESSIVE: Final = re.compile(

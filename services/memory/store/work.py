@@ -103,7 +103,7 @@ def known(
             AND m.source <> :observed""",
         {
             "num": num,
-            "near": msgspec.json.encode(near).decode(),
+            "near": _json(near),
             "scope": place.number,
             "now": micros(now),
             "observed": recurrence.SOURCE,
@@ -192,7 +192,7 @@ def near(db: sqlite3.Connection, place: Place, said: Sequence[Remark]) -> list[t
         """SELECT a.id, b.id FROM json_each(:nums) w CROSS JOIN edges e ON e.from_num = w.value
         JOIN memories a ON a.num = e.from_num JOIN memories b ON b.num = e.to_num
         WHERE e.scope = :scope AND e.relation IN ('related_to', 'updates')""",
-        {"nums": msgspec.json.encode([one.num for one in said]).decode(), "scope": place.number},
+        {"nums": _json([one.num for one in said]), "scope": place.number},
     )
     return [(one, other) for one, other in rows]
 
@@ -215,5 +215,5 @@ def existing(db: sqlite3.Connection, place: Place, ids: Sequence[str]) -> frozen
     return frozenset(row[0] for row in rows)
 
 
-def _json(values: Sequence[str]) -> str:
+def _json(values: Sequence[str] | Sequence[int]) -> str:
     return msgspec.json.encode(values).decode()

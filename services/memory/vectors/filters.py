@@ -21,7 +21,7 @@ Payload = dict[str, str | float]
 ID: Final = "memory"
 """The memory's id, for whoever looks at the points of a server."""
 NUM: Final = "num"
-"""The memory's number, as the caller knows it."""
+"""Its number, where the points' own ids are others: on a server."""
 LAYOUT: Final = 2
 """The form of points and what they say: others are made anew. 2: by number, of 16 bits."""
 SCOPE: Final = "scope"
@@ -108,7 +108,6 @@ def payload_of(point: Point) -> Payload:
     """Return what the index stores beside the vector."""
     payload: Payload = {
         ID: point.id,
-        NUM: point.num,
         SCOPE: _token(point.scope),
         "agent": point.scope.agent,
         "owner": point.scope.owner,

@@ -92,7 +92,9 @@ class ServerIndex:
         client = self._ready()
         rows = [
             models.PointStruct(
-                id=key_of(point), vector=_floats(point.vector), payload=dict(payload_of(point))
+                id=key_of(point),
+                vector=_floats(point.vector),
+                payload={**payload_of(point), NUM: point.num},
             )
             for point in points
         ]

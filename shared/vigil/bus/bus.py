@@ -99,7 +99,6 @@ class Bus(Reads):
         self._silent: dict[str, float] = {}
         self._sweeper: asyncio.TimerHandle | None = None
         """None: nothing is waited for, and nothing wakes."""
-        self._sweep_at = 0.0
         self._loop = asyncio.get_running_loop()
         self.violations: list[str] = []
         """Permission errors the broker reported; any is a fault of the deployment."""
@@ -473,7 +472,7 @@ class Bus(Reads):
             heapq.heappop(self._deadlines)  # it was answered
         deadline = self._loop.time() + timeout
         heapq.heappush(self._deadlines, (deadline, token))
-        if self._sweeper is None or deadline < self._sweep_at:
+        if self._sweeper is None or deadline < self._sweeper.when():
             self._sweep_later()
         try:
             await self._nc.publish(subject, data, f"{self._inbox}.{token}", headers)
@@ -527,8 +526,8 @@ class Bus(Reads):
         """Sweep when the first request is to be given up, but not at once again."""
         if self._sweeper is not None:
             self._sweeper.cancel()
-        self._sweep_at = max(self._deadlines[0][0], self._loop.time() + SWEEP_S)
-        self._sweeper = self._loop.call_at(self._sweep_at, self._sweep)
+        at_s = max(self._deadlines[0][0], self._loop.time() + SWEEP_S)
+        self._sweeper = self._loop.call_at(at_s, self._sweep)
 
     def _fail_futures(self, error: VigilError) -> None:
         for future in list(self._futures.values()):

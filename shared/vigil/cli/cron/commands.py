@@ -5,6 +5,7 @@ What its commands make and change of a row is said by the kind (`vigil.board.kin
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
 from typing import Annotated, Final
 
@@ -90,13 +91,12 @@ def _row(client: Client, id_: str) -> str:
     try:
         return str(ROWS.find(client, id_)["id"])
     except exits.NotReady:
-        newest = {one["row"]: {**one, "id": one["row"]} for one in client.slots(limit=LOOKED_AT)}
-        found = prefixes.named("row", id_, newest.values(), client.me)
-        if found is None:
-            found = next((row for row in newest if row.startswith(id_)), None)
-        if found is None:
-            raise
-        return found
+        gone = {one["row"]: {**one, "id": one["row"]} for one in client.slots(limit=LOOKED_AT)}
+        if named := prefixes.named("row", id_, gone.values(), client.me):
+            return named
+        with contextlib.suppress(exits.NotReady):
+            return prefixes.whole("row", id_, gone, names=())
+        raise
 
 
 _LAST: Final = ("remove", "history")
