@@ -19,6 +19,7 @@ from vigil.memory.questions import Hit
 from vigil.preferences.shown import ShownPreferences
 
 from .notice import Notice
+from .row_counts import NONE, CountedRows, counted
 
 StopReason = Literal[
     "end_turn",
@@ -137,6 +138,14 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The JSON Schema of the answer's text, if it has to be JSON."""
     total_s: float = 900.0
     """For all of it, however steadily it comes."""
+    known: CountedRows = NONE
+    """What rows take that were counted before: those of the request, or of one that it was made
+    of."""
+
+    @property
+    def counted(self) -> CountedRows:
+        """The rows, and what they take."""
+        return self.known if self.known.rows is self.rows else counted(self.rows)
 
 
 class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):

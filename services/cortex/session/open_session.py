@@ -30,6 +30,7 @@ from ..core.draft.profile import Inquiry, ModelQuestion, OwnersBoard
 from ..core.tools.calls import bounded
 from ..model import CROWDED, TOO_LONG, KnownAtStart, ModelAnswer, ModelError, OpenedLetter, ToolSpec
 from ..notice import Notice
+from ..row_counts import ShownRows
 from ..thought.compactor import Compactor
 from ..thought.recollector import LoopMemory
 from ..thought.tools import reflection_specs, spec_of, specs
@@ -72,6 +73,7 @@ class LiveSession:
         self._loaded = loaded
         self._parent = parent
         self._old = OldLetters(resources.bus, key)
+        self._shown = ShownRows()
         self._lacks_bulletin = False
         self._compactor = Compactor(
             key, clock=resources.clock, thinker=resources.thinker, policy=policy, person=person
@@ -118,6 +120,7 @@ class LiveSession:
             person=self._person(),
             policy=limited(self._policy, state.start),
             known=await self._known(loop, rows),
+            shown=self._shown,
             parent=parent,
         )
 

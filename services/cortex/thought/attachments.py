@@ -52,7 +52,7 @@ class ShownFiles:
         Raises:
             ModelError: no answer, or the files can't be read now.
         """
-        if not files_of(request.rows):
+        if not request.counted.files:
             return await answer(request)
         shown = await with_files(self._bus, request, chosen.sight)
         taken = [hash_ for hash_ in shown.files if self._is_taken.get((chosen.name, hash_))]

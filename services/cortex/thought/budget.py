@@ -22,7 +22,7 @@ from vigil.bus.batches import TTL, Replacement, change_all
 from vigil.bus.bus import Bus
 from vigil.bus.kv import KeyValue
 from vigil.clock import Clock
-from vigil.contracts import Row, Usage
+from vigil.contracts import Usage
 from vigil.contracts.costs import COSTS, Account, DayOfCosts
 from vigil.errors import Unavailable, WrongLastSequence
 from vigil.settings.models.caps import Caps
@@ -34,6 +34,7 @@ from ..core.context.window import tokens_of_bytes, tokens_of_text
 from ..core.draft.sight import media_tokens
 from ..model import ModelAnswer, ModelRequest, ToolSpec
 from ..notice import Notice
+from ..row_counts import AROUND
 from . import accounts
 from .accounts import AGAIN_AFTER, LINKS, BudgetExceeded, chain_of
 from .ledger import NOTHING, Amount, PaidCall, entered, is_plausible
@@ -257,9 +258,10 @@ def estimate(request: ModelRequest) -> Estimate:
 
     See `core.context.window` and `.sight` for why that is more than what most calls take.
     """
-    sent = len(msgspec.json.encode(request.rows)) + bytes_of_tools(request.tools)
+    rows = request.counted
+    sent = rows.size + bytes_of_tools(request.tools)
     sent += sum(len(part.encode()) for part in (*request.system, request.present))
-    tokens = tokens_of_bytes(sent) + media_tokens(request.rows)
+    tokens = tokens_of_bytes(sent) + media_tokens(rows.files)
     return Estimate(input_tokens=tokens, output_tokens=request.max_tokens)
 
 
@@ -283,12 +285,10 @@ def parts_of(request: ModelRequest) -> dict[str, int]:
     parts: dict[str, int] = {"tools": tokens_of_bytes(bytes_of_tools(request.tools))}
     for name, text in zip(SYSTEM, request.system, strict=False):
         parts[name] = tokens_of_text(text)
-    rows: dict[str, list[Row]] = {}
-    for row in request.rows:
-        rows.setdefault(row.source, []).append(row)
-    for source, alike in rows.items():
-        parts[SOURCES.get(source, source)] = tokens_of_bytes(len(msgspec.json.encode(alike)))
-    parts["files"] = media_tokens(request.rows)
+    rows = request.counted
+    for source, size in rows.sizes.items():
+        parts[SOURCES.get(source, source)] = tokens_of_bytes(size + AROUND)
+    parts["files"] = media_tokens(rows.files)
     parts["situation"] = tokens_of_text(request.present)
     return {name: tokens for name, tokens in parts.items() if tokens}
 

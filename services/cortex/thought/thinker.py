@@ -36,6 +36,7 @@ from ..model import KnownAtStart, ModelAnswer, ModelError, ModelRequest, Situati
 from ..models import opaque
 from ..models.guard import SilentCalls, guarded, unlooped
 from ..policy import routed
+from ..row_counts import NONE, CountedRows, ShownRows
 from .accounts import BudgetExceeded
 from .attachments import ShownFiles
 from .budget import CallBudget, Reservation, estimate, with_parts
@@ -89,14 +90,20 @@ class Thinker:
         person: Person,
         policy: Policy,
         known: KnownAtStart,
+        shown: ShownRows,
         parent: str,
     ) -> ModelAnswer:
-        """Ask the model for the open loop of `state`; `parent` is the context of its turn.
+        """Ask the model for the open loop of `state`.
+
+        Args:
+            shown: what the session's model was shown before.
+            parent: the context of the turn.
 
         Raises:
             ModelError: no answer, or the budget is used up.
         """
-        request = self._request(key, state, rows, person, policy, known)
+        told = shown.of(rows, self._shown)
+        request = self._request(key, state, told, person, policy, known)
         attempt = state.attempt + (state.loop.retries if state.loop else 0)
         stream = TokenStream(self._bus.send, key.live, state.turns + 1, attempt)
         try:
@@ -153,7 +160,7 @@ class Thinker:
 
     def fixed_tokens(self, key: SessionKey, state: State, person: Person, policy: Policy) -> int:
         """Return the estimate for what a request holds beside the history."""
-        request = self._request(key, state, (), person, policy, KnownAtStart())
+        request = self._request(key, state, NONE, person, policy, KnownAtStart())
         return estimate(request).input_tokens
 
     def _chosen(
@@ -295,7 +302,7 @@ class Thinker:
         self,
         key: SessionKey,
         state: State,
-        rows: tuple[Row, ...],
+        told: CountedRows,
         person: Person,
         policy: Policy,
         known: KnownAtStart,
@@ -305,12 +312,7 @@ class Thinker:
         return ModelRequest(
             session_key=str(key),
             system=self._system(key, policy.profile, known),
-            rows=tuple(
-                [
-                    row if row.source in _AS_IT_IS and not row.by else self._shown(row)
-                    for row in rows
-                ]
-            ),
+            rows=told.rows,
             tools=of_caller(state.loop, after=with_facts(offered.shown(state.found), state)),
             max_tokens=self._max_tokens(policy.profile),
             timeout_s=self._config.timeout_s,
@@ -320,6 +322,7 @@ class Thinker:
             tier=policy.profile.tier,
             tier_reason=f"kind {policy.profile.name}",
             effort=policy.profile.effort,
+            known=told,
         )
 
     def _max_tokens(self, profile: Profile) -> int:
@@ -374,6 +377,8 @@ class Thinker:
 
     def _shown(self, row: Row) -> Row:
         """Put what is no word of the person's or the agent's into words."""
+        if row.source in _AS_IT_IS and not row.by:
+            return row
         match row.blocks[0]:
             case TimerBlock(timer_id=timer_id, follow_up=follow_up):
                 text = self._prompts.timer_row(follow_up, timer_id, row.at)

@@ -12,9 +12,9 @@ from typing import Final
 
 import msgspec
 
-from vigil.contracts import ExternalBlock, Row
+from vigil.contracts import AttachmentBlock, ExternalBlock, Row
 
-from ..draft.sight import media_tokens
+from ..draft.sight import tokens_of
 
 BYTES_PER_TOKEN: Final = 3
 """English has about four bytes to a token, other scripts up to one token for each character of
@@ -40,12 +40,14 @@ def tokens_of_text(text: str) -> int:
 
 def tokens_of_row(row: Row) -> int:
     """Return the estimate for a row as the model is shown it."""
-    size = len(msgspec.json.encode(row.blocks))
+    size, files = len(msgspec.json.encode(row.blocks)), 0
     for block in row.blocks:
         if isinstance(block, ExternalBlock):
             # Each line is shown behind a bar and a blank, whatever it takes for the end of one.
             size += 2 * len(block.event.content.splitlines())
-    return tokens_of_bytes(size) + media_tokens([row])
+        elif isinstance(block, AttachmentBlock):
+            files += tokens_of(block.file)
+    return tokens_of_bytes(size) + files
 
 
 def tokens_of_rows(rows: Iterable[Row]) -> int:

@@ -127,9 +127,9 @@ def parted(files: Iterable[Attachment], sight: Sight) -> tuple[list[str], list[A
 # ---------------------------------------------------------------- one request
 
 
-def media_tokens(rows: Iterable[Row]) -> int:
-    """Return the estimate for all files that rows show."""
-    return sum(map(tokens_of, files_of(rows)))
+def media_tokens(files: Iterable[Attachment]) -> int:
+    """Return the estimate for all files that a request shows."""
+    return sum(map(tokens_of, files))
 
 
 def files_of(rows: Iterable[Row]) -> list[Attachment]:

@@ -25,6 +25,8 @@ from .reflection import memories, summary
 from .reply import Call, Reply, text_of
 
 _WORDS: Final = re.compile(r"\S+\s*")
+WORD: Final = 6
+"""Letters."""
 
 
 class RehearsalModel:
@@ -128,13 +130,7 @@ def _numbered(calls: list[Call], request: ModelRequest) -> list[ToolUseBlock]:
 
 
 def _usage(request: ModelRequest, text: str) -> Usage:
-    """Count blanks: about one to a word."""
-    words = 1
-    for part in (*request.system, request.present):
-        words += part.count(" ")
-    for row in request.rows:
-        for block in row.blocks:
-            if isinstance(block, TextBlock):
-                words += block.text.count(" ") + 1
+    """Take a word of English for a token: six letters, with the blank."""
+    letters = sum(map(len, request.system)) + request.counted.size + len(request.present)
     output = text.count(" ") + 1 if text else 0
-    return Usage(model=RehearsalModel.name, input_tokens=words, output_tokens=output)
+    return Usage(model=RehearsalModel.name, input_tokens=-(-letters // WORD), output_tokens=output)
