@@ -214,7 +214,8 @@ class History:
     @property
     def _row_tokens(self) -> int:
         own = sum(chunk.tokens for chunk in self._seen) if self._is_closed else self._tokens
-        return own + summary_tokens(self.summary) + self._inheritance.tokens
+        inherited = 0 if self.inherited is None else self.inherited.tokens
+        return own + summary_tokens(self.summary) + inherited
 
     @property
     def _is_closed(self) -> bool:
@@ -248,7 +249,8 @@ class History:
         inherited = self._inheritance
         known = [row for chunk in (*inherited.chunks, *self._seen) for row in chunk.rows]
         task = [] if self.task is None else [self.task]
-        taken = summary_tokens(self.summary) + inherited.summary_tokens
+        taken = summary_tokens(self.summary)
+        taken += 0 if self.inherited is None else inherited.summary_tokens
         room = window.room(FILL_MAX) - taken - tokens_of_rows(task)
         is_fitting = self._row_tokens - taken + tokens_of_rows(more) <= room
         shown = trim([*known, *more], None if is_fitting else room)

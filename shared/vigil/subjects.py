@@ -36,6 +36,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 from typing import Annotated, Final
 
 import msgspec
@@ -50,6 +51,8 @@ PartText = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^{_PART}$
 KeyText = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^{_PART}:{_PART}:{_PART}$"})]
 """A session key, for schemas; :meth:`SessionKey.parse` checks it."""
 
+KEYS_MAX: Final = 4096
+"""Keys of sessions that are remembered as read: a message's is read several times."""
 IN_ALL_SESSIONS: Final = "session.*.*.*.in.>"
 IN_ALL_SYSTEM: Final = "system.*.*.*.in.>"
 TURNS_OF_ALL_SESSIONS: Final = "session.*.*.*.*"
@@ -114,10 +117,7 @@ class SessionKey(msgspec.Struct, frozen=True, order=True):
         """Parse ``userId:agentId:threadId`` from outside. Raises: InvalidInput, naming the part."""
         if not isinstance(text, str):
             raise InvalidInput("session_key", "must be a string")
-        parts = text.split(":")
-        if len(parts) != 3:
-            raise InvalidInput("session_key", "must be userId:agentId:threadId")
-        return cls.of(*parts)
+        return _parsed(text)
 
     @classmethod
     def of_subject(cls, subject: str) -> SessionKey:
@@ -352,6 +352,14 @@ def memories_of_all(op: str) -> str:
 def outside(user: str, credential: str) -> str:
     """Return the one subject that an outside credential may publish to; both parts are checked."""
     return f"event.{user}.{credential}"
+
+
+@lru_cache(maxsize=KEYS_MAX)
+def _parsed(text: str) -> SessionKey:
+    parts = text.split(":")
+    if len(parts) != 3:
+        raise InvalidInput("session_key", "must be userId:agentId:threadId")
+    return SessionKey.of(*parts)
 
 
 def signals_of(user: str, *, agent: str = "*", kind: str = ">") -> str:

@@ -13,8 +13,8 @@ for what a person accepted word for word.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
 
@@ -109,10 +109,11 @@ def of_decision(state: State, moment: HistorySeen, thinking: ThreadSeen) -> Sway
 
 def of_loop(loop: Loop | None) -> Sway:
     """Return the sway of what a loop is shown: of its own rows, and of letters that are open."""
-    has_letters = loop is not None and (
-        loop.open_from < loop.begun_turn or bool(loop.opened) or bool(loop.replies)
-    )
-    return of_own_rows(loop) | _sway(has_letters)
+    if loop is None:
+        return Sway.NONE
+    if loop.open_from < loop.begun_turn or loop.opened or loop.replies:
+        return Sway.OUTSIDE
+    return of_own_rows(loop)
 
 
 def of_own_rows(loop: Loop | None) -> Sway:
@@ -148,15 +149,20 @@ def _sway(is_outside: bool) -> Sway:
 def of_blocks(blocks: Iterable[Block]) -> Sway:
     """Return the sway of what a model is shown by rows. Whoever attached a file, what it shows may
     be by anybody."""
-    return _sway(
-        any(
-            (isinstance(block, ExternalBlock) and not block.event.is_trusted)
-            or (isinstance(block, TimerBlock) and block.follow_up.is_tainted)
-            or (isinstance(block, TaskBlock) and block.is_tainted)
-            or (isinstance(block, AttachmentBlock) and not block.is_trusted)
-            for block in blocks
-        )
-    )
+    for block in blocks:
+        is_outside = _OUTSIDE.get(type(block))
+        if is_outside is not None and is_outside(block):
+            return Sway.OUTSIDE
+    return Sway.NONE
+
+
+_OUTSIDE: Final[dict[type[Block], Callable[[Any], bool]]] = {
+    ExternalBlock: lambda block: not block.event.is_trusted,
+    TimerBlock: lambda block: block.follow_up.is_tainted,
+    TaskBlock: lambda block: block.is_tainted,
+    AttachmentBlock: lambda block: not block.is_trusted,
+}
+"""The kinds of blocks that may be by anybody, and whether one is."""
 
 
 # ---------------------------------------------------------------- turns
@@ -165,16 +171,23 @@ def of_blocks(blocks: Iterable[Block]) -> Sway:
 def of_rows(turn: Turn) -> Sway:
     """Return the sway of what a turn's rows say: untrusted content stands in them, or began the
     loop that they are of."""
-    told = of_blocks(block for row in turn.rows for block in row.blocks)
-    return told | _sway(turn.is_tainted) | of_own_rows(turn.state.loop)
+    if turn.is_tainted:
+        return Sway.OUTSIDE
+    for row in turn.rows:
+        if of_blocks(row.blocks) is Sway.OUTSIDE:
+            return Sway.OUTSIDE
+    return of_own_rows(turn.state.loop)
 
 
 def of_writing(turn: Turn) -> Sway:
     """Return the sway of who wrote a turn's rows: what a model says that was shown untrusted
     content may hand on what it read, wherever that stood."""
-    payloads = [effect.payload for effect in turn.effects]
-    is_marked = any(getattr(payload, "is_tainted", False) for payload in payloads)
-    return _sway(turn.is_swayed or is_marked)
+    if turn.is_swayed:
+        return Sway.OUTSIDE
+    for effect in turn.effects:
+        if getattr(effect.payload, "is_tainted", False):
+            return Sway.OUTSIDE
+    return Sway.NONE
 
 
 def of_what_stays(turn: Turn) -> Sway:

@@ -24,6 +24,7 @@ _CARRIED: Final = {
     },
 }
 """Letter of a service -> the effects that it carries out; calls go by their service."""
+_LETTERS: Final = {kind: letter for letter, kinds in _CARRIED.items() for kind in kinds}
 _SERVED: Final = {"memory": "m", "executor": "x"}
 
 
@@ -41,7 +42,10 @@ def headers_of(turn: Turn, traceparent: str) -> dict[str, str]:
 
 def letters_of(turn: Turn) -> str:
     """Return the letters of those who have something to do for the turn."""
-    kinds = {effect.__struct_config__.tag for effect in turn.effects}
-    letters = {letter for letter, carried in _CARRIED.items() if kinds & carried}
-    letters |= {_SERVED[e.payload.service] for e in turn.effects if isinstance(e, CallTool)}
-    return "".join(letter for letter in _CARRIED if letter in letters)
+    letters = {
+        _SERVED[effect.payload.service]
+        if isinstance(effect, CallTool)
+        else _LETTERS[str(effect.__struct_config__.tag)]
+        for effect in turn.effects
+    }
+    return "".join([letter for letter in _CARRIED if letter in letters])

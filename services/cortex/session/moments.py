@@ -92,9 +92,9 @@ class Moments:
             return self.now()
         state, policy = self._loaded().state, self._policy()
         uses = [b for b in call.result().blocks if isinstance(b, ToolUseBlock)]
-        is_calling = uses or state.job is not None or policy.profile.reads
-        grants = await self._grants.now() if is_calling else ()
-        moment = await self._knowing(self.now(grants), *uses)
+        if not (uses or state.job is not None or policy.profile.reads):
+            return self.now()
+        moment = await self._knowing(self.now(await self._grants.now()), *uses)
         return await knowing_asked(self._bus, self._key, moment, state, policy, uses)
 
     async def _knowing(self, moment: Moment, *uses: ToolUseBlock) -> Moment:

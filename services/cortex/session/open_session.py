@@ -138,8 +138,11 @@ class LiveSession:
 
     async def _facts(self) -> tuple[str, ...]:
         """Return what rows of the timetable told in a closed form, a line each."""
-        whose, zone = self._key.scope, zone_named(self._person().timezone)
-        rows, known = await self._board.all(ROWS, whose), await self._board.all(FACTS, whose)
+        whose = self._key.scope
+        known = await self._board.all(FACTS, whose)
+        if not known:
+            return ()
+        rows, zone = await self._board.all(ROWS, whose), zone_named(self._person().timezone)
         others = (*self._policy.fact_sources, *goals_for(await self._board.all(GOALS, whose)))
         return lines(rows, others, known, zone, self._clock.now())
 

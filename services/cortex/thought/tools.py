@@ -53,7 +53,7 @@ def reflection_specs() -> tuple[ToolSpec, ...]:
 
 def with_facts(shown: tuple[ToolSpec, ...], state: State) -> tuple[ToolSpec, ...]:
     """Return tools as a session is shown them: a small model fills in a form that is there."""
-    if not any(one.name == REPORT_FACTS for one in shown):
+    if REPORT_FACTS not in [one.name for one in shown]:
         return shown  # the very same: what was counted of them is known by that
     return tuple(
         replace(one, input_schema=offered(state)) if one.name == REPORT_FACTS else one

@@ -30,16 +30,16 @@ class FollowedBoard:
 
     def __init__(self, bus: Bus, *kinds: KeptKind[Any]) -> None:
         self._bus = bus
-        self._filters = [board_of(ANYBODY, kind.name) for kind in kinds]
-        self._known: OrderedDict[str, tuple[Any, ...]] = OrderedDict()
-        """By the filter of an owner's kind."""
+        self._records = {kind.name: kind.record for kind in kinds}
+        self._known: OrderedDict[tuple[type, Scope], tuple[Any, ...]] = OrderedDict()
+        """By the record of a kind, and the owner."""
         self._heard = 0
         """Counts entries: what is read while one comes may be of before or after it."""
         self._is_followed = False
 
     async def all(self, kind: KeptKind[E], whose: Scope) -> tuple[E, ...]:
         """Return all of an owner's, those that changed last at the end. Raises: Unavailable."""
-        place = board_of(whose, kind.name)
+        place = kind.record, whose
         known = self._known.get(place)
         if known is not None:
             self._known.move_to_end(place)
@@ -62,13 +62,15 @@ class FollowedBoard:
                 await asyncio.sleep(AGAIN_S)
 
     async def _follow(self) -> None:
-        start = await self._bus.newest(STREAM, self._filters) + 1
-        follower = await self._bus.follow(STREAM, self._filters, start)
+        filters = [board_of(ANYBODY, name) for name in self._records]
+        start = await self._bus.newest(STREAM, filters) + 1
+        follower = await self._bus.follow(STREAM, filters, start)
         try:
             self._is_followed = True
             async for message in follower:
                 self._heard += 1
-                self._known.pop(f"{message.subject.rpartition('.')[0]}.*", None)
+                _, agent, owner, name, _ = message.subject.split(".")
+                self._known.pop((self._records[name], Scope(agent, owner)), None)
         finally:
             self._is_followed = False
             self._known.clear()

@@ -239,8 +239,11 @@ def publication(subject: str, data: bytes, reply: str, headers: Mapping[str, str
         raise nats.errors.BadSubjectError
     if not headers:
         return f"PUB {subject} {reply} {len(data)}\r\n".encode() + data + _LINE_END
-    lines = [f"{_checked(name)}: {_on_one_line(value)}" for name, value in headers.items()]
-    head = ("NATS/1.0\r\n" + "\r\n".join(lines) + "\r\n\r\n").encode()
+    lines = [f"{_checked(name)}: {value.strip()}" for name, value in headers.items()]
+    written = "\r\n".join(lines)
+    if written.count("\r") + written.count("\n") != 2 * (len(lines) - 1):
+        written = "\r\n".join([line.translate(_NEW_LINES) for line in lines])
+    head = f"NATS/1.0\r\n{written}\r\n\r\n".encode()
     command = f"HPUB {subject} {reply} {len(head)} {len(head) + len(data)}\r\n".encode()
     return b"".join((command, head, data, _LINE_END))
 
@@ -250,7 +253,3 @@ def _checked(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise nats.errors.BadHeaderError(name)
     return name
-
-
-def _on_one_line(value: str) -> str:
-    return value.strip().translate(_NEW_LINES) if "\n" in value or "\r" in value else value.strip()

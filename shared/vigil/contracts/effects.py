@@ -353,9 +353,5 @@ def effect_id(
     `ordinal` counts the effects of the session's whole life, so two equal sends in one loop
     are two effects, and the same decision replayed is the same effect.
     """
-    digest = hashlib.sha256()
-    for part in (session_key, str(event_seq), str(ordinal), effect_type, destination):
-        digest.update(part.encode())
-        digest.update(b"\0")
-    digest.update(canonical(payload))
-    return digest.hexdigest()[:32]
+    head = f"{session_key}\0{event_seq}\0{ordinal}\0{effect_type}\0{destination}\0"
+    return hashlib.sha256(head.encode() + canonical(payload)).hexdigest()[:32]

@@ -74,10 +74,14 @@ class AgentPauses:
 
     def of(self, whose: Scope) -> AgentPause | None:
         """Return the pause that an agent is in for an owner; None: it is in none."""
+        if not self._set:
+            return None
         return next((one for one in self._both(whose) if one.is_on), None)
 
     def changed_at(self, whose: Scope) -> datetime:
         """Return when its switches were last set; `NEVER`: nobody did."""
+        if not self._set:
+            return NEVER
         return max((one.at for one in self._both(whose)), default=NEVER)
 
     def shown_to(self, user: str) -> list[tuple[str, str | None, AgentPause]]:
@@ -92,8 +96,6 @@ class AgentPauses:
         return found
 
     def _both(self, whose: Scope) -> list[AgentPause]:
-        if not self._set:
-            return []
         return [self._set[key] for key in _keys(whose) if key in self._set]
 
 

@@ -130,7 +130,7 @@ class Switches:
         Args:
             agent: with which; one that is paused is as if they had paused all.
         """
-        found = own.over(configured, self._own.get(own.hash_of(user)) if self._own else None)
+        found = own.over(configured, self._own.get(own.hash_of(user))) if self._own else configured
         is_paused = agent and self.agents.of(Scope(agent, user)) is not None
         return msgspec.structs.replace(found, pause=PAUSE_ON) if is_paused else found
 
@@ -147,9 +147,11 @@ class Switches:
         of the agent or the caps, for all; `NEVER`: it's as configured."""
         found = self._own.get(own.hash_of(whose.owner)) if self._own else None
         named = raises.accounts_of(whose) if self._raises else ()
-        at = [self._raises[name].at for name in named if name in self._raises]
-        at += [one.at for one in (found, self._caps) if one is not None]
-        return max([*at, self.agents.changed_at(whose)])
+        at = self.agents.changed_at(whose)
+        for one in (found, self._caps, *map(self._raises.get, named)):
+            if one is not None and one.at > at:
+                at = one.at
+        return at
 
     def raised(self, account: str, day: str) -> int:
         """Return by how much an account's caps are raised on a day."""

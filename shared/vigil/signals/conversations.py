@@ -23,7 +23,7 @@ from ..contracts import (
 from ..contracts.notes import note_words
 from ..contracts.vocabulary import EVENTS, OUTCOMES, RECEIPTS
 from ..errors import InvalidInput
-from ..subjects import Scope, SessionKey
+from ..subjects import SessionKey
 from .draft import Signals
 
 
@@ -34,8 +34,8 @@ def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, Turn
         InvalidInput: it's no turn, claim or receipt of a conversation, or can't be read.
     """
     _, agent, user, thread, *kind = subject.split(".")
-    key = SessionKey.of(user, agent, thread)
-    signals = Signals(Scope(agent, user), source, str(key))
+    key = f"{user}:{agent}:{thread}"
+    signals = Signals(SessionKey.parse(key).scope, source, key)
     match kind:
         case [one] if is_turn(one):
             return signals, decode_turn(data)

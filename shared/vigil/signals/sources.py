@@ -32,10 +32,12 @@ from .kinds import KINDS, Giver
 
 
 @cache
-def givers_of(stream: str) -> tuple[Giver, ...]:
-    """Return what tells the records of a stream, each once, in the order of KINDS."""
+def givers_of(stream: str, record: type[object]) -> tuple[Giver, ...]:
+    """Return what tells a record of that class, each once, in the order of KINDS."""
     givers = dict.fromkeys(giver for row in KINDS.values() for giver in row.givers)
-    return tuple(giver for giver in givers if giver.stream == stream)
+    return tuple(
+        giver for giver in givers if giver.stream == stream and issubclass(record, giver.record)
+    )
 
 
 class Source(InStream, frozen=True, kw_only=True):
@@ -69,7 +71,8 @@ class Source(InStream, frozen=True, kw_only=True):
             InvalidInput: it's none that gives any, or can't be read.
         """
         signals, record = self.read(SignalSource(stream=self.stream, seq=seq), subject, data)
-        givers = [one for one in givers_of(name_of(self.stream)) if isinstance(record, one.record)]
+        kind: Any = type(record)
+        givers = givers_of(name_of(self.stream), kind)
         if not givers:
             raise InvalidInput("subject", f"{subject!r} gives no signals")
         for giver in givers:

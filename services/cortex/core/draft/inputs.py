@@ -63,7 +63,7 @@ class NotedTools(Mapping[str, Tool]):
 
 def unnoted(tools: Mapping[str, Tool]) -> Mapping[str, Tool]:
     """Return tools to be looked through: those of them that aren't taken decide nothing."""
-    return tools.all if isinstance(tools, NotedTools) else tools
+    return tools.all if type(tools) is NotedTools else tools
 
 
 class Inputs:
