@@ -134,7 +134,7 @@ class SessionKey(msgspec.Struct, frozen=True, order=True):
     @property
     def is_system(self) -> bool:
         """Whether this is a session of the cortex itself; no client may use its thread."""
-        return self.thread.startswith("_")
+        return self.thread[:1] == "_"
 
     @property
     def kind(self) -> str:
@@ -167,7 +167,7 @@ class SessionKey(msgspec.Struct, frozen=True, order=True):
     @property
     def root(self) -> str:
         """{K}, the first four tokens of every subject of this session."""
-        kind = "system" if self.is_system else "session"
+        kind = "system" if self.thread[:1] == "_" else "session"
         return f"{kind}.{self.agent}.{self.user}.{self.thread}"
 
     @property

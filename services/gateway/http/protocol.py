@@ -28,6 +28,7 @@ CONNECTION: Final = "vigil.connection"
 _HEAD: Final = "head"
 _BODY: Final = "body"
 _DONE: Final = "done"
+_BLANKS: Final = (b" ", b"\t")
 
 
 class Deadlines:
@@ -110,13 +111,15 @@ class Protocol(HttpToolsProtocol):
             self._connections.work(self._connection)
             self.scope[CONNECTION] = self._connection  # type: ignore[typeddict-unknown-key]
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        # httptools leaves blanks at the end, which are no part of a value (RFC 9110, 5.5).
-        super().on_header(name, value.rstrip(b" \t"))
-
     def on_headers_complete(self) -> None:
         self._phase = _BODY
         self._head_bytes = 0
+        for place, (name, value) in enumerate(self.headers):
+            if value[-1:] in _BLANKS:
+                # httptools leaves blanks at the end, which are no part of it (RFC 9110, 5.5).
+                self.headers[place] = name, (found := value.rstrip(b" \t"))
+                if name == b"expect" and found.lower() == b"100-continue":
+                    self.expect_100_continue = True
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:

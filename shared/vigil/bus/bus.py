@@ -288,7 +288,8 @@ class Bus(Reads):
                 if self.is_connected:
                     self._silent[_root(subject)] = self._loop.time()
                 raise
-            self._silent.pop(_root(subject), None)
+            if self._silent:
+                self._silent.pop(_root(subject), None)
             reply = decode_reply(answer)
             if reply.error is None:
                 return Ack(reply.seq, reply.duplicate)

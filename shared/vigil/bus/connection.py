@@ -98,19 +98,26 @@ class Connection(Client):
         headers: Mapping[str, str] | None = None,
     ) -> None:
         """Publish. Raises: nats.errors.Error, what nats-py's raises for the same."""
+        if self._status != Client.CONNECTED:
+            self._check_takes(len(payload))
+        if len(payload) > self._max_payload:
+            raise nats.errors.MaxPayloadError
+        command = publication(subject, payload, reply, headers)
+        self.stats["out_msgs"] += 1
+        self._pending.append(command)
+        self._pending_data_size += len(command)
+        if self._pending_data_size > self._max_pending_size > 0:
+            await self._flush_pending(force_flush=True)
+        if not self._is_write_due:
+            await self._flush_pending()
+
+    def _check_takes(self, size: int) -> None:
         if self.is_closed:
             raise nats.errors.ConnectionClosedError
         if self.is_draining_pubs:
             raise nats.errors.ConnectionDrainingError
-        if len(payload) > self._max_payload:
-            raise nats.errors.MaxPayloadError
-        waiting = self._pending_data_size + len(payload)
-        if not self.is_connected and waiting > self._max_pending_size:
+        if not self.is_connected and self._pending_data_size + size > self._max_pending_size:
             raise nats.errors.OutboundBufferLimitError
-        command = publication(subject, payload, reply, headers)
-        self.stats["out_msgs"] += 1
-        await self._send_command(command)
-        await self._flush_pending()
 
     async def _flush_pending(self, force_flush: bool = False) -> None:
         """Write what waits once this turn of the loop is over; a full socket is waited for."""

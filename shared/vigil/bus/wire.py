@@ -235,7 +235,7 @@ def publication(subject: str, data: bytes, reply: str, headers: Mapping[str, str
         BadSubjectError: a subject is empty or has a space in it.
         BadHeaderError: a name of a header is none.
     """
-    if not subject or _SPACE.search(subject) or _SPACE.search(reply):
+    if not subject or _SPACE.search(f"{subject}{reply}"):
         raise nats.errors.BadSubjectError
     if not headers:
         return f"PUB {subject} {reply} {len(data)}\r\n".encode() + data + _LINE_END

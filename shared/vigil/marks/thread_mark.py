@@ -74,7 +74,7 @@ class DeletedThreads:
         return tuple(self._open[key] for key in sorted(self._open))
 
     def __contains__(self, session: SessionKey) -> bool:
-        return self.has(str(session))
+        return bool(self._gone) and self.has(str(session))
 
     def has(self, session: str) -> bool:
         """Whether a session, by its key as text, is one that is being deleted or a part of it."""

@@ -7,7 +7,8 @@ from typing import Final
 
 from ..contracts import SHORT_NAME
 
-_ASKS: Final = re.compile(rf"\baccept ({SHORT_NAME}), or: reject \1\b")
+OR: Final = ", or: reject "
+_ASKS: Final = re.compile(rf"\baccept ({SHORT_NAME}){OR}\1\b")
 
 
 def asked_in(text: str) -> str:
@@ -18,5 +19,7 @@ def asked_in(text: str) -> str:
     >>> asked_in("accept a7k2, or: reject a7k3")
     ''
     """
+    if OR not in text:
+        return ""
     found = set(_ASKS.findall(text))
     return found.pop() if len(found) == 1 else ""
