@@ -351,9 +351,11 @@ async def test_a_conversation_that_waits_in_vain_stops_nobody_else(bare: Any) ->
     circuits = Circuits(await bare.bus("cortex"), clock, "cortex")
 
     async def call(session: str, kind: str = "") -> None:
-        async with guarded(circuits, silent, "m", session):
+        async def ask() -> None:
             if kind:
                 raise ModelError("none", is_retryable=kind != "endless", kind=kind)
+
+        await guarded(circuits, silent, "m", session, ask)
 
     async def wait_in_vain(session: str, kind: str = "timeout") -> None:
         with pytest.raises(ModelError, match="none"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pytest
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from services.cortex.core.draft.kinds import profile_of
 from services.cortex.model import Situation
 from services.cortex.thought.identity import Identity
-from services.cortex.thought.prompts import FOLDER, Prompts, barred, instant, line
+from services.cortex.thought.prompts import FOLDER, Prompts, StandingText, barred, instant, line
 from services.cortex.thought.tools import offered_to, specs
 from tests.support.scripted_memory import found, view
 from vigil.contracts import ExternalBlock, ExternalPayload, FollowUp, TaskBlock
@@ -246,6 +246,26 @@ def test_nothing_shown_in_the_situation_can_begin_another(text: str, other: str)
     )
     marked = [line for line in told.splitlines() if line.startswith("[Situation]")]
     assert marked == [told.splitlines()[0]]
+
+
+CHANGES: Final[tuple[dict[str, Any], ...]] = (
+    {},
+    {"now": NOW + timedelta(hours=1)},
+    {"steps_left": 3},
+    {"language": "de-AT"},
+    {"follow_ups": {"a": follow_up()}},
+    {"memories": (memory("Ann has a cat."),)},
+)
+
+
+@given(st.lists(st.sampled_from(CHANGES), max_size=8))
+def test_a_session_that_was_told_before_is_told_the_same_as_a_new_one(
+    told: list[dict[str, Any]],
+) -> None:
+    before = StandingText()
+    for changes in told:
+        now = situation(**changes)
+        assert PROMPTS.situation(now, before) == PROMPTS.situation(now)
 
 
 @given(content=st.text(), source=st.text(max_size=200))

@@ -10,8 +10,8 @@ once several sessions met with it (`SilentCalls`).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator
-from typing import Final
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Final, TypeVar
 
 from vigil.circuits import SESSION, CircuitOpen, Circuits, Passed
 
@@ -54,11 +54,17 @@ class SilentCalls:
         self._waited.pop(model, None)
 
 
-@contextlib.asynccontextmanager
+T = TypeVar("T")
+
+
 async def guarded(
-    circuits: Circuits, silent: SilentCalls, model: str, session: str
-) -> AsyncGenerator[None]:
-    """Make one call of a model in the block, unless its circuit is open.
+    circuits: Circuits,
+    silent: SilentCalls,
+    model: str,
+    session: str,
+    call: Callable[[], Awaitable[T]],
+) -> T:
+    """Make one call of a model, unless its circuit is open.
 
     Raises:
         ModelError: it is; nothing was sent, and `retry_after_s` says when to come again.
@@ -75,7 +81,7 @@ async def guarded(
             kind=REFUSED_BY_CIRCUIT,
         ) from error
     try:
-        yield
+        answer = await call()
     except ModelError as error:
         is_trial = circuits.state(passed.component) != "closed"
         if error.kind == TIMEOUT and not (silent.counts(model, session) or is_trial):
@@ -88,10 +94,12 @@ async def guarded(
         raise
     silent.heard(model)
     await circuits.succeeded(passed)
+    return answer
 
 
-@contextlib.asynccontextmanager
-async def unlooped(circuits: Circuits, session: str, *, is_direct: bool) -> AsyncGenerator[None]:
+def unlooped(
+    circuits: Circuits, session: str, *, is_direct: bool
+) -> contextlib.AbstractAsyncContextManager[None]:
     """Make one call for a session in the block, unless it fails again and again by itself (C-4).
 
     A person who writes is always answered, and an answer closes the circuit.
@@ -104,8 +112,12 @@ async def unlooped(circuits: Circuits, session: str, *, is_direct: bool) -> Asyn
     """
     component = f"{SESSION}{session}"
     if circuits.state(component) == "closed":
-        yield
-        return
+        return contextlib.nullcontext()
+    return _unlooped(circuits, component, is_direct=is_direct)
+
+
+@contextlib.asynccontextmanager
+async def _unlooped(circuits: Circuits, component: str, *, is_direct: bool) -> AsyncGenerator[None]:
     if is_direct:
         yield
         await circuits.recovered(component)

@@ -30,9 +30,9 @@ from ..core.draft.profile import Inquiry, ModelQuestion, OwnersBoard
 from ..core.tools.calls import bounded
 from ..model import CROWDED, TOO_LONG, KnownAtStart, ModelAnswer, ModelError, OpenedLetter, ToolSpec
 from ..notice import Notice
-from ..row_counts import ShownRows
 from ..thought.compactor import Compactor
 from ..thought.recollector import LoopMemory
+from ..thought.shown import Shown
 from ..thought.tools import reflection_specs, spec_of, specs
 from . import log as session_log
 from .past.inheritance import inherited
@@ -73,7 +73,7 @@ class LiveSession:
         self._loaded = loaded
         self._parent = parent
         self._old = OldLetters(resources.bus, key)
-        self._shown = ShownRows()
+        self._shown = Shown()
         self._lacks_bulletin = False
         self._compactor = Compactor(
             key, clock=resources.clock, thinker=resources.thinker, policy=policy, person=person

@@ -7,7 +7,7 @@ or models wrote goes in as data; it is never read as a template.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from pathlib import Path
@@ -15,8 +15,10 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 import jinja2
+from msgspec.structs import replace
 
 from vigil.contracts import ExternalBlock, FollowUp, Row, State, Task, TaskBlock, TextBlock
+from vigil.contracts.base import NEVER
 from vigil.contracts.board import BoardBulletin
 from vigil.contracts.board.bulletin import whole
 from vigil.memory.questions import Hit
@@ -115,13 +117,19 @@ class Prompts:
         values = {"is_conversation": False} | values
         return self._render("system", prompt=self._of(prompt), **values).strip()
 
-    def situation(self, situation: Situation) -> str:
-        """Render what is so now, as a session of the person's is told it."""
-        return self._render("situation", **_variables(situation)).strip()
+    def situation(self, situation: Situation, before: StandingText | None = None) -> str:
+        """Render what is so now, as a session of the person's is told it.
+
+        Args:
+            before: what the session was told last, of which most stays.
+        """
+        standing = StandingText() if before is None else before
+        rest = standing.of(situation, lambda: self._render("situation", **_variables(situation)))
+        return f"{self._render('clock', **_clock_variables(situation))}{rest}".strip()
 
     def clock(self, situation: Situation, *, knows_person: bool = True) -> str:
         """Render the time alone; in the person's zone, too, if they are known."""
-        values = _variables(situation) | {"knows_person": knows_person}
+        values = _clock_variables(situation) | {"knows_person": knows_person}
         return self._render("clock", **values).strip()
 
     def rendered(self, row: TemplateRow) -> Row:
@@ -171,6 +179,21 @@ class Prompts:
         return f"{TASK}\n\n{task.strip()}"
 
 
+class StandingText:
+    """What one session's model was told of its situation last, without what each call changes."""
+
+    def __init__(self) -> None:
+        self._situation: Situation | None = None
+        self._text = ""
+
+    def of(self, situation: Situation, render: Callable[[], str]) -> str:
+        """Return it of that situation, rendered anew if that is another one."""
+        standing = replace(situation, now=NEVER, steps_left=0)
+        if standing != self._situation:
+            self._situation, self._text = standing, render()
+        return self._text
+
+
 def under_way(tasks: Iterable[Task]) -> tuple[str, ...]:
     """Name what a session has under way and doesn't wait for."""
     return tuple(
@@ -190,18 +213,22 @@ def steps_left(state: State, calls_max: int) -> int:
     return calls_max - state.loop.calls if is_lent and state.loop is not None else 0
 
 
+def _clock_variables(situation: Situation) -> dict[str, Any]:
+    return {
+        "now_utc": instant(situation.now, UTC),
+        "now_local": instant(situation.now, zone_named(situation.timezone)),
+        "timezone": situation.timezone,
+        "user": situation.user,
+        "knows_person": True,
+        "steps_left": situation.steps_left,
+    }
+
+
 def _variables(situation: Situation) -> dict[str, Any]:
     zone = zone_named(situation.timezone)
     items = sorted(situation.follow_ups.items(), key=lambda item: (item[1].fire_at, item[0]))
     return {
-        "now_utc": instant(situation.now, UTC),
-        "now_local": instant(situation.now, zone),
-        "timezone": situation.timezone,
         "language": situation.language,
-        "user": situation.user,
-        "knows_person": True,
-        "steps_left": situation.steps_left,
-        "agent": situation.agent,
         "autonomy_enabled": situation.autonomy_enabled,
         "channels": situation.channels,
         "route": situation.route,

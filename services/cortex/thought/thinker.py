@@ -36,14 +36,15 @@ from ..model import KnownAtStart, ModelAnswer, ModelError, ModelRequest, Situati
 from ..models import opaque
 from ..models.guard import SilentCalls, guarded, unlooped
 from ..policy import routed
-from ..row_counts import NONE, CountedRows, ShownRows
+from ..row_counts import NONE, CountedRows
 from .accounts import BudgetExceeded
 from .attachments import ShownFiles
 from .budget import CallBudget, Reservation, estimate, with_parts
 from .catalogue import Catalogue, ModelChoice
 from .identity import Identities
 from .ledger import KINDS, PaidCall, kinds_of
-from .prompts import Prompts, steps_left, under_way
+from .prompts import Prompts, StandingText, steps_left, under_way
+from .shown import Shown
 from .token_stream import TokenStream
 from .toolbox import Toolbox
 from .tools import of_caller, with_facts
@@ -90,7 +91,7 @@ class Thinker:
         person: Person,
         policy: Policy,
         known: KnownAtStart,
-        shown: ShownRows,
+        shown: Shown,
         parent: str,
     ) -> ModelAnswer:
         """Ask the model for the open loop of `state`.
@@ -102,8 +103,8 @@ class Thinker:
         Raises:
             ModelError: no answer, or the budget is used up.
         """
-        told = shown.of(rows, self._shown)
-        request = self._request(key, state, told, person, policy, known)
+        told = shown.rows.of(rows, self._shown)
+        request = self._request(key, state, told, person, policy, known, shown.standing)
         attempt = state.attempt + (state.loop.retries if state.loop else 0)
         stream = TokenStream(self._bus.send, key.live, state.turns + 1, attempt)
         try:
@@ -181,8 +182,13 @@ class Thinker:
         on_text: Callable[[str], None],
         parent: str,
     ) -> ModelAnswer:
-        async with guarded(self._circuits, self._silent, chosen.name, request.session_key):
-            return await self._asked(request, call, chosen, on_text, parent)
+        return await guarded(
+            self._circuits,
+            self._silent,
+            chosen.name,
+            request.session_key,
+            lambda: self._asked(request, call, chosen, on_text, parent),
+        )
 
     async def _asked(
         self,
@@ -306,6 +312,7 @@ class Thinker:
         person: Person,
         policy: Policy,
         known: KnownAtStart,
+        standing: StandingText | None = None,
     ) -> ModelRequest:
         situation = self._situation(key, state, person, policy, known)
         offered = self._toolbox.offered(policy.profile)
@@ -318,7 +325,7 @@ class Thinker:
             timeout_s=self._config.timeout_s,
             total_s=self._config.answer_s,
             situation=situation,
-            present=self._present(situation, policy.profile),
+            present=self._present(situation, policy.profile, standing),
             tier=policy.profile.tier,
             tier_reason=f"kind {policy.profile.name}",
             effort=policy.profile.effort,
@@ -340,10 +347,12 @@ class Thinker:
             return stable
         return *stable, self._prompts.bulletin(known.bulletin, is_short=profile.bulletin == "short")
 
-    def _present(self, situation: Situation, profile: Profile) -> str:
+    def _present(
+        self, situation: Situation, profile: Profile, standing: StandingText | None
+    ) -> str:
         if not profile.knows_person:
             return self._prompts.clock(situation, knows_person=False)
-        return self._prompts.situation(situation)
+        return self._prompts.situation(situation, standing)
 
     def _situation(
         self,
