@@ -18,10 +18,8 @@ name match another's records.
       {K}.call.{effect}                      claims of tool calls
       {K}.{send,attempt}.{effect}            orders to carry it over another channel, and tries
     timer.{K}.{hash}, due.{K}.{hash}         schedules, and what the broker fired
-    live.{agent}.{user}.{thread}             tokens of an answer in the making (not stored)
-    doing.{agent}.{user}.{thread}            how far a call of a tool is (not stored)
-    dead.{service}.{agent}.{user}.{thread}   dead letters
-    dead.ended.{agent}.{user}.{thread}       what a person did with one
+    {live,doing}.{agent}.{user}.{thread}     tokens of an answer, and a tool's steps (not stored)
+    dead.{service}.{agent}.{user}.{thread}   dead letters; of `ended`: what a person did with one
     memory.{agent}.{owner}.{op}              what an agent knows of its owner
     board.{agent}.{user}.{kind}.{id}         approvals, jobs, grants, uses, tasks, rows, circuits
     slot.{agent}.{owner}.{row}               what became of each instant of a row of the timetable
@@ -51,8 +49,6 @@ PartText = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^{_PART}$
 KeyText = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^{_PART}:{_PART}:{_PART}$"})]
 """A session key, for schemas; :meth:`SessionKey.parse` checks it."""
 
-KEYS_MAX: Final = 4096
-"""Keys of sessions that are remembered as read: a message's is read several times."""
 IN_ALL_SESSIONS: Final = "session.*.*.*.in.>"
 IN_ALL_SYSTEM: Final = "system.*.*.*.in.>"
 TURNS_OF_ALL_SESSIONS: Final = "session.*.*.*.*"
@@ -167,7 +163,7 @@ class SessionKey(msgspec.Struct, frozen=True, order=True):
     @property
     def root(self) -> str:
         """{K}, the first four tokens of every subject of this session."""
-        kind = "system" if self.thread[:1] == "_" else "session"
+        kind = "system" if self.thread[:1] == "_" else "session"  # asked for everywhere
         return f"{kind}.{self.agent}.{self.user}.{self.thread}"
 
     @property
@@ -294,13 +290,8 @@ class Scope(msgspec.Struct, frozen=True, order=True):
 
     @classmethod
     def of_subject(cls, subject: str) -> Scope:
-        """Return the scope of a record's or a question's subject.
-
-        Raises:
-            InvalidInput: it has none.
-        """
-        tokens = subject.split(".")
-        match tokens:
+        """Return the scope of a record's or question's subject. Raises: InvalidInput."""
+        match subject.split("."):
             case ["memory", agent, owner, _] | ["rpc", "memory", _, agent, owner]:
                 return cls.of(agent, owner)
             case _:
@@ -354,7 +345,7 @@ def outside(user: str, credential: str) -> str:
     return f"event.{user}.{credential}"
 
 
-@lru_cache(maxsize=KEYS_MAX)
+@lru_cache(maxsize=4096)  # that of a message is read several times
 def _parsed(text: str) -> SessionKey:
     parts = text.split(":")
     if len(parts) != 3:

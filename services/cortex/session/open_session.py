@@ -32,7 +32,7 @@ from ..model import CROWDED, TOO_LONG, KnownAtStart, ModelAnswer, ModelError, Op
 from ..notice import Notice
 from ..thought.compactor import Compactor
 from ..thought.recollector import LoopMemory
-from ..thought.shown import Shown
+from ..thought.shown import ShownBefore
 from ..thought.tools import reflection_specs, spec_of, specs
 from . import log as session_log
 from .past.inheritance import inherited
@@ -73,7 +73,7 @@ class LiveSession:
         self._loaded = loaded
         self._parent = parent
         self._old = OldLetters(resources.bus, key)
-        self._shown = Shown()
+        self._shown = ShownBefore()
         self._lacks_bulletin = False
         self._compactor = Compactor(
             key, clock=resources.clock, thinker=resources.thinker, policy=policy, person=person

@@ -6,8 +6,8 @@ from ..row_counts import ShownRows
 from .prompts import StandingText
 
 
-class Shown:
-    """Of one open session."""
+class ShownBefore:
+    """What was shown in one open session."""
 
     def __init__(self) -> None:
         self.rows = ShownRows()

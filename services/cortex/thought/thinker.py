@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 import msgspec
 import structlog
@@ -44,15 +43,12 @@ from .catalogue import Catalogue, ModelChoice
 from .identity import Identities
 from .ledger import KINDS, PaidCall, kinds_of
 from .prompts import Prompts, StandingText, steps_left, under_way
-from .shown import Shown
+from .shown import ShownBefore
 from .token_stream import TokenStream
 from .toolbox import Toolbox
 from .tools import of_caller, with_facts
 
 log = structlog.get_logger("vigil.cortex")
-
-_AS_IT_IS: Final = ("person", "agent", "tool")
-"""Sources of the rows that need no words of ours."""
 
 
 class Thinker:
@@ -91,7 +87,7 @@ class Thinker:
         person: Person,
         policy: Policy,
         known: KnownAtStart,
-        shown: Shown,
+        shown: ShownBefore,
         parent: str,
     ) -> ModelAnswer:
         """Ask the model for the open loop of `state`.
@@ -386,9 +382,7 @@ class Thinker:
 
     def _shown(self, row: Row) -> Row:
         """Put what is no word of the person's or the agent's into words."""
-        if row.source in _AS_IT_IS and not row.by:
-            return row
-        match row.blocks[0]:
+        match next(iter(row.blocks), None):
             case TimerBlock(timer_id=timer_id, follow_up=follow_up):
                 text = self._prompts.timer_row(follow_up, timer_id, row.at)
             case ExternalBlock() as block:
