@@ -175,7 +175,7 @@ class Carrier:
 
 
 def _headers(message: Message) -> dict[str, str]:
-    return {trace.HEADER: trace.passed_on(message.headers.get(trace.HEADER))}
+    return {trace.HEADER: trace.passed_on(message.header(trace.HEADER))}
 
 
 class _Work:
@@ -196,7 +196,7 @@ class _Work:
         self._message = message
         self._channel = channel
         self._passed: Passed | None = None
-        self._header = trace.passed_on(message.headers.get(trace.HEADER))
+        self._header = trace.passed_on(message.header(trace.HEADER))
         self._patience = patience_of(carrier._limits, key, order.record.effect_id)
 
     async def answer(self, ask: dispatch.Ask) -> Any:
@@ -304,7 +304,7 @@ class _Work:
             ack = await self._bus.publish(subject, data, headers, expect=expect, msg_id=own)
         except (WrongLastSequence, Unavailable):
             newest = await self._bus.get_last(STREAM, subject)
-            if newest is not None and newest.headers.get(MSG_ID) == own:
+            if newest is not None and newest.header(MSG_ID) == own:
                 return newest.seq
             return None
         return ack.seq

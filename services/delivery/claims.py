@@ -166,7 +166,7 @@ class _Attempt:
         self._data: bytes | None = None
         self._losses = 0
         self._patience = patience_of(claims._limits, key, send.id)
-        self._span = claims._tracer.begin(turn.headers.get(trace.HEADER))
+        self._span = claims._tracer.begin(turn.header(trace.HEADER))
         self.outcome = ""
         """What this attempt did: "said", or its receipt; empty: somebody had done it before."""
         trace.current.set(self._span.header)

@@ -107,7 +107,7 @@ class Speech:
         """
         if await self.claims.find(turn.key, effect.id) is None:
             close = Close("failed", cause)
-            traceparent = trace.passed_on(turn.message.headers.get(trace.HEADER))
+            traceparent = trace.passed_on(turn.message.header(trace.HEADER))
             if await self.claims.close(turn.key, effect.id, close, traceparent):
                 self._counts.count(metrics.SENDS, close.outcome)
 

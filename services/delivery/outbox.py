@@ -136,7 +136,7 @@ class Outbox:
         return DONE
 
     async def _store(self, message: Message, order: Order, record: Dispatch) -> None:
-        headers = {trace.HEADER: trace.passed_on(message.headers.get(trace.HEADER))}
+        headers = {trace.HEADER: trace.passed_on(message.header(trace.HEADER))}
         try:
             await self._bus.publish(message.subject, encode(record), headers, expect=order.seq)
         except WrongLastSequence:

@@ -42,7 +42,7 @@ class TimerTurns:
 
     def wanted(self, message: Message) -> list[Changes]:
         """Return what a turn changes about timers. Raises: InvalidInput."""
-        return [decide.changes_of(message.subject, message.data, message.headers.get(HEADER))]
+        return [decide.changes_of(message.subject, message.data, message.header(HEADER))]
 
     async def carry_out(self, turn: InHand, effect: Changes) -> Tasks:
         """Store and remove what a turn asks for; may be repeated."""

@@ -167,7 +167,7 @@ class Promoter:
     async def receive(self, message: Message) -> None:
         """Take what the broker fired by itself."""
         try:
-            entry = decide.entry_of(message.subject, message.data, message.headers.get(HEADER))
+            entry = decide.entry_of(message.subject, message.data, message.header(HEADER))
         except InvalidInput as error:
             await self.reject(message, error)
             await self._ack(message)

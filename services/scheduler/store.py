@@ -148,6 +148,6 @@ class TimerStore:
 
 def _changes_of(turn: Message) -> Changes | None:
     try:
-        return decide.changes_of(turn.subject, turn.data, turn.headers.get(trace.HEADER))
+        return decide.changes_of(turn.subject, turn.data, turn.header(trace.HEADER))
     except InvalidInput:
         return None

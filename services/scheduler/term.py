@@ -156,9 +156,7 @@ class Term:
         """Put on the agenda what is pending, before anything fires, so that order holds."""
         for message in await self._bus.read(STREAM, [TIMERS_ALL, DUE_ALL]):
             try:
-                entry = decide.entry_of(
-                    message.subject, message.data, message.headers.get(trace.HEADER)
-                )
+                entry = decide.entry_of(message.subject, message.data, message.header(trace.HEADER))
             except InvalidInput as error:
                 await promoter.reject(message, error)
             else:

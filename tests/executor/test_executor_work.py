@@ -222,7 +222,7 @@ def test_a_turn_is_taken_apart_in_order(kinds: list[tuple[str, int]]) -> None:
         e for e in effects if isinstance(e, CancelCall)
     ]
     if found:
-        assert may_ask(KEY.turn, {}, encode(turn), work.LETTER, work.TAGS)
+        assert may_ask(KEY.turn, None, encode(turn), work.LETTER, work.TAGS)
 
 
 @given(st.permutations(range(1, 8)))

@@ -110,7 +110,7 @@ async def is_settled(bus: Bus, key: SessionKey, seq: int) -> bool:
     """Return whether the event `seq` needs no wake any more (ARCHITECTURE 3, wake)."""
     turn = await bus.get_last(key.stream, key.turns)
     if turn is not None:
-        position = int(turn.headers.get(POSITION_HEADER, "0"))
+        position = int(turn.header(POSITION_HEADER) or "0")
         if position >= seq and OWES_HEADER not in turn.headers:
             return True
     newest = await bus.get_last(key.stream, key.in_all)
@@ -142,7 +142,7 @@ async def load(
         history.inherited = await inherited(bus, key, state.start)
     await _read_back(bus, key, state, history, last.seq, turn)
     return Loaded(
-        state=state, turn_seq=last.seq, history=history, traceparent=last.headers.get(trace.HEADER)
+        state=state, turn_seq=last.seq, history=history, traceparent=last.header(trace.HEADER)
     )
 
 
@@ -253,8 +253,8 @@ async def _unreadable(
     await bury(bus, key, last, f"the state can't be read: {error}", clock, counts)
     # Without the header nothing tells what was folded; what is older than the turn counts as
     # folded, because saying things twice is worse than leaving one unanswered.
-    position = int(last.headers.get(POSITION_HEADER, str(last.seq)))
-    turns = int(last.headers.get(ORDINAL_HEADER, "0"))
+    position = int(last.header(POSITION_HEADER) or str(last.seq))
+    turns = int(last.header(ORDINAL_HEADER) or "0")
     state = State(
         position=position,
         turns=turns,

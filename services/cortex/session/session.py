@@ -200,7 +200,7 @@ class Session:
         crash.point("cortex.event.read")
         if message.seq <= self._log.state.position:
             return None
-        self._span.begin(message.headers.get(trace.HEADER))
+        self._span.begin(message.header(trace.HEADER))
         try:
             event = self._incoming.decode(message)
         except InvalidInput as error:
@@ -242,7 +242,7 @@ class Session:
         message = await self._bus.get_of(self.key, queued.seq)
         if message is None:
             raise InvalidInput("queue", f"event {queued.seq} is gone")
-        self._span.begin(message.headers.get(trace.HEADER))
+        self._span.begin(message.header(trace.HEADER))
         return self._incoming.decode(message)
 
     async def _conclude(self, draft: Draft) -> Draft | None:

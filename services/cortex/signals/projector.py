@@ -252,7 +252,7 @@ def _signals_of(source: Source, record: Message) -> list[Signal]:
 
 
 def _entry(one: Stored) -> tuple[SignalSource, BatchEntry]:
-    headers = {trace.HEADER: trace.passed_on(one.record.headers.get(trace.HEADER))}
+    headers = {trace.HEADER: trace.passed_on(one.record.header(trace.HEADER))}
     return one.signal.source, BatchEntry(place_of(one.signal), encode(one.signal), headers)
 
 

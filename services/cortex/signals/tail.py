@@ -74,7 +74,7 @@ async def find(bus: Bus, oldest: datetime) -> Position:
         raise Unavailable(f"{STREAM}: its end can't be read yet")
     # One that can't be read is of a version from the future: better none than all once more.
     signals = [decode_signal(message.data) for message in tail]
-    header = next(filter(None, (message.headers.get(TOLD) for message in reversed(tail))), "")
+    header = next(filter(None, (message.header(TOLD) for message in reversed(tail))), "")
     before = _decoded(header)
     newest = {signal.source.stream: signal.source.seq for signal in signals}
     begins = {

@@ -58,7 +58,7 @@ class Backlog:
         What comes while a loop is open is folded at once, so the position alone tells nothing.
         """
         turn = await self._bus.get_last(session.stream, session.turns)
-        position = 0 if turn is None else int(turn.headers.get(POSITION_HEADER, "0"))
+        position = 0 if turn is None else int(turn.header(POSITION_HEADER) or "0")
         queued = 0
         if turn is not None:
             with contextlib.suppress(InvalidInput):  # the cortex starts anew from the position

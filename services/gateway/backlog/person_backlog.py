@@ -101,4 +101,4 @@ class Outstanding:
         queued: frozenset[int] = frozenset()
         with contextlib.suppress(InvalidInput):  # the cortex starts anew from the position
             queued = frozenset(one.seq for one in decode_turn(turn.data).state.queue)
-        return int(turn.headers.get(POSITION_HEADER, "0")), queued
+        return int(turn.header(POSITION_HEADER) or "0"), queued

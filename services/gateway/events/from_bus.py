@@ -121,7 +121,7 @@ class OutsideEvents:
                 user,
                 event,
                 source=f"bus:{credential}",
-                parent=message.headers.get(trace.HEADER),
+                parent=message.header(trace.HEADER),
             )
         except InvalidInput as error:
             await self._bury(message, _about(user, event), str(error))

@@ -153,7 +153,7 @@ def _record(session: SessionKey, message: Message) -> TimelineRecord:
         seq=message.seq,
         kind=kind,
         data=json_of(message.data),
-        trace=message.headers.get(trace.HEADER),
+        trace=message.header(trace.HEADER),
     )
 
 

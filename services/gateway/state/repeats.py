@@ -159,7 +159,7 @@ class Repeats:
                 place.stream, [place.subject], after + 1, limit=PAGE
             )
             for message in page:
-                if message.headers.get(MSG_ID) == event_id:
+                if message.header(MSG_ID) == event_id:
                     return message.seq, last
                 after = message.seq
             has_more = has_more and after < last

@@ -138,7 +138,7 @@ async def newest_first(
 
 
 def to_fact(message: Message) -> Fact:
-    parent = message.headers.get(trace.HEADER)
+    parent = message.header(trace.HEADER)
     return fact_of(message.stream, message.seq, message.subject, message.data, parent)
 
 

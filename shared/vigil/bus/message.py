@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from ..layout import named
-from .wire import headers_of
+from .wire import header_of, headers_of
 
 _BROKERS: Final = "nats-"
 """What headers begin with that the broker itself reads or writes."""
@@ -69,6 +69,12 @@ class Message:
         if isinstance(self._headers, bytes):
             self._headers = headers_of(self._headers)
         return self._headers
+
+    def header(self, name: str) -> str | None:
+        """Return one header, by its name as it was written; of a delivery no other is read."""
+        if isinstance(self._headers, bytes):
+            return header_of(self._headers, name)
+        return self._headers.get(name)
 
     @property
     def token(self) -> str:

@@ -218,6 +218,21 @@ def headers_of(raw: bytes) -> dict[str, str]:
     return headers
 
 
+def header_of(raw: bytes, name: str) -> str | None:
+    r"""Read one header, as :func:`headers_of` does.
+
+    >>> raw = b"NATS/1.0\r\nmode: x\r\nmode-of: y \r\n\r\n"
+    >>> header_of(raw, "mode"), header_of(raw, "mode-of"), header_of(raw, "of")
+    ('x', 'y', None)
+    """
+    before = f"\r\n{name}:".encode()
+    found = raw.rfind(before)
+    if found < 0:
+        return None
+    value = raw[found + len(before) : raw.find(_LINE_END, found + len(before))]
+    return value.decode("utf-8", "replace").strip()
+
+
 def is_unheard(headers: bytes) -> bool:
     """Whether the broker says that nobody listens to what was asked."""
     return headers.startswith(b"NATS/1.0 503")

@@ -88,7 +88,7 @@ async def bury(
         place: under whose subject it lies; mostly whose it is.
         errors: what is tried again; anything else is raised.
     """
-    headers = {trace.HEADER: trace.passed_on(message.headers.get(trace.HEADER))}
+    headers = {trace.HEADER: trace.passed_on(message.header(trace.HEADER))}
     # The broker knows an id for the whole stream, and two services may give up one message.
     msg_id = f"{letter.service}-{letter.stream}-{letter.seq}"
     subject, data = place.dead(letter.service), encode(letter)

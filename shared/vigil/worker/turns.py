@@ -5,7 +5,7 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -23,25 +23,26 @@ from ..contracts.tools import ServerQuestion
 from ..errors import InvalidInput
 from ..subjects import PART, SessionKey, token_of
 
-_LETTERS_HEADER: Final = "Vigil-Effects"
+LETTERS_HEADER: Final = "Vigil-Effects"
 """Has the letters of a turn that an older version stored, if it has effects."""
 
 
 def may_ask(
-    subject: str, headers: Mapping[str, str], data: bytes, letter: str, tags: Collection[bytes]
+    subject: str, older: str | None, data: bytes, letter: str, tags: Collection[bytes]
 ) -> bool:
     """Tell, without decoding, whether a turn that its service is brought may have work for it.
 
     Args:
+        older: what `LETTERS_HEADER` says.
         letter: the service's in subjects.
         tags: of which a turn whose subject and headers say nothing has one, then.
 
-    >>> old, headers = "session.vigil.ann.t1.turn", {"Vigil-Effects": "st"}
-    >>> may_ask(old, headers, b"", "m", ()), may_ask(old, headers, b"", "s", ())
+    >>> old = "session.vigil.ann.t1.turn"
+    >>> may_ask(old, "st", b"", "m", ()), may_ask(old, "st", b"", "s", ())
     (False, True)
     """
     kind = subject.rpartition(".")[2]
-    letters = kind.removeprefix("turn-") if "-" in kind else headers.get(_LETTERS_HEADER)
+    letters = kind.removeprefix("turn-") if "-" in kind else older
     return any(tag in data for tag in tags) if letters is None else letter in letters
 
 

@@ -127,8 +127,9 @@ class Worker(Generic[E]):
 
     async def _take(self, message: Message) -> None:
         effects, limits = self._effects, self._limits
+        older = message.header(turns.LETTERS_HEADER)
         if effects.letter is not None and not turns.may_ask(
-            message.subject, message.headers, message.data, effects.letter, effects.tags
+            message.subject, older, message.data, effects.letter, effects.tags
         ):
             await self._bus.ack(message)
             return
@@ -148,7 +149,7 @@ class Worker(Generic[E]):
         Never raises but when cancelled: then it comes to another replica.
         """
         crash.point(f"{self._effects.name}.received")
-        trace.current.set(trace.passed_on(message.headers.get(trace.HEADER)))
+        trace.current.set(trace.passed_on(message.header(trace.HEADER)))
         key = _session_of(message.subject)
         if key is None:
             log.error(

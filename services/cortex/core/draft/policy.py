@@ -194,6 +194,8 @@ class Hours(msgspec.Struct, frozen=True, kw_only=True):
 
     def quiet_until(self, at: datetime) -> datetime | None:
         """Return the end of the quiet hours that `at` lies in, or None."""
+        if self.quiet is None:
+            return None
         return quiet_until(at.replace(microsecond=0), self.quiet, self.zone)
 
     def paused_until(self, at: datetime) -> datetime | None:
