@@ -177,6 +177,7 @@ IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
     "sockets_2000_mb": sockets.measure,
     "starting": starting.measure,
     "before": before.measure,
+    "messages": before.measure_messages,
 }
 """Parts that compare, and how often is to be chosen."""
 OF_SIZES: dict[str, Callable[..., Awaitable[None]]] = {
@@ -198,8 +199,12 @@ ON_REQUEST = {
     "errands",
     "starting",
     "before",
+    "messages",
 }
 """Parts that only run when they are named: they need more, or take long."""
+
+WITH_COMMIT = ("errands", "starting", "before", "messages")
+"""Parts that compare with an older commit, which may be another."""
 
 
 async def main(names: list[str], rounds: int) -> None:
@@ -220,8 +225,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--before",
         metavar="COMMIT",
-        help="of `errands`: do them in the console of that commit; of `starting` and `before`: "
-        "compare with it",
+        help="of `errands`: do them in the console of that commit; of `starting`, `before` and "
+        "`messages`: compare with it",
     )
     parser.add_argument(
         "--sizes", nargs="+", type=int, metavar="N",
@@ -230,8 +235,8 @@ def _arguments() -> argparse.Namespace:
     arguments = parser.parse_args()
     if arguments.sizes and (len(arguments.parts) != 1 or arguments.parts[0] not in OF_SIZES):
         parser.error(f"--sizes is of one of {', '.join(OF_SIZES)}")
-    if arguments.before and arguments.parts not in (["errands"], ["starting"], ["before"]):
-        parser.error("--before is of `errands`, `starting` and `before` alone")
+    if arguments.before and (len(arguments.parts) != 1 or arguments.parts[0] not in WITH_COMMIT):
+        parser.error(f"--before is of one of {', '.join(WITH_COMMIT)}")
     if unknown := set(arguments.parts) - IN_ROUNDS.keys() - PARTS.keys():
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     return arguments
@@ -243,6 +248,7 @@ if __name__ == "__main__":
         PARTS["errands"] = partial(errands.measure_before, commit=chosen.before)
         IN_ROUNDS["starting"] = partial(starting.measure, commit=chosen.before)
         IN_ROUNDS["before"] = partial(before.measure, commit=chosen.before)
+        IN_ROUNDS["messages"] = partial(before.measure_messages, commit=chosen.before)
     if chosen.sizes:
         part = chosen.parts[0]
         IN_ROUNDS[part] = partial(OF_SIZES[part], sizes=chosen.sizes)
