@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import inspect
@@ -50,8 +51,12 @@ class _Unchecked:
         is_many = param.multiple or param.nargs == -1
         if value is None:
             return () if is_many else None
-        if wanted.parameter_info.parser is None and is_wanted(wanted.annotation, value):
+        parse = wanted.parameter_info.parser
+        if parse is None and is_wanted(wanted.annotation, value):
             return list(value) if isinstance(value, tuple) else value
+        if parse is not None:
+            with contextlib.suppress(ValueError):  # it's told below
+                return [parse(one) for one in value] if is_many else parse(value)
         return type(param).get_runtime_param(param).coerce(value, param=param, ctx=ctx)
 
 
