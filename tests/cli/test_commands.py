@@ -362,7 +362,7 @@ def test_help_imports_nothing_heavy_and_documents_the_exit_codes(cli: Cli) -> No
 
 @pytest.mark.parametrize("command", ["cron list", "memory list", "send hello"])
 def test_a_command_imports_nothing_heavy(cli: Cli, command: str) -> None:
-    """P-2: Typer would check each option by Pydantic, which is a third of a command's time."""
+    """P-2: Typer would check each option by Pydantic, which is a sixth of a command's time."""
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "vigil.cli", *command.split()],
         capture_output=True,
