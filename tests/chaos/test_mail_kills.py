@@ -137,6 +137,7 @@ async def test_each_mail_is_heard_once_and_said_once_whatever_is_killed(
 
         wanted = {text_of(which) for which in range(kills)}
         await all_heard(bus, servers, processes, number, wanted)
+        await processes.plans_over(SETTLED_S)  # who ended at the last mail begins anew by itself
         ends = await all_settled(bus)
         heard = await texts_heard(bus)
         said = [decode_said(one.data) for one in await records(bus, "out.said.*")]

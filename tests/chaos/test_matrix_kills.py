@@ -108,6 +108,7 @@ async def test_each_message_is_heard_once_and_said_once_whatever_is_killed(
             while set(await texts_heard(bus)) < set(wanted):
                 processes.check()
                 await asyncio.sleep(0.1)
+        await processes.plans_over(SETTLED_S)  # who ended at the last of them begins anew by itself
         ends = await all_settled(bus)
         assert await texts_heard(bus) == wanted
         said = [decode_said(one.data) for one in await records(bus, "out.said.*")]

@@ -249,6 +249,7 @@ async def test_each_message_is_heard_once_and_said_once_whatever_is_killed(
                 while not {text for each in wanted for text in each} <= set(await texts_heard(bus)):
                     processes.check()
                     await asyncio.sleep(0.1)
+            await processes.plans_over(SETTLED_S)  # who ended at the last begins anew
             ends = await all_settled(bus)
             heard = await texts_heard(bus)
             for one, texts in zip(networks, wanted, strict=True):
