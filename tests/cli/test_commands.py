@@ -360,7 +360,9 @@ def test_help_imports_nothing_heavy_and_documents_the_exit_codes(cli: Cli) -> No
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("command", ["cron list", "memory list", "send hello"])
+@pytest.mark.parametrize(
+    "command", ["cron list", "memory list --type preference --limit 5", "send hello"]
+)
 def test_a_command_imports_nothing_heavy(cli: Cli, command: str) -> None:
     """P-2: Typer would check each option by Pydantic, which is a sixth of a command's time."""
     done = subprocess.run(

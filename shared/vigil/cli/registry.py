@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import enum
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, TypeVar, get_args, get_origin
 
@@ -15,6 +17,9 @@ from typer.core import TyperCommand, TyperGroup
 from . import options
 from .tables import Result
 
+UNSURE: Final = object()
+"""In place of a value that has to be checked."""
+_DIGITS: Final = re.compile("[0-9]{1,9}", re.ASCII)
 _PYDANTICS: Final = "Value error, "
 Work = TypeVar("Work", bound=Callable[..., Any])
 
@@ -52,11 +57,11 @@ class _Unchecked:
         if value is None:
             return () if is_many else None
         parse = wanted.parameter_info.parser
-        if parse is None and is_wanted(wanted.annotation, value):
-            return list(value) if isinstance(value, tuple) else value
         if parse is not None:
             with contextlib.suppress(ValueError):  # it's told below
                 return [parse(one) for one in value] if is_many else parse(value)
+        elif (found := plainly(wanted.annotation, value, wanted.parameter_info)) is not UNSURE:
+            return found
         return type(param).get_runtime_param(param).coerce(value, param=param, ctx=ctx)
 
 
@@ -65,22 +70,31 @@ def _unchecked(parameter: Any) -> Any:
     return parameter
 
 
-def is_wanted(annotation: Any, value: Any) -> bool:
-    """Whether a value is what an annotation says, as far as that can be told at once.
+def plainly(annotation: Any, value: Any, bounds: Any = None) -> Any:
+    """Return a value as an annotation has it, if that can be told at once; else `UNSURE`.
 
-    >>> is_wanted(str, "a"), is_wanted(int, "1"), is_wanted(list[str], ("a", "b"))
-    (True, False, True)
-    >>> is_wanted(Literal["a", "b"], "a"), is_wanted(Literal["a", "b"], "A")
-    (True, False)
+    Args:
+        bounds: has `min` and `max` of a number.
+
+    >>> plainly(str, "a"), plainly(int, "12"), plainly(list[Literal["a", "b"]], ("a", "b"))
+    ('a', 12, ['a', 'b'])
+    >>> plainly(int, "1.0") is plainly(list[int], ("1", "x")) is UNSURE
+    True
     """
-    if annotation in (str, int, float):
-        return type(value) is annotation
-    if get_origin(annotation) is Literal:
-        return value in get_args(annotation)
     if get_origin(annotation) is list and isinstance(value, list | tuple):
         (each,) = get_args(annotation)
-        return all(is_wanted(each, one) for one in value)
-    return False
+        found = [plainly(each, one, bounds) for one in value]
+        return UNSURE if UNSURE in found else found
+    if get_origin(annotation) is Literal:
+        return value if value in get_args(annotation) else UNSURE
+    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
+        return next((one for one in annotation if value in (one, one.value)), UNSURE)
+    if annotation is int and isinstance(value, str) and _DIGITS.fullmatch(value):
+        number = int(value)
+        least, most = getattr(bounds, "min", None), getattr(bounds, "max", None)
+        is_out = (least is not None and number < least) or (most is not None and number > most)
+        return UNSURE if is_out else number
+    return value if annotation in (str, int, float) and type(value) is annotation else UNSURE
 
 
 class LiteralGroup(TyperGroup):
