@@ -184,7 +184,7 @@ async def test_a_hooks_fact_starts_a_row_and_is_told_at_home(world: World) -> No
     reason = await refused(ben, prompt="x", interval_s=None, on_fact="build.ci")
     assert "'build' tells no fact 'ci'; it tells status, open" in reason
     reason = await refused(ben, prompt="x", interval_s=None, on_fact="docs.status")
-    assert "nothing tells facts that is called 'docs'; there is: 'hook:build'" in reason
+    assert "nothing tells facts that is called 'docs'; there is: hook:build" in reason
     mend = await made(ben, name="mend", prompt="Mend it", on_fact="build.status")
     assert mend["when"] == "when status of 'hook build' is another, if that is news"
     every = await made(ben, name="every", prompt="Note it", on_fact="hook:build")

@@ -75,7 +75,7 @@ def test_an_agent_is_made_and_changed_in_the_file_which_keeps_its_comments(
         (["add", "x", "--look", "nonsense"], "looks"),
         (["set", "x", "--authority", "act"], "there is no agent called x"),
         (["set", "vigil"], "say what to change"),
-        (["add", "x", "--channel", "pager"], "there is no [channels.pager]"),
+        (["add", "x", "--channel", "pager"], "there is no channel 'pager'; there is:"),
     ],
 )
 def test_what_is_no_agent_is_refused_and_nothing_written(

@@ -17,14 +17,14 @@ import pytest
 from tests.support.cli import COMMAND, Cli, eventually, running_vigil
 from tests.support.pictures import pdf
 from vigil import topology
-from vigil.cli.setup import up as running
+from vigil.cli import options
 
 SERVICES = {"gateway", "cortex", "memory", "scheduler", "executor", "delivery"}
 
 
 def test_each_service_can_be_served() -> None:
     """P-2: `vigil serve` knows every service of the topology."""
-    assert get_args(running.Service) == topology.SERVICES
+    assert get_args(options.Service) == topology.SERVICES
     assert set(topology.SERVICES) == SERVICES
 
 

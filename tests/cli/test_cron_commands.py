@@ -116,7 +116,7 @@ async def test_a_row_is_made_changed_looked_over_and_exported(tmp_path: Path) ->
             assert reasons.SET_BACK[:40] in (await ann("history", named))[0]
         await ann("add", "weather", "Look", "--every", "1d")
         near = await ann("pause", "wether", code=3)
-        assert near[1] == "vigil: no row is named 'wether'; did you mean 'weather'?\n"
+        assert near[1] == "vigil: no row is named 'wether'; did you mean weather?\n"
         await ann("remove", "weather")
         night = ("add", "night", "Look", "--cron", "0 2 * * *", "--hours", "08:00-18:00")
         assert "every day (UTC); nothing is due ahead" in "".join(await ann(*night))

@@ -127,9 +127,9 @@ def test_a_typo_in_the_file_takes_nothing_away_from_what_runs(tmp_path: Path) ->
         assert "hello" in cli("send", "hello").stdout
         assert cli("sessions").stdout
         told = {one["name"]: one for one in cli.json("doctor", code=1)["checks"]}["config"]
-        for hint in ("did you mean [budget]?", "did you mean port?"):
+        for hint in ("did you mean budget?", "did you mean port?"):
             assert hint in told["found"]
-        assert "did you mean [budget]?" in cli("provision", code=1).stderr
+        assert "did you mean budget?" in cli("provision", code=1).stderr
         file.write_text("[[[")
         cli("status")
         cli("down")

@@ -271,7 +271,7 @@ def test_what_could_not_work_refuses_to_start(
         ('base_url = "http://x:99999"', "models.m.base_url: must be http:// or"),
         ('base_url = "http://me:secret@x"', "models.m.base_url: must hold no user, password"),
         ("context_tokens = 1999", "models.m.context_tokens: must be 0, or at least 2000"),
-        ('provider = "cohere"', "Invalid enum value 'cohere' - at `$.models[...].provider`"),
+        ('provider = "cohere"', "Invalid enum value 'cohere' - at `$.models.m.provider`"),
         ('modle = "x"', "unknown field `modle`"),
     ],
 )

@@ -196,8 +196,8 @@ async def test_a_service_refuses_a_channel_that_cannot_hear(tmp_path: Path, page
 @pytest.mark.parametrize(
     ("section", "complaint"),
     [
-        ({"kind": "pagr"}, "kind: no kind of channel is named 'pagr'; there are: "),
-        ({"kind": 7}, "kind: no kind of channel is named '7'; there are: "),
+        ({"kind": "pagr"}, "kind: no kind of channel is named 'pagr'; did you mean pager?"),
+        ({"kind": 7}, "kind: no kind of channel is named '7'; there is: "),
         (SECTION | {"port": "x"}, "Expected `int`, got `str` - at `$.port`"),
         (SECTION | {"url": "x"}, "Object contains unknown field `url`"),
         ({"kind": "gone"}, "kind: 'gone' of tests.toys.gone:Gone can't be loaded: "),
@@ -218,7 +218,7 @@ def test_a_kind_that_cannot_be_used_is_named(
         config.read({"channels": {"beeper": section}})
     assert str(refused.value).startswith(f"[channels.beeper]: {complaint}")
     assert KEY not in str(refused.value)
-    if str(section).startswith("{'kind': 'pagr"):
+    if section == {"kind": 7}:
         assert str(refused.value).endswith("other, pager, push, slack, telegram, webhook")
 
 

@@ -12,6 +12,7 @@ from fastapi import Request, Response
 from vigil.local.identity_files import agents_there
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope
+from vigil.words.nearest import meant
 
 from ..callers import check_let_in
 from ..clients import answered, serve_until_gone
@@ -88,8 +89,7 @@ def scope(edge: Edge, caller: Principal, agent: str) -> Scope:
     """Return whose conversations with an agent are meant. Raises: Problem, there is no such."""
     known = agents_there(edge.context.settings)
     if agent not in known:
-        there = ", ".join(known)
-        reason = f"there is no agent {agent[:60]!r}; there is: {there}"
+        reason = f"there is no agent {agent[:60]!r}{meant(agent[:60], known)}"
         raise Problem(404, reason, field="model")
     return scope_of(caller, agent)
 

@@ -26,6 +26,7 @@ from vigil.settings.config import Settings
 from vigil.settings.servers import A2aAgent, McpServer, ToolServer
 from vigil.subjects import check_part
 from vigil.trust import pins
+from vigil.words.nearest import meant
 
 from ..callers import Admin, Shared, body_of
 from ..endpoint import Endpoint
@@ -233,7 +234,8 @@ def known_server(settings: Settings, name: str) -> McpServer:
 def _section(settings: Settings, name: str) -> ToolServer:
     sections = _sections(settings)
     if name not in sections:
-        raise Problem(404, f"there is no server {name[:64]}", field="name")
+        reason = f"there is no server {name[:64]!r}{meant(name[:64], sorted(sections))}"
+        raise Problem(404, reason, field="name")
     return sections[name]
 
 

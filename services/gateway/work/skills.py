@@ -33,6 +33,7 @@ from vigil.errors import InvalidInput, NotFound
 from vigil.fields.bodies import Answer
 from vigil.files import create
 from vigil.skills import folder as folders
+from vigil.words.nearest import meant
 
 log = structlog.get_logger("vigil.skills")
 
@@ -181,7 +182,8 @@ def _of_folder(folder: Path, name: str) -> Skill:
     except (NotFound, InvalidInput) as error:
         if isinstance(error, InvalidInput) and error.field != "name":
             raise InvalidInput("skill", f"{name}: {error.reason}") from error
-        raise NotFound(f"there is no skill {name!r}") from error
+        there = [*(path.stem for path in _files(folder)), *sorted(folders.names(folder))]
+        raise NotFound(f"there is no skill {name!r}{meant(name, there)}") from error
     how = f"First read how it is done: skill_read with the name {name!r}, as the first step."
     return Skill(name=name, goal=found.description, text=how)
 

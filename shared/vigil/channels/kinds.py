@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from ..errors import ConfigError
+from ..words.nearest import did_you_mean, meant_field
 from .contract import Channel
 from .discord.section import DiscordBot
 from .mail.section import MailAccount
@@ -55,11 +56,18 @@ def read(sections: Mapping[str, Any]) -> dict[str, Channel]:
 def _read(name: str, section: Any) -> Channel:
     if not isinstance(section, dict):
         raise ConfigError(f"[channels.{name}]: must be a section")
-    kind = str(section.get("kind", DEFAULT))
     try:
-        return msgspec.convert(section, kind_of(kind), strict=False)
-    except (msgspec.ValidationError, ConfigError) as error:
+        kind = kind_of(str(section.get("kind", DEFAULT)))
+        return _converted(section, kind)
+    except ConfigError as error:
         raise ConfigError(f"[channels.{name}]: {error}") from error
+
+
+def _converted(section: dict[str, Any], kind: type[Channel]) -> Channel:
+    try:
+        return msgspec.convert(section, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{error}{meant_field(str(error), kind)}") from error
 
 
 def kind_of(name: str) -> type[Channel]:
@@ -72,8 +80,9 @@ def kind_of(name: str) -> type[Channel]:
         return BUILT_IN[name]
     others = {point.name: point for point in entry_points(group=GROUP)}
     if name not in others:
-        known = ", ".join(sorted({*BUILT_IN, *others}))
-        raise ConfigError(f"kind: no kind of channel is named {name!r}; there are: {known}")
+        there = sorted({*BUILT_IN, *others})
+        hint = did_you_mean(name, there) or f"; there is: {', '.join(there)}"
+        raise ConfigError(f"kind: no kind of channel is named {name!r}{hint}")
     return _load(others[name])
 
 

@@ -18,6 +18,7 @@ from typing import Final
 from vigil.errors import (
     AlreadyExists,
     InvalidInput,
+    NotFound,
     NotReady,
     OutcomeUnknown,
     Unavailable,
@@ -93,7 +94,7 @@ def code_of(error: VigilError) -> int:
             return USAGE
         case Timeout() | OutcomeUnknown():
             return TIMEOUT
-        case NotReady() | Unavailable():
+        case NotReady() | NotFound() | Unavailable():
             return NOT_READY
         case AlreadyRunning() | AlreadyExists() | WrongLastSequence():
             return CONFLICT

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
@@ -11,6 +11,7 @@ from vigil.sdk.client import Client, connect
 from vigil.settings import config
 from vigil.subjects import SessionKey, check_part
 from vigil.teams import TEAM
+from vigil.words.nearest import meant
 
 from . import completion
 
@@ -28,11 +29,21 @@ Key = Annotated[
     ),
 ]
 
+Service = Literal["gateway", "cortex", "memory", "scheduler", "executor", "delivery"]
+
 
 def id_of(thing: str, command: str, offer: Callable[..., Any] | None = None, text: str = "") -> Any:
     """Return the argument that is an id, or the beginning of one; `command` lists them."""
     text = text or f"Of {thing}, as `{command}` lists; its beginning is enough."
     return typer.Argument(metavar="ID", help=text, autocompletion=offer)
+
+
+def check_services(names: list[str] | None) -> list[str]:
+    """Return the names; raise BadParameter for one that is no service."""
+    for name in names or ():
+        if name not in (there := get_args(Service)):
+            raise typer.BadParameter(f"no service is called {name}{meant(name, there)}")
+    return names or []
 
 
 def client() -> Client:

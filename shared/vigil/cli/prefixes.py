@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from vigil.errors import InvalidInput
 from vigil.teams import TEAM
-from vigil.words.nearest import nearest
+from vigil.words.nearest import did_you_mean
 
 from . import exits
 
@@ -52,8 +52,7 @@ def whole(
     wanted = beginning.lower()
     if length is not None and not _HEX.issuperset(wanted):
         if names is not None:
-            near = nearest(beginning, names)
-            hint = f"; did you mean {near!r}?" if near else ""
+            hint = did_you_mean(beginning, names)
             raise exits.NotReady(f"no {what} is named {beginning!r}{hint}")
         raise InvalidInput("ID", f"{beginning!r} is no beginning of an id: those have hex digits")
     found = {one for one in islice(ids, COMPARED_MAX) if one.lower().startswith(wanted)}

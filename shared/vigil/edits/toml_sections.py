@@ -20,6 +20,7 @@ from typing import Any, Concatenate, Final, ParamSpec
 from ..errors import AlreadyExists, ConfigError, NotReady
 from ..files import alone
 from ..settings import config, credentials
+from ..words.nearest import meant
 
 _HEADER: Final = re.compile(r"^\s*\[")
 AT_ONCE: Final = "It holds in a moment, also while Vigil runs."
@@ -207,13 +208,14 @@ def remove(file: Path, table: str, name: str, secrets: Sequence[Path] = ()) -> N
         ConfigError: it can't be done safely; the file is left as it was.
     """
     text = _read(file)
-    meant = tomllib.loads(text)
-    if not isinstance(meant.get(table), dict) or name not in meant[table]:
-        raise NotReady(f"there is no [{table}.{name}] in {file}")
-    del meant[table][name]
-    if not meant[table]:
-        del meant[table]
-    _write(file, _without(text, table, name), meant, f"[{table}.{name}]")
+    whole = tomllib.loads(text)
+    there = found if isinstance(found := whole.get(table), dict) else {}
+    if name not in there:
+        raise NotReady(f"there is no [{table}.{name}] in {file}{meant(name, there)}")
+    del there[name]
+    if not there:
+        del whole[table]
+    _write(file, _without(text, table, name), whole, f"[{table}.{name}]")
     for one in secrets:
         one.unlink(missing_ok=True)
 

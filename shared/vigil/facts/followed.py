@@ -14,12 +14,12 @@ from typing import Final, NamedTuple
 from ..contracts import TimetableRow
 from ..contracts.board import AfterSchedule, FactFill
 from ..errors import InvalidInput
+from ..words.nearest import listed, meant
 from .shape import NAME
 from .shown import HOOK, NamedSource, called, shapes_of
 
 FIELD: Final = "on_fact"
 OF_HOOK: Final = "hook:"
-SHOWN_MAX: Final = 10
 
 
 class _Followable(NamedTuple):
@@ -50,9 +50,9 @@ def followed_by(
         found, fact = _named(text.strip(), sources, told), ""
     if len(found) != 1:
         known = [*(one.source.called for one in sources), *(OF_HOOK + one.hook for one in told)]
-        there = ", ".join(map(repr, known[:SHOWN_MAX])) or "none"
         what = "several tell facts that are" if found else "nothing tells facts that is"
-        raise InvalidInput(FIELD, f"{what} called {name[:100]!r}; there is: {there}")
+        hint = listed(known) if found else meant(name[:100], known)
+        raise InvalidInput(FIELD, f"{what} called {name[:100]!r}{hint}")
     ((source, hook),) = found
     if fact and fact not in source.shapes:
         names = ", ".join(source.shapes)
@@ -73,9 +73,12 @@ def _named(name: str, rows: list[_Followable], hooks: list[_Followable]) -> list
 
 def check_hook(schedule: AfterSchedule, hooks: Iterable[NamedSource]) -> None:
     """Check that a hook that is followed is there. Raises: InvalidInput."""
-    source = next((one for one in hooks if one.id == schedule.row), None)
+    there = list(hooks)
+    source = next((one for one in there if one.id == schedule.row), None)
     if source is None:
-        raise InvalidInput(FIELD, f"there is no hook {schedule.hook!r} that tells them facts")
+        hint = meant(schedule.hook, [one.called.removeprefix(HOOK) for one in there])
+        what = f"there is no hook {schedule.hook!r} that tells them facts{hint}"
+        raise InvalidInput(FIELD, what)
     if schedule.fact and schedule.fact not in source.shapes:
         raise InvalidInput(FIELD, f"hook {schedule.hook!r} tells no fact {schedule.fact!r}")
 

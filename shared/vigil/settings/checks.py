@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import msgspec
-from msgspec.inspect import is_struct_type
 
 from ..contracts.calls.caller import CALLER
 from ..errors import ConfigError, InvalidInput
@@ -16,7 +15,6 @@ from ..subjects import SessionKey
 from ..teams import check_user
 from ..watching.interests import check_interests
 from ..watching.watched import check_watched, watched_of
-from ..words.nearest import did_you_mean
 from .hours import hours_of
 from .sections import Agent, Hook, InterestSection, WatchSection
 from .servers import A2aAgent, McpServer
@@ -30,7 +28,6 @@ _OWN_PATHS: Final = frozenset(
     | {"asyncapi.json", "healthz", "metrics", "openapi.json", "readyz"}
 )
 """What paths of the gateway begin with."""
-_UNKNOWN: Final = re.compile(r"unknown field `([^`]{1,60})`")
 
 
 class PublicUrl(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,19 +82,6 @@ def unusable(raw: Any, place: str = "") -> Iterator[str]:
                 yield from unusable(value, f"{place.removesuffix('.')}[{number}].")
         case str() if "\0" in raw:
             yield f"{place.removesuffix('.')}: must not contain a NUL character"
-
-
-def meant_field(problem: str, kind: Any) -> str:
-    """Return what to add to a problem that names a field which there isn't: the one that is near.
-
-    Args:
-        kind: the type of the section, or of a section of sections.
-    """
-    found = _UNKNOWN.search(problem)
-    structs = [one for one in (kind, *get_args(kind)) if is_struct_type(one)]
-    if found is None or not structs:
-        return ""
-    return did_you_mean(found[1], structs[-1].__struct_fields__)
 
 
 def check_hook(name: str, hook: Hook) -> None:

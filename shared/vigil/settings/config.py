@@ -27,9 +27,9 @@ from ..fields.secrets import Secret
 from ..fields.section import Section
 from ..subjects import check_part
 from ..teams import TEAM, Teams
-from ..words.nearest import nearest
+from ..words.nearest import did_you_mean, meant_field
 from . import checks, mailboxes, models, sites
-from .checks import meant_field, read_public_url
+from .checks import read_public_url
 from .cortex import Approvals, BulletinSection, Cortex, Goals, Jobs, Preferences, Tasks
 from .grants import GrantSection
 from .grants import mistakes as grant_mistakes
@@ -332,9 +332,7 @@ def _mistakes(raw: dict[str, Any]) -> list[str]:
         return problems
     for section, values in raw.items():
         if section not in _SECTIONS:
-            near = nearest(section, _SECTIONS)
-            meant = f"; did you mean [{near}]?" * bool(near)
-            problems.append(f"[{section}]: no such section{meant}")
+            problems.append(f"[{section}]: no such section{did_you_mean(section, _SECTIONS)}")
         elif section == LISTED_SECTION:
             is_list = isinstance(values, list)
             problems += [] if is_list else [f"{section}: must be written as [[{section}]]"]
@@ -344,7 +342,9 @@ def _mistakes(raw: dict[str, Any]) -> list[str]:
             problems.append(f"{section}: must be a section")
         elif section in NAMED_SECTIONS:
             for name, one in values.items():
-                problems += _hinted(_check({section: {name: one}}), _SECTIONS[section])
+                found = _hinted(_check({section: {name: one}}), _SECTIONS[section])
+                anyone, this = f"`$.{section}[...]", f"`$.{section}.{name}"
+                problems += [problem.replace(anyone, this, 1) for problem in found]
         else:
             for key, value in values.items():
                 problems += _hinted(_check({section: {key: value}}), _SECTIONS[section])

@@ -19,6 +19,7 @@ from ..bus.kv import KeyValue
 from ..contracts import SOCKET, Instant
 from ..errors import ConfigError, InvalidInput
 from ..subjects import token_of
+from ..words.nearest import did_you_mean
 from ..zones.database import refusal_of
 from .hours import PARSED, pause_of
 from .sections import LANGUAGE, Person
@@ -89,7 +90,8 @@ def check(own: OwnSettings, channels: Iterable[str]) -> OwnSettings:
         raise InvalidInput("language", f"{person.language!r} is no language tag, as de-AT")
     known = (SOCKET, *channels)
     if person.channel and person.channel not in known:
-        raise InvalidInput("channel", f"must be one of {', '.join(known)}")
+        hint = did_you_mean(person.channel, known)
+        raise InvalidInput("channel", f"must be one of {', '.join(known)}{hint}")
     return own
 
 

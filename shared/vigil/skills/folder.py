@@ -21,6 +21,7 @@ import msgspec
 
 from ..errors import InvalidInput, NotFound
 from ..texts.glyphs import hidden_in
+from ..words.nearest import meant
 from .form import FILE, SkillText, check_name, parse
 
 BYTES_MAX: Final = 5 * 1024 * 1024
@@ -167,6 +168,11 @@ def names(home: Path) -> set[str]:
         return set()
 
 
+def none_called(home: Path, name: str) -> NotFound:
+    """Return the refusal of a name that no enabled skill has, with the nearest. Blocks."""
+    return NotFound(f"there is no skill {name!r}{meant(name, sorted(names(home)))}")
+
+
 def find(home: Path, name: str) -> SkillFolder:
     """Read an enabled skill. Blocks.
 
@@ -178,7 +184,7 @@ def find(home: Path, name: str) -> SkillFolder:
     try:
         digest = (home / ENABLED / name).read_text()
     except FileNotFoundError:
-        raise NotFound(f"there is no skill {name!r}") from None
+        raise none_called(home, name) from None
     found = read(home / name, name)
     if found.digest != digest:
         raise InvalidInput("skill", f"{name} was changed since it was enabled: enable it again")

@@ -37,6 +37,7 @@ from ..skills.form import check_name as check_skill_name
 from ..subjects import Scope, SessionKey, check_part
 from ..tasks.check import check_text
 from ..watching.watched import check_watched
+from ..words.nearest import meant
 from . import chain
 from .bounds import (
     BEFORE_S_MAX,
@@ -191,8 +192,7 @@ def is_channel(target: str) -> bool:
 
 def _check_among(field: str, value: str, known: Sequence[str], what: str) -> None:
     if value not in known:
-        there = ", ".join(known) or "none"
-        raise InvalidInput(field, f"{value[:100]!r} is {what}; there is: {there}")
+        raise InvalidInput(field, f"{value[:100]!r} is {what}{meant(value[:100], known)}")
 
 
 def _check_target(row: TimetableRow, target: str) -> None:

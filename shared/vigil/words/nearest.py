@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
-from typing import Final
+from typing import Any, Final, get_args
+
+from msgspec.inspect import is_struct_type
 
 CUTOFF: Final = 0.6
 """How alike two names are at least, of 1."""
 LISTED_MAX: Final = 8
+_UNKNOWN: Final = re.compile(r"unknown field `([^`]{1,60})`")
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = CUTOFF) -> str:
@@ -36,9 +40,32 @@ def meant(name: str, known: Collection[str]) -> str:
     >>> meant("budgt", ["budget", "gateway"]), meant("xyz", ["budget", "gateway"])
     ('; did you mean budget?', '; there is: budget, gateway')
     >>> meant("xyz", [])
-    ''
+    '; there is: none'
     """
     if hint := did_you_mean(name, known):
         return hint
+    return listed(known)
+
+
+def listed(known: Collection[str]) -> str:
+    """Return how a refusal goes on that lists what there is.
+
+    >>> listed(["budget", "gateway"])
+    '; there is: budget, gateway'
+    """
     more = ", …" * (len(known) > LISTED_MAX)
-    return f"; there is: {', '.join(list(known)[:LISTED_MAX])}{more}" if known else ""
+    return f"; there is: {', '.join(list(known)[:LISTED_MAX]) or 'none'}{more}"
+
+
+def meant_field(problem: str, kind: Any) -> str:
+    """Return what to add to a problem that names a field which there isn't: the one that is near.
+    Empty if it was added before.
+
+    Args:
+        kind: the type of the section, or of a section of sections.
+    """
+    found = _UNKNOWN.search(problem)
+    structs = [one for one in (kind, *get_args(kind)) if is_struct_type(one)]
+    if found is None or not structs or problem.endswith("?"):
+        return ""
+    return did_you_mean(found[1], structs[-1].__struct_fields__)

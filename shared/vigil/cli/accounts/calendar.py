@@ -20,6 +20,7 @@ from vigil.errors import ConfigError, InvalidInput, Unavailable, VigilError
 from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.subjects import check_part
+from vigil.words.nearest import meant
 from vigil.zones.database import zone_named
 
 from .. import completion, exits, options, output, tables
@@ -215,6 +216,5 @@ def upcoming(settings: Settings, section: CalendarSection, found: Mirror) -> lis
 def _section(settings: Settings, name: str) -> CalendarSection:
     there = settings.config.calendars
     if name not in there:
-        known = ", ".join(sorted(there)) or "none"
-        raise exits.NotReady(f"there is no calendar {name!r}; there is: {known}")
+        raise exits.NotReady(f"there is no calendar {name!r}{meant(name, sorted(there))}")
     return there[name]

@@ -20,6 +20,7 @@ from vigil.errors import InvalidInput
 from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.settings.credentials import write_private
+from vigil.words.nearest import meant
 
 from .. import exits, options, output, tables
 from ..admin import operator
@@ -212,8 +213,7 @@ def login(
 
 
 def _channel(settings: Settings, name: str) -> Channel:
-    found = settings.config.channels.get(name)
-    if found is None:
-        known = ", ".join(sorted(settings.config.channels)) or "none"
-        raise exits.NotReady(f"there is no channel {name!r}; there is: {known}")
+    there = settings.config.channels
+    if (found := there.get(name)) is None:
+        raise exits.NotReady(f"there is no channel {name!r}{meant(name, sorted(there))}")
     return found

@@ -19,6 +19,7 @@ from vigil.edits.toml_sections import AT_ONCE
 from vigil.errors import ConfigError, InvalidInput
 from vigil.settings import config
 from vigil.teams import check_user
+from vigil.words.nearest import meant
 
 from .. import completion, exits, options, output, tables
 from ..registry import CommandLine, ListedGroup
@@ -123,9 +124,8 @@ def add(
 def remove(name: Name) -> Result:
     """Take a list out of vigil.toml; whom it had is forgotten."""
     settings = config.load()
-    if name not in settings.config.contacts:
-        known = ", ".join(sorted(settings.config.contacts)) or "none"
-        raise exits.NotReady(f"there is no list of contacts {name!r}; there is: {known}")
+    if name not in (there := settings.config.contacts):
+        raise exits.NotReady(f"there is no list of contacts {name!r}{meant(name, sorted(there))}")
     toml_sections.remove(settings.file, "contacts", name)
     text = f"[contacts.{name}] is no longer in {settings.file}. {AT_ONCE}"
     return Result({"name": name, "file": str(settings.file)}, partial(output.data, text))

@@ -21,6 +21,7 @@ from vigil.errors import InvalidInput, VigilError
 from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.subjects import check_part
+from vigil.words.nearest import meant
 
 from .. import exits, options, output, tables
 from ..admin import operator
@@ -192,6 +193,5 @@ async def _forget(bus: Bus, name: str) -> None:
 def _account(settings: Settings, name: str) -> MailAccount:
     accounts = accounts_of(settings)
     if name not in accounts:
-        known = ", ".join(accounts) or "none"
-        raise exits.NotReady(f"there is no e-mail account {name!r}; there is: {known}")
+        raise exits.NotReady(f"there is no e-mail account {name!r}{meant(name, accounts)}")
     return accounts[name]

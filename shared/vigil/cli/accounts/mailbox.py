@@ -25,6 +25,7 @@ from vigil.settings.config import Settings
 from vigil.settings.mailboxes import FACT, MailboxSection
 from vigil.subjects import check_part
 from vigil.teams import check_user
+from vigil.words.nearest import meant
 
 from .. import completion, exits, options, output, tables
 from ..admin import operator
@@ -182,8 +183,7 @@ def remove(name: Name) -> Result:
 def _section(settings: Settings, name: str) -> MailboxSection:
     found = settings.config.mailboxes
     if name not in found:
-        known = ", ".join(found) or "none"
-        raise exits.NotReady(f"there is no mailbox {name!r}; there is: {known}")
+        raise exits.NotReady(f"there is no mailbox {name!r}{meant(name, found)}")
     return found[name]
 
 

@@ -24,6 +24,7 @@ from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.settings.servers import McpServer
 from vigil.subjects import check_part
+from vigil.words.nearest import meant
 
 from .. import completion, exits, output
 from ..tables import Result
@@ -88,7 +89,8 @@ def _known(settings: Settings, name: str) -> McpServer:
     """Return the section of a server with a URL. Raises: NotReady, ConfigError."""
     section = settings.config.mcp.get(check_part("server", name))
     if section is None:
-        raise exits.NotReady(f"there is no [mcp.{name}] in {settings.file}")
+        hint = meant(name, sorted(settings.config.mcp))
+        raise exits.NotReady(f"there is no [mcp.{name}] in {settings.file}{hint}")
     if not section.url:
         raise ConfigError(f"{name} is a program, which nobody signs in to")
     return section

@@ -22,6 +22,7 @@ from vigil.settings.models.access import access_of
 from vigil.subjects import check_part
 from vigil.teams import DEFAULT_AGENT
 from vigil.texts.columns import Column
+from vigil.words.nearest import did_you_mean
 
 from .. import exits, output
 from ..tables import Result, table
@@ -112,7 +113,9 @@ def _read(files: Sequence[Path]) -> list[EvalStory]:
 def _chosen(stories: list[EvalStory], only: list[str]) -> list[EvalStory]:
     for name in only:
         if not any(_is_meant(story, name) for story in stories):
-            raise InvalidInput("--only", f"no story or theme is called {name!r}: see --list")
+            there = {one for story in stories for one in (story.name, story.theme)}
+            hint = did_you_mean(name, there) or ": see --list"
+            raise InvalidInput("--only", f"no story or theme is called {name!r}{hint}")
     return [one for one in stories if not only or any(_is_meant(one, name) for name in only)]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from vigil.contracts import Shelf, Tool, decode_shelf
-from vigil.errors import InvalidInput, NotFound, VigilError
+from vigil.errors import InvalidInput, VigilError
 from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.skills import folder
@@ -127,8 +127,9 @@ def add(
 @app.command()
 def remove(name: Name) -> Result:
     """Remove a skill; copies in workspaces stay."""
-    if not folder.disable(config.load().skills, name):
-        raise NotFound(f"there is no skill {name!r}")
+    home = config.load().skills
+    if not folder.disable(home, name):
+        raise folder.none_called(home, name)
     return tables.done(f"Removed {name}.", {"name": name})
 
 

@@ -6,6 +6,8 @@ from typing import Annotated, Final
 
 import typer
 
+from vigil.words.nearest import meant
+
 from .. import options, tables
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
@@ -46,7 +48,6 @@ def remove(source: Source, agent: options.Agent = "vigil") -> Result:
     client = options.client()
     there = {one["source"]: one["id"] for one in client.trusted(agent=agent)}
     if source not in there:
-        known = ", ".join(sorted(there)) or "none"
-        raise typer.BadParameter(f"you trust no such source; there is: {known}")
+        raise typer.BadParameter(f"you trust no such source{meant(source, sorted(there))}")
     ended = client.distrust(there[source], agent=agent)
     return tables.done(f"Trusted no more: {source}", ended)

@@ -13,6 +13,7 @@ from vigil.edits.agent_sections import AgentFound
 from vigil.errors import InvalidInput
 from vigil.settings import config
 from vigil.settings.config import Settings
+from vigil.words.nearest import meant
 
 from .. import completion, exits, output, tables
 from ..registry import CommandLine, ListedGroup
@@ -134,10 +135,11 @@ def _texts(given: list[str]) -> dict[str, str]:
 
 def _check_channels(settings: Settings, channels: list[str]) -> None:
     """Raise NotReady or InvalidInput where one talks with no agent on a channel."""
+    there = settings.config.channels
     for channel in channels:
-        section = settings.config.channels.get(channel)
+        section = there.get(channel)
         if section is None:
-            raise exits.NotReady(f"there is no [channels.{channel}]")
+            raise exits.NotReady(f"there is no channel {channel!r}{meant(channel, there)}")
         if not hasattr(section, "agent"):
             raise InvalidInput("--channel", f"nobody talks with an agent on {channel}")
 

@@ -13,7 +13,7 @@ import threading
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import typer
@@ -38,8 +38,6 @@ from .forked import ForkedStart
 if TYPE_CHECKING:
     from vigil.local.up import Supervisor
 
-Service = Literal["gateway", "cortex", "memory", "scheduler", "executor", "delivery"]
-
 STOP_S: Final = 30.0
 """A clean stop takes at most this long."""
 KILL_S: Final = 5.0
@@ -47,13 +45,6 @@ LINK_S: Final = 10.0
 TELL_S: Final = 10.0
 """From then on it's told what a start is at, whenever that changes."""
 LAST_LINES: Final = 12
-
-
-def _services(names: list[str] | None) -> list[str]:
-    """Return the names; raise BadParameter for one that is no service."""
-    if unknown := set(names or ()) - set(get_args(Service)):
-        raise typer.BadParameter(f"no service is called {', '.join(sorted(unknown))}")
-    return names or []
 
 
 def _number(processes: int) -> int:
@@ -81,7 +72,7 @@ def up(
         typer.Option(
             "--without",
             metavar="SERVICE",
-            callback=_services,
+            callback=options.check_services,
             help="Leave a service out, to run it elsewhere: `vigil serve`.",
         ),
     ] = None,
@@ -352,7 +343,7 @@ def down() -> Result:
     return tables.done("Stopped.", {"pid": run.pid, "clean": is_clean})
 
 
-def serve(service: Annotated[Service, typer.Argument(help="Which one.")]) -> None:
+def serve(service: Annotated[options.Service, typer.Argument(help="Which one.")]) -> None:
     """Run one service alone, beside the broker at NATS_URL. Any number of replicas may run."""
     from vigil import runtime
     from vigil.observe import logs

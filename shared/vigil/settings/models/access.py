@@ -12,6 +12,7 @@ import msgspec
 from ...errors import ConfigError, InvalidInput
 from ...fields import secrets
 from ...fields.secrets import Secret
+from ...words.nearest import meant
 from ..config import Settings
 from . import DEFAULT_MODEL, REHEARSAL, ModelRow, Provider, check_url, names
 
@@ -102,10 +103,9 @@ def check_known(settings: Settings, name: str, setting: str) -> None:
     if name in ("", REHEARSAL, *settings.config.models):
         return
     if not (name.startswith("claude") or settings.anthropic_base_url):
-        known = ", ".join(sorted(settings.config.models)) or "none"
+        hint = meant(name, sorted(settings.config.models))
         raise ConfigError(
-            f"{setting}: {name!r} is neither a [models.NAME] (there is: {known}) nor a model of "
-            "Anthropic's"
+            f"{setting}: {name!r} is neither a [models.NAME] nor a model of Anthropic's{hint}"
         )
 
 
