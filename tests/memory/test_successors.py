@@ -23,6 +23,7 @@ from tests.support.memory_records import (
 from tests.support.remembered import NOW, remembered
 from tests.support.stack import Stack
 from vigil.errors import NotFound
+from vigil.memory.answer_text import lines
 from vigil.memory.operations.forget import Forget
 from vigil.memory.operations.get import Get
 from vigil.memory.operations.list import ListMemories
@@ -105,9 +106,36 @@ async def test_forgetting_a_correction_says_neither_and_undoing_it_says_the_olde
     await ann.ask(Forget(ids=(later.id,), by="user:ann"))
     assert await ann.found("what is the gate code") == [] == await ann.listed()
     assert await ann.found("what is the gate code", with_pruned=True) == [GATE]
-    assert (await ann.ask(Get(id=before.id))).memory.superseded_by == later.id
+    assert (await ann.ask(Get(id=before.id))).memory.superseded_by is None
     await ann.save(GATE)
     assert await ann.found("what is the gate code") == [GATE] == await ann.listed()
+
+
+async def test_nothing_names_a_correction_that_was_forgotten(bare: Stack) -> None:
+    """`memory show`, lists and recalls of an older one gave its id away; what stands is named."""
+    await bare.start("memory")
+    ann = await asking(bare)
+    first, second, third = [
+        await ann.save(f"The locker code is {value}") for value in ("4711", "now 4712", "now 4713")
+    ]
+
+    async def named() -> list[str | None]:
+        got = (await ann.ask(Get(id=first.id))).memory
+        listed = (await ann.ask(ListMemories(with_ended=True))).memories
+        (same,) = (one for one in listed if one.id == first.id)
+        assert got.ended == "replaced" == same.ended
+        return [got.superseded_by, same.superseded_by]
+
+    assert await named() == [second.id] * 2
+    await ann.ask(Forget(ids=(second.id,), by="user:ann"))
+    assert await named() == [third.id] * 2
+    await ann.ask(Forget(ids=(third.id,), by="user:ann"))
+    assert await named() == [None] * 2
+    recalled = await ann.recall("what is the locker code 4711", with_pruned=True)
+    told = lines([hit.memory for hit in recalled.hits]).content
+    assert f"id {first.id}, replaced]" in told
+    assert second.id not in told
+    assert third.id not in told
 
 
 async def test_what_was_saved_before_is_joined_by_the_pass(tmp_path: Path) -> None:

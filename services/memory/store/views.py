@@ -48,7 +48,7 @@ class StoredRow(NamedTuple):
     centrality: float
     ended_at: int | None
     ended: Any
-    superseded_by: str
+    superseded_by: str | None
     provenance: str
     content: str
 
@@ -60,7 +60,15 @@ class _Ends(NamedTuple):
     weight: float
 
 
-_STORED: Final = ", ".join(f"m.{name}" for name in StoredRow._fields)
+_SUPERSEDED_BY: Final = """(CASE WHEN EXISTS (SELECT 1 FROM memories f
+        WHERE f.scope = m.scope AND f.id = m.superseded_by AND f.ended = 'forgotten')
+    THEN (SELECT n.id FROM replaced r JOIN memories n ON n.num = r.newer
+        WHERE r.older = m.num AND n.ended IS NULL ORDER BY n.num DESC LIMIT 1)
+    ELSE m.superseded_by END)"""
+"""What was forgotten is named by nothing: in its place stands what replaced that, if anything."""
+_STORED: Final = ", ".join(
+    _SUPERSEDED_BY if name == "superseded_by" else f"m.{name}" for name in StoredRow._fields
+)
 WIDTH: Final = len(StoredRow._fields) + 1
 _ALSO_FROM: Final = """(SELECT json_group_array(DISTINCT o.source) FROM replaced r
     JOIN memories o ON o.num = r.older WHERE r.newer = m.num AND (r.is_same OR r.is_wider)

@@ -99,10 +99,9 @@ def line(memory: MemoryView) -> str:
 
 def _end(memory: MemoryView) -> str:
     """Return why a memory that was found stands no more."""
-    if memory.ended == "replaced":
-        return f"replaced by {memory.superseded_by}"
     if memory.superseded_by is not None:
-        return f"part of {memory.superseded_by}"
+        how = "replaced by" if memory.ended == "replaced" else "part of"
+        return f"{how} {memory.superseded_by}"
     return "faded" if memory.ended == "decayed" else str(memory.ended)
 
 
