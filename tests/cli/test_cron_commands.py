@@ -118,6 +118,8 @@ async def test_a_row_is_made_changed_looked_over_and_exported(tmp_path: Path) ->
         near = await ann("pause", "wether", code=3)
         assert near[1] == "vigil: no row is named 'wether'; did you mean weather?\n"
         await ann("remove", "weather")
+        nope = await ann("add", "tea", "Brew", "--every", "1d", "--skill", "nope", code=2)
+        assert nope[1] == "vigil: skill: there is no skill 'nope'; there is: none\n"
         night = ("add", "night", "Look", "--cron", "0 2 * * *", "--hours", "08:00-18:00")
         assert "every day (UTC); nothing is due ahead" in "".join(await ann(*night))
 

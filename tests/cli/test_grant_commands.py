@@ -59,6 +59,14 @@ async def test_a_grant_is_added_listed_shown_and_revoked(ann: Terminal) -> None:
     assert "it was revoked" in (await ann("grants", "--all"))[0]
 
 
+async def test_what_has_no_condition_is_asked_for_without_an_if(ann: Terminal) -> None:
+    """It said `if []`, which could be read as never."""
+    _, asked = await ann("grants", "add", "tickets__close", code=2)
+    first, where = asked.splitlines()[:2]
+    assert first == "vigil may run tickets__close without asking, whatever it is called with:"
+    assert where.startswith("in all conversations; any number of times; until it is revoked")
+
+
 @pytest.mark.parametrize(
     ("args", "told"),
     [

@@ -52,7 +52,7 @@ async def test_a_task_is_made_changed_moved_and_shown(tmp_path: Path) -> None:
             done = await asyncio.to_thread(cli, "tasks", *args, code=code)
             return done.stdout, done.stderr
 
-        assert (await ann())[1] == "No open tasks.\n"
+        assert (await ann())[1].startswith("No open tasks. `vigil tasks list --status done`")
         id_ = (await ann("add", "Tidy up", "--backlog", "--priority", "high"))[0].strip()
         (one,) = json.loads((await ann("--json"))[0])["tasks"]
         assert (one["id"], one["status"], one["priority"]) == (id_, "backlog", "high")
@@ -69,7 +69,7 @@ async def test_a_task_is_made_changed_moved_and_shown(tmp_path: Path) -> None:
         assert "kept for later" in (await ann("cancel", id_[:6]))[1]
         assert (await ann("list", "--status", "ready"))[1] == "No tasks.\n"
         await ann("remove", id_[:6])
-        assert (await ann())[1] == "No open tasks.\n"
+        assert (await ann())[1].startswith("No open tasks. `vigil tasks list --status done`")
         await ann("show", "ffff", code=3)
         assert "title" in (await ann("add", "x" * 201, code=2))[1]
         assert "description" in (await ann("add", "x", "--description", "x" * 8001, code=2))[1]

@@ -112,7 +112,11 @@ async def test_a_provider_that_is_away_is_left_alone_and_nothing_is_lost(
         root = await world.admin_client()
         answer = await _reset(root)
         assert (answer.status_code, answer.json()["state"]) == (200, "closed")
-        assert (await _reset(root, "model:other")).status_code == 404
+        other = await _reset(root, "model:other")
+        assert (other.status_code, other.json()["detail"]) == (
+            404,
+            f"there is no circuit 'model:other': it never opened; did you mean {NAME}?",
+        )
         await ben.exchange("again")
         assert len(api.requests) > before + 3
 

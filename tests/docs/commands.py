@@ -18,7 +18,8 @@ def walked(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...
     """Yield each command with the words that lead to it, a group before what is in it."""
     yield path, command
     for name, inside in getattr(command, "commands", {}).items():
-        yield from walked(inside, (*path, name))
+        if not inside.hidden:
+            yield from walked(inside, (*path, name))
 
 
 def commands() -> list[tuple[tuple[str, ...], Any]]:

@@ -54,6 +54,7 @@ def test_a_server_from_its_addition_to_its_end(vigil: Cli) -> None:
     file.write_text(file.read_text().replace('risk = "read"', 'risk = "write"'))
     eventually(lambda: len(servers(vigil)["nasty"]["held"]) == 2)
     shown = vigil("mcp", "servers").stdout
+    assert vigil("mcp", "list").stdout == shown
     assert "nasty__add: changed" in shown
     assert "said  Adds numbers." in shown
     assert "says  Adds numbers. <IMPORTANT>" in shown

@@ -19,6 +19,8 @@ from .decide import TooLarge
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_LATER_S: Final = 1
+_SENTENCES: Final = ("there is ", "nothing ", "several ")
+"""How a reason begins that names its subject itself."""
 _TITLES: Final = {413: "Request Entity Too Large", 422: "Unprocessable Entity"}
 
 
@@ -116,6 +118,13 @@ def unavailable(detail: str) -> Problem:
     return Problem(503, detail, headers={"Retry-After": str(RETRY_LATER_S)})
 
 
+def _said(error: InvalidInput) -> str:
+    """Say what is wrong in a sentence: `name must not be empty`; a reason that is a sentence of its
+    own stands behind a colon."""
+    colon = ":" * error.reason.startswith(_SENTENCES)
+    return f"{error.field}{colon} {error.reason}"
+
+
 def of_error(error: Exception) -> Problem | None:
     """Translate an error that our code raises on purpose; None for a fault of ours."""
     if isinstance(error, Problem):
@@ -123,7 +132,7 @@ def of_error(error: Exception) -> Problem | None:
     if isinstance(error, TooLarge):
         return Problem(413, f"{error.field} {error.reason}", field=error.field)
     if isinstance(error, InvalidInput):
-        return Problem(422, f"{error.field} {error.reason}", field=error.field)
+        return Problem(422, _said(error), field=error.field)
     if isinstance(error, Unavailable | BusError):
         return unavailable("the broker can't be reached or refused; try again")
     return None

@@ -12,6 +12,7 @@ from fastapi import Depends, Response
 from vigil import circuits
 from vigil.contracts import Circuit
 from vigil.contracts.board import CircuitState
+from vigil.words.nearest import meant
 
 from ..callers import Admin, Caller, Shared, body_of
 from ..endpoint import Endpoint
@@ -101,7 +102,9 @@ async def reset_circuit(
     now = edge.clock.now()
     found = await circuits.reset(edge.bus, wanted.name, by=caller.user, now=now)
     if found is None:
-        raise Problem(404, "there is no such circuit: it never opened")
+        there = sorted([one.component async for one in circuits.each(edge.bus, caller.reach)])
+        reason = f"there is no circuit {wanted.name!r}: it never opened{meant(wanted.name, there)}"
+        raise Problem(404, reason)
     return Json(_view(found))
 
 

@@ -206,12 +206,12 @@ def _built(typed_: dict[str, Any]) -> dict[str, Any]:
 
 def _proposed(body: Shown) -> Iterator[str]:
     """Yield what is to be allowed, exactly."""
-    yield f"{body['agent']} may run {body['tool']} without asking, if"
-    yield exact(body["constraints"], indent=2)
+    limits = body["constraints"]
+    when = f"if\n{exact(limits, indent=2)}" if limits else "whatever it is called with:"
+    yield f"{body['agent']} may run {body['tool']} without asking, {when}"
     outside = "also" if body.get("holds_for_outside") else "not"
-    row = body.get("row")
     where = body.get("session_key") or "in all conversations"
-    where = f"in runs of row {row} of the timetable" if row else where
+    where = f"in runs of row {row} of the timetable" if (row := body.get("row")) else where
     where = f"in what is done for goal {goal}" if (goal := body.get("goal")) else where
     times = body.get("uses_max") or "any number of"
     until = body.get("expires_at") or "it is revoked"

@@ -194,7 +194,7 @@ COMMANDS: Final = CommandGroup(
     "Default: list.",
     list_text="List tasks, those that moved last first: your own, or with an admin token "
     "everybody's.",
-    empty_unchosen="No open tasks.",
+    empty_unchosen="No open tasks. `vigil tasks list --status done` lists what was done.",
     chosen=(None, "done", "failed"),
     columns=(
         SHORT_ID,

@@ -93,6 +93,7 @@ def _serve(agent: str, user: str | None) -> None:
 # ---------------------------------------------------------------- looking
 
 
+@app.command("list", hidden=True)  # as other nouns call it
 @app.command()
 def servers() -> Result:
     """List the servers that agents use: how they are, their tools, and what is held back."""
