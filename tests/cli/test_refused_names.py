@@ -97,6 +97,15 @@ def test_the_one_that_is_near_is_named(cli: Cli, args: list[str], code: int, ref
         ("[mcp.wiki]\ncommand = ['x']", "`$.mcp.wiki.command`"),
         ("[calendars.work]\nuser = 'ann'", "field `kind` - at `$.calendars.work`"),
         ("[hooks.ci]\nusr = 'ann'", "at `$.hooks.ci`; did you mean user?"),
+        (
+            "[people.ann]\nquiet_hours = 'x'",
+            "[people.ann]: quiet_hours 'x': expected HH:MM-HH:MM (no '-')",
+        ),
+        ("[gateway]\njson_depth_max = 'x'", "`$.gateway.json_depth_max`"),
+        (
+            "[[grants]]\nname = 'a'\ntool = 'x'\nuser = 'ann'\n[[grants]]\nnme = 'b'",
+            "`$.grants[1]`; did you mean name?",
+        ),
         ("[channels.tg]\nkind = 'telegram'\ntokn_file = 'x'", "; did you mean token_file?"),
         ("[channels.tg]\nkind = 'telegram'\ntimeot_s = 1", "`timeot_s`; did you mean timeout_s?"),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +15,7 @@ from ..subjects import SessionKey
 from ..teams import check_user
 from ..watching.interests import check_interests
 from ..watching.watched import check_watched, watched_of
+from ..words.nearest import meant_field
 from .hours import hours_of
 from .sections import Agent, Hook, InterestSection, WatchSection
 from .servers import A2aAgent, McpServer
@@ -82,6 +83,23 @@ def unusable(raw: Any, place: str = "") -> Iterator[str]:
                 yield from unusable(value, f"{place.removesuffix('.')}[{number}].")
         case str() if "\0" in raw:
             yield f"{place.removesuffix('.')}: must not contain a NUL character"
+
+
+def placed(problems: Iterable[str], place: str, shown: str, kind: Any) -> Iterator[str]:
+    """Yield problems with the section that they are in, and the field that is near.
+
+    Args:
+        place: the section, as `mcp.wiki`.
+        shown: how a problem of its types shows that, as `mcp[...]`.
+        kind: the type of the section, or of a section of sections.
+
+    >>> list(placed(["Expected `str` - at `$.mcp[...].url`", "url: x"], "mcp.a", "mcp[...]", str))
+    ['Expected `str` - at `$.mcp.a.url`', '[mcp.a]: url: x']
+    """
+    for problem in problems:
+        told = problem.replace(f"`$.{shown}", f"`$.{place}", 1)
+        is_told = any(mark in told for mark in (f"[{place}]", f"$.{place}", f"{place}."))
+        yield f"{'' if is_told else f'[{place}]: '}{told}{meant_field(told, kind)}"
 
 
 def check_hook(name: str, hook: Hook) -> None:

@@ -27,7 +27,7 @@ from ..fields.secrets import Secret
 from ..fields.section import Section
 from ..subjects import check_part
 from ..teams import TEAM, Teams
-from ..words.nearest import did_you_mean, meant_field
+from ..words.nearest import did_you_mean
 from . import checks, mailboxes, models, sites
 from .checks import read_public_url
 from .cortex import Approvals, BulletinSection, Cortex, Goals, Jobs, Preferences, Tasks
@@ -336,23 +336,22 @@ def _mistakes(raw: dict[str, Any]) -> list[str]:
         elif section == LISTED_SECTION:
             is_list = isinstance(values, list)
             problems += [] if is_list else [f"{section}: must be written as [[{section}]]"]
-            for one in values if is_list else ():
-                problems += _check({section: [one]})
+            for number, one in enumerate(values if is_list else ()):
+                found = _check({section: [one]})
+                problems += checks.placed(
+                    found, f"{section}[{number}]", f"{section}[0]", _SECTIONS[section]
+                )
         elif not isinstance(values, dict):
             problems.append(f"{section}: must be a section")
         elif section in NAMED_SECTIONS:
             for name, one in values.items():
-                found = _hinted(_check({section: {name: one}}), _SECTIONS[section])
-                anyone, this = f"`$.{section}[...]", f"`$.{section}.{name}"
-                problems += [problem.replace(anyone, this, 1) for problem in found]
+                found, kind = _check({section: {name: one}}), _SECTIONS[section]
+                problems += checks.placed(found, f"{section}.{name}", f"{section}[...]", kind)
         else:
             for key, value in values.items():
-                problems += _hinted(_check({section: {key: value}}), _SECTIONS[section])
+                found = _check({section: {key: value}})
+                problems += checks.placed(found, section, section, _SECTIONS[section])
     return problems
-
-
-def _hinted(problems: list[str], kind: Any) -> list[str]:
-    return [one + meant_field(one, kind) for one in problems]
 
 
 def _check_person(person: Person) -> None:
