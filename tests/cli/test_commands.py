@@ -102,6 +102,8 @@ def test_send_without_waiting_is_stored_once_for_each_key(cli: Cli) -> None:
 
 
 def tail(cli: Cli, key: str) -> list[dict]:
+    none = cli("tail", "session", "me:vigil:nope", "--no-follow", code=3)
+    assert none.stderr.startswith("vigil: nothing is recorded of me:vigil:nope")
     done = cli("tail", "session", key, "--no-follow", "--json")
     return [json.loads(line) for line in done.stdout.splitlines()]
 

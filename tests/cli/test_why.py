@@ -91,6 +91,9 @@ def test_what_is_not_known_and_what_is_not_usable(cli: Cli) -> None:
         assert done.stdout == ""
         assert "Traceback" not in done.stderr
     assert "nothing is known by that id" in cli("why", "nothing", code=3).stderr
+    assert "beginning" not in cli("why", "nothing", code=3).stderr
+    short = cli("why", "1ee90760", code=3).stderr
+    assert "of an id all digits are needed here, not its beginning" in short
 
 
 def test_colours_on_a_terminal_only(cli: Cli) -> None:

@@ -226,8 +226,12 @@ def tail_session(
     client = options.client()
     key = options.checked(key)
     show: Callable[[dict[str, Any]], None] = output.json if json else _show_record
+    shown = 0
     for record in _records(lambda a: client.timeline(key, after=a), after, is_endless=follow):
         show(record)
+        shown += 1
+    if not (shown or after):
+        raise exits.NotReady(f"nothing is recorded of {key}: `vigil sessions` lists yours")
 
 
 def _records(
