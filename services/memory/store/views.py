@@ -60,7 +60,8 @@ class _Ends(NamedTuple):
     weight: float
 
 
-_SUPERSEDED_BY: Final = """(CASE WHEN EXISTS (SELECT 1 FROM memories f
+_SUPERSEDED_BY: Final = """(CASE WHEN m.superseded_by IS NULL THEN NULL
+    WHEN EXISTS (SELECT 1 FROM memories f
         WHERE f.scope = m.scope AND f.id = m.superseded_by AND f.ended = 'forgotten')
     THEN (SELECT n.id FROM replaced r JOIN memories n ON n.num = r.newer
         WHERE r.older = m.num AND n.ended IS NULL ORDER BY n.num DESC LIMIT 1)
