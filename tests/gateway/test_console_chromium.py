@@ -139,7 +139,7 @@ NEEDS_SCRIPT: Final = """[
         .filter(one => !["get", "post", "dialog"].includes(one.method)),
     ...[...document.querySelectorAll("a")].filter(one => !one.hasAttribute("href")),
     ...[...document.querySelectorAll("main [hidden]")]
-        .filter(one => !one.closest("#tokens, #unsent, #left-out, [data-push]")),
+        .filter(one => !one.closest("#tokens, #halted, #unsent, #left-out, [data-push]")),
     ...(document.querySelector("h1") === null ? [document.body] : []),
 ].map(one => one.outerHTML.slice(0, 200))"""
 """What of a page does nothing, or isn't seen, without a script; but the button for notifications,
@@ -576,6 +576,39 @@ async def test_a_page_behind_others_takes_no_connection(stage: Stage, tab: Tab) 
         await tells("at the end", "[…] at the end")
     finally:
         await tab.call("Page.removeScriptToEvaluateOnNewDocument", **added)
+    assert tab.complaints == []
+
+
+async def test_half_an_answer_that_stops_says_so_and_goes_if_nothing_comes_of_it(
+    stage: Stage, tab: Tab
+) -> None:
+    """Who made it is gone: until another goes on the page says how that is. If its exchange ended
+    without it, it goes; what comes later begins anew."""
+    gate, key = stage.world.gate, SessionKey("ann", "vigil", "half")
+    cause = Cause(id="e", seq=1, type="user_message")
+    loop = Loop(cause=cause, fence=1, begun_at=datetime.now(UTC), is_direct=True)
+    await gate.turn(str(key), State(turns=1, loop=loop))
+    await tab.go(url(stage, f"/conversations/{key}"))
+    await shows(tab, "Thinking")
+
+    async def tells(attempt: int, text: str) -> None:
+        told = {"turn": 2, "attempt": attempt, "text": text}
+        async with asyncio.timeout(20):
+            while text not in await tab.text():  # it may not listen yet
+                await gate.admin.send(key.live, json.dumps(told).encode())
+
+    await tells(0, "Half of it")
+    assert "stopped here" not in await tab.text()
+    await shows(tab, "Its answer stopped here for now")
+    assert await violations(tab, COLOURS) == []
+    await tells(1, "All of it")
+    text = await tab.text()
+    assert "Thinking" in text
+    assert "stopped here" not in text
+    assert "Half of it" not in text
+    await gate.turn(str(key), State(turns=2))
+    await tab.until("document.querySelector('.doing') === null")
+    await tab.until("!document.body.innerText.includes('All of it')")
     assert tab.complaints == []
 
 

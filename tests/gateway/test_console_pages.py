@@ -561,6 +561,18 @@ async def test_one_line_tells_what_it_does_now(gate: Gate) -> None:
     assert "Is its server running" in told.text
 
 
+async def test_it_thinks_also_once_another_replica_has_taken_it_over(gate: Gate) -> None:
+    """Whoever takes a session over commits a turn, which is newer than what the person said, and
+    asks the model after that."""
+    key = "zoe:vigil:over"
+    zoe, api = await signed_in(gate, "zoe"), await gate.person("zoe")
+    await api.post(f"/api/sessions/{key}/messages", json={"text": "how full is it?"})
+    for state, thinks in ((State(turns=1, attempt=1), True), (State(turns=2), False)):
+        await gate.turn(key, state)
+        assert ("Thinking" in (await zoe.page(f"/conversations/{key}")).text) is thinks
+        assert (await api.get(f"/api/sessions/{key}/now")).json()["is_thinking"] is thinks
+
+
 async def test_a_branchs_prompt_shows_what_it_inherited(gate: Gate) -> None:
     """What its parent was shown before the call that began it; each row leads to its record."""
     parent, at = SessionKey("quy", "vigil", "t1"), datetime.now(UTC)

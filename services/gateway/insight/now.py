@@ -74,7 +74,8 @@ async def get_now(edge: Shared, session: Readable) -> Response:
             session_key=str(session),
             turn_seq=seq,
             turn_at=decided_at,
-            is_thinking=state.loop is not None,
+            # Whoever takes a session over says so first, and asks the model then.
+            is_thinking=state.loop is not None or state.attempt > 0,
             waits_for=() if waiting is None else tuple(call.tool for call in waiting.calls),
             waits_until=retry.due_at if retry else waiting.due_at if waiting else None,
             retries_because=retry.reason if retry else "",

@@ -20,7 +20,7 @@
 
   // An answer in the making: shown as text until the message itself takes its place.
   const follow = (place) => {
-    let attempt = "", text = "", before = 0, isTorn = false;
+    let attempt = "", text = "", before = 0, isTorn = false, isHalted = false, quiet = 0;
     // How far calls of tools are, by tool: beside what the page says is used.
     const far = new Map();
     const going = () => {
@@ -31,7 +31,19 @@
       const shown = document.getElementById("tokens");
       if (shown === null) return;
       shown.textContent = text;
-      shown.hidden = text === "";
+      // What stopped comes from nowhere if nothing is done any more: its exchange was stopped, or given up.
+      shown.hidden = text === "" || (isHalted && document.querySelector(".doing") === null);
+      document.getElementById("halted").hidden = shown.hidden || !isHalted;
+    };
+    // Nothing more came for a while, as when what made it is gone and another takes it over.
+    const wait = () => {
+      clearTimeout(quiet);
+      isHalted = false;
+      if (text !== "") quiet = setTimeout(() => {
+        isHalted = true;
+        show();
+        document.getElementById("live").dispatchEvent(new Event("changed", { bubbles: true }));
+      }, Number(place.dataset.quietAfter));
     };
     const heard = (event) => {
       const told = JSON.parse(event.data);
@@ -39,6 +51,7 @@
       attempt = `${told.turn} ${told.attempt}`;
       text += `${isTorn ? " […] " : ""}${told.text}`;
       isTorn = false;
+      wait();
       show();
       stay();
     };
@@ -58,7 +71,10 @@
       // A browser gives up where something else answers, as a proxy whose gateway begins anew.
       source.addEventListener("error", () => { if (source.readyState === EventSource.CLOSED) setTimeout(open, 5000); });
     };
-    document.addEventListener("visibilitychange", () => { if (document.hidden) source?.close(); else open(); });
+    document.addEventListener("visibilitychange", () => {
+      clearTimeout(quiet);
+      if (document.hidden) source?.close(); else { open(); wait(); }
+    });
     open();
     let known = answers();
     document.addEventListener("htmx:after:settle", () => {
