@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -551,12 +551,12 @@ async def test_how_far_a_call_is_stands_beside_it(stage: Stage, tab: Tab) -> Non
 
 
 async def test_a_page_behind_others_takes_no_connection(stage: Stage, tab: Tab) -> None:
-    """A browser has six to a host: the fourth conversation that was open couldn't send. What an
-    answer in the making said meanwhile is a gap that one sees."""
+    """A browser has six to a host: the fourth conversation that was open couldn't send. Who looks
+    again reads what was written meanwhile, too."""
     key = SessionKey("ann", "vigil", "behind")
 
-    async def tells(text: str, shown: str) -> None:
-        told = {"turn": 1, "attempt": 1, "text": text}
+    async def tells(before: str | None, text: str, shown: str) -> None:
+        told = {"turn": 1, "attempt": 1, "text": text, "before": before}
         async with asyncio.timeout(20):
             while shown not in await tab.text():  # it may not listen yet
                 await stage.world.gate.admin.send(key.live, json.dumps(told).encode())
@@ -567,15 +567,48 @@ async def test_a_page_behind_others_takes_no_connection(stage: Stage, tab: Tab) 
         assert await tab.run("streams.length") == 0
         await tab.run("look(false)")
         await tab.until("streams.length === 2")
-        await tells("To begin with", "To begin with")
+        await tells("", "To begin with", "To begin with")
         await tab.run("look(true)")
         assert (
             await tab.run("streams.filter(one => one.readyState !== undefined)[0].readyState") == 2
         )
         await tab.run("look(false)")
-        await tells("at the end", "[…] at the end")
+        before = "To begin with, and so on, "
+        await tells(before, "at the end", f"{before}at the end")
     finally:
         await tab.call("Page.removeScriptToEvaluateOnNewDocument", **added)
+    assert tab.complaints == []
+
+
+async def test_who_comes_in_the_middle_of_an_answer_reads_it_from_its_beginning_on(
+    stage: Stage, tab: Tab
+) -> None:
+    agent, key, begun = stage.world.agent, SessionKey("ann", "vigil", "middle"), asyncio.Event()
+    answer: Any = agent.answer
+    is_seen = False
+
+    async def streamed(request: ModelRequest, on_text: Callable[[str], None]) -> Any:
+        on_text("Once upon a time")
+        while not is_seen:
+            await asyncio.sleep(0.05)  # as a model takes its time
+            on_text(" and then")
+            begun.set()
+        return await answer(request, on_text)
+
+    agent.answer = streamed  # type: ignore[method-assign]
+    try:
+        await stage.api.post(f"/api/sessions/{key}/messages", json={"text": "tell a tale"})
+        await begun.wait()
+        await tab.go(url(stage, f"/conversations/{key}"))
+        for length in (1, 400):
+            await tab.until(f"document.querySelector('#tokens').textContent.length >= {length}")
+            text = await tab.run("document.querySelector('#tokens').textContent")
+            assert re.fullmatch("Once upon a time( and then){2,}", text)
+    finally:
+        is_seen = True
+        agent.answer = answer  # type: ignore[method-assign]
+    await shows(tab, "re: tell a tale")
+    await tab.until("document.querySelector('#tokens').hidden")
     assert tab.complaints == []
 
 

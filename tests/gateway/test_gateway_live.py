@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from typing import Any
 
 import msgspec
 
-from services.gateway.state.live import Live, token_frame
+from services.gateway.state.live import Live, WholeTokens, token_frame
 from tests.support.stack import Stack
 from tests.support.talk import PATIENCE_S
 from vigil.subjects import SessionKey
@@ -44,3 +45,29 @@ async def test_who_goes_and_comes_back_gets_each_token_once(bare: Stack) -> None
             await one
     await live.leave(key, take)
     assert live.sessions == 0
+
+
+def test_who_comes_later_has_an_answer_from_its_beginning_on() -> None:
+    """Nothing of one whose beginning isn't told yet, then all of it at once; no piece twice, and
+    as it comes from a cortex of an older version."""
+
+    def piece(attempt: int, text: str, **more: Any) -> bytes:
+        return msgspec.json.encode({"turn": 2, "attempt": attempt, "text": text} | more)
+
+    later, first = WholeTokens(), WholeTokens()
+    pieces = (
+        (first, piece(0, "One", before="")),
+        (first, piece(0, " two", before=None)),
+        (later, piece(0, " two", before=None)),
+        (first, piece(0, " three", before="One two")),
+        (later, piece(0, " three", before="One two")),
+        (later, piece(0, " four", before=None)),
+        (later, piece(1, "Anew", before="")),
+        (later, piece(2, "Old")),
+    )
+    told = [(who.frame(data), who is later) for who, data in pieces]
+    texts = [(frame and msgspec.json.decode(frame)["text"], is_later) for frame, is_later in told]
+    assert texts == [
+        ("One", False), (" two", False), (None, True), (" three", False),
+        ("One two three", True), (" four", True), ("Anew", True), ("Old", True),
+    ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -13,6 +14,10 @@ from vigil.errors import Unavailable
 
 TOKEN_FLUSH_S: Final = 0.04
 """Tokens are gathered this long: 25 frames a second look fluent and cost little."""
+WHOLE_EVERY_S: Final = 1.0
+"""How often what was written before goes along, for who came to watch in the middle."""
+WHOLE_MAX: Final = 50_000
+"""Characters beyond which it doesn't: then who comes waits for the message."""
 
 
 class StreamedText(msgspec.Struct, frozen=True):
@@ -21,6 +26,8 @@ class StreamedText(msgspec.Struct, frozen=True):
     turn: int
     attempt: int
     text: str
+    before: str | None
+    """What was written before it, in the first and about once a second; None: it isn't told."""
 
 
 class TokenStream:
@@ -38,6 +45,9 @@ class TokenStream:
         self._turn = turn
         self._attempt = attempt
         self._text: list[str] = []
+        self._before = ""
+        self._whole_at_s = -math.inf
+        """When what was before went along last, on the loop's clock."""
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -48,11 +58,21 @@ class TokenStream:
 
     def _flush(self) -> None:
         self._timer = None
-        token = StreamedText(self._turn, self._attempt, "".join(self._text))
+        text = "".join(self._text)
+        token = StreamedText(self._turn, self._attempt, text, self._told_before())
         self._text.clear()
+        self._before += text
         task = asyncio.ensure_future(self._publish(msgspec.json.encode(token)))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def _told_before(self) -> str | None:
+        """Return what was written before, if it's time to tell it."""
+        now_s = asyncio.get_running_loop().time()
+        if now_s - self._whole_at_s < WHOLE_EVERY_S or len(self._before) > WHOLE_MAX:
+            return None
+        self._whole_at_s = now_s
+        return self._before
 
     async def _publish(self, data: bytes) -> None:
         # Tokens are a courtesy: the committed message replaces them, so a lost one is no loss.

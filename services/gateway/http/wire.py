@@ -344,6 +344,9 @@ class LiveToken(msgspec.Struct, frozen=True, kw_only=True):
     turn: int | str
     attempt: int
     text: str
+    before: str | msgspec.UnsetType | None = msgspec.UNSET
+    """What was written before it; null: it isn't told with this one; left out: never, by a cortex
+    of an older version."""
 
 
 class TokenFrame(Answer, frozen=True, kw_only=True, tag_field="type", tag="token"):

@@ -1,8 +1,9 @@
 """GET /api/sessions/{key}/tokens: an answer in the making, as Server-Sent Events, and how far calls
 of tools are.
 
-What the WebSocket sends as frames of type `token` and `progress`, for who only reads. They are
-never stored: one that comes too fast is left out, and what is committed replaces them all.
+What the WebSocket sends as frames of type `token` and `progress`, for who only reads; but an answer
+that was begun before begins with all that was written of it. They are never stored: one that comes
+too fast is left out, and what is committed replaces them all.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ..http.wire import TokenFrame
 from ..signals.streams import HEAD, MEDIA_TYPE, SILENCE_S, send_end, send_more
 from ..state.edge import Edge
 from ..state.feed import HEARTBEAT
+from ..state.live import WholeTokens
 
 QUEUE_MAX: Final = 500
 
@@ -48,7 +50,7 @@ class TokenEvents(Response):
         edge = self._edge
         with edge.places.hold(self._principal.user):
             try:
-                await edge.live.join(self._session, self._take)
+                await edge.live.join(self._session, self._take, WholeTokens().frame)
                 await edge.doing.join(self._session, self._take_progress)
                 await serve_until_gone(
                     self._serve(send), receive, self._edge.stopping, "gateway-token-stream"

@@ -26,6 +26,8 @@ log = structlog.get_logger("vigil.gateway")
 Take = Callable[[str], None]
 SubjectOf = Callable[[SessionKey], str]
 FrameOf = Callable[[bytes], str]
+OwnFrameOf = Callable[[bytes], str | None]
+"""Makes the frame of one listener; None: they are told nothing."""
 _token: Final = msgspec.json.Decoder(LiveToken).decode
 _progress: Final = msgspec.json.Decoder(CallProgress).decode
 
@@ -34,7 +36,7 @@ class _Channel:
     """One session's subscription, and who listens."""
 
     def __init__(self, frame_of: FrameOf) -> None:
-        self.listeners: set[Take] = set()
+        self.listeners: dict[Take, OwnFrameOf | None] = {}
         self.opening: asyncio.Task[Any]
         self._frame_of = frame_of
 
@@ -45,8 +47,10 @@ class _Channel:
         except (msgspec.MsgspecError, ValueError) as error:
             log.warning("unreadable", action="gateway.token", error=str(error))
             return
-        for take in tuple(self.listeners):
-            take(frame)
+        for take, own in tuple(self.listeners.items()):
+            told = frame if own is None else own(msg.data)
+            if told is not None:
+                take(told)
 
     async def end(self) -> None:
         await asyncio.wait({self.opening})
@@ -74,8 +78,11 @@ class Live:
         """How many sessions are listened to."""
         return len(self._channels)
 
-    async def join(self, session: SessionKey, take: Take) -> None:
+    async def join(self, session: SessionKey, take: Take, own: OwnFrameOf | None = None) -> None:
         """Call `take(frame)` with each frame (JSON text) of `session` from now on.
+
+        Args:
+            own: makes this listener's frames; None: they get everybody's.
 
         Raises:
             Unavailable: the broker can't be asked.
@@ -86,7 +93,7 @@ class Live:
             channel = self._channels[subject] = _Channel(self._frame_of)
             opening = self._bus.listen(subject, channel.take)
             channel.opening = asyncio.create_task(opening, name="live-open")
-        channel.listeners.add(take)
+        channel.listeners[take] = own
         try:
             await asyncio.shield(channel.opening)
         except BaseException:
@@ -99,7 +106,7 @@ class Live:
         channel = self._channels.get(subject)
         if channel is None:
             return
-        channel.listeners.discard(take)
+        channel.listeners.pop(take, None)
         if channel.listeners:
             return
         del self._channels[subject]
@@ -114,6 +121,28 @@ def token_frame(data: bytes) -> str:
     token = _token(data)
     frame = TokenFrame(turn=token.turn, attempt=token.attempt, text=token.text)
     return msgspec.json.encode(frame).decode()
+
+
+class WholeTokens:
+    """Frames of one listener, who gets each answer from its beginning on: of one that was begun
+    before they came the first frame has all that was written, about a second later."""
+
+    def __init__(self) -> None:
+        self._known: tuple[int | str, int] | None = None
+        """Turn and attempt of the answer that they have from its beginning on."""
+
+    def frame(self, data: bytes) -> str | None:
+        """Return the frame of a token; None: its beginning isn't known yet. Raises: as
+        `token_frame`."""
+        token = _token(data)
+        answer = (token.turn, token.attempt)
+        if answer == self._known or token.before is msgspec.UNSET:
+            return token_frame(data)
+        if token.before is None:
+            return None
+        self._known = answer
+        frame = TokenFrame(turn=token.turn, attempt=token.attempt, text=token.before + token.text)
+        return msgspec.json.encode(frame).decode()
 
 
 def progress_frame(data: bytes) -> str:

@@ -20,7 +20,7 @@
 
   // An answer in the making: shown as text until the message itself takes its place.
   const follow = (place) => {
-    let attempt = "", text = "", before = 0, isTorn = false, isHalted = false, quiet = 0;
+    let attempt = "", text = "", before = 0, isAnew = false, isHalted = false, quiet = 0;
     // How far calls of tools are, by tool: beside what the page says is used.
     const far = new Map();
     const going = () => {
@@ -47,16 +47,16 @@
     };
     const heard = (event) => {
       const told = JSON.parse(event.data);
-      if (attempt !== `${told.turn} ${told.attempt}`) [text, before, isTorn] = ["", answers(), false];
+      if (attempt !== `${told.turn} ${told.attempt}`) [text, before] = ["", answers()];
       attempt = `${told.turn} ${told.attempt}`;
-      text += `${isTorn ? " […] " : ""}${told.text}`;
-      isTorn = false;
+      text = isAnew ? told.text : text + told.text;
+      isAnew = false;
       wait();
       show();
       stay();
     };
-    // Only while somebody sees it: a browser has six connections to a host, for all of its tabs. What was said
-    // meanwhile isn't told again, so there is a gap.
+    // Only while somebody sees it: a browser has six connections to a host, for all of its tabs. Whatever was
+    // written until it opens comes first, as a whole.
     let source = null;
     const open = () => {
       if (document.hidden || (source !== null && source.readyState !== EventSource.CLOSED)) return;
@@ -67,7 +67,7 @@
         going();
       });
       source.addEventListener("token", heard);
-      source.addEventListener("open", () => { isTorn = text !== ""; });
+      source.addEventListener("open", () => { isAnew = true; });
       // A browser gives up where something else answers, as a proxy whose gateway begins anew.
       source.addEventListener("error", () => { if (source.readyState === EventSource.CLOSED) setTimeout(open, 5000); });
     };
