@@ -220,7 +220,8 @@ MORE: Final = """(names) => {
     const data = new DataTransfer();
     for (const name of names) {
         const type = name.endsWith("pdf") ? "application/pdf" : "text/plain";
-        data.items.add(new File(["%PDF-"], name, {type}));
+        const size = name === "large.pdf" ? 3584 * 1024 + 1 : 5;
+        data.items.add(new File(["%PDF-".padEnd(size)], name, {type}));
     }
     document.body.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true}));
 }"""
@@ -657,6 +658,14 @@ async def test_pictures_go_along_and_what_was_said_is_quoted_and_said_anew(
     await tab.run(f"({MORE})({json.dumps(['notes.txt', '4.pdf', '5.pdf'])})")
     await shows(tab, "Left out: notes.txt, 5.pdf.")
     await tab.press_here("#chosen li:last-child button")
+    # One that is too large is refused before it is sent, in the server's own words.
+    await tab.run(f"({MORE})(['large.pdf', 'notes.txt'])")
+    large = await stage.api.post("/api/attachments", content=bytes(3584 * 1024 + 1))
+    words = large.json()["detail"].removeprefix("file ")
+    await shows(tab, f"Left out: large.pdf. A file {words} (3.5 MiB).")
+    assert "Left out: notes.txt. Up to 4" in await tab.text()
+    assert await tab.run("document.querySelectorAll('#chosen li').length") == 3
+    await keep_pictures(tab, "/left-out")
     await tab.press_here("#chosen li:last-child button")
     assert await tab.run("[...document.getElementById('files').files].map(one => one.name)") == [
         "pasted.png", "dropped.png",

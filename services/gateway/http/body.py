@@ -23,6 +23,11 @@ class ClientGone(Exception):
     """The client went away: nobody waits for an answer."""
 
 
+def at_most(bytes_max: int) -> str:
+    """Return what is wrong with what has more bytes."""
+    return f"must have at most {bytes_max} bytes"
+
+
 async def read(scope: Any, receive: Any, bytes_max: int) -> bytes:
     """Return the body of an ASGI request.
 
@@ -39,7 +44,7 @@ async def read(scope: Any, receive: Any, bytes_max: int) -> bytes:
                 headers={"Accept-Encoding": "identity"},
             )
         if name == LENGTH and (not value.isdigit() or int(value) > bytes_max):
-            raise TooLarge("body", f"must have at most {bytes_max} bytes")
+            raise TooLarge("body", at_most(bytes_max))
     chunks: list[bytes] = []
     size = 0
     while True:
@@ -49,7 +54,7 @@ async def read(scope: Any, receive: Any, bytes_max: int) -> bytes:
         chunk = message.get("body", b"")
         size += len(chunk)
         if size > bytes_max:
-            raise TooLarge("body", f"must have at most {bytes_max} bytes")
+            raise TooLarge("body", at_most(bytes_max))
         if not message.get("more_body", False) and not chunks:
             return bytes(chunk)
         chunks.append(chunk)

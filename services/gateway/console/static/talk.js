@@ -152,13 +152,19 @@
     };
     // Nothing is left out without a word: the message would be refused, or go without it.
     const kinds = new Set(input.accept.split(",")), left = document.getElementById("left-out");
+    const listed = (files) => files.map((one) => one.name).join(", ");
     const add = async (files) => {
       const wanted = [...files].filter((one) => kinds.has(one.type));
-      const made = [...input.files, ...await Promise.all(wanted.map((one) => smaller(one).catch(() => one)))];
-      const names = [...[...files].filter((one) => !kinds.has(one.type)), ...made.slice(FILES_MAX)].map((one) => one.name);
-      left.textContent = `Left out: ${names.join(", ")}. Up to ${FILES_MAX} pictures (PNG, JPEG, GIF, WebP) or PDFs go with a message.`;
-      left.hidden = names.length === 0;
-      take(made);
+      const made = await Promise.all(wanted.map((one) => smaller(one).catch(() => one)));
+      const isLarge = (one) => one.size > Number(left.dataset.bytesMax), large = made.filter(isLarge);
+      const all = [...input.files, ...made.filter((one) => !isLarge(one))];
+      const others = [...[...files].filter((one) => !kinds.has(one.type)), ...all.slice(FILES_MAX)];
+      left.textContent = [
+        others.length === 0 ? "" : `Left out: ${listed(others)}. Up to ${FILES_MAX} pictures (PNG, JPEG, GIF, WebP) or PDFs go with a message.`,
+        large.length === 0 ? "" : `Left out: ${listed(large)}. A file ${left.dataset.tooLarge}.`,
+      ].filter(Boolean).join(" ");
+      left.hidden = left.textContent === "";
+      take(all);
     };
     const inside = (event) => event.dataTransfer !== null && event.dataTransfer.types.includes("Files");
     document.addEventListener("dragover", (event) => {

@@ -14,6 +14,7 @@ from vigil.board.kinds.approval import ApprovalList
 from vigil.subjects import SessionKey
 from vigil.texts.glyphs import visible
 
+from ....http import body
 from ....http.problem import Problem
 from ....http.wire import (
     Forked,
@@ -113,7 +114,7 @@ async def show(visit: Visit) -> dict[str, Any]:
         "is_newest": is_newest,
         "newest": transcript.messages[-1].seq if transcript.messages else 0,
         "doing": doing,
-        "slow_ms": int(SLOW.total_seconds() * 1000),
+        **_limits(visit),
         "thinker": await _model_state(visit) if doing is not None and doing.is_slow else None,
         "earlier": transcript.messages[0].seq if has_earlier else None,
         "origin": origin,
@@ -134,6 +135,16 @@ async def show(visit: Visit) -> dict[str, Any]:
         "places": {one.id: one.seq for one in transcript.messages},
         # So that a form that is sent twice says it once.
         "once": secrets.token_urlsafe(16),
+    }
+
+
+def _limits(visit: Visit) -> dict[str, Any]:
+    """Return what the page's own script goes by."""
+    bytes_max = visit.edge.config.attachment_bytes_max
+    return {
+        "slow_ms": int(SLOW.total_seconds() * 1000),
+        "file_bytes_max": bytes_max,
+        "too_large": body.at_most(bytes_max),
     }
 
 
