@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -571,6 +572,21 @@ async def test_it_thinks_also_once_another_replica_has_taken_it_over(gate: Gate)
         await gate.turn(key, state)
         assert ("Thinking" in (await zoe.page(f"/conversations/{key}")).text) is thinks
         assert (await api.get(f"/api/sessions/{key}/now")).json()["is_thinking"] is thinks
+
+
+async def test_a_command_of_a_terminal_is_for_whoever_runs_vigil(gate: Gate) -> None:
+    """Somebody who has a browser alone, and nothing yet, is told of none that they could type; nor
+    of an entry of the settings."""
+    nia, found = await signed_in(gate, "nia"), 0
+    paths = ("", "/health", "/contacts", "/mail", "/notifications", "/calendars", "/models")
+    for path in (*paths, "/memories", "/tasks", "/goals", "/timetable", "/deliveries"):
+        page = await nia.page(path)
+        text = " ".join(page.told.split())
+        for told in re.finditer(r"vigil [a-z]+|\[[a-z]+\.[A-Za-z]+\]", text):
+            found += 1
+            before = text[: told.start()].lower()
+            assert "whoever runs vigil" in re.split(r"[.?!] ", before)[-1], (path, told[0])
+    assert found > len(paths)  # of what doesn't run here
 
 
 async def test_a_branchs_prompt_shows_what_it_inherited(gate: Gate) -> None:

@@ -28,9 +28,7 @@ _REMEDIES: Final[dict[str, Remedy]] = {
         "It failed again and again, and is left alone for a while.", "/health", "Health"
     ),
     "can't be reached": Remedy(
-        "Is its server running, and the network there? `vigil doctor` tries it.",
-        "/health",
-        "Health",
+        "Is its server running, and the network there?", "/health", "Health"
     ),
     "API key": Remedy("The key isn't taken: look at which is read.", "/models", "Models"),
     "does not know the model": Remedy("Name one that its server has.", "/models", "Models"),
