@@ -412,13 +412,13 @@ async def test_cost_health_and_settings(gate: Gate) -> None:
     await bucket.put(f"{day}.owner.{token_of('eli')}", msgspec.json.encode(account))
     left = (await eli.api.get("/api/budget")).json()
     assert (left["tokens_used"], left["tokens_max"], left["micro_usd_max"]) == (700, 10**7, None)
-    assert "700 of 10000000 tokens, 9 more set aside" in (await eli.reader.page("/cost")).text
+    assert "700 of 10,000,000 tokens, 9 more set aside" in (await eli.reader.page("/cost")).text
     form = form_of(await eli.reader.page("/cost"), times="1")
     assert await eli.reader.did("/cost", **form) == "/console/cost?undo=cap/0"
     shown = await eli.reader.page("/cost")
-    assert "700 of 20000000 tokens" in shown.text
+    assert "700 of 20,000,000 tokens" in shown.text
     assert "may not be raised further today" in shown.text
-    assert "of 10000000 tokens" in (await eli.stranger.page("/cost")).text
+    assert "of 10,000,000 tokens" in (await eli.stranger.page("/cost")).text
     assert "700 of" not in (await eli.stranger.page("/cost")).text
     assert "$4.20" not in (await eli.stranger.page("/cost")).text
     key = SessionKey("eli", "vigil", "t1")

@@ -794,8 +794,27 @@ async def test_today_alone_tells_what_why_how_much_and_how_to_stop(stage: Stage,
     # What draws curves is fetched by the page that has one.
     assert await tab.run("typeof uPlot") == "undefined"
     await tab.go(url(stage, "/cost"))
-    assert await tab.run("document.querySelector('.curve canvas') !== null")
+    assert await tab.run("(window.curve = document.querySelector('.curve canvas')) !== null")
+    # Its colours are drawn: by night it is drawn anew.
+    await tab.look(is_dark=True)
+    await tab.until("document.querySelector('.curve canvas') !== window.curve")
+    assert await tab.run("document.querySelectorAll('.curve').length") == 1
+    await tab.look()
     assert tab.complaints == []
+
+
+async def test_a_phone_shows_what_tools_and_browsers_are_without_moving_them(
+    stage: Stage, tab: Tab
+) -> None:
+    wide = """[...document.querySelectorAll(".stacked")].map(one => [
+        one.rows.length > 1, one.parentElement.scrollWidth <= one.parentElement.clientWidth])"""
+    for path in ("/tools", "/browsers"):
+        await tab.look(width=390)
+        await tab.go(url(stage, path))
+        found = await tab.run(wide)
+        assert found != []
+        assert all(one == [True, True] for one in found)
+    await tab.look()
 
 
 async def test_a_person_decides_moves_and_undoes(stage: Stage, tab: Tab) -> None:

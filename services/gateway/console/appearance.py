@@ -46,6 +46,7 @@ def _environment(console: str) -> jinja2.Environment:
         "as_it_is": as_it_is,
         "short": text.short,
         "usd": text.usd,
+        "grouped": text.grouped,
         "exact": text.as_json,
         "thread": text.thread_of,
         "agent": text.agent_of,

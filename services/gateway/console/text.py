@@ -121,6 +121,15 @@ def with_moments(text: str, zone: ZoneInfo) -> Markup:
     return Markup("").join([*pieces, escape(shown(text[done:]))])
 
 
+def grouped(count: int) -> str:
+    """Return a number that is read at a glance.
+
+    >>> grouped(10_000_000), grouped(7)
+    ('10,000,000', '7')
+    """
+    return f"{count:,}"
+
+
 def usd(micro: int) -> str:
     """Return an amount.
 

@@ -118,6 +118,7 @@
   });
 
   // A table of numbers by day, as a curve above it.
+  const day = (at) => new Date(at * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
   const draw = (table) => {
     const rows = [...table.tBodies[0].rows].map((row) => [row.dataset.x, row.dataset.y].map(Number));
     if (rows.length < 2 || rows.flat().some(Number.isNaN)) return;
@@ -129,11 +130,15 @@
     const ink = getComputedStyle(document.body).color;
     const accent = getComputedStyle(document.documentElement).getPropertyValue("--accent");
     const axis = { stroke: ink, grid: { show: false }, ticks: { show: false } };
+    const days = { incrs: [1, 2, 7, 14, 28, 91, 364].map((one) => one * 86400), values: (_, found) => found.map(day) };
     new uPlot({
       width: scroll.clientWidth, height: 180, legend: { show: false }, cursor: { show: false },
-      axes: [axis, { ...axis, values: (_, found) => found.map((one) => `$${one}`) }],
+      tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
+      axes: [{ ...axis, ...days }, { ...axis, values: (_, found) => found.map((one) => `$${one}`) }],
       series: [{}, { stroke: accent, width: 2, fill: `${accent.trim()}22` }],
     }, [rows.map((row) => row[0]), rows.map((row) => row[1])], place);
+    // By day and by night in other colours, which it can't take from the page by itself.
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { place.remove(); draw(table); }, { once: true });
   };
 
   // As an app: files are kept by the browser, and a page that says when the gateway is away.

@@ -1,0 +1,33 @@
+"""The templates of the console's pages, as they are written."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from services.gateway.console import appearance
+
+FOLDER: Final = Path(appearance.__file__).parent / "templates"
+AFTER_WORDS: Final = re.compile(r"(?!\s*(\{%[^%]*%\})+$).*\S.*[^+]%\}")
+"""A line that has words, and ends with a tag: the end of the line is left out with that."""
+WORDS: Final = re.compile(
+    r"(?!\s*(\{%|\{#|</?(p|ul|ol|li|dl|dt|dd|form|div|h\d|table|thead|tbody|tr|td|th|section"
+    r"|article|details|summary|fieldset|nav|pre|meter|option|input)\b|</(select|label|script)\b"
+    r"|\{\{ parts\.)).+"
+)
+"""A line that goes on with words, and not with what stands for itself."""
+
+
+def test_words_of_two_lines_are_no_single_one() -> None:
+    """What a line begins with keeps its distance to a condition at the end of the one before."""
+    joined = []
+    for file in sorted(FOLDER.glob("*.html")):
+        lines = file.read_text().splitlines()
+        joined += [
+            f"{file.name}:{number}"
+            for number, (line, after) in enumerate(pairwise(lines), 1)
+            if AFTER_WORDS.fullmatch(line) and WORDS.fullmatch(after)
+        ]
+    assert joined == []
