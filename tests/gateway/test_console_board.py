@@ -379,13 +379,17 @@ async def test_a_grant_is_ended(gate: Gate) -> None:
 async def test_memory_is_searched_forgotten_and_undone(gate: Gate) -> None:
     dan = await person(gate, "dan")
     tea = await save(dan.api, "Dan prefers green tea", source="notes")
-    await save(dan.api, "Dan plays chess", source="import-7")
+    chess = await save(dan.api, "Dan plays chess", source="import-7")
+    edge = {"from_id": tea, "to_id": chess, "relation": "part_of"}
+    assert (await dan.api.post("/api/memories/associate", json=edge)).is_success
     found = await dan.reader.page("/memories", q="tea")
     assert "Dan prefers green tea" in found.text
     assert "found by" in found.text
     link = f"/memories/{tea}?agentId=vigil"
     assert f"/console{link}" in found.links
-    assert "notes" in (await dan.reader.page(link)).text
+    shown = (await dan.reader.page(link)).text
+    assert "notes" in shown
+    assert "part of Dan plays chess" in shown
     assert (await dan.stranger.client.get(f"/console{link}")).status_code == 404
     refused = await dan.stranger.send(f"/memories/{tea}", agentId="vigil")
     assert refused.status_code == 404

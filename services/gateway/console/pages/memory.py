@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from markupsafe import escape
 
-from vigil.memory.wire import MemoryDetail
+from vigil.memory.wire import MemoryDetail, MemoryGraph
 
 from ..second_thoughts import Confirmation
 from ..text import clip, visible
 from ..visit import Visit
 
+NAMED_MAX: Final = 100
+"""Associated memories that are shown by what they say; of more, by their ids."""
+
 
 async def show(visit: Visit) -> dict[str, Any]:
     agent = visit.query.get("agentId") or None
-    path = f"/api/memories/{visit.named('id')}"
-    return {"detail": await visit.api.get(MemoryDetail, path, agentId=agent)}
+    id_ = visit.named("id")
+    detail = await visit.api.get(MemoryDetail, f"/api/memories/{id_}", agentId=agent)
+    named: dict[str, str] = {}
+    if detail.edges:
+        around = {"id": id_, "depth": 1, "agentId": agent, "limit": NAMED_MAX}
+        found = await visit.api.get(MemoryGraph, "/api/memories/graph", **around)
+        named = {one.id: one.content for one in found.nodes}
+    return {"detail": detail, "named": named}
 
 
 async def ask(visit: Visit) -> Confirmation | None:
