@@ -18,6 +18,7 @@ WORDS: Final = re.compile(
     r"|\{\{ parts\.)).+"
 )
 """A line that goes on with words, and not with what stands for itself."""
+COMMAND: Final = re.compile("<(code|pre)>vigil [a-z]")
 
 
 def test_words_of_two_lines_are_no_single_one() -> None:
@@ -31,3 +32,21 @@ def test_words_of_two_lines_are_no_single_one() -> None:
             if AFTER_WORDS.fullmatch(line) and WORDS.fullmatch(after)
         ]
     assert joined == []
+
+
+def test_a_command_is_for_whoever_runs_vigil() -> None:
+    """People have a browser: a page names one only where nobody else can, and says so. But how one
+    signs in, and where a letter is too long for a page."""
+    own = {"signed_out.html", "browsers.html", "conversation.html"}
+    told = {
+        file.name: [line for line in file.read_text().splitlines() if COMMAND.search(line)]
+        for file in sorted(FOLDER.glob("*.html"))
+    }
+    assert len([one for one in told.values() if one]) > len(own)
+    wrong = [
+        (name, line)
+        for name, lines in told.items()
+        for line in lines
+        if name not in own and not re.search(r"[Ww]hoever runs Vigil.*<code>vigil ", line)
+    ]
+    assert wrong == []
