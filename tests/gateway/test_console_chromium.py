@@ -646,6 +646,49 @@ async def test_half_an_answer_that_stops_says_so_and_goes_if_nothing_comes_of_it
     assert tab.complaints == []
 
 
+async def test_an_answer_that_another_replica_takes_over_is_made_before_ones_eyes(
+    stage: Stage, tab: Tab
+) -> None:
+    """The cortex ends in the middle of it: the page says that it stopped, and that it is thought
+    about, until the one that took it over has said it anew."""
+    world, key = stage.world, SessionKey("ann", "vigil", "over")
+    answer: Any = world.agent.answer
+    taken_over, is_seen, calls = asyncio.Event(), asyncio.Event(), 0
+
+    async def streamed(request: ModelRequest, on_text: Callable[[str], None]) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            on_text("Half of it")
+            await asyncio.Event().wait()  # for as long as there is that cortex
+        taken_over.set()
+        await is_seen.wait()
+        on_text("Said anew")
+        await tab.until("document.querySelector('#tokens').textContent === 'Said anew'")
+        return await answer(request, on_text)
+
+    world.agent.answer = streamed  # type: ignore[method-assign]
+    try:
+        await tab.go(url(stage, f"/conversations/{key}"))
+        await tab.type("#say textarea", "how is it?")
+        await tab.enter()
+        await shows(tab, "Half of it")
+        await world.stack.stop("cortex")
+        await world.stack.start("cortex")
+        await taken_over.wait()
+        now = (await stage.api.get(f"/api/sessions/{key}/now")).json()
+        assert now["is_thinking"]
+        await shows(tab, "Its answer stopped here for now")
+        await tab.until("document.querySelector('.doing')?.innerText.includes('Thinking')")
+        is_seen.set()
+        await shows(tab, "re: how is it?")
+    finally:
+        is_seen.set()
+        world.agent.answer = answer  # type: ignore[method-assign]
+    assert "Half of it" not in await tab.text()
+    assert tab.complaints == []
+
+
 async def test_pictures_go_along_and_what_was_said_is_quoted_and_said_anew(
     stage: Stage, tab: Tab
 ) -> None:
