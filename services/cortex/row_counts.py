@@ -29,7 +29,7 @@ class CountedRows(msgspec.Struct, frozen=True):
     @property
     def size(self) -> int:
         """Bytes of all as JSON."""
-        return sum(self.sizes.values()) + AROUND
+        return max(sum(self.sizes.values()) + AROUND, len("[]"))
 
     def and_more(self, rows: tuple[Row, ...]) -> CountedRows:
         """Return what these and some more take.

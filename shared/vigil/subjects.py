@@ -163,7 +163,7 @@ class SessionKey(msgspec.Struct, frozen=True, order=True):
     @property
     def root(self) -> str:
         """{K}, the first four tokens of every subject of this session."""
-        kind = "system" if self.thread[:1] == "_" else "session"  # asked for everywhere
+        kind = "system" if self.is_system else "session"
         return f"{kind}.{self.agent}.{self.user}.{self.thread}"
 
     @property

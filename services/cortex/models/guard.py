@@ -9,8 +9,7 @@ once several sessions met with it (`SilentCalls`).
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from vigil.circuits import SESSION, CircuitOpen, Circuits, Passed
@@ -97,10 +96,10 @@ async def guarded(
     return answer
 
 
-def unlooped(
-    circuits: Circuits, session: str, *, is_direct: bool
-) -> contextlib.AbstractAsyncContextManager[None]:
-    """Make one call for a session in the block, unless it fails again and again by itself (C-4).
+async def unlooped(
+    circuits: Circuits, session: str, call: Callable[[], Awaitable[T]], *, is_direct: bool
+) -> T:
+    """Make one call for a session, unless it fails again and again by itself (C-4).
 
     A person who writes is always answered, and an answer closes the circuit.
 
@@ -112,16 +111,11 @@ def unlooped(
     """
     component = f"{SESSION}{session}"
     if circuits.state(component) == "closed":
-        return contextlib.nullcontext()
-    return _unlooped(circuits, component, is_direct=is_direct)
-
-
-@contextlib.asynccontextmanager
-async def _unlooped(circuits: Circuits, component: str, *, is_direct: bool) -> AsyncGenerator[None]:
+        return await call()
     if is_direct:
-        yield
+        answer = await call()
         await circuits.recovered(component)
-        return
+        return answer
     try:
         passed = await circuits.enter(component)
     except CircuitOpen as error:
@@ -133,7 +127,7 @@ async def _unlooped(circuits: Circuits, component: str, *, is_direct: bool) -> A
             kind=REFUSED_BY_LOOP,
         ) from error
     try:
-        yield
+        answer = await call()
     except ModelError as error:
         if error.is_retryable or error.budget_at is not None:
             await circuits.unsaid(passed)
@@ -144,6 +138,7 @@ async def _unlooped(circuits: Circuits, component: str, *, is_direct: bool) -> A
         await circuits.unsaid(passed)
         raise
     await circuits.succeeded(passed)
+    return answer
 
 
 async def _failed(circuits: Circuits, passed: Passed, error: ModelError) -> None:

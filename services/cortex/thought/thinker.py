@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 import structlog
@@ -107,8 +108,8 @@ class Thinker:
             chosen = self._chosen(key, state, policy.profile, request)
             call = PaidCall.of(key, state, chosen.name, request.tier, zone=person.timezone)
             is_direct = state.loop is not None and state.loop.is_direct
-            async with unlooped(self._circuits, str(key), is_direct=is_direct):
-                return await self._answer(request, call, chosen, stream.add, parent)
+            answering = partial(self._answer, request, call, chosen, stream.add, parent)
+            return await unlooped(self._circuits, str(key), answering, is_direct=is_direct)
         finally:
             stream.close()
 
@@ -178,13 +179,8 @@ class Thinker:
         on_text: Callable[[str], None],
         parent: str,
     ) -> ModelAnswer:
-        return await guarded(
-            self._circuits,
-            self._silent,
-            chosen.name,
-            request.session_key,
-            lambda: self._asked(request, call, chosen, on_text, parent),
-        )
+        asking = partial(self._asked, request, call, chosen, on_text, parent)
+        return await guarded(self._circuits, self._silent, chosen.name, request.session_key, asking)
 
     async def _asked(
         self,

@@ -229,8 +229,8 @@ def header_of(raw: bytes, name: str) -> str | None:
     found = raw.rfind(before)
     if found < 0:
         return None
-    value = raw[found + len(before) : raw.find(_LINE_END, found + len(before))]
-    return value.decode("utf-8", "replace").strip()
+    begin = found + len(before)
+    return raw[begin : raw.find(_LINE_END, begin)].decode("utf-8", "replace").strip()
 
 
 def is_unheard(headers: bytes) -> bool:

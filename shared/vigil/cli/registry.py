@@ -47,12 +47,9 @@ class _Unchecked:
     also the default of one that isn't given, and imports it for that: a sixth of a command's time.
     """
 
-    def __init__(self, parameter: Any) -> None:
-        self._parameter = parameter
-
     def coerce(self, value: Any, *, param: Any, ctx: Any) -> Any:
         """Return a value as the command gets it. Raises: typer.BadParameter."""
-        wanted = self._parameter.type_descriptor
+        wanted = param.type_descriptor
         is_many = param.multiple or param.nargs == -1
         if value is None:
             return () if is_many else None
@@ -66,7 +63,7 @@ class _Unchecked:
 
 
 def _unchecked(parameter: Any) -> Any:
-    parameter.get_runtime_param = functools.partial(_Unchecked, parameter)
+    parameter.get_runtime_param = _Unchecked
     return parameter
 
 

@@ -150,9 +150,8 @@ class Draft:
     @property
     def profile(self) -> Profile:
         """Who thinks in the open loop; without one, the session."""
-        loop, own = self.state.loop, self.policy.profile
-        is_own = loop is None or loop.purpose == own.purpose
-        return own if is_own else thinking(own, self.loop.purpose)
+        loop = self.state.loop
+        return self.policy.profile if loop is None else thinking(self.policy.profile, loop.purpose)
 
     @property
     def is_aside(self) -> bool:

@@ -150,19 +150,20 @@ def _seen(moment: Moment) -> SeenMoment:
         present=moment.present,
         is_history_swayed=sways.recorded(moment),
         unsaid=tuple(sorted(moment.unsaid)),
-        grants=tuple(map(_seen_grant, moment.grants)),
+        grants=tuple(
+            [
+                SeenGrant(
+                    grant=g.grant, revision=g.revision, uses=g.uses, last_used_at=g.last_used_at
+                )
+                for g in moment.grants
+            ]
+        ),
         tasks=tuple([SeenTask(task=one.task, revision=one.revision) for one in moment.tasks]),
         goals=tuple([SeenGoal(goal=one.goal, revision=one.revision) for one in moment.goals]),
         habits=moment.habits,
         asked=moment.asked,
         known=None if moment.known is None else _kept_book(moment.known),
         approvals=moment.approvals,
-    )
-
-
-def _seen_grant(one: Standing) -> SeenGrant:
-    return SeenGrant(
-        grant=one.grant, revision=one.revision, uses=one.uses, last_used_at=one.last_used_at
     )
 
 
