@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from vigil import runtime
+from vigil.background.end import end_tasks
 from vigil.board.followed import FollowedBoard
 from vigil.board.kept import BULLETINS, FACTS, ROWS
 from vigil.board.kinds.goal import GOALS
@@ -146,9 +147,7 @@ async def serve(context: Context) -> None:
     try:
         await engine.run(context.ready.set)
     finally:
-        for task in beside:
-            task.cancel()
-        await asyncio.gather(*beside, return_exceptions=True)
+        await end_tasks(*beside)
         await events.close()
         await toolbox.close()
         await switches.close()

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import msgspec
 import structlog
 
+from vigil.background.end import end_tasks
 from vigil.errors import ConfigError
 from vigil.settings.config import Config, Settings
 from vigil.settings.live.renewal import MODELS, thinking_as
@@ -64,9 +65,7 @@ class FollowedModels:
 
     async def close(self) -> None:
         """Release connections."""
-        for closing in self._closing:
-            closing.cancel()
-        await asyncio.gather(*self._closing, return_exceptions=True)
+        await end_tasks(*self._closing)
         await self.catalogue.close()
 
 

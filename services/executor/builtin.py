@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from vigil.background.end import end_tasks
 from vigil.bus.bus import Bus
 from vigil.clock import Clock
 from vigil.contracts import Shelf, Tool
@@ -137,8 +138,7 @@ class Builtin:
 
     async def close(self) -> None:
         if self._keeping is not None:
-            self._keeping.cancel()
-            await asyncio.gather(self._keeping, return_exceptions=True)
+            await end_tasks(self._keeping)
         await self.fetcher.close()
         if self._searcher is not None:
             await self._searcher.close()

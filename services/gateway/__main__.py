@@ -14,6 +14,7 @@ import socket
 import structlog
 
 from vigil import runtime
+from vigil.background.end import end_tasks
 from vigil.imports import fastapi  # before anything of ours imports it
 from vigil.runtime import Context
 from vigil.settings.switches import Switches
@@ -97,9 +98,7 @@ async def _serve_http(
         server.stop()
         with contextlib.suppress(asyncio.CancelledError):
             await serving
-        for task in beside:
-            task.cancel()
-        await asyncio.gather(*beside, return_exceptions=True)
+        await end_tasks(*beside)
 
 
 if __name__ == "__main__":

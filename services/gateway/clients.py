@@ -7,6 +7,8 @@ import contextlib
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from vigil.background.end import end_tasks
+
 from .http.body import ClientGone
 
 T = TypeVar("T")
@@ -50,7 +52,7 @@ async def answered(
             raise ClientGone
         return None
     finally:
-        await _ended(tasks)
+        await end_tasks(*tasks)
 
 
 async def serve_until_gone(
@@ -67,13 +69,7 @@ async def serve_until_gone(
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        await _ended(tasks)
+        await end_tasks(*tasks)
     if not served.cancelled():
         with contextlib.suppress(OSError):
             served.result()
-
-
-async def _ended(tasks: tuple[asyncio.Task[Any], ...]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

@@ -12,6 +12,7 @@ import contextlib
 import structlog
 
 from vigil import runtime
+from vigil.background.end import end_tasks
 from vigil.bus.lease import RELEASE_TIMEOUT_S, Lease, Leases
 from vigil.errors import LeaseLost, VigilError
 from vigil.observe import metrics
@@ -45,8 +46,7 @@ async def serve(context: Context, limits: SchedulerLimits | None = None) -> None
             await _be_active(term, lease, context.metrics)
             must_clear = term.must_clear
     finally:
-        warming.cancel()
-        await asyncio.gather(warming, return_exceptions=True)
+        await end_tasks(warming)
         await switches.close()
 
 

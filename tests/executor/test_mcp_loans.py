@@ -121,7 +121,7 @@ async def test_a_server_has_a_quota_for_the_folder_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S10: it is ended, and not started again until somebody made room."""
-    monkeypatch.setattr("services.executor.mcp.server.SERVER_S", (0.01, 0.1))
+    monkeypatch.setattr("services.executor.mcp.program.DISK_S", (0.01, 0.1))
     monkeypatch.setattr("services.executor.mcp.connection.PAUSES", Backoff(0.1, 0.1))
     home = tmp_path / "home"
     line = {"command": sys.executable, "args": [str(SCRIBE)]}

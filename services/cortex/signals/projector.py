@@ -21,6 +21,7 @@ import msgspec
 import structlog
 
 from vigil import crash
+from vigil.background.end import end_tasks
 from vigil.backoff import Backoff
 from vigil.bus.batches import BatchEntry
 from vigil.bus.bus import Bus, Follower, Message
@@ -219,9 +220,7 @@ async def _any_arrived(followers: Sequence[Follower]) -> None:
         for task in done:
             task.result()
     finally:
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
+        await end_tasks(*waiting)
 
 
 def _taken(following: _Following) -> list[tuple[Source, Message]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from vigil.background.end import end_tasks
 from vigil.runtime import Context
 from vigil.settings.config import Settings
 from vigil.settings.live.followed import FollowedSettings
@@ -73,9 +74,7 @@ class Servers:
 
     async def close(self) -> None:
         """End all."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_tasks(*self._tasks)
         await asyncio.gather(*(server.close() for server in self._servers.values()))
         await self._pinning.close()
 

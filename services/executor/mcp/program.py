@@ -16,12 +16,17 @@ from typing import Final
 import mcp_types as types
 from pydantic import FileUrl
 
-from vigil.errors import ConfigError
+from vigil.errors import ConfigError, Unavailable
 from vigil.settings.config import Settings
 from vigil.settings.servers import McpServer
 
 from ..pairs import read
-from ..sandbox.box import CommandLimits, Sandbox, environment_of, search_path
+from ..sandbox.box import CommandLimits, Kind, Sandbox, environment_of, search_path
+from ..sandbox.commands import Watches
+from ..sandbox.memory import SERVER_S as MEMORY_S
+from ..sandbox.memory import MemoryWatch
+from ..workspace.disk import SERVER_S as DISK_S
+from ..workspace.disk import Disk
 from .code import code_of
 from .stdio import Program
 
@@ -71,6 +76,21 @@ def program_of(name: str, config: McpServer, settings: Settings, sandbox: Sandbo
     )
     env = environment_of(variables, workspace=workspace)
     return Program(argv=tuple(argv), env=env, cwd=str(workspace))
+
+
+def guard_of(server: str, settings: Settings, disk: Disk, kind: Kind) -> Watches:
+    """Return what looks after a server's program, in a sandbox of this kind: how much it writes,
+    and how much memory it takes. Blocks.
+
+    Raises:
+        Unavailable: there is no room on the disk.
+    """
+    folder = workspace_of(settings.home, server)
+    allowance = disk.allowance(folder)
+    if allowance.why_not:
+        raise Unavailable(f"{folder}: {allowance.why_not}")
+    memory = MemoryWatch(settings.config.executor.memory_bytes_max, MEMORY_S)
+    return Watches(disk.guard(folder, allowance, kind, DISK_S), memory)
 
 
 def roots_of(config: McpServer) -> Callable[[], list[types.Root]] | None:

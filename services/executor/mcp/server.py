@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import mcp_types as types
 import msgspec
 import structlog
 
+from vigil.background.end import end_tasks
 from vigil.circuits import Circuits
 from vigil.contracts import Shelf, Tool
 from vigil.errors import ConfigError, Unavailable
@@ -20,11 +22,8 @@ from vigil.trust import sources as trust
 from vigil.words.rule import fields_of
 
 from ..sandbox.choice import Choice
-from ..sandbox.commands import Watches
-from ..sandbox.memory import SERVER_S as MEMORY_S
-from ..sandbox.memory import MemoryWatch
 from ..tools.source import Call, Registrar, ToolOutput
-from ..workspace.disk import SERVER_S, Disk
+from ..workspace.disk import Disk
 from . import pins as pins_of
 from . import tools as tools_of
 from .agents.connection import A2aConnection, AgentWay
@@ -34,7 +33,7 @@ from .loans import Loans
 from .pace import ServerLog
 from .pin_bucket import Pinning
 from .pins import Sorted
-from .program import program_of, roots_of, workspace_of
+from .program import guard_of, program_of, roots_of
 from .stdio import StdioWire
 from .tools import OfferedTool
 from .web import WebWire, endpoint_of
@@ -112,8 +111,7 @@ class ServerTools:
         """End the connection, and the program with all that it started."""
         if self._task is not None:
             self._connection.stop()
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await end_tasks(self._task)
 
     # ------------------------------------------------------------ the way there
 
@@ -132,16 +130,9 @@ class ServerTools:
         program = program_of(self.name, config, self._context.settings, sandbox)
         self._loans = Loans(config, self._context.settings)
         said = ServerLog(self.name, "mcp.stderr")
-        return StdioWire(program, said, on_end, self._loans.running, self._guard)
-
-    def _guard(self) -> Watches:
-        """Return what looks after its program. Blocks. Raises: Unavailable, there is no room."""
-        folder = workspace_of(self._context.settings.home, self.name)
-        allowance = self._room.allowance(folder)
-        if allowance.why_not:
-            raise Unavailable(f"{folder}: {allowance.why_not}")
-        memory = MemoryWatch(self._context.settings.config.executor.memory_bytes_max, MEMORY_S)
-        return Watches(self._room.guard(folder, allowance, self._choice.kind, SERVER_S), memory)
+        kind = self._choice.kind
+        guard = partial(guard_of, self.name, self._context.settings, self._room, kind)
+        return StdioWire(program, said, on_end, self._loans.running, guard)
 
     def _bearer(self) -> Bearer:
         return Bearer(

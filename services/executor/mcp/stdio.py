@@ -24,6 +24,7 @@ import msgspec
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 
+from vigil.background.end import end_tasks
 from vigil.processes.process import Process, start
 
 from ..sandbox.commands import CommandWatch
@@ -127,9 +128,7 @@ class StdioWire:
                 if self._has_ended:  # its exit code and last words may still be on their way
                     await asyncio.wait((reading, listening), timeout=QUIT_S)
                 await _end(process)
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+                await end_tasks(*tasks)
                 for half in (inbound_w, outbound_r):
                     half.close()
 

@@ -17,6 +17,7 @@ from typing import Final, Literal, Protocol
 
 import msgspec
 
+from vigil.background.end import end_tasks
 from vigil.errors import Unavailable
 from vigil.processes.process import Process, start
 from vigil.texts import excerpt
@@ -62,9 +63,7 @@ class Watches:
             for task in done:
                 task.result()  # a bug there must not look like an end
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end_tasks(*tasks)
         return self.why
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import msgspec
 from fastapi import Request, Response
 
+from vigil.background.end import end_tasks
 from vigil.local.identity_files import agents_there
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope
@@ -170,8 +171,7 @@ class AnswerStream(Response):
             await send_more(send, self._form.failed(failure_of(error)))
             await send_end(send)
         finally:
-            waiting.cancel()
-            await asyncio.gather(waiting, return_exceptions=True)
+            await end_tasks(waiting)
             await pieces.aclose()
 
 

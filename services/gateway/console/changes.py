@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from fastapi import Response
 
+from vigil.background.end import end_tasks
+
 from ..http.browser import HEADERS, change_of
 from .visit import Visit
 
@@ -61,9 +63,7 @@ class _Reading:
             await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
             return parts[0].result() if parts[0].done() else _GONE
         finally:
-            for part in parts:
-                part.cancel()
-            await asyncio.gather(*parts, return_exceptions=True)
+            await end_tasks(*parts)
 
 
 class ChangeStream(InnerStream):

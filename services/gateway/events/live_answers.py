@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from vigil.background.end import end_tasks
 from vigil.bus.shared import SessionFollower
 from vigil.subjects import SessionKey
 
@@ -60,8 +61,7 @@ async def writing(edge: Edge, session: SessionKey) -> AsyncGenerator[str]:
     ending = asyncio.create_task(page.end_with(follower), name="gateway-writing")
 
     async def let_go() -> None:
-        ending.cancel()
-        await asyncio.gather(ending, return_exceptions=True)
+        await end_tasks(ending)
         await follower.close()
         await edge.live.leave(session, page.take)
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import structlog
 
+from vigil.background.end import end_tasks
 from vigil.bus.bus import Bus, BusError, Follower, Message
 from vigil.contracts import Said, Turn, decode_said, decode_turn
 from vigil.errors import InvalidInput, Unavailable
@@ -143,8 +144,7 @@ async def listening(
     try:
         yield exchange, events.get
     finally:
-        reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
+        await end_tasks(reading)
         await follower.close()
         await edge.live.leave(session, events.put_nowait)
 

@@ -19,6 +19,7 @@ import msgspec
 import structlog
 
 from vigil import crash
+from vigil.background.end import end_tasks
 from vigil.bus.bus import Message
 from vigil.bus.shared import SessionFollower
 from vigil.contracts import decode_said
@@ -188,9 +189,7 @@ class Socket:
         finally:
             for part in parts[len(tasks) :]:
                 part.close()
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end_tasks(*tasks)
             await self._release()
         if end.code:
             await self._close(end)

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final
 import structlog
 from fastapi import Depends, Header, Query, Request, Response
 
+from vigil.background.end import end_tasks
 from vigil.bus.bus import BusError, Message
 from vigil.errors import InvalidInput, Unavailable
 from vigil.settings.tokens import Principal
@@ -126,9 +127,7 @@ class SignalStream(Response):
         except OSError:
             pass  # the client went
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end_tasks(*tasks)
             self._feed.leave(self._reader)
             await self._feed.close()
 

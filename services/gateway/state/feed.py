@@ -14,6 +14,7 @@ from typing import Final
 
 import structlog
 
+from vigil.background.end import end_tasks
 from vigil.bus.bus import Bus, Message
 from vigil.errors import InvalidInput
 from vigil.subjects import SIGNALS_ALL
@@ -152,9 +153,7 @@ class Feed:
         if self.users > 0 or task is None:
             return
         self._task = None
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        await end_tasks(task)
 
     @property
     def is_alive(self) -> bool:

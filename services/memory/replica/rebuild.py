@@ -23,6 +23,7 @@ import msgspec
 import structlog
 
 from vigil import crash
+from vigil.background.end import end_tasks
 from vigil.bus.bus import Bus
 from vigil.clock import Clock
 from vigil.errors import Unavailable
@@ -281,10 +282,9 @@ class Replica:
                 if not is_other:  # another log may never get so far
                     await self._beside.at_least(self.store.position, timeout_s=READERS_WAIT_S)
             finally:
-                caught_up.cancel()
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+                await end_tasks(caught_up, task)
+                if not task.cancelled():
+                    task.result()
         except BaseException:
             await store.close()
             raise

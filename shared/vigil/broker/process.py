@@ -8,7 +8,6 @@ minutes a power cut loses acknowledged messages (RELIABILITY 0.7).
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import shutil
 import signal
@@ -22,6 +21,7 @@ from typing import Any, Final
 import msgspec
 import structlog
 
+from ..background.end import end_tasks
 from ..backoff import Backoff
 from ..bus.bus import Bus, BusError
 from ..checks import nearest
@@ -376,9 +376,7 @@ class Broker:
         """End what :meth:`watch` began."""
         self._is_stopping = True
         if self._watch is not None:
-            self._watch.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._watch
+            await end_tasks(self._watch)
 
     async def stop(self) -> None:
         await self.unwatch()

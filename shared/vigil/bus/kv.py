@@ -7,12 +7,12 @@ nats-py's own class reads from any replica and hides which write lost; policy st
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from typing import Final
 
 import structlog
 
+from ..background.end import end_tasks
 from .bus import Bus, Follower
 
 log = structlog.get_logger("vigil.kv")
@@ -115,7 +115,5 @@ class Watch:
         self._follower = follower
 
     async def close(self) -> None:
-        self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+        await end_tasks(self._task)
         await self._follower.close()

@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, NoReturn
 
+from ..background.end import end_tasks
 from ..clock import until_next
 from ..errors import LeaseLost, OutcomeUnknown, VigilError, WrongLastSequence
 from ..topology import LEASE_RENEW_S, LEASE_TTL_S
@@ -79,9 +80,7 @@ class Lease:
                     raise RuntimeError(f"{task.get_name()} was cancelled from within")
                 task.result()
         finally:
-            for task in both:
-                task.cancel()
-            await asyncio.gather(*both, return_exceptions=True)
+            await end_tasks(*both)
             await self.give_back()
 
     async def _keep(self, on_renewed: Callable[[], None]) -> None:

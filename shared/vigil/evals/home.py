@@ -21,6 +21,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from .. import runtime
+from ..background.end import end_tasks
 from ..broker.process import Broker
 from ..broker.provision import provision
 from ..clock import PACE_S
@@ -137,7 +138,7 @@ async def _start(
             for name in names
         ]
     stage.services = tasks
-    stack.push_async_callback(_end, tasks)
+    stack.push_async_callback(end_tasks, *tasks)
     ready = asyncio.create_task(_all_set(readies.values()))
     try:
         await asyncio.wait({*tasks, ready}, return_when="FIRST_COMPLETED", timeout=START_S)
@@ -154,12 +155,6 @@ async def _start(
 async def _all_set(events: Iterable[asyncio.Event]) -> None:
     for event in events:
         await event.wait()
-
-
-async def _end(tasks: list[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _taped() -> ContextVar[Any]:

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from ..addressees import is_turn
+from ..background.end import end_tasks
 from ..bus.bus import Bus, Message
 from ..clock import new_id
 from ..contracts import Said, Turn, decode_said, decode_timer, decode_turn, encode
@@ -240,9 +241,7 @@ class Stage:
             self._tasks.append(asyncio.create_task(self._follow(stream), name=f"story-{stream}"))
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_tasks(*self._tasks)
 
     async def _follow(self, stream: str) -> None:
         root = "system" if stream == "SYSTEM" else "session"

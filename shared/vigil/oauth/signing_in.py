@@ -33,6 +33,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl
 
+from ..background.end import end_tasks
 from ..errors import VigilError
 from ..fields import secrets
 from ..net.client import FAILURES, why_failed
@@ -196,8 +197,7 @@ class SigningIn:
     async def close(self) -> None:
         """Go no further."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await end_tasks(self._task)
 
     # ------------------------------------------------------------ on the way
 

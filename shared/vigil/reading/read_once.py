@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any, Final, TypeVar, cast
 
+from ..background.end import end_tasks
+
 T = TypeVar("T")
 _READ: Final[ContextVar[dict[str, asyncio.Future[Any]] | None]] = ContextVar("read", default=None)
 
@@ -28,9 +30,7 @@ async def read_once() -> AsyncIterator[None]:
         yield
     finally:
         _READ.reset(before)
-        for one in read.values():
-            one.cancel()
-        await asyncio.gather(*read.values(), return_exceptions=True)
+        await end_tasks(*read.values())
 
 
 async def once(name: str, read: Callable[[], Awaitable[T]]) -> T:

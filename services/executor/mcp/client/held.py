@@ -19,6 +19,7 @@ import mcp_types as types
 from mcp.client.context import ClientRequestContext
 from mcp.shared.dispatcher import ProgressFnT
 
+from vigil.background.end import end_tasks
 from vigil.contracts.tools import ServerAnswer
 
 from ...tools.source import OnProgress
@@ -61,8 +62,7 @@ class HeldCall:
             await asyncio.wait((self.task, self.asked), return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             self._all.forget(self)
-            self.task.cancel()
-            await asyncio.gather(self.task, return_exceptions=True)
+            await end_tasks(self.task)
             raise
         if self.asked.done() and not self.task.done():
             return self.asked.result()
@@ -171,7 +171,5 @@ class HeldCalls:
         """End what is held: its connection is no more."""
         held = [call.task for call in self._held.values()]
         self._held.clear()
-        for task in held:
-            task.cancel()
-        await asyncio.gather(*held, return_exceptions=True)
+        await end_tasks(*held)
         self._under_way.clear()

@@ -4,11 +4,11 @@ reader had come to."""
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import enum
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
+from ...background.end import end_tasks
 from ...subjects import token_of
 from ..answers import NotTaken
 from ..chats.calls import CallFailed, token_refused
@@ -93,9 +93,7 @@ class DiscordGateway:
                 if told is not None:
                     yield told
         finally:
-            beats.cancel()
-            with contextlib.suppress(asyncio.CancelledError, CallFailed):
-                await beats
+            await end_tasks(beats)
 
     async def _next(self, every_s: float) -> tuple[str, Any, int] | None:
         try:

@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import AsyncGenerator
 from typing import Final
 
+from ...background.end import end_tasks
 from ...bus.bus import BusError
 from ...errors import Unavailable
 from ...imports.aiogram import SendMessageDraft
@@ -46,9 +47,7 @@ class Drafts:
     async def close(self) -> None:
         """Show nothing any more."""
         tasks = list(self._shown.values())
-        for one in tasks:
-            one.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(*tasks)
 
     def _forget(self, chat: int, task: asyncio.Task[None]) -> None:
         if self._shown.get(chat) is task:

@@ -24,6 +24,7 @@ from vigil.teams import DEFAULT_AGENT
 from vigil.texts.columns import Column
 from vigil.words.nearest import did_you_mean
 
+from ...background.end import end_tasks
 from .. import exits, output
 from ..tables import Result, table
 
@@ -194,9 +195,7 @@ async def _play(
     try:
         return list(await asyncio.gather(*tasks))
     finally:  # the first that can't be played ends the others, and is what is told
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(*tasks)
 
 
 def _log_to(file: Path) -> None:

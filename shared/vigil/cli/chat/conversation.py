@@ -21,6 +21,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from vigil.errors import VigilError
 from vigil.sdk.client import ApiError, Client
 
+from ...background.end import end_tasks
 from ...backoff import Backoff
 from .screen import Screen
 
@@ -266,6 +267,4 @@ async def until_done(talk: Callable[[], Any], conversation: Conversation) -> Any
             raise conversation.unseen
         return said
     finally:
-        for task in (following, talking):
-            task.cancel()
-        await asyncio.gather(following, talking, return_exceptions=True)
+        await end_tasks(following, talking)

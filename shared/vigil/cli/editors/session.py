@@ -14,6 +14,7 @@ from vigil.errors import VigilError
 from vigil.sdk.client import ApiError, Client
 from vigil.texts.streamed import StreamedAnswer
 
+from ...background.end import end_tasks
 from ..chat.conversation import Conversation
 from .prompt_end import Permission, PromptEnd, ToolUpdate
 
@@ -64,9 +65,7 @@ class EditorSession:
         )
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_tasks(*self._tasks)
 
     # ------------------------------------------------------------ what is heard
 
