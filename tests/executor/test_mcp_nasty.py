@@ -6,6 +6,7 @@ The server is `tests/mcp_servers/nasty.py`, in the real sandbox.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,10 @@ import structlog
 
 from services.executor.mcp import connection, pace
 from services.executor.mcp.pace import DEAF
-from services.executor.mcp.program import variables_of
+from services.executor.mcp.program import variables_of, workspace_of
 from services.executor.mcp.stdio import LINE_BYTES_MAX
 from services.executor.tools.source import ToolOutput
-from tests.support.mcp_client import NASTY, Hands, hands, nasty, on, sandbox
+from tests.support.mcp_client import Hands, hands, nasty, on, sandbox
 from tests.support.memories import until
 from tests.support.stack import settings_of, some_broker
 from vigil.backoff import Backoff
@@ -37,14 +38,15 @@ def moody(home: Path, *moods: str) -> None:
     (home / "mcp" / "nasty" / "mood").write_text(" ".join(moods))
 
 
-def programs() -> list[psutil.Process]:
-    """Return all processes that have to do with the nasty server."""
-    return [
-        one
-        for one in psutil.process_iter(["cmdline"])
-        if str(NASTY) in " ".join(one.info["cmdline"] or ())
-        or "sleep 3600" in " ".join(one.info["cmdline"] or ())
-    ]
+def programs(home: Path) -> set[int]:
+    """Return the processes of the nasty server of this home: whatever lives in the server's own
+    folder. Other tests run the same program at the same time."""
+    own, found = str(workspace_of(home, "nasty")), set()
+    for one in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if one.environ().get("HOME") == own:
+                found.add(one.pid)
+    return found
 
 
 # ---------------------------------------------------------------- the rug pull
@@ -200,12 +202,13 @@ async def test_a_server_that_is_stuck_is_started_anew(
     monkeypatch.setattr(connection, "LIST_S", 0.5)
     monkeypatch.setattr(connection, "PAUSES", Backoff(0.05, 60.0))
     async with hands(tmp_path, await sandbox(), nasty=nasty(timeout_s=0.5)) as found:
-        stuck = {one.pid for one in programs()}
+        stuck = programs(tmp_path)
+        assert stuck
         assert (await found.call("nasty__freeze")).content.startswith("ambiguous")
         await found.shelves.until("nasty", lambda shelf: "did not answer" in shelf.problem)
         await found.shelves.until("nasty", lambda shelf: not shelf.problem)
         assert (await found.call("nasty__add", a=1, b=2)).content == "3"
-        assert not stuck & {one.pid for one in programs()}
+        assert not stuck & programs(tmp_path)
 
 
 async def test_a_server_that_dies_in_a_call(
@@ -296,11 +299,12 @@ def said_in(logs: list[Any], action: str = "mcp.stderr") -> list[str]:
 async def test_nothing_is_left_of_a_server(tmp_path: Path) -> None:
     """S10: its daemons end with it, also if they left its session."""
     async with hands(tmp_path, await sandbox(), nasty=nasty()) as found:
+        alone = programs(tmp_path)
         assert not (await found.call("nasty__children")).is_error
-        assert len(programs()) >= 2
+        assert alone < programs(tmp_path)
 
     async def are_gone() -> bool:
-        return programs() == []
+        return not programs(tmp_path)
 
     await until(are_gone, "its programs end")
 
