@@ -112,6 +112,7 @@ def test_what_runs_nowhere_is_asked_for_where_it_would_listen(tmp_path: Path) ->
     (tmp_path / "vigil.toml").write_text("[gateway]\nport = 8777\n")
     assert connect(settings, {}).url == "http://127.0.0.1:8777"
     assert connect(settings, {"VIGIL_GATEWAY__PORT": "8888"}).url == "http://127.0.0.1:8888"
+    assert connect(settings, {"VIGIL_PORT": "0"}).url == "http://127.0.0.1:0"  # any free one
     assert connect(settings, {"VIGIL_URL": "http://a.example"}).url == "http://a.example"
     # Whatever else is wrong in the file, the port that it says, or VIGIL_PORT, is where it listens.
     (tmp_path / "vigil.toml").write_text("[gatway]\n[gateway]\nport = 8777\n")
@@ -122,6 +123,23 @@ def test_what_runs_nowhere_is_asked_for_where_it_would_listen(tmp_path: Path) ->
     for wrong in ("[gateway\n", "gateway = 1\n", "[gateway]\nport = 'x'\n"):
         (tmp_path / "vigil.toml").write_text(wrong)
         assert connect(settings, {}).url == "http://127.0.0.1:8420"
+
+
+def test_another_vigil_at_the_same_place_is_called_so(tmp_path: Path) -> None:
+    """P-4: its token isn't wrong, it's another home's Vigil that is asked."""
+    settings = Settings(config=Config(), home=tmp_path)
+    refusal = b'{"title": "Unauthorized", "detail": "the token is unknown"}'
+    with answering(401, "application/problem+json", refusal) as (url, _):
+        port = url.rpartition(":")[2]
+        with pytest.raises(ApiError) as known:
+            connect(settings, {"VIGIL_URL": url}).me()
+        assert str(known.value) == "the token is unknown"
+        with pytest.raises(ApiError) as guessed:
+            connect(settings, {"VIGIL_PORT": port}).me()
+        assert str(guessed.value) == (
+            f"the token is unknown: the Vigil of {tmp_path} doesn't run, and another one answers "
+            f"at {url}"
+        )
 
 
 def test_the_token_is_never_shown() -> None:

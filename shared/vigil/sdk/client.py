@@ -99,7 +99,15 @@ class Client(
     `OutcomeUnknown` if it didn't answer in time.
     """
 
-    def __init__(self, url: str, token: str | None = None, *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        stranger: str = "",
+    ) -> None:
+        """`stranger` is what is said beside it if the token isn't known there."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError(f"VIGIL_URL={url!r}: expected http://HOST:PORT")
@@ -107,6 +115,7 @@ class Client(
         self._parts = parts
         self._token = token
         self._timeout_s = timeout_s
+        self._stranger = stranger
 
     def __repr__(self) -> str:
         return f"Client({self.url!r}, token=<{'set' if self._token else 'not set'}>)"
@@ -338,7 +347,11 @@ class Client(
             connection.close()
         answer = _decode(raw)
         if response.status >= 400:
-            raise ApiError(response.status, answer if isinstance(answer, dict) else {})
+            refusal = ApiError(response.status, answer if isinstance(answer, dict) else {})
+            if refusal.status == http.client.UNAUTHORIZED and self._stranger:
+                told = {**refusal.problem, "detail": f"{refusal}: {self._stranger}"}
+                raise ApiError(refusal.status, told)
+            raise refusal
         return answer
 
     def _connection(self, timeout_s: float) -> http.client.HTTPConnection:
@@ -365,15 +378,20 @@ def _decode(raw: bytes) -> Any:
 
 
 def _configured_url(settings: Settings, environ: Mapping[str, str]) -> str:
-    """Return where it would listen on this machine. Nobody else's Vigil gets the token by chance; a
-    mistake in the configuration is told by what starts something."""
-    port = config.port_in(environ, settings.home) or DEFAULT_PORT
-    return f"http://127.0.0.1:{port}"
+    """Return where it would listen on this machine; a mistake in the configuration is told by what
+    starts something. Where it takes any free port, nobody listens at 0: another's Vigil, at the
+    usual one, isn't given the token."""
+    port = config.port_in(environ, settings.home)
+    return f"http://127.0.0.1:{DEFAULT_PORT if port is None else port}"
 
 
 def connect(settings: Settings, environ: Mapping[str, str] | None = None) -> Client:
     """Build a client for what runs here, or for what VIGIL_URL and VIGIL_TOKEN name."""
     environ = os.environ if environ is None else environ
     run = runfile.read(settings.run_file)
-    url = environ.get("VIGIL_URL") or (run.url if run else _configured_url(settings, environ))
-    return Client(url, environ.get("VIGIL_TOKEN") or read_token(settings.home))
+    token = environ.get("VIGIL_TOKEN") or read_token(settings.home)
+    if url := environ.get("VIGIL_URL") or (run.url if run else ""):
+        return Client(url, token)
+    url = _configured_url(settings, environ)
+    stranger = f"the Vigil of {settings.home} doesn't run, and another one answers at {url}"
+    return Client(url, token, stranger=stranger)
