@@ -6,7 +6,7 @@ import asyncio
 import os
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,13 @@ from tests.support.pauses import pauses
 from tests.support.stack import Stack, settings_of
 from tests.support.world import SERVICES, StoppedClock, World, running_world
 from vigil.backup import backup, rearm, snapshots
-from vigil.backup.archive import Archive, ArchiveError
+from vigil.backup.archive import Archive, ArchiveError, Writer
 from vigil.broker.process import Broker
 from vigil.bus.bus import Bus
 from vigil.errors import ConfigError
 from vigil.layout import LOG, name_of
 from vigil.local.home import check_whole
+from vigil.portable.bundle import BundleWriter
 from vigil.settings.sections import Nats
 from vigil.subjects import SessionKey
 
@@ -319,6 +320,38 @@ async def test_a_full_disk_leaves_nothing(bare: Stack, small_disk: Path) -> None
         await admin.publish("session.vigil.ann.t.in.control", os.urandom(100_000))
     with pytest.raises(OSError, match="No space left"):
         await save(admin, bare.settings, small_disk / "b.tar")
+    assert list(small_disk.iterdir()) == []
+
+
+def fill_archive(path: Path) -> None:
+    writer = Writer(path, datetime.now(UTC))
+    try:
+        part = writer.part("a")
+        while True:
+            part.write(os.urandom(1000))
+    finally:
+        writer.abort()
+
+
+def fill_bundle(path: Path) -> None:
+    writer = BundleWriter(path)
+    try:
+        with writer.part("a") as part:
+            while True:
+                part.write(os.urandom(1000))
+    finally:
+        writer.abort()
+
+
+@pytest.mark.parametrize(
+    ("fill", "name"), [(fill_archive, "b.tar"), (fill_bundle, "b.zip"), (fill_bundle, "b")]
+)
+def test_a_disk_too_full_for_what_is_still_held_leaves_nothing(
+    small_disk: Path, fill: Callable[[Path], None], name: str
+) -> None:
+    """X-9: closing the file fails once more, as it writes what wasn't written."""
+    with pytest.raises(OSError, match="No space left"):
+        fill(small_disk / name)
     assert list(small_disk.iterdir()) == []
 
 

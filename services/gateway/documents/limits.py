@@ -14,8 +14,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-import msgspec
-
 from vigil.board.outside import served_kinds
 from vigil.channels.matrix.section import MATRIX_ID
 from vigil.fields.schema import (
@@ -30,6 +28,7 @@ from vigil.fields.schema import (
     length,
     within,
 )
+from vigil.fields.structs import components_of
 from vigil.mail.ids import ADDRESS
 from vigil.net.ssrf import URL_LENGTH_MAX
 from vigil.settings.cortex import Cortex
@@ -45,7 +44,7 @@ _POINTER: Final = {"format": "json-pointer", "maxLength": POINTER_LENGTH_MAX}
 
 def _keepers() -> Schema:
     """Return the bounds of what keeps up by itself, from the configuration that it stands for."""
-    _, schemas = msgspec.json.schema_components([Cortex], ref_template="{name}")
+    _, schemas = components_of([Cortex])
     bounds = ("minimum", "maximum")
     return {
         name: {key: one[key] for key in bounds}

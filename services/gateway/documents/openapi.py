@@ -9,6 +9,7 @@ import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from vigil.fields.structs import components_of
 from vigil.sdk.formats.cloud_event import CloudEvent
 
 from ..endpoint import Endpoint
@@ -255,8 +256,8 @@ def tag_of(path: str) -> str:
 
 def parameters_of(kind: type) -> list[dict[str, Any]]:
     """Return the query parameters that the fields of the struct `kind` are."""
-    (schema,), _ = msgspec.json.schema_components([kind], ref_template="{name}")
-    _, components = msgspec.json.schema_components([kind], ref_template=REF)
+    (schema,), _ = components_of([kind], "{name}")
+    _, components = components_of([kind], REF)
     name = schema["$ref"]
     properties = components[name]["properties"]
     for field, more in limits.QUERIES.get(name, {}).items():
@@ -283,7 +284,7 @@ def document(app: FastAPI, endpoints: Iterable[Endpoint], extra_paths: dict[str,
         title="Vigil", version=app.version, description=DESCRIPTION, routes=app.routes
     )
     paths = made["paths"] | extra_paths
-    _, schemas = msgspec.json.schema_components(_components(endpoints), ref_template=REF)
+    _, schemas = components_of(_components(endpoints), REF)
     operations = [one for methods in paths.values() for one in methods.values()]
     limits.apply(schemas, _asked(operations))
     for operation in operations:

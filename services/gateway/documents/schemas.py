@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-import msgspec
+from vigil.fields.structs import components_of
 
 AT: Final = "#/components/schemas"
 SERVED: Final = {"MemoryLink": "Edge"}
@@ -14,7 +14,7 @@ SERVED: Final = {"MemoryLink": "Edge"}
 
 def of(kinds: Iterable[type]) -> dict[str, Any]:
     """Return the schemas of records and of all that these are made of, by name."""
-    _, schemas = msgspec.json.schema_components(kinds, ref_template=AT + "/{name}")
+    _, schemas = components_of(kinds, AT + "/{name}")
     served = {SERVED.get(name, name): schema for name, schema in schemas.items()}
     plain: dict[str, Any] = _plain(dict(sorted(served.items())))
     return plain

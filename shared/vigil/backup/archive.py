@@ -12,6 +12,7 @@ it. One changed byte is found, and the part that it is in is named.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import stat
@@ -142,7 +143,8 @@ class Writer:
 
     def abort(self) -> None:
         """Leave nothing behind; harmless after the end."""
-        self._file.close()
+        with contextlib.suppress(OSError):  # what it still held doesn't fit either
+            self._file.close()
         self._temporary.unlink(missing_ok=True)
 
 

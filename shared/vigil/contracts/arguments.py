@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from ..errors import InvalidInput
+from ..fields.structs import components_of
 
 T = TypeVar("T")
 _LENGTHS: Final = frozenset({"minLength", "maxLength"})
@@ -38,7 +39,7 @@ def schema_of(kind: type[Arguments]) -> dict[str, Any]:
     >>> schema_of(Look)["required"]
     ['path']
     """
-    _, components = msgspec.json.schema_components([kind])
+    _, components = components_of([kind])
     schema: dict[str, Any] = dict(components.pop(kind.__name__))
     schema.pop("title", None)
     schema.pop("description", None)

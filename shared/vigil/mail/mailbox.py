@@ -303,6 +303,9 @@ def _has_read_more(client: IMAPClient) -> bool:
     """Whether a line lies there that came together with the last one. The library waits for the
     socket, from which that was read already: it would be seen when the next one comes."""
     sock = client.socket()
+    lines: list[bytes] | None = getattr(client._imap, "_readbuf", None)
+    if lines is not None:  # since Python 3.14; a record of TLS may hold more than was taken from it
+        return any(lines) or (isinstance(sock, ssl.SSLSocket) and sock.pending() > 0)
     file: Any = getattr(client._imap, "file", None)
     if not hasattr(file, "peek"):
         return False

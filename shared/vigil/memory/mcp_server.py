@@ -20,6 +20,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 
 from .. import __version__
+from ..fields.structs import components_of
 from .behalf import Acting
 from .operation import McpTool, Operation, mcp_view, operations
 
@@ -101,7 +102,7 @@ def build(find: Finder, explain: Explainer) -> Server[Any]:
 
 def schema_of(kind: type[msgspec.Struct]) -> dict[str, Any]:
     """Return the JSON Schema of a struct, with an object at its root as MCP wants it."""
-    (reference,), components = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+    (reference,), components = components_of([kind])
     root: dict[str, Any] = components.pop(reference["$ref"].rpartition("/")[2])
     return root | ({"$defs": components} if components else {})
 

@@ -144,7 +144,8 @@ class BundleWriter:
         if self._zip is not None:
             with contextlib.suppress(ValueError, OSError):
                 self._zip.close()
-            self._file.close()
+            with contextlib.suppress(OSError):  # what it still held doesn't fit either
+                self._file.close()
             self._draft.unlink(missing_ok=True)
         else:
             shutil.rmtree(self._draft, ignore_errors=True)
