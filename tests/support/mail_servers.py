@@ -31,6 +31,14 @@ from typing import Any, Final
 
 import pytest
 
+from tests.support.mail_configuration import (
+    DOVECOT_2_3,
+    DOVECOT_2_4,
+    MAIN_CF,
+    MASTER_CF,
+    OAUTH2,
+    SERVICES,
+)
 from tests.support.pauses import pauses
 from vigil.broker import ports
 
@@ -41,121 +49,6 @@ ACCOUNTS: Final = 40
 START_S: Final = 20.0
 _SBIN: Final = "/usr/sbin"
 _POSTFIX_BIN: Final = Path("/usr/lib/postfix/sbin")
-MASTER_CF: Final = """
-127.0.0.1:{smtp} inet n - n - - smtpd
-127.0.0.1:{smtps} inet n - n - - smtpd -o smtpd_tls_wrappermode=yes
-127.0.0.1:{mx} inet n - n - - smtpd -o smtpd_sasl_auth_enable=no
-cleanup unix n - n - 0 cleanup
-qmgr unix n - n 1 1 qmgr
-tlsmgr unix - - n 1000? 1 tlsmgr
-rewrite unix - - n - - trivial-rewrite
-bounce unix - - n - 0 bounce
-defer unix - - n - 0 bounce
-trace unix - - n - 0 bounce
-proxymap unix - - n - - proxymap
-error unix - - n - - error
-retry unix - - n - - error
-virtual unix - n n - - virtual
-anvil unix - - n - 1 anvil
-postlog unix-dgram n - n - 1 postlogd
-"""
-MAIN_CF: Final = """
-compatibility_level = 3.6
-queue_directory = {root}/queue
-data_directory = {root}/data
-maillog_file = {root}/postfix.log
-maillog_file_prefixes = {root}
-inet_interfaces = loopback-only
-inet_protocols = ipv4
-myhostname = {host}
-mydestination =
-local_recipient_maps =
-alias_maps =
-alias_database =
-mynetworks = 127.0.0.0/8
-disable_dns_lookups = yes
-smtpd_peername_lookup = no
-smtpd_client_connection_count_limit = 0
-smtputf8_enable = no
-biff = no
-in_flow_delay = 0
-service_throttle_time = 1s
-minimal_backoff_time = 1s
-maximal_backoff_time = 2s
-queue_run_delay = 1s
-virtual_mailbox_domains = a.example, b.example, c.example
-virtual_mailbox_base = {root}/mail
-virtual_mailbox_maps = texthash:{root}/boxes
-virtual_mailbox_limit = 0
-virtual_minimum_uid = 1
-virtual_uid_maps = static:{uid}
-virtual_gid_maps = static:{gid}
-smtpd_tls_cert_file = {root}/cert.pem
-smtpd_tls_key_file = {root}/key.pem
-smtpd_tls_security_level = may
-smtpd_sasl_auth_enable = yes
-smtpd_sasl_type = dovecot
-smtpd_sasl_path = inet:127.0.0.1:{auth}
-smtpd_sasl_security_options = noanonymous
-smtpd_recipient_restrictions = permit_sasl_authenticated, permit_mynetworks, reject
-smtpd_data_restrictions = check_sender_access texthash:{root}/verdicts
-"""
-DOVECOT: Final = """
-base_dir = {root}/dovecot
-log_path = {root}/dovecot.log
-protocols = imap
-listen = 127.0.0.1
-ssl = yes
-ssl_cert = <{root}/cert.pem
-ssl_key = <{root}/key.pem
-disable_plaintext_auth = no
-auth_mechanisms = plain login xoauth2
-mail_location = maildir:{root}/mail/%u
-mail_max_userip_connections = 200
-first_valid_uid = 1
-passdb {{
-  driver = oauth2
-  mechanisms = xoauth2
-  args = {root}/oauth2.conf
-}}
-passdb {{
-  driver = static
-  mechanisms = plain login
-  args = password={password}
-}}
-userdb {{
-  driver = static
-  args = uid={uid} gid={gid} home={root}/mail/%u
-}}
-service imap-login {{
-  inet_listener imap {{
-    port = {imap}
-  }}
-  inet_listener imaps {{
-    port = {imaps}
-    ssl = yes
-  }}
-}}
-service auth {{
-  inet_listener {{
-    address = 127.0.0.1
-    port = {auth}
-  }}
-}}
-service anvil {{
-  chroot =
-}}
-service stats {{
-  chroot =
-}}
-"""
-
-
-OAUTH2: Final = """
-introspection_mode = local
-local_validation_key_dict = fs:posix:prefix={root}/keys/
-username_attribute = email
-"""
 
 
 def token_for(user: str) -> str:
@@ -254,7 +147,9 @@ class MailServers:
         )
         self._write("postfix/main.cf", MAIN_CF.format(**facts))
         self._write("postfix/master.cf", MASTER_CF.format(**facts))
-        self._write("dovecot.conf", DOVECOT.format(**facts))
+        version = subprocess.check_output([f"{_SBIN}/dovecot", "--version"], text=True)
+        dovecot = DOVECOT_2_3 if version.startswith("2.3.") else DOVECOT_2_4
+        self._write("dovecot.conf", (dovecot + SERVICES).format(**facts))
         self._write("oauth2.conf", OAUTH2.format(**facts))
         (self.root / "keys/default/HS256").mkdir(parents=True)
         self._write("keys/default/HS256/default", base64.b64encode(KEY).decode())
