@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from tests.support.cli import Cli
 from tests.support.pauses import pauses
 from tests.support.pictures import png
 from tests.support.remembering import contents, look
-from tests.support.world import Person, running_world
+from tests.support.world import ANN, Person, running_world
 from vigil.marks import thread_mark
 from vigil.subjects import SessionKey
 
@@ -169,6 +170,55 @@ async def test_what_came_out_of_it_is_told_of_and_its_files_go(
         )
         assert answer.json()["memories_forgotten"] == 1
         assert contents(await look(ann.http)) == []
+
+
+@pytest.mark.usefixtures("own_broker")
+async def test_what_it_asked_for_goes_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X-8: a request holds the arguments of a call, and nobody could decide it any more. What
+    another conversation asked for stays open."""
+    monkeypatch.setattr(deletions, "QUIET_S", 0.2)
+    async with running_world(tmp_path, monkeypatch, has_hands=True) as world:
+        ann, other = [await world.person(key, has_socket=False) for key in (ANN, OTHER)]
+        for person, text in ((ann, TEXT), (other, "else")):
+            await asked(person, text)
+        assert streams(tmp_path), "the positive control"
+        found = await open_requests(ann.http)
+        assert set(found) == {ann.key, other.key}
+
+        await deleted(ann)
+        assert set(await open_requests(ann.http)) == {other.key}
+        assert streams(tmp_path) == []
+        gone = found[ann.key]
+        verdict = {"verdict": "accept", "digest": gone["digest"]}
+        late = await ann.http.patch(f"/api/approvals/{gone['id']}", json=verdict)
+        assert late.status_code == 404
+        await other.exchange(f"accept {gone['name']}")
+        assert "Accepted" not in (await other.transcript())[-1]["text"]
+
+
+async def asked(person: Person, text: str) -> None:
+    """Have something from outside ask for a command, so that the person is asked for leave."""
+    event = {
+        "specversion": "1.0",
+        "id": text,
+        "source": "test",
+        "type": "note",
+        "subject": person.key,
+        "datacontenttype": "text/plain",
+        "data": ask(("shell", {"command": f"echo {text}"})),
+    }
+    headers = {"content-type": "application/cloudevents+json"}
+    answer = await person.http.post("/api/events", content=json.dumps(event), headers=headers)
+    assert answer.status_code == 202, answer.text
+    await person.world.at_rest()
+
+
+async def open_requests(http: httpx2.AsyncClient) -> dict[str, dict[str, Any]]:
+    """Return what waits for the person, by the conversation that asked."""
+    found = (await http.get("/api/approvals", params={"state": "open"})).json()["approvals"]
+    return {one["session_key"]: one for one in found}
 
 
 async def uploaded(http: httpx2.AsyncClient, width: int) -> str:

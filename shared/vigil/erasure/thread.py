@@ -126,7 +126,7 @@ class ThreadEraser:
         where = board_of(self._key.scope, "approval")
         for message in await self._bus.read("BOARD", [where]):
             try:
-                entity = decode_board(message.data)
+                entity = decode_board(message.data).entity
             except InvalidInput:
                 continue
             if isinstance(entity, Approval) and entity.session_key in theirs:
