@@ -16,6 +16,7 @@ from vigil.grants.check import check
 from vigil.grants.proposal import constraints_of
 from vigil.grants.rule import Standing, Wanted, is_for, match, obstacle
 from vigil.subjects import SessionKey
+from vigil.zones.wall import END
 
 NOW: Final = datetime(2026, 11, 23, 9, tzinfo=UTC)
 KEY: Final = SessionKey("ann", "vigil", "t1")
@@ -332,7 +333,8 @@ def test_a_servers_tools_are_told_from_anothers() -> None:
         ({"constraints": tuple(Equal(field=str(n), value=n) for n in range(17))}, "constraints"),
         ({"constraints": (DF, Equal(field="x", value="a" * 1_000_000))}, "constraints"),
         ({"why": "a" * 501}, "why"), ({"why": "a\nb"}, "why"), ({"uses_max": -1}, "uses_max"),
-        ({"expires_at": NOW}, "expires_at"), ({"session_key": "bob:vigil:t"}, "session_key"),
+        ({"expires_at": NOW}, "expires_at"), ({"expires_at": END}, "expires_at"),
+        ({"session_key": "bob:vigil:t"}, "session_key"),
         ({"row": "c" * 31}, "row"), ({"row": "c" * 32, "session_key": "ann:vigil:t1"}, "row"),
         ({"goal": "c" * 31}, "goal"), ({"goal": "c" * 32, "row": "c" * 32}, "goal"),
         ({"goal": "c" * 32, "session_key": "ann:vigil:t1"}, "goal"),

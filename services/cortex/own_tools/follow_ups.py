@@ -15,6 +15,7 @@ import msgspec
 from vigil.contracts import FollowUp
 from vigil.contracts.arguments import Arguments
 from vigil.settings.hours import UNENDING
+from vigil.zones.wall import END, local
 
 from ..core.draft import Draft
 from ..core.pending.tasks import shortened
@@ -28,6 +29,7 @@ OVERTAKEN: Final = (
     "Not scheduled: the person has written again meanwhile, and that ends all follow-ups that they "
     "didn't ask you to keep. Their message is answered next; plan it then, if it still fits."
 )
+BEYOND: Final = f"That is further away than the calendar goes: it must be before {END.year}."
 NAMED_MAX: Final = 300
 """Characters of a reminder that a request names."""
 
@@ -118,12 +120,14 @@ def _fire_at(given: ScheduleFollowup, asked_at: datetime) -> datetime | str:
     """Return when it is due, or why that can't be told."""
     if (given.delay_seconds is None) == (given.fire_at is None):
         return "Give either delay_seconds or fire_at."
-    if given.fire_at is not None:
-        return given.fire_at.astimezone(UTC)
     try:
-        return asked_at + timedelta(seconds=given.delay_seconds or 0.0)
+        if given.fire_at is not None:
+            at = given.fire_at.astimezone(UTC)
+        else:
+            at = asked_at + timedelta(seconds=given.delay_seconds or 0.0)
     except OverflowError:
-        return "delay_seconds is further away than the calendar goes."
+        return BEYOND
+    return at if at < END else BEYOND
 
 
 def _id_of(given: ScheduleFollowup, call: OwnCall, draft: Draft) -> str:
@@ -191,7 +195,7 @@ def _moved(fire_at: datetime, draft: Draft) -> str:
         what = "pause is" if pause == until else "pause and quiet hours are"
         end = "" if until >= UNENDING else f", {until.astimezone(hours.zone):%Y-%m-%d %H:%M}"
         return f" It comes when the person's {what} over{end}: tell them."
-    due, comes = fire_at.astimezone(hours.zone), until.astimezone(hours.zone)
+    due, comes = local(fire_at, hours.zone), until.astimezone(hours.zone)
     return (
         f" It comes at {comes:%H:%M} instead of {due:%H:%M} ({hours.zone}), because of the "
         "person's quiet hours: tell them."

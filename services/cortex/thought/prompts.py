@@ -23,6 +23,7 @@ from vigil.contracts.board import BoardBulletin
 from vigil.contracts.board.bulletin import whole
 from vigil.memory.questions import Hit
 from vigil.zones.database import zone_named
+from vigil.zones.wall import local
 
 from ..core.draft.profile import TemplateRow
 from ..model import Situation
@@ -274,8 +275,8 @@ def instant(at: datetime, zone: Any) -> str:
     >>> instant(datetime(2026, 11, 20, 11, 34, 5, tzinfo=UTC), UTC)
     'Friday 2026-11-20T11:34:05+00:00'
     """
-    local = _local(at, zone)
-    return f"{_DAYS[local.weekday()]} {local.isoformat(timespec='seconds')}"
+    shown = local(at, zone)
+    return f"{_DAYS[shown.weekday()]} {shown.isoformat(timespec='seconds')}"
 
 
 def day(at: datetime, zone: Any) -> str:
@@ -284,14 +285,7 @@ def day(at: datetime, zone: Any) -> str:
     >>> day(datetime(2026, 11, 20, 23, 34, 5, tzinfo=UTC), zone_named("Asia/Tokyo"))
     '2026-11-21'
     """
-    return _local(at, zone).date().isoformat()
-
-
-def _local(at: datetime, zone: Any) -> datetime:
-    try:
-        return at.astimezone(zone)
-    except OverflowError:  # the first and the last hours of the calendar
-        return at
+    return local(at, zone).date().isoformat()
 
 
 def _late(follow_up: FollowUp, now: datetime) -> str:

@@ -15,6 +15,7 @@ import msgspec
 from markupsafe import Markup, escape
 
 from vigil.texts import glyphs
+from vigil.zones.wall import local
 
 LENGTH_MAX: Final = 20_000
 """Characters of one value."""
@@ -81,14 +82,16 @@ def moment(at: datetime | None, zone: ZoneInfo, now: datetime) -> Markup:
     >>> now, zone = datetime(2026, 11, 30, tzinfo=UTC), ZoneInfo("Europe/Vienna")
     >>> str(moment(datetime(2030, 1, 1, 18, tzinfo=UTC), zone, now))[-30:]
     '">Tue 01 Jan 2030 19:00</time>'
+    >>> str(moment(datetime(9999, 12, 31, 23, tzinfo=UTC), zone, now))[-30:]  # no clock there does
+    '">Fri 31 Dec 9999 23:00</time>'
     """
     if at is None:
         return Markup("<span>–</span>")
-    local = at.astimezone(zone)
-    day = "%a %d %b" if local.year == now.astimezone(zone).year else "%a %d %b %Y"
+    here = local(at, zone)
+    day = "%a %d %b" if here.year == now.astimezone(zone).year else "%a %d %b %Y"
     exact = at.astimezone(UTC).isoformat(timespec="seconds")
     template = Markup('<time datetime="%s" title="%s">%s</time>')
-    return template % (exact, exact, f"{local:{day} %H:%M}")
+    return template % (exact, exact, f"{here:{day} %H:%M}")
 
 
 def written_moment(at: str, zone: ZoneInfo) -> Markup:
@@ -100,11 +103,11 @@ def written_moment(at: str, zone: ZoneInfo) -> Markup:
     'soon'
     """
     try:
-        local = datetime.fromisoformat(at).astimezone(zone)
+        here = local(datetime.fromisoformat(at), zone)
     except ValueError:
         return escape(visible(clip(at, SHORT)))
     template = Markup('<time datetime="{}" title="{}">{}</time>')
-    return template.format(at, at, f"{local:%a %d %b %H:%M:%S}")
+    return template.format(at, at, f"{here:%a %d %b %H:%M:%S}")
 
 
 def with_moments(text: str, zone: ZoneInfo) -> Markup:

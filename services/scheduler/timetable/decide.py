@@ -27,9 +27,9 @@ from vigil.contracts.board import (
 )
 from vigil.timetable import chain, reasons, schedule
 from vigil.timetable.chain import RunEnd
-from vigil.timetable.instants.cron import END
 from vigil.timetable.ledger import LOST_AFTER, ended, is_busy, session_of
 from vigil.timetable.schedule import Due, is_active
+from vigil.zones.wall import END
 
 SET_BACK_MIN: Final = timedelta(seconds=60)
 """A clock that goes back by less was set right: what was due meanwhile was decided."""

@@ -10,6 +10,7 @@ from typing import Final
 
 from vigil.errors import VigilError
 from vigil.zones.database import zone_named
+from vigil.zones.wall import local
 
 from . import output
 
@@ -48,7 +49,7 @@ def instant(at: object) -> str:
     moment = at if isinstance(at, datetime) else datetime.fromisoformat(str(at))
     name = zone_name()
     zone = UTC if name == "UTC" else zone_named(name)
-    return f"{moment.astimezone(zone):%Y-%m-%d %H:%M:%S}"
+    return f"{local(moment, zone):%Y-%m-%d %H:%M:%S}"
 
 
 def zoned(at: object) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Final
 
 from ..contracts.board import BoardGoal
@@ -13,6 +12,7 @@ from ..facts.shape import check_shapes
 from ..fields.schema import NO_NUL, SAID, length, within
 from ..subjects import check_part
 from ..tasks.check import check_text
+from ..zones.wall import END
 
 DESCRIPTION_LENGTH_MAX: Final = 2_000
 CRITERIA_LENGTH_MAX: Final = 2_000
@@ -32,8 +32,6 @@ FORM: Final = {
     "strategy": length(STRATEGY_LENGTH_MAX, NO_NUL),
 }
 """What requests are told of these, as schemas have it."""
-END: Final = datetime(9990, 1, 1, tzinfo=UTC)
-"""No deadline is as late; some sums of days fail soon after."""
 PAUSED_MAX: Final = 200
 """Of an owner's."""
 OUTSIDE_MAX: Final = 100

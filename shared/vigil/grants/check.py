@@ -18,6 +18,7 @@ from ..contracts.board.grant import (
 from ..contracts.effects import canonical
 from ..errors import InvalidInput
 from ..subjects import SessionKey, check_part
+from ..zones.wall import END
 from . import address, command, folder
 
 BYTES_MAX: Final = 8 * 1024
@@ -53,8 +54,8 @@ def check(grant: Grant) -> Grant:
     _check_scope(grant)
     if not 0 <= grant.uses_max <= USES_MAX:
         raise InvalidInput("uses_max", f"must be 0..{USES_MAX}; 0: no limit")
-    if grant.expires_at is not None and grant.expires_at <= grant.made_at:
-        raise InvalidInput("expires_at", "must be in the future")
+    if grant.expires_at is not None and not grant.made_at < grant.expires_at < END:
+        raise InvalidInput("expires_at", f"must be in the future, and before {END.year}")
     _check_tool(grant.tool)
     _check_constraints(grant)
     if len(canonical(grant)) > BYTES_MAX:

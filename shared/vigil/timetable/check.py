@@ -38,6 +38,7 @@ from ..subjects import Scope, SessionKey, check_part
 from ..tasks.check import check_text
 from ..watching.watched import check_watched
 from ..words.nearest import meant
+from ..zones.wall import END
 from . import chain
 from .bounds import (
     BEFORE_S_MAX,
@@ -52,7 +53,7 @@ from .bounds import (
     TIMEOUT_S_MIN,
     TOKENS_MAX,
 )
-from .instants.cron import END, check_cron
+from .instants.cron import check_cron
 from .instants.once import check_zone
 
 EVENT_HANDLE: Final = re.compile(r"[0-9a-f]{8}")

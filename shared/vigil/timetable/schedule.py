@@ -27,8 +27,9 @@ from ..contracts.board import (
     Schedule,
 )
 from ..settings.hours import hours_of
+from ..zones.wall import END
 from .instants import cron
-from .instants.cron import END, simulated
+from .instants.cron import simulated
 from .instants.once import instant_of_once, zone_of
 
 RUNS_MAX: Final = 100

@@ -5,7 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Final
 from zoneinfo import ZoneInfo
+
+END: Final = datetime(9990, 1, 1, tzinfo=UTC)
+"""Nothing is planned for later: the calendar ends a little after, zones are ahead of UTC, and some
+sums of days fail soon."""
 
 
 def instant_of(wall: datetime, zone: ZoneInfo) -> datetime:
@@ -41,6 +46,25 @@ def instant_of(wall: datetime, zone: ZoneInfo) -> datetime:
         return (first + timedelta(seconds=after_s)).astimezone(zone).utcoffset() != before
 
     return first + timedelta(seconds=bisect_left(seconds, True, key=has_changed))
+
+
+def local(at: datetime, zone: tzinfo) -> datetime:
+    """Return an instant as the clocks of a zone show it. In the first and the last hours of the
+    calendar, which some zones don't have, it's as it was given.
+
+    >>> from vigil.zones.database import zone_named
+    >>> str(local(datetime(2026, 12, 1, 8, tzinfo=UTC), zone_named("Europe/Berlin")))
+    '2026-12-01 09:00:00+01:00'
+    >>> str(local(datetime(9999, 12, 31, 23, tzinfo=UTC), zone_named("Europe/Berlin")))
+    '9999-12-31 23:00:00+00:00'
+
+    Args:
+        at: aware.
+    """
+    try:
+        return at.astimezone(zone)
+    except OverflowError:
+        return at
 
 
 def changes(zone: tzinfo, since: datetime, until: datetime) -> Iterator[datetime]:

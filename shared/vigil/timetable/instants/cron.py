@@ -28,14 +28,12 @@ from cronsim import CronSim, CronSimError
 
 from ...contracts.board import CronSchedule
 from ...errors import InvalidInput
-from ...zones.wall import instant_of
+from ...zones.wall import END, instant_of
 from . import fields
 from .fields import DAY, FIELDS, HOUR, MINUTE, SECOND, WEEKDAY
 from .once import check_zone, zone_of
 
 EXPRESSION_LENGTH_MAX: Final = 200
-END: Final = datetime(9990, 1, 1, tzinfo=UTC)
-"""The calendar ends a little later, and zones are ahead of UTC."""
 CHANGE_MAX: Final = timedelta(hours=3)
 """No zone changes its clocks by more than that, but for days that were left out."""
 
