@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from services.scheduler import deletions
 from tests.keeping.test_erase import canaries
 from tests.support.agent import ask, follow_up
 from tests.support.cli import Cli
+from tests.support.outside import say_from_outside
 from tests.support.pauses import pauses
 from tests.support.pictures import png
 from tests.support.remembering import contents, look
@@ -182,7 +182,7 @@ async def test_what_it_asked_for_goes_with_it(
     async with running_world(tmp_path, monkeypatch, has_hands=True) as world:
         ann, other = [await world.person(key, has_socket=False) for key in (ANN, OTHER)]
         for person, text in ((ann, TEXT), (other, "else")):
-            await asked(person, text)
+            await say_from_outside(person, ask(("shell", {"command": f"echo {text}"})))
         assert streams(tmp_path), "the positive control"
         found = await open_requests(ann.http)
         assert set(found) == {ann.key, other.key}
@@ -196,23 +196,6 @@ async def test_what_it_asked_for_goes_with_it(
         assert late.status_code == 404
         await other.exchange(f"accept {gone['name']}")
         assert "Accepted" not in (await other.transcript())[-1]["text"]
-
-
-async def asked(person: Person, text: str) -> None:
-    """Have something from outside ask for a command, so that the person is asked for leave."""
-    event = {
-        "specversion": "1.0",
-        "id": text,
-        "source": "test",
-        "type": "note",
-        "subject": person.key,
-        "datacontenttype": "text/plain",
-        "data": ask(("shell", {"command": f"echo {text}"})),
-    }
-    headers = {"content-type": "application/cloudevents+json"}
-    answer = await person.http.post("/api/events", content=json.dumps(event), headers=headers)
-    assert answer.status_code == 202, answer.text
-    await person.world.at_rest()
 
 
 async def open_requests(http: httpx2.AsyncClient) -> dict[str, dict[str, Any]]:

@@ -287,6 +287,9 @@ class Decision(Record, frozen=True, kw_only=True):
     """`answer`: what to tell the model; `reject`: why."""
     channel: str = ""
     """Over which it came; empty: the API."""
+    said_in: str = ""
+    """The session in which it was said, if that isn't the one that asked: it was told there that it
+    counts."""
 
 
 class ChildStatus(Record, frozen=True, kw_only=True):

@@ -37,7 +37,6 @@ from vigil.subjects import SessionKey
 from vigil.teams import may_act
 
 from .. import gates, speech
-from .. import sway as sways
 from ..draft import Draft
 from ..draft.kinds import starters
 from ..draft.notifications import REQUEST
@@ -184,18 +183,18 @@ def decide(draft: Draft, cause: Cause, event: Control) -> None:
         if is_claimed:
             draft.note("repeat", "an event with this id was folded before", event.id)
         else:
-            spoken.notify_too_late(draft, decision.approval_id)
+            spoken.notify_too_late(draft, decision.approval_id, decision.said_in)
         return
     if draft.moment.now >= approval.expires_at:
         _expire(draft, cause, event, approval, has_fired=False)
+        if decision.said_in:
+            spoken.notify_too_late(draft, approval.id, decision.said_in)
         return
     if (problem := _problem(draft, approval, decision)) is not None:
         draft.note("verdict_refused", problem, approval.id)
         requests.unclaim(draft, approval.id)
-        if (is_claimed or approval.wanted is not None) and draft.policy.profile.is_conversation:
-            # It was said to be accepted; and who fills in a stranger's form can't know what fits.
-            text = f"{approval.name} still waits for you: {problem}"
-            speech.say(draft, text, sways.of(approval), is_autonomous=False)
+        if is_claimed or approval.wanted is not None or decision.said_in:
+            spoken.tell_refused(draft, approval, problem, decision.said_in)
         return
     # A verdict is a word of the person's: cap and cooldown start anew.
     draft.update(counters=gates.reset(draft.state.counters))

@@ -17,6 +17,7 @@ from vigil.contracts import (
     Decision,
     SendVerdict,
     SendVerdictPayload,
+    ToldPayload,
     Verdict,
     short_name,
 )
@@ -25,7 +26,7 @@ from vigil.texts.verdict import became
 
 from .. import gates, speech
 from .. import sway as sways
-from ..draft import Draft
+from ..draft import Draft, notifications
 from ..pending import request_text, requests
 from ..sway import Sway
 
@@ -173,19 +174,49 @@ def _is_gone(draft: Draft, called: str) -> bool:
     return bool(id_)
 
 
-def notify_too_late(draft: Draft, id_: str) -> None:
+def notify_too_late(draft: Draft, id_: str, said_in: str = "") -> None:
     """Tell who came too late what was decided, and by whom: of two verdicts at once each was taken,
-    it seemed, until one reached the session that asks."""
+    it seemed, until one reached the session that asks.
+
+    Args:
+        said_in: the other session in which it was said; empty: here, or by no message.
+    """
     found: Settled | Approval | None = requests.settled(draft.state, id_)
     found = found or next((one for one in draft.moment.approvals if one.id == id_), None)
     draft.note("no_such_approval", "it is not open" if found is None else became(found), id_)
     text = GONE.format(id=id_)
     if found is not None:
         text = TOO_LATE.format(name=short_name(id_), became=became(found))
-    if draft.policy.profile.is_conversation:
+    if said_in:
+        _correct(draft, text, said_in, Sway.NONE)
+    elif draft.policy.profile.is_conversation:
         speech.say(draft, text, Sway.NONE, is_autonomous=False)
     else:
         draft.notify_home("verdict", text)
+
+
+def tell_refused(draft: Draft, approval: Approval, problem: str, said_in: str) -> None:
+    """Tell who decided that it doesn't count: it was said to; and who fills in a stranger's form
+    can't know what fits."""
+    text = f"{approval.name} still waits for you: {problem}"
+    if said_in:
+        _correct(draft, text, said_in, sways.of(approval))
+    elif draft.policy.profile.is_conversation:
+        speech.say(draft, text, sways.of(approval), is_autonomous=False)
+
+
+def _correct(draft: Draft, text: str, said_in: str, sway: Sway) -> None:
+    """Say it in the other session, also in quiet hours: its person was told the contrary there a
+    moment ago."""
+    message = ToldPayload(
+        origin=draft.key,
+        text=text,
+        what="verdict",
+        urgency="high",
+        is_ordered=True,
+        is_tainted=sway.is_outside,
+    )
+    notifications.notify(draft, said_in, message)
 
 
 def _requests(draft: Draft, called: str) -> list[Approval]:
@@ -242,6 +273,7 @@ def _send(draft: Draft, approval: Approval, spoken: VerdictWords, by: str, chann
         by=by,
         text=request_text.bounded(spoken.text),
         channel=channel,
+        said_in=draft.key if approval.session_key != draft.key else "",
     )
     payload = SendVerdictPayload(session_key=approval.session_key, decision=decision)
     effect, ordinal = draft.next_id("send_verdict", payload, payload.session_key)
