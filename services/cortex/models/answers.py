@@ -16,7 +16,7 @@ import structlog
 
 from vigil.contracts import Block, TextBlock, Usage
 
-from ..model import ModelAnswer, ModelError, StopReason
+from ..model import UNUSABLE, ModelAnswer, ModelError, StopReason
 
 log = structlog.get_logger("vigil.cortex")
 
@@ -65,7 +65,8 @@ def size_of(text: str) -> int:
 def check_finished(room: AnswerRoom, *, is_finished: bool) -> None:
     """Raise ModelError for half a stream: nothing of it counts."""
     if not is_finished and not room.is_full:
-        raise ModelError("the model's answer broke off in the middle", is_retryable=True)
+        reason = "the model's answer broke off in the middle"
+        raise ModelError(reason, is_retryable=True, kind=UNUSABLE)
 
 
 @contextmanager

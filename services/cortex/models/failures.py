@@ -15,7 +15,7 @@ import structlog
 
 from vigil.observe.logs import mask
 
-from ..model import REDIRECTED, SPOILED, TOO_LONG, ModelAnswer, ModelError, ModelRequest
+from ..model import REDIRECTED, SPOILED, TOO_LONG, UNUSABLE, ModelAnswer, ModelError, ModelRequest
 from .answers import mend
 from .inbound import overlong
 from .inbound.calls import unread
@@ -119,7 +119,7 @@ async def attempted(
         log.warning("unusable", action="cortex.unusable", error=mask(repr(error))[:300])
         is_cut = type(error).__module__.startswith(_TRANSPORTS)
         reason = BROKE_OFF if is_cut else UNREADABLE
-        raise ModelError(reason, is_retryable=True, kind="unusable") from error
+        raise ModelError(reason, is_retryable=True, kind=UNUSABLE) from error
 
 
 def was_dropped(error: BaseException) -> bool:

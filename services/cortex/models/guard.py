@@ -3,8 +3,8 @@
 Which failures are a model's own, and what a session is told while its circuit is open, stands here.
 What a server says of one request (400, 422, that it is too long) is that session's matter, and
 shows that the server is there: nobody's failing session keeps others from a model that works. Keys
-and accounts (401 to 404) are everybody's, as are overload and whatever isn't an answer. Silence is,
-once several sessions met with it (`SilentCalls`).
+and accounts (401 to 404) are everybody's, as is overload. Silence, and what breaks off or can't be
+read, is once several sessions met with it (`CallsInVain`).
 """
 
 from __future__ import annotations
@@ -22,20 +22,23 @@ from ..model import (
     SPOILED,
     TIMEOUT,
     TOO_LONG,
+    UNUSABLE,
     ModelError,
 )
 
 _OF_ALL: Final = ("401", "402", "403", "404", REDIRECTED)
 _OF_ANSWER: Final = (ENDLESS, SPOILED)
 """What shows that the server is there: it's the model's answer that is wrong."""
+_IN_VAIN: Final = (TIMEOUT, UNUSABLE)
 _OF_REQUEST: Final = ("400", "422", TOO_LONG)
 
 
-class SilentCalls:
+class CallsInVain:
     """Which sessions waited in vain for a model that answered nobody since.
 
-    A model that falls silent on one conversation, as over a prompt that takes it too long, may
-    answer all others: so that conversation counts once, however often it asks again.
+    A model that falls silent on one conversation, as over a prompt that takes it too long, or whose
+    long answers a proxy cuts off, may answer all others: so that conversation counts once, however
+    often it asks again.
     """
 
     def __init__(self) -> None:
@@ -58,7 +61,7 @@ T = TypeVar("T")
 
 async def guarded(
     circuits: Circuits,
-    silent: SilentCalls,
+    in_vain: CallsInVain,
     model: str,
     session: str,
     call: Callable[[], Awaitable[T]],
@@ -83,7 +86,7 @@ async def guarded(
         answer = await call()
     except ModelError as error:
         is_trial = circuits.state(passed.component) != "closed"
-        if error.kind == TIMEOUT and not (silent.counts(model, session) or is_trial):
+        if error.kind in _IN_VAIN and not (in_vain.counts(model, session) or is_trial):
             await circuits.unsaid(passed)
         else:
             await _failed(circuits, passed, error)
@@ -91,7 +94,7 @@ async def guarded(
     except BaseException:
         await circuits.unsaid(passed)
         raise
-    silent.heard(model)
+    in_vain.heard(model)
     await circuits.succeeded(passed)
     return answer
 

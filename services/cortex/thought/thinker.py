@@ -34,7 +34,7 @@ from ..core import Policy, speech
 from ..core.draft.profile import Inquiry, Profile, TemplateRow
 from ..model import KnownAtStart, ModelAnswer, ModelError, ModelRequest, Situation
 from ..models import opaque
-from ..models.guard import SilentCalls, guarded, unlooped
+from ..models.guard import CallsInVain, guarded, unlooped
 from ..policy import routed
 from ..row_counts import NONE, CountedRows
 from .accounts import BudgetExceeded
@@ -77,7 +77,7 @@ class Thinker:
         self._budget = budget
         self._tracer, self._counts = context.tracer, context.metrics
         self._toolbox = toolbox
-        self._circuits, self._silent = circuits, SilentCalls()
+        self._circuits, self._in_vain = circuits, CallsInVain()
 
     async def think(
         self,
@@ -180,7 +180,9 @@ class Thinker:
         parent: str,
     ) -> ModelAnswer:
         asking = partial(self._asked, request, call, chosen, on_text, parent)
-        return await guarded(self._circuits, self._silent, chosen.name, request.session_key, asking)
+        return await guarded(
+            self._circuits, self._in_vain, chosen.name, request.session_key, asking
+        )
 
     async def _asked(
         self,

@@ -21,8 +21,9 @@ from ..backoff import Backoff
 from ..contracts.board import CircuitState
 from ..settings.sections import HealthSection
 
-TRIAL_S: Final = 30.0
-"""A refused call may come back so soon while another one is tried."""
+TRIAL_S: Final = 10.0
+"""A refused call may come back so soon while another one is tried: whoever was told to wait for a
+model does once it's asked again, and not for as long as it was left alone."""
 GRACE_S: Final = 10.0
 """For what goes on around a call."""
 
