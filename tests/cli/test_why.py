@@ -91,9 +91,20 @@ def test_what_is_not_known_and_what_is_not_usable(cli: Cli) -> None:
         assert done.stdout == ""
         assert "Traceback" not in done.stderr
     assert "nothing is known by that id" in cli("why", "nothing", code=3).stderr
-    assert "beginning" not in cli("why", "nothing", code=3).stderr
-    short = cli("why", "1ee90760", code=3).stderr
-    assert "of an id all digits are needed here, not its beginning" in short
+
+
+def test_as_much_of_an_id_as_lists_show_is_enough(cli: Cli) -> None:
+    """P-2: of goals and the like, and of what others find by the beginning, too."""
+    cli("goals", "add", "Drink tea")
+    shown = cli("goals", "list").stdout.splitlines()[1].split()[0]
+    found = cli.json("why", shown)
+    assert (found["kind"], len(found["id"])) == ("goal", 32)
+    assert "You set the goal “Drink tea”" in cli("why", shown).stdout
+    assert cli.json("why", "followup")["kind"] == "timer"
+    for code in ("4711", "4712"):
+        cli("send", f"remember that my locker code is {code}")
+    several = cli("why", "result-", code=2).stderr
+    assert "'result-' is the beginning of several: result-" in several
 
 
 def test_colours_on_a_terminal_only(cli: Cli) -> None:

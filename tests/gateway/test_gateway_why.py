@@ -12,7 +12,7 @@ import pytest
 
 from services.gateway.why import reader, search
 from services.gateway.why.reader import Budget
-from services.gateway.why.search import SearchScope
+from services.gateway.why.sought import SearchScope
 from tests.support.gateway import Gate, assert_problem
 from tests.support.why import START, Log
 from vigil.contracts import (

@@ -23,6 +23,7 @@ from ..state.edge import Edge
 from . import search
 from .answer import WhyAnswer, answer_of
 from .reader import Reader
+from .sought import SearchScope
 from .text import Voice
 
 log = structlog.get_logger("vigil.gateway")
@@ -68,7 +69,7 @@ async def explain(edge: Edge, caller: Principal, id_: str, session: str | None) 
     check_length("id", id_, ID_LENGTH_MAX)
     if not id_.isprintable():
         raise InvalidInput("id", "must not contain control characters")
-    scope = search.SearchScope(
+    scope = SearchScope(
         caller.reach,
         None if session is None else readable_session(session, caller),
         caller.nearest if session is None else (),
@@ -87,5 +88,5 @@ async def explain(edge: Edge, caller: Principal, id_: str, session: str | None) 
     voice = Voice(place.key.user, caller.user)
     kind = place.kind or story.kind
     session_key = str(place.key) if place.key.thread else ""
-    answer = answer_of(story, voice, id_=id_, kind=kind, session_key=session_key)
+    answer = answer_of(story, voice, id_=place.id, kind=kind, session_key=session_key)
     return replace(answer, others=tuple(map(str, place.others)))

@@ -223,6 +223,20 @@ def of_memory(record: MemoryRecord, id_: str) -> KeptFact | None:
     return None
 
 
+def memory_ids(record: MemoryRecord) -> tuple[str, ...]:
+    """Return the ids of the memories to which a record did something that is told."""
+    match record:
+        case MemorySaved(memory=memory):
+            return (memory.id,)
+        case MemoriesMerged(memory=memory, merged_ids=ids):
+            return (memory.id, *ids)
+        case MemoriesReplaced(memory_ids=ids) | MemoryForgotten(memory_ids=ids):
+            return ids
+        case MemoriesUndone(memory_ids=ids, restored_ids=restored):
+            return (*ids, *restored)
+    return ()
+
+
 def _remembered(
     record: MemoryRecord, id_: str, name: str, fields: dict[str, Any], *, is_kept: bool = False
 ) -> KeptFact:

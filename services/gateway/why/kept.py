@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from vigil.board.entries import STREAM, last_of
-from vigil.board.kept import KeptBoard, Revision
+from vigil.board.kept import BULLETINS, CIRCUITS, FACTS, KeptBoard, Revision
 from vigil.board.kinds.action import ACTIONS
 from vigil.board.kinds.goal import GOALS
 from vigil.board.kinds.grant import GRANTS, USES
@@ -39,6 +39,8 @@ HISTORY_MAX: Final = 64
 """Revisions that the board keeps."""
 MEMORY_OPS: Final = ("save", "merge", "replace", "forget", "undo")
 """What becomes of a memory, as far as it's told."""
+_UNASKED: Final = (BULLETINS.name, CIRCUITS.name, FACTS.name)
+"""Kinds of the board that have names of ours in place of ids."""
 Told = tuple[SessionKey, Asking[Story]]
 """Whose it is (without a thread: no session's), and its story."""
 
@@ -173,6 +175,17 @@ def memory_fact(message: Message, id_: str) -> Fact | None:
     except InvalidInput:
         return None
     return None if entry is None else _fact("MEMORIES", message.seq, entry)
+
+
+def ids(message: Message) -> tuple[str, ...]:
+    """Return the ids of what a record of the board or of MEMORIES is about."""
+    if message.stream == STREAM:
+        *_, kind, id_ = message.subject.split(".")
+        return () if kind in _UNASKED else (id_,)
+    try:
+        return entries.memory_ids(decode_memory(message.data))
+    except InvalidInput:
+        return ()
 
 
 def is_saved(fact: Fact) -> bool:

@@ -5,7 +5,8 @@ request, a job, a task or a grant is part of a subject, so the broker finds it a
 signals and of dead letters name a record by its sequence. All others (an event's, a turn's, a
 timer's, a memory's) stand inside records only: the newest of the caller's are looked through, in
 windows that grow, up to `SCAN_RECORDS_MAX` and `SCAN_BYTES_MAX`; naming the session makes that
-reach much further.
+reach much further. Where that finds nothing, what was met that begins so is meant (:mod:`.sought`),
+and the newest of the board and of MEMORIES are looked through for it, within the same limits.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from vigil.contracts import (
     ScheduleTimer,
     SendMessage,
     TimerFired,
+    TimetableRow,
     Turn,
     decode_board,
     decode_event,
@@ -38,15 +40,15 @@ from vigil.contracts.base import NEVER
 from vigil.contracts.codec import decode_past
 from vigil.contracts.session_kinds import started_kinds
 from vigil.errors import InvalidInput
-from vigil.layout import LogLayout
 from vigil.past import places
-from vigil.subjects import Scope, SessionKey, dead_of
+from vigil.subjects import Scope, SessionKey, board_of
 
 from ..http.problem import Problem
 from . import kept, stories
 from .entries import KeptFact
 from .facts import Fact, LetterFact, TurnFact
 from .reader import Budget, newest_first, to_fact
+from .sought import SearchScope, SoughtId
 from .story import Asking, Story, within
 
 T = TypeVar("T")
@@ -64,42 +66,6 @@ _HOLDING: Final = ("in.>", "past.said.*", "*")  # events, what was imported, tur
 _LETTER: Final = re.compile(r"(?:[a-z]+-)?(SESSIONS(?:_\d{1,2})?|SYSTEM)-(\d{1,15})", re.ASCII)
 
 
-class SearchScope(msgspec.Struct, frozen=True):
-    """Whose records are looked at (of the board `nearest` first): a person's, a session's, all."""
-
-    whose: tuple[Scope, ...]
-    session: SessionKey | None = None
-    nearest: tuple[Scope, ...] = ()
-
-    def includes(self, key: SessionKey) -> bool:
-        """Return whether a record of that session may be told about."""
-        if self.session is not None:
-            return key == self.session
-        return any(one.covers(key) for one in self.whose)
-
-    def roots(self, layout: LogLayout) -> tuple[tuple[str, str], ...]:
-        """Return streams, and what replaces ``{K}`` in a filter there."""
-        if self.session is not None:
-            return ((self.session.stream, self.session.root),)
-        logs = [(log, "session") for log in layout.logs] + [("SYSTEM", "system")]
-        return tuple(
-            (log, f"{kind}.{one.agent}.{one.owner}.*") for log, kind in logs for one in self.whose
-        )
-
-    @property
-    def owners(self) -> tuple[Scope, ...]:
-        """Whose things besides records of sessions are looked at."""
-        return self.whose if self.session is None else (self.session.scope,)
-
-    @property
-    def letters(self) -> tuple[str, ...]:
-        """The filters of the dead letters."""
-        if self.session is not None:
-            key = self.session
-            return (f"dead.*.{key.agent}.{key.user}.{key.thread}",)
-        return tuple(map(dead_of, self.whose))
-
-
 class StoryPlace(msgspec.Struct, frozen=True):
     """A session, and the story to tell of it."""
 
@@ -109,27 +75,43 @@ class StoryPlace(msgspec.Struct, frozen=True):
     """What the id turned out to be; empty: what the story is about."""
     others: tuple[SessionKey, ...] = ()
     """Sessions in which something else has that name, the newest first."""
+    id: str = ""
+    """The whole id of what was found."""
 
 
 async def find(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace:
-    """Find what an id names.
+    """Find what an id names, or the one id that begins so.
 
     Raises:
         Problem: 404, nothing of the caller's is known by it; 422, several sessions have it.
+        InvalidInput: several ids begin so.
     """
-    for search in _SEARCHES:
-        place = await search(bus, scope, id_)
-        if place is not None:
-            return place
+    sought = SoughtId(id_)
+    place = await _searched(bus, scope, sought)
+    if place is None and sought.may_begin:
+        await _met(bus, scope, sought)
+        if (whole := sought.whole()) is not None:
+            sought = SoughtId(whole, is_whole=True)
+            place = await _searched(bus, scope, sought)
+    if place is not None:
+        return replace(place, id=sought.id)
     where = f"in {scope.session}" if scope.session else "among your newest records"
     hint = "" if scope.session else "; if it is older, name its session (session=, --session)"
     raise Problem(404, f"nothing is known by that id {where}{hint}")
 
 
-async def _by_sequence(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | None:
-    if (named := _SEQ.fullmatch(id_)) is not None:
+async def _searched(bus: Bus, scope: SearchScope, sought: SoughtId) -> StoryPlace | None:
+    for search in _SEARCHES:
+        place = await search(bus, scope, sought)
+        if place is not None:
+            return place
+    return None
+
+
+async def _by_sequence(bus: Bus, scope: SearchScope, sought: SoughtId) -> StoryPlace | None:
+    if (named := _SEQ.fullmatch(sought.id)) is not None:
         return await _at_any(bus, scope, int(named[1]))
-    if (named := _SIGNAL.fullmatch(id_)) is None:
+    if (named := _SIGNAL.fullmatch(sought.id)) is None:
         return None
     if named[1] == BOARD:
         return await _on_board_at(bus, scope, int(named[2]))
@@ -169,13 +151,13 @@ async def _record(
     return (key, to_fact(message)) if scope.includes(key) else None
 
 
-async def _by_effect(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | None:
+async def _by_effect(bus: Bus, scope: SearchScope, sought: SoughtId) -> StoryPlace | None:
     """Ask for the subjects that end in the id; it was checked, so it can't be a wildcard."""
-    if not _EFFECT.fullmatch(id_):
+    if not _EFFECT.fullmatch(sought.id):
         return None
     for stream, root in scope.roots(await bus.layout()):
         for what in ("out.said", "receipt", "send", "call"):
-            message = await bus.get_last(stream, f"{root}.{what}.{id_}")
+            message = await bus.get_last(stream, f"{root}.{what}.{sought.id}")
             if message is not None:
                 key = SessionKey.of_subject(message.subject)
                 asking = stories.of_record(key, to_fact(message))
@@ -183,28 +165,28 @@ async def _by_effect(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | Non
     return None
 
 
-async def _by_session(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | None:
+async def _by_session(bus: Bus, scope: SearchScope, sought: SoughtId) -> StoryPlace | None:
     """Look for a session that was started by an effect of that id."""
-    if not _EFFECT.fullmatch(id_):
+    if not _EFFECT.fullmatch(sought.id):
         return None
     for one in scope.owners:
         for kind in started_kinds():
-            where = f"system.{one.agent}.{one.owner}._{kind}-{id_}.in.control"
+            where = f"system.{one.agent}.{one.owner}._{kind}-{sought.id}.in.control"
             message = await bus.get_last("SYSTEM", where)
             if message is not None:
                 key = SessionKey.of_subject(message.subject)
-                return StoryPlace(key, stories.of_session(key, id_, kind), kind)
+                return StoryPlace(key, stories.of_session(key, sought.id, kind), kind)
     return None
 
 
 # ---------------------------------------------------------------- the board
 
 
-async def _on_board(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | None:
+async def _on_board(bus: Bus, scope: SearchScope, sought: SoughtId) -> StoryPlace | None:
     """Look for a request, a job, a task or a grant of that id."""
-    if not _EFFECT.fullmatch(id_):
+    if not _EFFECT.fullmatch(sought.id):
         return None
-    message = await last_of(bus, scope.nearest or scope.owners, "*", id_)
+    message = await last_of(bus, scope.nearest or scope.owners, "*", sought.id)
     return None if message is None else await _entity(bus, scope, message)
 
 
@@ -227,6 +209,8 @@ async def _entity(bus: Bus, scope: SearchScope, message: Message) -> StoryPlace 
     else:
         found = await kept.story_of(bus, entity)
         if found is None:
+            if isinstance(entity, TimetableRow) and scope.session is None:
+                raise Problem(404, f"no run of the row {entity.name!r} is recorded")
             return None
         kind, found_story = found
     return StoryPlace(*found_story, kind) if scope.includes(found_story[0]) else None
@@ -235,14 +219,14 @@ async def _entity(bus: Bus, scope: SearchScope, message: Message) -> StoryPlace 
 # ---------------------------------------------------------------- memories
 
 
-async def _in_memory(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | None:
+async def _in_memory(bus: Bus, scope: SearchScope, sought: SoughtId) -> StoryPlace | None:
     """Look for a memory, back to where it was saved, and for the event that it was made of."""
-    if not _MEMORY.fullmatch(id_):
+    if not _MEMORY.fullmatch(sought.id):
         return None
-    needle, found = id_.encode(), list[tuple[Fact, Scope]]()
+    found: list[tuple[Fact, Scope]] = []
 
     def matches(message: Message) -> tuple[Fact, Scope] | None:
-        fact = kept.memory_fact(message, id_) if needle in message.data else None
+        fact = kept.memory_fact(message, sought.id) if sought.needle in message.data else None
         return None if fact is None else (fact, Scope.of_subject(message.subject))
 
     filters = [one.record(op) for one in scope.owners for op in kept.MEMORY_OPS]
@@ -251,7 +235,7 @@ async def _in_memory(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | Non
             found.insert(0, one)
             if kept.is_saved(one[0]):
                 break
-    return await _remembered(bus, scope, id_, found) if found else None
+    return await _remembered(bus, scope, sought.id, found) if found else None
 
 
 async def _remembered(
@@ -264,7 +248,9 @@ async def _remembered(
         return None
     made = None
     if session and event_id:
-        place = await _by_content(bus, SearchScope((whose,), key), event_id)
+        place = await _by_content(
+            bus, SearchScope((whose,), key), SoughtId(event_id, is_whole=True)
+        )
         made = None if place is None else within(place.key, place.asking)
     facts = [fact for fact, _ in found]
     if isinstance(saved := facts[0].body, KeptFact):
@@ -280,20 +266,19 @@ def _budget(parts: int) -> Budget:
 # ---------------------------------------------------------------- dead letters
 
 
-async def _by_letter(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | None:
-    needle = id_.encode()
-
+async def _by_letter(bus: Bus, scope: SearchScope, sought: SoughtId) -> StoryPlace | None:
     def is_it(message: Message) -> Fact | None:
-        fact = to_fact(message) if needle in message.data else None
-        is_named = fact is not None and isinstance(fact.body, LetterFact) and fact.body.id == id_
-        return fact if is_named else None
+        fact = to_fact(message) if sought.needle in message.data else None
+        if fact is None or not isinstance(fact.body, LetterFact):
+            return None
+        return fact if sought.is_among(fact.body.id) else None
 
     async for fact in newest_first(bus, "DEAD", scope.letters, Budget(), is_it):
         assert isinstance(fact.body, LetterFact)  # noqa: S101 - only those are let through
         key = SessionKey.of_subject(fact.subject)
         asking = stories.of_letter(key, fact, fact.body.effect_id, fact.body.seq)
         return StoryPlace(key, asking, "dead_letter")
-    match = _LETTER.fullmatch(id_)  # the letter is gone; what died may still be there
+    match = _LETTER.fullmatch(sought.id)  # the letter is gone; what died may still be there
     return await _at(bus, scope, match[1], int(match[2]), "dead_letter") if match else None
 
 
@@ -314,13 +299,12 @@ class _Match(msgspec.Struct, frozen=True):
     """Of a timer: when that was stored."""
 
 
-async def _by_content(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | None:
+async def _by_content(bus: Bus, scope: SearchScope, sought: SoughtId) -> StoryPlace | None:
     timers: dict[SessionKey, _Match] = {}
     weak: _Match | None = None
-    needle = msgspec.json.encode(id_)[1:-1]
 
     def matches(message: Message) -> _Match | None:
-        return _match(message, id_) if needle in message.data else None
+        return _match(message, sought) if sought.needle in message.data else None
 
     roots = scope.roots(await bus.layout())
     for stream, root in roots:
@@ -330,46 +314,45 @@ async def _by_content(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | No
                 if match.is_weak:
                     weak = weak or match
                 elif match.timer is None or scope.session is not None:
-                    return await _place(bus, match, id_)
+                    return await _place(bus, match, sought.id)
                 else:
                     # A name like "tea" may well be that of several: they are all looked for.
                     timers.setdefault(match.key, match)
     named = sorted(timers.values(), key=lambda one: one.at, reverse=True)
     best = named[0] if named else weak
-    place = None if best is None else await _place(bus, best, id_)
+    place = None if best is None else await _place(bus, best, sought.id)
     return None if place is None else replace(place, others=tuple(one.key for one in named[1:]))
 
 
-def _match(message: Message, id_: str) -> _Match | None:
+def _match(message: Message, sought: SoughtId) -> _Match | None:
     """Return what the id is in that record, if it is anything."""
     key = SessionKey.of_subject(message.subject)
+    sought.is_among(key.thread.partition("-")[2] if key.is_system else None)
     try:
         if key.is_turn(message.subject):
-            return _in_turn(key, message.seq, decode_turn(message.data), id_)
+            return _in_turn(key, message.seq, decode_turn(message.data), sought)
         if places.is_past(message.subject):
-            return _Match(key, message.seq) if decode_past(message.data).id == id_ else None
+            said = decode_past(message.data)
+            return _Match(key, message.seq) if sought.is_among(said.id) else None
         event = decode_event(message.data)
     except InvalidInput:
         return None
-    if isinstance(event, TimerFired) and event.payload.timer_id == id_:
-        return _Match(key, message.seq, (id_, event.payload.generation), at=event.created_at)
-    if id_ in (event.id, event.caused_by):
+    if isinstance(event, TimerFired) and sought.is_among(timer := event.payload.timer_id):
+        return _Match(key, message.seq, (timer, event.payload.generation), at=event.created_at)
+    if sought.is_among(event.id, event.caused_by):
         return _Match(key, message.seq)
-    is_order = isinstance(event, Control) and event.payload.timer_id == id_
+    is_order = isinstance(event, Control) and sought.is_among(event.payload.timer_id)
     return _Match(key, message.seq, is_weak=True) if is_order else None
 
 
-def _in_turn(key: SessionKey, seq: int, turn: Turn, id_: str) -> _Match | None:
-    if turn.id == id_:
+def _in_turn(key: SessionKey, seq: int, turn: Turn, sought: SoughtId) -> _Match | None:
+    if sought.is_among(turn.id):
         return _Match(key, seq)
     for effect in turn.effects:
-        if isinstance(effect, SendMessage):
-            if effect.id == id_:
-                return _Match(key, seq, is_send=True)
-        elif not isinstance(effect, ScheduleTimer | CancelTimer):
-            if effect.id == id_:
-                return _Match(key, seq)
-        elif id_ in (effect.id, effect.payload.timer_id):
+        if not isinstance(effect, ScheduleTimer | CancelTimer):
+            if sought.is_among(effect.id):
+                return _Match(key, seq, is_send=isinstance(effect, SendMessage))
+        elif sought.is_among(effect.id, effect.payload.timer_id):
             timer = effect.payload.timer_id, effect.payload.generation
             return _Match(key, seq, timer, at=turn.created_at)
     return None
@@ -387,6 +370,22 @@ async def _place(bus: Bus, match: _Match, id_: str) -> StoryPlace | None:
         return StoryPlace(key, stories.of_send(key, id_, fact), "message")
     kinds = {TurnFact: "turn", KeptFact: "message"}
     return StoryPlace(key, stories.of_record(key, fact), kinds.get(type(fact.body), "event"))
+
+
+# ---------------------------------------------------------------- beginnings
+
+
+async def _met(bus: Bus, scope: SearchScope, sought: SoughtId) -> None:
+    """Note what begins so on the board and in MEMORIES; of the log it was noted on the way."""
+
+    def note(message: Message) -> None:
+        if sought.needle in message.data:
+            sought.is_among(*kept.ids(message))
+
+    memories = [one.record(op) for one in scope.owners for op in kept.MEMORY_OPS]
+    for stream, filters in {BOARD: [*map(board_of, scope.owners)], MEMORIES: memories}.items():
+        async for _ in newest_first(bus, stream, filters, _budget(1), note):
+            pass
 
 
 _SEARCHES: Final = (

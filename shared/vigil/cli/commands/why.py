@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
 from functools import partial
-from http import HTTPStatus
 from typing import Annotated, Any, Final
 
 import typer
 
 from vigil.contracts.vocabulary import ENDINGS
-from vigil.sdk.client import ApiError
 
-from .. import exits, options, output, wall
+from .. import options, output, wall
 from ..tables import Result
 
 WIDTH_MAX: Final = 100
@@ -24,8 +21,6 @@ WIDTH_MAX: Final = 100
 WIDTH_MIN: Final = 40
 OTHERS_MAX: Final = 5
 """Sessions that are named in which something else has the name that was asked for."""
-_BEGINNING: Final = re.compile("[0-9a-f]{4,31}")
-"""How lists show ids, which the records of a story don't go by."""
 _INDENT: Final = " " * 12
 _COLOURS: Final = {"good": "32", "bad": "31", "open": "33"}
 
@@ -35,7 +30,8 @@ def why(
         str,
         typer.Argument(
             metavar="ID",
-            help="Of a message, event, follow-up, turn, task, grant, memory ...; or seq-N.",
+            help="Of a message, event, follow-up, turn, task, grant, memory ..., or its "
+            "beginning; or seq-N.",
         ),
     ],
     session: Annotated[
@@ -45,13 +41,7 @@ def why(
 ) -> Result:
     """Tell why something was said, or was not: every cause, from the log. 3 if it isn't known."""
     key = None if session is None else options.checked(session)
-    try:
-        answer = options.client().why(id_, session=key)
-    except ApiError as error:
-        if error.status == HTTPStatus.NOT_FOUND and _BEGINNING.fullmatch(id_):
-            text = f"{error}; of an id all digits are needed here, not its beginning"
-            raise exits.NotReady(text) from error
-        raise
+    answer = options.client().why(id_, session=key)
     return Result(answer, partial(_show, answer))
 
 
