@@ -49,6 +49,7 @@ async def test_a_row_is_made_changed_looked_over_and_exported(tmp_path: Path) ->
         shown = (await ann("show", "briefing"))[0]
         assert re.search(r"ci +not known yet +- +one_of\[passing, failing\]", shown)
         assert re.search(r"open +not known yet +- +count\[0\.\.999\]", shown)
+        assert re.search("^timeout +2 min$", shown, re.MULTILINE)
         told = (await asyncio.to_thread(cli, "facts")).stdout
         assert told.startswith("cron briefing, for vigil: 0 of 512 bits today\n")
         assert re.search(r"ci +not known yet", told)

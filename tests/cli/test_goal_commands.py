@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -45,6 +46,7 @@ async def test_goals_preferences_and_actions_from_a_terminal(tmp_path: Path) -> 
         shown = (await ann("goals", "show", id_[:6]))[0]
         assert "\\u001b[31m" in shown
         assert "a holiday" in shown
+        assert re.search("^checked every +1 d$", shown, re.MULTILINE), "as `cron` says it"
         assert "is reached" in (await ann("goals", "complete", id_[:6]))[1]
         await ann("goals", "archive", id_[:6])
         await asyncio.to_thread(client.set_person, {"timezone": "Asia/Tokyo"})

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from services.gateway.work.health import CircuitView, HealthView
+from services.gateway.work.health import CircuitView, HealthView, SessionHealth
 from vigil.cli.admin import health
 
 NOW = datetime(2026, 9, 1, 12, tzinfo=UTC)
@@ -32,3 +32,12 @@ def test_what_has_recovered_is_listed_beside_what_has_not(
         ["mcp:a", "open"], ["mcp:b", "closed"], ["mcp:c", "half"],
     ]  # fmt: skip
     assert rows[0].endswith("away")
+
+
+def test_how_long_a_session_hangs_is_said_in_the_unit_that_fits(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    hanging = SessionHealth(session_key="ann:vigil:t1", stuck_s=5437)
+    answer = HealthView(circuits=(), sessions=(hanging,), branches=None)
+    health._show(msgspec.json.decode(msgspec.json.encode(answer)))
+    assert "hangs for 91 min, and is reopened" in capsys.readouterr().out

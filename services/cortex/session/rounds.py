@@ -17,6 +17,7 @@ from vigil.circuits import SESSION, Circuits
 from vigil.clock import Clock
 from vigil.errors import VigilError
 from vigil.subjects import SessionKey
+from vigil.words.spans import about
 
 from .session import Session
 
@@ -89,7 +90,7 @@ class HealthRounds:
         ]
         for key, still_s in stuck.items():
             log.warning("stuck", action="cortex.stuck", session=str(key), still_s=round(still_s))
-            await self._circuits.trip(f"{SESSION}{key}", f"nothing moved for {still_s:.0f} s")
+            await self._circuits.trip(f"{SESSION}{key}", f"nothing moved for {about(still_s)}")
             self._reopen(key)
 
 

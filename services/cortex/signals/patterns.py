@@ -17,6 +17,7 @@ import msgspec
 
 from vigil.circuits import OUTSIDE, SESSION
 from vigil.contracts import Signal
+from vigil.words.spans import about
 
 WINDOW: Final = 100
 """Signals of one agent and owner that are looked at together (SPEC C-4)."""
@@ -73,7 +74,7 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True):
         """Why that opens, in words."""
         span = (self.until - self.since).total_seconds()
         what = "exchanges given up" if self.kind == "error_loop" else "events and more"
-        return f"{self.count} {what} within {span:.0f} s"
+        return f"{self.count} {what} within {about(span)}"
 
 
 class _Seen(msgspec.Struct, frozen=True, gc=False):

@@ -37,6 +37,7 @@ from vigil.runtime import Context
 from vigil.subjects import SessionKey, check_part
 from vigil.timetable.ledger import FAILURES_MAX, ended
 from vigil.timetable.log import SlotLog
+from vigil.words.spans import span_of
 
 from .. import work
 from .bulletins import BulletinShelf
@@ -50,7 +51,7 @@ log = structlog.get_logger("vigil.executor")
 TRIES_MAX: Final = 20
 REASON_LENGTH_MAX: Final = 500
 """Characters that the ledger keeps of why a run failed."""
-TOO_LONG: Final = "it took longer than the {timeout_s} s that it has"
+TOO_LONG: Final = "it took longer than the {time} that it has"
 WHAT: Final = "cron"
 """What its result is, where it is told."""
 
@@ -142,7 +143,7 @@ def _problem(effect: TellParent, slot: SlotRun, run: OpenRun, now: datetime) -> 
     if effect.payload.state == "done":
         return ""
     if now - run.at > timedelta(seconds=slot.timeout_s):
-        return TOO_LONG.format(timeout_s=slot.timeout_s)
+        return TOO_LONG.format(time=span_of(slot.timeout_s))
     return effect.payload.content[:REASON_LENGTH_MAX] or "it gave no reason"
 
 

@@ -12,7 +12,7 @@ import jinja2
 from fastapi import Response
 
 from vigil.texts.verdict import end_of
-from vigil.timetable.schedule import span_of
+from vigil.words.spans import about, span_of
 
 from ..http.browser import policy_of
 from . import text
@@ -54,6 +54,7 @@ def _environment(console: str) -> jinja2.Environment:
         "tojson_start": text.start_of_json,
         "epoch": text.epoch_of,
         "span": span_of,
+        "about": about,
         "words": text.words,
         "gist": gist_of,
         "remedy": remedy_for,

@@ -13,6 +13,7 @@ from ..errors import InvalidInput
 from ..facts.wanted import read_typed
 from ..texts.columns import Column, history
 from ..watching.watched import wanted_watch, words_of
+from ..words.spans import span_of
 from ..zones.database import zone_named
 from .commands import SHORT_ID, Command, CommandGroup, Given, Shown
 
@@ -176,7 +177,7 @@ COMMANDS: Final = CommandGroup(
         Column("told to", lambda one: one["target"] or "home"),
         Column("remembers", lambda one: "yes" if one["is_stateful"] else "no"),
         Column("watches", _watched),
-        Column("timeout", lambda one: f"{one['timeout_s']} s"),
+        Column("timeout", lambda one: span_of(one["timeout_s"])),
         Column("skill", lambda one: one["skill"] or "none"),
         Column("model", lambda one: one["model"] or "as others"),
         Column("tokens a day", lambda one: one["daily_tokens"] or "as configured"),

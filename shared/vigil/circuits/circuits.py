@@ -26,6 +26,7 @@ from ..contracts import Change, Circuit
 from ..contracts.board import CircuitState
 from ..errors import Unavailable, WrongLastSequence
 from ..subjects import ANYBODY, Scope, SessionKey, board_of, token_of
+from ..words.spans import about
 from . import breaker as rules
 from .breaker import Breaker, BreakerTerms
 
@@ -50,7 +51,7 @@ class CircuitOpen(Unavailable):
     """A call was refused at once, since those before it failed."""
 
     def __init__(self, circuit: str, reason: str, wait_s: float) -> None:
-        super().__init__(f"{circuit} is not asked for {wait_s:.0f} s, since it failed: {reason}")
+        super().__init__(f"{circuit} is not asked for {about(wait_s)}, since it failed: {reason}")
         self.wait_s = wait_s
         """When to come again."""
 

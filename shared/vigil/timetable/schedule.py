@@ -27,6 +27,7 @@ from ..contracts.board import (
     Schedule,
 )
 from ..settings.hours import hours_of
+from ..words.spans import span_of
 from ..zones.wall import END
 from .instants import cron
 from .instants.cron import simulated
@@ -299,17 +300,6 @@ def _words_of_followed(schedule: EventSchedule | AfterSchedule, name: str) -> st
     if schedule.on == "change":
         return f"when {schedule.fact or 'a fact'} of {name} is another, if that is news"
     return f"after each run of {name}{_WHICH[schedule.on]}"
-
-
-def span_of(seconds: int) -> str:
-    """Say a duration in its largest whole unit.
-
-    >>> span_of(86_400), span_of(90)
-    ('1 d', '90 s')
-    """
-    units = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
-    unit, size = next((unit, size) for unit, size in units if seconds % size == 0)
-    return f"{seconds // size} {unit}"
 
 
 def described(

@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+from vigil.words.spans import span_of
+
 from ...model import ENDLESS, TIMEOUT, ModelError, ModelRequest
 
 
@@ -44,9 +46,10 @@ class CallTimeout:
         An answer that came all the time, and didn't end, would take as long once more.
         """
         if asyncio.get_running_loop().time() >= self._ends_at > 0 and self._has_begun:
-            reason = f"the model's answer had no end within {self.total_s:g} s"
+            reason = f"the model's answer had no end within {span_of(self.total_s)}"
             return ModelError(reason, is_retryable=False, kind=ENDLESS)
-        reason = f"the model did not answer within {self.silence_s:g} s"
+        silence = span_of(self.silence_s)
+        reason = f"the model did not answer within {silence}"
         if self._has_begun:
-            reason = f"the model fell silent for {self.silence_s:g} s in the middle of its answer"
+            reason = f"the model fell silent for {silence} in the middle of its answer"
         return ModelError(reason, is_retryable=True, kind=TIMEOUT)

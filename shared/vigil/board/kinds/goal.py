@@ -24,6 +24,7 @@ from ...goals.check import CHANNEL_LENGTH_MAX, CHECK_INTERVAL_S, FORM, check, fi
 from ...settings.config import Config
 from ...subjects import PartText, Scope
 from ...texts.columns import Column, history
+from ...words.spans import span_of
 from ..commands import MOVED, SHORT_ID, WHOSE, Command, CommandGroup, Given, Shown
 from ..kind import KeptKind, Revision
 from ..outside import (
@@ -270,7 +271,7 @@ COMMANDS: Final = CommandGroup(
         Column("kind", "kind"),
         Column("priority", "priority"),
         Column("deadline", "deadline_at", is_instant=True),
-        Column("checked every", lambda one: f"{one['check_interval_secs']} s"),
+        Column("checked every", lambda one: span_of(one["check_interval_secs"])),
         Column("last look", "last_checked_at", is_instant=True),
         Column("next look", "next_check_at", is_instant=True),
         Column("part of", "parent"),

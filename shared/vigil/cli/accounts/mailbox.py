@@ -26,6 +26,7 @@ from vigil.settings.mailboxes import FACT, MailboxSection
 from vigil.subjects import check_part
 from vigil.teams import check_user
 from vigil.words.nearest import meant
+from vigil.words.spans import span_of
 
 from .. import completion, exits, options, output, tables
 from ..admin import operator
@@ -115,7 +116,9 @@ async def tried(name: str, section: MailboxSection, home: Path) -> dict[str, str
     try:
         server = imap_of(section.imap(), section, section.folder)
         await MailboxLine(server, access, home, clock, name).opened(box)
-        how = "tells of new mail" if box.has_idle else f"is looked at each {section.poll_s:g} s"
+        how = (
+            "tells of new mail" if box.has_idle else f"is looked at every {span_of(section.poll_s)}"
+        )
         facts["found"] = f"{section.folder} has {await box.unread()} unread, and {how}"
     except (VigilError, OSError) as error:
         facts["in"] = str(error) or type(error).__name__

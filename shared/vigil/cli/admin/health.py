@@ -8,6 +8,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from vigil.words.spans import about
+
 from .. import options, output, tables
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
@@ -40,7 +42,7 @@ def _show(found: dict[str, Any]) -> None:
         output.message("Nothing failed again and again.")
     for one in found["sessions"]:
         if "stuck_s" in one:
-            words = f"hangs for {one['stuck_s']} s, and is reopened"
+            words = f"hangs for {about(one['stuck_s'])}, and is reopened"
         else:
             words = f"fills {one['fill']:.0%} of the context window"
         output.data(output.printable(f"session {one['session_key']} {words}"))

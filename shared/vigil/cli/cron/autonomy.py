@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from vigil.errors import InvalidInput
+from vigil.words.spans import span_of
 
 from .. import options, output, prefixes, tables, times, wall
 from ..registry import CommandLine, ListedGroup
@@ -79,8 +80,6 @@ def _show(settings: Mapping[str, Any], cycles: list[dict[str, Any]]) -> None:
 
 def _when(look: Mapping[str, Any]) -> str:
     """Say when something is looked at, and when it last was."""
-    from vigil.timetable.schedule import span_of  # what reckons with schedules takes 20 ms to load
-
     often = f"every {span_of(look['every_s'])}" if look["every_s"] else "when a cycle begins"
     hours = f" in {look['hours']}" if look["hours"] else ""
     last = f", last {wall.zoned(look['looked_at'])}" if look["looked_at"] else ""
