@@ -12,12 +12,15 @@ import pytest
 
 from services.executor.builtin import Builtin
 from services.executor.sandbox.choice import why_not
+from services.executor.tools.declaration import declared
 from tests.support.boxes import ANY_KIND, kind_of
 from tests.support.hands import NO_SANDBOX, Hands, call_of, choice_of, settings_of
 from tests.support.stack import Stack
 from vigil.clock import SystemClock
 from vigil.errors import InvalidInput
+from vigil.grants.there import SOMETIMES
 from vigil.settings import own
+from vigil.settings.config import Config
 from vigil.texts import excerpt
 
 
@@ -254,3 +257,12 @@ async def test_a_workspace_that_was_restored_by_root_can_be_worked_in(hands: Han
     told = await hands.call("shell", command="echo new >> a/b; cat a/b")
     assert told.content == "old\nnew\n"
     assert hands.settings.home.stat().st_uid == 0
+
+
+def test_what_is_not_always_offered_may_be_granted_before_it_is() -> None:
+    """L-8: whoever adds a mailbox tomorrow may say today what is allowed with it."""
+    config = Config()
+    resting = {
+        name for name, one in declared().items() if one.needs_sandbox or not one.is_offered(config)
+    }
+    assert resting == set(SOMETIMES)

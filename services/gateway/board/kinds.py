@@ -25,6 +25,7 @@ from ..timetable.slots import SlotView
 from ..work.skills import SkillList
 from . import bulletins
 from .approval_request import ApprovalRequest
+from .grant_request import GrantRequest
 from .job_request import JobRequest, list_skills
 from .request import KindRequest
 from .row_request import RowRequest, run_row
@@ -38,6 +39,7 @@ END_ERRORS: Final = (404, 409, 412, 422, 503)
 RUN_ERRORS: Final = (403, 404, 409, 422, 503)
 REQUESTS: Final[Mapping[str, Any]] = {
     "rows": RowRequest,
+    "grants": GrantRequest,
     "jobs": JobRequest,
     "approvals": ApprovalRequest,
 }
