@@ -200,3 +200,39 @@ def test_a_section_is_no_key(tmp_path: Path, file: Path) -> None:
     with pytest.raises(ConfigError):
         toml_sections.set_value(file, ("person", "timezone", "zone"), "UTC")
     assert file.read_text() == FILE
+
+
+def test_a_mistake_elsewhere_hides_no_setting(tmp_path: Path, file: Path) -> None:
+    """P-2: what is right is shown, and what is wrong is told beside it; never a default in place
+    of what can't be read.
+    """
+    file.write_text(FILE.replace("Europe/Berlin", "Europe/Berln") + "[memory]\npause_s = 61\n")
+    cli, wrong = Cli(tmp_path), "timezone 'Europe/Berln' is no IANA time zone"
+    for key, value in {"memory.pause_s": "61", "models.big.provider": "openai"}.items():
+        done = cli("config", "get", key)
+        assert done.stdout == f"{value}\n"
+        assert wrong in done.stderr
+    refused = cli("config", "get", "person.timezone", code=1)
+    assert refused.stdout == ""
+    assert wrong in refused.stderr
+    listed = cli("config", "list", "--all")
+    assert "person.timezone" not in listed.stdout
+    assert "memory.pause_s" in listed.stdout
+    assert wrong in listed.stderr
+    for command in (("channels",), ("agents",), ("skills",), ("mail",), ("mailbox",)):
+        assert wrong in cli(*command).stderr, command
+    cli("config", "get", "memory.pause_s", code=1, VIGIL_MEMORY__PAUSE_S="many")
+    file.write_text("[gateway\n")
+    assert "vigil.toml" in cli("config", "get", "memory.pause_s", code=1).stderr
+
+
+def test_mistakes_are_mended_one_by_one(tmp_path: Path, file: Path) -> None:
+    """P-2: a change is taken if it leaves fewer of them, and what is left is told."""
+    file.write_text(FILE.replace("Europe/Berlin", "Mars") + "[gateway]\nprot = 1\n")
+    cli = Cli(tmp_path)
+    assert "Mars" in cli("config", "set", "autonomy.enabled", "false", code=1).stderr
+    assert "enabled = true" in file.read_text()
+    assert "Mars" in cli("config", "unset", "gateway.prot").stderr
+    done = cli("config", "set", "person.timezone", "Europe/Berlin")
+    assert "vigil: " not in done.stderr
+    assert config.load({}, home=tmp_path).problems == ()

@@ -51,7 +51,7 @@ def _word_of(one: Mapping[str, Any], name: str) -> str:
 
 def named(section: str) -> Complete:
     """Offer the names of a section of sections: `channels`."""
-    return _offering(lambda s: sorted(getattr(config.load(home=s.home).config, section)))
+    return _offering(lambda s: sorted(getattr(config.load_right(home=s.home).config, section)))
 
 
 session_keys: Final = _offering(
@@ -62,7 +62,7 @@ session_keys: Final = _offering(
 )
 skills: Final = _offering(lambda s: (one["name"] for one in connect(s).skills()["skills"]))
 agents: Final = _offering(
-    lambda s: agents_there(config.load(home=s.home)) if s.agents.is_dir() else ()
+    lambda s: agents_there(config.load_right(home=s.home)) if s.agents.is_dir() else ()
 )
 
 

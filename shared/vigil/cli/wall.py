@@ -34,7 +34,7 @@ def _of_person() -> str:
     with contextlib.suppress(VigilError, OSError):
         return str(options.client().person()["timezone"])
     with contextlib.suppress(VigilError):
-        return config.load().config.person.timezone
+        return config.load_right().config.person.timezone
     return "UTC"
 
 

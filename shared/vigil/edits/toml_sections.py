@@ -284,16 +284,17 @@ def _write(file: Path, text: str, meant: dict[str, Any], name: str) -> None:
         is_meant = False
     if not is_meant:
         raise ConfigError(BY_HAND.format(file=file, name=name))
-    _check(text, file)
+    if mistakes := _mistakes(text, file):
+        before = _mistakes(_read(file), file)
+        if not set(mistakes) < set(before):  # else it mends one of several
+            raise ConfigError("\n".join(mistakes))
     credentials.write_private(file.resolve(), data)
 
 
-def _check(text: str, file: Path) -> None:
-    """Read a text as the services will. Raises: ConfigError."""
+def _mistakes(text: str, file: Path) -> list[str]:
+    """Read a text as the services will; return what is wrong with it."""
     with tempfile.TemporaryDirectory(prefix="vigil-") as folder:
         there = Path(folder) / file.name
         there.write_bytes(text.encode("utf-8"))
-        try:
-            config.load({}, home=there.parent)
-        except ConfigError as error:
-            raise ConfigError(str(error).replace(str(there), str(file))) from error
+        found = config.load_right({}, home=there.parent).problems
+        return [one.replace(str(there), str(file)) for one in found]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -12,18 +12,25 @@ from ..contracts.calls.caller import CALLER
 from ..errors import ConfigError, InvalidInput
 from ..facts.hooked import read_hooked
 from ..subjects import SessionKey
-from ..teams import check_user
+from ..teams import TEAM, check_user
 from ..watching.interests import check_interests
 from ..watching.watched import check_watched, watched_of
 from ..words.nearest import meant_field
+from . import mailboxes, sites
+from .grants import mistakes as grant_mistakes
 from .hours import hours_of
 from .sections import Agent, Hook, InterestSection, WatchSection
 from .servers import A2aAgent, McpServer
+
+if TYPE_CHECKING:
+    from .config import Config
 
 _PUBLIC: Final = re.compile(
     r"(https?://([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?)((?:/[A-Za-z0-9_-][A-Za-z0-9._~-]*)*)/?",
     re.ASCII,
 )
+TOOL_MARGIN_S: Final = 15.0
+"""How much longer than a tool may take a session waits for its result."""
 _OWN_PATHS: Final = frozenset(
     {"a2a", "api", "calendar", "channels", "console", "hooks", "mcp", "v1"}
     | {"asyncapi.json", "healthz", "metrics", "openapi.json", "readyz"}
@@ -223,3 +230,42 @@ def check_watch(sections: Mapping[str, WatchSection]) -> None:
                 raise InvalidInput("source", "is a tool's answer: say is_trusted in [mcp.NAME]")
         except InvalidInput as error:
             raise ConfigError(f"[watch.{name}]: {error}") from error
+
+
+def contradictions(config: Config) -> list[str]:
+    """List what can't be together, though each may be alone."""
+    found = [
+        f"person.channel {person.channel!r} is no [channels.NAME]"
+        for person in (config.person, *config.people.values())
+        if person.channel not in ("", "socket", *config.channels)
+    ]
+    found += [
+        f"[{kind}.{name}]: user must be {TEAM!r} with the agent of a team, and with no other"
+        for kind, sections in (("hooks", config.hooks), ("calendars", config.calendars))
+        for name, one in sections.items()
+        if (one.user == TEAM) != (one.agent in config.teams)
+    ]
+    if config.approvals.expires_s >= config.retention.system_days * 86_400:
+        found.append(
+            "approvals.expires_s must be less than retention.system_days: a worker that asks would "
+            "be forgotten before"
+        )
+    both = sorted({*config.mcp} & {*config.a2a})
+    found += [f"a2a.{name}: there is an [mcp.{name}]; take another name" for name in both]
+    found += sites.repeated(config.sites)
+    found += mailboxes.contradictions(config.mailboxes, config.teams)
+    found += grant_mistakes(config.grants, config.teams)
+    timeouts_s = {
+        "executor.shell_timeout_s": config.executor.shell_timeout_s,
+        "executor.http_timeout_s": config.executor.http_timeout_s,
+        **{f"mcp.{name}.timeout_s": server.timeout_s for name, server in config.mcp.items()},
+        **{f"a2a.{name}.timeout_s": agent.timeout_s for name, agent in config.a2a.items()},
+    }
+    # A worker tells nothing while it waits for a tool, nor for a while before.
+    longest_s = config.sessions.worker_timeout_s - config.sessions.status_every_s - TOOL_MARGIN_S
+    return found + [
+        f"{name} may be {longest_s:g} at most with sessions.worker_timeout_s and status_every_s as "
+        "they are: a worker that uses it would count as lost"
+        for name, timeout_s in timeouts_s.items()
+        if timeout_s > longest_s
+    ]

@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,13 +26,12 @@ from ..fields import secrets, variables
 from ..fields.secrets import Secret
 from ..fields.section import Section
 from ..subjects import check_part
-from ..teams import TEAM, Teams
+from ..teams import Teams
 from ..words.nearest import did_you_mean
 from . import checks, mailboxes, models, sites
 from .checks import read_public_url
 from .cortex import Approvals, BulletinSection, Cortex, Goals, Jobs, Preferences, Tasks
 from .grants import GrantSection
-from .grants import mistakes as grant_mistakes
 from .hours import PARSED, check_zone
 from .live.stamps import Stamps, stamps_of
 from .mailboxes import MailboxSection
@@ -61,8 +60,6 @@ from .sites import Site
 
 NO_TOML: Final = (OSError, ValueError, RecursionError)
 """What reading a file may end with: also numbers of 5,000 digits, and brackets of 1,000 levels."""
-TOOL_MARGIN_S: Final = 15.0
-"""How much longer than a tool may take a session waits for its result."""
 
 
 class Config(Section, frozen=True, kw_only=True):
@@ -146,6 +143,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     qdrant_api_key: Secret | None = None
     embedder_api_key: Secret | None = None
     remarks: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    """What is wrong; only of `load_right`."""
+    left_out: frozenset[str] = frozenset()
+    """Where that is: `gateway.port`, `channels.pager`, `grants`."""
     stamps: Stamps | None = None
     """Of the files as they were read, of whichever home; None: of none."""
 
@@ -208,34 +209,53 @@ def load(environ: Mapping[str, str] | None = None, *, home: Path | None = None) 
     Raises:
         ConfigError: with every mistake, one a line.
     """
+    settings = load_right(environ, home=home)
+    if settings.problems:
+        raise ConfigError("\n".join(settings.problems))
+    return settings
+
+
+def load_right(environ: Mapping[str, str] | None = None, *, home: Path | None = None) -> Settings:
+    """Read what is right of the file and the environment, for what only looks; `problems` tells the
+    rest.
+
+    Raises:
+        ConfigError: the file can't be read, so nothing is known of it.
+    """
     environ = os.environ if environ is None else environ
     home = home_of(environ) if home is None else home.expanduser().absolute()
     problems: list[str] = []
+    left_out: set[str] = set()
     remarks: list[str] = []
     raw: dict[str, Any] = {}
-    file = home / "vigil.toml"
+    file, unreadable = home / "vigil.toml", False
     stamps = stamps_of(home)
     if file.exists():
         try:
             raw = tomllib.loads(file.read_text("utf-8"))
         except NO_TOML as error:
             problems.append(f"{file}: {error}")
+            unreadable = True
         else:
             remarks += [f"{file.name}: {one}" for one in variables.take_out(raw)]
-            problems += [f"{file}: {p}" for p in _mistakes(raw)]
+            right, found = _sorted(raw)
+            problems += [f"{file}: {p}" for p in found]
+            left_out.update(_left_out(raw, right))
+            raw = right
     remarks += variables.remarks(environ)
     for (section, key), value, variable in variables.overlay(environ, problems):
         said = {section: {key: value}}
         remarks += [f"{variable}: {one}" for one in variables.take_out(said)]
-        found = _mistakes(said)
+        right, found = _sorted(said)
         problems += [f"{variable}: {p}" for p in found]
-        if not found and isinstance(there := raw.setdefault(section, {}), dict):  # else: a mistake
-            there.update(said[section])
-    if problems:
+        left_out.update(_left_out(said, right))
+        if right:
+            raw.setdefault(section, {}).update(right[section])
+    if unreadable:
         raise ConfigError("\n".join(problems))
     config = read(raw)
-    if problems := [f"{file}: {p}" for p in _contradictions(config)]:
-        raise ConfigError("\n".join(problems))
+    if not problems:  # of what isn't whole, parts don't fit because of what is left out
+        problems = [f"{file}: {p}" for p in checks.contradictions(config)]
     return Settings(
         config=config,
         home=home,
@@ -245,6 +265,8 @@ def load(environ: Mapping[str, str] | None = None, *, home: Path | None = None) 
         qdrant_api_key=secrets.of_environment(environ, "QDRANT_API_KEY"),
         embedder_api_key=secrets.of_environment(environ, "EMBEDDER_API_KEY"),
         remarks=tuple(remarks),
+        problems=tuple(problems),
+        left_out=frozenset(left_out),
         stamps=stamps,
     )
 
@@ -260,7 +282,7 @@ def port_in(environ: Mapping[str, str], home: Path) -> int | None:
     for place, value, _ in variables.overlay(environ, []):
         found = value if place == ("gateway", "port") else found
     said = {"gateway": {"port": found}}
-    return None if _mistakes(said) else read(said).gateway.port
+    return None if _sorted(said)[1] else read(said).gateway.port
 
 
 def read(sections: Mapping[str, Any]) -> Config:
@@ -277,45 +299,6 @@ def read(sections: Mapping[str, Any]) -> Config:
     )
 
 
-def _contradictions(config: Config) -> list[str]:
-    """List what can't be together, though each may be alone."""
-    found = [
-        f"person.channel {person.channel!r} is no [channels.NAME]"
-        for person in (config.person, *config.people.values())
-        if person.channel not in ("", "socket", *config.channels)
-    ]
-    found += [
-        f"[{kind}.{name}]: user must be {TEAM!r} with the agent of a team, and with no other"
-        for kind, sections in (("hooks", config.hooks), ("calendars", config.calendars))
-        for name, one in sections.items()
-        if (one.user == TEAM) != (one.agent in config.teams)
-    ]
-    if config.approvals.expires_s >= config.retention.system_days * 86_400:
-        found.append(
-            "approvals.expires_s must be less than retention.system_days: a worker that asks would "
-            "be forgotten before"
-        )
-    both = sorted({*config.mcp} & {*config.a2a})
-    found += [f"a2a.{name}: there is an [mcp.{name}]; take another name" for name in both]
-    found += sites.repeated(config.sites)
-    found += mailboxes.contradictions(config.mailboxes, config.teams)
-    found += grant_mistakes(config.grants, config.teams)
-    timeouts_s = {
-        "executor.shell_timeout_s": config.executor.shell_timeout_s,
-        "executor.http_timeout_s": config.executor.http_timeout_s,
-        **{f"mcp.{name}.timeout_s": server.timeout_s for name, server in config.mcp.items()},
-        **{f"a2a.{name}.timeout_s": agent.timeout_s for name, agent in config.a2a.items()},
-    }
-    # A worker tells nothing while it waits for a tool, nor for a while before.
-    longest_s = config.sessions.worker_timeout_s - config.sessions.status_every_s - TOOL_MARGIN_S
-    return found + [
-        f"{name} may be {longest_s:g} at most with sessions.worker_timeout_s and status_every_s as "
-        "they are: a worker that uses it would count as lost"
-        for name, timeout_s in timeouts_s.items()
-        if timeout_s > longest_s
-    ]
-
-
 NAMED_SECTIONS: Final = (
     *("people", "agents", "hooks", "channels", "mailboxes", "calendars", "contacts"),
     *("mcp", "a2a", "sites", "watch", "models"),
@@ -326,32 +309,46 @@ LISTED_SECTION: Final = "grants"
 """The section that may stand there any number of times."""
 
 
-def _mistakes(raw: dict[str, Any]) -> list[str]:
-    """List what is wrong with `raw`, section by section and key by key."""
+def _sorted(raw: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return what of `raw` is right, section by section and key by key, and what isn't."""
+    right: dict[str, Any] = {}
     if problems := list(checks.unusable(raw)):
-        return problems
+        return right, problems
     for section, values in raw.items():
-        if section not in _SECTIONS:
+        kind = _SECTIONS.get(section)
+        if kind is None:
             problems.append(f"[{section}]: no such section{did_you_mean(section, _SECTIONS)}")
         elif section == LISTED_SECTION:
             is_list = isinstance(values, list)
             problems += [] if is_list else [f"{section}: must be written as [[{section}]]"]
             for number, one in enumerate(values if is_list else ()):
                 found = _check({section: [one]})
-                problems += checks.placed(
-                    found, f"{section}[{number}]", f"{section}[0]", _SECTIONS[section]
-                )
+                place = f"{section}[{number}]"
+                problems += checks.placed(found, place, f"{section}[0]", kind)
+                if not found:
+                    right.setdefault(section, []).append(one)
         elif not isinstance(values, dict):
             problems.append(f"{section}: must be a section")
-        elif section in NAMED_SECTIONS:
-            for name, one in values.items():
-                found, kind = _check({section: {name: one}}), _SECTIONS[section]
-                problems += checks.placed(found, f"{section}.{name}", f"{section}[...]", kind)
         else:
-            for key, value in values.items():
-                found = _check({section: {key: value}})
-                problems += checks.placed(found, section, section, _SECTIONS[section])
-    return problems
+            is_named = section in NAMED_SECTIONS
+            for name, one in values.items():
+                found = _check({section: {name: one}})
+                place = f"{section}.{name}" if is_named else section
+                shown = f"{section}[...]" if is_named else section
+                problems += checks.placed(found, place, shown, kind)
+                if not found:
+                    right.setdefault(section, {})[name] = one
+    return right, problems
+
+
+def _left_out(raw: Mapping[str, Any], right: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the settings that are in `raw`, and not right."""
+    for section, values in raw.items():
+        there = right.get(section)
+        if isinstance(values, dict):
+            yield from (f"{section}.{name}" for name in values if name not in (there or {}))
+        elif values != there:
+            yield section
 
 
 def _check_person(person: Person) -> None:

@@ -23,7 +23,7 @@ from vigil.subjects import check_part
 from vigil.words.nearest import meant
 from vigil.zones.database import zone_named
 
-from .. import completion, exits, options, output, tables
+from .. import completion, configured, exits, options, output, tables
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
 
@@ -48,7 +48,7 @@ Name = Annotated[
 @app.command("list")
 def list_() -> Result:
     """List the calendars, and how each is."""
-    settings = config.load()
+    settings = configured.settings()
     listed: list[dict[str, Any]] = [
         {
             "name": name,
@@ -149,7 +149,7 @@ def _user() -> str:
 @app.command()
 def test(name: Name) -> Result:
     """Read a calendar now, from this machine, and show what is due in the next days."""
-    settings = config.load()
+    settings = configured.settings()
     section = _section(settings, name)
     found = read_once(settings, section)
     lines = [f"{name}: {described(found)}", *upcoming(settings, section, found)]

@@ -22,7 +22,7 @@ from vigil.settings.config import Settings
 from vigil.settings.credentials import write_private
 from vigil.words.nearest import meant
 
-from .. import exits, options, output, tables
+from .. import configured, exits, options, output, tables
 from ..admin import operator
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
@@ -45,7 +45,7 @@ COLUMNS: Final = (
 @app.command("list")
 def list_() -> Result:
     """List the channels, how those are that hear, and whose addresses are heard."""
-    settings = config.load()
+    settings = configured.settings()
     channels = dict(sorted(settings.config.channels.items()))
     people, states = seen(settings, channels)
     listed = [
@@ -179,7 +179,7 @@ def unpair(
 @app.command()
 def test(name: Name) -> Result:
     """Send yourself a message through a channel, and say how it went."""
-    _channel(config.load(), name)
+    _channel(configured.settings(), name)
     tried = options.client().try_channel(name)
     words = f"{tried['outcome'].replace('_', ' ')}: {tried['reason']}".removesuffix(": ")
     end = None if tried["outcome"] == "taken" else typer.Exit(exits.FAILURE)

@@ -23,7 +23,7 @@ from vigil.settings.config import Settings
 from vigil.subjects import check_part
 from vigil.words.nearest import meant
 
-from .. import exits, options, output, tables
+from .. import configured, exits, options, output, tables
 from ..admin import operator
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
@@ -47,7 +47,7 @@ LIST: Final = "vigil mail list"
 @app.command("list")
 def list_() -> Result:
     """List the accounts, how they are, and whose addresses are heard."""
-    settings = config.load()
+    settings = configured.settings()
     accounts = accounts_of(settings)
     people, states = seen(settings, accounts)
     listed = [

@@ -28,7 +28,7 @@ from vigil.teams import check_user
 from vigil.words.nearest import meant
 from vigil.words.spans import span_of
 
-from .. import completion, exits, options, output, tables
+from .. import completion, configured, exits, options, output, tables
 from ..admin import operator
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
@@ -53,7 +53,7 @@ Name = Annotated[
 @app.command("list")
 def list_() -> Result:
     """List the mailboxes, and how they are followed."""
-    settings = config.load()
+    settings = configured.settings()
     states: dict[str, dict[str, Any]] = {}
     with contextlib.suppress(exits.NotReady):  # nothing runs: what is configured is shown
         states = operator.asked_once(settings, FACT)()
@@ -95,7 +95,7 @@ def _view(name: str, section: MailboxSection, state: dict[str, Any]) -> dict[str
 @app.command()
 def test(name: Name) -> Result:
     """Log in to a mailbox, and to the server that it sends by. Nothing is sent or changed."""
-    settings = config.load()
+    settings = configured.settings()
     section = _section(settings, name)
     facts = asyncio.run(tried(name, section, settings.home))
     words = f"in: {facts['in'] or facts['found']}\nout: {facts['out'] or facts['out_found']}"

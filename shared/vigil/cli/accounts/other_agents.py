@@ -14,7 +14,7 @@ from vigil.local import mcp_servers
 from vigil.settings import config
 from vigil.subjects import check_part
 
-from .. import completion, tables
+from .. import completion, configured, tables
 from ..admin import operator
 from ..commands import mcp
 from ..registry import CommandLine
@@ -53,7 +53,7 @@ def add(
 @app.command("list")
 def list_() -> Result:
     """List the agents: how they are, their skills, and what is held back."""
-    settings = config.load()
+    settings = configured.settings()
     shelves, pins = operator.run(settings, mcp.stored)
     agents = sorted(settings.config.a2a.items())
     views = [mcp.view_of(name, agent, shelves, pins) for name, agent in agents]

@@ -17,7 +17,7 @@ from vigil.skills import folder
 from vigil.skills.folder import SkillFolder
 from vigil.skills.form import FILE
 
-from .. import output, tables
+from .. import configured, output, tables
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
 from . import operator
@@ -46,7 +46,7 @@ COLUMNS: Final = (
 def list_() -> Result:
     """List what is enabled, and what changed since; of a running Vigil also skills of MCP servers
     (their prompts)."""
-    settings = config.load()
+    settings = configured.settings()
     found = [_facts(settings.skills, name) for name in sorted(folder.names(settings.skills))]
     found += [_facts_of(tool, name) for tool, name in _of_servers(settings)]
     return tables.listing("skills", found, COLUMNS, empty="No skill is enabled.")
@@ -83,7 +83,7 @@ async def _shelves(bus: Bus) -> list[Shelf]:
 @app.command()
 def show(name: Name) -> Result:
     """Show one: what it says, and its files; of a server's, what it says of itself."""
-    settings = config.load()
+    settings = configured.settings()
     for tool, server in _of_servers(settings) if "__" in name else ():
         if tool.name == name:
             return _shown(tool, server)

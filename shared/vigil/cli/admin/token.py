@@ -17,7 +17,7 @@ import typer
 from vigil.settings import config
 from vigil.teams import check_user
 
-from .. import output, prefixes, tables, wall
+from .. import configured, output, prefixes, tables, wall
 from ..registry import CommandLine
 from ..tables import Column, Result
 from . import operator, programs
@@ -70,7 +70,7 @@ def _show(text: str) -> None:
 @app.command("list")
 def list_all() -> Result:
     """List the tokens, and the credentials of programs: their ids, never their text."""
-    settings = config.load()
+    settings = configured.settings()
     found = sorted(operator.run(settings, stored), key=lambda t: (t["user"], str(t["created_at"])))
     on_bus = programs.stored(settings)
     shown = [*found, *({**one, "is_on_bus": True} for one in on_bus)]

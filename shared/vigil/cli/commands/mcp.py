@@ -32,7 +32,7 @@ from vigil.settings.servers import ToolServer
 from vigil.subjects import check_part
 from vigil.words.aims import proposed
 
-from .. import exits, options, output, tables
+from .. import configured, exits, options, output, tables
 from ..accounts import catalogue, server_sign_in
 from ..accounts.server_sign_in import Server
 from ..admin import operator
@@ -97,7 +97,7 @@ def _serve(agent: str, user: str | None) -> None:
 @app.command()
 def servers() -> Result:
     """List the servers that agents use: how they are, their tools, and what is held back."""
-    settings = config.load()
+    settings = configured.settings()
     shelves, pins = operator.run(settings, stored)
     names = sorted({*settings.config.mcp, *shelves} - {mcp_servers.OWN, *settings.config.a2a})
     told = [view_of(name, settings.config.mcp.get(name), shelves, pins) for name in names]
@@ -226,7 +226,7 @@ def aims(server: Server) -> Result:
     What isn't declared counts as whom it reaches: once content from outside had a part, it must
     then stand in your own message.
     """
-    shelves, _ = operator.run(config.load(), stored)
+    shelves, _ = operator.run(configured.settings(), stored)
     if server not in shelves:
         raise exits.NotReady(f"{server} offers nothing yet; see `vigil mcp servers`")
     found = {tool.name.partition("__")[2]: _aims_of(tool) for tool in shelves[server].tools}

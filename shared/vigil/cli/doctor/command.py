@@ -57,27 +57,34 @@ def doctor() -> Result:
 def _show(checks: Sequence[Check]) -> None:
     width = max(len(check.name) for check in checks)
     for check in checks:
-        output.data(f"{check.state:<5} {check.name:<{width}} {output.printable(check.found)}")
+        found = output.printable(check.found).replace("\n", f"\n{'':<{width + 7}}")
+        output.data(f"{check.state:<5} {check.name:<{width}} {found}")
         if check.advice:
             output.data(f"{'':<{width + 6}} → {check.advice}")
 
 
 def examine() -> Iterator[Check]:
-    """Make all checks; those that need a valid configuration are left out without one.
+    """Make all checks. Where the configuration isn't right, what needs all of it is left out; where
+    it can't be read, whatever needs any.
 
     What nobody has set up (channels, hooks, teams, a port for metrics, replicas) isn't mentioned.
     """
     yield replace(glance.python_version(), name="python")
     yield replace(services_installed(), name="services")
+    advice = "correct vigil.toml or the environment"
     try:
-        settings = config.load()
+        settings = config.load_right()
     except ConfigError as error:
-        advice = "correct vigil.toml or the environment"
         yield replace(fail(str(error), advice), name="config")
         return
+    by_name = dict(CHECKS)
+    if settings.problems:
+        yield replace(fail("\n".join(settings.problems), advice), name="config")
+        for needing in ("config", *_BY_SERVICES):
+            del by_name[needing]
     yield from glance.run_checks(
         settings,
-        CHECKS
+        by_name
         | channels.checks(settings)
         | mail.checks(settings)
         | contacts.checks(settings)
@@ -193,6 +200,8 @@ def token(settings: Settings) -> Check:
     return fail(f"{client.url} is not Vigil", "check VIGIL_URL")
 
 
+_BY_SERVICES: Final = ("model", "sandbox")
+"""Checks that a service's own program makes: none starts with a mistake in its configuration."""
 CHECKS: Final[dict[str, channels.Examine]] = {
     "config": glance.config_valid,
     "broker": broker,

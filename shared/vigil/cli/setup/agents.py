@@ -15,7 +15,7 @@ from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.words.nearest import meant
 
-from .. import completion, exits, output, tables
+from .. import completion, configured, exits, output, tables
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
 
@@ -57,7 +57,7 @@ COLUMNS: Final = (
 @app.command("list")
 def list_agents() -> Result:
     """List the agents of this home."""
-    agents = [shown(one) for one in agent_sections.found(config.load())]
+    agents = [shown(one) for one in agent_sections.found(configured.settings())]
     return tables.listing("agents", agents, COLUMNS, empty="None.")
 
 

@@ -45,7 +45,7 @@ app = CommandLine(
 
 def names(incomplete: str) -> list[str]:
     """Offer the models that are configured."""
-    return [name for name in all_names(config.load()) if name.startswith(incomplete)]
+    return [name for name in all_names(config.load_right()) if name.startswith(incomplete)]
 
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="As settings and prices name it.")]

@@ -27,7 +27,7 @@ from vigil.settings.config import NAMED_SECTIONS, NO_TOML, Config, Settings
 from vigil.settings.live.renewal import holds_at_once
 from vigil.words.nearest import did_you_mean
 
-from .. import exits, output, tables
+from .. import configured, exits, output, tables
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
 
@@ -73,7 +73,7 @@ def list_settings(
     everything: Annotated[bool, typer.Option("--all", help="Also what is at its default.")] = False,
 ) -> Result:
     """List what is set, each with where it comes from. No secret is shown; of URLs the host."""
-    settings = config.load()
+    settings = configured.settings()
     found = _found(settings)
     shown = [one for one in found if everything or one["from"] != _DEFAULT]
     empty = f"Nothing is set in {settings.file}; --all shows the defaults."
@@ -83,7 +83,7 @@ def list_settings(
 @app.command()
 def get(key: Key) -> Result:
     """Print what holds for a setting. Exit code 3 if there is no such key."""
-    settings = config.load()
+    settings = configured.settings(of=key)
     for one in _found(settings, is_open=True):
         if one["name"] == key:
             return Result(one, partial(output.data, output.printable(_plain(one["value"]))))
@@ -107,6 +107,7 @@ def set_(
         except ConfigError as error:
             refused = refused or error
             continue
+        configured.tell(config.load_right())
         shown = _closed(key, given)
         facts = {"name": key, "value": shown, "file": str(settings.file)}
         said = f"{key} = {json.dumps(shown, ensure_ascii=False, default=str)}"
@@ -119,6 +120,7 @@ def unset(key: Key) -> Result:
     """Take a key out of vigil.toml: its default holds again. Exit code 3 if it isn't there."""
     settings = config.unread()
     toml_sections.unset(settings.file, _path(key))
+    configured.tell(config.load_right())
     facts = {"name": key, "file": str(settings.file)}
     if gone := _retired(key):
         return tables.done(f"{key} is taken out: {gone}", facts)
@@ -207,6 +209,8 @@ def _found(settings: Settings, *, is_open: bool = False) -> list[dict[str, Any]]
     of_shell = {".".join(path): name for path, _, name in variables.overlay(os.environ, [])}
     found = []
     for name, value in _values(settings.config):
+        if name in settings.left_out:
+            continue
         is_written = name in written or any(key.startswith(f"{name}.") for key in written)
         source = of_shell.get(name, _HERE if is_written else _DEFAULT)
         default = defaults.get(name)
