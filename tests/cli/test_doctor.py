@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import socket
 import threading
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.cli import Cli, running_vigil
+from tests.support.cli import Cli, eventually, running_vigil
 from tests.support.stack import settings_of
+from vigil.cli.doctor import servers
+from vigil.contracts import HeldTool, Shelf
 from vigil.doctor import channels, sandbox, search
+from vigil.local.mcp_servers import SIGN_IN
 from vigil.settings.config import Config, Settings
 from vigil.settings.sections import SearchSection
+from vigil.settings.servers import A2aAgent, McpServer, ToolServer
 
 BARE = {"VIGIL_EXECUTOR__SANDBOX": "off"}
 """For tests of other checks: half of the time is that each sandbox is tried."""
@@ -54,8 +59,61 @@ def test_what_runs_is_ours(tmp_path: Path) -> None:
         with (cli.home / "vigil.toml").open("a") as file:
             file.write(team)
         assert checks(cli, 0)["team desk"]["found"] == "me, ben; no token is of ben"
+        with (cli.home / "vigil.toml").open("a") as file:
+            file.write('[mcp.wiki]\ncommand = "nonesuch"\n')
+        eventually(lambda: "not connected: " in cli("mcp", "list").stdout)
+        wiki = checks(cli, 1)["server wiki"]
+        assert "'nonesuch' is not a program" in wiki["found"]
+        assert "correct command and args of [mcp.wiki]" in wiki["advice"]
         (cli.home / "token").write_text("pat_" + "x" * 43)
         assert checks(cli, 1)["token"]["state"] == "fail"
+
+
+def test_servers_without_anything_that_runs(tmp_path: Path) -> None:
+    """P-2: a program that isn't there can't be started; of all others nobody knows."""
+    cli = Cli(tmp_path / "home", **BARE)
+    cli.home.mkdir(mode=0o700)
+    (cli.home / "vigil.toml").write_text(
+        '[mcp.wiki]\ncommand = "nonesuch"\n[mcp.off]\ncommand = "nonesuch"\nis_enabled = false\n'
+        '[mcp.shell]\ncommand = "sh"\n[a2a.writer]\nurl = "https://b.example/a"\n'
+    )
+    found = checks(cli, 1)
+    assert "server off" not in found
+    assert found["server wiki"]["found"] == "command: 'nonesuch' is not a program"
+    assert found["server shell"]["found"] == "nothing runs that asks it"
+    assert found["server writer"]["state"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("server", "fields", "state", "found", "advice"),
+    [
+        (McpServer(command="x"), {"facts": {"state": "connected"}}, "ok", "0 tools", ""),
+        (
+            McpServer(command="x"),
+            {"facts": {"state": "connected"}, "problem": "1 held back until a person approves",
+             "held": (HeldTool(name="w__a", digest="b" * 64, pinned=""),)},
+            "warn", "0 tools; 1 held back until a person approves", "vigil mcp approve w",
+        ),
+        (McpServer(command="x"), {"problem": "not connected: gone"}, "fail", "gone", "[mcp.w]"),
+        (McpServer(command="/bin/npx"), {"problem": "not connected: gone"}, "fail", "gone",
+         "network = true in [mcp.w]"),
+        (McpServer(url="https://b.example"), {"problem": "not connected: 500"}, "warn", "500",
+         "its url right in [mcp.w]"),
+        (McpServer(url="https://b.example"), {"problem": f"not connected: {SIGN_IN} w`"}, "warn",
+         "sign-in", "`vigil mcp sign-in w`"),
+        (A2aAgent(url="https://b.example"), {"problem": "not connected: 500"}, "warn", "500",
+         "[a2a.w]"),
+    ],
+)  # fmt: skip
+def test_servers_as_the_executor_tells_them(
+    server: ToolServer, fields: dict[str, Any], state: str, found: str, advice: str
+) -> None:
+    """P-2: why one offers nothing, or less than it could, and what to do."""
+    shelf = Shelf(source="w", at=datetime.now(UTC), **fields)
+    check = servers.check_of("w", server, shelf)
+    assert check.state == state
+    assert found in check.found
+    assert advice in check.advice
 
 
 @pytest.mark.parametrize(

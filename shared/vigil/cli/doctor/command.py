@@ -30,7 +30,7 @@ from vigil.settings.config import Settings
 from .. import exits, output
 from ..admin import operator
 from ..tables import Result
-from . import calendars, contacts, mail, mailboxes, teams
+from . import calendars, contacts, mail, mailboxes, servers, teams
 
 if TYPE_CHECKING:
     from vigil.bus.bus import Bus
@@ -91,6 +91,7 @@ def examine() -> Iterator[Check]:
         | mailboxes.checks(settings)
         | calendars.checks(settings)
         | teams.checks(settings)
+        | servers.checks(settings)
         | sign_ins.checks(settings),
     )
 

@@ -1,0 +1,76 @@
+"""What `vigil doctor` says of MCP servers and of others' agents (A2A): as a running executor tells
+it; where none does, whether the program of one is there.
+"""
+
+from __future__ import annotations
+
+import functools
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from vigil.checks import Check, fail, ok, warn
+from vigil.contracts import Shelf
+from vigil.doctor.channels import Examine
+from vigil.errors import VigilError
+from vigil.local.mcp_servers import SIGN_IN, needs_network, state_of
+from vigil.settings.config import Settings
+from vigil.settings.servers import McpServer, ToolServer
+
+from ..admin import operator
+from ..commands import mcp
+
+Shelves = Callable[[], dict[str, Shelf]]
+
+
+def checks(settings: Settings) -> dict[str, Examine]:
+    """Return a check of each that is switched on, by name."""
+    shelves = functools.cache(partial(_shelves, settings))
+    return {
+        f"server {name}": partial(_server, name, server, shelves)
+        for name, server in sorted(settings.config.tool_servers.items())
+        if server.is_enabled
+    }
+
+
+def _shelves(settings: Settings) -> dict[str, Shelf]:
+    try:
+        return operator.run(settings, mcp.stored)[0]
+    except VigilError:
+        return {}
+
+
+def _server(name: str, server: ToolServer, shelves: Shelves, _: Settings) -> Check:
+    if (shelf := shelves().get(name)) is not None:
+        return check_of(name, server, shelf)
+    command = server.command if isinstance(server, McpServer) else ""
+    if command and shutil.which(str(Path(command).expanduser())) is None:
+        return fail(f"command: {command!r} is not a program", _remedy(name, server, ""))
+    return ok("nothing runs that asks it")
+
+
+def check_of(name: str, server: ToolServer, shelf: Shelf) -> Check:
+    """Return what a server's shelf means. A program that doesn't run is a fault of this machine;
+    who is elsewhere may be away."""
+    state = state_of(server, shelf)
+    if state != "connected":
+        found = shelf.problem or state
+        is_here = isinstance(server, McpServer) and server.command
+        return (fail if is_here else warn)(found, _remedy(name, server, found))
+    offered = f"{len(shelf.tools)} tool{'s' * (len(shelf.tools) != 1)}"
+    if shelf.held:
+        return warn(f"{offered}; {shelf.problem}", f"`vigil mcp`, then `vigil mcp approve {name}`")
+    return warn(f"{offered}; {shelf.problem}", "`vigil mcp`") if shelf.problem else ok(offered)
+
+
+def _remedy(name: str, server: ToolServer, problem: str) -> str:
+    if SIGN_IN in problem:
+        return f"`vigil mcp sign-in {name}`"
+    if not isinstance(server, McpServer):
+        return f"is it there, and its url right in [a2a.{name}]? `vigil a2a` shows how it is"
+    if not server.command:
+        return f"is it there, and its url right in [mcp.{name}]? `vigil mcp` shows how it is"
+    if needs_network(server.command, network=server.network):
+        return f"network = true in [mcp.{name}], if it is to fetch what it runs"
+    return f"install it, or correct command and args of [mcp.{name}]; `vigil mcp` shows how it is"
