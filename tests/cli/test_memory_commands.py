@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -65,6 +65,13 @@ def test_memories_from_saving_to_forgetting(vigil: Cli) -> None:
     one = vigil("memory", "show", id_, *agent).stdout
     assert "The kettle is broken" in one
     assert "kitchen" in one
+    vigil("memory", "save", "The shop is closed", "--expires", "7d", *agent)
+    (closed,) = (
+        m for m in vigil.json("memory", "list", *agent)["memories"] if "closed" in m["content"]
+    )
+    left = datetime.fromisoformat(closed["expires_at"]) - datetime.now(UTC)
+    assert timedelta(days=6, hours=23) < left <= timedelta(days=7), "to come, not gone"
+    vigil("memory", "forget", closed["id"], *agent)
     assert vigil.json("memory", "graph", *agent)["edges"] == []
     assert "associated" in vigil("memory", "graph", id_, *agent).stderr
     stats = vigil.json("memory", "stats", *agent)

@@ -6,6 +6,7 @@ import asyncio
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from tests.support.cli import Cli
 from tests.support.gateway import running_gateway
@@ -35,5 +36,12 @@ async def test_what_holds_is_shown_set_and_reset(tmp_path: Path) -> None:
         assert until is not None, paused
         left = datetime.fromisoformat(f"{until[1]}+00:00") - datetime.now(UTC)
         assert timedelta(days=1, hours=23) < left <= timedelta(days=2)
+        await run("--zone", "Asia/Seoul")
+        paused = (await run("--pause", "2100-01-01T09:00"))[0]
+        assert "pause until 2100-01-01 00:00:00 UTC" in paused, "nine hours behind their clocks"
+        tomorrow = (datetime.now(ZoneInfo("Asia/Seoul")) + timedelta(days=1)).date()
+        paused = (await run("--pause", "tomorrow 9:00"))[0]
+        assert f"pause until {tomorrow} 00:00:00 UTC" in paused
+        assert "no hour" in (await run("--pause", "tomorrow", code=2))[1]
         assert "pause none (set by you)" in (await run("--pause", ""))[0]
         assert "pause" in (await run("--pause", "later", code=2))[1]

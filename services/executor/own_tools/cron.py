@@ -138,7 +138,7 @@ async def _create(given: Cron, call: Call, context: ToolContext) -> str:
         agent=key.agent,
         name=name,
         work=CronWork(prompt=given.prompt or ""),
-        schedule=schedule_of(wanted, zone),
+        schedule=schedule_of(wanted, zone, now),
         zone=zone,
         has_owners_zone=not given.zone and key.user != TEAM,
         made_by="agent",

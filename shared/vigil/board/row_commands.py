@@ -95,7 +95,13 @@ _OPTIONS: Final = (
     Given("interval_s", "As 90, 5m or 1d; and at once.", "--every", time="span"),
     Given("soonest_s", "Its runs may choose the next: not before.", "--soonest", time="span"),
     Given("latest_s", "The same: and not after.", "--latest", time="span"),
-    Given("at", "Once: 2026-12-01T09:00 in --zone, or 2d.", "--at", metavar="WHEN", time="at"),
+    Given(
+        "at",
+        "Once, on the clocks of --zone: tomorrow 9:00, 2026-12-01T09:00; or 2d.",
+        "--at",
+        metavar="WHEN",
+        time="at",
+    ),
     Given(
         "after",
         "With the result of each run of that row.",

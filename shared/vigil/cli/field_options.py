@@ -18,9 +18,9 @@ from msgspec import inspect as structs
 
 from vigil.memory.questions import Question
 
-from . import completion
+from . import completion, options
 from .registry import keyword, parameters_of, with_parameters
-from .times import moment
+from .times import moment, until
 
 Agent = Annotated[
     str, typer.Option("--agent", help="Whose memory.", autocompletion=completion.agents)
@@ -101,4 +101,7 @@ def _option(kind: structs.Type, flag: str) -> tuple[Any, dict[str, Any]]:
 
 
 def _moment(flag: str, text: str) -> datetime:
-    return moment(flag, text, datetime.now(UTC))
+    now = datetime.now(UTC)
+    if flag != FLAGS["expires_at"]:
+        return moment(flag, text, now)
+    return until(flag, text, now, lambda: str(options.client().person()["timezone"])) or now

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from vigil.errors import InvalidInput
+from vigil.zones import moments
 from vigil.zones.database import zone_named
 from vigil.zones.wall import instant_of
 
@@ -62,7 +63,7 @@ def seconds(option: str, text: str | None) -> int | None:
 
 def until(option: str, text: str | None, now: datetime, zone: Callable[[], str]) -> datetime | None:
     """Return the instant to come that `text` names: `7d` is in a week, and what says nothing of a
-    zone is on the person's clocks.
+    zone is on the person's clocks, as ``tomorrow 9:00``.
 
     Args:
         zone: asks for the name of the person's zone, where that matters.
@@ -78,11 +79,17 @@ def until(option: str, text: str | None, now: datetime, zone: Callable[[], str])
     """
     if text is None:
         return None
-    found = moment(option, text, now)
     if _SPAN.fullmatch(text.strip()):
-        return now + (now - found)
-    given = datetime.fromisoformat(text.strip())
-    return found if given.tzinfo else instant_of(given, zone_named(zone()))
+        return now + (now - moment(option, text, now))
+    wall = None
+    if moments.read(option, text) is not None:
+        wall = moments.wall_of(option, text, now, zone_named(zone()))
+    try:
+        given = wall or datetime.fromisoformat(text.strip())
+        return given.astimezone(UTC) if given.tzinfo else instant_of(given, zone_named(zone()))
+    except (ValueError, OverflowError) as error:
+        hint = "try tomorrow 9:00, 2026-12-01, 2026-12-01T09:30Z, or 7d for in a week"
+        raise InvalidInput(option, f"{text!r} is no moment: {hint}") from error
 
 
 def end(option: str, text: str, now: datetime) -> str:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
 
 from ..errors import InvalidInput
+from ..zones import moments
 from ..zones.wall import instant_of
 
-WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _UNITS_S: Final = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 _DURATION: Final = re.compile(r"(\d{1,5}|an?|one|two|three)\s+(second|minute|hour|day|week)s?")
 _WORDS: Final = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3}
-_MOMENT: Final = re.compile(r"(?:(\w+)\s+)?(\d{1,2}):(\d{2})")
 LONGEST: Final = timedelta(days=60)
 """A story is no longer: what services keep for so long is gone by then."""
 ANY: Final = datetime(2026, 11, 2, tzinfo=UTC)
@@ -50,17 +49,13 @@ def moment(field: str, text: str, after: datetime, zone: ZoneInfo) -> datetime:
     >>> str(moment("until", "08:00", at, ZoneInfo("UTC")))
     '2026-11-03 08:00:00+00:00'
     """
-    match = _MOMENT.fullmatch(text.strip())
-    day = match and (match[1] or "").lower()
-    if match is None or day not in ("", "tomorrow", *WEEKDAYS):
+    named = moments.read(field, text)
+    if named is None or named.day == moments.TODAY:
         raise InvalidInput(field, f"{text!r} is no moment such as '07:00' or 'Tuesday 07:00'")
-    hour, minute = int(match[2]), int(match[3])
-    if hour > 23 or minute > 59:
-        raise InvalidInput(field, f"{text!r}: there is no such hour")
-    here = after.astimezone(zone)
-    for ahead in range(1 if day == "tomorrow" else 0, 9):
+    here, is_weekday = after.astimezone(zone), named.day in moments.WEEKDAYS
+    for ahead in range(1 if named.day == moments.TOMORROW else 0, 9):
         date = here.date() + timedelta(days=ahead)
-        at = instant_of(datetime.combine(date, time(hour, minute)), zone)
-        if at > after and (day in ("", "tomorrow") or WEEKDAYS[date.weekday()] == day):
+        at = instant_of(datetime.combine(date, named.at), zone)
+        if at > after and (not is_weekday or moments.WEEKDAYS[date.weekday()] == named.day):
             return at
     raise AssertionError(text)

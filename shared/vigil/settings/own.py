@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -20,7 +20,8 @@ from ..contracts import SOCKET, Instant
 from ..errors import ConfigError, InvalidInput
 from ..subjects import token_of
 from ..words.nearest import did_you_mean
-from ..zones.database import refusal_of
+from ..zones import moments
+from ..zones.database import refusal_of, zone_named
 from .hours import PARSED, pause_of
 from .sections import LANGUAGE, Person
 
@@ -178,12 +179,23 @@ def changed(
     calls = () if found.own is None else found.own.calls
     calls = (*calls, call)[-CALLS_MAX:] if call else calls
     # A channel that was taken out since is no reason to refuse something else.
+    wanted = {**wanted, **_pause(wanted, kept, configured, now)}
     known = (*channels, *([] if "channel" in wanted else [kept.get("channel") or SOCKET]))
     own = check(OwnSettings(**{**kept, **wanted}, at=at, by=by, calls=calls), known)
     after = over(configured, own)
     if wanted.get("pause") and _is_over(after, now):
         raise InvalidInput("pause", f"{after.pause!r} is over already")
     return own
+
+
+def _pause(
+    wanted: Mapping[str, str | None], kept: Mapping[str, Any], configured: Person, now: datetime
+) -> dict[str, str]:
+    """Return the pause as it is kept, if it is said by the person's clocks: ``tomorrow 9:00``."""
+    said, zone = wanted.get("pause"), wanted.get("timezone", kept.get("timezone"))
+    local = zone_named(zone or configured.timezone)
+    wall = moments.wall_of("pause", said, now, local) if said else None
+    return {} if wall is None else {"pause": wall.isoformat(timespec="minutes")}
 
 
 def _is_over(person: Person, now: datetime) -> bool:

@@ -47,7 +47,7 @@ ONE_OF: Final = (
 )
 
 
-def schedule_of(wanted: Mapping[str, Any], zone: str) -> Schedule:
+def schedule_of(wanted: Mapping[str, Any], zone: str, now: datetime | None = None) -> Schedule:
     """Return when a row is to be due.
 
     Args:
@@ -55,6 +55,7 @@ def schedule_of(wanted: Mapping[str, Any], zone: str) -> Schedule:
             `interval_s` also `soonest_s` and `latest_s`, with `after` also `after_on`, with
             `calendar` also `event` and `before_s`.
         zone: of a cron expression, and of an `at` that is a time on clocks.
+        now: from when on an `at` as ``tomorrow 9:00`` is reckoned (`once`).
 
     Raises:
         InvalidInput: that is none of them, or more than one.
@@ -71,7 +72,7 @@ def schedule_of(wanted: Mapping[str, Any], zone: str) -> Schedule:
     if interval_s is not None:
         given.append(_every(interval_s, wanted.get("soonest_s"), wanted.get("latest_s")))
     if at:
-        given.append(OnceSchedule(at=at) if isinstance(at, datetime) else once(at, zone))
+        given.append(OnceSchedule(at=at) if isinstance(at, datetime) else once(at, zone, now))
     if after:
         given.append(
             AfterSchedule(
@@ -166,7 +167,7 @@ def changed(
     of_schedule = {name: given[name] for name in names if given.get(name, "") != ""}
     if of_schedule:
         whole = _whole(row.schedule, of_schedule)
-        after = replace(after, schedule=schedule_of(whole, after.zone))
+        after = replace(after, schedule=schedule_of(whole, after.zone, now))
     else:
         after = replace(after, schedule=_by_clocks_of(after.schedule, after.zone))
     is_resumed = after.is_enabled and not row.is_enabled

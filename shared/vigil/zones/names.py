@@ -36,6 +36,10 @@ def plain(name: str) -> str:
     return "UTC" if name in NO_ZONES else name
 
 
+NEAR: Final = 0.8
+"""How alike a name is to the one that is likely meant, of 1."""
+
+
 def refusal(name: str, known: Collection[str]) -> str:
     """Say why a name may not be given, and what to write instead; empty: it may.
 
@@ -51,6 +55,8 @@ def refusal(name: str, known: Collection[str]) -> str:
     "'New York' is no IANA time zone; did you mean America/New_York?"
     >>> refusal("W. Europe Standard Time", there)
     "'W. Europe Standard Time' is Windows's name of a zone; write the IANA one, as Europe/Berlin"
+    >>> refusal("Berln", there)
+    "'Berln' is no IANA time zone; did you mean Europe/Berlin?"
     >>> refusal("right/Europe/Berlin", there)
     "'right/Europe/Berlin' counts leap seconds or is a copy; write Europe/Berlin"
     >>> refusal("localtime", there)
@@ -75,8 +81,10 @@ def _meant(name: str, known: Collection[str]) -> str:
     cities = {folded.rpartition("/")[2]: one for folded, one in whole.items()}
     if wanted in whole or wanted in cities:
         return whole.get(wanted) or cities[wanted]
-    near = nearest(wanted, whole, cutoff=0.8)
-    return whole[near] if near else ""
+    near = nearest(wanted, whole, cutoff=NEAR)
+    if near or "/" in wanted:
+        return whole.get(near, "")
+    return cities.get(nearest(wanted, cities, cutoff=NEAR), "")
 
 
 def _folded(name: str) -> str:

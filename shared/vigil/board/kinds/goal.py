@@ -231,7 +231,7 @@ def _moving(name: str, text: str, to: GoalStatus) -> Command:
 
 
 _LOOKED_AT: Final = "How often the agent checks it."
-_DEADLINE: Final = "Deadline, as 2026-12-24T18:00:00+01:00."
+_DEADLINE: Final = "Deadline: Friday 18:00, 2026-12-24T18:00, or 30d."
 _OPTIONS: Final = (
     Given("priority", "1 to 5; 5 is critical.", "--priority"),
     Given("check_interval_secs", _LOOKED_AT, "--every", metavar="SECONDS", time="span"),

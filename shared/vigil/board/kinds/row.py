@@ -295,7 +295,7 @@ def _made(wanted: RowBody, whose: Scope, id_: str, occasion: Occasion) -> Timeta
         owner=whose.owner,
         agent=whose.agent,
         work=CronWork(**of_work),
-        schedule=schedule_of(given, zone),
+        schedule=schedule_of(given, zone, now),
         zone=zone,
         has_owners_zone=not wanted.zone and whose.owner != TEAM,
         is_ordered=True,

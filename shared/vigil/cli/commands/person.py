@@ -9,6 +9,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from vigil.zones.database import zone_named
+from vigil.zones.wall import instant_of
+
 from .. import options, output, tables, times, wall
 from ..tables import Column, Result
 
@@ -16,7 +19,9 @@ from ..tables import Column, Result
 def _shown(name: str, item: Mapping[str, Any]) -> str:
     value = str(item[name]) or "none"
     if name == "pause" and value not in ("none", "on"):
-        value = f"until {wall.zoned(value)}"
+        at = datetime.fromisoformat(value)
+        at = at if at.tzinfo else instant_of(at, zone_named(item["timezone"]))
+        value = f"until {wall.zoned(at)}"
     return f"{value} (set by you)" if name in item["own"] else value
 
 
@@ -52,7 +57,10 @@ def me(
     ] = None,
     pause: Annotated[
         str | None,
-        typer.Option(help='Until when nothing is said unasked: 2d, 2026-12-01T08:00, on; "": end.'),
+        typer.Option(
+            help="Until when nothing is said unasked: 2d, tomorrow 9:00, 2026-12-01T08:00, on; "
+            '"": end.'
+        ),
     ] = None,
     reset: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="One of these: as configured again.")

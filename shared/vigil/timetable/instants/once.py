@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 from ...contracts.board import OnceSchedule
 from ...errors import InvalidInput
+from ...zones import moments
 from ...zones.database import refusal_of, zone_named
 from ...zones.wall import instant_of
 
@@ -42,21 +43,28 @@ def instant_of_once(schedule: OnceSchedule) -> datetime:
     return instant_of(datetime.fromisoformat(schedule.wall), zone_of(schedule.zone))
 
 
-def once(text: str, zone: str) -> OnceSchedule:
+def once(text: str, zone: str, now: datetime | None = None) -> OnceSchedule:
     """Read when something is due once: an instant, or a time on the clocks of a zone.
 
+    Args:
+        now: aware UTC; from then on ``tomorrow 9:00`` and the like are reckoned. None: those aren't
+            read.
+
     Raises:
-        InvalidInput: it is neither.
+        InvalidInput: it is neither, or may mean one of two.
 
     >>> once("2026-12-01T09:00", "America/New_York").at.hour, once("2026-12-01T08:00Z", "UTC").wall
     (14, '')
     """
     local = zone_of(zone)
+    if now is not None and (wall := moments.wall_of("at", text, now, local)) is not None:
+        return OnceSchedule(at=instant_of(wall, local), wall=wall.isoformat(), zone=zone)
     try:
         given = datetime.fromisoformat(text.strip())
         if given.tzinfo is not None:
             return OnceSchedule(at=given.astimezone(UTC))
         return OnceSchedule(at=instant_of(given, local), wall=given.isoformat(), zone=zone)
     except (ValueError, OverflowError) as error:
-        hint = f"try 2026-12-01T09:00 on the clocks of {zone}, or 2026-12-01T08:00Z"
+        clocks = f"tomorrow 9:00 or 2026-12-01T09:00 on the clocks of {zone}"
+        hint = f"try {clocks}, or 2026-12-01T08:00Z"
         raise InvalidInput("at", f"{text[:100]!r} is no instant: {hint}") from error
