@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,8 +32,11 @@ async def test_goals_preferences_and_actions_from_a_terminal(tmp_path: Path) -> 
             return done.stdout, done.stderr
 
         assert (await ann("goals"))[1] == "No goals.\n"
-        id_ = (await ann("goals", "add", "Ship it\x1b[31m", "--until", "2100-01-01T00:00:00Z"))[0]
-        id_ = id_.strip()
+        made = await ann("goals", "add", "Ship it\x1b[31m", "--until", "2100-01-01T00:00:00Z")
+        id_ = made[0].removesuffix("\n")
+        assert made[1] == (
+            f"'Ship it\\x1b[31m' is pursued; looked at every 1 d. Its id is {id_[:8]}.\n"
+        )
         assert "is paused" in (await ann("goals", "pause", id_[:6], "--why", "a holiday"))[1]
         assert "is pursued" in (await ann("goals", "resume", id_[:6]))[1]
         parts = (await ann("goals", "split", id_[:6], "Tests", "Notes"))[0].split()
@@ -78,6 +82,11 @@ async def test_goals_preferences_and_actions_from_a_terminal(tmp_path: Path) -> 
         await ann("preferences", "remove", "answers")
         assert (await ann("preferences"))[1] == "No preferences.\n"
 
+        seen = await asyncio.to_thread(on_a_terminal, cli, "tasks", "add", "Water the roses")
+        assert re.fullmatch(
+            r"'Water the roses' waits for its turn\. Its id is [0-9a-f]{8}\.\r\n", seen
+        ), "the sentence alone: a script gets the id"
+
         assert (await ann("actions"))[1] == "No actions.\n"
         action, whose = action_of(description="df\x1b[31m"), Scope("vigil", "ann")
         await KeptBoard(gate.admin, ACTIONS).create(
@@ -87,3 +96,14 @@ async def test_goals_preferences_and_actions_from_a_terminal(tmp_path: Path) -> 
         assert "disliked: ask first" in (await ann("actions"))[0]
         assert "\\u001b[31m" in (await ann("actions", "show", "bbb"))[0]
         await ann("actions", "show", "ccc", code=3)
+
+
+def on_a_terminal(cli: Cli, *args: str) -> str:
+    """Return what a command shows on a terminal, with what it says on stderr."""
+    ours, theirs = os.openpty()
+    try:
+        assert cli.start_at(theirs, *args).wait(30) == 0
+        return os.read(ours, 65536).decode()
+    finally:
+        os.close(ours)
+        os.close(theirs)

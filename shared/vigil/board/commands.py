@@ -78,7 +78,9 @@ class Command(msgspec.Struct, frozen=True):
     has_why: bool = True
     """Whether a reason may be given, for its history. Of an end none is."""
     summary: Callable[[Shown], str] | None = None
-    """Says to a person what came of it; None: its id, for scripts."""
+    """Says to a person what came of it; of a split, of each part. None: the id does."""
+    tells_id: bool = False
+    """Whether a script that reads what is printed gets the id of what was made, too."""
 
 
 class CommandGroup(msgspec.Struct, frozen=True, kw_only=True):

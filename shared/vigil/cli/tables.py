@@ -6,6 +6,7 @@ A noun's module holds its columns and the actions that differ. Each returns a `R
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from vigil.texts.columns import Column, history, short
 
 from . import output, wall
 
-__all__ = ["Column", "Result", "done", "fields", "history", "listing", "short", "table"]
+__all__ = ["Column", "Result", "done", "fields", "history", "listing", "made", "short", "table"]
 
 
 class Result(NamedTuple):
@@ -77,3 +78,17 @@ def fields(columns: Sequence[Column], item: Mapping[str, Any]) -> None:
 def done(text: str, facts: object) -> Result:
     """Return what was done: in words for a person, its facts for a program."""
     return Result(facts, partial(output.message, text))
+
+
+def made(text: str, facts: object, *ids: str) -> Result:
+    """Return what was made: in words for a person; a script that reads what is printed gets the
+    ids, one a line.
+    """
+
+    def show() -> None:
+        if not output.is_screen(sys.stdout):
+            for id_ in ids:
+                output.data(id_)
+        output.message(text)
+
+    return Result(facts, show)

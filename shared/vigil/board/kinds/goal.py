@@ -222,6 +222,12 @@ def _remark(one: Mapping[str, Any]) -> str:
     return "made from outside content" if one["is_tainted"] else whose
 
 
+def _told(one: Shown) -> str:
+    often = span_of(one["check_interval_secs"])
+    said = f"{one['description']!r} {WORDS[one['status']].step}; looked at every {often}."
+    return f"{said} Its id is {one['id'][:8]}."
+
+
 def _moved(one: Shown) -> str:
     return f"It {WORDS[one['status']].step}."
 
@@ -289,6 +295,8 @@ COMMANDS: Final = CommandGroup(
             "Set a goal. Without a deadline it stands until you put it away.",
             "make",
             gives=(Given("description", "What is to be reached."), *_OPTIONS),
+            summary=_told,
+            tells_id=True,
         ),
         Command(
             "change",
@@ -319,6 +327,7 @@ COMMANDS: Final = CommandGroup(
                     read=lambda parts: [{"description": part} for part in parts],
                 ),
             ),
+            summary=_told,
         ),
         Command(
             "archive",

@@ -185,6 +185,10 @@ def _moved(one: Shown) -> str:
     return f"{one['title']!r} {WORDS[one['status']].step}."
 
 
+def _told(one: Shown) -> str:
+    return f"{_moved(one)} Its id is {one['id'][:8]}."
+
+
 _DESCRIPTION: Final = Given(
     "description", "All that the worker is to know.", "--description", metavar="TEXT"
 )
@@ -247,6 +251,8 @@ COMMANDS: Final = CommandGroup(
                     names="goals",
                 ),
             ),
+            summary=_told,
+            tells_id=True,
         ),
         Command(
             "change",

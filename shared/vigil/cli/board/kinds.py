@@ -166,7 +166,9 @@ class KindCommands:
         body = _body(client, command, given)
         if command.does == "split":
             made = calls.split(found["id"], revision=found["revision"], **body)
-            return Result({self._kind.plural: made}, partial(_print_ids, made))
+            say = command.summary or (lambda one: str(one["id"]))
+            said, ids = " ".join(map(say, made)), [one["id"] for one in made]
+            return tables.made(said, {self._kind.plural: made}, *ids)
         return _done(command, calls.change(found["id"], revision=found["revision"], **body))
 
     def calls(self, client: Client) -> KindCalls:
@@ -340,14 +342,11 @@ def asking(plural: str, command: Command, gives: Iterable[Given]) -> Callable[[W
     return declare
 
 
-def _print_ids(made: list[dict[str, Any]]) -> None:
-    for one in made:
-        output.data(one["id"])
-
-
 def _done(command: Command, done: dict[str, Any]) -> Result:
     if command.summary is None:
         return Result(done, partial(output.data, done["id"]))
+    if command.tells_id:
+        return tables.made(command.summary(done), done, done["id"])
     return tables.done(command.summary(done), done)
 
 

@@ -106,7 +106,9 @@ def run(
     )
     if wait:
         return watch(client, made["id"], is_json=json)
-    return Result(made, partial(output.data, made["id"]))
+    short = made["id"][:8]
+    said = f"It is handed in: `vigil jobs show {short}` tells how far it is."
+    return tables.made(said, made, made["id"])
 
 
 @app.command()
