@@ -116,6 +116,7 @@ def test_what_is_urgent_is_louder_and_a_request_leads_to_where_it_is_decided() -
         return msgspec.convert(notice_of(said, TOPIC, url), Published)
 
     assert [published(is_urgent=True).priority, published(asks="r1").priority] == [5, 4]
+    assert published("**Due**:\n* `rent`").message == "Due:\n• rent"
     request = published(asks="r1")
     assert [one.url for one in request.actions] == [
         "https://v.example/console/inbox/r1",

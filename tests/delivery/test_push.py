@@ -215,6 +215,16 @@ def test_urgency_is_that_of_what_it_came_of() -> None:
         assert (made.urgency, made.ttl_s) == expected
 
 
+def test_a_notification_has_no_marks_of_markdown() -> None:
+    """Nothing draws them there; a call's arguments stay as they would run."""
+    said = replace(SAID, text="**Due** today:\n\n* [rent](https://bank.example)\n* `snake_case`")
+    assert notification_of(said, None, None, AT).notification.body == (
+        "Due today:\n• rent\n• snake_case"
+    )
+    call = approvals.request(input={"command": "rm **/*.o"})
+    assert "rm **/*.o" in notification_of(said, call, None, AT).notification.body
+
+
 async def test_one_browser_holds_up_nobody_else(tmp_path: Path) -> None:
     """A push service that fails again and again is one person's: the channel's circuit stays
     closed, and another's message goes out at its first try."""

@@ -67,8 +67,8 @@ async def test_today_tells_in_words_and_in_order_what_happened(gate: Gate) -> No
         )
     body = {"category": "workflow", "key": "plants", "value": "at noon"}
     assert (await api.post("/api/preferences", json=body)).status_code == 201
-    await gate.say("uma:vigil:main", "It rains tonight", effect_id="5" * 32, tag="Follow-up")
-    await api.post("/api/sessions/uma:vigil:talk/messages", json={"text": "Which tea?"})
+    await gate.say("uma:vigil:main", "It **rains** tonight", effect_id="5" * 32, tag="Follow-up")
+    await api.post("/api/sessions/uma:vigil:talk/messages", json={"text": "# Which _tea_?"})
     await gate.say("uma:vigil:talk", "Mint", effect_id="6" * 32)
     page = await uma.page()
     assert page.strange() == []

@@ -192,7 +192,11 @@ async def test_a_list_of_conversations_is_ones_own(gate: Gate) -> None:
         return [one["session_key"].rpartition(":")[2] for one in found]
 
     said = {}
-    for thread, text in (("z", "Which\n tea  helps?"), ("a", "Plan my week " * 9), ("m", "Basil!")):
+    for thread, text in (
+        ("z", "Which\n **tea**  helps?\n\n* `mint`"),
+        ("a", "Plan my week " * 9),
+        ("m", "Basil!"),
+    ):
         path = f"/api/sessions/lou:vigil:{thread}"
         said[thread] = (await lou.post(f"{path}/messages", json={"text": text})).json()["seq"]
     newest = await listed(order="newest")
@@ -201,7 +205,7 @@ async def test_a_list_of_conversations_is_ones_own(gate: Gate) -> None:
     assert [one["title"] for one in newest] == [
         "Basil!",
         "Plan my week Plan my week Plan my week Plan my week Plan my…",
-        "Which tea helps?",
+        "Which tea helps? mint",
     ]
     assert not any("is_unread" in one for one in newest)
     # Each page goes on where the one before ended, in either order.

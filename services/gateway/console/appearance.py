@@ -45,6 +45,7 @@ def _environment(console: str) -> jinja2.Environment:
     environment.filters |= {
         "as_it_is": as_it_is,
         "short": text.short,
+        "in_short": text.in_short,
         "usd": text.usd,
         "grouped": text.grouped,
         "exact": text.as_json,

@@ -15,6 +15,7 @@ import msgspec
 from markupsafe import Markup, escape
 
 from vigil.texts import glyphs
+from vigil.words.plain import one_line
 from vigil.zones.wall import local
 
 LENGTH_MAX: Final = 20_000
@@ -74,6 +75,19 @@ def short(value: Any) -> str:
         return clip(visible(text), SHORT)
     seen = visible(" ".join(text[: 4 * SHORT].split())[:SHORT])
     return f"{seen[:SHORT]}… ({len(text) - SHORT:,} characters more)"
+
+
+def in_short(value: Any) -> str:
+    r"""Return a text in Markdown for a list: its words in one line, a long one cut.
+
+    >>> in_short("**Water** the basil\n\n* today")
+    'Water the basil: today'
+    """
+    text = str(value)
+    line = one_line(text[: 4 * SHORT])
+    if len(text) <= 4 * SHORT:
+        return short(line)
+    return f"{visible(line[:SHORT])}… ({len(text) - SHORT:,} characters more)"
 
 
 def moment(at: datetime | None, zone: ZoneInfo, now: datetime) -> Markup:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...contracts import Said
 from ...mail.letter import clean
 from ...subjects import SessionKey
+from ...words.plain import plain_lines
 from ..answers import NotTaken
 from ..mail.composition import OUTSIDE
 from .pages import rest_of
@@ -30,7 +31,7 @@ def shortened(said: Said, bytes_max: int, console_url: str) -> str:
     >>> len(shortened(said, 1_000, "").encode()) <= 1_000, shortened(said, 1_000, "")[-12:]
     (True, 'the console)')
     """
-    text = clean(said.text).strip() or "…"
+    text = plain_lines(clean(said.text)).strip() or "…"
     if said.is_tainted:
         text = f"({OUTSIDE})\n\n{text}"
     data = text.encode("utf-8", "ignore")

@@ -17,6 +17,7 @@ from ...contracts.events import Event, TimerFired, ToldEvent
 from ...subjects import SessionKey
 from ...texts.exact import arguments
 from ...texts.glyphs import visible, without_hidden
+from ...words.plain import plain_lines
 
 BODY_LENGTH_MAX: Final = 400
 """Characters of a message; no system shows more."""
@@ -83,13 +84,13 @@ def notification_of(
     key = SessionKey.parse(said.session_key)
     path = f"/console/conversations/{key}#end"
     if approval is None:
-        text = without_hidden(said.text).strip()
+        text = plain_lines(without_hidden(said.text)).strip()  # no system draws Markdown
         body = _joined(_begun(text), is_tainted=said.is_tainted)
         plain = Notification(id=said.id, title=key.agent, body=body, path=path)
         urgency = urgency_of(event)
         return PushedNotification(notification=plain, urgency=urgency, ttl_s=KEPT_FOR_S[urgency])
     if approval.is_question:
-        asked = visible(str(approval.input.get("question", "")))
+        asked = visible(plain_lines(str(approval.input.get("question", ""))))
         body = _joined(_begun(asked), is_tainted=approval.is_tainted)
         shown = Notification(id=said.id, title=f"{key.agent} asks", body=body, path=path)
     else:
