@@ -9,9 +9,10 @@ from ...http.problem import Problem
 from ...insight.budget import BudgetView
 from ...work.cost import By, Costs
 from ..second_thoughts import with_undo
+from ..shapes.lists.leaf import leaf_of
 from ..visit import Visit
 
-LINES_MAX: Final = 400
+LINES_MAX: Final = 100
 DIVIDED: Final[tuple[str, ...]] = get_args(By)
 
 
@@ -37,12 +38,12 @@ async def show(visit: Visit) -> dict[str, Any]:
     lines = costs.lines
     if by != ["day"]:  # by what for: the dearest first
         lines = tuple(sorted(lines, key=lambda one: -one.micro_usd))
-    more = max(len(lines) - LINES_MAX, 0)
+    leaf = leaf_of(visit.query, "after", LINES_MAX, ("days", *(f"by_{one}" for one in DIVIDED)))
     return {
-        "lines": lines[:LINES_MAX],
+        "lines": leaf.part(lines),
+        "count": len(lines),
         "total_micro_usd": sum(one.micro_usd for one in lines),
         "total_calls": sum(one.calls for one in lines),
-        "more": more,
         "costs": costs,
         "budget": budget,
         "by": by,

@@ -10,23 +10,38 @@ from ...work.deliveries import ChannelList, DeliveryList
 from ...work.letters import DeadLetterDetail, DeadLetterPage
 from ...work.outbox import DeliveryState
 from ..second_thoughts import Confirmation
+from ..shapes.lists.leaf import ListPart, leaf_of
 from ..visit import Visit, segment_of
 
-LETTERS_MAX: Final = 50
+LETTERS_MAX: Final = 25
+SHOWN_MAX: Final = 50
+READ_MAX: Final = 200
+"""Deliveries that can be asked for at once."""
 
 
 async def show(visit: Visit) -> dict[str, Any]:
     state = visit.query.get("state") or None
+    leaf = leaf_of(visit.query, "after", SHOWN_MAX, ("state", "letters"))
+    of_letters = leaf_of(visit.query, "letters", LETTERS_MAX, ("state", "after"))
     channels, found, letters = await asyncio.gather(
         visit.api.get(ChannelList, "/api/channels"),
-        visit.api.get(DeliveryList, "/api/deliveries", state=state),
-        visit.api.get(DeadLetterPage, "/api/dead", open=True, limit=LETTERS_MAX),
+        visit.api.get(DeliveryList, "/api/deliveries", state=state, limit=leaf.asked(READ_MAX)),
+        visit.api.get(
+            DeadLetterPage,
+            "/api/dead",
+            open=True,
+            after=of_letters.start,
+            limit=LETTERS_MAX,
+        ),
     )
     return {
         "channels": channels.channels,
-        "deliveries": found.deliveries,
-        "letters": letters.letters,
-        "has_more": letters.next_after is not None,
+        "deliveries": leaf.part(found.deliveries, READ_MAX),
+        "letters": ListPart(
+            shown=letters.letters,
+            further=of_letters.query(letters.next_after) if letters.next_after else "",
+            first=of_letters.query(0) if of_letters.start else None,
+        ),
         "state": state or "",
         "states": ("", *get_args(DeliveryState)),
         "tried": {name: visit.query.get(name, "") for name in ("tried", "outcome", "reason")},

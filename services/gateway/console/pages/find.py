@@ -45,6 +45,7 @@ async def show(visit: Visit) -> dict[str, Any]:
     ]
     return {
         "q": words,
+        "each_max": EACH_MAX,
         "found_pages": pages,
         "talks": talks.sessions,
         "tasks": tasks[:EACH_MAX],

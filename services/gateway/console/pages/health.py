@@ -10,11 +10,12 @@ from ...insight.doctor import DoctorView
 from ...insight.streams import StreamList
 from ...work.health import HealthView
 from ...work.letters import DeadLetterPage
+from ..shapes.lists.leaf import leaf_of
 from ..visit import Visit
 
 LETTERS_MAX: Final = 50
-CIRCUITS_MAX: Final = 100
-SESSIONS_MAX: Final = 100
+CIRCUITS_MAX: Final = 50
+SESSIONS_MAX: Final = 50
 
 
 async def show(visit: Visit) -> dict[str, Any]:
@@ -26,11 +27,13 @@ async def show(visit: Visit) -> dict[str, Any]:
         api.get(DeadLetterPage, "/api/dead", open=True, limit=LETTERS_MAX),
         _of_all(visit),
     )
+    circuits = leaf_of(visit.query, "circuits", CIRCUITS_MAX, ("sessions",))
+    sessions = leaf_of(visit.query, "sessions", SESSIONS_MAX, ("circuits",))
     shown: dict[str, Any] = {
         "ready": ready,
         "status": status,
-        "circuits": health.circuits[:CIRCUITS_MAX],
-        "sessions": health.sessions[:SESSIONS_MAX],
+        "circuits": circuits.part(health.circuits),
+        "sessions": sessions.part(health.sessions),
         "branches": health.branches,
         "letters": len(letters.letters),
         "has_more": letters.next_after is not None,

@@ -17,6 +17,7 @@ from vigil.subjects import SessionKey
 
 from ...http.problem import Problem
 from ..second_thoughts import Confirmation, with_decided
+from ..shapes.lists.leaf import ListPart, leaf_of
 from ..shapes.talk.requests import request_card
 from ..text import as_json, clip, visible
 from ..visit import Visit, segment_of
@@ -27,26 +28,30 @@ CHOSEN: Final = "chosen-"
 FIELD: Final = "field-"
 """How the fields of a server's form begin."""
 SHOWN_MAX: Final = 20
+READ_MAX: Final = 500
+"""How many can be asked for at once."""
 HOURS_MAX: Final = 24 * 366
 
 
 async def show(visit: Visit) -> dict[str, Any]:
     if visit.is_named("id"):
         path = f"/api/approvals/{visit.named('id')}"
-        asked: tuple[ApprovalView, ...] = (await visit.api.get(ApprovalView, path),)
+        asked = ListPart(shown=(await visit.api.get(ApprovalView, path),))
         state = "all"
     else:
         state = visit.query.get("state", "open")
-        asked = (
-            await visit.api.get(ApprovalList, "/api/approvals", state=state, limit=SHOWN_MAX)
-        ).approvals
+        leaf = leaf_of(visit.query, "after", SHOWN_MAX, ("state",))
+        limit = leaf.asked(READ_MAX)
+        found = await visit.api.get(ApprovalList, "/api/approvals", state=state, limit=limit)
+        asked = leaf.part(found.approvals, READ_MAX)
     return {
         "asked": [
             request_card(
                 one, may_decide=visit.may_decide(one.session_key), is_alone=visit.is_named("id")
             )
-            for one in asked
+            for one in asked.shown
         ],
+        "part": asked,
         "state": state,
         "states": STATES,
         "is_one": visit.is_named("id"),

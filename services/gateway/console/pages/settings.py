@@ -10,10 +10,11 @@ import msgspec
 from ...http.wire import Status
 from ...insight.people import TokenList, TokenMade
 from ..second_thoughts import Confirmation
+from ..shapes.lists.leaf import leaf_of
 from ..visit import Visit, segment_of
 
 FIELDS: Final = ("timezone", "language", "quiet_hours", "channel", "digest_at")
-TOKENS_MAX: Final = 200
+TOKENS_MAX: Final = 50
 
 
 async def show(visit: Visit) -> dict[str, Any]:
@@ -24,7 +25,8 @@ async def show(visit: Visit) -> dict[str, Any]:
     tokens, status = await asyncio.gather(
         visit.api.get(TokenList, "/api/tokens"), visit.api.get(Status, "/api/status")
     )
-    return shown | {"tokens": tokens.tokens[:TOKENS_MAX], "model": status.model, "made": None}
+    listed = leaf_of(visit.query, "tokens", TOKENS_MAX).part(tokens.tokens)
+    return shown | {"tokens": listed, "model": status.model, "made": None}
 
 
 async def ask(visit: Visit) -> Confirmation | None:

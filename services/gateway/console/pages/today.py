@@ -24,7 +24,7 @@ from ...work.health import HealthView
 from ...work.letters import DeadLetterPage
 from ..shapes import journal
 from ..shapes.journal import JournalLine
-from ..shapes.runs import latest
+from ..shapes.lists.runs import latest
 from ..visit import Visit
 
 SHOWN_MAX: Final = 8

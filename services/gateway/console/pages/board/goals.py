@@ -7,34 +7,45 @@ from typing import Any, Final, get_args
 
 from vigil.board.kinds.goal import GoalListing
 from vigil.contracts.board.vocabulary import GoalStatus
-from vigil.goals.lifecycle import MOVES, OF_TIMED
+from vigil.goals.lifecycle import HELD, MOVES
 
 from ...second_thoughts import Confirmation, with_undo
+from ...shapes.lists.leaf import leaf_of
 from ...visit import Visit, segment_of
 
-SHOWN_MAX: Final = 100
+SHOWN_MAX: Final = 25
+"""How many of those that go on are shown, in each way."""
 ENDED_MAX: Final = 10
 """Of those that ended, in each way; those put away are shown by their status alone."""
+PAGE_MAX: Final = 50
+"""How many of one status its own page shows."""
+READ_MAX: Final = 500
+"""How many can be asked for at once."""
 STATUSES: Final[tuple[str, ...]] = get_args(GoalStatus)
 COLUMNS: Final = tuple(one for one in STATUSES if one != "archived")
 
 
 async def show(visit: Visit) -> dict[str, Any]:
-    status = visit.query.get("status") or None
-    ended = OF_TIMED if status is None else ()
-    wanted = [(status, SHOWN_MAX), *((one, ENDED_MAX) for one in ended)]
-    pages = await asyncio.gather(
+    status = visit.query.get("status", "")
+    if status:
+        leaves = {status: leaf_of(visit.query, "after", PAGE_MAX, ("status",))}
+    else:
+        leaves = {
+            one: leaf_of({}, "after", SHOWN_MAX if one in HELD else ENDED_MAX) for one in COLUMNS
+        }
+    found = await asyncio.gather(
         *(
-            visit.api.get(GoalListing, "/api/goals", status=one, limit=count)
-            for one, count in wanted
+            visit.api.get(GoalListing, "/api/goals", status=one, limit=leaf.asked(READ_MAX))
+            for one, leaf in leaves.items()
         )
     )
-    found = visit.own_first(goal for page in pages for goal in page.goals)
-    shown = COLUMNS if status is None else (status,)
+    listed = zip(leaves.items(), found, strict=True)
     return {
-        "is_full": len(pages[0].goals) == SHOWN_MAX,
-        "columns": [(one, [goal for goal in found if goal.status == one]) for one in shown],
-        "status": status or "",
+        "columns": [
+            (one, leaf.part(page.goals if status else visit.own_first(page.goals), READ_MAX))
+            for (one, leaf), page in listed
+        ],
+        "status": status,
         "statuses": ("", *STATUSES),
     }
 

@@ -7,16 +7,19 @@ from typing import Any, Final
 from vigil.board.kinds.grant import GrantList, GrantView
 
 from ...second_thoughts import Confirmation
+from ...shapes.lists.leaf import leaf_of
 from ...visit import Visit, segment_of
 
-SHOWN_MAX: Final = 50
+SHOWN_MAX: Final = 25
+READ_MAX: Final = 500
+"""How many can be asked for at once."""
 
 
 async def show(visit: Visit) -> dict[str, Any]:
     state = "all" if visit.query.get("state") == "all" else "standing"
-    found = await visit.api.get(GrantList, "/api/grants", state=state, limit=SHOWN_MAX)
-    is_full = len(found.grants) == SHOWN_MAX
-    return {"is_full": is_full, "grants": found.grants, "state": state}
+    leaf = leaf_of(visit.query, "after", SHOWN_MAX, ("state",))
+    found = await visit.api.get(GrantList, "/api/grants", state=state, limit=leaf.asked(READ_MAX))
+    return {"grants": leaf.part(found.grants, READ_MAX), "state": state}
 
 
 async def ask(visit: Visit) -> Confirmation | None:

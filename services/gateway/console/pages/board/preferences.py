@@ -6,27 +6,36 @@ from __future__ import annotations
 from typing import Any, Final, get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from vigil.board.kinds.preference import PreferenceListing, PreferenceView
 from vigil.contracts.board.preference import PreferenceCategory
 
 from ....http.problem import Problem
 from ...second_thoughts import Confirmation
+from ...shapes.lists.leaf import leaf_of
 from ...visit import Visit, segment_of
 
 PATH: Final = "/api/preferences"
 CATEGORIES: Final[tuple[str, ...]] = get_args(PreferenceCategory)
-SHOWN_MAX: Final = 200
+SHOWN_MAX: Final = 50
+READ_MAX: Final = 500
+"""How many can be asked for at once."""
 
 
 async def show(visit: Visit) -> dict[str, Any]:
-    found = await visit.api.get(PreferenceListing, PATH, limit=SHOWN_MAX)
-    there = visit.own_first(found.preferences)
-    groups = {one: [it for it in there if it.category == one] for one in CATEGORIES}
+    found = await visit.api.get(PreferenceListing, PATH, limit=READ_MAX)
+    by_kind = sorted(found.preferences, key=lambda one: CATEGORIES.index(one.category))
+    there, about = visit.own_first(by_kind), visit.query.get("about", "")
+    leaf = leaf_of(visit.query, "after", SHOWN_MAX)
+    place = next((at for at, one in enumerate(there) if one.id == about), leaf.start)
+    listed = replace(leaf, start=place - place % SHOWN_MAX).part(there, READ_MAX)
+    groups = {one: [it for it in listed.shown if it.category == one] for one in CATEGORIES}
     return {
         "groups": {name: held for name, held in groups.items() if held},
+        "listed": listed,
         "categories": CATEGORIES,
-        "about": visit.query.get("about", ""),
+        "about": about,
         "written": written,
     }
 

@@ -17,7 +17,8 @@ from ....trust.endpoint import PATH as TRUST
 from ....trust.endpoint import TrustList
 from ...second_thoughts import Confirmation
 from ...shapes.days import DAYS, ClickedDays, clicked_of, cron_of
-from ...shapes.runs import latest
+from ...shapes.lists.leaf import leaf_of
+from ...shapes.lists.runs import READ_MAX, part_of_runs
 from ...visit import Visit
 
 SLOTS_MAX: Final = 50
@@ -27,10 +28,10 @@ SCHEDULES: Final = ("cron", "interval_s", "at")
 
 
 async def show(visit: Visit) -> dict[str, Any]:
-    id_ = visit.named("id")
+    id_, leaf = visit.named("id"), leaf_of(visit.query, "slots", SLOTS_MAX)
     row, slots = await asyncio.gather(
         visit.api.get(RowDetail, f"/api/cron/{id_}"),
-        visit.api.get(SlotListing, "/api/slots", row=id_, limit=SLOTS_MAX),
+        visit.api.get(SlotListing, "/api/slots", row=id_, limit=leaf.asked(READ_MAX)),
     )
     is_own = row.owner in (visit.reader.user, TEAM)
     source = named(row.watch) if row.watch is not None and is_own else ""
@@ -39,7 +40,7 @@ async def show(visit: Visit) -> dict[str, Any]:
         trusted = await visit.api.get(TrustList, TRUST, agentId=row.agent_id)
     return {
         "row": row,
-        "slots": latest(slots.slots),
+        "slots": part_of_runs(slots.slots, leaf),
         "schedule": written(row.schedule),
         "clicked": clicked(row.schedule),
         "days": DAYS,

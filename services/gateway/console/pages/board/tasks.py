@@ -10,30 +10,41 @@ from vigil.contracts import TaskPriority, TaskStatus
 from vigil.tasks.lifecycle import BY_HAND, OPEN
 
 from ...second_thoughts import Confirmation, with_undo
+from ...shapes.lists.leaf import leaf_of
 from ...visit import Visit, segment_of
 
-SHOWN_MAX: Final = 100
+SHOWN_MAX: Final = 25
+"""How many of those that go on are shown, in each way."""
 ENDED_MAX: Final = 10
 """Of those that ended, in each way."""
+PAGE_MAX: Final = 50
+"""How many of one status its own page shows."""
+READ_MAX: Final = 500
+"""How many can be asked for at once."""
 STATUSES: Final[tuple[str, ...]] = get_args(TaskStatus)
 
 
 async def show(visit: Visit) -> dict[str, Any]:
-    status = visit.query.get("status") or None
-    ended = [one for one in STATUSES if one not in OPEN] if status is None else []
-    wanted = [(status, SHOWN_MAX), *((one, ENDED_MAX) for one in ended)]
-    pages = await asyncio.gather(
+    status = visit.query.get("status", "")
+    if status:
+        leaves = {status: leaf_of(visit.query, "after", PAGE_MAX, ("status",))}
+    else:
+        leaves = {
+            one: leaf_of({}, "after", SHOWN_MAX if one in OPEN else ENDED_MAX) for one in STATUSES
+        }
+    found = await asyncio.gather(
         *(
-            visit.api.get(TaskListing, "/api/tasks", status=one, limit=count)
-            for one, count in wanted
+            visit.api.get(TaskListing, "/api/tasks", status=one, limit=leaf.asked(READ_MAX))
+            for one, leaf in leaves.items()
         )
     )
-    found = visit.own_first(task for page in pages for task in page.tasks)
-    shown = STATUSES if status is None else (status,)
+    listed = zip(leaves.items(), found, strict=True)
     return {
-        "is_full": len(pages[0].tasks) == SHOWN_MAX,
-        "columns": [(one, [task for task in found if task.status == one]) for one in shown],
-        "status": status or "",
+        "columns": [
+            (one, leaf.part(page.tasks if status else visit.own_first(page.tasks), READ_MAX))
+            for (one, leaf), page in listed
+        ],
+        "status": status,
         "statuses": ("", *STATUSES),
         "priorities": get_args(TaskPriority),
     }

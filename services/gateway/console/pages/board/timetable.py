@@ -15,14 +15,16 @@ from ....timetable.slots import SlotListing
 from ...second_thoughts import Confirmation, with_undo
 from ...shapes.calendar import monday_of, week_of
 from ...shapes.days import DAYS, WORKDAYS, ClickedDays
-from ...shapes.runs import latest
+from ...shapes.lists.leaf import leaf_of
+from ...shapes.lists.runs import READ_MAX, part_of_runs
 from ...visit import Visit, segment_of
 from .row import given_by, schedule_of, written
 
 SLOTS_MAX: Final = 80
 """Each is an exchange with the broker."""
-ROWS_MAX: Final = 100
-LINKS_SHOWN_MAX: Final = 100
+ROWS_MAX: Final = 40
+LINKS_SHOWN_MAX: Final = 50
+KEPT: Final = ("week", "state")
 LINKS: Final = "/api/calendar-links"
 USUAL: Final = "08:00"
 """When a new row is due unless another time is chosen."""
@@ -31,16 +33,24 @@ WEEK: Final = timedelta(days=7)
 
 async def show(visit: Visit) -> dict[str, Any]:
     state = visit.query.get("state") or None
+    ran = leaf_of(visit.query, "slots", SLOTS_MAX, (*KEPT, "rows"))
+    first = monday_of(_day_of(visit))
+    # A week that is over may be long ago.
+    read = (
+        READ_MAX if first + WEEK <= visit.now.astimezone(visit.zone).date() else ran.asked(READ_MAX)
+    )
     rows, slots, links = await asyncio.gather(
         visit.api.get(RowListing, "/api/cron", all=True),
-        visit.api.get(SlotListing, "/api/slots", state=_in_ledger(state), limit=SLOTS_MAX),
+        visit.api.get(SlotListing, "/api/slots", state=_in_ledger(state), limit=read),
         visit.api.get(LinkList, LINKS),
     )
-    first = monday_of(_day_of(visit))
+    made = leaf_of(visit.query, "rows", ROWS_MAX, (*KEPT, "slots"))
+    given = leaf_of(visit.query, "links", LINKS_SHOWN_MAX, KEPT)
+    oldest = slots.slots[-1].due_at.astimezone(visit.zone) if len(slots.slots) >= read else None
     return {
-        "rows": visit.own_first(rows.rows)[:ROWS_MAX],
-        "more_rows": max(len(rows.rows) - ROWS_MAX, 0),
-        "slots": latest(slots.slots, state or ""),
+        "rows": made.part(visit.own_first(rows.rows)),
+        "slots": part_of_runs(slots.slots, ran, state or ""),
+        "oldest": oldest if oldest is not None and oldest.date() >= first else None,
         "state": state or "",
         "states": ("", *get_args(SlotState)),
         "week": week_of(first, rows.rows, slots.slots, visit.now, visit.zone),
@@ -50,7 +60,7 @@ async def show(visit: Visit) -> dict[str, Any]:
         "nothing": written(None),
         "days": DAYS,
         "usual": ClickedDays(days=WORKDAYS, time=USUAL),
-        "links": links.links[:LINKS_SHOWN_MAX],
+        "links": given.part(links.links),
         "link": None,
     }
 

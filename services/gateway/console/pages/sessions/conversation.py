@@ -31,6 +31,7 @@ from ....work.health import CircuitView, HealthView
 from ...shapes.activity import SLOW, doing_of
 from ...shapes.bodies import SHORT, bodies_of
 from ...shapes.cards import ToolCard, cards_of
+from ...shapes.lists.leaf import leaf_of
 from ...shapes.talk.older import folded
 from ...shapes.talk.requests import (
     Entry,
@@ -195,7 +196,10 @@ def _letters(
     """Return what is shown of letters: those of the conversation, and the one that is read."""
     return {
         "has_letters_open": "letters" in visit.query,
-        "letters": found.letters[:LETTERS_MAX],
+        "letters": leaf_of(
+            {**visit.query, "letters": "1"}, "further", LETTERS_MAX, ("letters", "after", "before")
+        ).part(found.letters),
+        "letter_count": len(found.letters),
         "placed": {one.handle for one in entries if isinstance(one, LetterView)},
         "read": read,
         # Whoever vouches for it is to see what it hides, too.
