@@ -846,17 +846,24 @@ async def test_today_alone_tells_what_why_how_much_and_how_to_stop(stage: Stage,
     assert tab.complaints == []
 
 
-async def test_a_phone_shows_what_tools_and_browsers_are_without_moving_them(
+async def test_a_phone_shows_what_stands_in_tables_without_moving_them(
     stage: Stage, tab: Tab
 ) -> None:
+    """Each row as a card, also in a fold."""
     wide = """[...document.querySelectorAll(".stacked")].map(one => [
         one.rows.length > 1, one.parentElement.scrollWidth <= one.parentElement.clientWidth])"""
-    for path in ("/tools", "/browsers"):
-        await tab.look(width=390)
+    more = (
+        f"/timetable/{stage.ids['row']}",
+        f"/prompts?session={KEY}",
+        "/cost?by_day=1&by_model=1",
+    )
+    await tab.look(width=390)
+    for path in ("/tools", "/browsers", "/timetable", "/models", "/health", "/autonomy", *more):
         await tab.go(url(stage, path))
+        await tab.run(UNFOLD)
         found = await tab.run(wide)
-        assert found != []
-        assert all(one == [True, True] for one in found)
+        assert found != [], path
+        assert all(one == [True, True] for one in found), path
     await tab.look()
 
 
@@ -1078,7 +1085,7 @@ async def _goes_anywhere(tab: Tab) -> None:
 async def test_a_phone_breaks_no_word_that_fits_and_lets_none_out_of_its_card(
     stage: Stage, tab: Tab
 ) -> None:
-    """In tables, which scroll, and of a source that is one long word; nor does a desk in an
+    """In tables, and of a source that is one long word; nor does a desk in an
     answer's table."""
     source = f"cron:{'0123456789abcdef' * 4}"
     saved = {"content": "Basil likes sun", "source": source, "userId": "ann"}

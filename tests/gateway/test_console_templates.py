@@ -34,6 +34,25 @@ def test_words_of_two_lines_are_no_single_one() -> None:
     assert joined == []
 
 
+def test_a_table_is_cards_on_a_phone() -> None:
+    """It would have to be moved sideways. Each cell but those that speak for themselves is named
+    there, since nothing stands above it any more."""
+    tables = {
+        file.name: re.findall(r"<table[^>]*>.*?</table>", file.read_text(), re.DOTALL)
+        for file in FOLDER.glob("*.html")
+    }
+    found = [(name, table) for name, some in tables.items() for table in some]
+    assert len(found) > 10
+    narrow = [name for name, table in found if 'class="parts"' in table]
+    assert narrow == ["call.html"]
+    assert [
+        name for name, table in found if not re.match('<table class="(stacked|parts)"', table)
+    ] == []
+    counts = re.compile(r'<td class="number"(?! data-is)>')
+    nameless = [(name, counts.findall(table)) for name, table in found if name not in narrow]
+    assert {name for name, some in nameless if some} <= {"cost.html", "health.html"}  # money, bytes
+
+
 def test_a_command_is_for_whoever_runs_vigil() -> None:
     """People have a browser: a page names one only where nobody else can, and says so. But how one
     signs in, and where a letter is too long for a page."""
