@@ -176,7 +176,7 @@ async def test_a_call_of_the_executor(gate: Gate, ann: httpx2.AsyncClient) -> No
     assert story["session_key"] == str(ANN)
     assert texts(story)[:4] == [
         "You wrote: “what is here?”", "The agent took a step (turn 1).",
-        "It asked for shell: “{\"command\":\"ls\"}”", "The call of shell was claimed.",
+        "It asked for shell: “{\"command\":\"ls\"}”", "The call of shell was taken on.",
     ]  # fmt: skip
     back = await why(ann, result.id)
     assert texts(back)[:3] == texts(story)[:3]
@@ -264,7 +264,7 @@ async def test_a_worker_is_told_whole_from_within(gate: Gate, ann: httpx2.AsyncC
         "You wrote: “count my files”", "The agent decided (turn 1).",
         "It started a worker: “count the files”", "The session was started for: “count the files”",
     ]  # fmt: skip
-    assert "The call of shell was claimed." in told
+    assert "The call of shell was taken on." in told
     assert "shell answered: “a b”" in told
     for id_ in ("start-1", "turn-worker-1", "SYSTEM-1-worker.started", CALL):
         other = await why(ann, id_)
@@ -367,7 +367,7 @@ async def test_every_verdict_of_a_person(
     assert story["summary"].startswith(f"You {verdict} it")
     steps = texts(story)
     assert [one for one in steps if one in (ASKED, said, deed)] == [ASKED, said, deed]
-    assert ("The call of shell was claimed." in steps) == bool(runs)
+    assert ("The call of shell was taken on." in steps) == bool(runs)
     assert ("shell answered: “removed”" in steps) == bool(runs)
     assert set(texts(await why(ann, spoke.id))) == set(steps)
     assert ASKED in texts(await why(ann, "verdict-1"))
@@ -454,7 +454,7 @@ async def test_a_job_from_the_hand_in_to_its_end(gate: Gate, ann: httpx2.AsyncCl
         "It asked for shell: “{\"command\":\"ls\"}”",
         "It planned 2 steps: “first this”. Step 1, nothing, failed: “unknown”. "
         "Step 2, shell, began.",
-        "The call of shell was claimed.",
+        "The call of shell was taken on.",
         "Step 2, shell, is done: “done”. The job “tidy” is done: 2 steps; 1 of them failed.",
     ]  # fmt: skip
     assert texts(await why(ann, f"BOARD-{first}-job.started")) == texts(story)

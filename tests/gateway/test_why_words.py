@@ -70,7 +70,7 @@ def test_a_follow_up_goes_back_to_the_first_cause() -> None:
     due = log.due("tea", 1, late_s=5)
     turn = log.turn(due, "answered", effects=(autonomous(E, due.id),), ended=(due.id,))
     answer = of(log, log.said(E, turn, is_autonomous=True))
-    assert answer.summary == "It was said: it came due as planned, and the gates let it through."
+    assert answer.summary == "It was said: it came due as planned, and nothing held it back."
     assert [step.seq for step in answer.steps] == [1, 2, 2, 2, 4, 5, 5, 6]
     assert "5.0 s late" in texts(answer)
     assert "the reason: “look”" in texts(answer)
@@ -443,7 +443,7 @@ def test_an_exchange_with_tool_calls_is_told_in_order() -> None:
     ]  # fmt: skip
     told = texts(answer)
     assert 'It asked for memory_save: “{"content":"Ann\'s code is 4711"}”' in told
-    assert "The call of memory_save was claimed." in told
+    assert "The call of memory_save was taken on." in told
     assert "memory_save answered: “Remembered (id 1).”" in told
     assert "memory_recall failed: “Nothing was found.”; it holds untrusted content" in told
     assert "Memory gave the model 2 memories (a, b)." in told

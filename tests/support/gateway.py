@@ -21,6 +21,7 @@ from vigil.bus.bus import Ack, Bus, Message
 from vigil.clock import Clock
 from vigil.contracts import (
     Cause,
+    Note,
     Receipt,
     ReceiptOutcome,
     Row,
@@ -154,6 +155,7 @@ class Gate:
         ended: tuple[str, ...] = (),
         letters: tuple[LetterHead, ...] = (),
         rows: tuple[Row, ...] = (),
+        notes: tuple[Note, ...] = (),
     ) -> Ack:
         """Commit a turn, as the cortex does; `sends` maps effect ids to what caused them."""
         key = SessionKey.parse(session)
@@ -177,6 +179,7 @@ class Gate:
             ended=ended,
             letters=letters,
             rows=rows,
+            notes=notes,
         )
         headers = {"Vigil-Position": str(state.position)}
         return await self.admin.publish(

@@ -17,9 +17,11 @@ from vigil.words.spans import about, span_of
 from ..http.browser import policy_of
 from . import text
 from .sent_back import SentBack, as_it_is
+from .shapes.allowed import conditions_of
 from .shapes.cards import gist_of
 from .shapes.reasons import because, importance_in_words
 from .shapes.talk.trouble import remedy_for
+from .shapes.tree import kind_in_words
 
 _HERE: Final = Path(__file__).parent
 _TYPES: Final = {
@@ -60,6 +62,8 @@ def _environment(console: str) -> jinja2.Environment:
         "gist": gist_of,
         "remedy": remedy_for,
         "because": because,
+        "kind": kind_in_words,
+        "conditions": conditions_of,
         "end_of": end_of,
         "importance": importance_in_words,
         "when": jinja2.pass_context(lambda context, at: text.written_moment(at, context["zone"])),

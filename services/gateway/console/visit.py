@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from datetime import datetime
@@ -27,7 +28,11 @@ from ..work.person import PersonView
 from .forms import Form
 from .inner_api import InnerApi
 from .second_thoughts import Confirmation
+from .shapes.talk.shelf import called_by_kind
+from .text import thread_of
 
+TITLED_MAX: Final = 50
+"""Sessions of a page that are looked up by what they are called."""
 OPEN_MAX: Final = 500
 """Requests that are counted."""
 DIGITS_MAX: Final = 16
@@ -129,6 +134,20 @@ class Visit:
     @property
     def zone(self) -> ZoneInfo:
         return zone_named(self.person.timezone)
+
+    async def titles(self, keys: Iterable[str]) -> dict[str, str]:
+        """Return what sessions are called, by their keys: conversations as they are in the reader's
+        list, others by what they are for."""
+        called = {key: called_by_kind(key, str(self.home)) for key in keys}
+        asked = [key for key, name in called.items() if not name][:TITLED_MAX]
+        found = dict(zip(asked, await asyncio.gather(*map(self._title, asked)), strict=True))
+        return {key: name or found.get(key) or thread_of(key) for key, name in called.items()}
+
+    async def _title(self, key: str) -> str:
+        with contextlib.suppress(Problem):
+            found = await self.api.send("PATCH", f"/api/sessions/{key}", {})
+            return str(found["title"])
+        return ""
 
     def named(self, name: str) -> str:
         """Return what the page's path names, as one segment of a path of the API."""

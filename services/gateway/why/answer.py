@@ -196,8 +196,8 @@ def _because(send: SendStory, story: Story, voice: Voice) -> str:
         how = "this is what came of it" if is_result else "it came due"
         return f": {voice.they} had asked for it, and {how}"
     if any(fired.payload.kind == "follow_up" for fired in _fired(story)):
-        return ": it came due as planned, and the gates let it through"
-    return ": the agent decided to by itself, and the gates let it through"
+        return ": it came due as planned, and nothing held it back"
+    return ": the agent decided to by itself, and nothing held it back"
 
 
 # ---------------------------------------------------------------- follow-ups and turns

@@ -202,7 +202,7 @@ TEMPLATES: Final[dict[str, str]] = {
     + ".",
     "timer.planned:others": "It planned {others} other follow-up[{several:if}s], too.",
     "send.decided:answer": "It decided to answer" + _SENT,
-    "send.decided:voidable": "The gates let it through, and it decided to say" + _SENT,
+    "send.decided:voidable": "Nothing held it back, and it decided to say" + _SENT,
     "send.decided:ordered": "It decided to say, as {they} had asked" + _SENT,
     "model.retry": "It tries again at {retry_at:at}.",
     "more": "{more} more things of this turn are left out.",
@@ -265,7 +265,7 @@ TEMPLATES: Final[dict[str, str]] = {
     "[; {failed} of them failed].",
     "job:ended": "The job {title:q} {words}[: {text}].",
     # What others did about it.
-    "call.claimed": "The call of {tool} was claimed.",
+    "call.claimed": "The call of {tool} was taken on.",
     "send.said": "It was said in the transcript[, tagged {tag:q}][: {text:q}|.]",
     **{f"receipt.{outcome}": words.step + "[: {reason}]." for outcome, words in RECEIPTS.items()},
     "channel.ordered": "[{requeued_by} requeued it|It was queued] for the channel {channel:q}"
@@ -273,7 +273,7 @@ TEMPLATES: Final[dict[str, str]] = {
     "channel.begun": "Attempt {number} began.",
     "channel.refused": "Attempt {number} was refused" + _NEXT,
     "channel.unknown": "Whether attempt {number} arrived is not known" + _NEXT,
-    "dead_letter": "It became the dead letter {id}: {cause}.",
+    "dead_letter": "It was given up, as the dead letter {id}: {cause}.",
     "dead_letter.requeued": "{by} requeued the dead letter {letter_id}.",
     "dead_letter.discarded": "{by} discarded the dead letter {letter_id}.",
     "gone": "Here was {what}.",

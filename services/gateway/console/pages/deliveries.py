@@ -10,6 +10,7 @@ from ...work.deliveries import ChannelList, DeliveryList
 from ...work.letters import DeadLetterDetail, DeadLetterPage
 from ...work.outbox import DeliveryState
 from ..second_thoughts import Confirmation
+from ..shapes.journal import GIVEN_UP
 from ..shapes.lists.leaf import ListPart, leaf_of
 from ..visit import Visit, segment_of
 
@@ -35,6 +36,8 @@ async def show(visit: Visit) -> dict[str, Any]:
         ),
     )
     return {
+        "given_up": GIVEN_UP,
+        "names": await visit.titles(one.session_key for one in letters.letters),
         "channels": channels.channels,
         "deliveries": leaf.part(found.deliveries, READ_MAX),
         "letters": ListPart(

@@ -38,7 +38,8 @@ async def show(visit: Visit) -> dict[str, Any]:
         "letters": len(letters.letters),
         "has_more": letters.next_after is not None,
     }
-    return {**shown, **of_all}
+    names = await visit.titles(one.session_key for one in shown["sessions"].shown)
+    return {**shown, **of_all, "names": names}
 
 
 async def _of_all(visit: Visit) -> dict[str, Any]:

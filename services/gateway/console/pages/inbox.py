@@ -52,6 +52,7 @@ async def show(visit: Visit) -> dict[str, Any]:
             for one in asked.shown
         ],
         "part": asked,
+        "names": await visit.titles(one.session_key for one in asked.shown),
         "state": state,
         "states": STATES,
         "is_one": visit.is_named("id"),

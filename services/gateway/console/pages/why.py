@@ -22,10 +22,12 @@ SHOWN_MAX: Final = 12
 async def show(visit: Visit) -> dict[str, Any]:
     wanted = visit.query.get("id", "").strip()
     if not wanted:
-        return {"wanted": "", "story": None, "recent": await _recent(visit)}
+        return {"wanted": "", "story": None, "recent": await _recent(visit), "names": {}}
     session = visit.query.get("session") or None
     story = await visit.api.get(WhyAnswer, f"/api/why/{wanted}", session=session)
-    return {"wanted": wanted, "story": story, "recent": ()}
+    keys = [key for key in (story.session_key, *story.others) if key]
+    names = await visit.titles(keys)
+    return {"wanted": wanted, "story": story, "recent": (), "names": names}
 
 
 async def _recent(visit: Visit) -> list[journal.JournalLine]:

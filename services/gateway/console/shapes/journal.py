@@ -36,6 +36,16 @@ _STATES: Final[dict[str, tuple[What, str]]] = {
 }
 
 
+GIVEN_UP: Final = {
+    "cortex": "The agent could not take something in",
+    "delivery": "A message was not sent",
+    "executor": "Something was not carried out",
+    "memory": "Something was not kept in memory",
+    "scheduler": "Something planned was not begun",
+}
+"""What a dead letter of a service means."""
+
+
 class JournalLine(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that happened."""
 
@@ -153,7 +163,7 @@ def of_jobs(jobs: Iterable[JobSummary]) -> Iterator[JournalLine]:
 def of_letters(letters: Iterable[DeadLetterView]) -> Iterator[JournalLine]:
     """Yield what was given up, and waits to be tried again or laid aside."""
     for one in letters:
-        what = "Not sent" if one.service == "delivery" else f"Given up by {one.service}"
+        what = GIVEN_UP.get(one.service, f"{one.service} gave something up")
         yield JournalLine(
             at=one.at,
             what="failed",

@@ -6,6 +6,7 @@ effects names the effect, the turn, or the timer.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -16,6 +17,35 @@ from ...http.wire import TimelineRecord
 _AT: Final = ("at", "created_at", "decided_at")
 _TOLD: Final = ("text", "content", "reason", "message", "data", "goal", "timer_id")
 """Of a payload, what tells most; the first that is there."""
+
+
+_KINDS: Final = {
+    "in.said.user": "a person said",
+    "in.control": "an order",
+    "in.timer": "it was time",
+    "in.external": "an event came",
+    "in.tool_result": "a tool answered",
+    "in.told": "it was told",
+    "in.tick": "a regular look",
+    "turn": "the agent decided",
+    "call": "a tool began",
+    "out.said": "the agent said",
+    "send": "handed to a channel",
+    "attempt": "tried to send",
+    "receipt": "what became of it",
+    "past": "imported",
+}
+_IDS: Final = re.compile(r" ?\((?:id )?[0-9a-f]{32}\)|(?:id )?\b[0-9a-f]{32}\b")
+
+
+def kind_in_words(kind: str) -> str:
+    """Return what a record is, by what its subject says.
+
+    >>> kind_in_words("in.said.user"), kind_in_words("turn-st"), kind_in_words("in.new_thing")
+    ('a person said', 'the agent decided', 'in new thing')
+    """
+    known = _KINDS.get(kind) or _KINDS.get(kind.partition("-")[0])
+    return known or kind.replace(".", " ").replace("_", " ")
 
 
 class CausedRecord(msgspec.Struct, kw_only=True):
@@ -66,13 +96,23 @@ def gist(data: Mapping[str, Any]) -> str:
         payload = data["payload"]
         told = next((payload[name] for name in _TOLD if payload.get(name)), "")
         return ": ".join(str(part) for part in (payload.get("op"), told) if part)
-    notes = [f"{one['code']} ({one.get('text', '')})" for one in data.get("notes") or ()]
+    notes = [_note(one) for one in data.get("notes") or ()]
     effects = [one["type"].replace("_", " ") for one in data.get("effects") or ()]
     state = data.get("outcome") or data.get("state")
     head = state if isinstance(state, str) else ""
     told = data.get("text") or data.get("reason") or data.get("tool") or data.get("channel") or ""
     start = f"{head}: {told}" if head and told else f"{head}{told}"
     return "; ".join(part for part in (start, *effects, *notes) if part)
+
+
+def _note(note: Mapping[str, Any]) -> str:
+    """Return a note without the ids that it may have, which tell nobody anything.
+
+    >>> _note({"code": "was_held", "text": "1 memory (" + "a" * 32 + ")"})
+    'was held: 1 memory'
+    """
+    text = _IDS.sub("", note.get("text") or "").strip()
+    return ": ".join(part for part in (note["code"].replace("_", " "), text) if part)
 
 
 def _at(data: Mapping[str, Any]) -> str:

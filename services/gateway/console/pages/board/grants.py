@@ -19,7 +19,9 @@ async def show(visit: Visit) -> dict[str, Any]:
     state = "all" if visit.query.get("state") == "all" else "standing"
     leaf = leaf_of(visit.query, "after", SHOWN_MAX, ("state",))
     found = await visit.api.get(GrantList, "/api/grants", state=state, limit=leaf.asked(READ_MAX))
-    return {"grants": leaf.part(found.grants, READ_MAX), "state": state}
+    listed = leaf.part(found.grants, READ_MAX)
+    keys = [one.session_key for one in listed.shown if one.session_key]
+    return {"grants": listed, "state": state, "names": await visit.titles(keys)}
 
 
 async def ask(visit: Visit) -> Confirmation | None:

@@ -104,6 +104,7 @@ async def show(visit: Visit) -> dict[str, Any]:
     return {
         "key": key,
         "label": label,
+        "names": await _names(visit, session, entries, origin),
         "shelf": shelf,
         "new": conversations.new_key(visit),
         "entries": folded(entries),
@@ -137,6 +138,16 @@ async def show(visit: Visit) -> dict[str, Any]:
         # So that a form that is sent twice says it once.
         "once": secrets.token_urlsafe(16),
     }
+
+
+async def _names(
+    visit: Visit, session: SessionKey, entries: list[Entry], origin: Forked | None
+) -> dict[str, str]:
+    """Return what other sessions are called that the page names, and this one if it's no talk."""
+    asked = (one.request.session_key for one in entries if isinstance(one, RequestCard))
+    others = {one for one in asked if one != str(session)}
+    others |= {origin.session_key} if origin is not None else set()
+    return await visit.titles([*others, *([str(session)] if session.is_system else [])])
 
 
 def _limits(visit: Visit) -> dict[str, Any]:

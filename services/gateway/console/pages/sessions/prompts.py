@@ -12,4 +12,5 @@ async def show(visit: Visit) -> dict[str, Any]:
     key = visit.query.get("session", "").strip() or str(visit.home)
     path = f"/api/sessions/{segment_of(key)}/calls"
     found = await visit.api.get(ModelCallList, path, before=visit.query.get("before"))
-    return {"key": key, "calls": found.calls, "next_before": found.next_before}
+    names = await visit.titles([key])
+    return {"key": key, "names": names, "calls": found.calls, "next_before": found.next_before}

@@ -21,4 +21,9 @@ async def show(visit: Visit) -> dict[str, Any]:
     found = await visit.api.get(Timeline, path, after=int(seq) - 1, limit=1)
     if not found.records or found.records[0].seq != int(seq):
         raise Problem(404, "there is no such record")
-    return {"key": key, "record": found.records[0], "is_long": weight(found.records[0].data) > LONG}
+    return {
+        "key": key,
+        "names": await visit.titles([key]),
+        "record": found.records[0],
+        "is_long": weight(found.records[0].data) > LONG,
+    }

@@ -16,4 +16,10 @@ async def show(visit: Visit) -> dict[str, Any]:
     path = f"/api/sessions/{key}/timeline"
     after = visit.query.get("after", "0")
     found = await visit.api.get(Timeline, path, after=after, limit=SHOWN_MAX)
-    return {"key": key, "causes": causes_of(found.records), "next_after": found.next_after}
+    names = await visit.titles([key])
+    return {
+        "key": key,
+        "names": names,
+        "causes": causes_of(found.records),
+        "next_after": found.next_after,
+    }

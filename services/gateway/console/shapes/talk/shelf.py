@@ -7,6 +7,9 @@ from datetime import datetime
 
 import msgspec
 
+from vigil.contracts.session_kinds import SESSION_KINDS
+from vigil.subjects import SessionKey
+
 from ....http.wire import SessionSummary
 
 TITLE_MAX = 80
@@ -26,6 +29,23 @@ class ShelfRow(msgspec.Struct, frozen=True, kw_only=True):
     """What people said in it."""
     fork_of: str = ""
     """The conversation that it goes on from."""
+
+
+def called_by_kind(key: str, home: str) -> str:
+    """Return what a session is called that nobody named; empty: it goes by what was said in it.
+
+    >>> called_by_kind("ann:vigil:main", "ann:vigil:main"), called_by_kind("ann:vigil:_cron-1", "")
+    ('Home', 'a run of the timetable')
+    >>> called_by_kind("ann:vigil:t1", "ann:vigil:main")
+    ''
+    """
+    if key == home:
+        return "Home"
+    session = SessionKey.parse(key)
+    if not session.is_system:
+        return ""
+    known = SESSION_KINDS.get(session.kind)
+    return (known.one if known else "") or session.kind
 
 
 def shelf_of(found: Sequence[SessionSummary], home: str, *, has_home: bool) -> list[ShelfRow]:
