@@ -19,7 +19,7 @@ from tests.support.remembering import running_memories, save
 from vigil.board.kept import KeptBoard
 from vigil.board.kinds.action import ACTIONS
 from vigil.board.kinds.task import TASKS
-from vigil.contracts import BoardTask, Change, SlotEntry
+from vigil.contracts import BoardTask, Change, FollowUp, SlotEntry, State
 from vigil.contracts.board import TaskResult
 from vigil.subjects import Scope, SessionKey
 from vigil.timetable.log import SlotLog
@@ -73,7 +73,8 @@ async def test_today_tells_in_words_and_in_order_what_happened(gate: Gate) -> No
     page = await uma.page()
     assert page.strange() == []
     happened, _, before = page.text.partition("Before that")
-    happened = happened.partition("What happened")[2]
+    happened = happened.partition("What failed")[2]
+    assert happened.index("News failed: too slow") < happened.index("What happened")
     places = [happened.index(one) for one in (
         "News failed: too slow", "Task done: Repot <b>Bruno</b>: it stands in clay",
         "turned the lamp on", "Learnt how you like it: plants: at noon", "It rains tonight",
@@ -85,6 +86,50 @@ async def test_today_tells_in_words_and_in_order_what_happened(gate: Gate) -> No
     for link in ("/conversations/uma:vigil:_c-1", f"/tasks/{task.id}",
                  "/conversations/uma:vigil:talk#end"):  # fmt: skip
         assert f"/console{link}" in page.links
+
+
+async def test_today_begins_with_what_needs_somebody_and_what_failed(gate: Gate) -> None:
+    """What expires first, first; what failed in the night isn't lost among what went well, of which
+    many of a kind are one line; and a briefing is told once, with its words."""
+    una, api, now = await signed_in(gate, "una"), await gate.person("una"), datetime.now(UTC)
+    for number, hours, what in (("1", 5, "later"), ("2", 1, "sooner")):
+        asked = approvals.request(
+            SessionKey("una", "vigil", "t1"), number * 32, reason=what,
+            expires_at=now + timedelta(hours=hours),
+        )  # fmt: skip
+        await approvals.list_on_board(gate, asked)
+    log, whose, rows = SlotLog(gate.admin), Scope("vigil", "una"), {}
+    for name in ("Hourly", "Briefing", "Backup"):
+        rows[name] = (await api.post("/api/cron", json=ROW | {"name": name})).json()["id"]
+    runs = [("Hourly", "ran", n, "") for n in range(8)] + [("Backup", "failed", 300, "disk full")]
+    told = {"told": "4" * 32, "told_to": "una:vigil:main", "delivery": "told"}
+    for name, state, minutes, reason in (*runs, ("Briefing", "ran", 20, "")):
+        at, last = now - timedelta(minutes=minutes), await log.last(whose, rows[name])
+        entry = SlotEntry(
+            row=rows[name], due_at=at, at=at, state=state, reason=reason,  # type: ignore[arg-type]
+            **(told if name == "Briefing" else {}),  # type: ignore[arg-type]
+        )  # fmt: skip
+        await log.append(whose, last, entry)
+    briefing = {"effect_id": "5" * 32, "caused_by": f"told-{'4' * 32}"}
+    await gate.say("una:vigil:main", "**Two** things are due today", **briefing)
+    ended = {"effect_id": "6" * 32, "caused_by": f"told-{'5' * 32}"}
+    await gate.say("una:vigil:main", "The task 'Repot' is done.", **ended)
+    tea = FollowUp(
+        fire_at=now + timedelta(hours=1), generation=1, reason="r", message="Water it", keep=True
+    )
+    await api.post("/api/sessions/una:vigil:talk/messages", json={"text": "Remind me"})
+    await gate.turn("una:vigil:talk", State(turns=1, follow_ups={"tea": tea}))
+    page = await una.page()
+    text = " ".join(page.text.split())
+    places = [text.index(one) for one in (
+        "sooner", "later", "What failed", "Backup failed: disk full", "What happened",
+        "Hourly ran 8 times", "Two things are due today", "What comes next", "reminder Water it",
+    )]  # fmt: skip
+    assert places == sorted(places)
+    assert "/console/conversations/una:vigil:talk#to-come" in page.links
+    happened = text.partition("What happened")[2].partition("What comes next")[0]
+    assert "The task" not in happened
+    assert "What failed" not in (await (await signed_in(gate, "ute")).page()).text
 
 
 async def test_of_many_requests_in_a_talk_the_newest_are_whole(gate: Gate) -> None:

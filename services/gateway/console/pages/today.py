@@ -8,12 +8,15 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+import msgspec
+
 from vigil.board.kinds.action import ActionListing
 from vigil.board.kinds.job import JobList
 from vigil.board.kinds.preference import PreferenceListing
 from vigil.board.kinds.row import RowListing, RowView
 from vigil.board.kinds.task import TaskListing
 from vigil.settings.tokens import Principal
+from vigil.subjects import SessionKey
 from vigil.teams import TEAM, reach_of
 
 from ...http.wire import Readiness, SessionList, TimerList, Transcript
@@ -32,8 +35,10 @@ NEW_MAX: Final = 40
 """Lines of what happened since the last look."""
 READ_MAX: Final = 40
 """Of each kind that are looked through for them."""
-SLOTS_MAX: Final = 20
-"""Of the ledger: each is an exchange with the broker, one after the other."""
+ALL_MAX: Final = 400
+"""Lines of that, where somebody wants all."""
+SLOTS_MAX: Final = 60
+"""Of the ledger, which has two entries of each run: each is an exchange with the broker."""
 TALKS_MAX: Final = 12
 """Conversations that are looked through for what is unread."""
 DAYS: Final = 7
@@ -47,7 +52,7 @@ async def show(visit: Visit) -> dict[str, Any]:
     api = visit.api
     (
         (asked, rows, findings, costs),
-        (ready, health, timers),
+        (ready, health, reminders),
         (lines, of_others),
     ) = await asyncio.gather(
         asyncio.gather(
@@ -59,13 +64,20 @@ async def show(visit: Visit) -> dict[str, Any]:
         asyncio.gather(
             api.checks(Readiness, "/readyz"),
             api.get(HealthView, "/api/health"),
-            api.get(TimerList, f"/api/sessions/{visit.home}/timers"),
+            _reminders(visit),
         ),
         _lines(visit),
     )
     since = await visit.last_here()
-    new, more, old = journal.split_at(lines, since or visit.now - FIRST, NEW_MAX, SHOWN_MAX)
-    waiting = [one for one in asked if visit.may_decide(one.session_key)]
+    most = ALL_MAX if "all" in visit.query else NEW_MAX
+    failed = [one for one in lines if one.what == "failed"]
+    lines = [one for one in lines if one.what != "failed"]
+    went_wrong, _, before = journal.split_at(failed, since or visit.now - FIRST, most, SHOWN_MAX)
+    new, more, old = journal.split_at(lines, since or visit.now - FIRST, most, SHOWN_MAX)
+    waiting = sorted(
+        (one for one in asked if visit.may_decide(one.session_key)),
+        key=lambda one: one.expires_at,
+    )
     return {
         "waiting": waiting[:SHOWN_MAX],
         "waiting_count": len(waiting),
@@ -73,11 +85,14 @@ async def show(visit: Visit) -> dict[str, Any]:
         "since": since,
         "happened": new,
         "more": more,
-        "before": old,
+        "failed": went_wrong[::-1],
+        "before": sorted([*old, *before], key=lambda one: one.at, reverse=True)[:SHOWN_MAX],
         "others": sorted(of_others, key=lambda one: one.at, reverse=True)[:NEW_MAX],
-        "timers": timers.timers[:SHOWN_MAX],
-        "coming": coming(visit, rows.rows)[:SHOWN_MAX],
-        "findings": visit.own_first(findings.findings)[:SHOWN_MAX],
+        "coming": coming(visit, reminders, rows.rows)[:SHOWN_MAX],
+        # That one began late is no reason to look at it in the morning.
+        "findings": visit.own_first(one for one in findings.findings if one.what != "late")[
+            :SHOWN_MAX
+        ],
         "today_micro_usd": spent(costs.lines, f"{visit.now.astimezone(visit.zone):%Y-%m-%d}"),
         "week_micro_usd": sum(one.micro_usd for one in costs.lines),
         "calls": sum(one.calls for one in costs.lines),
@@ -132,27 +147,84 @@ async def _unread(visit: Visit, user: str | None) -> list[JournalLine]:
 async def _done(visit: Visit, user: str | None) -> list[JournalLine]:
     """Return what was done lately for somebody; None: for all whom the reader may reach."""
     api = visit.api
-    actions, slots, done, failed, jobs, learnt = await asyncio.gather(
-        api.get(ActionListing, "/api/actions", user=user, limit=READ_MAX),
-        api.get(SlotListing, "/api/slots", user=user, limit=SLOTS_MAX),
-        api.get(TaskListing, "/api/tasks", user=user, status="done", limit=READ_MAX),
-        api.get(TaskListing, "/api/tasks", user=user, status="failed", limit=READ_MAX),
-        api.get(JobList, "/api/jobs", userId=user, limit=READ_MAX),
-        api.get(PreferenceListing, "/api/preferences", user=user, limit=READ_MAX),
+    (slots, rows), (actions, done, failed), (jobs, learnt) = await asyncio.gather(
+        asyncio.gather(
+            api.get(SlotListing, "/api/slots", user=user, limit=SLOTS_MAX),
+            api.get(RowListing, "/api/cron", user=user, all=True),
+        ),
+        asyncio.gather(
+            api.get(ActionListing, "/api/actions", user=user, limit=READ_MAX),
+            api.get(TaskListing, "/api/tasks", user=user, status="done", limit=READ_MAX),
+            api.get(TaskListing, "/api/tasks", user=user, status="failed", limit=READ_MAX),
+        ),
+        asyncio.gather(
+            api.get(JobList, "/api/jobs", userId=user, limit=READ_MAX),
+            api.get(PreferenceListing, "/api/preferences", user=user, limit=READ_MAX),
+        ),
     )
+    system = {one.id for one in rows.rows if one.made_by == "system"}
     return [
         *journal.of_actions(actions.actions),
         *journal.of_tasks((*done.tasks, *failed.tasks)),
         *journal.of_jobs(jobs.jobs),
-        *journal.of_slots(latest(slots.slots)),
+        *journal.of_slots(latest(slots.slots), system),
         *journal.of_preferences(learnt.preferences, visit.reader.user),
     ]
 
 
-def coming(visit: Visit, rows: Iterable[RowView]) -> list[tuple[datetime, RowView]]:
-    """Return the next instant of each row that has one, soonest first; those of others last."""
-    found = sorted((one for one in rows if one.next_at), key=lambda one: one.next_at[0])
-    return [(one.next_at[0], one) for one in visit.own_first(found)]
+class Coming(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is planned."""
+
+    at: datetime
+    text: str
+    page: str
+    when: str = ""
+    """How it recurs."""
+    is_kept: bool = False
+    """Whether it is a reminder that somebody asked for."""
+    is_row: bool = False
+    owner: str
+    agent_id: str
+
+
+async def _reminders(visit: Visit) -> list[Coming]:
+    """Return what is planned in the reader's home, and in what they talked about last."""
+    talks = await visit.api.get(SessionList, "/api/sessions", order="newest", limit=TALKS_MAX)
+    keys = {str(visit.home), *(one.session_key for one in talks.sessions)}
+    own = sorted(key for key in keys if visit.may_decide(key))
+    found = await asyncio.gather(
+        *(visit.api.get(TimerList, f"/api/sessions/{key}/timers") for key in own)
+    )
+    return [
+        Coming(
+            at=one.fire_at,
+            text=one.message or one.reason,
+            page=f"/conversations/{key}#to-come",
+            is_kept=one.keep,
+            owner=visit.reader.user,
+            agent_id=SessionKey.parse(key).agent,
+        )
+        for key, timers in zip(own, found, strict=True)
+        for one in timers.timers
+    ]
+
+
+def coming(visit: Visit, reminders: Iterable[Coming], rows: Iterable[RowView]) -> list[Coming]:
+    """Return what is planned, soonest first; that of others last."""
+    found = [
+        Coming(
+            at=one.next_at[0],
+            text=one.name,
+            page=f"/timetable/{one.id}",
+            when=one.when,
+            is_row=True,
+            owner=one.owner,
+            agent_id=one.agent_id,
+        )
+        for one in rows
+        if one.next_at
+    ]
+    return visit.own_first(sorted([*reminders, *found], key=lambda one: one.at))
 
 
 def spent(lines: tuple[CostLine, ...], day: str) -> int:

@@ -55,14 +55,20 @@ def _written(given: Any) -> str:
 
 
 def gist_of(given: Any) -> str:
-    """Return arguments in a line: the only one, or as JSON.
+    """Return arguments in a line: the only one, or each with its name; what has parts as JSON.
 
     >>> gist_of({"command": "df -h"}), gist_of({"query": "tea", "limit": 3})
-    ('df -h', '{"query":"tea","limit":3}')
+    ('df -h', 'query: tea, limit: 3')
+    >>> gist_of({"to": ["a@b.org"]})
+    '{"to":["a@b.org"]}'
     """
     values = list(given.values()) if isinstance(given, dict) else []
-    is_text = len(values) == 1 and isinstance(values[0], str)
-    text = values[0] if is_text else msgspec.json.encode(given).decode()
+    if len(values) == 1 and isinstance(values[0], str):
+        text = values[0]
+    elif values and all(isinstance(one, str | int | float) for one in values):
+        text = ", ".join(f"{name}: {one}" for name, one in given.items())
+    else:
+        text = msgspec.json.encode(given).decode()
     return clip(" ".join(text[: 4 * GIST_MAX].split()), GIST_MAX)
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator
 from datetime import datetime
 from typing import Final, Literal
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec.structs import replace
 
 from vigil.board.kinds.action import ActionView
 from vigil.board.kinds.job import JobSummary
 from vigil.board.kinds.preference import PreferenceView
 from vigil.board.kinds.task import TaskView
+from vigil.contracts.session_kinds import SESSION_KINDS
 from vigil.contracts.vocabulary import JOBS
 from vigil.subjects import Scope, SessionKey
 
@@ -21,6 +24,15 @@ from ...timetable.autonomy import CycleView
 from ...timetable.slots import SlotView
 from ...work.letters import DeadLetterView
 
+TOLD: Final = "told-"
+"""How the ids of events begin by which one session tells another something."""
+MANY: Final = 3
+"""From so many on, those of a kin are told as one."""
+_ENDS: Final = (
+    "The task '",
+    *{kind.run.partition("{")[0] for kind in SESSION_KINDS.values() if kind.run},
+)
+"""How it begins that something ended which is a line of its own."""
 What = Literal["said", "done", "found", "failed"]
 _OUTCOMES: Final[dict[str, tuple[What, str]]] = {
     "success": ("done", ""),
@@ -60,6 +72,10 @@ class JournalLine(msgspec.Struct, frozen=True, kw_only=True):
     """Whether content from outside had a part in the words."""
     whose: Scope
     """With which agent it was, and for whom."""
+    kin: str = ""
+    """What those have in common that are told as one if they are many; empty: it stands alone."""
+    many: tuple[str, str] = ("", "")
+    """What is told of them, before and after how many they are; this one is the newest of them."""
 
     @property
     def owner(self) -> str:
@@ -71,10 +87,12 @@ class JournalLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def of_messages(messages: Iterable[TranscriptMessage], key: str) -> Iterator[JournalLine]:
-    """Yield what an agent said unasked in a conversation: it carries a tag that says so."""
+    """Yield what an agent said unasked in a conversation: it carries a tag that says so, or was
+    told by another session. That a run or a task ended is a line of its own."""
     whose = SessionKey.parse(key).scope
     for one in messages:
-        if one.role == "assistant" and one.tag:
+        is_told = (one.caused_by or "").startswith(TOLD) and not one.text.startswith(_ENDS)
+        if one.role == "assistant" and (one.tag or is_told):
             yield JournalLine(
                 at=one.at,
                 what="said",
@@ -127,12 +145,20 @@ def of_tasks(tasks: Iterable[TaskView]) -> Iterator[JournalLine]:
         )
 
 
-def of_slots(slots: Iterable[SlotView]) -> Iterator[JournalLine]:
-    """Yield the runs of rows that ended, or were missed."""
+def of_slots(slots: Iterable[SlotView], system: Container[str] = ()) -> Iterator[JournalLine]:
+    """Yield the runs of rows that ended, or were missed; but for those whose result was said, which
+    is a line of its own.
+
+    Args:
+        system: ids of the rows that the system keeps: of those only what failed is told.
+    """
     for one in slots:
         if one.state not in _STATES:
             continue
         what, how = _STATES[one.state]
+        is_said = one.delivery == "told" and one.arrival == "said"
+        if what == "done" and (is_said or one.row in system):
+            continue
         often = f" ({one.count} times)" if one.count > 1 else ""
         reason = f": {one.reason}" if one.reason else ""
         yield JournalLine(
@@ -141,6 +167,8 @@ def of_slots(slots: Iterable[SlotView]) -> Iterator[JournalLine]:
             text=f"{one.name} {how}{often}{reason}",
             page=f"/conversations/{one.session}" if one.session else f"/timetable/{one.row}",
             whose=Scope(one.agent_id, one.owner),
+            kin=f"{one.row} {one.state}",
+            many=(f"{one.name} {how} ", f" times; the last time{reason}" if reason else " times"),
         )
 
 
@@ -171,6 +199,8 @@ def of_letters(letters: Iterable[DeadLetterView]) -> Iterator[JournalLine]:
             page="/deliveries",
             why=urlencode({"id": one.id}),
             whose=SessionKey.parse(one.session_key).scope,
+            kin=f"given up by {one.service} for {one.session_key}",
+            many=(f"{what}, ", f" times; the last time: {one.cause}"),
         )
 
 
@@ -202,7 +232,35 @@ def of_preferences(found: Iterable[PreferenceView], reader: str) -> Iterator[Jou
             text=f"Learnt how {likes} it: {one.key}: {is_not}{value}",
             page="/preferences",
             whose=Scope(one.agent_id, one.owner),
+            kin=f"likes {one.owner}",
+            many=("Learnt ", f" things of how {likes} it, at last {one.key}: {is_not}{value}"),
         )
+
+
+def gathered(lines: Iterable[JournalLine]) -> list[JournalLine]:
+    """Return lines in their order, but of many of a kin the newest alone, which tells of all.
+
+    >>> from datetime import UTC
+    >>> def line(hour):
+    ...     at = datetime(2026, 11, 28, hour, tzinfo=UTC)
+    ...     return JournalLine(at=at, what="done", text=f"ran {hour}", page="", kin="r",
+    ...                        many=("ran ", f" times, last {hour}"), whose=Scope("a", "b"))
+    >>> [one.text for one in gathered(map(line, (7, 9, 8)))]
+    ['ran 3 times, last 9']
+    >>> [one.text for one in gathered(map(line, (7, 9)))]
+    ['ran 7', 'ran 9']
+    """
+    found = list(lines)
+    counts = Counter(one.kin for one in found if one.kin)
+    newest = {one.kin: one for one in sorted(found, key=lambda one: one.at)}
+    kept = []
+    for one in found:
+        if counts[one.kin] < MANY:
+            kept.append(one)
+        elif one is newest[one.kin]:
+            before, after = one.many
+            kept.append(replace(one, text=f"{before}{counts[one.kin]}{after}"))
+    return kept
 
 
 def split_at(
@@ -221,6 +279,6 @@ def split_at(
     ([10, 11], 1, [7])
     """
     found = sorted(lines, key=lambda one: one.at)
-    new = [one for one in found if one.at > since]
-    old = [one for one in reversed(found) if one.at <= since]
+    new = gathered(one for one in found if one.at > since)
+    old = gathered(one for one in reversed(found) if one.at <= since)
     return new[-new_max:], max(len(new) - new_max, 0), old[:old_max]
