@@ -167,7 +167,7 @@ async def test_a_page_of_many_links() -> None:
     assert told.content.endswith(f" n\n\n[where {20_000 - LINKS_MAX} more links lead is left out]")
     long = "".join(f"<a href=/{n}{'x' * 400}>a</a>" for n in range(200))
     assert len(seen(long)) < LINKS_LENGTH_MAX + 2000
-    assert seen(f"<a href=/{'x' * 5000}>a</a>").endswith("[where 1 more links lead is left out]")
+    assert seen(f"<a href=/{'x' * 5000}>a</a>").endswith("[where 1 more link leads is left out]")
 
 
 async def test_a_huge_table_is_shown_piece_by_piece() -> None:

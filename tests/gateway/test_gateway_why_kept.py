@@ -72,6 +72,10 @@ async def test_a_grant_its_uses_and_its_end(gate: Gate) -> None:
     assert made.startswith("You allowed shell beforehand, with “[{")
     assert '["df","-h"]' in made
     assert made.endswith(": “the disk”")
+    once = {**body, "uses_max": 1, "name": "once"}
+    id_once = (await ann.post("/api/grants", json=once)).json()["id"]
+    story = await why(ann, id_once)
+    assert story["summary"] == "It stands, for 1 time in all; it was used 0 times."
     expect = 0
     for count in (1, 2):
         use = GrantUse(

@@ -198,7 +198,7 @@ async def test_bad_events_take_none_of_the_others_along() -> None:
     )
     found = await document_apart(text.encode(), WINDOW)
     objects = {one.uid: one for one in found.objects}
-    assert found.remarks == ("1 events have no UID, and are left out",)
+    assert found.remarks == ("1 event without a UID is left out",)
     years = objects["years"]
     assert 1_000 < len(years.instances) < INSTANCES_MAX
     assert not years.is_cut

@@ -13,6 +13,7 @@ from vigil.attachments.examine import looks_like_one
 from vigil.contracts.arguments import Arguments
 from vigil.errors import InvalidInput, NotFound
 from vigil.texts import excerpt
+from vigil.words.counts import count_of
 
 from ..sandbox.commands import text_of
 from ..tools.arguments import Offset
@@ -187,7 +188,7 @@ def write(workspace: Workspace, arguments: WriteFile, call: Call, disk: Disk) ->
         return ToolOutput(content=NOT_REPLACED, is_error=True)
     with marks.writing(names, is_tainted=call.is_tainted):
         workspace.write(names, data, part=call.id)
-    return ToolOutput(content=f"Wrote {len(data)} bytes to {os.fspath(Path(*names))}.")
+    return ToolOutput(content=f"Wrote {count_of(len(data), 'byte')} to {os.fspath(Path(*names))}.")
 
 
 def _is_clean(workspace: Workspace, marks: Marks, names: Names) -> bool:

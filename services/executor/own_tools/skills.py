@@ -19,6 +19,7 @@ from vigil.contracts.arguments import Arguments
 from vigil.errors import InvalidInput, NotFound
 from vigil.skills import folder
 from vigil.skills.form import FILE
+from vigil.words.counts import count_of
 
 from ..tools.declaration import ToolContext, tool
 from ..tools.source import Call, ToolOutput
@@ -106,7 +107,9 @@ def copy(workspace: Workspace, home: Path, given: SkillCopy, call: Call, disk: D
         names = workspace.names_of(f"{TARGET}/{given.name}/{path}")
         with Marks(workspace).writing(names, is_tainted=call.is_tainted):
             workspace.write(names, data, part=call.id)
-    return ToolOutput(content=f"Copied {len(found.files)} files to {TARGET}/{given.name}.")
+    return ToolOutput(
+        content=f"Copied {count_of(len(found.files), 'file')} to {TARGET}/{given.name}."
+    )
 
 
 @tool(

@@ -12,6 +12,7 @@ import jinja2
 from fastapi import Response
 
 from vigil.texts.verdict import end_of
+from vigil.words.counts import count_of
 from vigil.words.spans import about, span_of
 
 from ..http.browser import policy_of
@@ -58,6 +59,7 @@ def _environment(console: str) -> jinja2.Environment:
         "epoch": text.epoch_of,
         "span": span_of,
         "about": about,
+        "counted": count_of,
         "words": text.words,
         "gist": gist_of,
         "remedy": remedy_for,

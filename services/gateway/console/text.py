@@ -15,6 +15,7 @@ import msgspec
 from markupsafe import Markup, escape
 
 from vigil.texts import glyphs
+from vigil.words.counts import number_of
 from vigil.words.plain import one_line
 from vigil.zones.wall import local
 
@@ -52,7 +53,7 @@ def clip(text: str, length: int = LENGTH_MAX) -> str:
     'ab… (4 characters more)'
     """
     more = len(text) - length
-    return text if more <= 0 else f"{text[:length]}… ({more:,} characters more)"
+    return text if more <= 0 else f"{text[:length]}… ({more:,} {number_of(more, 'character')} more)"
 
 
 def shown(value: Any) -> Any:
@@ -74,7 +75,8 @@ def short(value: Any) -> str:
     if len(text) <= SHORT:
         return clip(visible(text), SHORT)
     seen = visible(" ".join(text[: 4 * SHORT].split())[:SHORT])
-    return f"{seen[:SHORT]}… ({len(text) - SHORT:,} characters more)"
+    more = len(text) - SHORT
+    return f"{seen[:SHORT]}… ({more:,} {number_of(more, 'character')} more)"
 
 
 def in_short(value: Any) -> str:
@@ -87,7 +89,8 @@ def in_short(value: Any) -> str:
     line = one_line(text[: 4 * SHORT])
     if len(text) <= 4 * SHORT:
         return short(line)
-    return f"{visible(line[:SHORT])}… ({len(text) - SHORT:,} characters more)"
+    more = len(text) - SHORT
+    return f"{visible(line[:SHORT])}… ({more:,} {number_of(more, 'character')} more)"
 
 
 def moment(at: datetime | None, zone: ZoneInfo, now: datetime) -> Markup:

@@ -21,6 +21,7 @@ from vigil.contracts import (
 )
 from vigil.contracts.notes import note_words
 from vigil.contracts.vocabulary import APPROVALS, ENDINGS, JOBS, OUTCOMES, Ending
+from vigil.words.counts import count_of, number_of
 
 from .deeds import Reported, Requested, Working
 from .entries import KeptFact
@@ -94,8 +95,10 @@ def answer_of(story: Story, voice: Voice, *, id_: str, kind: str, session_key: s
     """Tell a story, cut to `STEPS_MAX` steps."""
     steps = steps_of(story, voice)
     cuts = ["the log was too long to read whole"] if story.is_cut else []
-    if len(steps) > STEPS_MAX:
-        cuts.append(f"{len(steps) - STEPS_MAX} steps in the middle are left out")
+    if (more := len(steps) - STEPS_MAX) > 0:
+        verb = number_of(more, "is", "are")
+        left_out = f"{count_of(more, 'step')} in the middle {verb} left out"
+        cuts.append(left_out)
         steps = [*steps[:FIRST_STEPS], *steps[FIRST_STEPS - STEPS_MAX :]]
     verdict, summary = _end(story, voice)
     parents = [f.traceparent for f in story.facts if f.traceparent is not None]

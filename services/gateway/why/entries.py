@@ -46,7 +46,7 @@ _TASKS: Final[dict[TaskStatus, tuple[Ending, str]]] = {
     "ready": ("pending", "The task is ready, and waits for its turn."),
     "in_progress": ("pending", "A worker is at the task."),
     "done": ("done", "The task is done."),
-    "failed": ("failed", "The task failed; it was tried {tries} times."),
+    "failed": ("failed", "The task failed; it was tried {tries:of time}."),
 }
 _IMPORTED: Final = (
     "It was said elsewhere, and imported from {origin} at {imported_at:at}: nothing was done about "
@@ -54,7 +54,8 @@ _IMPORTED: Final = (
 )
 _REMOVED: Final[tuple[Ending, str]] = ("cancelled", "The task was removed.")
 _STANDS: Final = (
-    "It stands[ until {expires_at:at}][, for {uses_max} times in all]; it was used {uses} times."
+    "It stands[ until {expires_at:at}][, for {uses_max:of time} in all]; "
+    "it was used {uses:of time}."
 )
 
 
@@ -185,9 +186,9 @@ def _fields(grant: Grant | None) -> dict[str, Any]:
 
 def _standing(grant: Grant | None, uses: int) -> tuple[Ending, str]:
     if grant is not None and grant.revoked_at is not None:
-        return "cancelled", "It was revoked, after {uses} uses."
+        return "cancelled", "It was revoked, after {uses:of use}."
     if grant is not None and 0 < grant.uses_max <= uses:
-        return "done", "It is used up, after {uses} uses."
+        return "done", "It is used up, after {uses:of use}."
     return "pending", _STANDS
 
 

@@ -2,8 +2,9 @@
 
 A template is a text with `{name}` for a value and `[...]` for what is left out if a value in it is
 empty; `[this|that]` says that instead. What comes after a colon says how a value is written: `q`
-quotes it, `at` is an instant, a number cuts it to so many characters, and `if` writes nothing: the
-value only decides. `{they}` and `{They}` name the person.
+quotes it, `at` is an instant, a number cuts it to so many characters, `of time` counts times (`of
+memory/memories`), and `if` writes nothing: the value only decides. `{they}` and `{They}` name the
+person.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import msgspec
 
 from vigil.contracts.vocabulary import APPROVALS, OUTCOMES, RECEIPTS
 from vigil.teams import TEAM
+from vigil.words.counts import count_of
 
 TEXT_LENGTH_MAX: Final = 300
 """Characters of a text that a story quotes."""
@@ -96,6 +98,8 @@ class _Words(string.Formatter):
                 return instant(value)
             case "if":
                 return ""
+            case _ if format_spec.startswith("of "):
+                return count_of(value, *format_spec[3:].split("/"))
             case _ if format_spec.isdigit():
                 return clip(value, int(format_spec))
         written: str = super().format_field(value, format_spec)
@@ -205,7 +209,7 @@ TEMPLATES: Final[dict[str, str]] = {
     "send.decided:voidable": "Nothing held it back, and it decided to say" + _SENT,
     "send.decided:ordered": "It decided to say, as {they} had asked" + _SENT,
     "model.retry": "It tries again at {retry_at:at}.",
-    "more": "{more} more things of this turn are left out.",
+    "more": "Left out of this turn: {more:of more thing}.",
     # What it set in motion.
     "call.cancelled": "It cancelled [{is_child:if}the session behind ]{tool}[: {reason}].",
     "parent.running": "It reported its progress: {text:q}" + _HOLDS,
@@ -246,7 +250,7 @@ TEMPLATES: Final[dict[str, str]] = {
     "grant.used": "It let {tool} run in {session}: use {uses}.",
     "grant.revoked": "{who} revoked it[: {why:q}|.]",
     "memory.saved": "{who} saved it in memory, as {type}[ from {source}]"
-    "[, in place of {merged} others]" + _HOLDS + ".",
+    "[, in place of {merged:of other}]" + _HOLDS + ".",
     "memory.replaced": "The memory {other} stands in its place.",
     "memory.merged": "It was merged into the memory {other}.",
     "memory.forgotten": "It was forgotten ({reason}).",

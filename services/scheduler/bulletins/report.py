@@ -26,6 +26,7 @@ from vigil.memory.questions import MemoryView
 from vigil.settings.cortex import BulletinSection
 from vigil.tasks.lifecycle import OPEN
 from vigil.timetable.cycles import KIND
+from vigil.words.counts import count_of
 
 WORDS_MAX: Final = 500
 """Of a bulletin without a model (SPEC C-2)."""
@@ -165,7 +166,7 @@ def _outside(recent: Iterable[MemoryView], now: datetime) -> list[str]:
     named = [f"{count} {source}" for source, count in ordered[:NAMED_MAX]]
     left = sum(count for _, count in ordered[NAMED_MAX:])
     if left:
-        named.append(f"{left} others")
+        named.append(count_of(left, "other"))
     since = min(one.created_at for one in lately)
     return [
         f"From outside since {since:%Y-%m-%d %H:%M} UTC, by number alone:",

@@ -13,6 +13,7 @@ from ..errors import InvalidInput
 from ..facts.wanted import read_typed
 from ..texts.columns import Column, history
 from ..watching.watched import wanted_watch, words_of
+from ..words.counts import count_of
 from ..words.spans import span_of
 from ..zones.database import zone_named
 from .commands import SHORT_ID, Command, CommandGroup, Given, Shown
@@ -32,7 +33,7 @@ def _state(one: Shown) -> str:
         return "paused"
     if one["running"]:
         return "running"
-    return f"failed {one['failures']} times" if one["failures"] else "on"
+    return f"failed {count_of(one['failures'], 'time')}" if one["failures"] else "on"
 
 
 def _next(one: Shown) -> str:

@@ -15,6 +15,8 @@ from typing import Final
 
 import msgspec
 
+from ..words.counts import count_of
+
 _LENGTH: Final = struct.Struct("<I")
 _HAS_HEADERS: Final = 1 << 31
 _EMPTY: Final = 30
@@ -33,8 +35,8 @@ class CutBlock(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def in_words(self) -> str:
         return (
-            f"{self.path} ends in the middle of a record: the last {self.rest} bytes are lost, "
-            "with all that came after them"
+            f"{self.path} ends in the middle of a record: its rest "
+            f"({count_of(self.rest, 'byte')}) is lost, with all that came after"
         )
 
 

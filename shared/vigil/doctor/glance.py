@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from ..checks import Check, fail, nearest, ok, others_can_read, warn
 from ..local.token import token_file
 from ..settings.config import Settings
+from ..words.counts import count_of
 from . import channels, zones
 
 PYTHON_MIN: Final[tuple[int, ...]] = (3, 11)
@@ -83,7 +84,7 @@ def credential_files(settings: Settings) -> Check:
         names = " ".join(map(str, loose))
         return fail(f"others can read {names}", f"chmod 600 {names}")
     count = sum(path.exists() for path in files)
-    return ok(f"{count} files, for the owner only")
+    return ok(f"{count_of(count, 'file')}, for the owner only")
 
 
 def disk(settings: Settings) -> Check:

@@ -15,6 +15,7 @@ from .. import distribution
 from ..checks import Check, fail, nearest, ok, warn
 from ..net.direct import opener
 from ..settings.config import Settings
+from ..words.counts import count_of
 
 ANSWER_S: Final = 3.0
 WITHOUT: Final = "until then recall goes by words alone, and says that it is degraded"
@@ -31,7 +32,7 @@ def folder(settings: Settings) -> Check:
     if not slots:
         return ok(f"{path} (nothing made yet)")
     size = sum(one.stat().st_size for slot in slots for one in slot.parent.rglob("*") if _is(one))
-    count = "1 database" if len(slots) == 1 else f"{len(slots)} databases"
+    count = count_of(len(slots), "database")
     return ok(f"{count}, {size / 1024**2:.0f} MiB with the vectors")
 
 

@@ -253,7 +253,9 @@ class PageReader(HTMLParser):
         main = _tidied(self._main)
         parts = [self._head(), main if len(main) >= MAIN_LENGTH_MIN else _tidied(self._parts)]
         if self._links.left_out:
-            parts.append(f"[where {self._links.left_out} more links lead is left out]")
+            more = self._links.left_out
+            leads = "link leads" if more == 1 else "links lead"
+            parts.append(f"[where {more} more {leads} is left out]")
         return "\n\n".join(filter(None, parts))
 
     def _head(self) -> str:

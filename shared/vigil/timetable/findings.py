@@ -10,6 +10,7 @@ import msgspec
 
 from ..contracts import SlotEntry, TimetableRow
 from ..contracts.board import AfterSchedule, Ledger, is_asked_first
+from ..words.counts import count_of, number_of
 from .ledger import LOST_AFTER
 from .reasons import AWAY
 from .schedule import jitter_of, upcoming
@@ -86,15 +87,17 @@ def _without_end(row: TimetableRow, ledger: Ledger, now: datetime) -> Iterator[F
 def _failing(ledger: Ledger, entries: Sequence[SlotEntry]) -> Iterator[Finding]:
     if ledger.failures >= FAILURES_MIN:
         last = next((one.reason for one in entries if one.state == "failed"), "")
-        why = f": {last}" if last else ""
-        yield Finding("failing", f"it failed {ledger.failures} times, one after the other{why}")
+        why, times = f": {last}" if last else "", count_of(ledger.failures, "time")
+        yield Finding("failing", f"it failed {times}, one after the other{why}")
 
 
 def _never_ran(row: TimetableRow, ledger: Ledger, recent: Sequence[SlotEntry]) -> Iterator[Finding]:
     if ledger.runs or not recent or is_asked_first(row.work):
         return
     count = sum(one.count for one in recent)
-    yield Finding("never_ran", f"it was due {count} times, and never ran: {recent[0].reason}")
+    yield Finding(
+        "never_ran", f"it was due {count_of(count, 'time')}, and never ran: {recent[0].reason}"
+    )
 
 
 def _missed(recent: Sequence[SlotEntry]) -> Iterator[Finding]:
@@ -102,7 +105,9 @@ def _missed(recent: Sequence[SlotEntry]) -> Iterator[Finding]:
     if away:
         first, last = away[-1].first_at or away[-1].due_at, away[0].due_at
         span = f"between {_at(first)} and {_at(last)}" if first != last else f"at {_at(first)}"
-        text = f"no scheduler was there {span}: {sum(one.count for one in away)} times were missed"
+        count = sum(one.count for one in away)
+        missed = f"{count_of(count, 'time')} {number_of(count, 'was', 'were')} missed"
+        text = f"no scheduler was there {span}: {missed}"
         yield Finding("missed", text)
     late = sum(one.state == "late" for one in recent)
     if late:

@@ -223,9 +223,8 @@ def _remark(one: Mapping[str, Any]) -> str:
 
 
 def _told(one: Shown) -> str:
-    often = span_of(one["check_interval_secs"])
-    said = f"{one['description']!r} {WORDS[one['status']].step}; looked at every {often}."
-    return f"{said} Its id is {one['id'][:8]}."
+    said = f"{one['description']!r} {WORDS[one['status']].step}; looked at every "
+    return f"{said}{span_of(one['check_interval_secs'])}. Its id is {one['id'][:8]}."
 
 
 def _moved(one: Shown) -> str:
@@ -238,6 +237,7 @@ def _moving(name: str, text: str, to: GoalStatus) -> Command:
 
 _LOOKED_AT: Final = "How often the agent checks it."
 _DEADLINE: Final = "Deadline: Friday 18:00, 2026-12-24T18:00, or 30d."
+_TOLD: Final = "What is told of it in a closed form, as of `vigil cron add`; or none."
 _OPTIONS: Final = (
     Given("priority", "1 to 5; 5 is critical.", "--priority"),
     Given("check_interval_secs", _LOOKED_AT, "--every", metavar="SECONDS", time="span"),
@@ -245,14 +245,7 @@ _OPTIONS: Final = (
     Given("success_criteria", "When it counts as reached.", "--criteria", metavar="TEXT"),
     Given("strategy", "How to pursue it.", "--strategy", metavar="TEXT"),
     Given("parent", "The goal that it's a part of.", "--parent", names="goals"),
-    Given(
-        "facts",
-        "What is told of it in a closed form, as of `vigil cron add`; or none.",
-        "--fact",
-        metavar="NAME=SHAPE",
-        kind=list[str],
-        read=closed.read_typed,
-    ),
+    Given("facts", _TOLD, "--fact", metavar="NAME=SHAPE", kind=list[str], read=closed.read_typed),
 )
 COMMANDS: Final = CommandGroup(
     help="What an agent pursues for you: list, show, add, change, pause, resume, complete, split, "
@@ -309,11 +302,7 @@ COMMANDS: Final = CommandGroup(
             summary=_moved,
         ),
         _moving("pause", "Pause a goal: it isn't looked at. Its deadline stands.", "paused"),
-        _moving(
-            "resume",
-            "Pursue a goal again, or one that the agent may not begin by itself.",
-            "active",
-        ),
+        _moving("resume", "Pursue a goal again, or one that waits for your leave.", "active"),
         _moving("complete", "Say that a goal with a deadline is reached.", "completed"),
         Command(
             "split",

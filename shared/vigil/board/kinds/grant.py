@@ -213,9 +213,9 @@ def _proposed(body: Shown) -> Iterator[str]:
     where = body.get("session_key") or "in all conversations"
     where = f"in runs of row {row} of the timetable" if (row := body.get("row")) else where
     where = f"in what is done for goal {goal}" if (goal := body.get("goal")) else where
-    times = body.get("uses_max") or "any number of"
+    times = {0: "any number of times", 1: "once"}.get(n := body.get("uses_max") or 0, f"{n} times")
     until = body.get("expires_at") or "it is revoked"
-    yield f"{where}; {times} times; until {until}; {outside} when outside content had a part."
+    yield f"{where}; {times}; until {until}; {outside} when outside content had a part."
 
 
 TERMS: Final = (

@@ -29,6 +29,7 @@ import recurring_ical_events
 from icalendar.timezone import tzp
 
 from ...texts.glyphs import without_hidden
+from ...words.counts import count_of, number_of
 from ..entries import (
     DAY_S,
     NOTES_LENGTH_MAX,
@@ -93,7 +94,8 @@ def read_document(data: bytes, window: CalendarWindow, limit: Limit) -> ReadApar
         zone = str(calendar.get("X-WR-TIMEZONE", ""))
         groups, nameless = _by_uid(calendar)
         if nameless:
-            remarks.append(f"{nameless} events have no UID, and are left out")
+            events = count_of(nameless, "event")
+            remarks.append(f"{events} without a UID {number_of(nameless, 'is', 'are')} left out")
         zones = list(calendar.walk("VTIMEZONE"))
         for uid, parts in groups.items():
             if len(objects) >= OBJECTS_MAX:

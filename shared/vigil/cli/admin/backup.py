@@ -16,6 +16,7 @@ import typer
 
 from vigil.errors import VigilError
 from vigil.settings import config
+from vigil.words.counts import count_of
 
 from .. import output
 from ..progress import Bar
@@ -58,7 +59,7 @@ def backup(file: File) -> Result:
 
 def _show_made(facts: dict[str, Any]) -> None:
     messages = sum(stream["messages"] for stream in facts["streams"].values())
-    output.data(f"{facts['file']}  {facts['bytes']} bytes, {messages} messages")
+    output.data(f"{facts['file']}  {facts['bytes']} bytes, {count_of(messages, 'message')}")
     output.message("It holds the credentials and everything that was said: for its owner only.")
 
 

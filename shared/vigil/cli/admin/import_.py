@@ -14,6 +14,7 @@ import typer
 from vigil.errors import InvalidInput, VigilError
 from vigil.settings import config
 from vigil.subjects import check_part
+from vigil.words.counts import count_of
 
 from .. import exits, options, output
 from ..tables import Result
@@ -60,7 +61,7 @@ def import_(
     report = reported(f"{path} can't be read", lambda: asyncio.run(_import(path, user, trusted)))
     facts = msgspec.to_builtins(report)
     count = sum(not one.is_by_rule for one in report.refused)
-    end = exits.NotReady(f"{count} lines can't be taken") if count else None
+    end = exits.NotReady(f"{count_of(count, 'line')} can't be taken") if count else None
     return Result(facts, partial(_show, facts), end)
 
 

@@ -21,6 +21,7 @@ from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.settings.sections import Agent, Autonomy
 from vigil.subjects import SessionKey
+from vigil.words.counts import count_of
 
 from .. import exits, output, times
 from ..tables import Result
@@ -136,7 +137,7 @@ def _show(found: list[dict[str, Any]]) -> None:
                 f"  decided now: {difference['got']}"
             )
         else:
-            output.data(f"{one['session']}: {one.get('turns', 0)} turns, identical")
+            output.data(f"{one['session']}: {count_of(one.get('turns', 0), 'turn')}, identical")
         _show_skipped(one)
 
 

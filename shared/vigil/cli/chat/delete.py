@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from vigil.words.counts import count_of
+
 from .. import options, tables
 from ..tables import Result
 
@@ -29,14 +31,10 @@ def described(key: object, done: dict[str, Any]) -> str:
     """Return what became of it, and of what came out of it."""
     parts = [f"{key} is deleted."]
     if kept := done.get("memories_kept", 0):
-        count = _number(kept, "memory", "memories")
+        count = count_of(kept, "memory", "memories")
         parts.append(f"{count} came from it: kept; --memories forgets them, too.")
     if forgotten := done.get("memories_forgotten", 0):
-        parts.append(f"{_number(forgotten, 'memory', 'memories')} forgotten.")
+        parts.append(f"{count_of(forgotten, 'memory', 'memories')} forgotten.")
     if timers := done.get("timers_ended", 0):
-        parts.append(f"{_number(timers, 'reminder', 'reminders')} ended with it.")
+        parts.append(f"{count_of(timers, 'reminder')} ended with it.")
     return " ".join(parts)
-
-
-def _number(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}"

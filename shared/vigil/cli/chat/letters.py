@@ -10,6 +10,7 @@ from typing import Any, Final
 from vigil.errors import VigilError
 from vigil.sdk.client import Client
 from vigil.texts.glyphs import visible
+from vigil.words.counts import count_of
 from vigil.words.slash import SlashOrder, handle_of
 
 from .. import wall
@@ -103,5 +104,5 @@ def line_of(letter: Mapping[str, Any]) -> str:
     marks = {"is_vouched": "fine", "is_trusted": "trusted by now"}
     trusted = "".join(f", {words}" for name, words in marks.items() if letter[name])
     at = wall.zoned(letter["at"])
-    size = f", {letter['size']} characters" if letter["size"] else ""
+    size = f", {count_of(letter['size'], 'character')}" if letter["size"] else ""
     return f"{letter['handle']}  {at}  {letter['what']}{source}{size}{trusted}"

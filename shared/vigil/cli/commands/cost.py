@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from vigil.settings.models import raises
+from vigil.words.counts import count_of
 
 from .. import options, output, tables, wall
 from ..registry import CommandLine
@@ -60,7 +61,8 @@ def _show(found: Mapping[str, Any]) -> None:
     if found["reserved_tokens"]:
         usd = found["reserved_micro_usd"] / MICRO
         output.message(
-            f"Reserved, not settled yet: {found['reserved_tokens']} tokens, {usd:.4f} USD."
+            f"Reserved, not settled yet: {count_of(found['reserved_tokens'], 'token')}, "
+            f"{usd:.4f} USD."
         )
 
 

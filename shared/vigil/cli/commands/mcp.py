@@ -31,6 +31,7 @@ from vigil.settings.config import Settings
 from vigil.settings.servers import ToolServer
 from vigil.subjects import check_part
 from vigil.words.aims import proposed
+from vigil.words.counts import count_of
 
 from .. import configured, exits, options, output, tables
 from ..accounts import catalogue, server_sign_in
@@ -101,8 +102,7 @@ def servers() -> Result:
     shelves, pins = operator.run(settings, stored)
     names = sorted({*settings.config.mcp, *shelves} - {mcp_servers.OWN, *settings.config.a2a})
     told = [view_of(name, settings.config.mcp.get(name), shelves, pins) for name in names]
-    empty = "No servers. `vigil mcp add` adds one."
-    listed = tables.listing("servers", told, COLUMNS, empty=empty)
+    listed = tables.listing("servers", told, COLUMNS, empty="No servers: `vigil mcp add` adds one.")
     return listed._replace(show=partial(show, listed, told))
 
 
@@ -168,10 +168,10 @@ def show(listed: Result, told: list[dict[str, Any]]) -> None:
 
 def _show_tools(one: dict[str, Any]) -> None:
     """Show the tools of a server; what is held back with both of its texts."""
-    if one["tools"]:
-        first = sum(tool["approved_by"] == "first_sight" for tool in one["tools"])
-        output.data(f"\n{one['name']}: {len(one['tools'])} tools, {first} approved by first sight")
-        tables.table(TOOL_COLUMNS, one["tools"])
+    if tools := one["tools"]:
+        n = sum(tool["approved_by"] == "first_sight" for tool in tools)
+        output.data(f"\n{one['name']}: {count_of(len(tools), 'tool')}, {n} approved by first sight")
+        tables.table(TOOL_COLUMNS, tools)
     if one["held"]:
         output.data(f"\n{one['name']}: held back until `vigil mcp approve {one['name']}`")
     for held in one["held"]:
@@ -376,10 +376,10 @@ def _pair(text: str) -> tuple[str, str]:
 @app.command()
 def remove(name: Server) -> Result:
     """Take a server out of vigil.toml, and forget what was approved of it."""
-    settings = config.load()
-    done = taken_out(settings, "mcp", name)
     from vigil.oauth import kept
 
+    settings = config.load()
+    done = taken_out(settings, "mcp", name)
     kept.forget(settings.home, name)
     return done
 

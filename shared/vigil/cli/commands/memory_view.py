@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from vigil.words.counts import count_of
+
 from .. import options, output, prefixes, tables, wall
 from ..documents.intake import ForgottenFile, TakenIn
 from ..documents.sources import FILES
@@ -123,11 +125,10 @@ def show_graph(nodes: Iterable[Mapping[str, Any]], edges: Sequence[Mapping[str, 
 
 def show_stats(found: Mapping[str, Any]) -> None:
     """Show how much there is, and what finds it."""
-    output.data(
-        f"{count(found['memories'])}, {found['edges']} associations; {found['ended']} ended"
-    )
+    there = f"{count(found['memories'])}, {count_of(found['edges'], 'association')}"
+    output.data(f"{there}; {found['ended']} ended")
     behind = found["position"] - found["vectors_position"]
-    state = f", {behind} records behind" if behind > 0 else ""
+    state = f", {count_of(behind, 'record')} behind" if behind > 0 else ""
     output.data(f"index {found['index']}, embedder {found['embedder']}{state}")
     if running := found["rebuild"]:
         output.data(f"rebuilding: {running['done']} of {running['total']} ({running['what']})")
@@ -140,7 +141,7 @@ def show_stats(found: Mapping[str, Any]) -> None:
 
 def _used(memory: Mapping[str, Any]) -> str:
     times = memory.get("accesses")
-    return f"{times} times, last {_utc(memory.get('accessed_at'))}" if times else ""
+    return f"{count_of(times, 'time')}, last {_utc(memory.get('accessed_at'))}" if times else ""
 
 
 def _ended(memory: Mapping[str, Any]) -> str:

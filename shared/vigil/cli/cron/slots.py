@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from vigil.words.counts import number_of
+
 from .. import tables
 from ..tables import Column
 
@@ -35,8 +37,10 @@ def _cost(one: Mapping[str, Any]) -> str:
 
     >>> _cost({"tokens": 12_345, "micro_usd": 1_200}), _cost({"tokens": 0, "micro_usd": 0})
     ('12,345 tokens, $0.0012', '')
+    >>> _cost({"tokens": 1, "micro_usd": 0})
+    '1 token'
     """
-    tokens = f"{one['tokens']:,} tokens" if one["tokens"] else ""
+    tokens = f"{one['tokens']:,} {number_of(one['tokens'], 'token')}" if one["tokens"] else ""
     return f"{tokens}, ${one['micro_usd'] / 1e6:.4f}" if one["micro_usd"] else tokens
 
 

@@ -12,6 +12,7 @@ from vigil.checks import Check, fail, of_secret, ok, warn
 from vigil.doctor.channels import Examine
 from vigil.errors import VigilError
 from vigil.settings.config import Settings
+from vigil.words.counts import count_of
 
 from .. import options
 
@@ -51,7 +52,7 @@ def check_of(kind: str, state: dict[str, Any] | None) -> Check:
         return ok(f"{kind}; nothing runs that keeps it")
     if state["problem"]:
         return warn(f"{kind}, {state['state']}: {state['problem']}", ADVICE)
-    found = f"{kind}, {state['state']}; {state['events']} events"
+    found = f"{kind}, {state['state']}; {count_of(state['events'], 'event')}"
     if state["remarks"]:
         return warn(f"{found}; {'; '.join(state['remarks'][:3])}", ADVICE)
     return ok(found)

@@ -26,6 +26,7 @@ from vigil.local import runfile
 from vigil.sdk.client import connect
 from vigil.settings import config
 from vigil.settings.config import Settings
+from vigil.words.counts import count_of
 
 from .. import exits, output
 from ..admin import operator
@@ -169,7 +170,7 @@ def log_whole(settings: Settings) -> Check | None:
     for found in cut.cut_blocks(iter(blocks)):
         return fail(found.in_words, "if more than a kill was the reason: `vigil restore` a backup")
     size = sum(path.stat().st_size for path in blocks if path.exists())
-    return ok(f"{len(blocks)} blocks, {size / 1024**2:.0f} MiB")
+    return ok(f"{count_of(len(blocks), 'block')}, {size / 1024**2:.0f} MiB")
 
 
 def port(settings: Settings) -> Check:

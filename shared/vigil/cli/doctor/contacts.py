@@ -13,6 +13,7 @@ from vigil.doctor.channels import Examine
 from vigil.errors import VigilError
 from vigil.settings.config import Settings
 from vigil.settings.live.renewal import NOT_TAKEN_IN
+from vigil.words.counts import count_of, number_of
 
 from ..admin import operator
 from ..admin.operator import States
@@ -44,13 +45,14 @@ def check_of(source: ContactSource, state: dict[str, Any] | None) -> Check:
     """Return what a list's state means.
 
     >>> check_of(ContactSource(people=("a@b.org",)), {"state": "read", "people": 1}).found
-    'in vigil.toml: 1 people; they count as known'
+    'in vigil.toml: 1 person; they count as known'
     """
     if state is None:
         return warn("no gateway reads it", NOT_TAKEN_IN)
     left_out = state.get("left_out", 0)
-    more = f", {left_out} more are left out" if left_out else ""
-    found = f"{source.place}: {state.get('people', 0)} people{more}; {_counted(source)}"
+    more = f", {left_out} more {number_of(left_out, 'is', 'are')} left out" if left_out else ""
+    people = count_of(state.get("people", 0), "person", "people")
+    found = f"{source.place}: {people}{more}; {_counted(source)}"
     if state.get("problem"):
         return warn(f"{found}: {state['problem']}", _ADVICE)
     return ok(found)

@@ -11,6 +11,7 @@ from vigil.doctor.channels import Examine
 from vigil.errors import VigilError
 from vigil.settings.config import Settings
 from vigil.settings.live.renewal import NOT_TAKEN_IN
+from vigil.words.counts import count_of
 
 from ..accounts import mail
 from ..accounts.paired import HEARS
@@ -50,13 +51,15 @@ def network_of(state: dict[str, Any] | None) -> Check:
     """Return what the state of an account with a network means.
 
     >>> network_of({"state": "listening", "problem": "", "outside": 1, "refused": 0}).found
-    'listening; 1 messages and invitations of others'
+    'listening; of others 1 message or invitation'
     """
     if state is None:
         return warn("no gateway reads it", NOT_TAKEN_IN)
     found = str(state["state"])
     if outside := state["outside"]:
-        found += f"; {outside} messages and invitations of others"
+        found += (
+            f"; of others {count_of(outside, 'message or invitation', 'messages and invitations')}"
+        )
     if refused := state["refused"]:
         found += f"; {refused} of people could not be taken in"
     if state["problem"]:
@@ -83,7 +86,7 @@ def check_of(state: dict[str, Any] | None) -> Check:
         return warn("no gateway reads it", NOT_TAKEN_IN)
     found = str(state["state"])
     if outside := state["outside"]:
-        found += f"; {outside} mails of others, which got nothing"
+        found += f"; {count_of(outside, 'mail')} of others, which got nothing"
     if unproven := state.get("unproven", 0):
         found += f" ({unproven} as if from a paired address, which nothing proves: see authserv_id)"
     if refused := state["refused"]:

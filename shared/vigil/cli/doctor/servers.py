@@ -17,6 +17,7 @@ from vigil.errors import VigilError
 from vigil.local.mcp_servers import SIGN_IN, needs_network, state_of
 from vigil.settings.config import Settings
 from vigil.settings.servers import McpServer, ToolServer
+from vigil.words.counts import count_of
 
 from ..admin import operator
 from ..commands import mcp
@@ -58,7 +59,7 @@ def check_of(name: str, server: ToolServer, shelf: Shelf) -> Check:
         found = shelf.problem or state
         is_here = isinstance(server, McpServer) and server.command
         return (fail if is_here else warn)(found, _remedy(name, server, found))
-    offered = f"{len(shelf.tools)} tool{'s' * (len(shelf.tools) != 1)}"
+    offered = count_of(len(shelf.tools), "tool")
     if shelf.held:
         return warn(f"{offered}; {shelf.problem}", f"`vigil mcp`, then `vigil mcp approve {name}`")
     return warn(f"{offered}; {shelf.problem}", "`vigil mcp`") if shelf.problem else ok(offered)
