@@ -227,6 +227,26 @@ MORE: Final = """(names) => {
 }"""
 LATE: Final = "((later) => { window.setTimeout = (what) => later(what, 60_000); })(setTimeout)"
 """What a page does "in a moment" comes late, as in a browser that has much to do."""
+PRESSABLE: Final = """[...document.querySelectorAll(
+    "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']")]
+    .filter(one => one.checkVisibility({visibilityProperty: true}) && !one.disabled)"""
+"""What somebody may press or write into, that is there to be seen."""
+NAMED: Final = """(one.getAttribute("aria-label") || one.innerText || one.placeholder || one.title
+    || [...(one.labels ?? [])].map(label => label.innerText).join(" ")).trim()"""
+SEEN: Final = """(getComputedStyle(one).outlineStyle !== "none" || one.matches("[type=file]"))
+    && one.getBoundingClientRect().width > 0"""
+NOTED: Final = f"""(() => {{
+    for (const name of ["changed", "htmx:before:swap"])
+        addEventListener(name, (event) => {{
+            event.stopImmediatePropagation();
+            event.preventDefault();
+        }}, true);
+    const places = {PRESSABLE};
+    window.seen = [];
+    addEventListener("focusin", ({{target: one}}) => seen.push([places.indexOf(one), {SEEN}]));
+    return places.map((one) => {NAMED});
+}})()"""
+"""Notes what gets the focus, and whether that is seen, on a page that looks no more by itself."""
 COLOURS: Final = {"type": "rule", "values": ["color-contrast"]}
 _NAMELESS: Final = re.compile(r"[0-9a-f]{32}|ann:vigil:plants")
 
@@ -891,7 +911,7 @@ async def test_a_person_decides_moves_and_undoes(stage: Stage, tab: Tab) -> None
     assert await violations(tab, RULES) == []
     await tab.press("#sure button")
     await tab.go(url(stage, "/grants"))
-    assert '"du"' in await tab.text()
+    assert "the command is du -sh" in await tab.text()
     for _ in range(2):  # this one, and one that was there
         await tab.press("main button.stop")
         await tab.press("#sure button")
@@ -1066,6 +1086,49 @@ async def test_the_keyboard_leads_everywhere(stage: Stage, tab: Tab) -> None:
     await tab.arrived()
     assert await tab.run("location.pathname") == f"/console/tasks/{stage.ids['task']}"
     assert tab.complaints == []
+
+
+async def test_the_focus_stays_with_what_it_is_on(stage: Stage, tab: Tab) -> None:
+    """As a request comes before it, the button is still of the request that it was of; as that is
+    decided elsewhere, what leads on before it has the focus, and no button that would act."""
+    gate, now = stage.world.gate, datetime.now(UTC)
+    key = SessionKey("ann", "vigil", "focus")
+    mine = approvals.request(key, "8" * 32, expires_at=now + timedelta(minutes=9))
+    await approvals.ask(gate, mine)
+    await tab.go(url(stage))
+    await tab.run(f"document.querySelector('#n-{mine.id} button[value=reject]').focus()")
+    sooner = approvals.request(key, "9" * 32, expires_at=now + timedelta(minutes=5))
+    await approvals.list_on_board(gate, sooner)
+    held = "document.activeElement.closest('li')?.id"
+    await told(stage, tab, f"document.getElementById('n-{sooner.id}') !== null")
+    assert await tab.run(f"[{held}, document.activeElement.value]") == [f"n-{mine.id}", "reject"]
+    assert await tab.run("document.activeElement.form.elements.id.value") == mine.id
+    done = replace(mine, state="rejected", decided_at=mine.asked_at, decided_by="ann")
+    await approvals.list_on_board(gate, done, turn_seq=10**6)
+    await told(stage, tab, f"document.getElementById('n-{mine.id}') === null")
+    assert await tab.run("document.activeElement.matches('main a[href]')")
+    await approvals.list_on_board(
+        gate, replace(sooner, state="rejected", decided_at=now, decided_by="ann"), turn_seq=10**6
+    )
+    assert tab.complaints == []
+
+
+async def test_tab_reaches_whatever_can_be_pressed_and_each_has_a_name(
+    stage: Stage, tab: Tab
+) -> None:
+    """In the order of the page, and one sees where one is."""
+    for path in ("", f"/conversations/{KEY}"):
+        await tab.go(url(stage, path))
+        there = await tab.run(NOTED)
+        assert [one for one in there if not one] == []
+        await tab.run("document.querySelector('.skip').focus()")
+        for _ in range(len(there) + 4):
+            await tab.tab()
+        # Beside those there are boxes that are moved by keys, which a browser leads to by itself.
+        found = await tab.run("window.seen")
+        seen = [one for one in found if one[0] >= 0][: len(there)]
+        assert [at for at, _ in seen] == list(range(len(there))), path
+        assert [there[at] for at, is_seen in seen[1:] if not is_seen] == [], path
 
 
 async def test_what_is_pressed_as_soon_as_a_page_is_there_is_done(stage: Stage, tab: Tab) -> None:

@@ -16,7 +16,8 @@ from tests.support.console import signed_in
 from tests.support.gateway import Gate
 from tests.support.goal_records import action_of
 from tests.support.remembering import running_memories, save
-from vigil.board.kept import KeptBoard
+from tests.support.timetable_records import ROW as ROW_OF_ANN
+from vigil.board.kept import ROWS, KeptBoard
 from vigil.board.kinds.action import ACTIONS
 from vigil.board.kinds.task import TASKS
 from vigil.contracts import BoardTask, Change, FollowUp, SlotEntry, State
@@ -101,9 +102,18 @@ async def test_today_begins_with_what_needs_somebody_and_what_failed(gate: Gate)
     log, whose, rows = SlotLog(gate.admin), Scope("vigil", "una"), {}
     for name in ("Hourly", "Briefing", "Backup"):
         rows[name] = (await api.post("/api/cron", json=ROW | {"name": name})).json()["id"]
+    kept = replace(
+        ROW_OF_ANN, id="3" * 32, owner="una", name="Upkeep", made_by="system", is_removed=False
+    )
+    await KeptBoard(gate.admin, ROWS).create(lambda _: kept, whose, Change(by="vigil"), now)
+    rows["Upkeep"] = kept.id
     runs = [("Hourly", "ran", n, "") for n in range(8)] + [("Backup", "failed", 300, "disk full")]
     told = {"told": "4" * 32, "told_to": "una:vigil:main", "delivery": "told"}
-    for name, state, minutes, reason in (*runs, ("Briefing", "ran", 20, "")):
+    for name, state, minutes, reason in (
+        *runs,
+        ("Briefing", "ran", 20, ""),
+        ("Upkeep", "ran", 0, ""),
+    ):
         at, last = now - timedelta(minutes=minutes), await log.last(whose, rows[name])
         entry = SlotEntry(
             row=rows[name], due_at=at, at=at, state=state, reason=reason,  # type: ignore[arg-type]
@@ -129,6 +139,9 @@ async def test_today_begins_with_what_needs_somebody_and_what_failed(gate: Gate)
     assert "/console/conversations/una:vigil:talk#to-come" in page.links
     happened = text.partition("What happened")[2].partition("What comes next")[0]
     assert "The task" not in happened
+    assert "Upkeep" not in happened  # as each half hour
+    week = (await una.page("/timetable")).text.partition("The week")[2].partition("Rows")[0]
+    assert ("Hourly" in week, "Upkeep" in week) == (True, False)
     assert "What failed" not in (await (await signed_in(gate, "ute")).page()).text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html.parser
 import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -16,7 +17,7 @@ import pytest_asyncio
 from services.gateway.console.pages import cost, deliveries, inbox, settings
 from services.gateway.console.pages.board import goals, grants, preferences, row, tasks, timetable
 from tests.support import approvals
-from tests.support.console import Reader, Shown, signed_in
+from tests.support.console import VOID, Reader, Shown, pages, signed_in
 from tests.support.gateway import Gate, running_gateway
 from vigil.bus.kv import KeyValue
 from vigil.contracts import DeadLetter, Dispatch, SlotEntry, encode
@@ -170,6 +171,44 @@ async def test_a_column_of_a_board_leads_to_all_of_its_status(
         assert len(found_in(page, rf"{path}/(\w{{32}})")) == 2
         assert "2 and more" in page.text
         assert f"?status={status}" in page.links
+
+
+class Repeated(html.parser.HTMLParser):
+    """Finds the members of lists that have a form and no id of their own."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.nameless: list[str] = []
+        self.named = 0
+        self._open: list[dict[str, Any]] = []
+        self.feed(source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        id_ = dict(attrs).get("id") or ""
+        if not re.fullmatch(r"\w+-\d{1,3}", id_):  # its place in the list is no name
+            for one in self._open:
+                one["has_id"] |= bool(id_)
+        for one in self._open:
+            one["has_form"] |= tag == "form"
+        if tag not in VOID:
+            self._open.append({"tag": tag, "has_id": bool(id_), "has_form": False})
+
+    def handle_endtag(self, tag: str) -> None:
+        one = self._open.pop()
+        if tag in ("li", "tr", "article") and one["has_form"]:
+            self.named += one["has_id"]
+            self.nameless += [self.get_starttag_text() or tag] * (not one["has_id"])
+
+
+async def test_what_is_pressed_stays_what_it_is_as_a_list_grows(gate: Gate, ann: Reader) -> None:
+    """A page that looks again by itself puts what is new into what is there: members are told apart
+    by ids, else a button that has the focus would become another's."""
+    named = 0
+    for path in pages():
+        found = Repeated((await ann.client.get(f"/console{path}")).text)
+        assert found.nameless == [], path
+        named += found.named
+    assert named > 5 * COUNT
 
 
 async def test_what_is_no_place_in_a_list_is_its_beginning(gate: Gate, ann: Reader) -> None:

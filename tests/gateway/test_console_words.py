@@ -80,6 +80,9 @@ async def test_sessions_go_by_what_they_are_called(gate: Gate) -> None:
         assert key not in text, path
     assert "A message was not sent" in (await ian.page("/deliveries")).text
     assert "Timeline of Plan my week" in (await ian.page(f"/conversations/{key}/timeline")).text
+    await api.post("/api/sessions/ian:vigil:main/messages", json={"text": "Which tea?"})
+    home = await ian.client.get("/console/conversations/ian:vigil:main")
+    assert 'id="heading" dir="auto">Home<' in home.text  # as in the list beside it
     other = (await ian.page(f"/conversations/ian:vigil:_cron-{'c' * 32}")).text
     assert "A run of the timetable" in other
 

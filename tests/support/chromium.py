@@ -156,6 +156,12 @@ class Tab:
         await self.call("Input.dispatchKeyEvent", type="keyDown", key=text, text=text)
         await self.call("Input.dispatchKeyEvent", type="keyUp", key=text)
 
+    async def tab(self) -> None:
+        """Press Tab."""
+        key = {"key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9}
+        await self.call("Input.dispatchKeyEvent", type="keyDown", **key)
+        await self.call("Input.dispatchKeyEvent", type="keyUp", **key)
+
     async def enter(self, *, has_shift: bool = False) -> None:
         """Press Enter."""
         key = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13}

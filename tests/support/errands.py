@@ -134,14 +134,17 @@ async def overnight(hand: Hand) -> None:
 
 async def approve(hand: Hand) -> None:
     await hand.sees(f"df -h /{hand.width}")
-    await hand.click("#needs + ul button[value=accept]")
+    there = (await hand.stage.api.get("/api/approvals")).json()["approvals"]
+    command = {"command": f"df -h /{hand.width}"}
+    (id_,) = [one["id"] for one in there if one["input"] == command]
+    await hand.click(f"#n-{id_} button[value=accept]")
     await hand.click("#sure button")
     found = (await hand.stage.api.get("/api/approvals?state=accepted")).json()["approvals"]
     assert f"df -h /{hand.width}" in [one["input"].get("command") for one in found]
 
 
 async def why(hand: Hand) -> None:
-    await hand.click(".journal a[href*=why]")
+    await hand.click("#happened ~ .journal a[href*=why]")
     assert await hand.tab.run("document.querySelectorAll('main ol > li').length") > 2
 
 
@@ -227,7 +230,7 @@ async def picture(hand: Hand) -> None:
 async def error(hand: Hand) -> None:
     """Something failed: what, and why."""
     await hand.sees("400 No")
-    await hand.click(".journal li:has(.bad) a[href*=why]")
+    await hand.click(".journal li:has(.bad) a[href*='why?id=delivery']")
     await hand.sees("400 No")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import date, datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -51,18 +51,20 @@ def monday_of(day: date) -> date:
 
 def week_of(
     first: date,
-    rows: Iterable[RowView],
+    rows: Collection[RowView],
     slots: Iterable[SlotView],
     now: datetime,
     zone: ZoneInfo,
 ) -> list[CalendarDay]:
     """Return the seven days from `first` on, each with its entries in their order.
 
-    What the system keeps up by itself, each hour or so, is no part of what is to come.
+    What the system keeps up by itself, each hour or so, is no part of what is to come; of what was,
+    only where it failed.
 
     Args:
         slots: the newest first: of an instant the first one counts.
     """
+    system = {one.id for one in rows if one.made_by == "system"}
     newest: dict[tuple[str, datetime], SlotView] = {}
     for slot in slots:
         newest.setdefault((slot.row, slot.due_at), slot)
@@ -78,6 +80,7 @@ def week_of(
             count=slot.count,
         )
         for slot in newest.values()
+        if slot.row not in system or slot.state in ("failed", "missed")
     ]
     entries += [
         CalendarEntry(

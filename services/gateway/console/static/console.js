@@ -40,6 +40,21 @@
     document.getElementById("news").hidden = false;
   });
 
+  // What had the focus may be gone with that: then what leads on before it has it, and never a button that would act.
+  let before = [];
+  document.addEventListener("htmx:before:swap", () => {
+    const part = document.querySelector("[data-follows]");
+    if (part === null || !part.contains(document.activeElement)) { before = []; return; }
+    const places = [...part.querySelectorAll("a[href], summary, button, input, select, textarea")];
+    before = places.slice(0, places.indexOf(document.activeElement) + 1).reverse();
+  });
+  document.addEventListener("htmx:after:swap", () => {
+    if (before.length === 0 || before[0].isConnected) return;
+    const place = before.find((one) => one.isConnected && one.matches("a[href], summary")) ?? document.getElementById("main");
+    before = [];
+    place.focus({ preventScroll: true });
+  });
+
   // What a page follows may be gone: then what it shows only looks like the present.
   const tell = (id, isSo) => { document.getElementById(id).hidden = !isSo; };
   document.addEventListener("htmx:sse:error", (event) => {

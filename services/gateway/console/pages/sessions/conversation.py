@@ -41,7 +41,7 @@ from ...shapes.talk.requests import (
     request_card,
     with_requests,
 )
-from ...shapes.talk.shelf import ShelfRow
+from ...shapes.talk.shelf import ShelfRow, called_by_kind
 from ...text import LENGTH_MAX
 from ...visit import Visit
 from ..about.welcome import errand_of
@@ -103,6 +103,7 @@ async def show(visit: Visit) -> dict[str, Any]:
     begun = [] if origin is None or has_earlier else await _until(visit, origin)
     return {
         "key": key,
+        "title": called_by_kind(key, str(visit.home)) or (label.title if label else ""),
         "label": label,
         "names": await _names(visit, session, entries, origin),
         "shelf": shelf,
@@ -135,25 +136,25 @@ async def show(visit: Visit) -> dict[str, Any]:
         "editing": visit.query.get("edit", ""),
         "replying": _replied(transcript, visit.query.get("reply", "")),
         "places": {one.id: one.seq for one in transcript.messages},
-        # So that a form that is sent twice says it once.
-        "once": secrets.token_urlsafe(16),
     }
 
 
 async def _names(
     visit: Visit, session: SessionKey, entries: list[Entry], origin: Forked | None
 ) -> dict[str, str]:
-    """Return what other sessions are called that the page names, and this one if it's no talk."""
+    """Return what other sessions are called that the page names."""
     asked = (one.request.session_key for one in entries if isinstance(one, RequestCard))
     others = {one for one in asked if one != str(session)}
     others |= {origin.session_key} if origin is not None else set()
-    return await visit.titles([*others, *([str(session)] if session.is_system else [])])
+    return await visit.titles(others)
 
 
 def _limits(visit: Visit) -> dict[str, Any]:
-    """Return what the page's own script goes by."""
+    """Return what the page's own script and its forms go by."""
     bytes_max = visit.edge.config.attachment_bytes_max
     return {
+        # So that a form that is sent twice says it once.
+        "once": secrets.token_urlsafe(16),
         "slow_ms": int(SLOW.total_seconds() * 1000),
         "file_bytes_max": bytes_max,
         "too_large": body.at_most(bytes_max),
