@@ -44,7 +44,7 @@ async def test_a_desktop_shows_words_and_each_try_ends_as_it_did(
             assert await tried(text='<a href="https://x.example">hi</a> &amp;') == Taken()
             assert await tried(is_urgent=True) == Taken()
             assert [one[3:5] for one in server.notices] == [
-                ("Vigil", '&lt;a href="https://x.example"&gt;hi&lt;/a&gt; &amp;amp;'),
+                ("Vigil", '&lt;a href="https://x.example"&gt;hi&lt;/a&gt; &amp;'),
                 ("Vigil", "Tea is ready"),
             ]
             assert [one[6]["urgency"] for one in server.notices] == [("y", 1), ("y", 2)]

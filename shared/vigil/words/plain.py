@@ -20,17 +20,23 @@ _ENDED: Final = tuple(".,:;!?…")
 _ITEM: Final = "• "
 
 
-def plain_lines(text: str) -> str:
+def plain_lines(text: str, *, has_addresses: bool = False) -> str:
     r"""Return the words of a text, each of its parts in a line of its own, lists with dots.
+
+    Args:
+        has_addresses: where a link leads stands behind its words, for where nobody can follow it.
 
     >>> plain_lines("## Today\n\n* **basil**: [water](https://a.example)\n* `mint`")
     'Today\n• basil: water\n• mint'
+    >>> plain_lines("[Water](https://a.example) <https://b.example>", has_addresses=True)
+    'Water (https://a.example) https://b.example'
     """
     tokens = _tokens(text)
     if tokens is None:
         return text
     found = [
-        f"{head or _ITEM if is_item else ''}{words}" for words, is_item, head in _parts(tokens)
+        f"{head or _ITEM if is_item else ''}{words}"
+        for words, is_item, head in _parts(tokens, has_addresses)
     ]
     return "\n".join(found) or text
 
@@ -64,7 +70,7 @@ def _tokens(text: str) -> Sequence[Token] | None:
 _Part = tuple[str, bool, str]
 
 
-def _parts(tokens: Iterable[Token]) -> Iterator[_Part]:
+def _parts(tokens: Iterable[Token], has_addresses: bool = False) -> Iterator[_Part]:
     """Yield what stands in lines of its own: its words, whether an item of a list begins with it,
     and what it begins with: an item its number, if it has one; a heading its marks."""
     head, is_item, is_cell, cells = "", False, False, list[str]()
@@ -79,27 +85,34 @@ def _parts(tokens: Iterable[Token]) -> Iterator[_Part]:
             yield "  ".join(cells), False, ""
             cells.clear()
         elif is_cell and one.type == "inline":
-            cells.append(_words(one.children or ()))
+            cells.append(_words(one.children or (), has_addresses))
             is_cell = False
         elif one.type in ("inline", "fence", "code_block"):
-            words = one.content.strip("\n") if one.children is None else _words(one.children)
+            inner = one.children
+            words = one.content.strip("\n") if inner is None else _words(inner, has_addresses)
             if words.strip():
                 yield words.strip(), is_item, head
             is_item, head = False, ""
 
 
-def _words(tokens: Iterable[Token]) -> str:
+def _words(tokens: Iterable[Token], has_addresses: bool) -> str:
     """Return what a line says, without its marks; but those within a word are none."""
-    words = ""
+    words, address, begun = "", "", 0
     kept: list[bool] = []
     for one in tokens:
-        if one.type.endswith("_open") and one.markup:
+        if one.type == "link_open":
+            address, begun = str(one.attrs.get("href", "")), len(words)
+        elif one.type == "link_close":
+            if has_addresses and address not in words[begun:]:
+                words += f" ({address})"
+        elif one.type.endswith("_open") and one.markup:
             kept.append(words[-1:].isalnum())
             words += one.markup if kept[-1] else ""
         elif one.type.endswith("_close") and one.markup:
             words += one.markup if kept.pop() else ""
         elif one.type == "image":
             words += one.content or "picture"
+            words += f" ({one.attrs.get('src', '')})" if has_addresses else ""
         elif one.type in ("softbreak", "hardbreak"):
             words += "\n"
         else:

@@ -26,12 +26,15 @@ def shortened(said: Said, bytes_max: int, console_url: str) -> str:
         console_url: where people reach the console; empty: nobody said.
 
     >>> from datetime import UTC, datetime
+    >>> import msgspec
     >>> said = Said(id="e", session_key="ann:vigil:main", text="é" * 999, at=datetime.now(UTC),
     ...             caused_by="", turn_seq=1)
     >>> len(shortened(said, 1_000, "").encode()) <= 1_000, shortened(said, 1_000, "")[-12:]
     (True, 'the console)')
+    >>> shortened(msgspec.structs.replace(said, text="See [*this*](https://a.example)"), 1_000, "")
+    'See this (https://a.example)'
     """
-    text = plain_lines(clean(said.text)).strip() or "…"
+    text = plain_lines(clean(said.text), has_addresses=True).strip() or "…"
     if said.is_tainted:
         text = f"({OUTSIDE})\n\n{text}"
     data = text.encode("utf-8", "ignore")
