@@ -61,8 +61,14 @@ def test_what_runs_is_ours(tmp_path: Path) -> None:
         assert checks(cli, 0)["team desk"]["found"] == "me, ben; no token is of ben"
         with (cli.home / "vigil.toml").open("a") as file:
             file.write('[mcp.wiki]\ncommand = "nonesuch"\n')
+            for name, tool in {"a": "shel", "b": "wiki__lookup", "c": "wkii__*"}.items():
+                file.write(f'[[grants]]\nname = "{name}"\nuser = "me"\ntool = "{tool}"\n')
         eventually(lambda: "not connected: " in cli("mcp", "list").stdout)
-        wiki = checks(cli, 1)["server wiki"]
+        found = checks(cli, 1)
+        assert "did you mean shell?" in found["grant a"]["found"]
+        assert "grant b" not in found, "nobody knows what a server offers that isn't connected"
+        assert "did you mean wiki?" in found["grant c"]["found"]
+        wiki = found["server wiki"]
         assert "'nonesuch' is not a program" in wiki["found"]
         assert "correct command and args of [mcp.wiki]" in wiki["advice"]
         (cli.home / "token").write_text("pat_" + "x" * 43)

@@ -1,5 +1,5 @@
-"""What `vigil doctor` says of MCP servers and of others' agents (A2A): as a running executor tells
-it; where none does, whether the program of one is there.
+"""What `vigil doctor` says of MCP servers, of others' agents (A2A), and of grants of tools that
+nobody offers: as a running executor tells it; where none does, whether a server's program is there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from pathlib import Path
 from vigil.checks import Check, fail, ok, warn
 from vigil.contracts import Shelf
 from vigil.doctor.channels import Examine
-from vigil.errors import VigilError
+from vigil.errors import InvalidInput, VigilError
+from vigil.grants.there import check_there
 from vigil.local.mcp_servers import SIGN_IN, needs_network, state_of
 from vigil.settings.config import Settings
 from vigil.settings.servers import McpServer, ToolServer
@@ -26,13 +27,16 @@ Shelves = Callable[[], dict[str, Shelf]]
 
 
 def checks(settings: Settings) -> dict[str, Examine]:
-    """Return a check of each that is switched on, by name."""
+    """Return a check of each that is switched on, and of each grant of vigil.toml, by name."""
     shelves = functools.cache(partial(_shelves, settings))
-    return {
+    found: dict[str, Examine] = {
         f"server {name}": partial(_server, name, server, shelves)
         for name, server in sorted(settings.config.tool_servers.items())
         if server.is_enabled
     }
+    for one in settings.config.grants:
+        found[f"grant {one.name}"] = partial(_grant, one.tool, shelves)
+    return found
 
 
 def _shelves(settings: Settings) -> dict[str, Shelf]:
@@ -63,6 +67,15 @@ def check_of(name: str, server: ToolServer, shelf: Shelf) -> Check:
     if shelf.held:
         return warn(f"{offered}; {shelf.problem}", f"`vigil mcp`, then `vigil mcp approve {name}`")
     return warn(f"{offered}; {shelf.problem}", "`vigil mcp`") if shelf.problem else ok(offered)
+
+
+def _grant(tool: str, shelves: Shelves, settings: Settings) -> Check | None:
+    """Return that a grant of the configuration is of a tool that there isn't; None: it may be."""
+    try:
+        check_there(tool, shelves().values(), settings.config.tool_servers)
+    except InvalidInput as error:
+        return warn(str(error), "correct tool of it in [[grants]]: it lets nothing through")
+    return None
 
 
 def _remedy(name: str, server: ToolServer, problem: str) -> str:
