@@ -211,6 +211,7 @@ async def test_the_inbox_decides_what_it_shows(gate: Gate) -> None:
     given = {"command": "df -h", "note": HOSTILE}
     id_ = await ask(gate, "ivy", "1", input=given, risk="external", tool="shell")
     page = await ivy.page("/inbox")
+    assert "acts upon the world outside" in page.text
     assert page.text.count("\\u202etxt") == 2  # shown, and to be edited
     body = {"id": id_, "digest": approvals.DIGEST}
     for wrong in (stranger, await signed_in(gate, "root", is_admin=True)):

@@ -11,6 +11,7 @@ from typing import Any, Final
 import jinja2
 from fastapi import Response
 
+from vigil.contracts.tools import RISK_MEANINGS
 from vigil.texts.verdict import end_of
 from vigil.words.counts import count_of
 from vigil.words.spans import about, span_of
@@ -64,6 +65,7 @@ def _environment(console: str) -> jinja2.Environment:
         "gist": gist_of,
         "remedy": remedy_for,
         "because": because,
+        "risk": RISK_MEANINGS.__getitem__,
         "kind": kind_in_words,
         "conditions": conditions_of,
         "end_of": end_of,

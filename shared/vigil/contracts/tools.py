@@ -13,6 +13,13 @@ Risk = Literal["read", "write", "external", "destructive"]
 beyond it; do what can't be undone."""
 RISKS: Final[tuple[Risk, ...]] = ("read", "write", "external", "destructive")
 """The classes, the least first."""
+RISK_MEANINGS: Final[dict[Risk, str]] = {
+    "read": "looks at something",
+    "write": "changes what is the agent's own",
+    "external": "acts upon the world outside",
+    "destructive": "can't be undone",
+}
+"""What a call of such a risk does, for whoever decides on one."""
 Aim = Literal["who", "run", "which", "content", "detail"]
 """What an argument is for (FLOW F-6): whom a call reaches or where it goes; what is run; which
 thing, amount or day it is about; what it says; or nothing that steers (how many, until when)."""

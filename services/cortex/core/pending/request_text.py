@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from vigil.contracts import AcceptedCall, Approval, Control, Event, Risk
+from vigil.contracts import AcceptedCall, Approval, Control, Event
 from vigil.contracts.board.approval import QUESTION
+from vigil.contracts.tools import RISK_MEANINGS
 from vigil.texts import rough
 from vigil.texts.exact import arguments
 from vigil.texts.glyphs import visible
@@ -31,12 +32,6 @@ QUESTION_LENGTH_MAX: Final = 300
 """Characters of a question that a person is told of at home, where it may be one of several."""
 TITLE_LENGTH_MAX: Final = 100
 """Characters of the line that names a call."""
-MEANING: Final[dict[Risk, str]] = {
-    "read": "looks at something",
-    "write": "changes what is the agent's own",
-    "external": "acts upon the world outside",
-    "destructive": "can't be undone",
-}
 
 
 def request(approval: Approval) -> str:
@@ -76,7 +71,7 @@ def _head(approval: Approval) -> str:
             f"{visible(approval.tool)} goes on once you answered its server, which is no part of "
             f"me. It says, exactly:"
         )
-    risk = f"{approval.risk}: {MEANING[approval.risk]}"
+    risk = f"{approval.risk}: {RISK_MEANINGS[approval.risk]}"
     return (
         f"I need your approval to call {visible(approval.tool)} ({risk}).\n"
         f"Why I ask: {visible(approval.reason)}.\n"
@@ -113,7 +108,7 @@ def at_home(approval: Approval, *, is_quotable: bool) -> str:
         of = f": {title(approval.tool, approval.input)}"
     return (
         f"I need your approval to call {visible(approval.tool)} ({approval.risk}: "
-        f"{MEANING[approval.risk]}){of}. I went on without it. "
+        f"{RISK_MEANINGS[approval.risk]}){of}. I went on without it. "
         f"To decide, say: accept {approval.name}, or: reject {approval.name} "
         f"(all of it: vigil approvals show {approval.id})"
     )
