@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import pytest
 
-from services.cortex.model import LanguageModel, ModelError
+from services.cortex.model import UNUSABLE, LanguageModel, ModelError
 from services.cortex.models.answers import ANSWER_BYTES_MAX, mend, plain
 from services.cortex.models.anthropic import AnthropicModel
 from services.cortex.models.openai import OpenAIModel
@@ -298,8 +298,10 @@ async def test_garbage_is_a_retryable_failure(
 ) -> None:
     api.replies.append(says("a text of some length " * 10, fault=fault))
     error = await fail(model)
-    assert error.is_retryable
+    assert (error.is_retryable, error.kind) == (True, UNUSABLE)
     assert "Error" not in error.reason
+    is_none = fault in ("not_a_stream", "empty")
+    assert ("base_url" in error.reason) is is_none, "a page's address is taken for an API's"
     assert text_of(await ask(model)).startswith("I heard you")  # the client still works
 
 

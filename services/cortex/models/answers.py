@@ -31,6 +31,8 @@ ARGUMENT_BYTES_MAX: Final = 64_000
 DEPTH_MAX: Final = 64
 MODEL_LENGTH_MAX: Final = 200
 
+BROKE_OFF: Final = "the model's answer broke off in the middle"
+NO_ANSWER: Final = "the model's server sent no answer at all: base_url may lead to a page of it"
 _STOP_REASONS: Final[frozenset[str]] = frozenset(get_args(StopReason))
 
 
@@ -42,6 +44,8 @@ class AnswerRoom:
         self._arguments_left = ARGUMENT_BYTES_MAX
         self.is_full = False
         """Whether text had to be left out."""
+        self.has_begun = False
+        """Whether anything came that is of an answer."""
 
     def takes_text(self, text: str) -> bool:
         self._left -= 2 * size_of(text)
@@ -65,7 +69,7 @@ def size_of(text: str) -> int:
 def check_finished(room: AnswerRoom, *, is_finished: bool) -> None:
     """Raise ModelError for half a stream: nothing of it counts."""
     if not is_finished and not room.is_full:
-        reason = "the model's answer broke off in the middle"
+        reason = BROKE_OFF if room.has_begun else NO_ANSWER
         raise ModelError(reason, is_retryable=True, kind=UNUSABLE)
 
 

@@ -278,6 +278,7 @@ class Gathered:
         Raises:
             ModelError: it can't be kept, or hasn't the shape of a chunk.
         """
+        self.room.has_begun = True
         with answers.shaped():
             self.model = getattr(chunk, "model", None) or self.model
             self._usage = getattr(chunk, "usage", None) or self._usage

@@ -20,6 +20,7 @@ import msgspec
 from vigil.contracts.vocabulary import APPROVALS, OUTCOMES, RECEIPTS
 from vigil.teams import TEAM
 from vigil.words.counts import count_of
+from vigil.zones.wall import local
 
 TEXT_LENGTH_MAX: Final = 300
 """Characters of a text that a story quotes."""
@@ -124,8 +125,10 @@ def instant(at: datetime) -> str:
 
     >>> instant(datetime(2026, 11, 20, 9, tzinfo=UTC))
     '2026-11-20 09:00:00 UTC'
+    >>> instant(datetime.fromisoformat("9999-12-31T23:59:59-12:00"))
+    '9999-12-31 23:59:59 UTC'
     """
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f"{local(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def quote(text: str) -> str:

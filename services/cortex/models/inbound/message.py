@@ -70,7 +70,7 @@ class GatheredMessage:
                 raise _out_of_order()
             match event["type"]:
                 case "message_start":
-                    self._is_begun = True
+                    self._is_begun = self.room.has_begun = True
                     self._model = event["message"].get("model")
                     self._count(event["message"].get("usage"))
                     self._counts.pop("output_tokens", None)  # of nothing said yet
