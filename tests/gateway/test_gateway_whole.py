@@ -232,7 +232,7 @@ async def test_a_short_absence_of_the_broker_is_bridged(
     gate.stack.broker.watch()
     gate.stack.broker.kill()
     answer = await ann.post(MESSAGES, json={"text": "bridged"})
-    assert answer.status_code == 202
+    assert answer.status_code == 202, answer.text
     gate.admin = await gate.stack.bus("admin")
     (stored,) = await gate.stored(ANN)
     assert stored.headers["Nats-Msg-Id"] == answer.json()["event_id"]
