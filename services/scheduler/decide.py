@@ -38,6 +38,8 @@ CLOCK_SLACK_S: Final = 0.5
 EARLIEST: Final = datetime(2000, 1, 1, tzinfo=UTC)
 LATEST: Final = datetime(2200, 1, 1, tzinfo=UTC)
 """The broker counts nanoseconds in 64 bits: the year 1 never fired, 2262 fired at once."""
+SET_BACK_MIN: Final = timedelta(seconds=60)
+"""A clock that goes back by less was set right: what was due meanwhile was decided."""
 DONE_MAX: Final = 20_000
 _DEAD_HEAP_ITEMS_MAX: Final = 1000
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -30,6 +30,8 @@ from . import decide
 from .config import SchedulerLimits
 from .decide import Agenda, Cancelled, PendingTimer
 from .store import TimerStore
+
+_LATEST: Final = datetime.max.replace(tzinfo=UTC)
 
 
 class PauseSwitch:
@@ -139,6 +141,8 @@ class Promoter:
         """What the broker fired by itself and waits for its acknowledgement, by subject."""
         self._pause_seen = -1
         """How often the switches had changed when it was last looked what was put off by others."""
+        self._looked_at: datetime | None = None
+        """When it was last looked what is due."""
         self.agenda = Agenda()
 
     def add(self, entry: PendingTimer) -> None:
@@ -203,7 +207,11 @@ class Promoter:
                     await self._wake.wait()
 
     def _outdated(self) -> list[PendingTimer]:
-        """Take what is put off by hours that were changed since; its session decides anew."""
+        """Take what is put off by hours that were changed since, or by a clock that was ahead; its
+        session decides anew."""
+        before, self._looked_at = self._looked_at, self._clock.now()
+        if before is not None and before - self._looked_at > decide.SET_BACK_MIN:
+            return self.agenda.outdated(lambda _: _LATEST, is_paused=self._pause.is_on)
         if self._pause_seen == self._pause.changes:
             return []
         self._pause_seen = self._pause.changes

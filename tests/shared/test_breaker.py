@@ -39,7 +39,7 @@ class Calls(RuleBasedStateMachine):
     @rule()
     def begin(self) -> None:
         before = self.breaker
-        if rules.is_due(before, self.now):
+        if rules.is_due(before, self.now, TERMS):
             self._become(rules.trial(before, self.now, TERMS))
             self.under_way.append(self.breaker.number)
             return
@@ -82,7 +82,7 @@ class Calls(RuleBasedStateMachine):
         before, number = self.breaker, self._end(which)
         new = rules.unsaid(before, number, self.now)
         if number == before.number and before.state == "half_open":
-            assert rules.is_due(new, self.now), "the next is the trial"
+            assert rules.is_due(new, self.now, TERMS), "the next is the trial"
         else:
             assert new == before
         self._become(new)
@@ -90,6 +90,10 @@ class Calls(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([1, 29, 31, 61, 400]))
     def wait(self, seconds: int) -> None:
         self.now += timedelta(seconds=seconds)
+
+    @rule(hours=st.sampled_from([1, 24, 1000]))
+    def have_the_clock_set_back(self, hours: int) -> None:
+        self.now -= timedelta(hours=hours)
 
     @rule()
     def reset(self) -> None:
@@ -108,7 +112,7 @@ class Calls(RuleBasedStateMachine):
             return
         assert self.breaker.until is not None
         later = self.now + timedelta(seconds=300)
-        assert rules.is_due(self.breaker, later)
+        assert rules.is_due(self.breaker, later, TERMS)
         tried = rules.trial(self.breaker, later, TERMS)
         assert rules.succeeded(tried, tried.number).state == "closed"
 

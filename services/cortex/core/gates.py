@@ -47,7 +47,8 @@ def check(
     """Return why an autonomous message may not be sent now, or None if it may.
 
     `is_ordered`: the person ordered it (a kept reminder), which exempts it from cap and
-    cooldown. Exactly `cooldown_ms` after the last one passes; a clock that went back blocks.
+    cooldown. Exactly `cooldown_ms` after the last one passes; a clock that went back blocks, for
+    an hour at most: what was said by one that was further ahead doesn't count.
     `can_wait`: it is kept if it's refused, so it leaves room for what isn't.
 
     >>> from services.cortex.core.draft.policy import Policy
@@ -58,7 +59,7 @@ def check(
     if is_locked:
         return Blocked("locked", "the session's state could not be read: nothing autonomous")
     if is_ordered:
-        recent = [at for at in counters.ordered_ms if now_ms - at < HOUR_MS]
+        recent = _lately(counters.ordered_ms, now_ms)
         most = policy.ordered_per_hour
         if can_wait:
             most -= most // REMINDERS_SHARE
@@ -72,17 +73,36 @@ def check(
         cap = f"the cap is {policy.max_consecutive}"
         run = f"{counters.consecutive} messages in a row without an answer from the person"
         return Blocked("cap", f"{run}; {cap}")
-    last = counters.last_autonomous_ms
-    if last is not None and now_ms - last < policy.cooldown_ms:
-        left_ms = policy.cooldown_ms - (now_ms - last)
+    left_ms = cooldown_left_ms(counters, now_ms=now_ms, policy=policy)
+    if left_ms:
         return Blocked("cooldown", f"{left_ms} of the {policy.cooldown_ms} ms cooldown are left")
     return None
+
+
+def cooldown_left_ms(counters: Counters, *, now_ms: int, policy: SpeechLimits) -> int:
+    """Return how long the next message that the person didn't order has to wait.
+
+    >>> from services.cortex.core.draft.policy import Policy
+    >>> said = Counters(last_autonomous_ms=HOUR_MS)
+    >>> [cooldown_left_ms(said, now_ms=at, policy=Policy()) for at in (HOUR_MS + 5_000, 1, 0)]
+    [10000, 3614999, 0]
+    """
+    last = counters.last_autonomous_ms
+    if last is None or last - now_ms >= HOUR_MS:
+        return 0
+    return max(last + policy.cooldown_ms - now_ms, 0)
+
+
+def _lately(said_ms: tuple[int, ...], now_ms: int) -> tuple[int, ...]:
+    """Return which were within an hour of now. One that is further ahead was said by a clock that
+    was set back since, and would count until that time is there again."""
+    return tuple(at for at in said_ms if abs(now_ms - at) < HOUR_MS)
 
 
 def count(counters: Counters, *, is_ordered: bool, now_ms: int) -> Counters:
     """Return the counters after one more autonomous message."""
     if is_ordered:
-        recent = tuple(at for at in counters.ordered_ms if now_ms - at < HOUR_MS)
+        recent = _lately(counters.ordered_ms, now_ms)
         return msgspec.structs.replace(counters, ordered_ms=(*recent, now_ms))
     return msgspec.structs.replace(
         counters, consecutive=counters.consecutive + 1, last_autonomous_ms=now_ms

@@ -203,10 +203,8 @@ def _no_room(draft: Draft, text: str, *, is_ordered: bool) -> gates.Blocked | No
 
 def cooldown_left_ms(draft: Draft) -> int:
     """How long the next message that the person didn't order has to wait."""
-    last_ms = draft.state.counters.last_autonomous_ms
-    if last_ms is None:
-        return 0
-    return max(last_ms + draft.policy.cooldown_ms - draft.moment.now_ms, 0)
+    counters, now_ms = draft.state.counters, draft.moment.now_ms
+    return gates.cooldown_left_ms(counters, now_ms=now_ms, policy=draft.policy)
 
 
 # ---------------------------------------------------------------- what is held back

@@ -38,6 +38,7 @@ from vigil.timetable.log import STREAM, placed
 from vigil.timetable.probe import CONCURRENCY_MAX
 
 from ..absences.log import NotifyingLog
+from ..decide import SET_BACK_MIN
 from ..promotion import PauseSwitch
 from ..warmth import WarmGate
 from . import decide, events, kinds, quiet
@@ -193,9 +194,8 @@ class TimetableClock:
         if self._pause.is_erasing_anybody:
             self._forget_erased()
         now = self._clock.now()
-        if self._visited_at - now > decide.SET_BACK_MIN:
-            for id_ in self._known:
-                self._agenda.put(id_, now)
+        for id_ in self._known if self._visited_at - now > SET_BACK_MIN else ():
+            self._agenda.put(id_, now)
         self._visited_at = now
         while due := self._agenda.due(now, AT_ONCE):
             async with asyncio.TaskGroup() as group:

@@ -31,8 +31,8 @@ from vigil.timetable.ledger import LOST_AFTER, ended, is_busy, session_of
 from vigil.timetable.schedule import Due, is_active
 from vigil.zones.wall import END
 
-SET_BACK_MIN: Final = timedelta(seconds=60)
-"""A clock that goes back by less was set right: what was due meanwhile was decided."""
+from ..decide import SET_BACK_MIN
+
 LATE_AFTER: Final = timedelta(seconds=60)
 """A slot that isn't begun by then was missed: its row's policy decides."""
 

@@ -15,7 +15,8 @@ from vigil.timetable.edit import moved
 from vigil.timetable.ledger import FAILURES_MAX, LOST_AFTER
 from vigil.timetable.log import Placed
 
-from .decide import SET_BACK_MIN, Revised, next_at
+from ..decide import SET_BACK_MIN
+from .decide import Revised, next_at
 from .followed import FollowedEnds
 
 WHY_PAUSED: Final = f"{FAILURES_MAX} runs failed, one after the other"

@@ -74,9 +74,13 @@ def pass_of(breaker: Breaker) -> int | None:
     return breaker.number if breaker.state == "closed" else None
 
 
-def is_due(breaker: Breaker, now: datetime) -> bool:
-    """Whether the next call is let through as a trial."""
-    return breaker.state != "closed" and breaker.until is not None and breaker.until <= now
+def is_due(breaker: Breaker, now: datetime, terms: BreakerTerms) -> bool:
+    """Whether the next call is let through as a trial: also where the clock was set back since, and
+    it would be refused for longer than any is."""
+    if breaker.state == "closed" or breaker.until is None:
+        return False
+    longest_s = max(terms.open.max_s, terms.trial_s)
+    return not timedelta() < breaker.until - now <= timedelta(seconds=longest_s)
 
 
 def trial(breaker: Breaker, now: datetime, terms: BreakerTerms) -> Breaker:

@@ -110,7 +110,7 @@ class Circuits:
 
     async def _enter_open(self, component: str, known: _Known) -> Passed:
         await self._refresh(component, known)  # somebody may have reset it
-        if rules.is_due(known.breaker, self._clock.now()):
+        if rules.is_due(known.breaker, self._clock.now(), self._terms):
             await self._change(component, known, self._tried)
             if known.breaker.state == "half_open":
                 return Passed(component, known.breaker.number)
@@ -120,7 +120,7 @@ class Circuits:
         raise self._refusal(component, known.breaker)
 
     def _tried(self, old: Breaker, now: datetime) -> Breaker:
-        return rules.trial(old, now, self._terms) if rules.is_due(old, now) else old
+        return rules.trial(old, now, self._terms) if rules.is_due(old, now, self._terms) else old
 
     def _refusal(self, component: str, found: Breaker) -> CircuitOpen:
         wait_s = self._left_s(found)
