@@ -27,7 +27,8 @@ async def test_what_quiet_hours_put_off_by_it_comes_as_they_end(
     person = {"quiet_hours": "22:00-07:00"}
     async with running_world(tmp_path, monkeypatch, clock, person=person) as world:
         ann = await world.person(ANN, has_socket=False)
-        await ann.exchange(ask(follow_up("pill", 3600, "Take the pill", keep=True)))
+        later = follow_up("call", 22 * 3600, "Call her", keep=True)
+        await ann.exchange(ask(follow_up("pill", 3600, "Take the pill", keep=True), later))
         await world.advance(3600)  # in quiet hours: put off to seven
         await world.advance(40 * DAY_S)
         assert await told(ann) == []
@@ -35,7 +36,11 @@ async def test_what_quiet_hours_put_off_by_it_comes_as_they_end(
         await world.advance(1)
         assert await told(ann) == [], "it is night"
         await world.advance(9 * 3600)
+        assert await told(ann) == ["Take the pill"], "the other was due by that clock alone"
+        await world.advance(12 * 3600 - 60)
         assert await told(ann) == ["Take the pill"]
+        await world.advance(120)
+        assert await told(ann) == ["Take the pill", "Call her"]
 
 
 async def test_what_was_said_by_it_takes_no_room_from_what_is_due(

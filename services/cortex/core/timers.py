@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Final
 
 from vigil.contracts import Cause, FollowUp, Loop, TimerBlock, TimerFired, TimerPayload
 
@@ -13,6 +14,9 @@ from .queue import enqueue
 from .tools import calls
 from .work import approvals, children
 from .work.loop_end import end_loop
+
+SET_BACK_MIN: Final = timedelta(minutes=1)
+"""What was put off is due later than by so much only if the clock was set back."""
 
 
 def receive(draft: Draft, cause: Cause, event: TimerFired) -> None:
@@ -91,7 +95,13 @@ def fire(draft: Draft, cause: Cause, event: TimerFired) -> None:
         return
     refusal = _refusal(draft, timer_id, follow_up)
     draft.close_follow_up(timer_id, has_fired=True)
-    if refusal is not None:
+    if follow_up.held_from is not None and follow_up.held_from - draft.moment.now > SET_BACK_MIN:
+        # It was due by a clock that was ahead and has been set back: it isn't yet.
+        why = "the clock was set back"
+        speech.hold(draft, timer_id, follow_up, follow_up.held_from, why)
+        draft.outcome = "held"
+        draft.ended.append(cause.id)
+    elif refusal is not None:
         _refuse(draft, timer_id, follow_up, refusal)
         draft.ended.append(cause.id)
     elif speech.held_until(draft) is not None:
