@@ -38,7 +38,7 @@ def servers(cli: Cli) -> dict[str, Any]:
 def test_a_server_from_its_addition_to_its_end(vigil: Cli) -> None:
     """P-2, S12: each step as a person takes it, on a Vigil that runs."""
     file = vigil.home / "vigil.toml"
-    assert vigil("mcp", "servers").stderr.startswith("No servers.")
+    assert vigil("mcp", "servers").stderr.startswith("No servers: ")
     added = vigil("mcp", "add", "nasty", "--risk", "read", "--", sys.executable, str(NASTY))
     assert str(file) in added.stdout
     eventually(lambda: bool(servers(vigil).get("nasty", {}).get("tools")))

@@ -12,7 +12,7 @@ import msgspec
 
 from vigil.contracts.arguments import Arguments
 from vigil.contracts.board import ChosenSchedule
-from vigil.words.spans import span_of
+from vigil.words.amounts import span_of
 
 from ..core.draft import Draft
 from ..core.tools.declaration import OwnCall, Result, tool

@@ -17,7 +17,7 @@ from vigil.circuits import SESSION, Circuits
 from vigil.clock import Clock
 from vigil.errors import VigilError
 from vigil.subjects import SessionKey
-from vigil.words.spans import about
+from vigil.words.amounts import about
 
 from .session import Session
 

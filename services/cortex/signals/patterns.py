@@ -17,7 +17,7 @@ import msgspec
 
 from vigil.circuits import OUTSIDE, SESSION
 from vigil.contracts import Signal
-from vigil.words.spans import about
+from vigil.words.amounts import about
 
 WINDOW: Final = 100
 """Signals of one agent and owner that are looked at together (SPEC C-4)."""

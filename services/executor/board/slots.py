@@ -37,7 +37,7 @@ from vigil.runtime import Context
 from vigil.subjects import SessionKey, check_part
 from vigil.timetable.ledger import FAILURES_MAX, ended
 from vigil.timetable.log import SlotLog
-from vigil.words.spans import span_of
+from vigil.words.amounts import span_of
 
 from .. import work
 from .bulletins import BulletinShelf

@@ -13,7 +13,7 @@ from vigil.attachments.examine import looks_like_one
 from vigil.contracts.arguments import Arguments
 from vigil.errors import InvalidInput, NotFound
 from vigil.texts import excerpt
-from vigil.words.counts import count_of
+from vigil.words.amounts import count_of
 
 from ..sandbox.commands import text_of
 from ..tools.arguments import Offset

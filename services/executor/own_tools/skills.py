@@ -19,7 +19,7 @@ from vigil.contracts.arguments import Arguments
 from vigil.errors import InvalidInput, NotFound
 from vigil.skills import folder
 from vigil.skills.form import FILE
-from vigil.words.counts import count_of
+from vigil.words.amounts import count_of
 
 from ..tools.declaration import ToolContext, tool
 from ..tools.source import Call, ToolOutput

@@ -13,8 +13,7 @@ from fastapi import Response
 
 from vigil.contracts.tools import RISK_MEANINGS
 from vigil.texts.verdict import end_of
-from vigil.words.counts import count_of
-from vigil.words.spans import about, span_of
+from vigil.words.amounts import about, count_of, span_of
 
 from ..http.browser import policy_of
 from . import text

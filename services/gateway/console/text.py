@@ -15,7 +15,7 @@ import msgspec
 from markupsafe import Markup, escape
 
 from vigil.texts import glyphs
-from vigil.words.counts import number_of
+from vigil.words.amounts import number_of
 from vigil.words.plain import one_line
 from vigil.zones.wall import local
 

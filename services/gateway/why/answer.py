@@ -21,7 +21,7 @@ from vigil.contracts import (
 )
 from vigil.contracts.notes import note_words
 from vigil.contracts.vocabulary import APPROVALS, ENDINGS, JOBS, OUTCOMES, Ending
-from vigil.words.counts import count_of, number_of
+from vigil.words.amounts import count_of, number_of
 
 from .deeds import Reported, Requested, Working
 from .entries import KeptFact

@@ -19,7 +19,7 @@ import msgspec
 
 from vigil.contracts.vocabulary import APPROVALS, OUTCOMES, RECEIPTS
 from vigil.teams import TEAM
-from vigil.words.counts import count_of
+from vigil.words.amounts import count_of
 from vigil.zones.wall import local
 
 TEXT_LENGTH_MAX: Final = 300

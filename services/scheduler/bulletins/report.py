@@ -26,7 +26,7 @@ from vigil.memory.questions import MemoryView
 from vigil.settings.cortex import BulletinSection
 from vigil.tasks.lifecycle import OPEN
 from vigil.timetable.cycles import KIND
-from vigil.words.counts import count_of
+from vigil.words.amounts import count_of
 
 WORDS_MAX: Final = 500
 """Of a bulletin without a model (SPEC C-2)."""

@@ -13,8 +13,7 @@ from ..errors import InvalidInput
 from ..facts.wanted import read_typed
 from ..texts.columns import Column, history
 from ..watching.watched import wanted_watch, words_of
-from ..words.counts import count_of
-from ..words.spans import span_of
+from ..words.amounts import count_of, span_of
 from ..zones.database import zone_named
 from .commands import SHORT_ID, Command, CommandGroup, Given, Shown
 

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from ..words.counts import count_of
+from ..words.amounts import count_of
 
 _LENGTH: Final = struct.Struct("<I")
 _HAS_HEADERS: Final = 1 << 31

@@ -26,7 +26,7 @@ from ..contracts import Change, Circuit
 from ..contracts.board import CircuitState
 from ..errors import Unavailable, WrongLastSequence
 from ..subjects import ANYBODY, Scope, SessionKey, board_of, token_of
-from ..words.spans import about
+from ..words.amounts import about
 from . import breaker as rules
 from .breaker import Breaker, BreakerTerms
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ..checks import Check, fail, nearest, ok, others_can_read, warn
 from ..local.token import token_file
 from ..settings.config import Settings
-from ..words.counts import count_of
+from ..words.amounts import count_of
 from . import channels, zones
 
 PYTHON_MIN: Final[tuple[int, ...]] = (3, 11)

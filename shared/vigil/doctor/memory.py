@@ -15,7 +15,7 @@ from .. import distribution
 from ..checks import Check, fail, nearest, ok, warn
 from ..net.direct import opener
 from ..settings.config import Settings
-from ..words.counts import count_of
+from ..words.amounts import count_of
 
 ANSWER_S: Final = 3.0
 WITHOUT: Final = "until then recall goes by words alone, and says that it is degraded"

@@ -10,7 +10,7 @@ import msgspec
 
 from ..contracts import SlotEntry, TimetableRow
 from ..contracts.board import AfterSchedule, Ledger, is_asked_first
-from ..words.counts import count_of, number_of
+from ..words.amounts import count_of, number_of
 from .ledger import LOST_AFTER
 from .reasons import AWAY
 from .schedule import jitter_of, upcoming

@@ -27,7 +27,7 @@ from ..contracts.board import (
     Schedule,
 )
 from ..settings.hours import hours_of
-from ..words.spans import span_of
+from ..words.amounts import span_of
 from ..zones.wall import END
 from .instants import cron
 from .instants.cron import simulated

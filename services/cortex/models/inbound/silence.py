@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from vigil.words.spans import span_of
+from vigil.words.amounts import span_of
 
 from ...model import ENDLESS, TIMEOUT, ModelError, ModelRequest
 

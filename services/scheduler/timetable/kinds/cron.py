@@ -38,7 +38,7 @@ from vigil.timetable.probe import (
     decode_answer,
 )
 from vigil.timetable.probe import encode as encode_probe
-from vigil.words.spans import span_of
+from vigil.words.amounts import span_of
 
 from .. import events, watch
 from ..check_outcome import CheckOutcome

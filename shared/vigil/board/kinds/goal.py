@@ -24,7 +24,7 @@ from ...goals.check import CHANNEL_LENGTH_MAX, CHECK_INTERVAL_S, FORM, check, fi
 from ...settings.config import Config
 from ...subjects import PartText, Scope
 from ...texts.columns import Column, history
-from ...words.spans import span_of
+from ...words.amounts import span_of
 from ..commands import MOVED, SHORT_ID, WHOSE, Command, CommandGroup, Given, Shown
 from ..kind import KeptKind, Revision
 from ..outside import (

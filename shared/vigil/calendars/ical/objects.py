@@ -29,7 +29,7 @@ import recurring_ical_events
 from icalendar.timezone import tzp
 
 from ...texts.glyphs import without_hidden
-from ...words.counts import count_of, number_of
+from ...words.amounts import count_of, number_of
 from ..entries import (
     DAY_S,
     NOTES_LENGTH_MAX,

@@ -20,7 +20,7 @@ from vigil.errors import ConfigError, InvalidInput, Unavailable, VigilError
 from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.subjects import check_part
-from vigil.words import counts
+from vigil.words import amounts
 from vigil.words.nearest import meant
 from vigil.zones.database import zone_named
 
@@ -193,7 +193,7 @@ def described(found: Mirror) -> str:
     from vigil.calendars.mirror import remarks_of
 
     remarks = remarks_of(found)
-    events = counts.count_of(count_of(found), "event")
+    events = amounts.count_of(count_of(found), "event")
     return f"{events}; {'; '.join(remarks[:3])}" if remarks else events
 
 

@@ -25,8 +25,8 @@ from vigil.settings.config import Settings
 from vigil.settings.mailboxes import FACT, MailboxSection
 from vigil.subjects import check_part
 from vigil.teams import check_user
+from vigil.words.amounts import span_of
 from vigil.words.nearest import meant
-from vigil.words.spans import span_of
 
 from .. import completion, configured, exits, options, output, tables
 from ..admin import operator

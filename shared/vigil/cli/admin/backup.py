@@ -16,7 +16,7 @@ import typer
 
 from vigil.errors import VigilError
 from vigil.settings import config
-from vigil.words.counts import count_of
+from vigil.words.amounts import count_of
 
 from .. import output
 from ..progress import Bar

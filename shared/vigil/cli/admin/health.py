@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from vigil.words.spans import about
+from vigil.words.amounts import about
 
 from .. import options, output, tables
 from ..registry import CommandLine, ListedGroup

@@ -14,7 +14,7 @@ import typer
 from vigil.errors import InvalidInput, VigilError
 from vigil.settings import config
 from vigil.subjects import check_part
-from vigil.words.counts import count_of
+from vigil.words.amounts import count_of
 
 from .. import exits, options, output
 from ..tables import Result

@@ -21,7 +21,7 @@ from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.settings.sections import Agent, Autonomy
 from vigil.subjects import SessionKey
-from vigil.words.counts import count_of
+from vigil.words.amounts import count_of
 
 from .. import exits, output, times
 from ..tables import Result

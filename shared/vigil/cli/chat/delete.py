@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vigil.words.counts import count_of
+from vigil.words.amounts import count_of
 
 from .. import options, tables
 from ..tables import Result

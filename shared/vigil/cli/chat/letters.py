@@ -10,7 +10,7 @@ from typing import Any, Final
 from vigil.errors import VigilError
 from vigil.sdk.client import Client
 from vigil.texts.glyphs import visible
-from vigil.words.counts import count_of
+from vigil.words.amounts import count_of
 from vigil.words.slash import SlashOrder, handle_of
 
 from .. import wall

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from vigil.settings.models import raises
-from vigil.words.counts import count_of
+from vigil.words.amounts import count_of
 
 from .. import options, output, tables, wall
 from ..registry import CommandLine

@@ -31,7 +31,7 @@ from vigil.settings.config import Settings
 from vigil.settings.servers import ToolServer
 from vigil.subjects import check_part
 from vigil.words.aims import proposed
-from vigil.words.counts import count_of
+from vigil.words.amounts import count_of
 
 from .. import configured, exits, options, output, tables
 from ..accounts import catalogue, server_sign_in

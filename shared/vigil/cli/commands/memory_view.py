@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from vigil.words.counts import count_of
+from vigil.words.amounts import count_of
 
 from .. import options, output, prefixes, tables, wall
 from ..documents.intake import ForgottenFile, TakenIn

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from vigil.errors import InvalidInput
-from vigil.words.spans import span_of
+from vigil.words.amounts import span_of
 
 from .. import options, output, prefixes, tables, times, wall
 from ..registry import CommandLine, ListedGroup

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from vigil.words.counts import number_of
+from vigil.words.amounts import number_of
 
 from .. import tables
 from ..tables import Column

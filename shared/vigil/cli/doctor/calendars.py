@@ -12,7 +12,7 @@ from vigil.checks import Check, fail, of_secret, ok, warn
 from vigil.doctor.channels import Examine
 from vigil.errors import VigilError
 from vigil.settings.config import Settings
-from vigil.words.counts import count_of
+from vigil.words.amounts import count_of
 
 from .. import options
 

@@ -26,7 +26,7 @@ from vigil.local import runfile
 from vigil.sdk.client import connect
 from vigil.settings import config
 from vigil.settings.config import Settings
-from vigil.words.counts import count_of
+from vigil.words.amounts import count_of
 
 from .. import exits, output
 from ..admin import operator

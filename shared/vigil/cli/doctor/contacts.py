@@ -13,7 +13,7 @@ from vigil.doctor.channels import Examine
 from vigil.errors import VigilError
 from vigil.settings.config import Settings
 from vigil.settings.live.renewal import NOT_TAKEN_IN
-from vigil.words.counts import count_of, number_of
+from vigil.words.amounts import count_of, number_of
 
 from ..admin import operator
 from ..admin.operator import States

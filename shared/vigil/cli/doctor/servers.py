@@ -18,7 +18,7 @@ from vigil.grants.there import check_there
 from vigil.local.mcp_servers import SIGN_IN, needs_network, state_of
 from vigil.settings.config import Settings
 from vigil.settings.servers import McpServer, ToolServer
-from vigil.words.counts import count_of
+from vigil.words.amounts import count_of
 
 from ..admin import operator
 from ..commands import mcp
