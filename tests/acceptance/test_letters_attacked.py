@@ -38,6 +38,8 @@ CANARY: Final = re.compile(r"\bE\d+x\b")
 STEPS: Final = 3
 """Model calls of one loop that do something."""
 LENGTH: Final = repeats(30, fast=20)
+SHOWN_MIN: Final = 5
+"""Answers after a word of an outsider's was shown: fewer would prove nothing."""
 WAYS: Final = (
     "event", "event", "say", "say", "burst", "later", "later", "point", "answer", "edit", "fork",
     "fine", "kill", "meanwhile", "decide",
@@ -333,9 +335,12 @@ async def test_no_word_of_a_letter_reaches_who_is_not_swayed(
 ) -> None:
     """F-1 to F-3: whatever people do, whoever is killed, and however the thread is configured; what
     was decided is decided again from the log."""
-    seeds = range(1, 1 + repeats(12, fast=1))
-    counts = [await lived(tmp_path / str(seed), monkeypatch, kind, seed) for seed in seeds]
-    assert sum(counts) > 5, "the control: many are shown one"
+    counts: list[int] = []
+    # On a busy machine the next message may end most calls of a life: then another one is lived.
+    while len(counts) < repeats(12, fast=1) or (sum(counts) <= SHOWN_MIN and len(counts) < 12):
+        seed = len(counts) + 1
+        counts.append(await lived(tmp_path / str(seed), monkeypatch, kind, seed))
+    assert sum(counts) > SHOWN_MIN, f"the control: many are shown one, not {counts}"
 
 
 @pytest.mark.repeated
