@@ -10,7 +10,7 @@ from vigil.contracts.board.vocabulary import GoalStatus
 from vigil.goals.lifecycle import HELD, MOVES
 
 from ...second_thoughts import Confirmation, with_undo
-from ...shapes.lists.leaf import leaf_of
+from ...shapes.lists.leaf import leaves_of
 from ...visit import Visit, segment_of
 
 SHOWN_MAX: Final = 25
@@ -27,12 +27,8 @@ COLUMNS: Final = tuple(one for one in STATUSES if one != "archived")
 
 async def show(visit: Visit) -> dict[str, Any]:
     status = visit.query.get("status", "")
-    if status:
-        leaves = {status: leaf_of(visit.query, "after", PAGE_MAX, ("status",))}
-    else:
-        leaves = {
-            one: leaf_of({}, "after", SHOWN_MAX if one in HELD else ENDED_MAX) for one in COLUMNS
-        }
+    sizes = {one: SHOWN_MAX if one in HELD else ENDED_MAX for one in COLUMNS}
+    leaves = leaves_of(visit.query, sizes, PAGE_MAX)
     found = await asyncio.gather(
         *(
             visit.api.get(GoalListing, "/api/goals", status=one, limit=leaf.asked(READ_MAX))

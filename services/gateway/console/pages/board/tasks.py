@@ -10,7 +10,7 @@ from vigil.contracts import TaskPriority, TaskStatus
 from vigil.tasks.lifecycle import BY_HAND, OPEN
 
 from ...second_thoughts import Confirmation, with_undo
-from ...shapes.lists.leaf import leaf_of
+from ...shapes.lists.leaf import leaves_of
 from ...visit import Visit, segment_of
 
 SHOWN_MAX: Final = 25
@@ -26,12 +26,8 @@ STATUSES: Final[tuple[str, ...]] = get_args(TaskStatus)
 
 async def show(visit: Visit) -> dict[str, Any]:
     status = visit.query.get("status", "")
-    if status:
-        leaves = {status: leaf_of(visit.query, "after", PAGE_MAX, ("status",))}
-    else:
-        leaves = {
-            one: leaf_of({}, "after", SHOWN_MAX if one in OPEN else ENDED_MAX) for one in STATUSES
-        }
+    sizes = {one: SHOWN_MAX if one in OPEN else ENDED_MAX for one in STATUSES}
+    leaves = leaves_of(visit.query, sizes, PAGE_MAX)
     found = await asyncio.gather(
         *(
             visit.api.get(TaskListing, "/api/tasks", status=one, limit=leaf.asked(READ_MAX))

@@ -79,3 +79,19 @@ def leaf_of(query: Mapping[str, str], name: str, size: int, kept: Iterable[str] 
         size=size,
         kept={one: query[one] for one in kept if query.get(one)},
     )
+
+
+def leaves_of(query: Mapping[str, str], sizes: Mapping[str, int], size: int) -> dict[str, Leaf]:
+    """Return where each column of a board is: its beginning; of one status that is asked for, that
+    one alone, in pages.
+
+    Args:
+        sizes: how many each column shows.
+        size: how many a page of one status shows.
+
+    >>> [*leaves_of({}, {"open": 25, "done": 10}, 50)], [*leaves_of({"status": "put"}, {}, 50)]
+    (['open', 'done'], ['put'])
+    """
+    if status := query.get("status", ""):
+        return {status: leaf_of(query, "after", size, ("status",))}
+    return {one: leaf_of({}, "after", shown) for one, shown in sizes.items()}
