@@ -98,7 +98,9 @@ def settings_of(section: type[Section]) -> Iterator[str]:
             default = (
                 field.default_factory() if field.default is msgspec.NODEFAULT else field.default
             )
-            key = f"`{field.name} = {json.dumps(default).replace('Infinity', 'inf')}`"
+            value = json.dumps(default).replace("Infinity", "inf")
+            # TOML has no null: such a key isn't written at all.
+            key = f"`{field.name}`" if default is None else f"`{field.name} = {value}`"
         others = [f"`{json.dumps(one)}`" for one in choices(field.type) if one != field.default]
         also = f" or {', '.join(others)}" if others else ""
         yield f"* {key}{also}: {texts[field.name]}"

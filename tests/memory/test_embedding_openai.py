@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import structlog
 
 from services.memory.embedding.openai import CHARACTERS_MIN, TEXTS_MAX, OpenAIEmbedder
+from tests.support.memories import asking
 from tests.support.receiver import (
     Behaviour,
     Receiver,
@@ -23,6 +25,7 @@ from tests.support.receiver import (
     silence,
     status,
 )  # fmt: skip
+from tests.support.stack import running_stack
 from vigil.errors import Unavailable
 
 KEY = "sk-the-secret-of-the-tests"
@@ -227,3 +230,22 @@ async def test_many_at_once(endpoint: Receiver) -> None:
     await embedder.close()
     for number, one in enumerate(answers):
         assert one == expected(f"text {number}")
+
+
+@pytest.mark.parametrize(
+    ("section", "most"),
+    [({}, 0.15), ({"embedder": "openai"}, 0.4), ({"embedder": "openai", "weight_vector": 1}, 1)],
+)
+async def test_likeness_counts_more_if_a_model_read_the_whole_text(
+    tmp_path: Path, endpoint: Receiver, section: dict[str, object], most: float
+) -> None:
+    """What is most like a question gets all that likeness counts for."""
+    url = f"http://127.0.0.1:{endpoint.port}/v1"
+    memory = {"embedder_model": "m", "embedder_url": url, **section}
+    async with running_stack(tmp_path, services=("memory",), memory=memory) as stack:
+        ann = await asking(stack)
+        for text in ("The dog sleeps on the sofa", "The ship sails to Oslo", "Ann drinks tea"):
+            await ann.save(text)
+        await ann.until_vectors()
+        hits = (await ann.recall("a puppy on a sofa")).hits
+        assert max(hit.parts.vector for hit in hits) == pytest.approx(most)

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from vigil.errors import ConfigError
 from vigil.runtime import Context
 from vigil.settings.config import Settings
+from vigil.settings.memory import MemorySection
 
 from . import Embedder
+
+WEIGHT_OF_TOKENS: Final = 0.15
+"""What similarity counts for if a vector is the mean of its tokens' (docs/measured.md, "What each
+part of recall gives")."""
+WEIGHT_OF_SENTENCES: Final = 0.4
+"""If a model read the whole text. Measured with MiniLM-L6 (same place): with more, more is found,
+but a number or name that one memory alone has doesn't always come first."""
 
 
 def choose(settings: Settings) -> Embedder:
@@ -41,6 +51,13 @@ def choose(settings: Settings) -> Embedder:
                 _set("embedder_model", memory.embedder_model),
                 settings.embedder_api_key,
             )
+
+
+def weight(memory: MemorySection) -> float:
+    """Return what similarity counts for in a memory's score (`recall.scores.Weights`)."""
+    if memory.weight_vector is not None:
+        return memory.weight_vector
+    return WEIGHT_OF_TOKENS if memory.embedder == "wordllama" else WEIGHT_OF_SENTENCES
 
 
 def guarded(context: Context, embedder: Embedder) -> Embedder:

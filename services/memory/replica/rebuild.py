@@ -34,7 +34,7 @@ from vigil.settings.config import Config
 from vigil.worker.patience import ANY, Patience
 
 from ..config import Limits
-from ..embedding import Embedder
+from ..embedding import Embedder, choice
 from ..recall.recall import Recaller
 from ..recall.scores import Weights
 from ..recall.words import Words
@@ -101,7 +101,7 @@ class Replica:
             self.index,
             parts.embedder,
             parts.words,
-            Weights(weight_vector=parts.config.memory.weight_vector),
+            Weights(weight_vector=choice.weight(parts.config.memory)),
         )
 
     def _applied(self) -> None:

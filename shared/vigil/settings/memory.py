@@ -28,8 +28,9 @@ class MemorySection(Section, frozen=True, kw_only=True):
     """`openai`: base URL including `/v1`."""
     qdrant_url: str = ""
     """A Qdrant server, which needs the extra `qdrant`; empty: the local engine."""
-    weight_vector: NotNegativeF = 0.15
-    """How much embedding similarity counts beside the words; with a sentence model use 1."""
+    weight_vector: NotNegativeF | None = None
+    """How much embedding similarity counts beside the words; unless set, 0.15 with `wordllama`, and
+    0.4 with the others."""
     association_every_s: PositiveS = 300.0
     """How often new memories are associated."""
     maintenance_every_s: PositiveS = 6 * 3600.0
