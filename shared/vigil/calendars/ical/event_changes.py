@@ -17,6 +17,7 @@ from ...errors import InvalidInput
 from ...zones.database import zone_named
 from ..edits import CALL, CancelledInstance, ChangedEvent, Edited, NewEvent, ToEdit, When, is_of
 from .objects import recurrence_of
+from .onwards import comparable, described_by, is_onwards, put_off
 
 PRODUCT: Final = "-//Vigil//calendars//EN"
 HOUR: Final = timedelta(hours=1)
@@ -94,7 +95,7 @@ def _times(when: When, lasts: timedelta | None) -> tuple[date, date]:
         raise InvalidInput("ends", "must be a date if the begin is one, else with a time")
     if not is_time:
         ends += DAY  # DTEND isn't in it
-    if _comparable(ends) < _comparable(begins) or (not is_time and ends <= begins):
+    if comparable(ends) < comparable(begins) or (not is_time and ends <= begins):
         raise InvalidInput("ends", "must not be before the begin")
     return begins, ends
 
@@ -115,12 +116,6 @@ def _after(begins: date, lasts: timedelta) -> date:
     if isinstance(begins, datetime):
         return (begins.astimezone(UTC) + lasts).astimezone(begins.tzinfo)
     return begins + max(lasts, DAY)
-
-
-def _comparable(at: date) -> datetime:
-    if isinstance(at, datetime):
-        return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
-    return datetime(at.year, at.month, at.day, tzinfo=UTC)
 
 
 # ---------------------------------------------------------------- changes
@@ -152,13 +147,15 @@ def _changed(edit: ChangedEvent, asked: ToEdit) -> Edited:
         _move_series(events, master, edit.when, edit.reference)
     if edit.when is not None and (edit.recurrence or not any(n in master for n in OF_SERIES)):
         _move(target, edit.when)
+    also = [one for one in events if target is master and is_onwards(one)]
     for name, text in (
         ("summary", edit.title),
         ("location", edit.place),
         ("description", edit.notes),
     ):
         if text is not None:
-            _say(target, name, text)
+            for one in (target, *also):
+                _say(one, name, text)
     _touch(target, asked)
     if target is not master:
         _mark(master, asked)
@@ -167,22 +164,31 @@ def _changed(edit: ChangedEvent, asked: ToEdit) -> Edited:
 
 
 def _exception(whole: icalendar.Calendar, events: list[Any], master: Any, recurrence: str) -> Any:
-    """Return what describes one instance, made if it was like the others."""
+    """Return what describes one instance alone, made if it was like others."""
+    own = _description(events, recurrence)
+    if own is not None and not is_onwards(own):
+        return own
+    instance = _instance_start(master, recurrence)
+    like, begins = described_by(events, master, instance)
+    lasts = _lasts(like)
+    made = like.copy(recursive=True)
+    if own is not None:
+        put_off(whole, events, master, own)
+    for name in (*OF_SERIES, "RECURRENCE-ID", "DTEND", "DURATION"):
+        made.pop(name, None)
+    _put(made, "dtstart", begins)
+    _put(made, "dtend", begins + lasts)
+    made.add("recurrence-id", instance)
+    whole.add_component(made)
+    return made
+
+
+def _description(events: list[Any], recurrence: str) -> Any:
+    """Return what of a series is about one instance, and maybe about later ones; None: nothing."""
     for one in events:
         if "RECURRENCE-ID" in one and recurrence_of(one["RECURRENCE-ID"].dt) == recurrence:
             return one
-    begins = _instance_start(master, recurrence)
-    lasts = _lasts(master)
-    made = master.copy(recursive=True)
-    for name in OF_SERIES:
-        made.pop(name, None)
-    made.pop("DTEND", None)
-    made.pop("DURATION", None)
-    _put(made, "dtstart", begins)
-    _put(made, "dtend", begins + lasts)
-    made.add("recurrence-id", begins)
-    whole.add_component(made)
-    return made
+    return None
 
 
 def _instance_start(master: Any, recurrence: str) -> date:
@@ -200,7 +206,7 @@ def _instance_start(master: Any, recurrence: str) -> date:
 def _lasts(event: Any) -> timedelta:
     start = event["DTSTART"].dt
     if "DTEND" in event:
-        return _comparable(event["DTEND"].dt) - _comparable(start)
+        return comparable(event["DTEND"].dt) - comparable(start)
     if "DURATION" in event:
         found: timedelta = event["DURATION"].dt
         return found
@@ -216,6 +222,10 @@ def _move(event: Any, when: When) -> None:
 
 def _move_series(events: list[Any], master: Any, when: When, reference: str) -> None:
     """Have a series begin at another time of the day, with all that names its instances."""
+    if any(is_onwards(one) for one in events):
+        raise InvalidInput(
+            "begins", "of a series that has other times from a day on can't be changed as a whole"
+        )
     before = _instance_start(master, reference) if reference else master["DTSTART"].dt
     begins, ends = _times(when, _lasts(master))
     if not isinstance(before, datetime) or not isinstance(begins, datetime):
@@ -229,7 +239,7 @@ def _move_series(events: list[Any], master: Any, when: When, reference: str) -> 
             "begins", "of a series must stay on its day: cancel it and make a new one"
         )
     moved = wanted.replace(tzinfo=None) - before.replace(tzinfo=None)
-    lasts = _comparable(ends) - _comparable(begins)
+    lasts = comparable(ends) - comparable(begins)
     start = master["DTSTART"].dt + moved
     master.pop("DURATION", None)
     _put(master, "dtstart", start)
@@ -249,9 +259,11 @@ def _cancelled(edit: CancelledInstance, asked: ToEdit) -> Edited:
     whole, events, master = _parsed(edit.data)
     if not any(name in master for name in OF_SERIES):
         raise InvalidInput("event", "is no series")
-    for one in events:
-        if "RECURRENCE-ID" in one and recurrence_of(one["RECURRENCE-ID"].dt) == edit.recurrence:
-            whole.subcomponents.remove(one)
+    own = _description(events, edit.recurrence)
+    if own is not None and is_onwards(own):
+        put_off(whole, events, master, own)
+    elif own is not None:
+        whole.subcomponents.remove(own)
     master.add("exdate", _instance_start(master, edit.recurrence))
     _touch(master, asked)
     return Edited(data=bytes(whole.to_ical()))

@@ -44,6 +44,7 @@ from ..entries import (
     ReadApart,
 )
 from .event_zones import EventZone, known_zone, remark_of, zone_of
+from .onwards import instance_of, is_onwards
 
 INSTANCES_MAX: Final = 1_500
 """Of one object in the window: one each day of three years, with room."""
@@ -301,6 +302,9 @@ def _instance(
     recurrence = _identity(event) if is_series else ""
     # An instance has lost what its times were written with.
     source = sources.get(recurrence) or sources.get("") or event
+    if is_series and is_onwards(source):
+        # The library names all that such a change is about by the first of them.
+        recurrence = recurrence_of(instance_of(begins, source))
     zone = zone_of(source)
     text = texts.setdefault(_text(event, zone), len(texts))
     if not isinstance(begins, datetime):
