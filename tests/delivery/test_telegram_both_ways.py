@@ -18,7 +18,8 @@ from tests.support.attacks_in_rooms import TelegramRooms, attack
 from tests.support.files_in_rooms import LIMITS, check_files
 from tests.support.mailing import until_told
 from tests.support.on_loopback import half, slow
-from tests.support.sent_files import another_place
+from tests.support.pictures import png
+from tests.support.sent_files import another_place, whole
 from tests.support.stack import Stack
 from tests.support.telegram_server import (
     BOT,
@@ -36,8 +37,9 @@ from vigil.channels import pairs
 from vigil.channels.chats import files, follower, posts
 from vigil.channels.chats.calls import CALL_S
 from vigil.channels.pairs import ChannelPerson, PairedAddress
-from vigil.channels.telegram import drafts, sender
+from vigil.channels.telegram import drafts, listener, sender
 from vigil.clock import SystemClock
+from vigil.contracts import UserMessage, decode_event
 
 CHANNEL: Final = "tele"
 ANN: Final = 77
@@ -141,6 +143,7 @@ async def test_a_bot_hears_whom_a_code_paired_and_requests_are_decided_by_button
         async with another_place() as (other, caught):
             await check_files(world.admin, "telegram", CHANNEL, server, other)
             assert caught == []
+        await check_album(world, server, monkeypatch)
 
 
 @pytest.mark.repeated
@@ -150,6 +153,32 @@ async def test_who_is_paired_is_heard_once_and_nobody_else_by_whatever_they_are_
     """X-2, L-11: as in the other networks (`test_rooms_attacked.py`)."""
     monkeypatch.setattr(follower, "REFUSED_S", 0.02)
     await attack(TelegramRooms(), await bare.bus("admin"), tmp_path)
+
+
+async def check_album(
+    world: World, server: TelegramServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Check that pictures sent at once are one message, also if they are told of one by one."""
+    monkeypatch.setattr(listener, "ALBUM_S", 0.01)
+    pictures = [png(2, side) for side in (5, 6, 7)]
+    server.files.ways = {f"p{n}": whole(data) for n, data in enumerate(pictures)}
+    album = [
+        server.written(ANN, "", caption=caption, media_group_id="g1", photo=[{"file_id": f"p{n}"}])
+        for n, caption in enumerate(("", "Which is best?", ""))
+    ]
+    server.behind = album[1:]
+    server.happen(album[0])
+    await world.until(lambda: not server.behind)
+    server.write(ANN, "Well?")
+    talk = world.talk("ann:vigil:main")
+
+    def heard() -> list[tuple[str, list[int]]]:
+        events = [decode_event(m.data) for m in talk.log if m.subject == talk.key.in_user]
+        said = [one.payload for one in events if isinstance(one, UserMessage)]
+        return [(one.text, [file.height for file in one.attachments]) for one in said]
+
+    await talk.until(lambda: heard()[-1][0] == "Well?")
+    assert heard()[-2:] == [("Which is best?", [5, 6, 7]), ("Well?", [])]
 
 
 async def check_drafts(

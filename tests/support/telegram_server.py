@@ -139,6 +139,8 @@ class TelegramServer:
         """By which call, where, under which name, and its bytes."""
         self.files = SentFiles()
         self.happened: list[dict[str, Any]] = []
+        self.behind: list[dict[str, Any]] = []
+        """What happens behind answers to who asks what is new, one behind each."""
         self._updates: list[dict[str, Any]] = []
         self._arrived = asyncio.Event()
         self._numbers = itertools.count(100)
@@ -150,12 +152,19 @@ class TelegramServer:
         self, who: int, text: str, *, chat: int | None = None, kind: str = "message", **more: Any
     ) -> int:
         """Somebody writes: to the bot alone, or in a group; returns the message's id."""
-        number = next(self._numbers)
+        update = self.written(who, text, chat=chat, kind=kind, **more)
+        self.happen(update)
+        number: int = update[kind]["message_id"]
+        return number
+
+    def written(
+        self, who: int, text: str, *, chat: int | None = None, kind: str = "message", **more: Any
+    ) -> dict[str, Any]:
+        """Return what a bot would be told of what somebody writes."""
         of = {"id": who, "type": "private"} if chat is None else {"id": chat, "type": "group"}
         person = {"id": who, "is_bot": False, "first_name": "Ann"}
-        message = {"message_id": number, "from": person, "chat": of, "date": 1, "text": text}
-        self.happen({kind: message | more})
-        return number
+        message = {"message_id": next(self._numbers), "from": person, "chat": of, "date": 1}
+        return {kind: message | {"text": text} | more}
 
     def press(self, who: int, message: Message, data: str, *, is_group: bool = False) -> None:
         """Somebody presses a button, or sends what looks like it."""
@@ -250,7 +259,10 @@ class TelegramServer:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(given.get("timeout", 0), self._held_s)):
                     await self._arrived.wait()
-        return self._updates[: given.get("limit", 100)]
+        told = self._updates[: given.get("limit", 100)]
+        if told and self.behind:
+            self.happen(self.behind.pop(0))
+        return told
 
 
 def _with_files(form: dict[str, Any]) -> dict[str, Any]:

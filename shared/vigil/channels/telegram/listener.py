@@ -5,7 +5,9 @@ An update is dealt with and stored before the server is told to forget it.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -22,7 +24,7 @@ from ..chats.calls import CALL_S, CallFailed
 from ..chats.post import PostFile
 from ..chats.posts import ChatReading
 from ..contract import ChannelContext
-from . import happenings
+from . import albums, happenings
 from .drafts import Drafts
 from .happenings import TelegramPost
 from .wire import BotApi, GetRawUpdates, WhereFile
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from .section import TelegramBot
 
 LIMIT: Final = 100
+ALBUM_S: Final = 1.0
+"""How long nothing more of an album comes before it's taken to be whole: its pictures arrive as
+fast as they are uploaded to Telegram, which tells of each."""
 
 
 class TelegramReading:
@@ -53,12 +58,19 @@ class TelegramReading:
             await self._begin()
         # The server counts anew where nothing came for a week: a mark is shown to it once.
         mark: int | None = int(self._reading.place.next)
+        counts: Counter[str] = Counter()
         while True:
             found = await self._updates(mark)
             self.was_heard = True
             self._reading.show("listening")
-            for update in found:
-                await self._take(update)
+            whole, counts = albums.settled(found, counts), albums.counts_of(found)
+            for post in albums.posts_of(found[:whole], self._section.bot):
+                await self._take(post)
+            if whole < len(found):
+                mark = happenings.update_id_of(found[whole])
+                await self._reading.store(str(mark))
+                await asyncio.sleep(ALBUM_S)
+                continue
             mark = max((happenings.update_id_of(one) for one in found), default=-1) + 1 or None
             if mark is not None:
                 await self._reading.store(str(mark))
@@ -82,10 +94,7 @@ class TelegramReading:
             raise CallFailed(Unclear(reason="an answer without updates"))
         return found
 
-    async def _take(self, update: Any) -> None:
-        found = happenings.post_of(update, self._section.bot)
-        if found is None:
-            return
+    async def _take(self, found: TelegramPost) -> None:
         if found.button and not found.is_direct:
             return  # only who is asked may decide
         is_stored = await self._reading.take(found, partial(self._say, found), self._fetch)
