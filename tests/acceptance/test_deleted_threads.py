@@ -17,8 +17,9 @@ from tests.support.outside import say_from_outside
 from tests.support.pauses import pauses
 from tests.support.pictures import png
 from tests.support.remembering import contents, look
-from tests.support.world import ANN, Person, running_world
+from tests.support.world import ANN, Person, StoppedClock, running_world
 from vigil.marks import thread_mark
+from vigil.marks.thread_mark import Deletion
 from vigil.subjects import SessionKey
 
 TEXT = "CANARYtext"
@@ -196,6 +197,109 @@ async def test_what_it_asked_for_goes_with_it(
         assert late.status_code == 404
         await other.exchange(f"accept {gone['name']}")
         assert "Accepted" not in (await other.transcript())[-1]["text"]
+
+
+@pytest.mark.usefixtures("own_broker")
+async def test_what_it_alone_was_allowed_ends_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L-8: else it would hold for the next conversation of that name, where nobody allowed it."""
+    monkeypatch.setattr(deletions, "QUIET_S", 0.2)
+    async with running_world(tmp_path, monkeypatch, has_hands=True) as world:
+        ann = await world.person(has_socket=False)
+        call = ask(("shell", {"command": f"echo {TEXT}"}))
+        everywhere = await granted(ann.http, "elsewhere", "")
+        there = await granted(ann.http, TEXT, ann.key)
+        await say_from_outside(ann, call)
+        assert await open_requests(ann.http) == {}, "the positive control: it's allowed"
+        url = f"http://127.0.0.1:{world.gate.port}"
+        cli = Cli(tmp_path / "cli", VIGIL_URL=url, VIGIL_TOKEN=ann.token)
+
+        told = await asyncio.to_thread(cli, "delete", ann.key, "--yes")
+        assert "1 grant that held in it alone ended, too." in told.stderr
+        await until_deleted(ann)
+        assert streams(tmp_path) == []
+        standing = (await ann.http.get("/api/grants")).json()["grants"]
+        assert [one["id"] for one in standing] == [everywhere]
+        ended = (await ann.http.get(f"/api/grants/{there}")).json()
+        assert (ended["state"], ended["constraints"], ended["uses"]) == ("ended", [], 1)
+        why = (await ann.http.get(f"/api/why/{there}")).text
+        assert "its conversation was deleted" in why
+        await say_from_outside(ann, call)
+        assert set(await open_requests(ann.http)) == {ann.key}, "the next one has to ask"
+
+
+@pytest.mark.usefixtures("own_broker")
+async def test_what_an_older_version_left_goes_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests stayed on the board, and grants held on: those made before the conversation was
+    deleted end, whatever came since stays."""
+    monkeypatch.setattr(deletions, "QUIET_S", 0.2)
+    async with running_world(tmp_path, monkeypatch, has_hands=True) as world:
+        ann = await world.person(has_socket=False)
+        key = SessionKey.parse(ann.key)
+        await say_from_outside(ann, ask(("shell", {"command": f"echo {TEXT}"})))
+        await granted(ann.http, TEXT, ann.key)
+        await world.gate.stack.stop("scheduler")
+        now = world.clock.now()
+        mark = Deletion(session=ann.key, asked_at=now, by="ann", done_at=now)
+        await thread_mark.put(world.admin, mark)
+        assert isinstance(world.clock, StoppedClock)
+        world.clock.move(60)
+        later = await granted(ann.http, "later", ann.key)
+
+        await world.gate.stack.start("scheduler")
+        async with asyncio.timeout(60):
+            pause_s = pauses()
+            while (await thread_mark.find(world.admin, key)) == mark:
+                await asyncio.sleep(next(pause_s))
+        assert await open_requests(ann.http) == {}
+        left = (await ann.http.get("/api/grants", params={"state": "all"})).json()["grants"]
+        assert [one["id"] for one in left] == [later]
+        swept = await thread_mark.find(world.admin, key)
+        assert swept is not None
+        assert swept.deleted == {"BOARD": 2}
+
+
+@pytest.mark.usefixtures("own_broker")
+async def test_nothing_is_allowed_in_what_is_being_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And one that came at the same moment goes whole, with its uses."""
+    monkeypatch.setattr(deletions, "QUIET_S", 0.2)
+    async with running_world(tmp_path, monkeypatch) as world:
+        ann = await world.person(has_socket=False)
+        await ann.exchange("hello")
+        id_ = await granted(ann.http, TEXT, ann.key)
+        key = SessionKey.parse(ann.key)
+        await thread_mark.begin(world.admin, key, by="ann", now=world.clock.now())
+        await until_deleted(ann)
+        assert (await ann.http.get(f"/api/grants/{id_}")).status_code == 404
+        await world.gate.stack.stop("scheduler")
+        await ann.exchange("hello")
+        answer = await ann.http.request("DELETE", f"/api/sessions/{ann.key}")
+        assert answer.status_code == 202
+        refused = await ann.http.post("/api/grants", json=allowed("more", ann.key))
+        assert refused.status_code == 410, refused.text
+
+
+def allowed(word: str, session: str) -> dict[str, Any]:
+    limits = [{"kind": "argv", "argv": ["echo", word]}]
+    return {
+        "tool": "shell",
+        "constraints": limits,
+        "session_key": session,
+        "holds_for_outside": True,
+        "why": word,
+    }
+
+
+async def granted(http: httpx2.AsyncClient, word: str, session: str) -> str:
+    """Allow `echo` of one word, in one conversation or in all; return the grant's id."""
+    made = await http.post("/api/grants", json=allowed(word, session))
+    assert made.status_code == 201, made.text
+    return str(made.json()["id"])
 
 
 async def open_requests(http: httpx2.AsyncClient) -> dict[str, dict[str, Any]]:

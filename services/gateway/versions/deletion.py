@@ -7,13 +7,21 @@ unless they want that forgotten, too.
 
 from __future__ import annotations
 
+import contextlib
+from datetime import datetime
 from typing import Annotated, Final
 
 import msgspec
+import structlog
 from fastapi import Query, Request, Response
 
-from vigil.contracts import ControlPayload, Instant
-from vigil.errors import VigilError
+from vigil.board.kept import KeptBoard
+from vigil.board.kinds.grant import GRANTS
+from vigil.bus.bus import BusError
+from vigil.circuits.circuits import OUTSIDE, SESSION, reset
+from vigil.contracts import Change, ControlPayload, Instant
+from vigil.errors import Unavailable, VigilError, WrongLastSequence
+from vigil.grants.rule import emptied
 from vigil.marks import conversation_label, thread_mark
 from vigil.memory.operations.forget import Forget
 from vigil.memory.operations.list import ListMemories
@@ -28,6 +36,8 @@ from ..http.wire import Answer
 from ..sessions import history
 from ..sessions.messages import parent_of
 from ..state.edge import Edge
+
+log = structlog.get_logger("vigil.gateway")
 
 PAGE: Final = 100
 """Memories that are asked for at once."""
@@ -47,6 +57,8 @@ class ThreadDeleted(Answer, frozen=True, kw_only=True):
     memories_forgotten: int = 0
     timers_ended: int = 0
     """Open follow-ups and reminders of the conversation: they end with it."""
+    grants_ended: int = 0
+    """Standing grants that held in this conversation alone: they end with it, too."""
 
 
 async def delete_session(
@@ -73,6 +85,7 @@ async def delete_session(
         await _forget(edge, session, learnt, caller.user)
     is_new = has_records and (known is None or not known.is_open)
     timers = len((await history.timers(edge.bus, session)).timers) if is_new else 0
+    grants = 0
     # Also once it is gone: whoever named it while it went named nothing.
     await conversation_label.forget_conversation(edge.bus, session)
     if is_new:
@@ -81,6 +94,7 @@ async def delete_session(
             session, ControlPayload(op="stop"), parent=parent_of(request.scope)
         )
         now = edge.clock.now()
+        grants = await _end_what_holds(edge, session, caller.user, now)
         known = await thread_mark.begin(edge.bus, session, by=caller.user, now=now)
         edge.switches.learn_thread(known)
     if known is None:
@@ -93,6 +107,7 @@ async def delete_session(
         memories_kept=0 if memories else len(learnt),
         memories_forgotten=len(learnt) if memories else 0,
         timers_ended=timers,
+        grants_ended=grants,
     )
     return Json(answer, 202 if known.is_open else 200)
 
@@ -126,6 +141,33 @@ async def _forget(edge: Edge, session: SessionKey, ids: list[str], user: str) ->
             await edge.memory.ask(session.scope, question)
     except VigilError as error:
         raise unavailable("memory can't be asked now; the conversation wasn't deleted") from error
+
+
+async def _end_what_holds(edge: Edge, session: SessionKey, user: str, now: datetime) -> int:
+    """End what would hold for the next conversation of that name: grants that name it, and its
+    circuits; return how many grants stood. One that is made meanwhile the scheduler finds.
+
+    Raises:
+        Problem: 503, it can't be done now; the conversation is there.
+    """
+    board, change = KeptBoard(edge.bus, GRANTS), Change(by=user, why="its conversation was deleted")
+    count = 0
+    try:
+        for found in await board.all(session.scope):
+            grant = found.entity
+            if grant.session_key != str(session) or grant.made_by == "configuration":
+                continue
+            with contextlib.suppress(
+                WrongLastSequence
+            ):  # whoever was faster: the scheduler ends it
+                await board.replace(found.number, emptied(grant, now), change, now)
+                count += GRANTS.is_open(grant, now)
+                log.info("ended", action="gateway.grant", how="deleted", id=grant.id, by=user)
+        for prefix in (SESSION, OUTSIDE):
+            await reset(edge.bus, f"{prefix}{session}", by=user, now=now)
+    except (Unavailable, BusError) as error:
+        raise unavailable("what it was allowed can't be ended now; nothing was deleted") from error
+    return count
 
 
 _PATH: Final = "/api/sessions/{key}"

@@ -19,12 +19,12 @@ import msgspec
 from .. import crash
 from ..bus.bus import Bus, Message
 from ..clock import Clock
-from ..contracts import Approval, SpawnSession, decode_board, decode_turn
+from ..contracts import SpawnSession, decode_turn
 from ..errors import InvalidInput
 from ..marks import thread_mark
-from ..marks.thread_mark import Deletion
-from ..subjects import SessionKey, board_of
-from .deletion import erase_message
+from ..marks.thread_mark import SWEEP, Deletion
+from ..subjects import SessionKey
+from .board_parts import BoardParts
 from .sweep import QUIET_S, Sweeper
 
 PAGE: Final = 500
@@ -86,7 +86,12 @@ class ThreadEraser:
         await self._delete_files()
         crash.point("thread.before_done")
         done = msgspec.structs.replace(
-            self._mark, done_at=self._clock.now(), deleted=dict(self._deleted), parts=(), files=()
+            self._mark,
+            done_at=self._clock.now(),
+            deleted=dict(self._deleted),
+            parts=(),
+            files=(),
+            sweep=SWEEP,
         )
         await thread_mark.put(self._bus, done, expect=revision)
         return done
@@ -116,24 +121,11 @@ class ThreadEraser:
 
     async def _sweep(self) -> int:
         sweeper = Sweeper(self._bus, filters_of_thread(self._sessions), without_report)
-        found = await sweeper.pass_once() + await self._sweep_requests()
+        found = await sweeper.pass_once()
         self._deleted.update(sweeper.swept.deleted)
-        return found
-
-    async def _sweep_requests(self) -> int:
-        """Delete the requests for approval of these sessions: they hold the arguments of calls."""
-        theirs, found = {str(one) for one in self._sessions}, 0
-        where = board_of(self._key.scope, "approval")
-        for message in await self._bus.read("BOARD", [where]):
-            try:
-                entity = decode_board(message.data).entity
-            except InvalidInput:
-                continue
-            if isinstance(entity, Approval) and entity.session_key in theirs:
-                await erase_message(self._bus, "BOARD", message.seq)
-                found += 1
-        self._deleted["BOARD"] += found
-        return found
+        on_board = await BoardParts(self._bus, self._key.scope, self._sessions).sweep()
+        self._deleted["BOARD"] += on_board
+        return found + on_board
 
     async def _delete_files(self) -> None:
         """Delete the files that no record of the person names any more."""
@@ -158,6 +150,23 @@ class ThreadEraser:
             sweeper = Sweeper(self._bus, where_kept, without_report)
             await sweeper.pass_once()
             self._deleted.update(sweeper.swept.deleted)
+
+
+async def sweep_left(bus: Bus, mark: Deletion) -> int:
+    """Delete what an older version left of a conversation that it deleted; return how many records
+    it were.
+
+    Raises: Unavailable, BusError, WrongLastSequence: call again.
+    """
+    key = SessionKey.parse(mark.session)
+    found, revision = await thread_mark.last(bus, key)
+    if found is None or found.done_at is None or found.sweep >= SWEEP:
+        return 0
+    count = await BoardParts(bus, key.scope, [key]).sweep_left(found.done_at)
+    deleted = Counter(found.deleted) + Counter(BOARD=count)
+    swept = msgspec.structs.replace(found, deleted=dict(deleted), sweep=SWEEP)
+    await thread_mark.put(bus, swept, expect=revision)
+    return count
 
 
 def children_in(key: SessionKey, message: Message) -> list[SessionKey]:

@@ -126,6 +126,18 @@ def ending(standing: Standing, now: datetime) -> str | None:
     return None
 
 
+def emptied(grant: Grant, now: datetime) -> Grant:
+    """Return a grant that ends with the one conversation that it holds in: what it allowed there
+    goes with that, and that there was one stays."""
+    ended_at = grant.revoked_at or now
+    return msgspec.structs.replace(grant, constraints=(), why="", cause="", revoked_at=ended_at)
+
+
+def is_emptied(grant: Grant) -> bool:
+    """Whether a grant has ended, and says nothing any more of what it allowed."""
+    return grant.revoked_at is not None and grant == emptied(grant, grant.revoked_at)
+
+
 def is_for(granted: str, tool: str) -> bool:
     """Whether a grant's tool, or all of a server's, is that tool.
 

@@ -24,6 +24,8 @@ log = structlog.get_logger("vigil.switches")
 
 BUCKET: Final = "CONFIG"
 PREFIX: Final = "thread."
+SWEEP: Final = 1
+"""What goes with a conversation: since 1 its requests, too, and grants that held in it alone."""
 
 
 class Deletion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -41,6 +43,8 @@ class Deletion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     deleted: dict[str, int] = {}
     """Records that were deleted since the service that did it last began, by stream."""
     done_at: Instant | None = None
+    sweep: int = 0
+    """How much was deleted when it was closed: `SWEEP`, or less by an older version."""
 
     @property
     def is_open(self) -> bool:
@@ -103,6 +107,13 @@ async def last(bus: Bus, session: SessionKey) -> tuple[Deletion | None, int]:
     """Return the mark and its revision; 0: there was never any. Raises: Unavailable."""
     value, revision = await KeyValue(bus, BUCKET).last(key_of(session))
     return read(value), revision
+
+
+async def swept_in_part(bus: Bus) -> list[Deletion]:
+    """Return the marks that an older version closed, when less went. Raises: Unavailable."""
+    there = await bus.read(f"KV_{BUCKET}", [f"$KV.{BUCKET}.{PREFIX}>"])
+    marks = (read(message.data) for message in there)
+    return [one for one in marks if one is not None and not one.is_open and one.sweep < SWEEP]
 
 
 async def begin(bus: Bus, session: SessionKey, *, by: str, now: datetime) -> Deletion:

@@ -37,4 +37,6 @@ def described(key: object, done: dict[str, Any]) -> str:
         parts.append(f"{count_of(forgotten, 'memory', 'memories')} forgotten.")
     if timers := done.get("timers_ended", 0):
         parts.append(f"{count_of(timers, 'reminder')} ended with it.")
+    if grants := done.get("grants_ended", 0):
+        parts.append(f"{count_of(grants, 'grant')} that held in it alone ended, too.")
     return " ".join(parts)
