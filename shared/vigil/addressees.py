@@ -28,6 +28,16 @@ def is_turn(subject: str) -> bool:
     return kind.partition("-")[0] == "turn"
 
 
+def speaks(subject: str) -> bool:
+    """Whether turns that are there decided to say something; of older versions all may have.
+
+    >>> [speaks(f"session.vigil.ann.t1.{one}") for one in ("turn-sm", "turn-0", "turn")]
+    [True, False, True]
+    """
+    kind, _, letters = subject.rpartition(".")[2].partition("-")
+    return kind == "turn" and (not letters or "s" in letters)
+
+
 def turns_for(letter: str, *, of_system: bool = False) -> tuple[str, ...]:
     """Return the filters of the turns that the service with that letter has work with.
 

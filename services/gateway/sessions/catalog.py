@@ -1,13 +1,14 @@
 """The list of conversations: by key or the newest first, with titles, and what is unread.
 
 What a conversation is called is its person's label, or its first words. It is unread if the agent
-said something after what they read or wrote last.
+said something after what they read or wrote last. One in which only an agent spoke is among them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
+import itertools
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import dropwhile, islice
@@ -23,9 +24,10 @@ from vigil.past import places, words
 from vigil.subjects import Scope, SessionKey
 
 from ..http.wire import Forked, SessionList, SessionSummary
+from ..shelf.first_words import first_said, words_of
 from ..shelf.known_talks import KnownTalk, KnownTalks
 from ..shelf.read_marks import ReadMarks
-from ..shelf.recency import Recency, key_of
+from ..shelf.recency import LastWord, Recency, key_of
 from ..shelf.titles import is_found, title_of
 from .history import forked_in
 
@@ -92,13 +94,16 @@ class Catalog:
         By the newest they are known without asking for all: of the ten thousand that one may have,
         the broker lists the subjects each time.
         """
+        told = [await self._recency.told(one) for one in owners]
         if wish.order == "key":
-            there = await _subjects_of(self._bus, owners)
+            there = {*await _subjects_of(self._bus, owners), *itertools.chain(*told)}
             wanted = sorted(
                 key for key in there if key > wish.after and self._is_wanted(key, wish.archived)
             )
             return dict.fromkeys(wanted, 0)
-        known = [await self._recency.of(one) for one in owners]
+        # Of those in which nobody wrote the sequence isn't known.
+        unasked = ({key: LastWord(at, 0) for key, (at, _) in one.items()} for one in told)
+        known = [*[await self._recency.of(one) for one in owners], *unasked]
         newest = heapq.merge(
             *(reversed(one.items()) for one in known), key=lambda pair: pair[1], reverse=True
         )
@@ -148,14 +153,13 @@ class Catalog:
         """
         first = await self._bus.get_next(session.stream, session.everything, 1)
         fork_of = forked_in(first)
-        said = places.said_in(session)
         if words.by_person(first) is None and first is not None:
-            first = await self._bus.get_next(session.stream, said, first.seq)
-        return title_of(words.text_of(first)), fork_of
+            first = await first_said(self._bus, session, first.seq)
+        return title_of(words_of(first)), fork_of
 
     async def _known_of(self, session: SessionKey, seq: int) -> KnownTalk | None:
         """Return what a person's next message changes, read if it isn't known of the newest one;
-        None: the conversation was deleted.
+        None: nobody ever wrote, or the conversation was deleted.
 
         Args:
             seq: of what somebody wrote last; 0: it is to be asked.
@@ -168,6 +172,16 @@ class Catalog:
             return None
         known = self._known.find(str(session), newest.seq)
         return known or await self._read(session, newest)
+
+    async def _only_told(self, session: SessionKey) -> KnownTalk | None:
+        """Return what there is to say of one in which nobody wrote; None: nobody spoke, either."""
+        first_words, fork_of = await self._first(session)
+        found = await self._bus.get_last(session.stream, session.transcript)
+        if found is None:
+            return None
+        return KnownTalk(
+            newest=0, last_at=None, messages=0, first_words=first_words, fork_of=fork_of
+        )
 
     async def _read(self, session: SessionKey, newest: Message) -> KnownTalk:
         """Read what a person's next message changes, and keep it."""
@@ -196,6 +210,7 @@ class Catalog:
             said = await self._bus.get_last(session.stream, session.out_all)
             # Where the agent said nothing it may be that all is gone: then it has to be asked.
             known = await self._known_of(session, 0 if said is None else seq)
+            known = known or await self._only_told(session)
             if known is None:
                 return None
             is_unread = said is not None and said.seq > known.newest

@@ -11,8 +11,6 @@ from msgspec.structs import replace
 from vigil.errors import InvalidInput, WrongLastSequence
 from vigil.marks import conversation_label
 from vigil.marks.conversation_label import TITLE_LENGTH_MAX, ConversationLabel
-from vigil.past import places
-from vigil.past.words import text_of
 from vigil.subjects import SessionKey
 
 from ..callers import Caller, Session, Shared, body_of
@@ -21,6 +19,7 @@ from ..gone import check_not_deleted
 from ..http.json import Json
 from ..http.problem import Problem, erasing
 from ..http.wire import Answer, CursorValue, RequestBody
+from ..shelf.first_words import first_said, words_of
 from ..shelf.titles import title_of
 from ..state.edge import Edge
 
@@ -58,7 +57,7 @@ async def change_session(
     """Name a conversation, put it away, or note that you read it, in your own list."""
     if edge.switches.is_erasing(caller.user) or edge.switches.is_erasing(session.user):
         raise erasing()
-    first = await edge.bus.get_next(session.stream, places.said_in(session), 1)
+    first = await first_said(edge.bus, session)
     if first is None:
         await check_not_deleted(edge, session)
         raise Problem(404, "there is no such session, or nobody said anything in it yet")
@@ -67,7 +66,7 @@ async def change_session(
         read_to = await edge.read_marks.of(caller.user, session)
     else:
         read_to = await edge.read_marks.move(caller.user, session, wanted.read_to)
-    title = label.title or title_of(text_of(first))
+    title = label.title or title_of(words_of(first))
     is_archived = label.archived_at is not None
     return Json(
         SessionLabel(

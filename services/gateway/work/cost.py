@@ -21,8 +21,6 @@ from vigil.contracts.costs import COSTS, Account, DayOfCosts
 from vigil.contracts.session_kinds import SESSION_KINDS
 from vigil.errors import InvalidInput
 from vigil.marks import conversation_label
-from vigil.past import places
-from vigil.past.words import text_of
 from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey, token_of
 
@@ -30,6 +28,7 @@ from ..callers import Caller, Shared
 from ..http.json import Json
 from ..http.wire import Answer
 from ..insight.budget import day_of
+from ..shelf.first_words import first_said, words_of
 from ..shelf.titles import title_of
 from ..state.edge import Edge
 
@@ -168,8 +167,7 @@ async def _titles(edge: Edge, user: str, causes: Iterable[str]) -> dict[str, str
         label = labels.get(str(session))
         if label is not None and label.title:
             return label.title
-        first = await edge.bus.get_next(session.stream, places.said_in(session), 1)
-        return title_of(text_of(first))
+        return title_of(words_of(await first_said(edge.bus, session)))
 
     return dict(zip(threads, await asyncio.gather(*map(title, threads)), strict=True))
 

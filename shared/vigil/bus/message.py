@@ -83,8 +83,21 @@ class Message:
 
     @property
     def stored_at(self) -> datetime:
-        """When the broker stored it, by its own clock; only of what a consumer delivered."""
+        """When the broker stored it, by its own clock."""
         return datetime.fromtimestamp(int(_fields(self._reply)[7]) / 1e9, UTC)
+
+
+class SingleMessage(Message):
+    """A message that was asked for by itself, and not delivered by a consumer."""
+
+    __slots__ = ("time",)
+    time: str
+    """When the broker stored it, as it says that."""
+
+    @property
+    def stored_at(self) -> datetime:
+        """When the broker stored it, by its own clock."""
+        return datetime.fromisoformat(self.time)
 
 
 def _fields(reply: str) -> list[str]:

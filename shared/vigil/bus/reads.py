@@ -19,7 +19,7 @@ import msgspec
 from ..errors import OutcomeUnknown, Unavailable
 from ..layout import LAYOUT_STREAM, LOG, LogLayout, filter_in, layout_of, named
 from ..subjects import SessionKey
-from .message import Message
+from .message import Message, SingleMessage
 from .replies import ERR_NO_MESSAGE, ERR_NO_PEERS, ERR_STREAM_NOT_FOUND, BusError
 from .wire import headers_of
 
@@ -137,7 +137,9 @@ class Reads(ABC):
             raise
         headers = headers_of(b64decode(found["hdrs"])) if "hdrs" in found else {}
         data = b64decode(found["data"]) if "data" in found else b""
-        return Message(named(found["subject"]), data, headers, found["seq"], stream=stream)
+        message = SingleMessage(named(found["subject"]), data, headers, found["seq"], stream=stream)
+        message.time = found["time"]
+        return message
 
     async def subjects(self, stream: str, wanted: str) -> dict[str, int]:
         """Return the subjects of a stream that a filter matches, and how many messages each has.

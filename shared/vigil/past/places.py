@@ -31,6 +31,38 @@ def by_person(whose: Scope, thread: str = "*") -> str:
     return f"session.{whose.agent}.{whose.owner}.{thread}.*.said.user"
 
 
+def of_owner(whose: Scope) -> str:
+    """Return the beginning of all subjects of conversations."""
+    return f"session.{whose.agent}.{whose.owner}.*"
+
+
+def by_agent(whose: Scope) -> str:
+    """Match what agents said in conversations before these were imported.
+
+    >>> by_agent(Scope("*", "ann"))
+    'session.*.ann.*.past.said.agent'
+    """
+    return f"{of_owner(whose)}.past.said.agent"
+
+
+def said(whose: Scope) -> str:
+    """Match what anybody said in conversations, also before these were imported.
+
+    >>> said(Scope("*", "ann"))
+    'session.*.ann.*.*.said.*'
+    """
+    return f"{of_owner(whose)}.*.said.*"
+
+
+def is_by_person(subject: str) -> bool:
+    """Whether what is there a person said: of what an agent said, the id is no such word.
+
+    >>> is_by_person("session.vigil.ann.t1.in.said.user")
+    True
+    """
+    return subject.endswith(".said.user")
+
+
 def said_in(key: SessionKey) -> str:
     """Match what the person said in a conversation, also before it was imported."""
     return by_person(key.scope, key.thread)

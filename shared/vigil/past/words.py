@@ -6,14 +6,14 @@ from datetime import datetime
 from typing import NamedTuple
 
 from ..bus.bus import Message
-from ..contracts import UserMessage, decode_event
+from ..contracts import UserMessage, decode_event, decode_said
 from ..contracts.codec import decode_past
 from ..errors import InvalidInput
-from .places import is_past
+from .places import is_by_person, is_past
 
 
 class SpokenWords(NamedTuple):
-    """What a person said, and when."""
+    """What somebody said, and when."""
 
     text: str
     at: datetime
@@ -39,3 +39,17 @@ def by_person(message: Message | None) -> SpokenWords | None:
     if not isinstance(event, UserMessage):
         return None
     return SpokenWords(event.payload.text, event.created_at)
+
+
+def said_in(message: Message) -> SpokenWords | None:
+    """Return what a person or an agent said; None: it can't be read."""
+    try:
+        if is_past(message.subject):
+            words = decode_past(message.data)
+            return SpokenWords(words.text, words.at)
+        if is_by_person(message.subject):
+            return by_person(message)
+        said = decode_said(message.data)
+    except InvalidInput:
+        return None
+    return SpokenWords(said.text, said.at)

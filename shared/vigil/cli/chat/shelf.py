@@ -14,7 +14,7 @@ COLUMNS: Final = (
     Column("TITLE", "title"),
     Column("NEW", lambda session: "new" if session.get("is_unread") else ""),
     Column("MESSAGES", "messages", rank=1),
-    Column("LAST", "last_at", is_instant=True),
+    Column("LAST", lambda session: session["last_at"] or session.get("said_at"), is_instant=True),
 )
 
 
