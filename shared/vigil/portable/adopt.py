@@ -71,14 +71,14 @@ def with_new_ids(record: Any, ids: Collection[str], to: str, key: str = "") -> A
     if isinstance(record, dict):
         is_memory = key == "memory"
         return {
-            name: _new_id(to, one)
+            name: new_id(to, one)
             if is_memory and name == "id"
             else with_new_ids(one, ids, to, name)
             for name, one in record.items()
         }
     if isinstance(record, list):
         return [with_new_ids(one, ids, to, key) for one in record]
-    return _new_id(to, record) if key in _MEMORY_IDS and record in ids else record
+    return new_id(to, record) if key in _MEMORY_IDS and record in ids else record
 
 
 def strange_ids(record: Any, ids: Collection[str], key: str = "") -> set[str]:
@@ -96,7 +96,8 @@ def strange_ids(record: Any, ids: Collection[str], key: str = "") -> set[str]:
     return {record} if is_named and record not in ids else set()
 
 
-def _new_id(to: str, id_: str) -> str:
+def new_id(to: str, id_: str) -> str:
+    """Return what is called so with its new owner: 32 hex digits."""
     return hashlib.sha256(f"{to}\n{id_}".encode()).hexdigest()[:32]
 
 
@@ -109,6 +110,17 @@ def memory(record: MemoryRecord, whose: Scope, *, is_trusted: bool) -> MemoryRec
     if isinstance(record, MemorySaved | MemoriesMerged) and not is_trusted:
         return replace(record, memory=replace(record.memory, is_tainted=True))
     return record
+
+
+def again(record: MemoryRecord, to: str, forgotten: Collection[str]) -> MemoryRecord:
+    """Return the record of a memory that is taken in although it was forgotten: what was forgotten
+    stays so, and this is another that says the same."""
+    if not isinstance(record, MemorySaved) or record.memory.id not in forgotten:
+        return record
+    id_ = record.memory.id
+    while id_ in forgotten:
+        id_ = new_id(to, id_)
+    return replace(record, id=new_id(id_, record.id), memory=replace(record.memory, id=id_))
 
 
 def entity(found: object, now: datetime, *, is_trusted: bool) -> Entity:

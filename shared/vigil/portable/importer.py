@@ -24,7 +24,7 @@ from ..settings.config import Config
 from ..subjects import Scope, check_part
 from ..teams import holding
 from ..timetable.check import check_known
-from . import adopt, talks
+from . import adopt, deleted, talks
 from .bundle import Bundle, BundleError
 from .export import ExportedRecord
 from .talk_intake import TalkIntake, id_in, is_label
@@ -58,6 +58,8 @@ class ImportReport(msgspec.Struct, kw_only=True):
     taken: dict[str, int] = {}
     there: dict[str, int] = {}
     """What was there before."""
+    deleted: dict[str, int] = {}
+    """What the person deleted since the export was made: it isn't brought back."""
     refused: list[RefusedLine] = []
     left: dict[str, str] = {}
     """Parts that stay in the export, and why."""
@@ -67,20 +69,35 @@ class ImportReport(msgspec.Struct, kw_only=True):
             counts = self.taken if is_new else self.there
             counts[what] = counts.get(what, 0) + times
 
+    def leave_out(self, what: str) -> None:
+        """Count what was deleted since."""
+        self.deleted[what] = self.deleted.get(what, 0) + 1
+
 
 class Importer:
     """Takes one bundle in, for one person.
+
+    Args:
+        brings_back: also what they deleted since it was made.
 
     Raises, from each method:
         Unavailable, BusError: the broker is away, or refused; call again.
     """
 
     def __init__(
-        self, bus: Bus, config: Config, bundle: Bundle, to: str, now: datetime, *, is_trusted: bool
+        self,
+        bus: Bus,
+        config: Config,
+        bundle: Bundle,
+        to: str,
+        now: datetime,
+        *,
+        is_trusted: bool,
+        brings_back: bool = False,
     ) -> None:
         self._bus, self._config, self._bundle = bus, config, bundle
         self._user, self._to, self._now = bundle.manifest.user, to, now
-        self._is_trusted = is_trusted
+        self._is_trusted, self._brings_back = is_trusted, brings_back
         own_space = to if self._user != to else ""
         self._space = own_space if is_trusted else f"outside:{to}"
         """Of ids and names that may not be those of what is here; empty: they may."""
@@ -92,8 +109,10 @@ class Importer:
         self._bundle.check()
         await self._memories()
         await self._board()
-        await self._files()
-        await self._conversations()
+        talks_there = self._talks_there()
+        gone = await self._deleted_talks(talks_there)
+        await self._files(talks_there, gone)
+        await self._conversations(talks_there, gone)
         await self._settings()
         names = {part.name for part in self._bundle.manifest.parts if part.bytes}
         left = {f"records/{name}.jsonl": why for name, why in adopt.NOT_TAKEN.items()}
@@ -134,10 +153,14 @@ class Importer:
         mine = await self._bus.read("MEMORIES", [Scope("*", self._to).everything])
         there = {(one.subject, id_) for one in mine if (id_ := id_in(one.data))}
         found = list(self._records("MEMORIES"))
-        saved = [one.get("memory") for _, _, one in found if isinstance(one, dict)]
-        named = [one.get("id") for one in saved if isinstance(one, dict)]
-        ids = {one for one in named if isinstance(one, str)}
+        values = [value for _, _, value in found]
+        ids = {id_ for value in values if (id_ := deleted.id_of(value))}
+        forgotten = deleted.forgotten_in(_decoded(one.data) for one in mine)
+        gone = self._forgotten_since(values, ids, forgotten)
         for number, _, value in found:
+            if deleted.id_of(value) in gone and not self._brings_back:
+                self.report.leave_out("memory")
+                continue
             try:
                 if not self._is_trusted and adopt.strange_ids(value, ids):
                     raise adopt.StaysBehind("memory_ids", "names memories that aren't with it")
@@ -145,6 +168,8 @@ class Importer:
                 record = decode_memory(msgspec.json.encode(ours))
                 whose = Scope.of(record.agent, self._to)
                 record = adopt.memory(record, whose, is_trusted=self._is_trusted)
+                if deleted.id_of(value) in gone:
+                    record = adopt.again(record, self._to, forgotten)
             except (InvalidInput, RecursionError) as error:
                 self._refuse("MEMORIES", number, error)
                 continue
@@ -155,6 +180,16 @@ class Importer:
                 there.add(place)
                 await self._bus.publish(place[0], encode(record))
             self.report.count(f"memory ({op})", is_new=is_new)
+
+    def _forgotten_since(self, values: list[Any], ids: set[str], forgotten: set[str]) -> set[str]:
+        """Return the memories of the export that were forgotten since, with what goes with them."""
+        before = deleted.forgotten_in(values)
+        since = {
+            one
+            for one in ids - before
+            if one in forgotten or (self._space and adopt.new_id(self._space, one) in forgotten)
+        }
+        return deleted.gone_with(since, values)
 
     async def _board(self) -> None:
         waiting = list(self._records("BOARD"))
@@ -183,17 +218,30 @@ class Importer:
         name = str(taken.__struct_config__.tag)
         board = KeptBoard(self._bus, KINDS[name])
         whose = Scope.of(taken.agent, taken.owner)
-        is_new = await board.find([whose], taken.id) is None
-        if is_new:
-            if isinstance(taken, TimetableRow):
-                check_known(taken, None, self._config)
-            change = Change(by=self._to, why="imported", cause="import")
+        found = await board.find([whose], taken.id)
+        is_removed = found is not None and getattr(found.entity, "is_removed", False)
+        if is_removed and not self._brings_back:
+            self.report.leave_out(name)
+            return
+        is_new = found is None or is_removed
+        if is_new and isinstance(taken, TimetableRow):
+            check_known(taken, None, self._config)
+        change = Change(by=self._to, why="imported", cause="import")
+        if found is None:
             among = holding(taken.owner, taken.agent)
             await board.create(lambda _: taken, among, change, self._now)
+        elif is_removed:
+            await board.change(found, taken, change, self._now)
         self.report.count(name, is_new=is_new)
 
-    async def _files(self) -> None:
+    async def _files(self, there: dict[str, tuple[int, ExportedTalk]], gone: set[str]) -> None:
+        named = {key: talk.files() for key, (_, talk) in there.items()}
+        kept = set().union(*(files for key, files in named.items() if key not in gone))
+        left = set().union(*(named[key] for key in gone)) - kept
         for number, about in self._lines("FILES", Attachment):
+            if about.hash in left:
+                self.report.leave_out("file")
+                continue
             try:
                 data = self._bundle.read(f"files/{about.hash}", FILE_BYTES_MAX)
                 # What it is, its bytes tell, and not who wrote the export.
@@ -209,7 +257,8 @@ class Importer:
                 continue
             self.report.count("file", is_new=is_new)
 
-    async def _conversations(self) -> None:
+    def _talks_there(self) -> dict[str, tuple[int, ExportedTalk]]:
+        """Return the conversations of the export by their keys, each with its first line."""
         found: dict[str, tuple[int, ExportedTalk]] = {}
         for number, subject, value in self._records("SESSIONS"):
             try:
@@ -221,7 +270,26 @@ class Importer:
                 key, line = said
                 _, talk = found.setdefault(str(key), (number, ExportedTalk(key=key)))
                 talk.add(line)
-        for number, talk in found.values():
+        return found
+
+    async def _deleted_talks(self, there: dict[str, tuple[int, ExportedTalk]]) -> set[str]:
+        """Return those that were deleted here since the export was made."""
+        if self._brings_back:
+            return set()
+        since, is_theirs = self._bundle.manifest.made_at, self._user == self._to
+        return {
+            key
+            for key, (_, talk) in there.items()
+            if await self._talks.is_deleted(talk, since, is_theirs=is_theirs)
+        }
+
+    async def _conversations(
+        self, there: dict[str, tuple[int, ExportedTalk]], gone: set[str]
+    ) -> None:
+        for key, (number, talk) in there.items():
+            if key in gone:
+                self.report.leave_out("conversation")
+                continue
             try:
                 taken = await self._talks.take(talk)
             except InvalidInput as error:
@@ -250,3 +318,10 @@ class Importer:
                 self._refuse("KV_CONFIG", number, error)
                 continue
             self.report.count("settings", is_new=is_new)
+
+
+def _decoded(data: bytes) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except _UNREADABLE:
+        return None

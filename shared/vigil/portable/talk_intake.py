@@ -12,7 +12,7 @@ from ..attachments import store
 from ..bus.bus import Bus
 from ..contracts import Attachment
 from ..errors import InvalidInput
-from ..marks import conversation_label
+from ..marks import conversation_label, thread_mark
 from ..marks.conversation_label import ConversationLabel
 from ..past import intake
 from ..past.intake import TakenPast
@@ -34,6 +34,22 @@ class TalkIntake:
         self._is_trusted = is_trusted
         self._threads: dict[SessionKey, SessionKey] = {}
         """Where each is now, by its name there."""
+
+    async def is_deleted(self, talk: ExportedTalk, since: datetime, *, is_theirs: bool) -> bool:
+        """Whether a conversation of an export was deleted here since then, and isn't here again.
+
+        Args:
+            is_theirs: the export is of the same person's, so that conversations are called as here.
+        """
+        threads = talks.named(talk, self._space)
+        for key in dict.fromkeys([*([talk.key] if is_theirs else []), *threads]):
+            mark = await thread_mark.find(self._bus, key)
+            if mark is None or mark.asked_at < since:
+                continue
+            of = talk.token(self._space)
+            found = [(await intake.standing(self._bus, one, of)).standing for one in threads]
+            return mark.is_open or "ours" not in found
+        return False
 
     async def take(self, talk: ExportedTalk) -> TakenPast:
         """Take a conversation in; what of it is here already stays. Raises: InvalidInput."""

@@ -60,6 +60,10 @@ class ExportedTalk(msgspec.Struct, kw_only=True):
                 del self.lines[id_]
         self.lines.setdefault(line.id, line)
 
+    def files(self) -> set[str]:
+        """Return the hashes of the files that its messages name."""
+        return {file.hash for line in self.lines.values() for file in line.attachments}
+
     def token(self, space: str) -> str:
         """Return what tells it from others: 32 hex digits. `space` is that of `named`."""
         return token_of("past", ORIGIN, space, str(self.key))

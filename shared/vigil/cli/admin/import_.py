@@ -39,6 +39,9 @@ def import_(
             "--trusted", help="You vouch for it: it keeps its standing; else it's from outside."
         ),
     ] = False,
+    deleted: Annotated[
+        bool, typer.Option("--deleted", help="Also what was deleted here since it was exported.")
+    ] = False,
     from_: Annotated[
         Form | None,
         typer.Option("--from", help="The home of another agent instead: its memories, schedules."),
@@ -58,14 +61,16 @@ def import_(
     if identity or agent != "vigil":
         raise InvalidInput("from", "--agent and --identity are for another agent's home")
     quiet()
-    report = reported(f"{path} can't be read", lambda: asyncio.run(_import(path, user, trusted)))
+    report = reported(
+        f"{path} can't be read", lambda: asyncio.run(_import(path, user, trusted, deleted))
+    )
     facts = msgspec.to_builtins(report)
     count = sum(not one.is_by_rule for one in report.refused)
     end = exits.NotReady(f"{count_of(count, 'line')} can't be taken") if count else None
     return Result(facts, partial(_show, facts), end)
 
 
-async def _import(path: Path, user: str, is_trusted: bool) -> ImportReport:
+async def _import(path: Path, user: str, is_trusted: bool, brings_back: bool) -> ImportReport:
     from vigil.backup import reach
     from vigil.local.home import check_whole
     from vigil.marks import erasure
@@ -79,7 +84,11 @@ async def _import(path: Path, user: str, is_trusted: bool) -> ImportReport:
     async with reach.admin(settings) as reached:
         if await erasure.is_any_open(reached.bus):
             raise VigilError("somebody is being erased: let `vigil erase` finish first")
-        importer = Importer(reached.bus, settings.config, bundle, to, now, is_trusted=is_trusted)
+        importer = Importer(
+            *(reached.bus, settings.config, bundle, to, now),
+            is_trusted=is_trusted,
+            brings_back=brings_back,
+        )
         return await importer.run()
 
 
@@ -89,6 +98,10 @@ def _show(facts: dict[str, Any]) -> None:
     output.table(
         ("WHAT", "TAKEN", "THERE BEFORE"), [(k, taken.get(k, 0), there.get(k, 0)) for k in kinds]
     )
+    if facts["deleted"]:
+        what = ", ".join(f"{kind}: {count}" for kind, count in sorted(facts["deleted"].items()))
+        output.data(f"Deleted here since it was exported, and left out: {what}.")
+        output.data("--deleted takes these in, too.")
     for one in facts["refused"]:
         output.data(f"{one['part']}:{one['line']}: not taken: {one['reason']}")
     for name, reason in facts["left"].items():
