@@ -24,7 +24,6 @@ from vigil.contracts import (
     TimerFired,
     TimerPayload,
     TimerRecord,
-    Turn,
     decode_timer,
     decode_turn,
 )
@@ -38,8 +37,6 @@ CLOCK_SLACK_S: Final = 0.5
 EARLIEST: Final = datetime(2000, 1, 1, tzinfo=UTC)
 LATEST: Final = datetime(2200, 1, 1, tzinfo=UTC)
 """The broker counts nanoseconds in 64 bits: the year 1 never fired, 2262 fired at once."""
-SET_BACK_MIN: Final = timedelta(seconds=60)
-"""A clock that goes back by less was set right: what was due meanwhile was decided."""
 DONE_MAX: Final = 20_000
 _DEAD_HEAP_ITEMS_MAX: Final = 1000
 
@@ -164,6 +161,11 @@ class Agenda:
         head = self._head(is_paused)
         return None if head is None else head.record.fire_at
 
+    def planned_at(self) -> datetime | None:
+        """Return when the newest that is pending was planned, by the clock of then."""
+        live = (*self._follow_ups.live.values(), *self._deadlines.live.values())
+        return max((at for one in live if (at := one.record.planned_at)), default=None)
+
     def is_taken(self, entry: PendingTimer) -> bool:
         """Whether `entry` is still to be promoted by whoever took it."""
         return self._taken.get(entry.subject) is entry
@@ -268,12 +270,12 @@ def changes_of(subject: str, data: bytes, traceparent: str | None) -> Changes:
     if not key.is_turn(subject) or turn.session_key != str(key):
         raise InvalidInput("turn", f"is not one of {key}")
     last: dict[str, Cancelled | Scheduled] = {}
-    for effect in _timer_effects(turn):
+    for effect in (e for e in turn.effects if isinstance(e, ScheduleTimer | CancelTimer)):
         pair = effect.payload.timer_id, effect.payload.generation
         if isinstance(effect, CancelTimer):
             last[key.timer(*pair)] = Cancelled(subject=key.timer(*pair), due_subject=key.due(*pair))
         else:
-            entry = entry_at(key, _record(key, effect), traceparent)
+            entry = entry_at(key, _record(key, effect, turn.created_at), traceparent)
             last[entry.subject] = Scheduled(effect_id=effect.id, entry=entry)
     return Changes(
         cancelled=tuple(c for c in last.values() if isinstance(c, Cancelled)),
@@ -290,11 +292,7 @@ def is_overtaken_by(subject: str, later: Iterable[Changes]) -> bool:
     )
 
 
-def _timer_effects(turn: Turn) -> Iterable[ScheduleTimer | CancelTimer]:
-    return (e for e in turn.effects if isinstance(e, ScheduleTimer | CancelTimer))
-
-
-def _record(key: SessionKey, effect: ScheduleTimer) -> TimerRecord:
+def _record(key: SessionKey, effect: ScheduleTimer, planned_at: datetime) -> TimerRecord:
     return TimerRecord(
         session_key=str(key),
         timer_id=effect.payload.timer_id,
@@ -303,6 +301,7 @@ def _record(key: SessionKey, effect: ScheduleTimer) -> TimerRecord:
         kind=effect.payload.kind,
         caused_by=effect.id,
         hours_at=effect.payload.hours_at,
+        planned_at=_utc(planned_at),
     )
 
 

@@ -141,7 +141,7 @@ class MindKeeper:
         now, entry = self._clock.now(), self._ended.get(whose)
         failures = 0 if entry is None else entry.ledger.failures
         at = minds.next_look_at(
-            self._known[whose].values(), self._last_at(whose), failures, self._tick
+            self._known[whose].values(), self._last_at(whose), failures, self._tick, now
         )
         is_on = at is not None and has_mind(self._config, whose.agent)
         found = await self._rows.find([whose], row_id(whose))

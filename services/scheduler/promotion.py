@@ -16,6 +16,7 @@ import msgspec
 from vigil import crash
 from vigil.bus.bus import Bus, Message
 from vigil.clock import PACE_S, Clock, until_next
+from vigil.contracts.base import SET_BACK_MIN
 from vigil.errors import InvalidInput, Unavailable
 from vigil.marks.thread_mark import Deletion
 from vigil.observe.trace import HEADER
@@ -209,8 +210,10 @@ class Promoter:
     def _outdated(self) -> list[PendingTimer]:
         """Take what is put off by hours that were changed since, or by a clock that was ahead; its
         session decides anew."""
-        before, self._looked_at = self._looked_at, self._clock.now()
-        if before is not None and before - self._looked_at > decide.SET_BACK_MIN:
+        # At first what was planned before tells what clock there was: nobody looked at it.
+        before = self.agenda.planned_at() if self._looked_at is None else self._looked_at
+        self._looked_at = self._clock.now()
+        if before is not None and before - self._looked_at > SET_BACK_MIN:
             return self.agenda.outdated(lambda _: _LATEST, is_paused=self._pause.is_on)
         if self._pause_seen == self._pause.changes:
             return []

@@ -43,6 +43,26 @@ async def test_what_quiet_hours_put_off_by_it_comes_as_they_end(
         assert await told(ann) == ["Take the pill", "Call her"]
 
 
+async def test_so_it_does_if_the_scheduler_was_down_as_it_was_set_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that starts knows what clock there was by what was planned."""
+    clock = StoppedClock(datetime(2027, 1, 14, 21, 30, tzinfo=UTC))
+    person = {"quiet_hours": "22:00-07:00"}
+    async with running_world(tmp_path, monkeypatch, clock, person=person) as world:
+        ann = await world.person(ANN, has_socket=False)
+        await ann.exchange(ask(follow_up("pill", 3600, "Take the pill", keep=True)))
+        await world.advance(3600)  # in quiet hours: put off to seven
+        await world.advance(40 * DAY_S)
+        await world.gate.stack.stop("scheduler")
+        clock.move(-40 * DAY_S)
+        await world.gate.stack.start("scheduler")
+        await world.advance(1)
+        assert await told(ann) == [], "it is night"
+        await world.advance(9 * 3600)
+        assert await told(ann) == ["Take the pill"]
+
+
 async def test_what_was_said_by_it_takes_no_room_from_what_is_due(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

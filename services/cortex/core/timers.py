@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Final
 
 from vigil.contracts import Cause, FollowUp, Loop, TimerBlock, TimerFired, TimerPayload
+from vigil.contracts.base import SET_BACK_MIN
 
 from . import gates, home, loops, pauses, person, speech
 from . import sway as sways
@@ -14,9 +14,6 @@ from .queue import enqueue
 from .tools import calls
 from .work import approvals, children
 from .work.loop_end import end_loop
-
-SET_BACK_MIN: Final = timedelta(minutes=1)
-"""What was put off is due later than by so much only if the clock was set back."""
 
 
 def receive(draft: Draft, cause: Cause, event: TimerFired) -> None:

@@ -274,7 +274,7 @@ def goal_list(given: GoalList, call: OwnCall, draft: Draft) -> Result:
 
 
 def _line(goal: BoardGoal, now: datetime) -> str:
-    is_due = (at := lifecycle.next_check_at(goal)) is not None and at <= now
+    is_due = (at := lifecycle.next_check_at(goal, now)) is not None and at <= now
     checked = ", due to be looked at" if is_due else ""
     lines = described(goal, checked, "Facts to tell by goal_report", datetime.isoformat, _short)
     return f"{goal.id} " + "\n  ".join(lines)

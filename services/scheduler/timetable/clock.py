@@ -26,7 +26,7 @@ from vigil.board.kept import FACTS, ROWS, KeptBoard
 from vigil.bus.bus import Message
 from vigil.clock import PACE_S, until_next
 from vigil.contracts import Change, SlotEntry
-from vigil.contracts.base import NEVER
+from vigil.contracts.base import NEVER, SET_BACK_MIN
 from vigil.contracts.board import AfterSchedule, LastSeen, OpenRun, is_asked_first
 from vigil.errors import InvalidInput, VigilError, WrongLastSequence
 from vigil.observe import warmth
@@ -38,7 +38,6 @@ from vigil.timetable.log import STREAM, placed
 from vigil.timetable.probe import CONCURRENCY_MAX
 
 from ..absences.log import NotifyingLog
-from ..decide import SET_BACK_MIN
 from ..promotion import PauseSwitch
 from ..warmth import WarmGate
 from . import decide, events, kinds, quiet

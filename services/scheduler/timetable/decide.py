@@ -18,6 +18,7 @@ from vigil.contracts import (
     SlotEntry,
     TimetableRow,
 )
+from vigil.contracts.base import SET_BACK_MIN
 from vigil.contracts.board import (
     AfterSchedule,
     Ledger,
@@ -30,8 +31,6 @@ from vigil.timetable.chain import RunEnd
 from vigil.timetable.ledger import LOST_AFTER, ended, is_busy, session_of
 from vigil.timetable.schedule import Due, is_active
 from vigil.zones.wall import END
-
-from ..decide import SET_BACK_MIN
 
 LATE_AFTER: Final = timedelta(seconds=60)
 """A slot that isn't begun by then was missed: its row's policy decides."""

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from vigil.board.kept import Revision
 from vigil.contracts import SlotEntry, TimetableRow
+from vigil.contracts.base import SET_BACK_MIN
 from vigil.contracts.board import BulletinWork, CycleLedger, LastSeen, Ledger
 from vigil.subjects import Scope
 from vigil.timetable.edit import moved
 from vigil.timetable.ledger import FAILURES_MAX, LOST_AFTER
 from vigil.timetable.log import Placed
 
-from ..decide import SET_BACK_MIN
 from .decide import Revised, next_at
 from .followed import FollowedEnds
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -10,6 +10,8 @@ import msgspec
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """When something was changed that never was."""
+SET_BACK_MIN: Final = timedelta(minutes=1)
+"""A clock that goes back by less was set right: what was due meanwhile was decided."""
 TIMER_ID_LENGTH_MAX: Final = 128
 TEXT_BYTES_MAX: Final = 64 * 1024
 TURN_BYTES_MAX: Final = 512 * 1024

@@ -124,6 +124,8 @@ class TimerRecord(Record, frozen=True, kw_only=True):
     hours_at: Instant | None = None
     """When the person had last set their clock, as it was planned: once they set it anew, it's
     looked at before `fire_at`."""
+    planned_at: Instant | None = None
+    """When it was planned, by the clock of that machine; records of older versions don't tell."""
     v: int = VERSION_1
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from ..contracts.base import SET_BACK_MIN
 from ..contracts.board import BoardGoal
 from ..contracts.board.vocabulary import GoalStatus
 from ..errors import InvalidInput
@@ -173,18 +174,23 @@ class ReadGoal(msgspec.Struct, frozen=True, kw_only=True):
 # ---------------------------------------------------------------- being looked at
 
 
-def next_check_at(goal: BoardGoal) -> datetime | None:
-    """Return from when on it is due to be looked at; None: it isn't pursued now."""
+def next_check_at(goal: BoardGoal, now: datetime) -> datetime | None:
+    """Return from when on it is due to be looked at; None: it isn't pursued now.
+
+    One that was looked at by a clock that was ahead, and is set back, is due.
+    """
     if goal.status != "active":
         return None
     if goal.last_checked_at is None:
         return goal.created_at
+    if goal.last_checked_at - now > SET_BACK_MIN:
+        return now
     return goal.last_checked_at + timedelta(seconds=goal.check_interval_s)
 
 
 def due(goals: Iterable[BoardGoal], now: datetime) -> list[BoardGoal]:
     """Return what is to be looked at: the more important first, then the older."""
-    found = [one for one in goals if (at := next_check_at(one)) is not None and at <= now]
+    found = [one for one in goals if (at := next_check_at(one, now)) is not None and at <= now]
     return sorted(found, key=rank)
 
 

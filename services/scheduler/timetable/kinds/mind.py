@@ -49,6 +49,7 @@ def next_look_at(
     last_at: datetime | None,
     failures: int,
     tick: timedelta,
+    now: datetime,
 ) -> datetime | None:
     """Return when the next look is to be; None: no goal is pursued.
 
@@ -59,7 +60,7 @@ def next_look_at(
         failures: looks that failed since the last good one.
     """
     there = list(goals)
-    found = [at for one in there if (at := lifecycle.next_check_at(one)) is not None]
+    found = [at for one in there if (at := lifecycle.next_check_at(one, now)) is not None]
     found += [one.moved_at for one in there if lifecycle.is_missed(one, last_at)]
     if not found:
         return None
@@ -67,7 +68,7 @@ def next_look_at(
     if last_at is None:
         return soonest
     wait: timedelta = min(tick * 2 ** min(failures, 20), max(WAIT_MAX, tick))
-    return max(soonest, last_at + wait)
+    return max(soonest, min(last_at, now) + wait)
 
 
 async def _check(

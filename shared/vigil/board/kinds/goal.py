@@ -162,13 +162,13 @@ class GoalListing(Answer, frozen=True, kw_only=True):
 # ---------------------------------------------------------------- what is done
 
 
-def _facts(found: Revision[BoardGoal], _occasion: Occasion) -> dict[str, Any]:
+def _facts(found: Revision[BoardGoal], occasion: Occasion) -> dict[str, Any]:
     goal = found.entity
     return {
         "kind": goal.goal_kind,
         "check_interval_secs": goal.check_interval_s,
         "facts": closed.written(wanted_of_goal(goal)),
-        "next_check_at": lifecycle.next_check_at(goal),
+        "next_check_at": lifecycle.next_check_at(goal, occasion.now),
         "moves": lifecycle.moves_of(goal),
     }
 
