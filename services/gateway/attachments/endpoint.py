@@ -27,8 +27,9 @@ Hash = Annotated[str, Path(alias="hash", description="SHA-256", json_schema_extr
 DESCRIBED: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
-        "description": "The bytes of a PNG, JPEG, GIF or WebP image, or of a PDF file.",
-        "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}},
+        "description": "The bytes of a PNG, JPEG, GIF or WebP image, or of a PDF file, whatever "
+        "`Content-Type` says.",
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
     }
 }
 

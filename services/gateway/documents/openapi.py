@@ -278,6 +278,34 @@ def _asked(operations: Iterable[dict[str, Any]]) -> set[str]:
     return {ref.rpartition("/")[2] for ref in refs if ref}
 
 
+def _say_plainly(schema: Any) -> None:
+    """Say in place what generators of clients need said: that an array is of anything, and that
+    the one value of a field is a boolean. Without it some leave out whatever has such a field.
+
+    >>> schema = {"type": "array", "anyOf": [{"enum": [False]}]}
+    >>> _say_plainly(schema)
+    >>> schema
+    {'type': 'array', 'anyOf': [{'type': 'boolean'}], 'items': {}}
+    """
+    if isinstance(schema, list):
+        for one in schema:
+            _say_plainly(one)
+    if not isinstance(schema, dict):
+        return
+    for key, value in schema.items():
+        if key not in ("default", "example", "examples", "const"):
+            _say_plainly(value)
+    kind = schema.get("type")
+    if (kind == "array" or (isinstance(kind, list) and "array" in kind)) and not (
+        schema.keys() & {"items", "prefixItems"}
+    ):
+        schema["items"] = {}
+    match schema.get("enum"):
+        case [bool()]:
+            schema["type"] = "boolean"
+            del schema["enum"]
+
+
 def document(app: FastAPI, endpoints: Iterable[Endpoint], extra_paths: dict[str, Any]) -> bytes:
     """Return the whole document; `extra_paths` are routes that FastAPI doesn't know."""
     made = get_openapi(
@@ -287,6 +315,7 @@ def document(app: FastAPI, endpoints: Iterable[Endpoint], extra_paths: dict[str,
     _, schemas = components_of(_components(endpoints), REF)
     operations = [one for methods in paths.values() for one in methods.values()]
     limits.apply(schemas, _asked(operations))
+    _say_plainly(schemas)
     for operation in operations:
         # FastAPI's own, of whatever has a parameter and doesn't say that it can be refused.
         if _UNSAID in str(operation["responses"].get("422", "")):

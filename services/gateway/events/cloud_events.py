@@ -194,8 +194,10 @@ def _read(
     except CloudEventValidationError as error:
         field, reasons = next(iter(error.errors.items()))
         raise InvalidInput(field, _reason(field, str(reasons[0]))) from error
-    except (BaseCloudEventException, ValueError, TypeError, AttributeError) as error:
+    except (BaseCloudEventException, TypeError, AttributeError) as error:
         raise InvalidInput("body", f"is no event of CloudEvents 1.0: {error}") from error
+    except ValueError as error:  # of all attributes the library reads a form of the time's alone
+        raise InvalidInput("time", f"must be an instant of RFC 3339: {error}") from error
     return event
 
 

@@ -7,6 +7,9 @@ says who let it in, not who wrote it. Only a hook may be trusted, by the configu
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 from fastapi import Request, Response
 
 from vigil.errors import InvalidInput
@@ -50,7 +53,9 @@ def session_of(event: OutsideEvent, principal: Principal, config: Config) -> Ses
         mind = _mind(event, principal.user, config)
         check_reach(principal, mind.user, mind.agent, "agentid")
         return mind
-    return _with_agent(event, own_session(event.subject, principal))
+    with _of_subject():
+        session = own_session(event.subject, principal)
+    return _with_agent(event, session)
 
 
 def session_for(event: OutsideEvent, user: str, config: Config) -> SessionKey:
@@ -59,10 +64,23 @@ def session_for(event: OutsideEvent, user: str, config: Config) -> SessionKey:
     Raises:
         InvalidInput: it isn't, or as above.
     """
-    session = SessionKey.parse(event.subject) if event.subject else _mind(event, user, config)
+    if not event.subject:
+        return _mind(event, user, config)
+    with _of_subject():
+        session = plain_session(SessionKey.parse(event.subject))
     if not may_act(user, session.user, session.agent, config.teams):
         raise InvalidInput("subject", "is a session of another user than the credential's")
-    return _with_agent(event, plain_session(session) if event.subject else session)
+    return _with_agent(event, session)
+
+
+@contextlib.contextmanager
+def _of_subject() -> Iterator[None]:
+    """Name the attribute that the sender wrote, where a part of the session is wrong."""
+    try:
+        yield
+    except InvalidInput as error:
+        part = "" if error.field == "session_key" else f"{error.field} "
+        raise InvalidInput("subject", f"{part}{error.reason}") from error
 
 
 def _mind(event: OutsideEvent, user: str, config: Config) -> SessionKey:
