@@ -14,6 +14,7 @@ import importlib
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, cast
 
@@ -23,6 +24,7 @@ import uvloop
 
 from . import __version__, distribution
 from .bus.bus import Bus, BusError
+from .bus.replies import ERR_CONSUMER_NOT_FOUND, ERR_STREAM_NOT_FOUND
 from .clock import Clock, SystemClock, new_id
 from .errors import ConfigError, LeaseLost, Unavailable, VigilError
 from .imports import garbage
@@ -40,6 +42,9 @@ log = structlog.get_logger("vigil.runtime")
 STOP_GRACE_S: Final = 25.0
 AGAIN_S: Final = 0.5
 _OF_BROKER: Final = (Unavailable, BusError, LeaseLost)
+_UNPREPARED: Final = (ERR_STREAM_NOT_FOUND, ERR_CONSUMER_NOT_FOUND)
+TOLD_EACH: Final = 60
+"""How many tries in a row that end alike are one line of the log."""
 
 
 class Context(msgspec.Struct, kw_only=True):
@@ -277,8 +282,8 @@ async def _serve_alone(name: str, settings: Settings, url: str) -> None:
     def on_ready(_: Context) -> None:
         garbage.keep()
 
-    def on_wait() -> None:
-        probes.context = None
+    def on_wait(reason: str) -> None:
+        probes.context, probes.waits_for = None, reason
         gc.enable()
 
     async with probes.serving(settings.config.metrics):
@@ -294,7 +299,7 @@ async def keep_running(
     *,
     on_ready: Callable[[Context], None],
     on_start: Callable[[Context], None] | None = None,
-    on_wait: Callable[[], None] = lambda: None,
+    on_wait: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Run one service until cancelled; begin again for as long as the broker keeps it from working.
 
@@ -302,18 +307,26 @@ async def keep_running(
         ConfigError: it can't start as configured.
     """
     renewal = Renewal(name, settings)
+    told: Counter[str] = Counter()
+
+    def was_ready(context: Context) -> None:
+        told.clear()
+        on_ready(context)
+
     while True:
         try:
             return await run(
-                name, settings, url, on_ready=on_ready, on_start=on_start, renewal=renewal
+                name, settings, url, on_ready=was_ready, on_start=on_start, renewal=renewal
             )
         except (VigilError, ExceptionGroup) as error:
             reason = of_broker(error)
             if not reason:
                 raise
         heed_cancellation()
-        on_wait()
-        log.warning("no broker yet", action="service.waiting", service=name, error=reason)
+        on_wait(reason)
+        if told[reason] % TOLD_EACH == 0:
+            log.warning("no broker yet", action="service.waiting", service=name, error=reason)
+        told[reason] += 1
         await asyncio.sleep(AGAIN_S)
 
 
@@ -336,6 +349,8 @@ def of_broker(error: Exception) -> str:
     if isinstance(error, ExceptionGroup):
         reasons = [of_broker(part) for part in error.exceptions]
         return reasons[0] if all(reasons) else ""
+    if isinstance(error, BusError) and error.code in _UNPREPARED:
+        return f"{error}: `vigil provision` makes what this version keeps on the broker"
     return (str(error) or repr(error)) if isinstance(error, _OF_BROKER) else ""
 
 

@@ -85,6 +85,7 @@ async def test_a_running_system_comes_back_whole(
         said = {k: await transcript(p.http, k) for p in people for k in (p.key, f"{p.key}2")}
         tokens = {p.key: p.token for p in people}
     archive = Archive.open(file)
+    assert archive.manifest.nats_server[:2] == "2."
     last_seq = archive.manifest.streams["SESSIONS"].summary.last_seq
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert last_seq > SESSIONS * 4

@@ -118,8 +118,9 @@ async def save(bus: Bus, settings: Settings, path: Path, now: datetime, report: 
             opened = workspaces.open_plain(settings.home, file)
             if opened is not None:
                 writer.add_file(HOME_PREFIX + name, opened)
-        server = str(bus.connection.connected_server_version)
-        return writer.finish(vigil=__version__, nats_server=server, streams=taken, floors=floors)
+        return writer.finish(
+            vigil=__version__, nats_server=bus.version, streams=taken, floors=floors
+        )
     finally:
         writer.abort()
 

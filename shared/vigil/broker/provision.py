@@ -16,7 +16,7 @@ import structlog
 from ..backoff import Backoff
 from ..bus.buckets import bucket_config
 from ..bus.bus import Bus, BusError
-from ..bus.replies import ERR_STREAM_NOT_FOUND
+from ..bus.replies import ERR_CONSUMER_NOT_FOUND, ERR_STREAM_NOT_FOUND
 from ..errors import VigilError, WrongLastSequence
 from ..layout import LAYOUT_STREAM, LogLayout, filter_in, layout_among, layout_of, metadata_of
 from ..outside.programs import Outside
@@ -37,7 +37,6 @@ log = structlog.get_logger("vigil.broker")
 
 UPLOADS_DAYS: Final = 1
 """Until then a message has to name what was uploaded."""
-ERR_CONSUMER_NOT_FOUND: Final = 10014
 OLD_COUNTS: Final = "$KV.BUDGETS.tokens.>"
 """Accounts of versions that had one for the instance and one for each person."""
 CLUSTER_TIMEOUT_S: Final = 60.0

@@ -154,7 +154,7 @@ class Bus(Reads):
             async with asyncio.timeout_at(give_up_at):
                 await connecting
         except (TimeoutError, OSError, nats.errors.Error) as error:
-            raise Unavailable(f"no broker at {url} for {role}: {error!r}") from error
+            raise connection.unavailable(error, f"no broker at {url} for {role}") from error
         bus = cls(connection, role)
         holder.append(bus)
         try:

@@ -8,6 +8,7 @@ each message (nats-py 2.16).
 * A subscription whose drain was cut short stayed, and came back with every reconnect.
 * Closed while something waited to be sent over a lost socket, it raised a RuntimeError (uvloop) and
   left the rest undone: a broker that was killed in that moment was never started again.
+* It didn't tell the stream under TLS that it is: for each end of one, asyncio logged a warning.
 * It waits with `asyncio.wait_for`, which before Python 3.12 loses a cancellation that comes in the
   same moment as what is waited for: a service that was told to stop then went on.
 """
@@ -16,6 +17,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
+import ssl
 import sys
 import types
 from collections.abc import Awaitable, Mapping
@@ -28,6 +31,7 @@ from nats.aio.client import Client
 from nats.aio.subscription import Subscription
 from nats.aio.transport import TcpTransport
 
+from ..errors import Unavailable
 from .wire import Arrivals, AtOnce, Hear, publication
 
 T = TypeVar("T")
@@ -58,6 +62,44 @@ if sys.version_info < (3, 12):
     heed_cancellations()
 
 
+class TlsAwareTransport(TcpTransport):
+    """A socket of nats-py's whose stream knows when it's under TLS."""
+
+    async def connect_tls(self, *args: Any, **kwargs: Any) -> None:
+        await super().connect_tls(*args, **kwargs)
+        under: Any = self._io_writer
+        under.transport.get_protocol()._over_ssl = True
+
+
+vars(nats.aio.client)["TcpTransport"] = TlsAwareTransport
+
+UNKNOWN: Final = "it knows no such credential"
+_SAID: Final = {
+    ConnectionRefusedError: "nobody listens there",
+    socket.gaierror: "its name leads nowhere",
+    TimeoutError: "nobody answers there",
+}
+
+
+def trouble(error: BaseException) -> str:
+    """Return in words for a person why a broker couldn't be reached, or refused us.
+
+    >>> trouble(ConnectionRefusedError(111, "refused"))
+    'nobody listens there'
+    >>> trouble(nats.errors.AuthorizationError())
+    'it knows no such credential'
+    """
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return (
+            f"its certificate can't be verified ({error.verify_message}): "
+            "SSL_CERT_FILE names the file of an authority of your own"
+        )
+    is_refusal = isinstance(error, nats.errors.Error) and "authorization" in str(error).lower()
+    if is_refusal or isinstance(error, nats.errors.InvalidUserCredentialsError):
+        return UNKNOWN
+    return next((said for kind, said in _SAID.items() if isinstance(error, kind)), repr(error))
+
+
 class ReadingEnded(nats.errors.Error):
     """The task that reads the connection ended though nobody closed it."""
 
@@ -74,6 +116,15 @@ class Connection(Client):
         self.hearers: dict[int, Hear] = {}
         """What takes the messages of a subscription at once, by its number."""
         self._is_write_due = False
+
+    def unavailable(self, error: Exception, what: str) -> Unavailable:
+        """Return what to raise where connecting ended with `error`, with the reason in words.
+
+        nats-py tries until it's cut off; then what the last try met is the reason.
+        """
+        tried = self.last_error
+        why = trouble(tried if isinstance(error, TimeoutError) and tried else error)
+        return Unavailable(f"{what}: {why}")
 
     async def hear(self, subject: str, hear: Hear) -> Subscription:
         """Subscribe; `hear` is called with each message when it's read, and waits for nothing."""
@@ -184,9 +235,9 @@ class Connection(Client):
         """Have messages handed on when they come, and not by the task that reads all else."""
         wire = self._transport
         if isinstance(wire, TcpTransport) and wire._io_writer and wire._io_reader:
-            socket: Any = wire._io_writer.transport
-            before = socket.get_protocol()
-            socket.set_protocol(AtOnce(self._arrivals, wire._io_reader, before))
+            wired: Any = wire._io_writer.transport
+            before = wired.get_protocol()
+            wired.set_protocol(AtOnce(self._arrivals, wire._io_reader, before))
 
     async def end(self, subscription: Any, timeout: float) -> None:
         """End a subscription; what is on its way still comes, for at most `timeout` seconds."""

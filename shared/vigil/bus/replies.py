@@ -11,6 +11,7 @@ from ..errors import Unavailable, VigilError, WrongLastSequence
 ERR_WRONG_LAST_SEQ: Final = 10071
 ERR_NO_MESSAGE: Final = 10037
 ERR_STREAM_NOT_FOUND: Final = 10059
+ERR_CONSUMER_NOT_FOUND: Final = 10014
 ERR_NO_PEERS: Final = 10005
 """A cluster too few of whose nodes are up for what is asked."""
 ERR_UNDER_WAY: Final = (10158, 10164)

@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 
 from ..bus.bus import Bus
+from ..bus.connection import UNKNOWN
 from ..bus.kv import KeyValue
 from ..channels.push.section import FIRST_WRITTEN, missing_libraries
 from ..errors import ConfigError, Unavailable
@@ -95,11 +96,10 @@ async def connect_admin(settings: Settings, url: str) -> Bus:
     try:
         return await Bus.connect(url, role=ADMIN, seed=seed, wait_s=WAIT_S)
     except Unavailable as error:
-        if not settings.config.nats.url:
+        if not settings.config.nats.url or UNKNOWN not in str(error):
             raise
         raise Unavailable(
-            f"the broker at {url} can't be used: nobody listens there, or it doesn't know the "
-            f"admin credential of this home ({settings.credentials}/{ADMIN}.seed). "
+            f"{error}, the admin's of this home ({settings.credentials}/{ADMIN}.seed): "
             "`vigil provision --credentials-only --write-nats-conf FILE` writes the "
             "configuration that it must run with."
         ) from error

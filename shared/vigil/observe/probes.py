@@ -52,6 +52,8 @@ class Probes:
 
     def __init__(self) -> None:
         self.context: Probed | None = None
+        self.waits_for = ""
+        """Why there is none."""
 
     def answer(self, path: str) -> tuple[int, str, bytes]:
         """Return (status, content type, body) for a path."""
@@ -67,7 +69,8 @@ class Probes:
 
     def _readiness(self) -> ReplicaReadiness:
         if self.context is None:
-            return ReplicaReadiness(False, ("no broker yet",))
+            why = f": {self.waits_for}" if self.waits_for else ""
+            return ReplicaReadiness(False, (f"no broker yet{why}",))
         health = self.context.health()
         problems = health.problems
         if not health.ready and not problems:

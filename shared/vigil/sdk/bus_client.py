@@ -66,13 +66,13 @@ class BusClient:
             seed = await asyncio.to_thread(Path(known.seed_file).read_text, "utf-8")
         except (msgspec.ValidationError, OSError) as error:
             raise InvalidInput("credential", str(error)) from error
+        connection = Connection()
         try:
             async with asyncio.timeout(2 * TIMEOUT_S):
-                connection = await _connected(known, seed.strip())
+                await _connect(connection, known, seed.strip())
         except (TimeoutError, OSError, nats.errors.Error) as error:
-            raise Unavailable(
-                f"no broker at {known.url} takes this credential: {error!r}"
-            ) from error
+            what = f"no broker at {known.url} takes this credential"
+            raise connection.unavailable(error, what) from error
         return cls(connection, known)
 
     async def publish_event(
@@ -142,8 +142,7 @@ class BusClient:
         await self.close()
 
 
-async def _connected(known: BusCredential, seed: str) -> Connection:
-    connection = Connection()
+async def _connect(connection: Connection, known: BusCredential, seed: str) -> None:
     await connection.connect(
         known.url,
         nkeys_seed_str=seed,
@@ -151,7 +150,6 @@ async def _connected(known: BusCredential, seed: str) -> Connection:
         max_reconnect_attempts=-1,
         error_cb=_ignore,
     )
-    return connection
 
 
 async def _ignore(error: Exception) -> None:

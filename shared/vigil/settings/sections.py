@@ -139,6 +139,11 @@ class Nats(Section, frozen=True, kw_only=True):
     max_file_bytes: Annotated[int, msgspec.Meta(ge=1024**3)] = 8 * 1024**3
     """Embedded broker's storage, of which EVENTS and DEAD reserve 384 MiB."""
 
+    def __post_init__(self) -> None:
+        if "@" in self.url:
+            why = "services sign in by their keys (nkeys/), and a URL is shown and logged"
+            raise ValueError(f"url: leave out user and password: {why}")
+
 
 class Sessions(Section, frozen=True, kw_only=True):
     idle_release_s: PositiveS = 10.0

@@ -134,7 +134,7 @@ def _external(settings: Settings) -> Check:
     url = settings.config.nats.url
 
     async def version(admin: Bus) -> str:
-        return str(admin.connection.connected_server_version)
+        return admin.version
 
     try:
         printed = operator.run_as_admin(settings, version)
