@@ -42,6 +42,43 @@ async def publish(made: dict[str, Any], **event: Any) -> int:
         await connection.close()
 
 
+async def signals(made: dict[str, Any], wanted: int) -> list[dict[str, Any]]:
+    """Pull and acknowledge signals with plain nats-py."""
+    connection = await nats.connect(
+        made["url"],
+        nkeys_seed=made["seed_file"],
+        inbox_prefix=made["inbox_prefix"].encode(),
+        allow_reconnect=False,
+    )
+    try:
+        stream = connection.jetstream(domain=made["domain"])
+        consumer = await stream.pull_subscribe_bind(made["consumer"], stream=made["stream"])
+        found = []
+        while len(found) < wanted:
+            for message in await consumer.fetch(1, timeout=10):
+                await message.ack_sync()
+                found.append(json.loads(message.data))
+        return found
+    finally:
+        await connection.close()
+
+
+def test_signals_begin_where_the_credential_says(tmp_path: Path) -> None:
+    """SPEC C-4, P-7: from an earlier point, and after a restart from where the program was."""
+    with running_vigil(tmp_path / "home") as cli:
+        cli("send", "--thread", "t1", "hello")
+        told = cli.json("token", "create", "--bus", "--user", "me", "--last", "1h")
+        first, second = asyncio.run(signals(told, 2))
+        assert [first["kind"], second["kind"]] == ["session.started", "turn.committed"]
+        cli("down")
+        cli("up", "--detach")
+        (third,) = asyncio.run(signals(told | {"url": cli.run_state.nats_url}, 1))
+        assert third["kind"] == "message.sent"
+        assert "--bus" in cli("token", "create", "--user", "me", "--last", "1h", code=2).stderr
+        late = cli("token", "create", "--bus", "--user", "x", "--last", "now-ish", code=2)
+        assert "no moment" in late.stderr
+
+
 def test_a_program_publishes_at_once(cli: Cli) -> None:
     """From the command alone: what it prints is all that a plain client needs."""
     made = cli.json("token", "create", "--bus", "--user", "ann", "--name", "ci")

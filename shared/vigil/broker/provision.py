@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any, Final, Literal
 
 import msgspec
@@ -142,13 +143,14 @@ def partitions_of(stream: Stream, layout: LogLayout) -> tuple[Stream, ...]:
 
 
 async def provision_outside(bus: Bus, credentials: Iterable[Outside]) -> None:
-    """Create the durable consumers of outside programs; each begins with what comes from now on.
+    """Create the durable consumers of outside programs; each begins where its credential says, or
+    with what comes from now on.
 
     Raises:
         BusError, Unavailable: the broker refused, or doesn't answer.
     """
     for credential in credentials:
-        await _ensure_consumer(bus, credential.consumer, "new")
+        await _ensure_consumer(bus, credential.consumer, credential.since or "new")
 
 
 async def remove_outside(bus: Bus, credential: Outside) -> None:
@@ -161,13 +163,15 @@ async def remove_outside(bus: Bus, credential: Outside) -> None:
             raise
 
 
-async def _ensure_consumer(bus: Bus, consumer: Consumer, begin: Literal["all", "new"]) -> None:
+async def _ensure_consumer(
+    bus: Bus, consumer: Consumer, begin: Literal["all", "new"] | datetime
+) -> None:
     config = {
         "durable_name": consumer.name,
         "name": consumer.name,
         "ack_policy": "explicit",
         "ack_wait": int(consumer.ack_wait_s * SECOND_NS),
-        "deliver_policy": begin,
+        **_begin(begin),
         "replay_policy": "instant",
         "max_ack_pending": MAX_ACK_PENDING,
         "max_deliver": -1,
@@ -178,6 +182,12 @@ async def _ensure_consumer(bus: Bus, consumer: Consumer, begin: Literal["all", "
         f"CONSUMER.DURABLE.CREATE.{consumer.stream}.{consumer.name}",
         {"stream_name": consumer.stream, "config": config},
     )
+
+
+def _begin(begin: Literal["all", "new"] | datetime) -> dict[str, str]:
+    if isinstance(begin, datetime):
+        return {"deliver_policy": "by_start_time", "opt_start_time": begin.isoformat()}
+    return {"deliver_policy": begin}
 
 
 def _filters(filters: Sequence[str]) -> dict[str, Any]:

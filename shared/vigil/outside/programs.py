@@ -20,6 +20,7 @@ client takes as an option. Pure: the files of credentials are in :mod:`vigil.set
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
@@ -46,6 +47,8 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True, order=True):
     public_key: str
     is_admin: bool = False
     """May follow everybody's signals. It publishes for `user` only."""
+    since: datetime | None = None
+    """When the signals begin that its consumer has; None: when it is made."""
 
     def __post_init__(self) -> None:
         check_part("user", self.user)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -65,7 +66,9 @@ def outside_seed(folder: Path, credential: Outside) -> Path:
     return folder / OUTSIDE / f"{credential.id}.seed"
 
 
-def make_outside(folder: Path, user: str, name: str, *, is_admin: bool = False) -> Outside:
+def make_outside(
+    folder: Path, user: str, name: str, *, is_admin: bool = False, since: datetime | None = None
+) -> Outside:
     """Make the credential of an outside program that speaks for `user`, and its seed.
 
     Raises:
@@ -73,7 +76,7 @@ def make_outside(folder: Path, user: str, name: str, *, is_admin: bool = False) 
     """
     seed: bytes = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)
     public_key = nkeys.from_seed(seed).public_key.decode()
-    made = Outside(user=user, name=name, public_key=public_key, is_admin=is_admin)
+    made = Outside(user=user, name=name, public_key=public_key, is_admin=is_admin, since=since)
     path = folder / OUTSIDE / f"{made.id}.json"
     if path.exists():
         raise InvalidInput("name", f"{made.id} is there already; revoke it, or take another name")

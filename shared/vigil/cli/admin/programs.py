@@ -8,6 +8,7 @@ of it at once; a broker of one's own reads the configuration that `vigil provisi
 from __future__ import annotations
 
 import contextlib
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from vigil.errors import VigilError
@@ -33,8 +34,13 @@ FOREIGN: Final = (
 )
 
 
-def create(settings: Settings, user: str, name: str, *, is_admin: bool) -> dict[str, Any]:
+def create(
+    settings: Settings, user: str, name: str, *, is_admin: bool, since: datetime | None = None
+) -> dict[str, Any]:
     """Make a credential, and tell everything that its program needs.
+
+    Args:
+        since: when the signals begin that it gets, aware UTC; None: now.
 
     Raises:
         InvalidInput: the user or the name can't be used.
@@ -42,7 +48,7 @@ def create(settings: Settings, user: str, name: str, *, is_admin: bool) -> dict[
     """
     url = operator.url_of(settings)
     made = credentials.make_outside(
-        settings.credentials, user, name or DEFAULT_NAME, is_admin=is_admin
+        settings.credentials, user, name or DEFAULT_NAME, is_admin=is_admin, since=since
     )
 
     async def add(admin: Bus) -> None:

@@ -17,7 +17,7 @@ import typer
 from vigil.settings import config
 from vigil.teams import check_user
 
-from .. import configured, output, prefixes, tables, wall
+from .. import configured, output, prefixes, tables, times, wall
 from ..registry import CommandLine
 from ..tables import Column, Result
 from . import operator, programs
@@ -39,15 +39,24 @@ def create(
     bus: Annotated[
         bool, typer.Option("--bus", help="For a program on the bus: a key of NATS, no token.")
     ] = False,
+    last: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="With --bus: its signals begin there: 2h, 7d. Default: now."
+        ),
+    ] = None,
 ) -> Result:
     """Make a token and print it. It is shown once and stored nowhere."""
     check_user(user)
+    now = datetime.now(UTC)
     if bus:
         if expires_days is not None:
             raise typer.BadParameter("a credential for the bus ends when it is revoked")
-        made = programs.create(config.load(), user, name, is_admin=admin)
+        since = times.moment("--last", last, now) if last else None
+        made = programs.create(config.load(), user, name, is_admin=admin, since=since)
         return Result(made, partial(programs.show, made))
-    now = datetime.now(UTC)
+    if last is not None:
+        raise typer.BadParameter("--last is for a credential for the bus: --bus")
     expires_at = now + timedelta(days=expires_days) if expires_days is not None else None
 
     async def make(bus: Bus) -> str:
