@@ -174,3 +174,25 @@ def test_it_runs_what_compose_runs() -> None:
             assert container["image"] == f"vigil/{target}:{__version__}"
         else:
             assert container["image"] == theirs["image"]
+
+
+def test_services_have_the_same_files_as_with_compose() -> None:
+    """Who agents are is written by the gateway and the cortex, and read by the scheduler: apart,
+    a service without that folder knows no agent that a person made."""
+    compose = parse((ROOT / "docker-compose.yml").read_text("utf-8"))["services"]
+    theirs = {
+        name: {
+            mount.removesuffix(":ro"): mount.endswith(":ro") for mount in compose[name]["volumes"]
+        }
+        for name in SERVICES
+    }
+    for name, _, pod in pods():
+        if (service := name.removeprefix("vigil-")) in SERVICES:
+            (container,) = pod["containers"]
+            for mount in container["volumeMounts"]:
+                folder = mount["mountPath"].removeprefix("/var/lib/vigil/")
+                if folder in ("agents", "skills", "workspaces", "mcp"):
+                    is_read_only = mount.get("readOnly", False)
+                    assert theirs[service].pop(f"{folder}:/var/lib/vigil/{folder}") is is_read_only
+    left = {mount.partition(":")[0] for mounts in theirs.values() for mount in mounts}
+    assert left == {f"seed-{name}" for name in SERVICES} | {"memory-data"}
