@@ -98,6 +98,42 @@ def test_anything_is_read(lines: list[str]) -> None:
         assert all(each == record.cleaned_address(each) for each in one.addresses)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "PHOTO;ENCODING=b;TYPE=JPEG:/9j/4AAQSkZJR",
+        "KEY;ENCODING=BASE64:!!!",
+        "NOTE;CHARSET=X-NONE;ENCODING=QUOTED-PRINTABLE:=41",
+        "NOTE;ENCODING=8BIT:x",
+        "NOTE;ENCODING=QUOTED-PRINTABLE:not a name=\r\nFN:Mal",
+        "NOTE:folded\r\n FN:Mal",
+    ],
+)
+def test_what_is_not_read_of_a_card_costs_nobody_their_name(line: str) -> None:
+    (found,) = read_cards(card("Ben Ray", line, f"EMAIL:{BEN}").encode()).contacts
+    assert (found.name, found.addresses) == ("Ben Ray", (BEN,))
+
+
+def test_what_is_written_as_it_stands_is_read_as_it_stands() -> None:
+    """The library takes each of these for Base64, and makes other bytes of some."""
+    text = card(
+        "Anna Bell",
+        "NICKNAME;ENCODING=8BIT:Nana",
+        "TEL;CELL;7BIT:12345678",
+        "EMAIL;encoding=7bit;INTERNET:anna@example.org",
+    )
+    (found,) = read_cards(text.replace("FN:", "FN;CHARSET=UTF-8;ENCODING=8BIT:").encode()).contacts
+    assert found.name == "Anna Bell"
+    assert "Nana" in found.names
+    assert (found.phones, found.addresses) == (("12345678",), ("anna@example.org",))
+
+
+def test_a_card_of_a_character_set_that_there_is_not_costs_no_other() -> None:
+    strange = card("x").replace("FN:x", "FN;CHARSET=X-NONE;ENCODING=QUOTED-PRINTABLE:=41")
+    read = read_cards((strange + card("Ben Ray", f"EMAIL:{BEN}")).encode())
+    assert ([one.name for one in read.contacts], read.left_out) == (["Ben Ray"], 1)
+
+
 def test_of_too_many_the_same_are_kept_whatever_their_order() -> None:
     many = [Contact(name=f"P{n:05}", addresses=(f"p{n}@b.org",)) for n in range(6000)]
     kept_, left_out = record.limited(many)

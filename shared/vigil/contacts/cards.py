@@ -3,13 +3,15 @@ make of them. A line or a card that can't be read costs no other; groups are nob
 
 from __future__ import annotations
 
+import io
 import logging
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
 import vobject
-from vobject.base import Component, VObjectError
+from vobject.base import Component, VObjectError, getLogicalLines
 
 from .record import (
     ADDRESSES_MAX,
@@ -21,9 +23,16 @@ from .record import (
     limited,
 )
 
-BROKEN: Final = (VObjectError, ValueError, AttributeError, IndexError, KeyError, TypeError)
-"""What the library raises for what is no card."""
+BROKEN: Final = (VObjectError, ValueError, AttributeError, LookupError, TypeError)
+"""What the library raises for what is no card; LookupError also of a character set that there
+isn't."""
 _BEGIN: Final = "BEGIN:VCARD"
+_READ: Final = frozenset({"BEGIN", "END", "VERSION", "KIND", "FN", "N", "NICKNAME", "EMAIL", "TEL"})
+"""What of a card is read. Half a photo costs nobody their name."""
+_LINE: Final = re.compile(r"(?:[^.:;]+\.)?([^.:;]+)[:;]")
+"""A line that begins a property, perhaps of a group ("item1.EMAIL")."""
+_PLAIN: Final = re.compile(r";(?:ENCODING=)?[78]BIT(?=[;:])", re.IGNORECASE)
+"""Says that a value is as it stands. The library would decode it as Base64."""
 
 
 class ReadCards(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,9 +62,9 @@ def read_cards(data: bytes) -> ReadCards:
 
 
 def _apart(text: str) -> Iterable[str]:
-    """Yield each card, so that one that can't be read costs no other."""
+    """Yield of each card what is read, so that one that can't be read costs no other."""
     lines: list[str] = []
-    for line in text.replace("\r\n", "\n").split("\n"):
+    for line in _read_lines(text.replace("\r\n", "\n")):
         if line.strip().upper() == _BEGIN and lines:
             yield "\r\n".join(lines)
             lines = []
@@ -63,6 +72,19 @@ def _apart(text: str) -> Iterable[str]:
             lines.append(line)
     if lines:
         yield "\r\n".join(lines) + "\r\n"
+
+
+def _read_lines(text: str) -> Iterator[str]:
+    """Yield the lines of what is read, unfolded as the library does it."""
+    for line, _ in getLogicalLines(io.StringIO(text), allowQP=True):
+        found = _LINE.match(line)
+        if found is not None and found[1].strip().upper() in _READ:
+            yield _plain(line)
+
+
+def _plain(line: str) -> str:
+    name, colon, value = line.partition(":")
+    return _PLAIN.sub("", name + colon) + value
 
 
 def contact_of(card: Component) -> Contact | None:

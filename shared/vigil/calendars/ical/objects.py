@@ -143,7 +143,7 @@ def parsed(text: str) -> list[icalendar.Calendar]:
     tzp.use_default()  # else zones of the same name, of another calendar, would count
     try:
         found = icalendar.Calendar.from_ical(text, multiple=True)
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise NotCalendar("it can't be read as iCalendar") from error
     calendars = [one for one in found if one.name == "VCALENDAR"]
     if not calendars:
