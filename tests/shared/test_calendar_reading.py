@@ -183,6 +183,15 @@ def test_hours_last_as_long_as_they_say_where_clocks_change() -> None:
 # ---------------------------------------------------------------- what no calendar should hold
 
 
+def test_an_instance_with_a_period_of_its_own_lasts_as_long_as_that() -> None:
+    text = calendar(
+        event("w", ";TZID=Europe/Berlin:20261020T100000", "DURATION:PT1H",
+              "RDATE;VALUE=PERIOD:20261022T080000Z/PT3H,20261023T080000Z/20261023T083000Z"),
+    )  # fmt: skip
+    found = read(text)["w"].instances
+    assert [(one.ends - one.begins) // 60 for one in found] == [60, 180, 30]
+
+
 async def test_bad_events_take_none_of_the_others_along() -> None:
     """Issue 37: 20 years of recurrences, an event without end, broken ones: each is said, the rest
     is there."""

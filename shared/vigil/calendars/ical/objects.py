@@ -315,9 +315,9 @@ def _instance(
         ends = datetime.combine(ends, begins.timetz())
     kind, start = _moment(begins, zone, default)
     _, stop = _moment(ends, zone, default)
-    if "DURATION" in source and kind == "at":
+    lasts = source["DURATION"].dt if "DURATION" in source else None
+    if lasts == ends - begins and kind == "at":  # else it's a period of its own (RDATE)
         # Days go by the clock, what is beyond them by time that passes (RFC 5545, 3.3.6).
-        lasts = source["DURATION"].dt
         behind_days = begins + timedelta(days=lasts.days)
         stop = _moment(behind_days, zone, default)[1] + lasts.seconds
     return Instance(kind, start, max(stop, start), recurrence, text)
