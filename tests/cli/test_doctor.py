@@ -15,9 +15,9 @@ from tests.support.cli import Cli, eventually, running_vigil
 from tests.support.stack import settings_of
 from vigil.cli.doctor import servers
 from vigil.contracts import HeldTool, Shelf
-from vigil.doctor import channels, sandbox, search
+from vigil.doctor import channels, memory, sandbox, search
 from vigil.local.mcp_servers import SIGN_IN
-from vigil.settings.config import Config, Settings
+from vigil.settings.config import Config, Settings, load
 from vigil.settings.sections import SearchSection
 from vigil.settings.servers import A2aAgent, McpServer, ToolServer
 
@@ -46,6 +46,17 @@ def test_a_new_machine_is_fine_but_for_a_model(tmp_path: Path) -> None:
     plain = cli("doctor").stdout
     assert "warn  model" in plain
     assert "vigil models key anthropic" in plain
+
+
+def test_memory_is_as_large_as_what_it_takes_of_the_disk(tmp_path: Path) -> None:
+    """Files of the engine of vectors are mostly holes."""
+    settings = load({}, home=tmp_path / "home")
+    slot = settings.memory / "0"
+    (slot / "vectors").mkdir(parents=True)
+    (slot / "memory.db").write_bytes(bytes(3 * 1024**2))
+    with (slot / "vectors" / "page_0.dat").open("wb") as file:
+        file.truncate(100 * 1024**2)
+    assert memory.folder(settings).found == "1 database, 3 MiB with the vectors"
 
 
 def test_what_runs_is_ours(tmp_path: Path) -> None:

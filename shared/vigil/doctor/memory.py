@@ -18,6 +18,8 @@ from ..settings.config import Settings
 from ..words.amounts import count_of
 
 ANSWER_S: Final = 3.0
+BLOCK_BYTES: Final = 512
+"""What `st_blocks` counts (stat(2))."""
 WITHOUT: Final = "until then recall goes by words alone, and says that it is degraded"
 WORSE: Final = "its weights say which words are alike, and make vectors by default"
 
@@ -31,9 +33,14 @@ def folder(settings: Settings) -> Check:
     slots = sorted(path.glob("*/memory.db"))
     if not slots:
         return ok(f"{path} (nothing made yet)")
-    size = sum(one.stat().st_size for slot in slots for one in slot.parent.rglob("*") if _is(one))
+    size = sum(_taken(one) for slot in slots for one in slot.parent.rglob("*") if _is(one))
     count = count_of(len(slots), "database")
     return ok(f"{count}, {size / 1024**2:.0f} MiB with the vectors")
+
+
+def _taken(path: Path) -> int:
+    """Return the bytes that a file takes: those of the engine of vectors are mostly holes."""
+    return path.stat().st_blocks * BLOCK_BYTES
 
 
 def _is(path: Path) -> bool:
