@@ -604,8 +604,9 @@ def test_a_time_in_the_past_is_scheduled_as_it_is() -> None:
         ("max_tokens", (call("send_message", text="half"),), ["My answer did not fit"]),
         ("model_context_window_exceeded", (), ["My answer did not fit"]),
         ("refusal", (), ["I can't help with that."]),
-        ("end_turn", (), []),
-        ("end_turn", ("  \n ",), []),
+        ("end_turn", (), ["I have no answer"]),
+        ("end_turn", ("  \n ",), ["I have no answer"]),
+        ("unknown", (), ["I have no answer"]),
     ],
 )
 def test_every_stop_reason_ends_the_loop(
@@ -617,6 +618,21 @@ def test_every_stop_reason_ends_the_loop(
     assert len(driver.texts) == len(said)
     for text, expected in zip(driver.texts, said, strict=True):
         assert text.startswith(expected)
+
+
+def test_whoever_wrote_hears_something_once_if_the_model_has_no_words() -> None:
+    """Also after its tools; what it said on its way is said. The turn notes it, for `why`."""
+    used = call("schedule_followup", reason="r", delay_seconds=60, timer_id="a")
+    driver = Driver(scripted(answer(used), answer()))
+    driver.user()
+    (text,) = driver.texts
+    assert text.startswith("I used my tools")
+    assert "empty_answer" in [note.code for note in driver.turns[-1].notes]
+    assert driver.turns[-1].outcome == "answered"
+
+    driver = Driver(scripted(answer("I'll set it.", used), answer()))
+    driver.user()
+    assert driver.texts == ["I'll set it."]
 
 
 def test_pause_turn_goes_on() -> None:

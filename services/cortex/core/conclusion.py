@@ -46,6 +46,12 @@ MALFORMED_MAX: Final = 2
 MALFORMED: Final = (
     "I could not do that: what my model wrote to use a tool can't be read, although it was told so."
 )
+NO_WORDS: Final = (
+    "I have no answer: my model gave an empty one. Please say it again, or in other words."
+)
+NO_WORDS_AFTER: Final = (
+    "I used my tools, and then my model had no words for an answer. Ask me what came of it."
+)
 NO_ROOM: Final = "My answer did not fit. Please ask for a smaller piece of it."
 
 
@@ -164,6 +170,9 @@ def _finish(draft: Draft, text: str, stop_reason: str) -> None:
             text = REFUSAL
         elif stop_reason in TRUNCATING:
             text = NO_ROOM
+        else:
+            draft.note("empty_answer", "the model's answer had neither words nor a call")
+            text = NO_WORDS if loop.calls < 2 else NO_WORDS_AFTER
     if not text and stop_reason in (*TRUNCATING, "refusal"):
         text = plainly.of_loop(draft)
     _say_last(draft, text)

@@ -132,6 +132,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         "It waits for the next digest: {text}.",
         "held",
     ),
+    "empty_answer": NoteWords("an answer had no words", "Its answer was empty: {text}."),
     "extraction_asked": NoteWords(
         "a run of the timetable told its end, and is asked once what else is to be kept",
         "Its end was told, and it was asked what else is worth keeping ({text}).",
@@ -304,8 +305,7 @@ NOTES: Final[dict[str, NoteWords]] = {
     ),
     "recall_degraded": NoteWords("memory told not all, and why", "Memory was incomplete: {text}."),
     "recalled": NoteWords(
-        "how many memories the model was given, and the ids of the best",
-        "Memory gave the model {text}.",
+        "how many memories the model was given, and the best's ids", "Memory gave the model {text}."
     ),
     "refusal": NoteWords("the model declined to answer", "Its answer was a refusal: {text}."),
     "repeat": NoteWords(
