@@ -164,6 +164,7 @@ async def run(
             lasting=lasting,
             kept=kept,
             warnings={"config": renewal.refused} if renewal.refused else {},
+            asked=[renewal.unusable],
         )
 
     following = asyncio.create_task(renewal.follow(), name=f"{name}-config")

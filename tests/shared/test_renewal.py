@@ -306,6 +306,31 @@ async def running(
     return service, asyncio.create_task(run)
 
 
+async def test_a_file_that_cannot_be_read_is_told_where_services_are_shown(bare: Stack) -> None:
+    """X-6: a wrong key changes nothing, and `vigil status` says so until it is mended."""
+    file = bare.settings.home / "vigil.toml"
+    service, task = await running(bare, bare.settings.home)
+    context, _ = await service.next()
+    context.ready.set()
+
+    async def until(is_so: Callable[[tuple[str, ...]], bool]) -> None:
+        async with asyncio.timeout(10):
+            while not is_so(context.health().warnings):
+                await asyncio.sleep(0.05)
+
+    assert context.health().warnings == ()
+    file.write_text('[channels.ops]\nkind = "pigeon"\n[gateway]\nprot = 1\n')
+    await until(bool)
+    (told,) = context.health().warnings
+    assert "no kind of channel is named 'pigeon'" in told
+    assert "prot" in told
+    assert context.health().ready
+    file.write_text("")
+    await until(lambda told: not told)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
 async def test_a_service_begins_anew_and_keeps_what_lasts(bare: Stack) -> None:
     home = bare.settings.home
     file = home / "vigil.toml"

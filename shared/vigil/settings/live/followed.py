@@ -45,6 +45,8 @@ class FollowedSettings:
         self._apart = next(_places) * GOLDEN % 1 * (1 - SETTLED_FOR)
         # Since it was read; what came before this was made came in between.
         self._stamps = read_as(settings) or self._stamped()
+        self.unusable = ""
+        """Why the file as it is now isn't read; empty: it was."""
         self._failed: Stamps | None = None
         """With which it was read and couldn't be taken in."""
         self._failures = 0
@@ -96,9 +98,12 @@ class FollowedSettings:
                 file=str(self._home / "vigil.toml"),
                 error=str(error),
             )
+            told = str(error).replace("\n", "; ")
+            self.unusable = f"the configuration isn't taken in as it is now: {told}"
             return True
         if self._stamped() != stamps:
             return False  # written once more meanwhile: the next look reads it
+        self.unusable = ""
         log.info("configuration read", action="config.read")
         await self._take(read)
         return True

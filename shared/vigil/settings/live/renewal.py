@@ -158,6 +158,10 @@ class Renewal:
         self._was_refused = asyncio.Event()
         """Set until it begins anew: as long as nothing was refused, nobody looks for those."""
 
+    def unusable(self) -> str:
+        """Return why the file as it is now isn't read; empty: it was, as far as anybody looked."""
+        return self._followed.unusable
+
     async def follow(self) -> None:
         """Look until cancelled."""
         await asyncio.gather(self._followed.follow(), self._try_again())
