@@ -253,9 +253,9 @@ ROLES: Final[dict[str, Role]] = {
             TURNS_OF_ALL_SESSIONS, TURNS_OF_ALL_SYSTEM, "live.*.*.*", "dead.cortex.*.*.*",
             SIGNALS_ALL, "board.*.*.circuit.*",
         ),
-        follows=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SLOTS", "SIGNALS"),
+        follows=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SLOTS", "SIGNALS", "DEAD"),
         pulls=(WAKE, WAKE_SYSTEM),
-        reads=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SLOTS", "SIGNALS", *FILED),
+        reads=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SLOTS", "SIGNALS", "DEAD", *FILED),
         buckets_r=("CONFIG", "TOOLS"), buckets_w=("LEASES", "BUDGETS"),
         # A broker that restarts forgets what is in memory. SIGNALS: an append expects the last one.
         raw=(

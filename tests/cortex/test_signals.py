@@ -239,6 +239,7 @@ def test_every_kind_has_a_rule_and_every_rule_a_kind() -> None:
         *("cron.", "autonomy."),  # test_signals_slots
         "bulletin.",
         "circuit.",  # test_circuits
+        "event.",  # test_signals_letters
         "fact.",
         "mind.",  # test_core_mind
     )  # test_signals_hands

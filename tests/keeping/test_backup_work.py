@@ -149,6 +149,7 @@ async def test_truths_come_last(bare: Stack, tmp_path: Path) -> None:
     taken = list(Archive.open(tmp_path / "b.tar").manifest.streams)
     assert taken == backup.stream_names(LogLayout())
     assert taken[-5:] == ["SYSTEM", "SESSIONS", "MEMORIES", "SLOTS", "FILES"]
+    assert taken.index("SIGNALS") < min(taken.index("BOARD"), taken.index("DEAD"))
     assert {"BOARD", "KV_TOOLS", "KV_PINS"} < set(taken)
     assert "KV_LEASES" not in taken
 

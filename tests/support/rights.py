@@ -33,7 +33,7 @@ _FOLLOWERS: Final[dict[str, set[str]]] = {
     "MAILS": {"gateway", "scheduler", "executor"},
     "MEMORIES": {"gateway", "cortex", "memory"},
     "SIGNALS": {"gateway", "cortex", "scheduler"},
-    "DEAD": {"gateway", "scheduler"},
+    "DEAD": {"gateway", "scheduler", "cortex"},
     # It alone deletes what is stored, of conversations that a person deleted.
     "UPLOADS": {"scheduler"},
     "FILES": {"scheduler"},
@@ -69,7 +69,7 @@ _SPECIAL: Final[dict[str, set[str]]] = {
     "STREAM.INFO.UPLOADS": {"gateway", "executor"},
     "STREAM.INFO.FILES": {"gateway", "executor"},
     "STREAM.MSG.GET.UPLOADS": {"gateway", "cortex", "executor", "delivery"},
-    "STREAM.MSG.GET.DEAD": {"gateway"},
+    "STREAM.MSG.GET.DEAD": {"gateway", "cortex"},
     "STREAM.MSG.GET.FILES": {"gateway", "cortex", "executor", "delivery"},
     "STREAM.PURGE.TIMERS": {"scheduler"},
     **{

@@ -79,11 +79,13 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
 def stream_names(layout: LogLayout) -> list[str]:
     """Return the streams of a backup, in the order in which they are taken."""
     buckets = [f"KV_{bucket.name}" for bucket in BUCKETS if bucket.storage == "file"]
+    # Signals before all that they tell of, of which DEAD comes before what is requeued from it.
     # Files after the messages that name them; the ledger, too: a run whose end it doesn't have yet
     # would be lost, though it is there.
     truths = ("SYSTEM", LOG, "MEMORIES", "SLOTS", "FILES")
-    others = (stream.name for stream in STREAMS if stream.name not in truths)
-    return [*buckets, *(one for name in (*others, *truths) for one in layout.streams(name))]
+    first = "SIGNALS"
+    others = (one.name for one in STREAMS if one.name not in (first, *truths))
+    return [*buckets, *(one for name in (first, *others, *truths) for one in layout.streams(name))]
 
 
 # ---------------------------------------------------------------- backup

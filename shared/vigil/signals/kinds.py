@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from ..contracts import (
     BoardEntry,
+    DeadLetter,
     MemoriesMerged,
     MemoriesReplaced,
     MemoriesUndone,
@@ -24,7 +25,7 @@ from ..contracts import (
 )
 from ..errors import InvalidInput
 from ..subjects import SessionKey
-from . import board, children, conversations, memories, slots
+from . import board, children, conversations, letters, memories, slots
 from .draft import Signals
 
 
@@ -66,6 +67,7 @@ _LEARNED: Final = Giver("BOARD", BoardEntry, board.learned)
 _FACTS_CHANGED: Final = Giver("BOARD", BoardEntry, board.facts_changed)
 _ACTED: Final = Giver("BOARD", BoardEntry, board.acted)
 _REFRESHED: Final = Giver("BOARD", BoardEntry, board.refreshed)
+_REFUSED: Final = Giver("DEAD", DeadLetter, letters.refused)
 _TRIPPED: Final = Giver("BOARD", BoardEntry, board.tripped)
 
 KINDS: Final[dict[str, Kind]] = {
@@ -153,6 +155,7 @@ KINDS: Final[dict[str, Kind]] = {
     "autonomy.finished": Kind("a cycle of the agent's ended, or failed", (_DUE,)),
     "autonomy.skipped": Kind("there was nothing for a cycle to do, and why", (_DUE,)),
     "bulletin.refreshed": Kind("a bulletin says something new, and who put it so", (_REFRESHED,)),
+    "event.refused": Kind("an event of a program on the bus could not be used", (_REFUSED,)),
     "circuit.opened": Kind(
         "a model, server or channel failed again and again, and isn't asked for a while",
         (_TRIPPED,),

@@ -9,7 +9,15 @@ from typing import Any, Final
 
 import msgspec
 
-from ..contracts import Signal, SignalSource, decode_board, decode_memory, decode_slot, decode_turn
+from ..contracts import (
+    Signal,
+    SignalSource,
+    decode_board,
+    decode_dead_letter,
+    decode_memory,
+    decode_slot,
+    decode_turn,
+)
 from ..errors import InvalidInput
 from ..layout import InStream, LogLayout, name_of
 from ..subjects import (
@@ -26,7 +34,7 @@ from ..subjects import (
     memories_of_all,
     signals_of,
 )
-from . import board, children, conversations, memories, slots
+from . import board, children, conversations, letters, memories, slots
 from .draft import Signals
 from .kinds import KINDS, Giver
 
@@ -93,6 +101,7 @@ TOLD: Final = (
     "facts",
 )
 """What of the board gives signals."""
+ANYBODY_S_LETTERS: Final = SessionKey("*", "*", "*").dead("gateway")
 SOURCES: Final = (
     Source(
         stream="SESSIONS",
@@ -128,6 +137,13 @@ SOURCES: Final = (
         read=slots.read,
         dated=ANYBODY.slot(),
         written_at=lambda data: decode_slot(data).at,
+    ),
+    Source(
+        stream="DEAD",
+        filters=(ANYBODY_S_LETTERS,),
+        read=letters.read,
+        dated=ANYBODY_S_LETTERS,
+        written_at=lambda data: decode_dead_letter(data).at,
     ),
 )
 
