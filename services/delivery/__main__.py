@@ -59,7 +59,7 @@ async def _deliver(
     carrier = Carrier(context, channels, limits, SystemRandom().random)
     speech = Speech(bus, clock, limits, context.tracer, context.metrics, carrier.ensure)
     ordered = {name for name, one in context.settings.config.channels.items() if one.is_ordered}
-    coming = ComingChannels(context.settings)
+    coming = carrier.ways.coming = ComingChannels(context.settings)
     outbox = Outbox(bus, clock, carrier, limits, ordered, coming)
     switches = await Switches.watch(bus)
     speech.claims.is_gone = carrier.is_gone = switches.is_gone

@@ -17,7 +17,7 @@ from vigil.subjects import SessionKey
 from vigil.teams import TEAM
 from vigil.words.asked import asked_in
 
-from .channels import OpenChannel
+from .channels import ComingChannels, OpenChannel
 
 
 class Ways:
@@ -30,6 +30,20 @@ class Ways:
         """Those that announce what is asked."""
         self.preferred: Callable[[str], str] = lambda user: ""
         """Where a person has unasked messages come."""
+        self.coming: ComingChannels | None = None
+        """Those that delivery doesn't use yet: people may write through them already. None: none
+        are to come."""
+
+    async def with_coming(self) -> Ways:
+        """Return these ways, and those to come."""
+        found = {} if self.coming is None else await self.coming.all()
+        if not found:
+            return self
+        ways = Ways({})
+        ways.answering = self.answering | {n for n, one in found.items() if one.is_answering}
+        ways.announcing = self.announcing | {n for n, one in found.items() if one.is_announcing}
+        ways.preferred = self.preferred
+        return ways
 
     def announced(self, key: SessionKey, text: str) -> str:
         """Return the channel that announces what a message asks; empty: none does. Of a team, one
@@ -51,6 +65,7 @@ async def channel_of(
     named = send.payload.channel
     if named != SOCKET or send.payload.is_autonomous:
         return named
+    ways = await ways.with_coming()
     came_by = await _came_by(bus, key, turn) if ways.answering else ""
     if came_by in ways.answering:
         return came_by

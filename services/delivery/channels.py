@@ -58,17 +58,23 @@ class ComingChannels:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._stamps: Stamps | None = None
-        self._names: Collection[str] = ()
+        self._found: Mapping[str, contract.Channel] = {}
 
     async def has(self, name: str) -> bool:
         """Return whether it is one."""
         if name in self._settings.config.channels:
             return False
+        return name in await self.all()
+
+    async def all(self) -> Mapping[str, contract.Channel]:
+        """Return them by name."""
         stamps = await asyncio.to_thread(stamps_of, self._settings.home)
         if stamps != self._stamps:
             read = await asyncio.to_thread(read_now, self._settings)
-            self._names, self._stamps = frozenset(read.config.channels), stamps
-        return name in self._names
+            used = self._settings.config.channels
+            new = {name: one for name, one in read.config.channels.items() if name not in used}
+            self._found, self._stamps = new, stamps
+        return self._found
 
 
 def build(
