@@ -36,7 +36,7 @@ class Ways:
 
     async def with_coming(self) -> Ways:
         """Return these ways, and those to come."""
-        found = {} if self.coming is None else await self.coming.all()
+        found = {} if self.coming is None else await self.coming.recent()
         if not found:
             return self
         ways = Ways({})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from vigil.clock import Clock
 from vigil.contracts import SOCKET, Approval, Said
 from vigil.errors import ConfigError, InvalidInput
 from vigil.settings.config import Settings
+from vigil.settings.live.followed import POLL_S
 from vigil.settings.live.renewal import read_now
 from vigil.settings.live.stamps import Stamps, stamps_of
 from vigil.subjects import SessionKey
@@ -59,15 +61,23 @@ class ComingChannels:
         self._settings = settings
         self._stamps: Stamps | None = None
         self._found: Mapping[str, contract.Channel] = {}
+        self._looked_at = -math.inf
+        """By the loop's clock, in seconds."""
 
     async def has(self, name: str) -> bool:
         """Return whether it is one."""
         if name in self._settings.config.channels:
             return False
-        return name in await self.all()
+        return name in await self._look()
 
-    async def all(self) -> Mapping[str, contract.Channel]:
-        """Return them by name."""
+    async def recent(self) -> Mapping[str, contract.Channel]:
+        """Return them by name, as they were `POLL_S` ago at most: for what each message asks."""
+        if asyncio.get_running_loop().time() - self._looked_at < POLL_S:
+            return self._found
+        return await self._look()
+
+    async def _look(self) -> Mapping[str, contract.Channel]:
+        self._looked_at = asyncio.get_running_loop().time()
         stamps = await asyncio.to_thread(stamps_of, self._settings.home)
         if stamps != self._stamps:
             read = await asyncio.to_thread(read_now, self._settings)
