@@ -18,6 +18,7 @@ from services.gateway.documents import bus as asyncapi
 from tests.support.gateway import Gate, running_gateway
 from vigil import __version__, topology
 from vigil.contracts import golden
+from vigil.layout import LogLayout
 from vigil.past import places
 from vigil.signals.kinds import KINDS
 from vigil.subjects import Scope, SessionKey, outside, signals_of
@@ -122,6 +123,7 @@ def test_the_addresses_are_the_subjects() -> None:
         "sessionAttempts": key.attempt("e"),
         "sessionCalls": key.call("e"),
         "systemEvents": worker.in_event("control"),
+        "systemTold": key.of_kind("mind", "").in_event("told.e"),
         "systemTurns": worker.turn_for(""),
         "systemCalls": worker.call("e"),
         "board": key.board("job", "1f"),
@@ -142,6 +144,22 @@ def test_the_addresses_are_the_subjects() -> None:
         assert match.groupdict().get("agent", "vigil") == "vigil"
         assert match.groupdict().get("user", "ann") == "ann"
     assert signals_of("ann", kind="message.sent").count(".") == built["signals"].count(".")
+
+
+def test_a_session_of_any_partition_has_an_address() -> None:
+    """ADR 22: what an installation begins with is two logs."""
+    key = SessionKey("ann", "vigil", "t1")
+    pattern = pattern_of(made()["channels"]["sessionTurns"]["address"])
+    for partitions, log in ((1, "session"), (2, "session-0")):
+        match = re.fullmatch(pattern, LogLayout(partitions).stored(key.turn_for("s")))
+        assert match
+        assert match["log"] == log
+
+
+def test_each_message_comes_somewhere() -> None:
+    document = made()
+    named = {name for one in document["channels"].values() for name in one["messages"]}
+    assert named == set(document["components"]["messages"])
 
 
 def test_kinds_and_types_are_those_there_are() -> None:

@@ -12,14 +12,14 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from services.gateway.app import MESSAGES_PATH, endpoints
-from tests.support.stack import Stack
+from tests.support.stack import Stack, running_stack
 from vigil import contracts, crash, topology
 from vigil.cli import exits
 from vigil.contracts import UserMessage, UserMessagePayload, encode, golden
@@ -89,8 +89,16 @@ def test_every_record_has_its_example() -> None:
     assert sorted(linked) == sorted(golden.records())
 
 
-async def test_a_plain_client_follows_a_session_as_shown(bare: Stack, tmp_path: Path) -> None:
-    """P-7: the program in bus.md, run as it stands there."""
+@pytest.fixture(params=[1, 2])
+async def parted(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stack]:
+    """A broker with so many logs of sessions; an installation begins with two."""
+    nats = {"partitions": request.param}
+    async with running_stack(tmp_path / "home", services=(), nats=nats) as stack:
+        yield stack
+
+
+async def test_a_plain_client_follows_a_session_as_shown(parted: Stack) -> None:
+    """P-7, ADR 22: the program in bus.md, run as it stands there."""
     key = SessionKey("me", "vigil", "t1")
     event = UserMessage(
         id="e1",
@@ -98,11 +106,11 @@ async def test_a_plain_client_follows_a_session_as_shown(bare: Stack, tmp_path: 
         created_at=datetime(2026, 1, 5, tzinfo=UTC),
         payload=UserMessagePayload(text="hello"),
     )
-    bus = await bare.bus("gateway")
+    bus = await parted.bus("gateway")
     await bus.publish(key.in_user, encode(event))
-    home = bare.settings.home
+    home = parted.settings.home
     (home / "run").mkdir(exist_ok=True)
-    (home / "run" / "up.json").write_text(json.dumps({"nats_url": bare.broker.url}))
+    (home / "run" / "up.json").write_text(json.dumps({"nats_url": parted.broker.url}))
     program = re.findall(r"```python\n(.*?)```", page("bus.md"), re.S)[0]
     process = await start(
         sys.executable, "-u", "-c", program,
@@ -111,7 +119,9 @@ async def test_a_plain_client_follows_a_session_as_shown(bare: Stack, tmp_path: 
     try:
         assert process.stdout is not None
         line = await asyncio.wait_for(process.stdout.readline(), 20)
-        assert line.decode().startswith(f"1 {key.in_user} ")
+        stored = (await bus.layout()).stored(key.in_user)
+        assert stored != key.in_user or parted.settings.config.nats.partitions == 1
+        assert line.decode().startswith(f"1 {stored} ")
         assert b'"hello"' in line
     finally:
         process.kill()

@@ -142,7 +142,7 @@ _FOREIGN: Final = {
     }
 }
 """Examples of what isn't a record of ours, so that it has no golden file."""
-_K: Final = "session.{agent}.{user}.{thread}"
+_K: Final = "{log}.{agent}.{user}.{thread}"
 _OWN: Final = "system.{agent}.{user}.{thread}"
 _CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
     "events": ("event.{user}.{credential}", "Where a credential may publish.", ("cloudEvent",)),
@@ -174,8 +174,9 @@ _CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
         f"{_OWN}.in.{{type}}",
         "What comes into a session of the agent's own (a worker, a branch, the planner of a job): "
         "its start, what others send it, its end.",
-        ("timerFired", "control", "toolResult"),
+        ("timerFired", "control", "external", "toolResult", "tick"),
     ),
+    "systemTold": (f"{_OWN}.in.told.{{effect}}", "What a mind is told by others.", ("told",)),
     "systemTurns": (f"{_OWN}.turn-{{letters}}", "Commits of such a session.", ("turn",)),
     "systemCalls": (f"{_OWN}.call.{{effect}}", "Claims of its tool calls.", ("callClaim",)),
     "board": (
@@ -191,8 +192,8 @@ _CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
         "memory.{agent}.{owner}.{operation}",
         "What an agent knows of its owner, in order: databases and vectors are made of it.",
         (
-            "memorySaved", "memoryForgotten", "memoriesMerged", "memoriesAssociated",
-            "memoriesAccessed", "memoriesUndone",
+            "memorySaved", "memoryForgotten", "memoriesMerged", "memoriesReplaced",
+            "memoriesAssociated", "memoriesAccessed", "memoriesUndone",
         ),
     ),
     "deadLetters": (
@@ -205,6 +206,11 @@ _CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
 """Channel -> (address, description, messages)."""
 
 _PARAMETERS: Final[dict[str, dict[str, Any]]] = {
+    "log": {
+        "description": "`session` with one partition, else `session-{n}`: n is the CRC-32 of "
+        "`{agent}.{user}.{thread}` modulo their number, `vigil_partitions` in the metadata of the "
+        "stream KV_CONFIG"
+    },
     "agent": {"description": f"The agent: {PART.pattern}"},
     "user": {"description": f"The user: {PART.pattern}"},
     "owner": {"description": "Whose it is: a user, or `team` for what the users of an agent share"},
@@ -232,7 +238,7 @@ _PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "mailbox": {"description": "NAME of `[mailboxes.NAME]`"},
     "service": {"description": "The service that could not use it"},
 }
-_SYSTEM: Final = ("systemEvents", "systemTurns", "systemCalls")
+_SYSTEM: Final = ("systemEvents", "systemTold", "systemTurns", "systemCalls")
 _OF_HANDS: Final = {
     **dict.fromkeys(_SYSTEM, "Read the log of the agent's own sessions"),
     "board": "Read requests and jobs",
