@@ -261,6 +261,18 @@ def test_a_run_that_gives_no_end_is_lost() -> None:
     assert [one.state for one in decide.lost(row(), ledger, at(9, 13))] == ["failed"]
 
 
+def test_a_run_is_lost_if_it_gives_no_end_after_it_was_told_to() -> None:
+    """The machine slept from 9:00 to 17:00: it's told to end then, and has as long as ever."""
+    known = KnownRow()
+    known.revisions.append(Revision(entity=row(), number=1, at=at(8), change=Change(by="ann")))
+    known.place(Placed(ledger_of([slot_of(at(9), "running")]), 1))
+    assert known.lost(at(17), is_alone=True) == []
+    assert known.next_at(at(17)) == at(17, 10) + timedelta(milliseconds=1)
+    assert known.lost(at(17, 9), is_alone=True) == []
+    assert [one.state for one in known.lost(at(17, 10), is_alone=True)] == ["failed"]
+    assert [one.state for one in known.lost(at(17), is_alone=False)] == ["failed"]
+
+
 def test_a_year_of_seconds_is_counted_to_a_bound() -> None:
     """Nobody may stall the timetable by a long absence."""
     for schedule in (cron("* * * * * *"), EverySchedule(interval_s=1)):

@@ -35,6 +35,7 @@ from vigil.contracts.session_kinds import SESSION_KINDS
 from vigil.errors import Unavailable, WrongLastSequence
 from vigil.runtime import Context
 from vigil.subjects import SessionKey, check_part
+from vigil.timetable import reasons
 from vigil.timetable.ledger import FAILURES_MAX, ended
 from vigil.timetable.log import SlotLog
 from vigil.words.amounts import span_of
@@ -143,7 +144,9 @@ def _problem(effect: TellParent, slot: SlotRun, run: OpenRun, now: datetime) -> 
     if effect.payload.state == "done":
         return ""
     if now - run.at > timedelta(seconds=slot.timeout_s):
-        return TOO_LONG.format(time=span_of(slot.timeout_s))
+        unanswered = effect.payload.content.partition("\n\n")[0]
+        why = f". {unanswered}" if unanswered.startswith(reasons.UNANSWERED) else ""
+        return TOO_LONG.format(time=span_of(slot.timeout_s)) + why[:REASON_LENGTH_MAX]
     return effect.payload.content[:REASON_LENGTH_MAX] or "it gave no reason"
 
 

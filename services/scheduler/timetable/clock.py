@@ -234,7 +234,7 @@ class TimetableClock:
             await self._set_back(known, now)
         runs = {run.session: run for run in known.last.ledger.running}
         is_alone = kinds.kind_of(known.row.work).start is not None  # each run a session of its own
-        for entry in decide.lost(known.row, known.last.ledger, now):
+        for entry in known.lost(now, is_alone=is_alone):
             if is_alone:
                 await self._end(known, runs[entry.session], now)  # or it would be worked in vain
             await self._append(known, entry)

@@ -16,7 +16,7 @@ from vigil.timetable.edit import moved
 from vigil.timetable.ledger import FAILURES_MAX, LOST_AFTER
 from vigil.timetable.log import Placed
 
-from .decide import Revised, next_at
+from .decide import Revised, lost, next_at, overdue
 from .followed import FollowedEnds
 
 WHY_PAUSED: Final = f"{FAILURES_MAX} runs failed, one after the other"
@@ -49,6 +49,8 @@ class KnownRow:
         """Sessions of open runs whose first event is stored."""
         self.told_to_end: set[str] = set()
         """Sessions of open runs that were told to end."""
+        self.overdue_since: dict[str, datetime] = {}
+        """Since when open runs are known to have had their time, by session."""
 
     def place(self, last: Placed) -> None:
         """Know the newest entry of the ledger; what was done for runs that are over is forgotten,
@@ -58,6 +60,7 @@ class KnownRow:
         self.begun &= open_
         self.prepared = {one: read for one, read in self.prepared.items() if one in open_}
         self.told_to_end &= open_
+        self.overdue_since = {one: at for one, at in self.overdue_since.items() if one in open_}
 
     @property
     def ledger(self) -> Ledger:
@@ -105,9 +108,24 @@ class KnownRow:
         timeout = timedelta(seconds=self.row.work.timeout_s)
         waits = (timeout, timeout + LOST_AFTER)
         ends = [run.at + wait for run in self.last.ledger.running for wait in waits]
+        ends += [at + LOST_AFTER for at in self.overdue_since.values()]
         found = [at + timedelta(milliseconds=1) for at in ends if at >= now]
         due_at = next_at(self.row, self.ledger, now, self.followed.undecided)
         return min([*found, *([] if due_at is None else [due_at])], default=None)
+
+    def lost(self, now: datetime, *, is_alone: bool) -> list[SlotEntry]:
+        """Return the final entries of runs that gave no end in time.
+
+        Args:
+            is_alone: each run is a session of its own, and can be told to end. It was told so when
+                it was first seen to have had its time: after a night in which the machine slept or
+                nothing ran, it has as long as ever to tell of its end.
+        """
+        for run in overdue(self.row, self.last.ledger, now):
+            self.overdue_since.setdefault(run.session, now)
+        found = lost(self.row, self.last.ledger, now)
+        since = self.overdue_since
+        return [one for one in found if not is_alone or now - since[one.session] >= LOST_AFTER]
 
     def has_moved(self, zone: str) -> bool:
         """Whether it goes by its owner's zone, and that is another now."""

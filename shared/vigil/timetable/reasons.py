@@ -18,5 +18,7 @@ TOO_MANY: Final = f"more than {RUNS_MAX} were missed, and only the newest are ru
 FOLDED: Final = "it was missed, and a newer one stands for it"
 SET_BACK: Final = "the clock was set back: it goes on by the clock as it is now"
 LOST: Final = "its session gave no end in time"
+UNANSWERED: Final = "No model answered: "
+"""Begins what a run tells that was ended while it waited for a model; then comes why it did."""
 AWAY: Final = frozenset((POLICY, TOO_LATE, TOO_MANY, FOLDED))
 """Of what no scheduler decided in time."""

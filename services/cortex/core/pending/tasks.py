@@ -22,6 +22,7 @@ from vigil.contracts import (
     Note,
     OpenCall,
     Outcome,
+    Retry,
     SpawnSession,
     SpawnSessionPayload,
     Start,
@@ -33,6 +34,7 @@ from vigil.contracts import (
 from vigil.contracts.board import BoardAction
 from vigil.minds import mind_of
 from vigil.subjects import SessionKey
+from vigil.timetable.reasons import UNANSWERED
 
 from ..draft import Draft
 from ..sway import Sway
@@ -276,13 +278,18 @@ def _note_end(draft: Draft, start: Start, call: AcceptedCall, *, is_done: bool) 
 
 
 def ending(
-    outcome: Outcome | None, notes: Iterable[Note], last_words: str, unsaid: str
+    outcome: Outcome | None,
+    notes: Iterable[Note],
+    last_words: str,
+    unsaid: str,
+    retry: Retry | None = None,
 ) -> tuple[Literal["done", "failed"], str]:
     """Return what a parent is told of a session that ended: how, and with which words.
 
     Args:
         notes: those of the turn that ends it.
         unsaid: text that came with its last tool calls, if it said nothing after them.
+        retry: the call of a model that it waited for.
 
     >>> ending("answered", [], "There are 4.", "Let me look.")
     ('done', 'There are 4.')
@@ -296,7 +303,9 @@ def ending(
     elif is_done:
         why = "" if last_words else ENDS[outcome]
     else:
-        why = told.get("model_failed") or told.get("refusal") or ENDS.get(outcome, "It failed.")
+        waited = f"{UNANSWERED}{retry.reason.rstrip('.')}." if retry else ""
+        why = told.get("model_failed") or told.get("refusal") or waited
+        why = why or ENDS.get(outcome, "It failed.")
     words = "\n\n".join(part for part in (why, last_words or unsaid) if part)
     return ("done" if is_done else "failed"), words
 

@@ -61,7 +61,9 @@ def _report_end(
 ) -> None:
     """Tell who started this session, if somebody did, that it is over and what came of it."""
     if draft.state.start is not None:
-        state, content = tasks.ending(outcome, draft.notes, draft.last_words, loop.unsaid)
+        state, content = tasks.ending(
+            outcome, draft.notes, draft.last_words, loop.unsaid, loop.retry
+        )
         if draft.state.start.slot is not None and state == "done":
             content = draft.last_words  # without any, nobody is told anything (SPEC J-5)
             findings.keep(draft, draft.state.start.slot, content, sway)
