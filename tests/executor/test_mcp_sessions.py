@@ -24,6 +24,10 @@ class Forgetful:
         self.session = 1
         self.is_refusing = False
         self.runs = 0
+        self.pages: list[str | None] = []
+        """Of its list of tools, those that were asked for."""
+        self.more: dict[str, str] = {}
+        """Beside the tools of each page."""
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         headers = {k.decode(): v.decode() for k, v in scope["headers"]}
@@ -50,7 +54,9 @@ class Forgetful:
                 result = {"protocolVersion": version, "capabilities": {"tools": {}}}
                 return {"result": result | {"serverInfo": info}}
             case "tools/list":
-                return {"result": {"tools": [{"name": "do", "inputSchema": {"type": "object"}}]}}
+                self.pages.append(asked.get("params", {}).get("cursor"))
+                tools = [{"name": "do", "inputSchema": {"type": "object"}}]
+                return {"result": {"tools": tools} | self.more}
             case "tools/call":
                 self.runs += 1
                 return {"result": {"content": [{"type": "text", "text": f"run {self.runs}"}]}}
@@ -117,3 +123,14 @@ async def test_a_server_that_forgets_at_once_is_given_up(
         with pytest.raises(connection.McpSessionEnded):
             await found.call("site__do")
         assert server.runs == 0
+
+
+async def test_a_list_that_goes_around_in_a_circle_has_an_end(
+    tmp_path: Path, site: tuple[Site, str]
+) -> None:
+    """X-5: of a server that doesn't look at which page is asked for."""
+    site[0].instead = server = Forgetful(404, JSON, "")
+    server.more = {"nextCursor": "2"}
+    async with using(tmp_path, site[1]) as found:
+        assert (await found.call("site__do")).content == "run 1"
+        assert server.pages == [None, "2"]

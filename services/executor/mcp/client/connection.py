@@ -351,15 +351,18 @@ async def _end(task: asyncio.Task[None]) -> None:
 
 
 async def _pages(list_: Callable[..., Awaitable[P]], of: Callable[[P], Sequence[T]]) -> list[T]:
-    """List all pages, as far as anybody looks."""
+    """List all pages, as far as anybody looks. A server that names a page twice goes around in a
+    circle: what it has was told by then."""
     found: list[T] = []
     cursor: str | None = None
+    named: set[str] = set()
     while True:
         page: Any = await list_(cursor=cursor)
         found += of(page)
         cursor = page.next_cursor
-        if cursor is None or len(found) >= LISTED_MAX:
+        if cursor is None or cursor in named or len(found) >= LISTED_MAX:
             return found[:LISTED_MAX]
+        named.add(cursor)
 
 
 def _facts(client: Client) -> dict[str, str]:
