@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from services.cortex.core.draft.kinds import profile_of
 from services.cortex.model import Situation
 from services.cortex.thought.identity import Identity
-from services.cortex.thought.prompts import FOLDER, Prompts, StandingText, barred, instant, line
+from services.cortex.thought.prompts import FOLDER, Prompts, StandingText, barred, line
 from services.cortex.thought.tools import offered_to, specs
 from tests.support.scripted_memory import found, view
 from vigil.contracts import ExternalBlock, ExternalPayload, FollowUp, TaskBlock
 from vigil.memory.operation import tools as memory_tools
 from vigil.memory.questions import Hit
+from vigil.zones.wall import dated
 
 NOW = datetime(2026, 11, 20, 23, 34, 5, tzinfo=UTC)
 IDENTITY = Identity(soul="SOUL.", identity="IDENTITY.", role="ROLE.", user="PERSON.")
@@ -310,7 +311,7 @@ def test_the_end_of_the_calendar() -> None:
     last = datetime.max.replace(tzinfo=UTC)
     volatile = PROMPTS.situation(situation(follow_ups={"far": follow_up(fire_at=last)}))
     assert "9999-12-31" in volatile
-    assert instant(datetime.min.replace(tzinfo=UTC), UTC).startswith("Monday 0001-01-01")
+    assert dated(datetime.min.replace(tzinfo=UTC), UTC).startswith("Monday 0001-01-01")
 
 
 def test_a_summary_is_told_from_what_the_person_says() -> None:

@@ -397,3 +397,29 @@ def test_one_that_a_pause_and_then_quiet_hours_move_is_told_of_both() -> None:
     assert both in result.content
     told = WORDS["schedule_followup"]({"delay_seconds": 60, "keep": True}, result)
     assert "your pause and quiet hours are over, 2026-11-21 07:00" in told
+
+
+@pytest.mark.parametrize(
+    ("fire_at", "when", "ago"),
+    [
+        ("2026-11-27T08:00:00Z", "Friday 2026-11-27T09:00:00+01:00 (Europe/Berlin).", ""),
+        ("2025-11-21T08:00:00Z", "Friday 2025-11-21T09:00:00+01:00 (Europe/Berlin).", "364 d ago"),
+    ],
+)
+def test_a_slip_in_a_date_is_told_while_it_can_be_mended(fire_at: str, when: str, ago: str) -> None:
+    """S-8: what is past is due at once, but not before the agent could schedule it anew; and a
+    Friday that is none is seen by its name."""
+    mended = call("schedule_followup", fire_at="2026-11-27T08:00:00Z", **PILL)
+    first = call("schedule_followup", fire_at=fire_at, **PILL)
+    script = [answer(first), answer(mended), answer("On Friday.")]
+    driver = Driver(lambda _: script.pop(0))
+    driver.hours = Hours(zone=ZoneInfo("Europe/Berlin"))
+    driver.user()
+    blocks = [block for turn in driver.turns for row in turn.rows for block in row.blocks]
+    result = next(block for block in blocks if isinstance(block, ToolResultBlock))
+    assert when in result.content
+    assert ("schedule it anew" in result.content) is bool(ago)
+    assert ago in result.content
+    (left,) = driver.state.follow_ups.values()
+    assert left.fire_at == datetime(2026, 11, 27, 8, tzinfo=UTC)
+    assert driver.texts == ["On Friday."]

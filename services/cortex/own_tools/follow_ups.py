@@ -15,7 +15,8 @@ import msgspec
 from vigil.contracts import FollowUp
 from vigil.contracts.arguments import Arguments
 from vigil.settings.hours import UNENDING
-from vigil.zones.wall import END, local
+from vigil.words.amounts import about
+from vigil.zones.wall import END, dated, local
 
 from ..core.draft import Draft
 from ..core.pending.tasks import shortened
@@ -30,6 +31,8 @@ OVERTAKEN: Final = (
     "didn't ask you to keep. Their message is answered next; plan it then, if it still fits."
 )
 BEYOND: Final = f"That is further away than the calendar goes: it must be before {END.year}."
+PAST_S: Final = 60.0
+"""What is due so long ago was hardly meant so."""
 NAMED_MAX: Final = 300
 """Characters of a reminder that a request names."""
 
@@ -178,9 +181,21 @@ def schedule_followup(given: ScheduleFollowup, call: OwnCall, draft: Draft) -> R
         ),
     )
     kind = "reminder (kept until it fires or is cancelled)" if keep else "follow-up"
+    zone = draft.moment.hours.zone
+    when = f"{dated(fire_at, zone)} ({zone})"
+    other = _past(fire_at, call.asked_at) + _moved(fire_at, draft)
+    return f"Scheduled {kind} {timer_id!r} for {when}.{other}", False
+
+
+def _past(fire_at: datetime, asked_at: datetime) -> str:
+    """Say that it's due already: models take years and days from memory."""
+    ago_s = (asked_at - fire_at).total_seconds()
+    if ago_s < PAST_S:
+        return ""
     return (
-        f"Scheduled {kind} {timer_id!r} for {fire_at.isoformat()}.{_moved(fire_at, draft)}",
-        False,
+        f" That was {about(ago_s)} ago: it's due as soon as this exchange ends, and never again. "
+        "If the person means a time to come, schedule it anew under this timer_id, with the date "
+        "from the situation."
     )
 
 

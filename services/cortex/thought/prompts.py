@@ -23,7 +23,7 @@ from vigil.contracts.board import BoardBulletin
 from vigil.contracts.board.bulletin import whole
 from vigil.memory.questions import Hit
 from vigil.zones.database import zone_named
-from vigil.zones.wall import local
+from vigil.zones.wall import dated, local
 
 from ..core.draft.profile import TemplateRow
 from ..model import Situation
@@ -40,7 +40,6 @@ MEMORY_LENGTH_MAX: Final = 1000
 """Characters of a memory that the situation shows; a tool shows it whole."""
 TASK: Final = "[Task]"
 """Begins the first row of a session that was started."""
-_DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 @cache
@@ -110,7 +109,7 @@ class Prompts:
         return self._render(
             "bulletin",
             text=bulletin.short if is_short else whole(bulletin),
-            made_at=instant(bulletin.made_at, UTC),
+            made_at=dated(bulletin.made_at, UTC),
         ).strip()
 
     def question(self, prompt: str, **values: Any) -> str:
@@ -152,7 +151,7 @@ class Prompts:
             "timer_fired",
             timer_id=timer_id,
             follow_up=follow_up,
-            fire_at=instant(follow_up.fire_at, UTC),
+            fire_at=dated(follow_up.fire_at, UTC),
             late=_late(follow_up, now),
         ).strip()
 
@@ -167,8 +166,8 @@ class Prompts:
             "external_event",
             event=block.event,
             left_out=block.left_out,
-            at=instant(at, UTC),
-            occurred_at="" if occurred_at is None else instant(occurred_at, UTC),
+            at=dated(at, UTC),
+            occurred_at="" if occurred_at is None else dated(occurred_at, UTC),
         ).strip()
 
     def result_row(self, block: TaskBlock) -> str:
@@ -216,8 +215,8 @@ def steps_left(state: State, calls_max: int) -> int:
 
 def _clock_variables(situation: Situation) -> dict[str, Any]:
     return {
-        "now_utc": instant(situation.now, UTC),
-        "now_local": instant(situation.now, zone_named(situation.timezone)),
+        "now_utc": dated(situation.now, UTC),
+        "now_local": dated(situation.now, zone_named(situation.timezone)),
         "timezone": situation.timezone,
         "user": situation.user,
         "knows_person": True,
@@ -240,8 +239,8 @@ def _variables(situation: Situation) -> dict[str, Any]:
         "follow_ups": [
             {
                 "id": timer_id,
-                "due_utc": instant(follow_up.fire_at, UTC),
-                "due_local": instant(follow_up.fire_at, zone),
+                "due_utc": dated(follow_up.fire_at, UTC),
+                "due_local": dated(follow_up.fire_at, zone),
                 "reason": CLOSED if follow_up.is_tainted else follow_up.reason,
                 "message": None if follow_up.is_tainted else follow_up.message,
                 "keep": follow_up.keep,
@@ -267,16 +266,6 @@ def _remembered(hit: Hit, zone: ZoneInfo) -> dict[str, Any]:
         "since": "" if memory.valid_from is None else day(memory.valid_from, zone),
         "until": "" if memory.valid_to is None else day(memory.valid_to, zone),
     }
-
-
-def instant(at: datetime, zone: Any) -> str:
-    """Write an instant with its weekday and offset, in English whatever the locale.
-
-    >>> instant(datetime(2026, 11, 20, 11, 34, 5, tzinfo=UTC), UTC)
-    'Friday 2026-11-20T11:34:05+00:00'
-    """
-    shown = local(at, zone)
-    return f"{_DAYS[shown.weekday()]} {shown.isoformat(timespec='seconds')}"
 
 
 def day(at: datetime, zone: Any) -> str:

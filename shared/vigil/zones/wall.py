@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 END: Final = datetime(9990, 1, 1, tzinfo=UTC)
 """Nothing is planned for later: the calendar ends a little after, zones are ahead of UTC, and some
 sums of days fail soon."""
+_DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 def instant_of(wall: datetime, zone: ZoneInfo) -> datetime:
@@ -65,6 +66,16 @@ def local(at: datetime, zone: tzinfo) -> datetime:
         return at.astimezone(zone)
     except OverflowError:
         return at
+
+
+def dated(at: datetime, zone: tzinfo) -> str:
+    """Write an instant with its weekday and offset, in English whatever the locale.
+
+    >>> dated(datetime(2026, 11, 20, 11, 34, 5, tzinfo=UTC), UTC)
+    'Friday 2026-11-20T11:34:05+00:00'
+    """
+    shown = local(at, zone)
+    return f"{_DAYS[shown.weekday()]} {shown.isoformat(timespec='seconds')}"
 
 
 def changes(zone: tzinfo, since: datetime, until: datetime) -> Iterator[datetime]:
