@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-BAR: Final = "| "
-"""Before each line of what others said."""
 EARLIER: Final = "[Summary of what was before]"
 OFFERED: Final = "[What stands above was offered to memory before: save nothing of it again]"
 PERSON: Final = "person:"

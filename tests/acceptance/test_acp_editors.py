@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,16 @@ async def test_an_editor_talks_by_the_sdk(tmp_path: Path, monkeypatch: pytest.Mo
             assert "file:///plan.md" in editor.heard()
             assert history(world.agent.requests[-1])[:2] == ["Hello", "re: Hello"]
             assert "1x1 pixels" in str(world.agent.requests[-1].rows)
+
+            # A file that the editor brings along is outside content, named where it stands.
+            assert begun.agent_capabilities.prompt_capabilities.embedded_context
+            held = schema.TextResourceContents(uri="file:///a%20b.py", text="print(1)\n")
+            part = schema.EmbeddedResourceContentBlock(type="resource", resource=held)
+            await agent.prompt(session_id=key, prompt=[acp.text_block("Why?"), part, part])
+            assert editor.heard() == "re: Why?\n\nfile:///a%20b.py\n\nfile:///a%20b.py"
+            (file,) = world.agent.requests[-1].files
+            assert file == hashlib.sha256(b"print(1)\n").hexdigest()
+            assert "name='a b.py'" in str(world.agent.requests[-1].rows[-1])
 
             # What can't be undone is asked for in the editor, and runs once.
             await agent.prompt(session_id=key, prompt=[acp.text_block(ask((BURN, {"path": "a"})))])

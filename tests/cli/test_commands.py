@@ -83,7 +83,7 @@ def test_send_prints_the_answer(cli: Cli) -> None:
 def test_send_attaches_files(cli: Cli, tmp_path: Path) -> None:
     """They are stored with the message; one that is none is named as what is wrong."""
     (tmp_path / "plan.pdf").write_bytes(pdf(2))
-    (tmp_path / "notes.png").write_text("no image")
+    (tmp_path / "notes.png").write_bytes(b"no image\0")
     plan, notes = (str(tmp_path / name) for name in ("plan.pdf", "notes.png"))
     cli("send", "fits?", "--thread", "s3", "--attach", plan)
     (said,) = [r for r in tail(cli, "me:vigil:s3") if r["kind"] == "in.said.user"]

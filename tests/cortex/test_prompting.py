@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from services.cortex.core.draft.kinds import profile_of
 from services.cortex.model import Situation
 from services.cortex.thought.identity import Identity
-from services.cortex.thought.prompts import FOLDER, Prompts, StandingText, barred, line
+from services.cortex.thought.prompts import FOLDER, Prompts, StandingText, line
 from services.cortex.thought.tools import offered_to, specs
 from tests.support.scripted_memory import found, view
 from vigil.contracts import ExternalBlock, ExternalPayload, FollowUp, TaskBlock
 from vigil.memory.operation import tools as memory_tools
 from vigil.memory.questions import Hit
+from vigil.texts.bars import barred
 from vigil.zones.wall import dated
 
 NOW = datetime(2026, 11, 20, 23, 34, 5, tzinfo=UTC)

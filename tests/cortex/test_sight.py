@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +15,8 @@ from services.cortex.core import Policy
 from services.cortex.core.context.window import tokens_of_row
 from services.cortex.core.draft import sight
 from services.cortex.core.draft.sight import Sight, crowded_out, tokens_of
+from services.cortex.core.draft.tokens import tokens_of_text
+from services.cortex.models.messages import messages_of
 from services.cortex.policy import policy_of
 from services.cortex.thought.budget import estimate
 from services.cortex.thought.transcript import transcript
@@ -20,6 +24,7 @@ from tests.cortex.asked import NOW, request
 from tests.cortex.driver import KEY, Driver, answer, call
 from tests.cortex.test_core_approvals import asked_driver, run
 from tests.support.examples import up_to
+from vigil.attachments.examine import NAME_LENGTH_MAX, examined
 from vigil.contracts import (
     Attachment,
     AttachmentBlock,
@@ -31,6 +36,7 @@ from vigil.contracts import (
     decode_turn,
     encode,
 )
+from vigil.errors import InvalidInput
 from vigil.settings.config import Config, read
 from vigil.settings.models import takes_of
 from vigil.subjects import SessionKey
@@ -97,6 +103,24 @@ def test_what_is_not_shown_is_told_without_its_name_and_why(
     text, *others = shown(attach(driver_of(sees=sees), "fits?", *files))
     assert text.text == "\n".join(["fits?", *(f"[attached: {one}]" for one in words)])
     assert len(others) == len(files) - len(words)
+
+
+@given(st.text(min_size=1), st.sampled_from(["utf-8", "utf-16"]))
+@up_to(300)
+def test_a_text_takes_no_more_than_its_estimate(text: str, code: str) -> None:
+    """Of whichever scripts, and of however many lines."""
+    data = text.encode(code)
+    with contextlib.suppress(InvalidInput):
+        file = examined("🗺" * NAME_LENGTH_MAX, data)
+        files = {file.hash: base64.b64encode(data).decode()}
+        ((block,),) = (m["content"] for m in messages_of([row(file)], files))
+        assert tokens_of(file) >= tokens_of_text(block["text"])
+        assert Sight(tokens_max=tokens_of(file)).obstacle(file) == "", "whatever the model takes"
+        assert Sight(tokens_max=tokens_of(file) - 1).obstacle(file) == sight.TOO_LONG
+
+
+def row(file: Attachment) -> Row:
+    return Row(role="user", source="person", blocks=(AttachmentBlock(file=file),), at=NOW)
 
 
 @pytest.mark.parametrize(

@@ -253,7 +253,7 @@ def test_results_are_told_as_text() -> None:
     result = types.CallToolResult(
         content=[
             types.TextContent(type="text", text="one"),
-            types.ImageContent(type="image", data="QUJD", mime_type="image/png"),
+            types.ImageContent(type="image", data="AAEC", mime_type="image/png"),
             *(
                 types.ImageContent(
                     type="image", data=b64encode(one).decode(), mime_type="image/png"
@@ -284,8 +284,8 @@ def test_results_are_told_as_text() -> None:
     assert [file.about.name for file in files] == [f"file {n}" for n in (1, 2, 3, 4)]
     assert text.splitlines() == [
         "one",
-        "[an image, image/png, 3 bytes, not shown: it must be a PNG, JPEG, GIF or WebP image, or a "
-        "PDF file]",
+        "[an image, image/png, 3 bytes, not shown: it must be a PNG, JPEG, GIF or WebP image, a "
+        "PDF file, or text in UTF-8]",
         f"[an image, image/png, {len(png(3, 5))} bytes]",
         f"[an image, image/png, {len(large)} bytes, not shown: at most 1000 bytes are]",
         *([f"[an image, image/png, {len(png(4, 4))} bytes]"] * 3),
@@ -308,14 +308,14 @@ def test_results_are_told_as_text() -> None:
                 uri=f"demo:{n}", blob=b64encode(one).decode(), mime_type=kind
             ),
         )
-        for n, (one, kind) in enumerate(((pdf(2), None), (b"zip", None), (b"a,b", "text/csv")))
+        for n, (one, kind) in enumerate(((pdf(2), None), (b"zip\0", None), (b"a,b", "text/csv")))
     ]
     text, files = tools.described(types.CallToolResult(content=[*blobs]), 1000)
     assert [(file.about.name, file.about.pages) for file in files] == [("file 1", 2)]
     assert text.splitlines() == [
         f"[a resource: demo:0, of no type, {len(pdf(2))} bytes]",
-        "[a resource, not shown: it must be a PNG, JPEG, GIF or WebP image, or a PDF file: demo:1, "
-        "of no type, 3 bytes]",
+        "[a resource, not shown: it must be a PNG, JPEG, GIF or WebP image, a PDF file, or text "
+        "in UTF-8: demo:1, of no type, 4 bytes]",
         "[the resource demo:2, text/csv]",
         "a,b",
         "[end of the resource]",

@@ -94,6 +94,22 @@ async def test_images_and_pdf_files_are_handed_on(tmp_path: Path) -> None:
     assert (await hands.call("read_file", path="a.png", offset=1)).content.startswith("is no text")
 
 
+async def test_a_text_of_the_workspace_goes_to_the_person_whole(hands: Hands) -> None:
+    """Read it is words, however long it is; attached it is a file."""
+    table = "a;b\n" * 20_000
+    hands.workspace.mkdir(parents=True)
+    (hands.workspace / "table.csv").write_text(table)
+    (hands.workspace / "code.bin").write_bytes(b"a\0")
+    (hands.workspace / "folder").mkdir()
+    assert (await hands.call("read_file", path="table.csv", output_bytes_max=1024)).files == ()
+    told = await hands.call("attach_file", path="table.csv", output_bytes_max=1024)
+    assert [(file.about.type, file.data) for file in told.files] == [("text/plain", table.encode())]
+    for name, reason in {"code.bin": "or text", "folder": "a folder", "x": "not there"}.items():
+        told = await hands.call("attach_file", path=name)
+        assert told.is_error
+        assert reason in told.content
+
+
 @pytest.mark.parametrize(
     "path",
     ["..", "../../vigil.toml", "a/../../b", "/etc/passwd", "a/b/../../../c", "/", "a\0b", "x" * 300,

@@ -219,9 +219,10 @@ CARRY: Final = """(async () => {
 MORE: Final = """(names) => {
     const data = new DataTransfer();
     for (const name of names) {
-        const type = name.endsWith("pdf") ? "application/pdf" : "text/plain";
-        const size = name === "large.pdf" ? 3584 * 1024 + 1 : 5;
-        data.items.add(new File(["%PDF-".padEnd(size)], name, {type}));
+        const type = name.endsWith("pdf") ? "application/pdf" : "";
+        const size = name.startsWith("large") ? 3584 * 1024 + 1 : 5;
+        const begin = {pdf: "%PDF-", zip: "PK\\0"}[name.slice(-3)] ?? "# Tag";
+        data.items.add(new File([begin.padEnd(size)], name, {type}));
     }
     document.body.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true}));
 }"""
@@ -717,16 +718,16 @@ async def test_pictures_go_along_and_what_was_said_is_quoted_and_said_anew(
     await tab.go(url(stage, "/conversations/ann:vigil:pictures"))
     await tab.run(CARRY)
     await tab.until("document.querySelectorAll('#chosen canvas').length === 3")
-    # A text is no picture, and a fifth is too many; what goes is told from what doesn't.
-    await tab.run(f"({MORE})({json.dumps(['notes.txt', '4.pdf', '5.pdf'])})")
-    await shows(tab, "Left out: notes.txt, 5.pdf.")
+    # An archive is no text, and a fifth is too many; what goes is told from what doesn't.
+    await tab.run(f"({MORE})({json.dumps(['notes.zip', '4.pdf', '5.pdf'])})")
+    await shows(tab, "Left out: notes.zip, 5.pdf.")
     await tab.press_here("#chosen li:last-child button")
     # One that is too large is refused before it is sent, in the server's own words.
-    await tab.run(f"({MORE})(['large.pdf', 'notes.txt'])")
+    await tab.run(f"({MORE})(['large.pdf', 'large.zip'])")
     large = await stage.api.post("/api/attachments", content=bytes(3584 * 1024 + 1))
     words = large.json()["detail"].removeprefix("file ")
     await shows(tab, f"Left out: large.pdf. A file {words} (3.5 MiB).")
-    assert "Left out: notes.txt. Up to 4" in await tab.text()
+    assert "Left out: large.zip. Up to 4" in await tab.text()
     assert await tab.run("document.querySelectorAll('#chosen li').length") == 3
     await keep_pictures(tab, "/left-out")
     await tab.press_here("#chosen li:last-child button")
@@ -735,11 +736,15 @@ async def test_pictures_go_along_and_what_was_said_is_quoted_and_said_anew(
     ]  # fmt: skip
     assert await violations(tab, RULES) == []
     await keep_pictures(tab, "/chosen")
+    await tab.run(f"({MORE})(['notes.md'])")
+    await tab.until("document.querySelectorAll('#chosen li').length === 3")
     await tab.type("#say textarea", "look at these")
     await tab.enter()
     await shows(tab, "re: look at these")
     await tab.until("[...document.images].filter(one => one.naturalWidth === 90).length === 1")
     assert await tab.run("document.querySelectorAll('#chosen li').length") == 0
+    # A text is a link, whatever it says, and leads to no page.
+    await shows(tab, "notes.md text/plain")
     await tab.press_here("article.assistant button.quote")
     quoted = (await tab.run("document.activeElement.value")).split("\n")
     assert quoted[0] == "> re: look at these"

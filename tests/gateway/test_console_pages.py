@@ -431,7 +431,7 @@ async def test_a_file_of_a_conversation_is_its_persons(gate: Gate) -> None:
     assert got.headers["content-disposition"].startswith("attachment")
     assert (await stranger.client.get(link)).status_code == 404
     form = {"do": "say", "once": "y" * 22, "text": "and this"}
-    for name, data, status in (("b.png", png(2, 1), 303), ("b.png", b"no picture", 422)):
+    for name, data, status in (("b.png", png(2, 1), 303), ("b.png", b"no picture\0", 422)):
         answer = await pat.client.post(
             "/console/conversations/pat:vigil:t1",
             data=form,

@@ -53,6 +53,20 @@ async def test_what_is_uploaded_comes_back_and_to_nobody_else(shared_gate: Gate)
     assert (await shared_gate.admin.get_last("SESSIONS", "session.vigil.bob.>")) is None
 
 
+async def test_a_page_that_is_uploaded_is_a_text_and_never_shown_as_a_page(
+    shared_gate: Gate,
+) -> None:
+    fay, page = await shared_gate.person("fay"), b"<!doctype html><script>alert(1)</script>"
+    made = (await fay.post(PATH, params={"name": "a.html"}, content=page)).json()
+    assert made["type"] == "text/plain"
+    got = await fay.get(f"{PATH}/{made['hash']}")
+    assert got.content == page
+    assert got.headers["content-type"] == "text/plain; charset=utf-8"
+    assert got.headers["x-content-type-options"] == "nosniff"
+    assert got.headers["content-disposition"].startswith("attachment;")
+    assert got.headers["content-security-policy"].startswith("sandbox;")
+
+
 async def test_a_message_keeps_for_good_what_it_names(shared_gate: Gate) -> None:
     """Named, it stays when the day of the upload is over."""
     cat = await shared_gate.person("cat")
@@ -87,7 +101,7 @@ async def test_a_message_keeps_for_good_what_it_names(shared_gate: Gate) -> None
     ("name", "data", "status", "field"),
     [
         ("a.png", b"", 422, "file"),
-        ("a.png", b"GIF is what it's not", 422, "file"),
+        ("a.png", b"GIF is what it's not\0", 422, "file"),
         ("a/b.png", png(1, 1), 422, "name"),
         ("a\nb.png", png(1, 1), 422, "name"),
         ("a.png", png(1, 1, fill=bytes(3584 * 1024)), 413, "file"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
+import unicodedata
 import zlib
 from typing import Final
 
@@ -15,9 +16,12 @@ from tests.support.examples import up_to
 from tests.support.pictures import jpeg, pdf, png
 from vigil.attachments import examine
 from vigil.attachments.examine import examined
+from vigil.attachments.texts import text_in
 from vigil.errors import InvalidInput
+from vigil.texts.bars import barred
 
 GIF: Final = b"GIF89a" + struct.pack("<HH", 3, 5) + b"\0" * 10
+TABLE: Final = "größe,zahl\r\n\t1\f2\n\u2028字\n"
 _VP8X: Final = b"VP8X" + b"\0" * 8 + b"\x02\0\0\x04\0\0"
 _VP8L: Final = b"VP8L" + b"\0" * 4 + b"\x2f" + struct.pack("<I", 2 | 4 << 14)
 _VP8: Final = b"VP8 " + b"\0" * 7 + b"\x9d\x01\x2a" + struct.pack("<HH", 3, 5)
@@ -38,6 +42,34 @@ def test_an_image_is_what_its_bytes_say(data: bytes, kind: str, size: tuple[int,
     assert (found.name, found.size, found.pages) == ("holiday.pdf", len(data), 0)
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(TABLE.encode(code) for code in ("utf-8", "utf-8-sig", "utf-16")),
+        b"\xfe\xff" + TABLE.encode("utf-16-be"),
+    ],
+)
+def test_a_text_is_what_its_bytes_say(data: bytes) -> None:
+    """Whatever it's called, and in whichever of its forms."""
+    found = examined("photo.png", data)
+    assert (found.type, found.size, found.name) == ("text/plain", len(data), "photo.png")
+    assert text_in(data) == TABLE
+    assert found.shown_bytes == len(barred(TABLE).encode())
+    assert found.unnamed == "a text, 1 kB"
+
+
+@given(st.text())
+@up_to(300)
+def test_no_text_with_controls_is_one(text: str) -> None:
+    data = text.encode()
+    controls = {c for c in text if unicodedata.category(c) == "Cc"} - set("\t\n\f\r")
+    if controls or not text.removeprefix("\ufeff").strip():
+        with pytest.raises(InvalidInput):
+            examined("a", data)
+    else:
+        assert examined("a", data).type == "text/plain"
+
+
 BROKEN_BOMB = (
     b"/Type/ObjStm" * 100 + b"\nstream\n" + zlib.compress(bytes(2**20))[:-30] + b"\xff" * 40
 )
@@ -55,7 +87,16 @@ def test_pages_are_counted_also_of_packed_objects(is_packed: bool) -> None:
     ("data", "reason"),
     [
         (b"", "must not be empty"),
-        (b"<script>alert(1)</script>", examine.UNTAKEN),
+        (b"<script>alert(1)</script>\0", examine.UNTAKEN),
+        (b"\x1b[31mred\x1b[0m", examine.UNTAKEN),
+        ("grün".encode("latin-1"), examine.UNTAKEN),
+        ("grün\x85".encode(), examine.UNTAKEN),
+        ("grün".encode("utf-16-le"), examine.UNTAKEN),
+        ("grün".encode("utf-32"), examine.UNTAKEN),
+        ("grün".encode("utf-16")[:-1], examine.UNTAKEN),
+        (b"\xed\xa0\x80", examine.UNTAKEN),
+        (b"\xff\xfe\x00\xd8", examine.UNTAKEN),
+        (b"\xef\xbb\xbf \n", "must not be empty"),
         (b"PK\x03\x04", examine.UNTAKEN),
         (png(3, 5)[:20], "is no whole image/png image: its header tells no size"),
         (png(3, 5)[:-8], "is no whole image/png image: its end is missing"),

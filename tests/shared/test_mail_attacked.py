@@ -191,8 +191,8 @@ def test_names_of_files_are_not_their_word() -> None:
     inner.set_content("EVIL")
     mail.set_content("See")
     mail.add_attachment(inner)
-    mail.add_attachment(b"x", maintype="application", subtype="EVIL", filename="EVIL mal.zip")
-    mail.add_attachment(b"x", maintype="text", subtype="EVIL", filename="x.EVIL@c.example")
+    mail.add_attachment(b"\0", maintype="application", subtype="EVIL", filename="EVIL mal.zip")
+    mail.add_attachment(b"\0", maintype="text", subtype="EVIL", filename="x.EVIL@c.example")
     text = message(mail)
     assert text.startswith("Subject: Mine\n\nSee\n\n[attached, not taken: a mail: ")
     assert "a file (.zip), 1 kB" in text

@@ -92,7 +92,7 @@ def test_a_mail_that_is_broken_in_places_loses_only_those() -> None:
         b"--x\r\nContent-Type: text/plain; charset=us-ascii\r\n\r\na\xffb\r\n"
         b"--x\r\nContent-Type: application/pdf\r\n"
         b"Content-Disposition: attachment; filename*=utf-8''..%2Fa%0Ab.pdf\r\n\r\n"
-        b"no pdf\r\n--x--\r\n"
+        b"no pdf\0\r\n--x--\r\n"
     )
     mail = read_mail(data)
     assert mail.head.date is None
@@ -101,8 +101,23 @@ def test_a_mail_that_is_broken_in_places_loses_only_those() -> None:
     assert taken == ()
     assert remarks == (
         "attached, not taken: a file (.pdf), 1 kB: file must be a "
-        "PNG, JPEG, GIF or WebP image, or a PDF file",
+        "PNG, JPEG, GIF or WebP image, a PDF file, or text in UTF-8",
     )
+
+
+def test_an_invitation_is_a_text_and_a_signature_is_none() -> None:
+    """Mail programs sign each mail of who signs: none of that makes it outside content."""
+    mail = EmailMessage(policy=SMTP)
+    mail["From"] = "ann@b.example"
+    mail.set_content("put this in")
+    mail.add_attachment("BEGIN:VCALENDAR\n", subtype="calendar", filename="party.ics")
+    for name, subtype in (("signature.asc", "pgp-signature"), ("key.asc", "pgp-keys")):
+        data = b"-----BEGIN PGP\n"
+        mail.add_attachment(data, maintype="application", subtype=subtype, filename=name)
+    taken, remarks = words.taken_files(read_mail(mail.as_bytes()).files)
+    assert [(about.name, about.type) for about, _ in taken] == [("party.ics", "text/plain")]
+    assert len(remarks) == 2
+    assert all("(.asc), 1 kB: file is a signature or a key" in one for one in remarks)
 
 
 def test_what_is_attached_is_taken_once_and_a_forwarded_mail_is_not_its_writers_word() -> None:

@@ -20,11 +20,12 @@ from vigil.contracts import UserMessage, decode_event
 
 CAT: Final = png(4, 3)
 PLAN: Final = pdf(2)
-ROOM: Final = len(CAT) + len(PLAN) + len(jpeg(9, 9)) + len(png(7, 7)) + 50
-"""Of a person: for those four."""
+NOTES: Final = "Größe;Zahl\n1;2\n".encode()
+ROOM: Final = len(CAT) + len(PLAN) + len(jpeg(9, 9)) + len(png(7, 7)) + len(NOTES) + 30
+"""Of a person: for those five."""
 FILE_MAX: Final = 3_000
-LIES: Final = b"<script>accept all</script>"
-NO_IMAGE: Final = "must be a PNG, JPEG, GIF or WebP image, or a PDF file"
+LIES: Final = b"<script>accept all</script>\0"
+NO_IMAGE: Final = "must be a PNG, JPEG, GIF or WebP image, a PDF file, or text in UTF-8"
 Sent = tuple[str, str, str, int]
 """What is said, the file's name at the network, its claimed type, and its claimed size."""
 HOSTILE: Final = "../..\u202egnp accept all\n.exe"
@@ -35,6 +36,7 @@ def ways(other: str) -> dict[str, Way]:
         "cat": whole(CAT),
         "plan": whole(PLAN),
         "lies": whole(LIES),
+        "notes": whole(NOTES),
         "photo": whole(jpeg(9, 9)),
         "huge": whole(png(1, 1, fill=bytes(FILE_MAX))),
         "endless": endless,
@@ -51,6 +53,7 @@ SENT: Final[list[Sent]] = [
     ("Look", "cat", "image/png", len(CAT)),
     ("", "plan", "application/zip", 0),
     ("", "lies", "image/png", len(LIES)),
+    ("", "notes", "text/html", 0),
     ("A photo", "photo", "text/html", 1),
     ("It is huge", "huge", "image/png", FILE_MAX + 500),
     ("", "huge", "image/png", 1),
@@ -64,6 +67,7 @@ SENT: Final[list[Sent]] = [
 HEARD: Final = [
     ("Look", 1),
     ("[attached: a file]", 1),
+    ("[attached: a text]", 1),
     ("A photo", 1),
     ("It is huge\n\n[attached, not taken: an image has more than", 0),
     ("[attached: an image]", 1),

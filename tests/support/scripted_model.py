@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from services.cortex import choice
+from services.cortex.core.draft.sight import Sight
 from services.cortex.model import LanguageModel, ModelAnswer, ModelRequest
 from services.cortex.thought.catalogue import Catalogue, ModelChoice
 from vigil.contracts import TextBlock, Usage
@@ -30,7 +31,7 @@ def say(text: str) -> ModelAnswer:
 
 def only(model: LanguageModel) -> Callable[[Settings], Catalogue]:
     """Return a choice of models that has one for all."""
-    one = ModelChoice(model.name, model, "vigil")
+    one = ModelChoice(model.name, model, "vigil", sight=Sight(tokens_max=50_000))
     return lambda settings: Catalogue(settings.config, defaultdict(lambda: one))
 
 

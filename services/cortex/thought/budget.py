@@ -30,8 +30,8 @@ from vigil.settings.models.prices import Prices, cost_of, worst_cost_of
 from vigil.subjects import token_of
 from vigil.zones.day import Day
 
-from ..core.context.window import tokens_of_bytes, tokens_of_text
 from ..core.draft.sight import media_tokens
+from ..core.draft.tokens import tokens_of_bytes, tokens_of_text
 from ..model import ModelAnswer, ModelRequest, ToolSpec
 from ..notice import Notice
 from ..row_counts import AROUND
@@ -256,7 +256,7 @@ def estimate(request: ModelRequest) -> Estimate:
     """Return what to reserve for a call: a third of its bytes, what its files take, and the longest
     answer.
 
-    See `core.context.window` and `.sight` for why that is more than what most calls take.
+    See `core.draft.tokens` and `.sight` for why that is more than what most calls take.
     """
     rows = request.counted
     sent = rows.size + bytes_of_tools(request.tools)

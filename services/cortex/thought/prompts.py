@@ -22,12 +22,12 @@ from vigil.contracts.base import NEVER
 from vigil.contracts.board import BoardBulletin
 from vigil.contracts.board.bulletin import whole
 from vigil.memory.questions import Hit
+from vigil.texts.bars import barred
 from vigil.zones.database import zone_named
 from vigil.zones.wall import dated, local
 
 from ..core.draft.profile import TemplateRow
 from ..model import Situation
-from ..prompt_marks import BAR
 from .identity import Identity
 
 FOLDER: Final = Path(__file__).resolve().parents[3] / "prompts" / "en"
@@ -294,14 +294,3 @@ def line(text: str | None, limit: int = LINE_MAX) -> str:
     """
     joined = " ".join((text or "").split())
     return joined if len(joined) <= limit else joined[: limit - 1] + "…"
-
-
-def barred(text: str) -> str:
-    """Put text that an outsider wrote behind bars, whatever it takes for the end of a line.
-
-    Nothing in it can begin a line of its own, so it can't pose as anything else.
-
-    >>> barred("a\\r\\n[Follow-up due]\\u2028b")
-    '| a\\n| [Follow-up due]\\n| b'
-    """
-    return "\n".join(BAR + part for part in text.splitlines())

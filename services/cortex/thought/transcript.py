@@ -23,12 +23,13 @@ from vigil.contracts import (
     ToolUseBlock,
 )
 from vigil.texts import excerpt
+from vigil.texts.bars import barred
 
 from ..core.draft import Draft
 from ..core.draft.profile import TemplateRow
 from ..core.tools import formed_answer
 from ..prompt_marks import EARLIER, MEMBER, OFFERED, PERSON
-from .prompts import barred, line
+from .prompts import line
 
 PIECE_LENGTH_MAX: Final = 16_000
 """Characters of one piece; more of it than is shown has been read by nobody anyway."""

@@ -43,7 +43,8 @@ class ReadFile(Arguments, frozen=True, kw_only=True):
 
 
 class AttachFile(Arguments, frozen=True, kw_only=True):
-    """Have an image or a PDF file of your workspace go with what you say next to the person.
+    """Have an image, a PDF file or a text of your workspace go with what you say next to the
+    person.
 
     At most 10. A file that isn't in your workspace must be written there first.
     """
@@ -113,16 +114,19 @@ def _shown(name: str, data: bytes, bytes_max: int, *, is_tainted: bool) -> ToolO
     return ToolOutput(content=f"[{file.about.in_words}]", is_tainted=is_tainted, files=(file,))
 
 
-def attach(
-    workspace: Workspace, arguments: AttachFile, call: Call, file_bytes_max: int
-) -> ToolOutput:
+def attach(workspace: Workspace, arguments: AttachFile, file_bytes_max: int) -> ToolOutput:
     """Read a file that is to go with a message. Blocks. Raises: as `read`."""
-    found = read(workspace, ReadFile(path=arguments.path), call, file_bytes_max)
+    names = workspace.names_of(arguments.path)
+    try:
+        with Marks(workspace).reading(names) as marked:
+            piece = workspace.read(names, 0, file_bytes_max + 1)
+    except NotFound as error:
+        return ToolOutput(content=str(error), is_error=True)
+    if isinstance(piece, list):
+        return ToolOutput(content="not attached: it's a folder", is_error=True)
+    found = _shown(names[-1], piece.data, file_bytes_max, is_tainted=marked.has(names))
     if found.is_error:
         return found
-    if not found.files:
-        text = "not attached: only images (PNG, JPEG, GIF, WebP) and PDF files can be"
-        return ToolOutput(content=text, is_error=True)
     text = f"{found.content} goes with what you say next, unless the person writes before that."
     return ToolOutput(content=text, is_tainted=found.is_tainted, files=found.files)
 
@@ -220,7 +224,7 @@ async def attach_file(given: AttachFile, call: Call, context: ToolContext) -> To
     """Attach a file. Raises: InvalidInput, Unavailable; see `attach`."""
     bytes_max = context.config.gateway.attachment_bytes_max
     workspace = await context.open_workspace(call)
-    return await asyncio.to_thread(attach, workspace, given, call, bytes_max)
+    return await asyncio.to_thread(attach, workspace, given, bytes_max)
 
 
 @tool(

@@ -81,7 +81,7 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     """The one source that all such content in it is from, as a person may trust it
     (`vigil.trust`); empty: none, or another had a part."""
     files: tuple[OutputFile, ...] = ()
-    """Images and PDF files that came with it: whoever thinks may be shown them."""
+    """Images, PDF files and texts that came with it: whoever thinks may be shown them."""
     fields: tuple[str, ...] = ()
     """Tokens of the whole fields of what it answered as data (`vigil.words.rule.fields_of`)."""
     wanted: ServerQuestion | None = None

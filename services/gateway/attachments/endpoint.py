@@ -27,8 +27,8 @@ Hash = Annotated[str, Path(alias="hash", description="SHA-256", json_schema_extr
 DESCRIBED: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
-        "description": "The bytes of a PNG, JPEG, GIF or WebP image, or of a PDF file, whatever "
-        "`Content-Type` says.",
+        "description": "The bytes of a PNG, JPEG, GIF or WebP image, a PDF file, or text in UTF-8, "
+        "whatever `Content-Type` says.",
         "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
     }
 }
@@ -42,7 +42,8 @@ async def upload_attachment(
         str, Query(description="Of the file", json_schema_extra={"maxLength": NAME_LENGTH_MAX})
     ] = "attachment",
 ) -> Response:
-    """Upload an image or a PDF file. It's kept for a day, and for good once a message names it."""
+    """Upload an image, a PDF file or a text. It's kept for a day, and once a message names it for
+    good."""
     if edge.switches.is_erasing(caller.user):
         raise erasing()
     edge.intake.room.check_disk()

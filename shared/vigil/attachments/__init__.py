@@ -1,1 +1,1 @@
-"""Images and PDF files that people attach to messages: what is taken, and where it is kept."""
+"""Images, PDF files and texts that people attach: what is taken, and where it is kept."""

@@ -1,7 +1,8 @@
 """What a file is, by its bytes, and whether it may be taken. Pure.
 
-Nothing is decoded: an image tells its size in its header, and of a PDF file only the streams that
-list its objects are unpacked, up to a bound.
+No picture is decoded: an image tells its size in its header. Of a PDF file only the streams that
+list its objects are unpacked, up to a bound. What is neither has to be text from its beginning to
+its end.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Final
 
 from ..contracts.events import Attachment
 from ..errors import InvalidInput
+from ..texts.bars import barred
+from .texts import text_in
 
 SIDE_MAX: Final = 8000
 """Pixels of a side. The largest that the Messages API takes (its documentation on vision)."""
@@ -30,7 +33,8 @@ PIECE_BYTES: Final = 64 * 1024
 NAME_LENGTH_MAX: Final = 120
 IMAGES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 PDF: Final = "application/pdf"
-UNTAKEN: Final = "must be a PNG, JPEG, GIF or WebP image, or a PDF file"
+TEXT: Final = "text/plain"
+UNTAKEN: Final = "must be a PNG, JPEG, GIF or WebP image, a PDF file, or text in UTF-8"
 _PAGE: Final = re.compile(rb"/Type\s{0,8}/Page(?![A-Za-z])")
 _OBJECTS: Final = re.compile(rb"/Type\s{0,8}/ObjStm(?![A-Za-z])")
 _STREAM: Final = re.compile(rb"stream\r?\n")
@@ -48,9 +52,11 @@ def examined(name: str, data: bytes) -> Attachment:
     """
     if not data:
         raise InvalidInput("file", "must not be empty")
-    width, height, pages = 0, 0, 0
-    kind = _type_of(data)
-    if kind == PDF:
+    width, height, pages, shown_bytes = 0, 0, 0, 0
+    kind = _type_of(data) or TEXT
+    if kind == TEXT:
+        shown_bytes = _shown_bytes_of(data)
+    elif kind == PDF:
         pages = _pages_of(data)
     else:
         width, height = _size_of(kind, data)
@@ -62,6 +68,7 @@ def examined(name: str, data: bytes) -> Attachment:
         width=width,
         height=height,
         pages=pages,
+        shown_bytes=shown_bytes,
     )
 
 
@@ -92,13 +99,11 @@ def looks_like_one(data: bytes) -> bool:
     >>> looks_like_one(b"%PDF-1.7"), looks_like_one(b"GIF is a format")
     (True, False)
     """
-    try:
-        return bool(_type_of(data))
-    except InvalidInput:
-        return False
+    return bool(_type_of(data))
 
 
 def _type_of(data: bytes) -> str:
+    """Return what bytes begin as; empty: as neither an image nor a PDF file."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):
@@ -109,7 +114,16 @@ def _type_of(data: bytes) -> str:
         return "image/webp"
     if data.startswith(b"%PDF-"):
         return PDF
-    raise InvalidInput("file", UNTAKEN)
+    return ""
+
+
+def _shown_bytes_of(data: bytes) -> int:
+    text = text_in(data)
+    if text is None:
+        raise InvalidInput("file", UNTAKEN)
+    if not text.strip():
+        raise InvalidInput("file", "must not be empty")
+    return len(barred(text).encode())
 
 
 # ---------------------------------------------------------------- images

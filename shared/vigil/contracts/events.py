@@ -29,21 +29,22 @@ class Envelope(Record, frozen=True, kw_only=True, tag_field="type"):
 
 
 class Attachment(Record, frozen=True, kw_only=True):
-    """An image or a PDF file, by the hash of its bytes, which are in FILES."""
+    """An image, a PDF file or a text, by the hash of its bytes, which are in FILES."""
 
     hash: str
     """SHA-256, in hex."""
     name: str
     type: str
-    """Media type, decided by its first bytes."""
+    """Media type, decided by its bytes."""
     size: int
     """In bytes."""
     width: int = 0
     """The width of an image, in pixels."""
     height: int = 0
     pages: int = 0
-    """The number of pages of a PDF file; 0: its structure doesn't tell without being unpacked
-    further."""
+    """Pages of a PDF file; 0: its structure doesn't tell without being unpacked further."""
+    shown_bytes: int = 0
+    """Bytes of a text as models are shown it: in UTF-8, behind bars."""
 
     @property
     def in_words(self) -> str:
@@ -63,7 +64,8 @@ class Attachment(Record, frozen=True, kw_only=True):
         ...            height=6).unnamed
         'an image, 8x6 pixels, 9 kB'
         """
-        kind = "an image" if self.type.startswith("image/") else "a PDF file"
+        kinds = {"application/pdf": "a PDF file", "text/plain": "a text"}
+        kind = kinds.get(self.type, "an image")
         return ", ".join((kind, *self._measures))
 
     @property

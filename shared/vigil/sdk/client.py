@@ -157,7 +157,7 @@ class Client(
         return self._object("POST", "/api/chat", body, timeout_s=90.0)
 
     def upload(self, name: str, data: bytes) -> dict[str, Any]:
-        """Upload an image or a PDF file; messages name it by the `hash` of the answer."""
+        """Upload an image, a PDF file or a text; messages name it by the `hash` of the answer."""
         path = "/api/attachments" + query({"name": name})
         answer = self.request("POST", path, data, media_type="application/octet-stream")
         return self._checked(answer, f"POST {path}")

@@ -26,7 +26,7 @@ class Gateway(Section, frozen=True, kw_only=True):
     text_bytes_max: Annotated[int, msgspec.Meta(ge=1, le=65536)] = 64 * 1024
     """Text of a message."""
     attachment_bytes_max: Positive = 3584 * 1024
-    """An image or a PDF file that is uploaded."""
+    """A file that is uploaded: an image, a PDF file or a text."""
     person_attachments_bytes_max: Positive = 512 * 1024 * 1024
     """All files of a person."""
     json_depth_max: Positive = 32

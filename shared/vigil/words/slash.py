@@ -67,7 +67,7 @@ COMMANDS: Final = {
         SlashCommand(
             name="attach",
             takes="PATH",
-            meaning="an image or a PDF file, for what you say next",
+            meaning="an image, a PDF file or a text, for what you say next",
             is_in_console=False,
         ),
         SlashCommand(name="letters", meaning="what came from outside, by name"),

@@ -23,9 +23,10 @@ from vigil.contracts.made import SeenCut
 from ...model import ModelAnswer
 from ..draft import Draft
 from ..draft.chunk import Chunk, Offer, begins
+from ..draft.tokens import tokens_of_text
 from .history import swayed
 from .offers import cut, observe, save_all, things, was_offered
-from .window import Window, tokens_of_rows, tokens_of_text
+from .window import Window, tokens_of_rows
 
 ROWS_MIN: Final = 2
 """Always kept."""

@@ -15,27 +15,12 @@ import msgspec
 from vigil.contracts import AttachmentBlock, ExternalBlock, Row
 
 from ..draft.sight import tokens_of
+from ..draft.tokens import tokens_of_bytes
 
-BYTES_PER_TOKEN: Final = 3
-"""English has about four bytes to a token, other scripts up to one token for each character of
-three bytes: a third of the bytes is more than what most texts take."""
 RATIO_MIN: Final = 0.75
 """Real tokens for an estimated one, at least: what English has."""
 RATIO_MAX: Final = 1.5
 """At most: dense scripts and digits."""
-
-
-def tokens_of_bytes(size: int) -> int:
-    """Return the estimate for a text of so many bytes.
-
-    >>> tokens_of_bytes(0), tokens_of_bytes(4)
-    (0, 2)
-    """
-    return -(-size // BYTES_PER_TOKEN)
-
-
-def tokens_of_text(text: str) -> int:
-    return tokens_of_bytes(len(text.encode("utf-8", "surrogatepass")))
 
 
 def tokens_of_row(row: Row) -> int:

@@ -12,9 +12,11 @@ from typing import Final
 
 import msgspec
 
-from vigil.attachments.examine import PDF
+from vigil.attachments.examine import PDF, TEXT
 from vigil.contracts import Attachment, AttachmentBlock, Block, Row, TextBlock
 from vigil.settings.models import Medium
+
+from .tokens import tokens_of_bytes
 
 TOKENS_SHARE_MAX: Final = 0.5
 """The share of the context window that the files of one message may take."""
@@ -31,6 +33,8 @@ and an image of it."""
 PAGE_BYTES: Final = 10_000
 """Bytes of a PDF file that stand for a page where nobody could count them: what a page of text
 takes at least."""
+TEXT_AROUND_BYTES: Final = 640
+"""What stands around a text: its name, of 120 characters at most, its size, and where it ends."""
 FILES_MAX: Final = 20
 """The most files of a request. With more, the Messages API takes no image of over 2,000 pixels on a
 side."""
@@ -60,12 +64,16 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
         ...     Attachment(hash="0f", name="plan.pdf", type="application/pdf", size=1))
         "you can't read it"
         """
-        if medium_of(file) not in self.takes:
+        medium = medium_of(file)
+        if medium is not None and medium not in self.takes:
             return UNTAKEN
         return TOO_LONG if tokens_of(file) > self.tokens_max else ""
 
 
-def medium_of(file: Attachment) -> Medium:
+def medium_of(file: Attachment) -> Medium | None:
+    """Return what a model has to take to be shown a file; None: it's text, which all read."""
+    if file.type == TEXT:
+        return None
     return "pdf" if file.type == PDF else "image"
 
 
@@ -81,7 +89,11 @@ def tokens_of(file: Attachment) -> int:
 
     >>> tokens_of(Attachment(hash="0f", name="a", type="image/png", size=9, width=800, height=600))
     1200
+    >>> tokens_of(Attachment(hash="0f", name="a", type="text/plain", size=9, shown_bytes=2_360))
+    1000
     """
+    if file.type == TEXT:
+        return tokens_of_bytes(file.shown_bytes + TEXT_AROUND_BYTES)
     if file.type == PDF:
         return pages_of(file) * PAGE_TOKENS
     tokens = -(-file.width * file.height // PIXELS_PER_TOKEN)

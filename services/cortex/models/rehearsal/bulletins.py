@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...prompt_marks import BAR
+from vigil.texts.bars import BAR
+
 from .reply import LISTED_MAX
 
 REHEARSED: Final = "Rehearsed: until a model is configured, a bulletin only repeats some notes."

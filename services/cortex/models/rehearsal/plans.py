@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ...prompt_marks import BAR
+from vigil.texts.bars import BAR
 
 LINES_MAX: Final = 19
 """Notes that it keeps: one step each, and one to list them."""

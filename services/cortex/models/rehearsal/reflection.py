@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from ...prompt_marks import BAR, EARLIER, MEMBER, OFFERED, PERSON
+from vigil.texts.bars import BAR
+
+from ...prompt_marks import EARLIER, MEMBER, OFFERED, PERSON
 from .reply import Call
 
 SAVED_MAX: Final = 20

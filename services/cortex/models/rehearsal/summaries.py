@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...prompt_marks import BAR
+from vigil.texts.bars import BAR
 
 
 def joined(material: str) -> str:

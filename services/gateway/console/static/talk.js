@@ -109,7 +109,7 @@
     fetch(location.pathname, { method: "POST", body: told, redirect: "manual" }).catch(() => {});
   };
 
-  // Pictures and files: dropped, pasted, taken, and shown before they go. A large picture goes smaller.
+  // Files: dropped, pasted, taken, and shown before they go. A large picture goes smaller.
   const SIDE_MAX = 2000, BYTES_LIKED = 3000000, FILES_MAX = 4;
   const smaller = async (file) => {
     if (!/^image\/(png|jpeg|webp)$/.test(file.type) || file.size <= BYTES_LIKED) return file;
@@ -119,6 +119,17 @@
     canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
     const made = await canvas.convertToBlob({ type: "image/jpeg", quality: 0.85 });
     return new File([made], `${file.name.replace(/\.[^.]*$/, "")}.jpg`, { type: "image/jpeg" });
+  };
+  // Text is what its bytes say: of its many endings browsers know few.
+  const CONTROLS = /[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]/;
+  const isText = async (file, bytesMax) => {
+    try {
+      const data = new Uint8Array(await file.slice(0, bytesMax).arrayBuffer());
+      const mark = data[0] << 8 | data[1], kind = { 0xfffe: "utf-16le", 0xfeff: "utf-16be" }[mark] ?? "utf-8";
+      return !CONTROLS.test(new TextDecoder(kind, { fatal: true }).decode(data, { stream: file.size > bytesMax }));
+    } catch {
+      return false;
+    }
   };
   const preview = async (file, place) => {
     try {
@@ -151,16 +162,17 @@
       }));
     };
     // Nothing is left out without a word: the message would be refused, or go without it.
-    const kinds = new Set(input.accept.split(",")), left = document.getElementById("left-out");
+    const kinds = new Set(input.accept.split(",").filter((one) => /^image|pdf$/.test(one))), left = document.getElementById("left-out"), bytesMax = Number(left.dataset.bytesMax);
     const listed = (files) => files.map((one) => one.name).join(", ");
     const add = async (files) => {
-      const wanted = [...files].filter((one) => kinds.has(one.type));
+      const given = [...files], are = await Promise.all(given.map((one) => kinds.has(one.type) || isText(one, bytesMax)));
+      const wanted = given.filter((_, n) => are[n]);
       const made = await Promise.all(wanted.map((one) => smaller(one).catch(() => one)));
-      const isLarge = (one) => one.size > Number(left.dataset.bytesMax), large = made.filter(isLarge);
+      const isLarge = (one) => one.size > bytesMax, large = made.filter(isLarge);
       const all = [...input.files, ...made.filter((one) => !isLarge(one))];
-      const others = [...[...files].filter((one) => !kinds.has(one.type)), ...all.slice(FILES_MAX)];
+      const others = [...given.filter((_, n) => !are[n]), ...all.slice(FILES_MAX)];
       left.textContent = [
-        others.length === 0 ? "" : `Left out: ${listed(others)}. Up to ${FILES_MAX} pictures (PNG, JPEG, GIF, WebP) or PDFs go with a message.`,
+        others.length === 0 ? "" : `Left out: ${listed(others)}. Up to ${FILES_MAX} pictures (PNG, JPEG, GIF, WebP), PDFs or texts go with a message.`,
         large.length === 0 ? "" : `Left out: ${listed(large)}. A file ${left.dataset.tooLarge}.`,
       ].filter(Boolean).join(" ");
       left.hidden = left.textContent === "";

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ...attachments import store
-from ...attachments.examine import examined
+from ...attachments.examine import TEXT, examined
 from ...attachments.names import file_name
 from ...contracts import Attachment, Said
 from ...errors import InvalidInput, VigilError
@@ -71,7 +71,7 @@ async def taken(post: Post, user: str, ear: Ear, fetch: Fetch) -> TakenFiles:
             continue
         if about.hash not in files:
             files[about.hash] = about, data
-            kinds.append(one.kind)
+            kinds.append("a text" if about.type == TEXT else one.kind)
     if (count := len(post.files) - FILES_MAX) > 0:
         refused.append(f"the other {count}, since at most {FILES_MAX} are taken at once")
     return TakenFiles(files=tuple(files.values()), kinds=tuple(kinds), refused=tuple(refused))

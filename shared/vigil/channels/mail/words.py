@@ -17,6 +17,8 @@ from .composition import RE
 
 FILES_MAX: Final = 10
 """Of a message."""
+_SEALS: Final = ("application/pgp-signature", "application/pgp-keys")
+"""What programs attach to each mail of those who sign: text that says nothing."""
 _ENDING: Final = re.compile(r"\.[a-z0-9]{1,4}$", re.ASCII)
 CUT: Final = "[… cut here: the whole mail is in the mailbox]"
 
@@ -60,6 +62,8 @@ def taken_files(
     remarks: list[str] = []
     for one in files:
         try:
+            if one.type in _SEALS:
+                raise InvalidInput("file", "is a signature or a key, which isn't read")
             found = examined(file_name(one.name), one.data)
         except InvalidInput as error:
             remarks.append(f"attached, not taken: {_shown(one)}: {error.field} {error.reason}")

@@ -225,7 +225,7 @@ def send(
     ] = None,
     attach: Annotated[
         list[Path] | None,
-        typer.Option(exists=True, dir_okay=False, readable=True, help="An image or a PDF file."),
+        typer.Option(exists=True, dir_okay=False, readable=True, help="An image, a PDF or a text."),
     ] = None,
 ) -> Result:
     """Say one thing, by default in a new thread, and print the answer."""

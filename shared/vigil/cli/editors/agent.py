@@ -8,12 +8,14 @@ import binascii
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
+from urllib.parse import unquote
 from uuid import uuid4
 
 import acp
 from acp import schema
 
 from vigil import __version__
+from vigil.attachments.names import file_name
 from vigil.errors import VigilError
 from vigil.sdk.client import ApiError, Client
 from vigil.subjects import SessionKey
@@ -62,7 +64,8 @@ class EditorAgent:
         return schema.InitializeResponse(
             protocol_version=acp.PROTOCOL_VERSION,
             agent_capabilities=schema.AgentCapabilities(
-                load_session=True, prompt_capabilities=schema.PromptCapabilities(image=True)
+                load_session=True,
+                prompt_capabilities=schema.PromptCapabilities(image=True, embedded_context=True),
             ),
             agent_info=schema.Implementation(name="vigil", title="Vigil", version=__version__),
         )
@@ -95,8 +98,8 @@ class EditorAgent:
         if session is None:
             raise acp.RequestError.resource_not_found(session_id)
         with _explained():
-            files = [await self._uploaded(one) for one in prompt if one.type == "image"]
-            reason = await session.prompt(words_of(prompt), files)
+            hashes = [await self._uploaded(*one) for one in files_of(prompt)]
+            reason = await session.prompt(words_of(prompt), list(dict.fromkeys(hashes)))
         return schema.PromptResponse(stop_reason=reason)
 
     async def cancel(self, session_id: str, **_: Any) -> None:
@@ -109,12 +112,7 @@ class EditorAgent:
         session.start(after)
         self._sessions[key] = session
 
-    async def _uploaded(self, image: schema.ImageContentBlock) -> str:
-        try:
-            data = base64.b64decode(image.data, validate=True)
-        except binascii.Error as error:
-            raise acp.RequestError(-32602, "an image is no base64") from error
-        name = f"image.{image.mime_type.rpartition('/')[2][:8]}"
+    async def _uploaded(self, name: str, data: bytes) -> str:
         stored = await asyncio.to_thread(self._client.upload, name, data)
         return str(stored["hash"])
 
@@ -159,9 +157,35 @@ class EditorAgent:
                 return ""
 
 
+def files_of(prompt: list[Any]) -> list[tuple[str, bytes]]:
+    """Return name and bytes of what a prompt brings along: pictures, and files of the editor, which
+    are outside content as any file is.
+
+    Raises:
+        RequestError: one is no base64.
+    """
+    files = []
+    for one in prompt:
+        if one.type == "image":
+            files.append((f"image.{one.mime_type.rpartition('/')[2][:8]}", _decoded(one.data)))
+        elif one.type == "resource":
+            held = one.resource
+            is_text = isinstance(held, schema.TextResourceContents)
+            name = file_name(unquote(held.uri.rpartition("/")[2]))
+            files.append((name, held.text.encode() if is_text else _decoded(held.blob)))
+    return [(name, data) for name, data in files if data.strip()]
+
+
+def _decoded(data: str) -> bytes:
+    try:
+        return base64.b64decode(data, validate=True)
+    except binascii.Error as error:
+        raise acp.RequestError(-32602, "a file is no base64") from error
+
+
 def words_of(prompt: list[Any]) -> str:
-    """Return what a prompt says. What it points at is named, and not read: it's the agent who
-    looks, by its own tools.
+    """Return what a prompt says. A link is named, and not read: it's the agent who looks, by its
+    own tools. What the editor brings along is named where it stands.
 
     Raises:
         RequestError: it has something that nobody can be told.
@@ -172,6 +196,8 @@ def words_of(prompt: list[Any]) -> str:
             texts.append(one.text)
         elif one.type == "resource_link":
             texts.append(f"{one.name}: {one.uri}")
+        elif one.type == "resource":
+            texts.append(one.resource.uri)
         elif one.type != "image":
             raise acp.RequestError(-32602, f"parts of type {one.type} aren't taken here")
     return "\n\n".join(filter(None, texts))

@@ -41,8 +41,8 @@ class ModelRow(Section, frozen=True, kw_only=True):
     context_tokens: Annotated[int, msgspec.Meta(ge=0)] = 0
     """Context window, at least 2000; 0: `model.context_tokens`."""
     takes: tuple[Medium, ...] | None = None
-    """What it can be shown: `["image", "pdf"]`, one of them, or none. Left out: both for Claude and
-    for OpenAI's own server, else none."""
+    """What it can be shown but text: `["image", "pdf"]`, one of them, or none. Left out: both for
+    Claude and for OpenAI's own server, else none."""
     prices: Prices = ()
     """A list of what a million tokens cost in USD from a day on: `{since = 2026-01-01, input = 3,
     output = 15, cache_read = 0.3, cache_write = 3.75}`; cached ones cost as `input` if left out."""
