@@ -40,10 +40,12 @@ def secret_of(text: str) -> str:
 
 OLD, NEW, WRONG = secret_of("old"), secret_of("new"), secret_of("wrong")
 GITHUB = "a-long-enough-secret"
+STRIPE = "whsec_of-a-test-that-is-no-base64"
 BODY = b'{"type": "user.created", "timestamp": "2026-11-20T09:00:00Z", "data": {"id": 7}}'
 HOOKS: Mapping[str, Any] = {
     "ci": {"user": "ann", "thread": "t1", "secrets": [OLD, NEW]},
     "mine": {"user": "ann", "thread": "t3", "secrets": [NEW], "is_trusted": True},
+    "shop": {"user": "ann", "thread": "t4", "scheme": "stripe", "secrets": [STRIPE, "other-" * 4]},
     "repo": {"user": "ann", "thread": "t2", "scheme": "github", "secrets": [GITHUB, "other-" * 4]},
 }
 

@@ -198,6 +198,10 @@ def hook_in() -> dict[str, Any]:
             "Standard Webhooks: v1, and HMAC-SHA256 of id.timestamp.body, base64",
             "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
         ),
+        "stripe-signature": (
+            "Stripe: seconds since 1970, and HMAC-SHA256 of time.body, hex",
+            "t=1795338000,v1=" + 8 * "0123abcd",
+        ),
         "x-github-delivery": (
             "GitHub: the delivery's name",
             "72d3162e-cc78-11e3-81ab-4c9367dc0958",

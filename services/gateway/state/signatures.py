@@ -1,15 +1,17 @@
-"""Whether a webhook was signed by who we think, as Standard Webhooks or GitHub do it. Pure.
+"""Whether a webhook was signed by who we think, as Standard Webhooks, GitHub or Stripe do it. Pure.
 
 A signature is checked against every active secret and in constant time, over the bytes as they
 came. What fails tells nothing but that it failed: whoever probes must not learn how far they got.
 The library makes the signatures; the window is checked here, against the clock that is given.
 
-Sources: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
-and https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries
+Sources: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md,
+https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries
+and https://docs.stripe.com/webhooks#verify-manually
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import re
@@ -23,12 +25,13 @@ from standardwebhooks import Webhook
 from vigil.errors import InvalidInput
 from vigil.fields.secrets import check_standard
 
-Scheme = Literal["standard", "github"]
+Scheme = Literal["standard", "github", "stripe"]
 TOLERANCE_S: Final = 5 * 60
 ID_LENGTH_MAX: Final = 256
 SIGNATURES_MAX: Final = 16
 """Of one request: more than anybody has secrets."""
-GITHUB_LENGTH_MIN: Final = 16
+SECRET_LENGTH_MIN: Final = 16
+"""What GitHub's and Stripe's have at least, which are taken as they are."""
 _TIMESTAMP: Final = re.compile(r"[0-9]{1,12}", re.ASCII)
 _VISIBLE: Final = re.compile(r"[!-~]+", re.ASCII)
 
@@ -44,8 +47,8 @@ def check_secret(scheme: Scheme, secret: str) -> None:
     """Refuse a secret of another form; the error doesn't contain it. Raises: InvalidInput."""
     if scheme == "standard":
         check_standard("secrets", secret)
-    elif len(secret) < GITHUB_LENGTH_MIN or not _VISIBLE.fullmatch(secret):
-        reason = f"must have at least {GITHUB_LENGTH_MIN} visible ASCII characters each"
+    elif len(secret) < SECRET_LENGTH_MIN or not _VISIBLE.fullmatch(secret):
+        reason = f"must have at least {SECRET_LENGTH_MIN} visible ASCII characters each"
         raise InvalidInput("secrets", reason)
 
 
@@ -62,7 +65,7 @@ def verify(
         headers: names in lower case; one that came twice must be left out.
         now: aware UTC.
     """
-    check = _standard if scheme == "standard" else _github
+    check = {"standard": _standard, "github": _github, "stripe": _stripe}[scheme]
     return check(secrets, headers, body, now)
 
 
@@ -71,9 +74,7 @@ def _standard(
 ) -> Signed | None:
     name = headers.get("webhook-id", "")
     timestamp = headers.get("webhook-timestamp", "")
-    if not _is_name(name) or not _TIMESTAMP.fullmatch(timestamp):
-        return None
-    if abs(now.timestamp() - int(timestamp)) > TOLERANCE_S:
+    if not _is_name(name) or not _is_present(timestamp, now):
         return None
     try:
         text = body.decode()
@@ -95,6 +96,39 @@ def _github(
     expected = [f"sha256={one.hexdigest()}" for one in made]
     given = [headers.get("x-hub-signature-256", "")]
     return Signed(id=name, kind=kind) if _is_any_equal(expected, given) else None
+
+
+class _Called(msgspec.Struct):
+    """What an event of Stripe's is called."""
+
+    id: str = ""
+
+
+def _stripe(
+    secrets: Iterable[str], headers: Mapping[str, str], body: bytes, now: datetime
+) -> Signed | None:
+    parts = [one.strip().partition("=") for one in headers.get("stripe-signature", "").split(",")]
+    times = [value for name, _, value in parts if name == "t"]
+    if len(times) != 1 or not _is_present(times[0], now):
+        return None
+    signed = f"{times[0]}.".encode() + body
+    made = (hmac.new(secret.encode(), signed, hashlib.sha256) for secret in secrets)
+    expected = [one.hexdigest() for one in made]
+    given = [value for name, _, value in parts if name == "v1"][:SIGNATURES_MAX]
+    if not _is_any_equal(expected, given):
+        return None
+    called = _Called()
+    with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        called = msgspec.json.decode(body, type=_Called)
+    # A repeat has the same body, so what has no name is known by that.
+    return Signed(id=called.id if _is_name(called.id) else hashlib.sha256(body).hexdigest())
+
+
+def _is_present(timestamp: str, now: datetime) -> bool:
+    """Return whether a time in seconds since 1970 is about now."""
+    if not _TIMESTAMP.fullmatch(timestamp):
+        return False
+    return abs(now.timestamp() - int(timestamp)) <= TOLERANCE_S
 
 
 def _is_name(value: str) -> bool:

@@ -298,8 +298,8 @@ class Hook(Section, frozen=True, kw_only=True):
     NAME is of `A-Z a-z 0-9 _ -`. An unusable secret ends the gateway at start.
     """
 
-    scheme: Literal["standard", "github"] = "standard"
-    """Signatures: Standard Webhooks or GitHub."""
+    scheme: Literal["standard", "github", "stripe"] = "standard"
+    """Signatures: Standard Webhooks, GitHub's or Stripe's."""
     user: str
     """Of the target session."""
     thread: str = ""
@@ -307,7 +307,7 @@ class Hook(Section, frozen=True, kw_only=True):
     agent: str = "vigil"
     """Of the target session."""
     secrets: tuple[str, ...] = ()
-    """Accepted, several while you replace one: `whsec_…`; GitHub: 16 visible characters or more."""
+    """Accepted, several while you replace one: `whsec_…`; others: 16 visible characters or more."""
     secrets_file: str = ""
     """Instead: one secret a line; relative to the home."""
     is_trusted: bool = False
