@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from vigil.errors import AlreadyExists, ConfigError, InvalidInput, NotReady
 from vigil.settings import config
 from vigil.settings.config import Settings
+from vigil.texts.trouble import reason_of
 
 from .http.problem import Problem
 from .state.edge import Edge
@@ -29,7 +30,7 @@ async def read_settings(edge: Edge) -> Settings:
     try:
         return await asyncio.to_thread(config.load, os.environ, home=home)
     except (ConfigError, OSError) as error:
-        raise Problem(503, f"vigil.toml can't be used: {error}") from error
+        raise Problem(503, f"vigil.toml can't be used: {reason_of(error)}") from error
 
 
 async def written(

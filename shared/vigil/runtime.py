@@ -36,6 +36,7 @@ from .observe.trace import Tracer
 from .settings import config, credentials
 from .settings.config import Settings
 from .settings.live.renewal import Renewal
+from .texts.trouble import reason_of
 
 log = structlog.get_logger("vigil.runtime")
 
@@ -352,7 +353,7 @@ def of_broker(error: Exception) -> str:
         return reasons[0] if all(reasons) else ""
     if isinstance(error, BusError) and error.code in _UNPREPARED:
         return f"{error}: `vigil provision` makes what this version keeps on the broker"
-    return (str(error) or repr(error)) if isinstance(error, _OF_BROKER) else ""
+    return reason_of(error) if isinstance(error, _OF_BROKER) else ""
 
 
 def main(name: str) -> None:

@@ -259,7 +259,7 @@ async def until_told(site: Site) -> None:
     [
         ("http://127.0.0.2:9", {}, "its card names no way to it"),
         ("", {"allow_private": False}, "not connected: url: leads to 127.0.0.1"),
-        ("", {"url": "http://127.0.0.1:1"}, "not connected: ConnectError"),
+        ("", {"url": "http://127.0.0.1:1"}, "not connected: nothing listens there"),
         ("no card", {}, "not connected: what it answers is nothing by A2A"),
     ],
 )

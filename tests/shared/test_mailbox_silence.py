@@ -46,7 +46,7 @@ async def test_a_silent_server_is_left(
     monkeypatch.setattr(mailbox, "CONNECT_S", 0.1)
     monkeypatch.setattr(mailbox, "READ_S", 0.1)
     box = Mailbox()
-    with pytest.raises(MailboxLost, match="timed out"):
+    with pytest.raises(MailboxLost, match="did not answer in time"):
         await opening(box, port, security)
     await box.close()
 

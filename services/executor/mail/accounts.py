@@ -19,6 +19,7 @@ from vigil.mail.mailbox import Mailbox, MailSeen, Opened
 from vigil.mail.smtp import Handed, MailEnvelope, SmtpWay, smtp_of
 from vigil.settings.mailboxes import MailboxSection
 from vigil.subjects import SessionKey
+from vigil.texts.trouble import reason_of
 
 from .found import FoundMail, MailId
 
@@ -66,7 +67,7 @@ class MailAccounts:
             try:
                 opened = await self._line(name, section).opened(box)
             except (VigilError, OSError) as error:
-                raise Unavailable(f"the mailbox: {error}") from error
+                raise Unavailable(f"the mailbox: {reason_of(error)}") from error
             if folder and folder != section.folder:
                 opened = await self._folder(box, folder)
             yield box, opened

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from vigil.backoff import Backoff
 from vigil.contracts.tools import ServerAnswer, ServerQuestion
 from vigil.errors import Unavailable, VigilError
+from vigil.texts.trouble import reason_of
 
 from ..tools.source import CallTask, OnProgress
 from .tools import shortened
@@ -256,4 +257,4 @@ def _words(error: BaseException) -> str:
         return shortened(f"what it lists is no list of tools: {place}: {first['msg']}", 300)
     if isinstance(error, FileNotFoundError):
         return f"{error.filename} is not there"
-    return shortened(str(error) or type(error).__name__, 300)
+    return shortened(reason_of(error), 300)

@@ -19,6 +19,7 @@ import numpy as np
 from vigil import __version__
 from vigil.errors import ConfigError, Unavailable
 from vigil.net.guard import LOST_AT_ONCE
+from vigil.texts.trouble import reason_of
 
 from . import Vectors
 from .unit import unit
@@ -119,7 +120,7 @@ class OpenAIEmbedder:
         except TimeoutError:
             raise self._error(f"no answer within {self._answer_s_max:g} s") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-            raise self._error(f"{type(error).__name__}: {error}") from error
+            raise self._error(reason_of(error)) from error
         except AttributeError as error:  # as in `vigil.net.guard`
             raise self._error(LOST_AT_ONCE) from error
         if response.status_code != 200:

@@ -29,6 +29,7 @@ from nats.aio.msg import Msg
 
 from ..errors import OutcomeUnknown, Unavailable, VigilError, WrongLastSequence
 from ..layout import is_of_session
+from ..texts.trouble import reason_of
 from ..topology import ADMIN, SECOND_NS, SERVICES, Consumer, inbox_prefix
 from .connection import Connection
 from .consumers import Follower, Puller
@@ -166,7 +167,7 @@ class Bus(Reads):
             await connection.close()  # or it would reconnect for good
             if isinstance(error, asyncio.CancelledError):
                 raise
-            raise Unavailable(f"no answer from {url} for {role}: {error!r}") from error
+            raise Unavailable(f"no answer from {url} for {role}: {reason_of(error)}") from error
         return bus
 
     async def _begin(self) -> None:
@@ -549,7 +550,7 @@ class Bus(Reads):
             restart()
 
     def _on_error(self, error: Exception) -> None:
-        text = str(error) or repr(error)
+        text = reason_of(error)
         if "permissions violation" in text.lower():
             del self.violations[VIOLATIONS_MAX:]
             self.violations.append(text)

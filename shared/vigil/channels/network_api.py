@@ -25,6 +25,7 @@ from aiohttp import (
     WSServerHandshakeError,
 )
 
+from ..texts.trouble import reason_of
 from .answers import NotTaken, Unclear
 from .chats.calls import CallFailed, refused
 from .redirects import NO_REDIRECTS, LedElsewhere
@@ -211,7 +212,7 @@ def _decoded(raw: bytes | str) -> Any:
 def meant(error: Exception) -> CallFailed:
     """Return what an error of the library means for a call."""
     if isinstance(error, ClientConnectorError):
-        return CallFailed(NotTaken(reason="can't be reached"))
+        return CallFailed(NotTaken(reason=f"can't be reached: {reason_of(error)}"))
     if isinstance(error, LedElsewhere):
         return CallFailed(NotTaken(reason=str(error)))
     return CallFailed(Unclear(reason=f"no whole answer: {type(error).__name__}"))

@@ -17,6 +17,7 @@ from ..fields import secrets
 from ..fields.secrets import Secret
 from ..mail.access import RefusedSecret
 from ..net.ssrf import ANYWHERE, Rules, target_of
+from ..texts.trouble import reason_of
 from ..words.contacts import parsed
 from .record import Contact, ContactList, cleaned_address, cleaned_name, cleaned_phone, limited
 from .section import ContactSource
@@ -105,7 +106,7 @@ class ContactReader:
                 self._refused.note(secret)
             raise ContactsUnread(str(error)) from error
         except (BookAway, InvalidInput, OSError) as error:
-            raise ContactsUnread(str(error)) from error
+            raise ContactsUnread(reason_of(error)) from error
         self._refused.clear()
         return data
 

@@ -15,6 +15,7 @@ from .. import distribution
 from ..checks import Check, fail, nearest, ok, warn
 from ..net.direct import opener
 from ..settings.config import Settings
+from ..texts.trouble import reason_of
 from ..words.amounts import count_of
 
 ANSWER_S: Final = 3.0
@@ -102,4 +103,4 @@ def qdrant(settings: Settings) -> Check | None:
         advice = "set QDRANT_API_KEY" if error.code in (401, 403) else WITHOUT
         return fail(f"{url} answers with {error.code}", advice)
     except (OSError, ValueError) as error:
-        return warn(f"{url} can't be reached: {error}", WITHOUT)
+        return warn(f"{url} can't be reached: {reason_of(error)}", WITHOUT)

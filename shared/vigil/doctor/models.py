@@ -20,6 +20,7 @@ from ..fields import environ
 from ..settings.config import Settings
 from ..settings.models import REHEARSAL
 from ..settings.models.trial import IN_PROSE, TOOLS, TriedModel
+from ..texts.trouble import reason_of
 
 TRY_S: Final = 120.0
 _WITH_TOOLS: Final = "choose a model that calls tools, or start its server with a parser for them"
@@ -45,7 +46,7 @@ def tried(settings: Settings, name: str = "") -> list[TriedModel]:
         ).stdout
         return msgspec.json.decode(printed, type=list[TriedModel])
     except (OSError, subprocess.SubprocessError, msgspec.DecodeError) as error:
-        raise Unavailable(f"the models can't be asked: {error}") from error
+        raise Unavailable(f"the models can't be asked: {reason_of(error)}") from error
 
 
 def model(settings: Settings) -> Check | None:

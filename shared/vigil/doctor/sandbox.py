@@ -17,6 +17,7 @@ from .. import distribution
 from ..checks import Check, fail, ok, warn
 from ..fields import environ
 from ..settings.config import Settings
+from ..texts.trouble import reason_of
 
 TRY_S = 30.0
 INSTALL = "install bubblewrap (the program bwrap), and see docs/operations.md for containers"
@@ -45,7 +46,7 @@ def sandbox(settings: Settings) -> Check | None:
         ).stdout
         found = msgspec.json.decode(printed, type=_Found)
     except (OSError, subprocess.SubprocessError, msgspec.DecodeError) as error:
-        return fail(f"can't be tried: {error}", INSTALL)
+        return fail(f"can't be tried: {reason_of(error)}", INSTALL)
     return check_of(found, settings.config.executor.sandbox)
 
 

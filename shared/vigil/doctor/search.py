@@ -11,6 +11,7 @@ from ..checks import Check, fail, ok, warn
 from ..net.direct import opener
 from ..settings.config import Settings
 from ..settings.sections import SearchSection
+from ..texts.trouble import reason_of
 
 ANSWER_BYTES_MAX: Final = 2 * 1024 * 1024
 QUERY: Final = "search?q=vigil&format=json"
@@ -30,7 +31,7 @@ def search(settings: Settings) -> Check | None:
         advice = "list json under its search.formats" if error.code == 403 else WITHOUT
         return fail(f"{config.url} answers with {error.code}", advice)
     except OSError as error:
-        return warn(f"{config.url} can't be reached: {error}", WITHOUT)
+        return warn(f"{config.url} can't be reached: {reason_of(error)}", WITHOUT)
     except ValueError:
         found = None
     if not isinstance(found, dict) or not isinstance(found.get("results"), list):

@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 from ..errors import ConfigError, InvalidInput, Unavailable
 from ..net.direct import opener
+from ..texts.trouble import reason_of
 from . import catalogue
 from .catalogue import Published
 
@@ -33,7 +34,7 @@ def servers_of(registry: str, words: str) -> list[Published]:
         try:
             return catalogue.read(Path(registry).expanduser().read_bytes())[0]
         except (OSError, InvalidInput) as error:
-            raise ConfigError(f"the registry {registry}: {error}") from error
+            raise ConfigError(f"the registry {registry}: {reason_of(error)}") from error
     found: list[Published] = []
     cursor: str | None = ""
     for _ in range(PAGES_MAX):
@@ -53,6 +54,6 @@ def _page(registry: str, query: Mapping[str, str]) -> tuple[list[Published], str
         with direct.open(url, timeout=TIMEOUT_S) as answer:
             return catalogue.read(answer.read(ANSWER_BYTES_MAX))
     except (OSError, http.client.HTTPException) as error:
-        raise Unavailable(f"the registry {registry} can't be asked: {error}") from error
+        raise Unavailable(f"the registry {registry} can't be asked: {reason_of(error)}") from error
     except InvalidInput as error:
         raise ConfigError(f"the registry {registry}: {error}") from error

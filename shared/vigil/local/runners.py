@@ -22,6 +22,7 @@ from ..fields import environ
 from ..processes.process import Process, start
 from ..settings.config import Settings
 from ..settings.live.renewal import Renewal
+from ..texts.trouble import reason_of
 from .forks import ForkedService
 
 log = structlog.get_logger("vigil.up")
@@ -119,7 +120,7 @@ class ProcessRunner:
         try:
             process = await self._start(name, environ.of_service(self._environ, name))
         except OSError as error:
-            return f"no process: {error}"
+            return f"no process: {reason_of(error)}"
         on_start(process.pid)
         log.info("started", action="up.started", service=name, pid=process.pid)
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..errors import ConfigError
+from ..texts.trouble import reason_of
 
 
 def token_file(home: Path) -> Path:
@@ -19,4 +20,4 @@ def read_token(home: Path) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{token_file(home)} can't be read: {error}") from error
+        raise ConfigError(f"{token_file(home)} can't be read: {reason_of(error)}") from error

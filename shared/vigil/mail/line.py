@@ -16,6 +16,7 @@ import structlog
 
 from ..backoff import Backoff
 from ..clock import Clock
+from ..texts.trouble import reason_of
 from .access import Access, NoAccess, RefusedSecret
 from .mailbox import IDLE_S, LoginRefused, Mailbox, MailboxLost, Opened
 from .smtp import trust
@@ -116,7 +117,7 @@ class MailboxLine:
             except (MailboxLost, OSError) as error:
                 failures = 1 if reading.was_open else failures + 1
                 wait_s = AGAIN.after(failures)
-                show(reading, "away", f"{error}")
+                show(reading, "away", reason_of(error))
                 log.info(
                     "mailbox lost",
                     action="mail.lost",

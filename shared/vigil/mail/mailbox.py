@@ -23,6 +23,7 @@ from imapclient import IMAPClient, SocketTimeout
 from imapclient.exceptions import LoginError
 
 from ..errors import VigilError
+from ..texts.trouble import reason_of
 from .heads import plain
 
 T = TypeVar("T")
@@ -278,7 +279,7 @@ class Mailbox:
                 return await loop.run_in_executor(self._thread, work)
         except FAILURES as error:
             self._cut()
-            raise MailboxLost(plain(str(error))[:300] or type(error).__name__) from error
+            raise MailboxLost(plain(reason_of(error))[:300]) from error
         except asyncio.CancelledError:
             self._cut()
             raise

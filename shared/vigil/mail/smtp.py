@@ -24,6 +24,7 @@ from aiosmtplib.errors import (
 )
 
 from ..clock import Clock
+from ..texts.trouble import reason_of
 from . import ids
 from .access import Access, NoAccess, RefusedSecret
 from .heads import plain
@@ -120,7 +121,7 @@ class SmtpWay:
         except SMTPResponseException as error:
             return attempt.refused(error.code, error.message)
         except (NoAccess, SMTPException, OSError, ValueError) as error:
-            reason = _line(str(error)) or type(error).__name__
+            reason = _line(reason_of(error))
         return attempt.failed(reason)
 
     async def log_in(self) -> str:
@@ -136,7 +137,7 @@ class SmtpWay:
         except SMTPResponseException as error:
             return _line(f"{error.code} {error.message}")
         except (NoAccess, SMTPException, OSError, ValueError) as error:
-            return _line(str(error)) or type(error).__name__
+            return _line(reason_of(error))
         finally:
             client.close()
         return ""

@@ -15,6 +15,7 @@ from typing import Final
 import httpx2
 
 from .. import __version__
+from ..texts.trouble import known_reason
 
 USER_AGENT: Final = f"Vigil/{__version__}"
 FAILURES: Final = (httpx2.HTTPError, httpx2.InvalidURL, OSError)
@@ -58,11 +59,8 @@ def why_failed(error: BaseException) -> str:
     >>> why_failed(httpx2.InvalidURL("https://u:secret@x"))
     'InvalidURL'
     """
+    if reason := known_reason(error):
+        return reason
     kind = type(error).__name__
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, OSError) and cause.strerror:
-            return f"{kind}: {cause.strerror}"
-        cause = cause.__cause__ or cause.__context__
     said = isinstance(error, httpx2.ConnectError | httpx2.RemoteProtocolError) and str(error)
     return f"{kind}: {error}" if said else kind

@@ -25,6 +25,7 @@ from nats.js.errors import APIError
 from ..bus.connection import Connection
 from ..contracts import Signal, decode_signal
 from ..errors import InvalidInput, OutcomeUnknown, Unavailable
+from ..texts.trouble import reason_of
 from .formats.cloud_event import cloud_event
 
 TIMEOUT_S: Final = 5.0
@@ -65,7 +66,7 @@ class BusClient:
             known = msgspec.convert(credential, BusCredential, from_attributes=True)
             seed = await asyncio.to_thread(Path(known.seed_file).read_text, "utf-8")
         except (msgspec.ValidationError, OSError) as error:
-            raise InvalidInput("credential", str(error)) from error
+            raise InvalidInput("credential", reason_of(error)) from error
         connection = Connection()
         try:
             async with asyncio.timeout(2 * TIMEOUT_S):
@@ -101,7 +102,7 @@ class BusClient:
         except (TimeoutError, nats.errors.TimeoutError) as error:
             raise OutcomeUnknown("the broker did not answer in time") from error
         except nats.errors.Error as error:
-            raise Unavailable(f"not stored: {error!r}") from error
+            raise Unavailable(f"not stored: {reason_of(error)}") from error
         if problem := msgspec.json.decode(answer.data).get("error"):
             raise Unavailable(f"not stored: {problem.get('description')}")
         return id_

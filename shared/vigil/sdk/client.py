@@ -26,6 +26,7 @@ from ..local import runfile
 from ..local.token import read_token
 from ..settings import config
 from ..settings.config import Settings
+from ..texts.trouble import reason_of
 from .calls.agents import AgentCalls
 from .calls.approvals import DecidingCalls
 from .calls.board import BoardCalls
@@ -296,7 +297,7 @@ class Client(
         except TimeoutError as error:
             raise OutcomeUnknown(f"{self.url} fell silent") from error
         except (OSError, http.client.HTTPException) as error:
-            raise Unavailable(f"no Vigil at {self.url} ({_reason(error)})") from error
+            raise Unavailable(f"no Vigil at {self.url} ({reason_of(error)})") from error
         finally:
             connection.close()
 
@@ -342,7 +343,7 @@ class Client(
         except TimeoutError as error:
             raise OutcomeUnknown(f"{self.url} did not answer in time") from error
         except (OSError, http.client.HTTPException) as error:
-            raise Unavailable(f"no Vigil at {self.url} ({_reason(error)})") from error
+            raise Unavailable(f"no Vigil at {self.url} ({reason_of(error)})") from error
         finally:
             connection.close()
         answer = _decode(raw)
@@ -362,10 +363,6 @@ class Client(
                 host, self._parts.port, timeout=timeout_s, context=context
             )
         return http.client.HTTPConnection(host, self._parts.port, timeout=timeout_s)
-
-
-def _reason(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or repr(error)
 
 
 def _decode(raw: bytes) -> Any:

@@ -18,6 +18,7 @@ import nkeys
 from ..errors import ConfigError, InvalidInput
 from ..fields.secrets import file_of_provider
 from ..outside.programs import Outside
+from ..texts.trouble import reason_of
 from ..topology import ADMIN, ROLES
 
 CREDENTIALS: Final = (ADMIN, *ROLES)
@@ -57,7 +58,7 @@ def outside(folder: Path) -> list[Outside]:
         try:
             found.append(msgspec.json.decode(path.read_bytes(), type=Outside))
         except (OSError, msgspec.MsgspecError, InvalidInput) as error:
-            raise ConfigError(f"{path} is no credential: {error}") from error
+            raise ConfigError(f"{path} is no credential: {reason_of(error)}") from error
     return sorted(found)
 
 

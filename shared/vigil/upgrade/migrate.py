@@ -21,6 +21,7 @@ import msgspec
 from .. import __version__
 from ..errors import ConfigError
 from ..settings.credentials import write_private
+from ..texts.trouble import reason_of
 from . import store_format
 from .steps import STEPS, Planned, StepFailed, UpgradeStep, planned
 from .store_format import FORMAT, StoreFormat
@@ -195,7 +196,9 @@ def _read(folder: Path) -> DecidedUpgrade:
     try:
         return msgspec.json.decode((folder / PLAN).read_bytes(), type=DecidedUpgrade)
     except (OSError, msgspec.MsgspecError) as error:
-        raise ConfigError(f"{folder} can't be read ({error}): restore a backup") from error
+        raise ConfigError(
+            f"{folder} can't be read ({reason_of(error)}): restore a backup"
+        ) from error
 
 
 def _put(source: Path, target: Path) -> None:

@@ -18,6 +18,7 @@ from nio import AsyncClient, AsyncClientConfig
 
 from ...errors import InvalidInput
 from ...mail.smtp import trust
+from ...texts.trouble import reason_of
 from ..downloads import ELSEWHERE, Downloads
 from ..redirects import NO_REDIRECTS, LedElsewhere
 from .happenings import MXC
@@ -132,7 +133,7 @@ async def _whole(content: StreamReader) -> bytes:
 
 
 def _described(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:200]
+    return reason_of(error)[:200]
 
 
 def _seconds(header: str | None) -> float:

@@ -27,6 +27,7 @@ from ...imports.aiogram import (
     TelegramServerError,
     TelegramUnauthorizedError,
 )
+from ...texts.trouble import reason_of
 from ..answers import NotTaken, Unclear
 from ..chats.calls import CallFailed, in_short, rate_limited, token_refused
 from ..downloads import Downloads
@@ -113,7 +114,7 @@ def meant(error: Exception) -> CallFailed:
 
 def _answer(error: Exception) -> NotTaken | Unclear:
     if isinstance(error.__cause__, ClientConnectorError):
-        return NotTaken(reason="can't be reached")
+        return NotTaken(reason=f"can't be reached: {reason_of(error.__cause__)}")
     if isinstance(error.__cause__, LedElsewhere):
         return NotTaken(reason=str(error.__cause__))
     if isinstance(error, RestartingTelegram | TelegramServerError):

@@ -20,6 +20,7 @@ from vigil.errors import InvalidInput
 from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.settings.credentials import write_private
+from vigil.texts.trouble import reason_of
 from vigil.words.nearest import meant
 
 from .. import configured, exits, options, output, tables
@@ -102,7 +103,7 @@ def _given(values: list[str], files: list[str]) -> dict[str, str]:
         try:
             found[name] = Path(file).expanduser().read_text("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise InvalidInput("--file", f"{file} can't be read: {error}") from error
+            raise InvalidInput("--file", f"{file} can't be read: {reason_of(error)}") from error
     return found
 
 

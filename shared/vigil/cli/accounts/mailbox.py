@@ -25,6 +25,7 @@ from vigil.settings.config import Settings
 from vigil.settings.mailboxes import FACT, MailboxSection
 from vigil.subjects import check_part
 from vigil.teams import check_user
+from vigil.texts.trouble import reason_of
 from vigil.words.amounts import span_of
 from vigil.words.nearest import meant
 
@@ -121,7 +122,7 @@ async def tried(name: str, section: MailboxSection, home: Path) -> dict[str, str
         )
         facts["found"] = f"{section.folder} has {await box.unread()} unread, and {how}"
     except (VigilError, OSError) as error:
-        facts["in"] = str(error) or type(error).__name__
+        facts["in"] = reason_of(error)
     finally:
         await box.close()
     if section.smtp_host:

@@ -22,6 +22,7 @@ from vigil.settings.models.access import access_of
 from vigil.subjects import check_part
 from vigil.teams import DEFAULT_AGENT
 from vigil.texts.columns import Column
+from vigil.texts.trouble import reason_of
 from vigil.words.nearest import did_you_mean
 
 from ...background.end import end_tasks
@@ -162,7 +163,7 @@ def _tape(record: Path | None, recorded: Path | None) -> Any:
         return home.tape(path, "record" if record else "play")
     except (OSError, msgspec.MsgspecError, RecursionError) as error:
         setting = "--record" if record else "--recorded"
-        raise InvalidInput(setting, f"{path} can't be used: {error}") from error
+        raise InvalidInput(setting, f"{path} can't be used: {reason_of(error)}") from error
 
 
 async def _play(
@@ -205,7 +206,7 @@ def _log_to(file: Path) -> None:
     try:
         logs.configure(stream=file.open("a", encoding="utf-8"))
     except OSError as error:
-        raise InvalidInput("--log", f"{file} can't be written: {error}") from error
+        raise InvalidInput("--log", f"{file} can't be written: {reason_of(error)}") from error
 
 
 def _result(results: list[StoryResult], model: str, junit: Path | None) -> Result:
@@ -215,7 +216,9 @@ def _result(results: list[StoryResult], model: str, junit: Path | None) -> Resul
         try:
             junit.write_bytes(report.junit(results, model))
         except OSError as error:
-            raise InvalidInput("--junit", f"{junit} can't be written: {error}") from error
+            raise InvalidInput(
+                "--junit", f"{junit} can't be written: {reason_of(error)}"
+            ) from error
     facts = report.facts(results, model)
     bad = [one for one in results if not one.is_well]
     end = typer.Exit(exits.FAILURE) if bad else None

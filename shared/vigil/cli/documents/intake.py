@@ -10,6 +10,7 @@ import msgspec
 
 from vigil.errors import InvalidInput
 from vigil.sdk.client import Client
+from vigil.texts.trouble import reason_of
 
 from .files import text_of
 from .pieces import pieces
@@ -45,7 +46,7 @@ def take_in(client: Client, path: Path, *, is_trusted: bool, **whose: Any) -> Ta
         data = path.read_bytes()
         said = text_of(path, data)
     except (InvalidInput, OSError) as error:
-        return TakenIn(file=shown(str(path)), outcome="left out", why=str(error))
+        return TakenIn(file=shown(str(path)), outcome="left out", why=reason_of(error))
     state = hashlib.sha256(data + bytes([is_trusted])).hexdigest()[:24]
     thread = f"file-{state}"
     listed = client.memories(source=source, with_ended=True, page_size=PAGE, **whose)

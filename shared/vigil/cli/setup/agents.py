@@ -13,6 +13,7 @@ from vigil.edits.agent_sections import AgentFound
 from vigil.errors import InvalidInput
 from vigil.settings import config
 from vigil.settings.config import Settings
+from vigil.texts.trouble import reason_of
 from vigil.words.nearest import meant
 
 from .. import completion, configured, exits, output, tables
@@ -128,7 +129,9 @@ def _texts(given: list[str]) -> dict[str, str]:
             try:
                 text = Path(text[1:]).read_text("utf-8")
             except (OSError, UnicodeDecodeError) as error:
-                raise InvalidInput("--file", f"{text[1:]} can't be read: {error}") from error
+                raise InvalidInput(
+                    "--file", f"{text[1:]} can't be read: {reason_of(error)}"
+                ) from error
         found[name] = text
     return found
 

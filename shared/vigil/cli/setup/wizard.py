@@ -24,6 +24,7 @@ from vigil.settings.config import Settings
 from vigil.settings.hours import quiet_hours_of
 from vigil.settings.models.access import all_names
 from vigil.settings.sections import Person
+from vigil.texts.trouble import reason_of
 
 from .. import exits, options, output
 from ..accounts.channels import answers
@@ -110,7 +111,7 @@ def _ask_for_model(settings: Settings) -> None:
             )
             found = model_choice.tried_in_copy(settings, plan, wanted.key)
         except (InvalidInput, ConfigError) as error:
-            output.message(f"Not written: {output.printable(str(error))}")
+            output.message(f"Not written: {output.printable(reason_of(error))}")
             continue
         output.message(f"{plan.name} {first_model.in_words(found)}")
         if not found.error:
@@ -148,7 +149,7 @@ def _ask_for_channel(settings: Settings, *, is_running: bool) -> None:
         try:
             _add(settings, kind, kinds[kind], is_running=is_running)
         except (InvalidInput, ConfigError, OSError) as error:
-            output.message(f"Not added: {output.printable(str(error))}")
+            output.message(f"Not added: {output.printable(reason_of(error))}")
             continue
         return
 
