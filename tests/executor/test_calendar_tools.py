@@ -4,6 +4,7 @@ and made once however often it's tried."""
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -135,7 +136,9 @@ async def test_times_are_the_persons_whatever_clocks_a_calendar_has(
     async with running_person(tmp_path, radicale, zone="America/New_York") as ann:
         await ann.see()
         made = await ann.call("calendar_create", title="Lunch", begins=f"{DAY}T12:30")
-        assert made.content.startswith(f"Made in work: {DAY} 12:30-13:30 (clocks of Europe/Berlin)")
+        assert made.content.startswith(
+            f"Made in work: {DAY:%A %Y-%m-%d} 12:30-13:30 (clocks of Europe/Berlin)"
+        )
         ids = await ann.ids(DAY)
         moved = await ann.call("calendar_change", event=ids["Lunch"], begins=f"{DAY}T14:00")
         assert f"{DAY} 14:00-15:00" in moved.content
@@ -148,9 +151,16 @@ async def test_an_event_is_made_changed_and_cancelled(ann: Person) -> None:
     await ann.see()
     made = await ann.call("calendar_create", title="Lunch; with, Bo", begins=f"{DAY}T12:30",
                           ends=f"{DAY}T13:15", place="Café")  # fmt: skip
-    assert made.content.startswith(f"Made in work: {DAY} 12:30-13:15 (clocks of Europe/Berlin) [")
+    assert made.content.startswith(
+        f"Made in work: {DAY:%A %Y-%m-%d} 12:30-13:15 (clocks of Europe/Berlin) ["
+    )
     assert not made.is_tainted
     ids = await ann.ids(DAY)
+    over = DAY - timedelta(days=50)
+    slip = await ann.call("calendar_create", title="Slip", begins=f"{over}T09:00")
+    assert slip.content.startswith(f"Made in work: {over:%A %Y-%m-%d} 09:00-10:00 (clocks")
+    assert re.search(r"\]\. That was over (29|30) d ago: if a time to come is meant,", slip.content)
+    assert "That was over" not in made.content
     moved = await ann.call("calendar_change", event=ids["Lunch"], begins=f"{DAY}T14:00", notes="x")
     assert f"{DAY} 14:00-14:45" in moved.content
     late = await ann.call("calendar_change", event=ids["Lunch"], title="Other")
@@ -158,7 +168,7 @@ async def test_an_event_is_made_changed_and_cancelled(ann: Person) -> None:
     assert late.is_error
     gone = await ann.call("calendar_cancel", event=(await ann.ids(DAY))["Lunch"])
     assert gone.content == "It is no more in work."
-    assert "BEGIN:VEVENT" not in await ann.radicale.all()
+    assert (await ann.radicale.all()).count("BEGIN:VEVENT") == 1, "of the slip"
     with pytest.raises(InvalidInput, match="only read"):
         await ann.call("calendar_create", calendar="seen", title="x", begins=f"{DAY}T12:30")
 

@@ -114,10 +114,10 @@ def when_of(entry: AgendaEntry, zone: ZoneInfo, day: date | None = None) -> str:
     if entry.is_all_day:
         first, last = entry.instance.days
         if first == last:
-            return "all day" if first == day else f"{first:%Y-%m-%d}, all day"
+            return "all day" if first == day else f"{first:%A %Y-%m-%d}, all day"
         return f"all day, {first:%Y-%m-%d} to {last:%Y-%m-%d}"
     begins, ends = (each.astimezone(zone) for each in (entry.begins_at, entry.ends_at))
-    shown = f"{begins:%H:%M}" if begins.date() == day else f"{begins:%Y-%m-%d %H:%M}"
+    shown = f"{begins:%H:%M}" if begins.date() == day else f"{begins:%A %Y-%m-%d %H:%M}"
     if begins == ends:
         return shown
     if ends.date() == begins.date():

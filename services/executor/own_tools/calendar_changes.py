@@ -26,6 +26,7 @@ from vigil.contracts.arguments import Arguments
 from vigil.contracts.tools import Aim
 from vigil.errors import InvalidInput
 from vigil.settings.config import Config
+from vigil.words.amounts import about
 
 from ..calendars import text
 from ..calendars.book import zone_of
@@ -52,6 +53,7 @@ AIMS: Final[dict[str, Aim]] = {
 PEOPLE: Final = (
     "has people invited: its server may write to them, so the person changes it by themselves"
 )
+OVER: Final = ". That was over {ago} ago: if a time to come is meant, change it."
 AGAIN: Final = "Not done: {reason}. Call calendar_list for how it is now, and decide anew."
 
 Title = Annotated[str, msgspec.Meta(min_length=1, max_length=TITLE_LENGTH_MAX)]
@@ -275,7 +277,9 @@ async def _described(
     id_ = text.id_of(name, event, entry.instance.recurrence)
     series = ", and again" if event.rule and not recurrence else ""
     when = f"{text.when_of(entry, zone)}{series} (clocks of {zone.key})"
-    return ToolOutput(content=f"{what} in {name}: {when} [{id_}]")
+    over_s = (context.clock.now() - entry.ends_at).total_seconds()
+    over = "" if over_s < 0 or series else OVER.format(ago=about(over_s))
+    return ToolOutput(content=f"{what} in {name}: {when} [{id_}]{over}")
 
 
 def _failed(reason: str) -> ToolOutput:
