@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from tests.support.cli import Cli, eventually, running_vigil
+from vigil.cli import wall
 from vigil.cli.commands.why import story
 
 LONG: Final = "word " * 60
@@ -42,6 +43,22 @@ def test_a_story_is_wrapped_and_tells_each_time_once() -> None:
     assert max(map(len, lines)) <= 60
     assert "".join(lines).count("word") == 60
     assert lines[-3:] == ["(3 steps in the middle are left out)", "", "It was said."]
+
+
+def test_at_a_terminal_what_a_step_tells_is_on_the_clocks_of_its_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """P-2: one clock in a story; only what somebody wrote stands as they wrote it."""
+    monkeypatch.setattr(wall, "zone_name", lambda: "Asia/Tokyo")
+    told = "It planned “tea”, for 2031-03-03 10:00:00 UTC; it will say “2031-03-03 10:00 UTC”."
+    answer = ANSWER | {
+        "steps": [step("2031-03-03T09:00:00Z", told)],
+        "summary": "It is planned for 2031-03-03 10:00:00 UTC.",
+    }
+    shown = " ".join(" ".join(story(answer, width=95)).split())
+    assert shown.startswith("2031-03-03 (Asia/Tokyo) 18:00:00 It planned “tea”")
+    assert "for 2031-03-03 19:00:00 Asia/Tokyo; it will say “2031-03-03 10:00 UTC”." in shown
+    assert shown.endswith("It is planned for 2031-03-03 19:00:00 Asia/Tokyo.")
 
 
 def test_what_was_said_can_not_forge_the_screen() -> None:

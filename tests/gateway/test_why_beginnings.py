@@ -8,6 +8,7 @@ import pytest
 
 from services.gateway.why import reader, search
 from tests.gateway.test_gateway_why import ANN, EFFECT, START, S, followed_up, planned, store, why
+from tests.support.console import signed_in
 from tests.support.gateway import Gate, assert_problem
 from tests.support.why import Log
 from vigil.contracts import (
@@ -129,3 +130,13 @@ async def test_a_row_that_never_ran_is_known(gate: Gate) -> None:
     for id_ in (row, row[:8]):
         problem = assert_problem(await ann.get(f"/api/why/{id_}"), 404)
         assert problem["detail"] == "no run of the row 'briefing' is recorded"
+
+
+async def test_the_console_tells_times_on_the_readers_clocks(gate: Gate) -> None:
+    """P-2: beside each step stands when it was; what it tells of went by another clock, UTC."""
+    await followed_up(gate)
+    ann = await gate.person("ann")
+    assert (await ann.patch("/api/person", json={"timezone": "Asia/Tokyo"})).is_success
+    shown = (await (await signed_in(gate, "ann")).page(f"/why?id={EFFECT}")).text
+    assert "for 2031-03-03 18:00:00 Asia/Tokyo" in shown
+    assert "UTC" not in shown

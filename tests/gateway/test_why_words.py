@@ -77,6 +77,17 @@ def test_a_follow_up_goes_back_to_the_first_cause() -> None:
     assert "It planned 1 other follow-up, too." in texts(answer)
 
 
+@pytest.mark.parametrize(("late_s", "told"), [(1.5, "1.5 s late"), (31_222_833, "361 d late")])
+def test_how_late_it_was_is_told_as_people_say_it(late_s: float, told: str) -> None:
+    log = Log()
+    spoke = log.said_by_person("make tea")
+    state, effects = open_state(1, "tea", 1), (schedule("tea", 1),)
+    log.turn(spoke, "answered", state=state, effects=effects, ended=(spoke.id,))
+    due = log.due("tea", 1, late_s=late_s)
+    turn = log.turn(due, "answered", effects=(autonomous(E, due.id),), ended=(due.id,))
+    assert told in texts(of(log, log.said(E, turn, is_autonomous=True)))
+
+
 def test_a_decided_message_that_delivery_has_not_said() -> None:
     log = Log()
     spoke = log.said_by_person()

@@ -14,6 +14,7 @@ from fastapi import Response
 from vigil.contracts.tools import RISK_MEANINGS
 from vigil.texts.verdict import end_of
 from vigil.words.amounts import about, count_of, span_of
+from vigil.zones.wall import on_clocks
 
 from ..http.browser import policy_of
 from . import text
@@ -73,6 +74,7 @@ def _environment(console: str) -> jinja2.Environment:
         "moments": jinja2.pass_context(
             lambda context, told: text.with_moments(told, context["zone"])
         ),
+        "on_clocks": jinja2.pass_context(lambda context, told: on_clocks(told, context["zone"])),
         "at": jinja2.pass_context(
             lambda context, at: text.moment(at, context["zone"], context["now"])
         ),

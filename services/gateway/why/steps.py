@@ -32,12 +32,13 @@ from vigil.contracts import (
 from vigil.contracts.notes import note_words
 from vigil.contracts.session_kinds import SESSION_KINDS
 from vigil.contracts.vocabulary import JOBS
+from vigil.words.amounts import about
 
 from .deeds import CalledOff, Deed, HomeNotified, Put, Reported, Requested, Started, Working
 from .entries import AGENT, KeptFact
 from .facts import Fact, LetterFact, MissingRecord, TurnFact
 from .story import Story
-from .text import DEADLINES, LATE_S, RETRY, STARTED, TEMPLATES, Voice, clip
+from .text import DEADLINES, EXACT_S, LATE_S, RETRY, STARTED, TEMPLATES, Voice, clip
 
 P = TypeVar("P")
 
@@ -243,13 +244,13 @@ def _event(
 def _due(pen: _Pen, event: TimerFired) -> WhyStep:
     payload = event.payload
     late_s = (event.created_at - payload.fire_at).total_seconds()
-    late_s = late_s if late_s > LATE_S else 0.0
+    late = "" if late_s <= LATE_S else about(late_s) if late_s >= EXACT_S else f"{late_s:.1f} s"
     if payload.kind == "deadline":
         wait = DEADLINES.get(payload.timer_id.partition("-")[0], RETRY)
-        return pen.step("timer.due:deadline", payload, event.id, wait=wait, late_s=late_s)
+        return pen.step("timer.due:deadline", payload, event.id, wait=wait, late=late)
     if event.created_at < payload.fire_at:
         return pen.step("timer.due:early", payload, event.id)
-    return pen.step("timer.due", payload, event.id, late_s=late_s)
+    return pen.step("timer.due", payload, event.id, late=late)
 
 
 def _control(pen: _Pen, event: Control, voice: Voice) -> WhyStep:

@@ -137,6 +137,8 @@ def quote(text: str) -> str:
 
 # ---------------------------------------------------------------- templates
 
+EXACT_S: Final = 60.0
+"""What is shorter is told to a tenth of a second."""
 LATE_S: Final = 1.0
 """A timer that is later than this is told to be late."""
 RETRY: Final = "The wait before the model is asked again was over"
@@ -167,9 +169,9 @@ TEMPLATES: Final[dict[str, str]] = {
     # What came in.
     "message.in": "{who} wrote: {text:q}[, and attached {files:300}]",
     "message.imported": "{who} said, before it was imported from {origin}: {text:q}" + _HOLDS + ".",
-    "timer.due": "The follow-up {timer_id:q} came due[, {late_s:.1f} s late].",
+    "timer.due": "The follow-up {timer_id:q} came due[, {late} late].",
     "timer.due:early": "The hours that held back {timer_id:q} had changed.",
-    "timer.due:deadline": "{wait}[, {late_s:.1f} s late].",
+    "timer.due:deadline": "{wait}[, {late} late].",
     "event.external": "[{is_trusted:if}A trusted|An untrusted] event[ of the kind {kind:80}]"
     "[ from {origin:80}] came in by {source:80}: {content:q}",
     "told": "{origin} reported[ of a {what}][ ({title})]: {text:q}" + _HOLDS,

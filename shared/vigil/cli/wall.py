@@ -10,7 +10,7 @@ from typing import Final
 
 from vigil.errors import VigilError
 from vigil.zones.database import zone_named
-from vigil.zones.wall import local
+from vigil.zones.wall import local, on_clocks
 
 from . import output
 
@@ -59,3 +59,13 @@ def zoned(at: object) -> str:
     '2026-01-05 09:00:00 UTC'
     """
     return f"{instant(at)} {zone_name()}" if at else ""
+
+
+def told(text: str) -> str:
+    """Return what a service said with its instants on these clocks.
+
+    >>> told("It is planned for 2026-01-05 09:00:00 UTC.")
+    'It is planned for 2026-01-05 09:00:00 UTC.'
+    """
+    name = zone_name()
+    return text if name == "UTC" else on_clocks(text, zone_named(name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -11,6 +12,8 @@ from zoneinfo import ZoneInfo
 END: Final = datetime(9990, 1, 1, tzinfo=UTC)
 """Nothing is planned for later: the calendar ends a little after, zones are ahead of UTC, and some
 sums of days fail soon."""
+_TOLD: Final = re.compile(r"“[^”]*”|\b(\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?) UTC\b", re.ASCII)
+"""A quotation, or an instant as our texts have it."""
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -76,6 +79,24 @@ def dated(at: datetime, zone: tzinfo) -> str:
     """
     shown = local(at, zone)
     return f"{_DAYS[shown.weekday()]} {shown.isoformat(timespec='seconds')}"
+
+
+def on_clocks(text: str, zone: ZoneInfo) -> str:
+    """Return a text of ours with its instants on a zone's clocks; what it quotes stays as it is.
+
+    >>> from vigil.zones.database import zone_named
+    >>> told = "Planned for 2026-12-04 08:00:00 UTC: “at 2026-12-04 08:00 UTC”."
+    >>> on_clocks(told, zone_named("Europe/Berlin"))
+    'Planned for 2026-12-04 09:00:00 Europe/Berlin: “at 2026-12-04 08:00 UTC”.'
+    """
+
+    def shown(found: re.Match[str]) -> str:
+        if not found[1] or zone.key.endswith("UTC"):
+            return found[0]
+        at = local(datetime.fromisoformat(found[1]).replace(tzinfo=UTC), zone)
+        return f"{at.replace(tzinfo=None)!s:.{len(found[1])}} {zone.key}"
+
+    return _TOLD.sub(shown, text)
 
 
 def changes(zone: tzinfo, since: datetime, until: datetime) -> Iterator[datetime]:

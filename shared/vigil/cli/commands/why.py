@@ -64,7 +64,7 @@ def story(answer: Mapping[str, Any], *, width: int, is_fancy: bool = False) -> I
         is_new_time = bool(at) and at[11:19] != time
         time = at[11:19] if at else time
         begin = f"  {time:<8}  " if is_new_time else _INDENT
-        first, *rest = _wrapped(step["text"], width - len(_INDENT))
+        first, *rest = _wrapped(wall.told(step["text"]), width - len(_INDENT))
         yield _styled(begin, "2", is_fancy) + first
         yield from (_INDENT + line for line in rest)
     if cut := answer.get("cut"):
@@ -77,7 +77,7 @@ def story(answer: Mapping[str, Any], *, width: int, is_fancy: bool = False) -> I
     yield ""
     ending = ENDINGS.get(answer["verdict"], ENDINGS["unknown"])
     colour = _COLOURS[ending.mood]
-    for line in _wrapped(answer["summary"], width):
+    for line in _wrapped(wall.told(answer["summary"]), width):
         yield _styled(line, f"1;{colour}", is_fancy)
 
 
