@@ -99,8 +99,8 @@ async def test_who_is_refused_is_told_why(
     untrusted = await refusal(url, seed)
     assert "its certificate can't be verified (self-signed certificate)" in untrusted
     assert "SSL_CERT_FILE" in untrusted
-    assert "nobody listens there" in await refusal(f"tls://127.0.0.1:{free_port()}", seed)
-    assert "its name leads nowhere" in await refusal("tls://nowhere.invalid:4222", seed)
+    assert "nothing listens there" in await refusal(f"tls://127.0.0.1:{free_port()}", seed)
+    assert "nobody knows that name" in await refusal("tls://nowhere.invalid:4222", seed)
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
     stranger = bytes(nkeys.encode_seed(b"8" * 32, nkeys.PREFIX_BYTE_USER))
     with caplog.at_level(logging.WARNING, "asyncio"):

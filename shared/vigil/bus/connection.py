@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import ssl
 import sys
 import types
@@ -32,6 +31,7 @@ from nats.aio.subscription import Subscription
 from nats.aio.transport import TcpTransport
 
 from ..errors import Unavailable
+from ..texts.trouble import reason_of
 from .wire import Arrivals, AtOnce, Hear, publication
 
 T = TypeVar("T")
@@ -74,18 +74,13 @@ class TlsAwareTransport(TcpTransport):
 vars(nats.aio.client)["TcpTransport"] = TlsAwareTransport
 
 UNKNOWN: Final = "it knows no such credential"
-_SAID: Final = {
-    ConnectionRefusedError: "nobody listens there",
-    socket.gaierror: "its name leads nowhere",
-    TimeoutError: "nobody answers there",
-}
 
 
 def trouble(error: BaseException) -> str:
     """Return in words for a person why a broker couldn't be reached, or refused us.
 
     >>> trouble(ConnectionRefusedError(111, "refused"))
-    'nobody listens there'
+    'nothing listens there'
     >>> trouble(nats.errors.AuthorizationError())
     'it knows no such credential'
     """
@@ -97,7 +92,7 @@ def trouble(error: BaseException) -> str:
     is_refusal = isinstance(error, nats.errors.Error) and "authorization" in str(error).lower()
     if is_refusal or isinstance(error, nats.errors.InvalidUserCredentialsError):
         return UNKNOWN
-    return next((said for kind, said in _SAID.items() if isinstance(error, kind)), repr(error))
+    return reason_of(error)
 
 
 class ReadingEnded(nats.errors.Error):
