@@ -63,6 +63,7 @@ class Heard:
 
     text_bytes_max = 1_000
     file_bytes_max = 10_000
+    hears_speech = False
 
     def __init__(self) -> None:
         self.all: list[Inbound] = []
@@ -78,6 +79,9 @@ class Heard:
 
     async def check_file(self, user: str, file: Attachment) -> None:
         pass
+
+    async def words_of(self, user: str, sound: bytes) -> str:
+        raise AssertionError("nobody speaks")
 
     async def settle(self, *_: object) -> None:
         raise AssertionError("nobody tells that")

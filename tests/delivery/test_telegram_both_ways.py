@@ -20,7 +20,9 @@ from tests.support.mailing import until_told
 from tests.support.on_loopback import half, slow
 from tests.support.pictures import png
 from tests.support.sent_files import another_place, whole
+from tests.support.speech_server import KEY, OGG, SpeechServer
 from tests.support.stack import Stack
+from tests.support.talk import Talk
 from tests.support.telegram_server import (
     BOT,
     BOT_ID,
@@ -33,9 +35,11 @@ from tests.support.telegram_server import (
     too_many,
 )
 from tests.support.world import World, running_world
+from vigil.board.mirror import open_approvals
 from vigil.channels import pairs
 from vigil.channels.chats import files, follower, posts
 from vigil.channels.chats.calls import CALL_S
+from vigil.channels.chats.remarks import SPOKEN
 from vigil.channels.pairs import ChannelPerson, PairedAddress
 from vigil.channels.telegram import drafts, listener, sender
 from vigil.clock import SystemClock
@@ -49,7 +53,12 @@ GROUP: Final = -500
 
 @contextlib.asynccontextmanager
 async def running_telegram_world(
-    home: Path, monkeypatch: pytest.MonkeyPatch, *, has_hands: bool = False, **changes: Any
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    has_hands: bool = False,
+    speech: SpeechServer | None = None,
+    **changes: Any,
 ) -> AsyncIterator[tuple[World, TelegramServer]]:
     server = TelegramServer()
     async with server.running():
@@ -64,6 +73,9 @@ async def running_telegram_world(
             "health": {"circuit_open_s": 0.05},
             "gateway": LIMITS,
         }
+        if speech is not None:
+            (home / "speech.key").write_text(KEY)
+            sections["speech"] = {"url": speech.url, "key_file": "speech.key"}
         async with running_world(
             home, monkeypatch, SystemClock(), has_hands=has_hands, **sections
         ) as it:
@@ -75,9 +87,12 @@ async def test_a_bot_hears_whom_a_code_paired_and_requests_are_decided_by_button
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """X-2, X-4, L-11: pairing, home, groups, buttons, and each way in which a try may end."""
-    async with running_telegram_world(tmp_path, monkeypatch, has_hands=True, has_drafts=True) as (
-        world,
-        server,
+    speech = SpeechServer()
+    async with (
+        speech.running(),
+        running_telegram_world(
+            tmp_path, monkeypatch, has_hands=True, has_drafts=True, speech=speech
+        ) as (world, server),
     ):
         code = pairs.new_code()
         await pairs.ask_for(world.admin, CHANNEL, "ann", "", code, world.clock.now())
@@ -144,6 +159,7 @@ async def test_a_bot_hears_whom_a_code_paired_and_requests_are_decided_by_button
             await check_files(world.admin, "telegram", CHANNEL, server, other)
             assert caught == []
         await check_album(world, server, monkeypatch)
+        await check_voice(world, server, speech)
 
 
 @pytest.mark.repeated
@@ -171,14 +187,40 @@ async def check_album(
     await world.until(lambda: not server.behind)
     server.write(ANN, "Well?")
     talk = world.talk("ann:vigil:main")
+    await talk.until(lambda: heard(talk)[-1][0] == "Well?")
+    assert heard(talk)[-2:] == [("Which is best?", [5, 6, 7]), ("Well?", [])]
 
-    def heard() -> list[tuple[str, list[int]]]:
-        events = [decode_event(m.data) for m in talk.log if m.subject == talk.key.in_user]
-        said = [one.payload for one in events if isinstance(one, UserMessage)]
-        return [(one.text, [file.height for file in one.attachments]) for one in said]
 
-    await talk.until(lambda: heard()[-1][0] == "Well?")
-    assert heard()[-2:] == [("Which is best?", [5, 6, 7]), ("Well?", [])]
+def heard(talk: Talk) -> list[tuple[str, list[int]]]:
+    """Return what a person said, and how high the pictures are that came with it."""
+    events = [decode_event(m.data) for m in talk.log if m.subject == talk.key.in_user]
+    said = [one.payload for one in events if isinstance(one, UserMessage)]
+    return [(one.text, [file.height for file in one.attachments]) for one in said]
+
+
+async def check_voice(world: World, server: TelegramServer, speech: SpeechServer) -> None:
+    """Check that what is said is heard as words, decides nothing, and is told if it isn't."""
+    talk = world.talk("ann:vigil:main")
+    await talk.outside(ask(("shell", {"command": "ls dist"})))
+    await world.until(lambda: any("ls dist" in one.text and one.buttons for one in server.said))
+    asked = next(one for one in server.said if "ls dist" in one.text and one.buttons)
+    verdict = asked.buttons[0]["callback_data"].replace(":", " ")
+    recordings = {"one": OGG + b"1", "two": OGG + b"2", "three": OGG + b"3"}
+    speech.words = {OGG + b"1": "Call Ben at nine", OGG + b"2": verdict, OGG + b"3": ""}
+    server.files.ways = {name: whole(data) for name, data in recordings.items()}
+    for name, data in recordings.items():
+        voice = {"file_id": name, "duration": 2, "mime_type": "audio/ogg", "file_size": len(data)}
+        server.write(ANN, "", voice=voice)
+    server.write(ANN, "", voice={"file_id": "one"}, forward_origin={"type": "user"})
+    server.write(ANN, "Did you hear me?")
+    await talk.until(lambda: heard(talk)[-1][0] == "Did you hear me?")
+    spoken = [text for text, _ in heard(talk) if text.startswith(SPOKEN)]
+    assert spoken == [f"{SPOKEN} Call Ben at nine", f"{SPOKEN} {verdict}"]
+    told = posts.NO_FILE.format(reasons="a voice message has no words that could be understood")
+    assert told in [one.text for one in server.said]
+    request = verdict.partition(" ")[2]
+    (still_open,) = await open_approvals(world.admin, [talk.key.scope], request)
+    assert still_open.id == request
 
 
 async def check_drafts(

@@ -44,6 +44,7 @@ class Heard:
 
     text_bytes_max = 10_000
     file_bytes_max = 10_000
+    hears_speech = False
 
     def __init__(self) -> None:
         self.all: list[Inbound] = []
@@ -58,6 +59,9 @@ class Heard:
     async def writing(self, user: str, agent: str, thread: str) -> AsyncGenerator[str]:
         raise AssertionError("nobody shows that")
         yield
+
+    async def words_of(self, user: str, sound: bytes) -> str:
+        raise AssertionError("nobody speaks")
 
     async def settle(self, *_: object) -> None:
         raise AssertionError("nobody tells that")

@@ -134,6 +134,7 @@ class _GatewayEar:
         self._facts = facts
         self.text_bytes_max = edge.config.text_bytes_max - TEXT_ROOM
         self.file_bytes_max = edge.config.attachment_bytes_max
+        self.hears_speech = edge.transcriber is not None
 
     async def hear(self, heard: Inbound) -> None:
         """Store it. What can't be stored now waits here, and all behind it: who listens anew asks
@@ -167,6 +168,13 @@ class _GatewayEar:
 
     async def check_file(self, user: str, file: Attachment) -> None:
         await self._edge.quota.check(user, file)
+
+    async def words_of(self, user: str, sound: bytes) -> str:
+        edge = self._edge
+        if edge.transcriber is None:
+            raise InvalidInput("file", "isn't understood here: [speech] isn't set")
+        person = edge.switches.person(user, edge.context.settings.config.person_of(user))
+        return await edge.transcriber.words(sound, person.language)
 
     async def settle(
         self, user: str, agent: str, thread: str, effect_id: str, delivery: DeliveryReport

@@ -20,6 +20,7 @@ from vigil.subjects import SessionKey
 from vigil.timetable.known_slots import KnownSlots
 from vigil.timetable.log import SlotLog
 
+from .. import spoken
 from ..http.browser import PATH
 from ..http.decide import allowed_hosts
 from ..http.limits import Limiter, Places
@@ -86,6 +87,8 @@ class Edge:
         """What the agents say, for the open sockets."""
         self.hooks = hook_sources.load(context.settings)
         self.receivers, self.listeners = receivers.load(context)
+        self.transcriber = spoken.transcriber_of(context)
+        """Understands voice messages; None: nobody does."""
         self.throttle = Throttle(context.bus, context.clock)
         self.tickets = Tickets()
         self.browsers = Browsers(context.bus)
@@ -119,6 +122,8 @@ class Edge:
         """Write what is noted, end what runs."""
         await self.mcp.close()
         await self.sign_ins.close()
+        if self.transcriber is not None:
+            await self.transcriber.close()
         await self.browsers.close()
         await self.said.close()
         await self.intake.close()

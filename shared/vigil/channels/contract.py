@@ -152,6 +152,8 @@ class Ear(Protocol):
     """Of a message."""
     file_bytes_max: int
     """Of a file that comes with one."""
+    hears_speech: bool
+    """Whether voice messages are understood."""
 
     async def hear(self, heard: Inbound) -> None:
         """Have it stored, once. When this returns it is, or was before.
@@ -178,6 +180,14 @@ class Ear(Protocol):
         Raises:
             InvalidInput: why they may not.
             Unavailable, BusError: it can't be told now.
+        """
+        ...
+
+    async def words_of(self, user: str, sound: bytes) -> str:
+        """Return what a person says in a voice message of theirs, as it's understood.
+
+        Raises:
+            InvalidInput: why it isn't.
         """
         ...
 

@@ -53,6 +53,7 @@ from .sections import (
     Retention,
     SearchSection,
     Sessions,
+    SpeechSection,
     WatchSection,
 )
 from .servers import A2aAgent, McpServer, ToolServer
@@ -83,6 +84,7 @@ class Config(Section, frozen=True, kw_only=True):
     goals: Goals = Goals()
     preferences: Preferences = Preferences()
     search: SearchSection = SearchSection()
+    speech: SpeechSection = SpeechSection()
     mcp: dict[str, McpServer] = msgspec.field(default_factory=dict)
     a2a: dict[str, A2aAgent] = msgspec.field(default_factory=dict)
     sites: dict[str, Site] = msgspec.field(default_factory=dict)

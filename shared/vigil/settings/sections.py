@@ -185,6 +185,20 @@ class SearchSection(Section, frozen=True, kw_only=True):
     """Per search."""
 
 
+class SpeechSection(Section, frozen=True, kw_only=True):
+    """What understands voice messages that people send in chat networks."""
+
+    url: str = ""
+    """An endpoint with OpenAI's `/audio/transcriptions`, up to and with `/v1`, which gets all of
+    them: `http://127.0.0.1:8080/v1`. Empty: voice messages aren't taken."""
+    model: Annotated[str, msgspec.Meta(min_length=1)] = "whisper-1"
+    """What the endpoint calls it."""
+    key_file: str = ""
+    """A file with the endpoint's key; relative to the home."""
+    timeout_s: Annotated[float, msgspec.Meta(gt=0, le=300)] = 30.0
+    """Per message."""
+
+
 LANGUAGE: Final = "^([a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3})?$"
 
 

@@ -45,6 +45,8 @@ class TakenFiles(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[tuple[Attachment, bytes], ...] = ()
     kinds: tuple[str, ...] = ()
     """What to call those that are taken."""
+    spoken: tuple[str, ...] = ()
+    """What is said in voice messages."""
     refused: tuple[str, ...] = ()
     """What the others are called, and why each isn't taken; without its name, which may be by
     anybody."""
@@ -60,10 +62,16 @@ async def taken(post: Post, user: str, ear: Ear, fetch: Fetch) -> TakenFiles:
     until = asyncio.get_running_loop().time() + FILES_S
     files: dict[str, tuple[Attachment, bytes]] = {}
     kinds: list[str] = []
+    spoken: list[str] = []
     refused: list[str] = []
     for one in post.files[:FILES_MAX]:
         try:
+            if one.is_spoken and not ear.hears_speech:
+                raise InvalidInput("file", "can't be understood here: please write")
             data = await _fetched(one, ear.file_bytes_max, fetch, until)
+            if one.is_spoken:
+                spoken.append(await ear.words_of(user, data))
+                continue
             about = await asyncio.to_thread(examined, file_name(one.name), data)
             await ear.check_file(user, about)
         except InvalidInput as error:
@@ -74,7 +82,12 @@ async def taken(post: Post, user: str, ear: Ear, fetch: Fetch) -> TakenFiles:
             kinds.append("a text" if about.type == TEXT else one.kind)
     if (count := len(post.files) - FILES_MAX) > 0:
         refused.append(f"the other {count}, since at most {FILES_MAX} are taken at once")
-    return TakenFiles(files=tuple(files.values()), kinds=tuple(kinds), refused=tuple(refused))
+    return TakenFiles(
+        files=tuple(files.values()),
+        kinds=tuple(kinds),
+        spoken=tuple(spoken),
+        refused=tuple(refused),
+    )
 
 
 async def _fetched(file: PostFile, bytes_max: int, fetch: Fetch, until: float) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Final
 
 import msgspec
 
@@ -37,6 +38,9 @@ def replied_post(message: str, epoch_s: float) -> RepliedPost | None:
         return None
 
 
+VOICE: Final = "a voice message"
+
+
 class PostFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file that somebody sent, as its network tells of it: nothing of it is proven."""
 
@@ -48,6 +52,8 @@ class PostFile(msgspec.Struct, frozen=True, kw_only=True):
     """Which whoever made the file chose; empty: it has none."""
     size: int = 0
     """In bytes, as it's claimed; 0: it isn't told."""
+    is_spoken: bool = False
+    """Whether its author said it into the network's app, in place of writing."""
 
 
 class Post(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ from . import files, place
 from .files import Fetch, TakenFiles
 from .place import ChatPlace
 from .post import Post, mark_of
-from .remarks import with_taken
+from .remarks import with_spoken, with_taken
 
 if TYPE_CHECKING:
     from ...bus.bus import Bus
@@ -201,7 +201,7 @@ class ChatReading:
             found = await files.taken(post, person.user, self._ear, fetch)
         if found.refused:
             await say(NO_FILE.format(reasons="; ".join(found.refused)))
-        if not (post.text or found.files):
+        if not (post.text or found.files or found.spoken):
             self._note_refusal(person, "; ".join(found.refused))
             return False
         try:
@@ -233,7 +233,7 @@ class ChatReading:
             user=person.user,
             agent=self._agent,
             thread="" if post.is_direct else f"room-{apart}",
-            text=with_taken(post.text, found.kinds, found.refused),
+            text=with_taken(with_spoken(post.text, found.spoken), found.kinds, found.refused),
             files=found.files,
             reply_to=post.reply_to,
             replied_mark=""

@@ -7,6 +7,7 @@ from typing import Final
 
 FORWARDED: Final = "[forwarded, not read: it isn't your word]"
 MADE: Final = "[made by another bot, not read: it isn't your word]"
+SPOKEN: Final = "[spoken, as it was understood]"
 OTHER: Final = "[something that isn't text]"
 
 
@@ -20,6 +21,16 @@ def with_taken(text: str, kinds: Sequence[str], refused: Sequence[str]) -> str:
     remarks = [] if text else [f"[attached: {one}]" for one in kinds]
     remarks += [f"[attached, not taken: {one}]" for one in refused]
     return "\n\n".join([*([text] if text else []), *(["\n".join(remarks)] if remarks else [])])
+
+
+def with_spoken(text: str, spoken: Sequence[str]) -> str:
+    """Return a text with what its author said in place of writing. The remark keeps it from
+    deciding anything, as a verdict in writing would: it may have been misunderstood.
+
+    >>> with_spoken("", ["Call Ben at nine"])
+    '[spoken, as it was understood] Call Ben at nine'
+    """
+    return "\n\n".join([*([text] if text else []), *(f"{SPOKEN} {one}" for one in spoken)])
 
 
 def with_attached(text: str, kind: str) -> str:

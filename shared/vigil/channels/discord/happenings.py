@@ -14,13 +14,15 @@ import msgspec
 
 from ..chats.buttons import verdict_in
 from ..chats.fields import dict_in, dicts_in, text_in
-from ..chats.post import Post, PostFile, RepliedPost, replied_post
+from ..chats.post import VOICE, Post, PostFile, RepliedPost, replied_post
 from ..chats.remarks import FORWARDED, OTHER, with_attached
 
 SNOWFLAKE: Final = re.compile(r"[0-9]{1,20}")
 _WRITTEN: Final = (0, 19)
 """Types of messages that a person wrote: one, and a reply."""
 _FORWARD: Final = 1
+_SPOKEN: Final = 1 << 13
+"""The flag IS_VOICE_MESSAGE: the file of such a message was recorded in Discord."""
 _COMPONENT: Final = 3
 
 
@@ -122,14 +124,18 @@ def _is_forward(data: Mapping[str, Any]) -> bool:
 
 
 def _files(data: Mapping[str, Any]) -> Iterator[PostFile]:
+    flags = data.get("flags")
+    is_spoken = isinstance(flags, int) and bool(flags & _SPOKEN)
     for one in dicts_in(data, "attachments"):
         place, size = text_in(one, "url"), one.get("size")
+        is_image = text_in(one, "content_type").startswith("image/")
         if place:
             yield PostFile(
-                kind="an image" if text_in(one, "content_type").startswith("image/") else "a file",
+                kind=VOICE if is_spoken else "an image" if is_image else "a file",
                 place=place,
                 name=text_in(one, "filename"),
                 size=size if isinstance(size, int) else 0,
+                is_spoken=is_spoken,
             )
 
 

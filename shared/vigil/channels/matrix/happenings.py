@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from ..chats.fields import dict_in, text_in
-from ..chats.post import PostFile
+from ..chats.post import VOICE, PostFile
 from ..chats.remarks import with_attached
 
 EFFECT: Final = "org.vigil.effect"
@@ -36,6 +36,8 @@ ATTACHED: Final = {
 }
 TAKEN: Final = ("m.image", "m.file")
 """Of these, what may be taken in."""
+VOICE_MARKS: Final = ("m.voice", "org.matrix.msc3245.voice")
+"""Say of a sound that it was recorded as a message (MSC3245)."""
 MXC: Final = re.compile(r"mxc://([A-Za-z0-9.:\[\]-]{1,255})/([A-Za-z0-9_-]{1,255})")
 """Where a server has a file: the server, and its name there."""
 OTHER: Final = "something that isn't text"
@@ -226,13 +228,15 @@ def _words(kind: str, content: dict[str, Any], *, is_reply: bool) -> str:
 def _files(kind: str, content: dict[str, Any]) -> tuple[PostFile, ...]:
     """Return the file that an event is, if its server has it unencrypted."""
     place, size = text_in(content, "url"), dict_in(content, "info").get("size")
-    if kind not in TAKEN or not MXC.fullmatch(place):
+    is_spoken = kind == "m.audio" and any(mark in content for mark in VOICE_MARKS)
+    if not (kind in TAKEN or is_spoken) or not MXC.fullmatch(place):
         return ()
     file = PostFile(
-        kind=ATTACHED[kind],
+        kind=VOICE if is_spoken else ATTACHED[kind],
         place=place,
         name=text_in(content, "filename") or text_in(content, "body"),
         size=size if isinstance(size, int) else 0,
+        is_spoken=is_spoken,
     )
     return (file,)
 

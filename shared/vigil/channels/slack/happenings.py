@@ -12,12 +12,14 @@ from typing import Any, Final
 
 from ..chats.buttons import verdict_in
 from ..chats.fields import dict_in, dicts_in, text_in
-from ..chats.post import Post, PostFile
+from ..chats.post import VOICE, Post, PostFile
 from ..chats.remarks import FORWARDED, MADE, OTHER, with_attached
 from .composition import EFFECT
 
 USER_ID: Final = re.compile(r"[UW][A-Z0-9]{2,30}")
 TS: Final = re.compile(r"[0-9]{1,12}\.[0-9]{6}")
+_SPOKEN: Final = "slack_audio"
+"""The subtype of a file that was recorded in Slack, as a clip."""
 _OWN_WORDS: Final = ("", "file_share", "thread_broadcast", "me_message")
 """Subtypes of what a person wrote."""
 _MARK: Final = re.compile(r"<([^<>|]*)(?:\|([^<>]*))?>")
@@ -142,11 +144,14 @@ def _files(told: dict[str, Any]) -> Iterator[PostFile]:
         )
         if not place or text_in(one, "mode") in ("external", "tombstone", "hidden_by_limit"):
             continue
+        is_spoken = text_in(one, "subtype") == _SPOKEN
+        is_image = text_in(one, "mimetype").startswith("image/")
         yield PostFile(
-            kind="an image" if text_in(one, "mimetype").startswith("image/") else "a file",
+            kind=VOICE if is_spoken else "an image" if is_image else "a file",
             place=place,
             name=text_in(one, "name"),
             size=size if isinstance(size, int) else 0,
+            is_spoken=is_spoken,
         )
 
 

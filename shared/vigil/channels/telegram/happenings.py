@@ -11,14 +11,13 @@ from typing import Any, Final
 
 from ..chats.buttons import verdict_in
 from ..chats.fields import dict_in, text_in
-from ..chats.post import Post, PostFile, RepliedPost, replied_post
+from ..chats.post import VOICE, Post, PostFile, RepliedPost, replied_post
 from ..chats.remarks import FORWARDED, MADE, OTHER, with_attached
 
 KINDS: Final = ("message", "edited_message", "callback_query")
 IMAGE, FILE = "an image", "a file"
 UNTAKEN: Final = {
     "audio": "a sound",
-    "voice": "a voice message",
     "video": "a film",
     "video_note": "a film",
     "animation": "a film",
@@ -112,15 +111,17 @@ def _files(message: dict[str, Any]) -> tuple[PostFile, ...]:
         return ()
     sizes = message.get("photo")
     largest = sizes[-1] if isinstance(sizes, list) and sizes else None
-    found = largest if isinstance(largest, dict) else dict_in(message, "document")
+    voice = dict_in(message, "voice")
+    found = largest if isinstance(largest, dict) else voice or dict_in(message, "document")
     place, size = text_in(found, "file_id"), found.get("file_size")
     if not place:
         return ()
     file = PostFile(
-        kind=FILE if largest is None else IMAGE,
+        kind=VOICE if found is voice else FILE if largest is None else IMAGE,
         place=place,
         name=text_in(found, "file_name"),
         size=size if isinstance(size, int) else 0,
+        is_spoken=found is voice,
     )
     return (file,)
 
@@ -152,7 +153,7 @@ def _words(message: dict[str, Any]) -> str:
     text = (text_in(message, "text") or text_in(message, "caption")).strip()
     if _files(message):
         return text
-    kinds = UNTAKEN | {"photo": IMAGE, "document": FILE}
+    kinds = UNTAKEN | {"voice": VOICE, "photo": IMAGE, "document": FILE}
     kind = next((words for name, words in kinds.items() if name in message), "")
     return with_attached(text, kind) or OTHER
 

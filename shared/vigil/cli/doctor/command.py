@@ -19,7 +19,18 @@ from msgspec.structs import replace
 
 from vigil import distribution
 from vigil.checks import Check, fail, ok, warn
-from vigil.doctor import channels, clock, glance, memory, models, sandbox, search, sign_ins, zones
+from vigil.doctor import (
+    channels,
+    clock,
+    glance,
+    memory,
+    models,
+    sandbox,
+    search,
+    sign_ins,
+    speech,
+    zones,
+)
 from vigil.errors import ConfigError, VigilError
 from vigil.fields import environ
 from vigil.local import runfile
@@ -222,6 +233,7 @@ CHECKS: Final[dict[str, channels.Examine]] = {
     "wordllama": memory.weights,
     "qdrant": memory.qdrant,
     "search": search.search,
+    "speech": speech.speech,
     "sandbox": sandbox.sandbox,
 }
 """What is looked at where there is a configuration, by the name that is shown, in that order."""

@@ -39,6 +39,7 @@ BEGIN_ANEW: Final[Mapping[str, tuple[str, ...]]] = {
     "people": (*_TALKING, "delivery"),
     "person": (*_TALKING, "delivery"),
     "search": ("executor",),
+    "speech": ("gateway",),
     "sites": ("cortex", "executor"),
     "watch": ("executor",),
 }
