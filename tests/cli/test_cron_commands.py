@@ -89,6 +89,9 @@ async def test_a_row_is_made_changed_looked_over_and_exported(tmp_path: Path) ->
         assert (
             "'5 days' is no span" in (await ann("edit", "briefing", "--every", "5 days", code=2))[1]
         )
+        bare = await ann("edit", "briefing", "--every", "5", code=2)
+        assert "5 of what? Say 5s, 5m, 5h or 5d" in bare[1]
+        assert "every 5 min" in (await ann())[0], "nothing is guessed"
         chained = await ann("add", "mend", "Mend it", "--after", "briefing", "--on", "failure")
         assert "after each run of 'briefing' that fails. Its id is" in "".join(chained)
         circle = await ann("edit", "briefing", "--after", "mend", code=2)

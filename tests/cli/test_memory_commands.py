@@ -62,6 +62,11 @@ def test_memories_from_saving_to_forgetting(vigil: Cli) -> None:
     assert vigil.json("memory", "list", "--since", "1h", "--type", "event", *agent) == {
         "memories": []
     }
+    vigil("me", "--timezone", "Asia/Tokyo")
+    for since, is_there in (("2026-03-04T08:59", True), ("2026-03-04T09:01", False)):
+        later = vigil.json("memory", "list", "--since", since, "--type", "event", *agent)
+        assert (later["memories"] != []) == is_there, "nine in Tokyo is midnight by UTC"
+    vigil("me", "--reset", "timezone")
     one = vigil("memory", "show", id_, *agent).stdout
     assert "The kettle is broken" in one
     assert "kitchen" in one

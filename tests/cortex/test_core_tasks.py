@@ -206,5 +206,5 @@ def test_a_loop_that_may_not_write_changes_nothing() -> None:
     driver.policy = replace(FREE, authority="observe")
     on_board(driver, task_of("ready"))
     driver.feed(driver.external("red", is_trusted=True))
-    assert "the agent's authority is 'observe'" in told(driver)[0]
+    assert "by itself the agent may only look" in told(driver)[0]
     assert changes(driver) == []

@@ -92,7 +92,7 @@ OF_SOURCE: Final = (
 """Of a fact that a source names."""
 _OPTIONS: Final = (
     Given("cron", "As `0 9 * * 1-5`, or @daily.", "--cron", metavar="EXPRESSION"),
-    Given("interval_s", "As 90, 5m or 1d; and at once.", "--every", time="span"),
+    Given("interval_s", "As 90s, 5m or 1d; and at once.", "--every", time="span"),
     Given("soonest_s", "Its runs may choose the next: not before.", "--soonest", time="span"),
     Given("latest_s", "The same: and not after.", "--latest", time="span"),
     Given(

@@ -102,6 +102,10 @@ def _option(kind: structs.Type, flag: str) -> tuple[Any, dict[str, Any]]:
 
 def _moment(flag: str, text: str) -> datetime:
     now = datetime.now(UTC)
+
+    def zone() -> str:
+        return str(options.client().person()["timezone"])
+
     if flag != FLAGS["expires_at"]:
-        return moment(flag, text, now)
-    return until(flag, text, now, lambda: str(options.client().person()["timezone"])) or now
+        return moment(flag, text, now, zone)
+    return until(flag, text, now, zone) or now

@@ -16,21 +16,27 @@ _SPAN: Final = re.compile(r"(\d{1,6})\s*([smhdw])")
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
-def moment(option: str, text: str, now: datetime) -> datetime:
-    """Return the instant (aware UTC) that `text` names; without a zone it's UTC.
+def moment(option: str, text: str, now: datetime, zone: Callable[[], str]) -> datetime:
+    """Return the instant (aware UTC) that has passed and that `text` names: `7d` was a week ago,
+    and what says nothing of a zone is on the person's clocks.
+
+    Args:
+        zone: asks for the name of the person's zone, where that matters.
 
     Raises:
         InvalidInput: naming the option.
 
     >>> now = datetime(2026, 11, 20, 12, tzinfo=UTC)
-    >>> str(moment("since", "2d", now)), str(moment("since", "2026-11-01", now))
-    ('2026-11-18 12:00:00+00:00', '2026-11-01 00:00:00+00:00')
+    >>> str(moment("since", "2d", now, lambda: "Asia/Tokyo"))
+    '2026-11-18 12:00:00+00:00'
+    >>> str(moment("since", "2026-11-01", now, lambda: "Asia/Tokyo"))
+    '2026-10-31 15:00:00+00:00'
     """
     try:
         if match := _SPAN.fullmatch(text.strip()):
             return now - _span(match)
         at = datetime.fromisoformat(text.strip())
-        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+        return at.astimezone(UTC) if at.tzinfo else instant_of(at, zone_named(zone()))
     except (ValueError, OverflowError) as error:
         raise InvalidInput(
             option,
@@ -43,22 +49,22 @@ def _span(match: re.Match[str]) -> timedelta:
 
 
 def seconds(option: str, text: str | None) -> int | None:
-    """Return a span in seconds, which are meant where no unit is named.
+    """Return a span in seconds. A number alone is none: who types 5 mostly means minutes.
 
     Raises:
         InvalidInput: naming the option.
 
-    >>> seconds("--every", "90"), seconds("--every", "5m")
+    >>> seconds("--every", "90s"), seconds("--every", "5m")
     (90, 300)
     """
     if text is None:
         return None
-    match = _SPAN.fullmatch(text.strip())
-    if match is not None:
+    typed = text.strip()
+    if (match := _SPAN.fullmatch(typed)) is not None:
         return int(_span(match).total_seconds())
-    if not re.fullmatch("[0-9]{1,12}", text.strip()):
-        raise InvalidInput(option, f"{text!r} is no span: try 90 for seconds, 5m, 2h or 1d")
-    return int(text)
+    if re.fullmatch("[0-9]{1,12}", typed):
+        raise InvalidInput(option, f"{typed} of what? Say {typed}s, {typed}m, {typed}h or {typed}d")
+    raise InvalidInput(option, f"{text!r} is no span: try 90s, 5m, 2h or 1d")
 
 
 def until(option: str, text: str | None, now: datetime, zone: Callable[[], str]) -> datetime | None:
@@ -80,7 +86,7 @@ def until(option: str, text: str | None, now: datetime, zone: Callable[[], str])
     if text is None:
         return None
     if _SPAN.fullmatch(text.strip()):
-        return now + (now - moment(option, text, now))
+        return now + (now - moment(option, text, now, zone))
     wall = None
     if moments.read(option, text) is not None:
         wall = moments.wall_of(option, text, now, zone_named(zone()))
@@ -105,4 +111,4 @@ def end(option: str, text: str, now: datetime) -> str:
     if not _SPAN.fullmatch(text.strip()):
         return text
     now = now.replace(microsecond=0)
-    return (now + (now - moment(option, text, now))).isoformat()
+    return (now + (now - moment(option, text, now, str))).isoformat()

@@ -42,6 +42,13 @@ ALONE: Final[dict[Authority, tuple[Risk, ...]]] = {
     "act": ("read", "write", "external"),
 }
 """What runs in any other."""
+BY_ITSELF: Final[dict[Authority, str]] = {
+    "off": "do nothing",
+    "observe": "only look",
+    "suggest": "only look, and change what is its own",
+    "act": "do all but what can't be undone",
+}
+"""What that comes to, for a person who is asked."""
 SWAYED: Final[tuple[Risk, ...]] = ("read",)
 """What runs at most, once outside content had a part in it."""
 SWAYED_BY: Final = "content from outside had a part in the decision"
@@ -67,14 +74,14 @@ def reason_to_ask(
     'content from outside had a part in the decision'
     >>> reason_to_ask("external", Sway.OUTSIDE, is_ordered=True, authority="act", is_theirs=True)
     >>> reason_to_ask("external", Sway.NONE, is_ordered=False, authority="suggest")
-    "nobody ordered it, and the agent's authority is 'suggest'"
+    'nobody ordered it, and by itself the agent may only look, and change what is its own'
     >>> reason_to_ask("destructive", Sway.NONE, is_ordered=True, authority="act")
     "it can't be undone"
     """
     if risk == "destructive":
         return "it can't be undone"
     if not is_ordered and risk not in ALONE[authority]:
-        return f"nobody ordered it, and the agent's authority is {authority!r}"
+        return f"nobody ordered it, and by itself the agent may {BY_ITSELF[authority]}"
     if sway.is_outside and risk not in SWAYED:
         is_covered = is_ordered and (risk == "write" or is_theirs)
         return None if is_covered else SWAYED_BY

@@ -235,12 +235,12 @@ def _moving(name: str, text: str, to: GoalStatus) -> Command:
     return Command(name, text, "change", always={"status": to}, summary=_moved)
 
 
-_LOOKED_AT: Final = "How often the agent checks it."
+_LOOKED_AT: Final = "How often the agent checks it, as 30m or 1d."
 _DEADLINE: Final = "Deadline: Friday 18:00, 2026-12-24T18:00, or 30d."
 _TOLD: Final = "What is told of it in a closed form, as of `vigil cron add`; or none."
 _OPTIONS: Final = (
     Given("priority", "1 to 5; 5 is critical.", "--priority"),
-    Given("check_interval_secs", _LOOKED_AT, "--every", metavar="SECONDS", time="span"),
+    Given("check_interval_secs", _LOOKED_AT, "--every", time="span"),
     Given("deadline_at", _DEADLINE, "--until", metavar="INSTANT", time="until"),
     Given("success_criteria", "When it counts as reached.", "--criteria", metavar="TEXT"),
     Given("strategy", "How to pursue it.", "--strategy", metavar="TEXT"),

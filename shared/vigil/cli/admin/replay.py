@@ -52,7 +52,7 @@ def replay(
         raise InvalidInput("SESSION", "name a session, or --last TIME for all of them")
     if session:
         SessionKey.parse(session)
-    since = times.moment("--last", last, datetime.now(UTC)) if last else None
+    since = times.moment("--last", last, datetime.now(UTC), lambda: "UTC") if last else None
     given = [_named(one) for one in changed or ()]
     names = [one.partition("=")[0] for one in given]
     variables = dict(_variable(one) for one in given)

@@ -144,12 +144,18 @@ def _shelf(facts: dict[str, Any]) -> str:
 
     >>> _shelf({"tools": 5, "held": 1, "problem": "", "sandbox": "bubblewrap"})
     '5, 1 held back, sandbox bubblewrap'
+    >>> _shelf({"state": "not connected", "problem": "not connected: nothing listens there"})
+    '0, not connected: nothing listens there'
     """
     known = ("tools", "held", "problem")
     parts = [str(facts.get("tools", 0))]
     parts += [f"{facts['held']} held back"] if facts.get("held") else []
-    parts += [f"{name} {value}" for name, value in facts.items() if name not in known and value]
-    parts += [str(facts["problem"])] if facts.get("problem") else []
+    problem = str(facts.get("problem") or "")
+    told = {name: value for name, value in facts.items() if name not in known and value}
+    if str(told.get("state", "")) in problem:  # why it is so says that it is
+        told.pop("state", None)
+    parts += [f"{name} {value}" for name, value in told.items()]
+    parts += [problem] if problem else []
     return ", ".join(parts)
 
 
