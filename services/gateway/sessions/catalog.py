@@ -94,16 +94,19 @@ class Catalog:
         By the newest they are known without asking for all: of the ten thousand that one may have,
         the broker lists the subjects each time.
         """
-        told = [await self._recency.told(one) for one in owners]
+        talks = [await self._recency.look(one) for one in owners]
         if wish.order == "key":
-            there = {*await _subjects_of(self._bus, owners), *itertools.chain(*told)}
+            there = {
+                *await _subjects_of(self._bus, owners),
+                *itertools.chain(*(one.told for one in talks)),
+            }
             wanted = sorted(
                 key for key in there if key > wish.after and self._is_wanted(key, wish.archived)
             )
             return dict.fromkeys(wanted, 0)
         # Of those in which nobody wrote the sequence isn't known.
-        unasked = ({key: LastWord(at, 0) for key, (at, _) in one.items()} for one in told)
-        known = [*[await self._recency.of(one) for one in owners], *unasked]
+        unasked = [{key: LastWord(at, 0) for key, (at, _) in one.told.items()} for one in talks]
+        known = [*(one.written for one in talks), *unasked]
         newest = heapq.merge(
             *(reversed(one.items()) for one in known), key=lambda pair: pair[1], reverse=True
         )

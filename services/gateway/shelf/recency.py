@@ -33,7 +33,7 @@ class LastWord(NamedTuple):
     seq: int
 
 
-class _Talks(msgspec.Struct):
+class Talks(msgspec.Struct):
     """What is known of an owner's conversations, by their keys, the newest last."""
 
     written: dict[str, LastWord] = {}
@@ -51,19 +51,16 @@ class Recency:
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
-        self._known: OrderedDict[Scope, _Talks] = OrderedDict()
+        self._known: OrderedDict[Scope, Talks] = OrderedDict()
         self._locks: defaultdict[Scope, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._gate = asyncio.Semaphore(READS_AT_ONCE)
 
     async def of(self, whose: Scope) -> dict[str, LastWord]:
         """Return it by the key of the conversation, the newest last; some may be deleted by now."""
-        return (await self._look(whose)).written
+        return (await self.look(whose)).written
 
-    async def told(self, whose: Scope) -> dict[str, LastWord]:
-        """Return when the agent last said something in each in which nobody wrote, as `of` does."""
-        return (await self._look(whose)).told
-
-    async def _look(self, whose: Scope) -> _Talks:
+    async def look(self, whose: Scope) -> Talks:
+        """Return it with those in which nobody wrote."""
         async with self._locks[whose]:
             known = self._known.pop(whose, None)
             known = await self._read(whose) if known is None else await self._go_on(whose, known)
@@ -73,7 +70,7 @@ class Recency:
                 self._locks.pop(gone, None)
             return known
 
-    async def _read(self, whose: Scope) -> _Talks:
+    async def _read(self, whose: Scope) -> Talks:
         """Read what there is: of people what they wrote last, and who was only told something."""
         seen: dict[str, int] = {}
         written: list[tuple[LastWord, str]] = []
@@ -86,7 +83,7 @@ class Recency:
         at = _sorted(written)
         keys = [one for one in await self._spoken(whose) if one not in at]
         found = await asyncio.gather(*(self._last_told(one) for one in keys))
-        return _Talks(at, _sorted(one for one in found if one is not None), seen)
+        return Talks(at, _sorted(one for one in found if one is not None), seen)
 
     async def _spoken(self, whose: Scope) -> set[str]:
         """Return those in which something was to be said; it may have been void."""
@@ -100,7 +97,7 @@ class Recency:
             found = await self._bus.get_last(session.stream, session.transcript)
         return None if found is None else _pair(found)
 
-    async def _go_on(self, whose: Scope, known: _Talks) -> _Talks:
+    async def _go_on(self, whose: Scope, known: Talks) -> Talks:
         """Take in what was said since."""
         written: list[tuple[LastWord, str]] = []
         told: list[tuple[LastWord, str]] = []
