@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -247,6 +247,37 @@ async def test_what_became_of_a_result_is_told_and_what_reached_nobody_is_wrong(
     receipt = Receipt(effect_id=send.id, session_key=str(home), outcome="failed", at=now)
     await bus.publish(home.receipt(send.id), encode(receipt))
     assert (await arrival(), await untold()) == ("failed", 1)
+
+
+async def test_the_ledger_is_read_by_pages(gate: Gate) -> None:
+    """Of several rows together, the newest first; what is told meanwhile changes no page behind."""
+    ida = await gate.person("ida")
+    log, whose, now = SlotLog(gate.admin), Scope("vigil", "ida"), datetime.now(UTC)
+    rows = [(await ida.post(PATH, json=ROW | {"name": name})).json()["id"] for name in ("a", "b")]
+    last = dict.fromkeys(rows, Placed())
+
+    async def skip(number: int) -> None:
+        row, at = rows[number % 2], now + timedelta(seconds=number)
+        entry = SlotEntry(row=row, due_at=at, state="skipped", reason="paused", at=at)
+        last[row] = await log.append(whose, last[row], entry)
+
+    async def page(**wanted: Any) -> dict[str, Any]:
+        answer = await ida.get("/api/slots", params=wanted)
+        assert answer.status_code == 200, answer.text
+        return answer.json()  # type: ignore[no-any-return]
+
+    for number in range(5):
+        await skip(number)
+    whole = await page()
+    assert "next_before" not in whole
+    assert len(whole["slots"]) == 5
+    first = await page(limit=2)
+    await skip(5)
+    second = await page(limit=2, before=first["next_before"], state="skipped")
+    third = await page(limit=2, before=second["next_before"])
+    assert [*first["slots"], *second["slots"], *third["slots"]] == whole["slots"]
+    assert "next_before" not in third
+    assert (await page(before=1))["slots"] == []
 
 
 async def test_nobody_reaches_anothers(gate: Gate) -> None:

@@ -101,6 +101,43 @@ async def test_what_would_allow_too_much_is_refused(
     assert (await ann.get(f"{PATH}?state=all")).json() == {"grants": []}
 
 
+async def test_a_long_list_is_read_by_pages(gate: Gate) -> None:
+    """As of every kind of the board: after an id, also one that isn't listed any more."""
+    ann = await gate.person("ann")
+    made = [(await ann.post(PATH, json=BODY)).json()["id"] for _ in range(5)]
+    whole = (await ann.get(PATH)).json()
+    assert "next_after" not in whole
+    order = [one["id"] for one in whole["grants"]]
+    assert sorted(order) == sorted(made)
+    found: list[str] = []
+    wanted: dict[str, Any] = {"limit": 2}
+    while True:
+        page = (await ann.get(PATH, params=wanted)).json()
+        found += [one["id"] for one in page["grants"]]
+        if "next_after" not in page:
+            break
+        wanted["after"] = page["next_after"]
+        await ann.delete(f"{PATH}/{wanted['after']}")
+    assert found == order
+    assert_problem(await ann.get(PATH, params={"after": "f" * 32}), 422, "after")
+    assert_problem(await ann.get("/api/approvals", params={"after": "f" * 32}), 422, "after")
+    assert_problem(await ann.get("/api/jobs", params={"after": "a.b"}), 422, "after")
+
+
+async def test_requests_are_read_by_pages(gate: Gate) -> None:
+    """X-2: the newest first, as sessions put them on the board."""
+    for n in range(3):
+        await ask(gate, request(id_=f"{n}{'a' * 31}"))
+    ann = await gate.person("ann")
+    whole = [one["id"] for one in (await ann.get("/api/approvals")).json()["approvals"]]
+    assert len(whole) == 3
+    first = (await ann.get("/api/approvals", params={"limit": 2})).json()
+    assert [one["id"] for one in first["approvals"]] == whole[:2]
+    rest = await ann.get("/api/approvals", params={"limit": 2, "after": first["next_after"]})
+    assert [one["id"] for one in rest.json()["approvals"]] == whole[2:]
+    assert "next_after" not in rest.json()
+
+
 async def test_a_name_is_of_one_grant(gate: Gate) -> None:
     ann = await gate.person("ann")
     first = (await ann.post(PATH, json=BODY | {"name": "disk"})).json()

@@ -53,7 +53,13 @@ class ApprovalRequest(MirroredRequest[Approval]):
     """Answers one request about approvals."""
 
     async def list(
-        self, *, state: StateWanted, user: str | None, session: str | None, limit: int
+        self,
+        *,
+        state: StateWanted,
+        user: str | None,
+        session: str | None,
+        limit: int,
+        after: str,
     ) -> Response:
         """Answer a list."""
         whose = listed(self._caller, user)
@@ -64,7 +70,7 @@ class ApprovalRequest(MirroredRequest[Approval]):
         def is_wanted(one: Approval) -> bool:
             return state in ("all", one.state) and session in (None, one.session_key)
 
-        return await self._listed(whose, limit, is_wanted)
+        return await self._listed(whose, limit, is_wanted, after)
 
     async def change(self, *, id_: str, wanted: Decide, parent: str | None) -> Response:
         """Decide one: the same verdict again is the same event."""

@@ -53,7 +53,7 @@ class JobRequest(MirroredRequest[Job]):
             return wanted.agent_id in (None, agent) and wanted.status in (None, job.status)
 
         whose = listed(self._caller, wanted.user_id, "userId")
-        return await self._listed(whose, wanted.limit, is_wanted)
+        return await self._listed(whose, wanted.limit, is_wanted, wanted.after)
 
     async def make(self, *, wanted: JobBody, parent: str | None) -> Response:
         """Begin one: it's stored when this answers."""

@@ -151,6 +151,7 @@ def _asked(lists: ListForm, session_text: str = "") -> dict[str, Any]:
         asked["session"] = (Annotated[str | None, said_key], None)
     if lists.limit is not None:
         asked["limit"] = (Annotated[int, Query(ge=1, le=lists.limit_max)], lists.limit)
+        asked["after"] = (Annotated[str, Query(description="Continue after this id")], "")
     return asked
 
 

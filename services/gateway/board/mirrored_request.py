@@ -12,8 +12,9 @@ from fastapi import Response
 
 from vigil.board.mirror import Board, Located
 from vigil.board.mirrored import E, MirroredKind
+from vigil.errors import InvalidInput
 from vigil.settings.tokens import Principal
-from vigil.subjects import Scope
+from vigil.subjects import Scope, check_part
 
 from ..http.json import Json
 from ..http.problem import Problem
@@ -34,10 +35,13 @@ class MirroredRequest(Generic[E]):
         return Json(self._kind.answer(await self._find(id_)))
 
     async def _listed(
-        self, whose: Iterable[Scope], limit: int, is_wanted: Callable[[E], bool]
+        self, whose: Iterable[Scope], limit: int, is_wanted: Callable[[E], bool], after: str
     ) -> Response:
-        found = await self._board.newest(whose, limit=limit, is_wanted=is_wanted)
-        return Json(self._kind.listing(found))
+        whose, last = tuple(whose), None
+        if after and (last := await self._board.find(whose, check_part("after", after))) is None:
+            raise InvalidInput("after", "must be the id of one that is there")
+        found = await self._board.newest(whose, limit=limit + 1, is_wanted=is_wanted, after=last)
+        return Json(self._kind.listing(found, limit))
 
     async def _find(self, id_: str) -> E:
         return (await self._located(id_)).entity

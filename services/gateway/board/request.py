@@ -64,16 +64,18 @@ class KindRequest(Generic[E]):
         self._beside = None if kind.beside is None else KeptBoard(edge.bus, kind.beside)
         self._occasion = Occasion(now=edge.clock.now(), by=caller.user, config=config)
 
-    async def list(self, *, user: str | None, limit: int | None = None, **chosen: Any) -> Response:
+    async def list(
+        self, *, user: str | None, limit: int | None = None, after: str = "", **chosen: Any
+    ) -> Response:
         """Answer a list; `chosen` is the one parameter that the kind names."""
         whose = listed(self._caller, user)
         there = [one for part in whose for one in await self._board.all(part)]
         wanted = chosen[self._kind.lists.by]
         if self._beside is not None and there:
             self._count([one for part in whose for one in await self._beside.all(part)])
-        found = self._kind.chosen(there, wanted, limit, self._occasion)
-        await self._read_beside(found)
-        return Json(self._kind.listing(found, self._occasion))
+        found = self._kind.chosen(there, wanted, after, self._occasion)
+        await self._read_beside(found[:limit])
+        return Json(self._kind.listing(found, self._occasion, limit))
 
     async def get(self, *, id_: str) -> Response:
         """Show one."""

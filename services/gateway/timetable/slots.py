@@ -30,7 +30,7 @@ from vigil.timetable.ledger import kept, trigger_of
 from vigil.timetable.log import SlotLog
 
 from ..access import listed
-from ..callers import Caller, Shared, User
+from ..callers import SEQ_MAX, Caller, Shared, User
 from ..http.json import Json
 from ..http.problem import Problem
 from ..http.wire import Answer
@@ -71,9 +71,10 @@ class SlotView(Answer, frozen=True, kw_only=True):
 
 
 class SlotListing(Answer, frozen=True, kw_only=True):
-    """Entries of the ledger, the newest first."""
+    """Entries of the ledger, the newest first. `next_before` goes on; absent: that was all."""
 
     slots: tuple[SlotView, ...]
+    next_before: int | None = None
 
 
 class FindingView(Answer, frozen=True, kw_only=True):
@@ -156,9 +157,12 @@ async def list_slots(
     state: Annotated[SlotState | None, Query(description="Only those")] = None,
     user: User = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    before: Annotated[
+        int, Query(ge=0, le=SEQ_MAX, description="Continue before this place; 0: the newest")
+    ] = 0,
 ) -> Response:
-    """List what became of the instants at which rows were due, the newest first: of the newest
-    5,000 entries at most those of a state."""
+    """List what became of the instants at which rows were due, the newest first: of 5,000 entries
+    at most those of a state."""
     whose, board = listed(caller, user), KeptBoard(edge.bus, ROWS)
     if row is None:
         there = [one for each in whose for one in await board.all(each)]
@@ -168,16 +172,20 @@ async def list_slots(
             raise Problem(404, "there is no such row of the timetable")
         there = [found]
     walks = [
-        edge.slots.newest(Scope(one.entity.agent, one.entity.owner), one.entity.id) for one in there
+        edge.slots.backwards(Scope(one.entity.agent, one.entity.owner), one.entity.id)
+        for one in there
     ]
     entries: list[SlotEntry] = []
-    left = SEARCHED_MAX
-    async for entry in _merged(walks):
+    left, last, has_more = SEARCHED_MAX, 0, False
+    async for place, entry in _merged(walks):
+        if before and place >= before:
+            continue
+        if len(entries) >= limit or not left:
+            has_more = True
+            break
         if state is None or entry.state == state:
             entries.append(entry)
-        left -= 1
-        if len(entries) >= limit or not left:
-            break
+        left, last = left - 1, place
     rows = {one.entity.id: one.entity for one in there}
     room = asyncio.Semaphore(ARRIVALS_AT_ONCE)
 
@@ -187,22 +195,25 @@ async def list_slots(
             return view_of_slot(entry, of, await arrival_of(edge.bus, of.owner, entry))
 
     slots = await asyncio.gather(*(view(entry) for entry in entries))
-    return Json(SlotListing(slots=tuple(slots)))
+    return Json(SlotListing(slots=tuple(slots), next_before=last if has_more else None))
 
 
-async def _merged(walks: list[AsyncIterator[SlotEntry]]) -> AsyncIterator[SlotEntry]:
-    """Yield the entries of several ledgers, the newest first."""
-    heads: list[tuple[float, int, SlotEntry]] = []
-    for number, walk in enumerate(walks):
-        entry = await anext(walk, None)
-        if entry is not None:
-            heapq.heappush(heads, (-entry.at.timestamp(), number, entry))
+async def _merged(
+    walks: list[AsyncIterator[tuple[int, SlotEntry]]],
+) -> AsyncIterator[tuple[int, SlotEntry]]:
+    """Yield the entries of several ledgers with their places, the newest first."""
+    heads: list[tuple[int, int, SlotEntry]] = []
+
+    async def push(number: int) -> None:
+        if (found := await anext(walks[number], None)) is not None:
+            heapq.heappush(heads, (-found[0], number, found[1]))
+
+    for number in range(len(walks)):
+        await push(number)
     while heads:
-        _, number, entry = heapq.heappop(heads)
-        yield entry
-        following = await anext(walks[number], None)
-        if following is not None:
-            heapq.heappush(heads, (-following.at.timestamp(), number, following))
+        place, number, entry = heapq.heappop(heads)
+        yield -place, entry
+        await push(number)
 
 
 _REST: Final = (

@@ -48,9 +48,17 @@ class Board(Generic[E]):
         self._kind = str(kind.__struct_config__.tag)
 
     async def newest(
-        self, whose: Iterable[Scope], *, limit: int, is_wanted: Callable[[E], bool] = lambda _: True
+        self,
+        whose: Iterable[Scope],
+        *,
+        limit: int,
+        is_wanted: Callable[[E], bool] = lambda _: True,
+        after: E | None = None,
     ) -> list[E]:
         """Return up to `limit` entities of those owners, the newest first.
+
+        Args:
+            after: only those that follow it in that order.
 
         Raises:
             Unavailable: the broker is away, or reading took too long.
@@ -64,7 +72,8 @@ class Board(Generic[E]):
                         continue
                     # A follower that began again brings some twice.
                     found.pop(message.subject, None)
-                    if is_wanted(located.entity):
+                    is_later = after is None or _rank(located.entity) < _rank(after)
+                    if is_later and is_wanted(located.entity):
                         found[message.subject] = located.entity
                     if len(found) > 2 * limit:
                         found = _newest(found, limit)
@@ -141,9 +150,11 @@ async def asked_since(
 
 
 def _newest(found: dict[str, E], limit: int) -> dict[str, E]:
-    ordered = sorted(found.items(), key=lambda one: (_born_at(one[1]), one[0]), reverse=True)
+    ordered = sorted(found.items(), key=lambda one: _rank(one[1]), reverse=True)
     return dict(ordered[:limit])
 
 
-def _born_at(entity: Approval | Job) -> datetime:
-    return entity.created_at if isinstance(entity, Job) else entity.asked_at
+def _rank(entity: Approval | Job) -> tuple[datetime, str]:
+    """Return what the newest has most of."""
+    born_at = entity.created_at if isinstance(entity, Job) else entity.asked_at
+    return born_at, entity.id

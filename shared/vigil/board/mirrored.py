@@ -9,7 +9,7 @@ is written by hand: in `services.gateway.board`, and for people in `vigil.cli.co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -47,10 +47,12 @@ class MirroredKind(ServedKind, Generic[E], frozen=True, kw_only=True, eq=False):
     makes: OrderOperation | None = None
     changes: OrderOperation
 
-    def listing(self, found: Iterable[E]) -> Answer:
-        """Return these, as a list answers them."""
-        views = tuple(self._view(self.view, one, self.brief(one)) for one in found)
-        return self.lists.answer(**{self.plural: views})
+    def listing(self, found: list[E], limit: int) -> Answer:
+        """Return the first of these, as a list answers them."""
+        page = found[:limit]
+        views = tuple(self._view(self.view, one, self.brief(one)) for one in page)
+        more = {"next_after": page[-1].id} if len(found) > len(page) else {}
+        return self.lists.answer(**{self.plural: views}, **more)
 
     def answer(self, one: E) -> Answer:
         """Return what a question for one answers."""

@@ -9,13 +9,14 @@ commands.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Generic, Literal
 
 import msgspec
 
 from ..contracts import Instant
+from ..errors import InvalidInput
 from ..fields.bodies import Answer, RequestBody
 from ..fields.schema import Schema
 from ..registry import declared
@@ -51,13 +52,20 @@ class Occasion(msgspec.Struct, frozen=True, kw_only=True):
     """What is known elsewhere of those that are shown, by their ids; see `BoardKind.beside`."""
 
 
+class Paged(Answer, frozen=True, kw_only=True):
+    """A page of a list."""
+
+    next_after: str | None = None
+    """The last of this page, if there are more: `after` goes on from there."""
+
+
 class ListForm(msgspec.Struct, frozen=True, kw_only=True):
     """A list of what an owner has: how it is asked for, and what the document says of it."""
 
     text: str
     """What the OpenAPI document says of it, as of every operation."""
     answer: type[Answer]
-    """It has the views under the kind's plural."""
+    """It has the views under the kind's plural; with a `limit` it is a `Paged`."""
     by: str
     """The parameter that chooses among them."""
     choices: Any
@@ -230,18 +238,32 @@ class BoardKind(ServedKind, Generic[E], frozen=True, kw_only=True, eq=False):
         return fields_of(self.view, found.entity, own)
 
     def chosen(
-        self, there: list[Revision[E]], chosen: Any, limit: int | None, occasion: Occasion
+        self, there: list[Revision[E]], chosen: Any, after: str, occasion: Occasion
     ) -> list[Revision[E]]:
-        """Return those that a list of them shows."""
-        wanted, rank = self.lists, self.lists.rank
-        found = [one for one in there if wanted.shows(one.entity, chosen, occasion)]
-        found.sort(key=lambda one: rank(one, occasion), reverse=wanted.is_newest_first)
-        return found[:limit]
+        """Return those that a list of them shows, in its order.
 
-    def listing(self, found: Iterable[Revision[E]], occasion: Occasion) -> Answer:
-        """Return these, as a list answers them."""
-        views = tuple(self.view(**self.shown(one, occasion)) for one in found)
-        return self.lists.answer(**{self.plural: views})
+        Args:
+            after: only those that follow the one of that id, whatever it is by now; empty: all.
+
+        Raises:
+            InvalidInput: there is none of that id.
+        """
+        wanted, rank = self.lists, self.lists.rank
+        ranked = sorted(there, key=lambda one: rank(one, occasion), reverse=wanted.is_newest_first)
+        ids = [one.entity.id for one in ranked] if after else []
+        if after and after not in ids:
+            raise InvalidInput("after", "must be the id of one that is there")
+        rest = ranked[ids.index(after) + 1 :] if after else ranked
+        return [one for one in rest if wanted.shows(one.entity, chosen, occasion)]
+
+    def listing(
+        self, found: list[Revision[E]], occasion: Occasion, limit: int | None = None
+    ) -> Answer:
+        """Return the first of these, as a list answers them; None: all."""
+        page = found[:limit]
+        views = tuple(self.view(**self.shown(one, occasion)) for one in page)
+        more = {"next_after": page[-1].entity.id} if len(found) > len(page) else {}
+        return self.lists.answer(**{self.plural: views}, **more)
 
     def answer(self, found: Revision[E], history: list[Revision[E]], occasion: Occasion) -> Answer:
         """Return what a question for one answers. `history`: of its revisions, the oldest first."""

@@ -17,6 +17,7 @@ from vigil.board.outside import (
     ListOperation,
     MakeOperation,
     Occasion,
+    Paged,
     RevisionView,
 )
 from vigil.contracts.board import BoardPreference
@@ -65,7 +66,7 @@ class DislikeDetail(DislikeView, frozen=True, kw_only=True):
     history: tuple[DislikeRevision, ...]
 
 
-class DislikeListing(Answer, frozen=True, kw_only=True):
+class DislikeListing(Paged, frozen=True, kw_only=True):
     """All of them."""
 
     dislikes: tuple[DislikeView, ...]

@@ -14,7 +14,7 @@ from ...fields.schema import NO_NUL, length
 from ...texts.columns import Column
 from ..commands import SHORT_ID, WHOSE, Command, CommandGroup, Given
 from ..kind import KeptKind
-from ..outside import BoardKind, ChangeOperation, ListOperation, Occasion
+from ..outside import BoardKind, ChangeOperation, ListOperation, Occasion, Paged
 
 ACTIONS: Final = KeptKind(BoardAction, 0, lambda _one, _now: False, log.numbered, log.place_of)
 
@@ -51,7 +51,7 @@ class ActionView(Answer, frozen=True, kw_only=True):
     revision: int
 
 
-class ActionListing(Answer, frozen=True, kw_only=True):
+class ActionListing(Paged, frozen=True, kw_only=True):
     """Actions, the newest first."""
 
     actions: tuple[ActionView, ...]

@@ -15,7 +15,7 @@ from ...texts.columns import Column
 from ...texts.exact import exact
 from ..commands import CommandGroup, Given
 from ..mirrored import MirroredKind, OrderOperation
-from ..outside import ListForm
+from ..outside import ListForm, Paged
 
 StateWanted = Literal[ApprovalState, "all"]
 
@@ -69,7 +69,7 @@ class ApprovalView(Answer, frozen=True, kw_only=True):
     declines."""
 
 
-class ApprovalList(Answer, frozen=True, kw_only=True):
+class ApprovalList(Paged, frozen=True, kw_only=True):
     """Requests to a person, the newest first."""
 
     approvals: tuple[ApprovalView, ...]

@@ -34,6 +34,7 @@ from ..outside import (
     ListOperation,
     MakeOperation,
     Occasion,
+    Paged,
     RevisionView,
     SplitOperation,
 )
@@ -153,7 +154,7 @@ class GoalDetail(GoalView, frozen=True, kw_only=True):
     """The oldest first; of more than 64 the newest."""
 
 
-class GoalListing(Answer, frozen=True, kw_only=True):
+class GoalListing(Paged, frozen=True, kw_only=True):
     """Goals, the more important first, then the older."""
 
     goals: tuple[GoalView, ...]

@@ -24,7 +24,7 @@ from ...texts.columns import Column, short
 from ...texts.exact import exact
 from ..commands import AGENT, SHORT_ID, WHOSE, Agreement, Command, CommandGroup, Given, Shown
 from ..kind import BoardRefusal, KeptKind, Revision
-from ..outside import BoardKind, EndOperation, ListOperation, MakeOperation, Named, Occasion
+from ..outside import BoardKind, EndOperation, ListOperation, MakeOperation, Named, Occasion, Paged
 
 UNUSED_DAYS: Final = 30
 """After so long without a use a grant is proposed for removal."""
@@ -109,7 +109,7 @@ class GrantView(Answer, frozen=True, kw_only=True):
     """It stands, and wasn't used for 30 days."""
 
 
-class GrantList(Answer, frozen=True, kw_only=True):
+class GrantList(Paged, frozen=True, kw_only=True):
     """Standing grants, the newest first."""
 
     grants: tuple[GrantView, ...]

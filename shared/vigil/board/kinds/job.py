@@ -19,7 +19,7 @@ from ...teams import DEFAULT_AGENT
 from ...texts.columns import Column
 from ..commands import CommandGroup, Given, Shown
 from ..mirrored import MirroredKind, OrderOperation
-from ..outside import ListForm
+from ..outside import ListForm, Paged
 
 _NAMES: Final = {"user_id": "userId", "agent_id": "agentId"}
 
@@ -67,6 +67,8 @@ class JobsQuery(
     agent_id: PartText | None = None
     status: JobStatus | None = None
     limit: Annotated[int, msgspec.Meta(ge=1, le=200)] = 50
+    after: str = ""
+    """Continue after this id."""
 
 
 class JobSummary(Answer, frozen=True, kw_only=True, rename=_NAMES):
@@ -93,7 +95,7 @@ class JobSummary(Answer, frozen=True, kw_only=True, rename=_NAMES):
     error: str = ""
 
 
-class JobList(Answer, frozen=True, kw_only=True):
+class JobList(Paged, frozen=True, kw_only=True):
     """Jobs, the newest first."""
 
     jobs: tuple[JobSummary, ...]

@@ -33,6 +33,7 @@ from ..outside import (
     ListOperation,
     MakeOperation,
     Occasion,
+    Paged,
     RevisionView,
 )
 
@@ -127,7 +128,7 @@ class PreferenceDetail(PreferenceView, frozen=True, kw_only=True):
     """The oldest first; of more than 64 the newest."""
 
 
-class PreferenceListing(Answer, frozen=True, kw_only=True):
+class PreferenceListing(Paged, frozen=True, kw_only=True):
     """Preferences, the surer first."""
 
     preferences: tuple[PreferenceView, ...]

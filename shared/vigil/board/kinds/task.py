@@ -36,6 +36,7 @@ from ..outside import (
     MakeOperation,
     Named,
     Occasion,
+    Paged,
     RevisionView,
 )
 
@@ -111,7 +112,7 @@ class TaskDetail(TaskView, frozen=True, kw_only=True):
     """The oldest first; of more than 64 the newest."""
 
 
-class TaskListing(Answer, frozen=True, kw_only=True):
+class TaskListing(Paged, frozen=True, kw_only=True):
     """Tasks, those that moved last first."""
 
     tasks: tuple[TaskView, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from .kind import KindCalls
+from .kind import PAGE_MAX, KindCalls
 from .method_group import MethodGroup, match, query, segment
 
 PATH: Final = "/api/cron"
@@ -73,6 +73,7 @@ class CronCalls(MethodGroup):
         state: str | None = None,
         user: str | None = None,
         limit: int = 50,
+        before: int = 0,
     ) -> list[dict[str, Any]]:
         """Return what became of the instants at which rows were due, the newest first.
 
@@ -80,11 +81,18 @@ class CronCalls(MethodGroup):
             row: only of that row.
             state: only those: ``ran``, ``late``, ``missed`` …
             user: whose; an admin may name anybody.
-            limit: 1..500.
+            limit: more than 500 are read by pages.
+            before: a place, `next_before` of the page before; 0: the newest.
         """
-        wanted = query({"row": row, "state": state, "user": user, "limit": limit})
-        found: list[dict[str, Any]] = self._object("GET", "/api/slots" + wanted)["slots"]
-        return found
+        found: list[dict[str, Any]] = []
+        wanted = {"row": row, "state": state, "user": user}
+        while True:
+            more = {"limit": min(limit - len(found), PAGE_MAX), "before": before or None}
+            page = self._object("GET", "/api/slots" + query({**wanted, **more}))
+            found += page["slots"]
+            before = page.get("next_before") or 0
+            if not before or len(found) >= limit:
+                return found
 
     def cron_findings(self, *, user: str | None = None) -> list[dict[str, Any]]:
         """Return what is wrong with rows: never run, late, failing, undecided, without an end.

@@ -6,6 +6,9 @@ from typing import Any, Final
 
 from .method_group import MethodGroup, given, match, query, segment
 
+PAGE_MAX: Final = 500
+"""More aren't listed at once."""
+
 
 class KindCalls:
     """One kind of the board, as HTTP has it: ``KindCalls(client, "goals").listed(user="ann")``."""
@@ -17,10 +20,20 @@ class KindCalls:
         self._path: Final = path or f"/api/{plural}"
 
     def listed(self, **wanted: Any) -> list[dict[str, Any]]:
-        """Return those that are there; `wanted` is what chooses among them, `user` and `limit`."""
-        answer = self._client._object("GET", self._path + query(wanted))
-        found: list[dict[str, Any]] = answer[self._plural]
-        return found
+        """Return those that are there; `wanted` is what chooses among them, `user` and `limit`.
+
+        A `limit` of more than 500 is read by pages; `after` an id, only those that follow it.
+        """
+        limit = wanted.get("limit") or 0
+        found: list[dict[str, Any]] = []
+        while True:
+            if limit > PAGE_MAX:
+                wanted["limit"] = min(limit - len(found), PAGE_MAX)
+            answer = self._client._object("GET", self._path + query(wanted))
+            found += answer[self._plural]
+            wanted["after"] = answer.get("next_after")
+            if wanted["after"] is None or len(found) >= limit:
+                return found
 
     def get(self, id_: str) -> dict[str, Any]:
         """Return one with its `revision`, and its `history` if it has one."""
