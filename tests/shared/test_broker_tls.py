@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tests.support.stack import settings_of
+from tests.support.stack import Stack, settings_of
 from vigil import runtime
 from vigil.broker.ports import free_port
 from vigil.broker.process import binary
@@ -26,7 +26,7 @@ from vigil.errors import ConfigError, Unavailable
 from vigil.observe.probes import Probes
 from vigil.processes.process import start
 from vigil.sdk.bus_client import BusClient
-from vigil.settings import config
+from vigil.settings import config, credentials
 
 DAY = datetime.timedelta(days=1)
 
@@ -146,6 +146,17 @@ async def test_a_service_tells_what_the_broker_lacks(
     probes = Probes()
     probes.waits_for = reason
     assert reason in probes.answer("/readyz")[2].decode()
+
+
+@pytest.mark.usefixtures("own_broker")
+async def test_a_seed_of_another_service_is_told(bare: Stack, tmp_path: Path) -> None:
+    """It was waited for in vain, and nothing named the cause; so was half of a seed."""
+    theirs = credentials.load(bare.settings.credentials, "memory")
+    with pytest.raises(Unavailable, match="the credential is that of another service"):
+        await Bus.connect(bare.broker.url, role="cortex", seed=theirs)
+    (tmp_path / "cortex.seed").write_bytes(theirs[:-9] + b"\n")
+    with pytest.raises(ConfigError, match="holds no seed of an nkey"):
+        credentials.load(tmp_path, "cortex")
 
 
 def test_a_url_with_a_password_is_refused(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from ..errors import OutcomeUnknown, Unavailable, VigilError, WrongLastSequence
 from ..layout import is_of_session
 from ..texts.trouble import reason_of
 from ..topology import ADMIN, SECOND_NS, SERVICES, Consumer, inbox_prefix
-from .connection import Connection
+from .connection import AnothersCredential, Connection
 from .consumers import Follower, Puller
 from .message import Message, from_delivery
 from .reads import Reads
@@ -167,10 +167,12 @@ class Bus(Reads):
             await connection.close()  # or it would reconnect for good
             if isinstance(error, asyncio.CancelledError):
                 raise
-            raise Unavailable(f"no answer from {url} for {role}: {reason_of(error)}") from error
+            raise connection.unavailable(error, f"no answer from {url} for {role}") from error
         return bus
 
     async def _begin(self) -> None:
+        if any("_inbox" in one.lower() for one in self.violations):
+            raise AnothersCredential  # nobody's answer would be heard
         if self.role in (*SERVICES, ADMIN):
             with contextlib.suppress(VigilError):  # then whoever needs it asks again
                 await self.layout()

@@ -76,6 +76,10 @@ vars(nats.aio.client)["TcpTransport"] = TlsAwareTransport
 UNKNOWN: Final = "it knows no such credential"
 
 
+class AnothersCredential(nats.errors.Error):
+    """The broker knows the credential, and not as that of who connects."""
+
+
 def trouble(error: BaseException) -> str:
     """Return in words for a person why a broker couldn't be reached, or refused us.
 
@@ -92,6 +96,8 @@ def trouble(error: BaseException) -> str:
     is_refusal = isinstance(error, nats.errors.Error) and "authorization" in str(error).lower()
     if is_refusal or isinstance(error, nats.errors.InvalidUserCredentialsError):
         return UNKNOWN
+    if isinstance(error, AnothersCredential):
+        return "the credential is that of another service"
     return reason_of(error)
 
 

@@ -110,16 +110,20 @@ def load(folder: Path, role: str) -> bytes:
     """Return the seed of `role`.
 
     Raises:
-        ConfigError: there is none, or it can't be read.
+        ConfigError: there is none, or it can't be read, or isn't one.
     """
     path = folder / f"{role}.seed"
     try:
-        return path.read_bytes().strip()
+        seed = path.read_bytes().strip()
+        nkeys.from_seed(seed)
     except OSError as error:
         raise ConfigError(
             f"no credential for {role}: {path} can't be read ({error.strerror}); "
             "`vigil up` or `vigil provision` makes it"
         ) from error
+    except (nkeys.NkeysError, ValueError) as error:
+        raise ConfigError(f"{path} holds no seed of an nkey: copy it whole ({error})") from error
+    return seed
 
 
 def keep_key(home: Path, provider: str, key: str) -> None:
