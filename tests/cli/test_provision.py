@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import stat
 import subprocess
 import urllib.request
@@ -167,3 +168,33 @@ def test_provision_needs_a_broker_or_says_so(tmp_path: Path) -> None:
     assert "NATS_URL" in cli("serve", "cortex", code=1).stderr
     assert "cortex" in cli("serve", "painter", code=2).stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def of_doctor(cli: Cli) -> dict[str, dict[str, str]]:
+    return {one["name"]: one for one in cli.json("doctor")["checks"]}
+
+
+def test_the_doctor_of_one_service_looks_with_its_seed(external: External) -> None:
+    """P-2: a machine of one service has no other credential, and needs no port or token."""
+    external.write()
+
+    def apart(name: str) -> Cli:
+        home = external.folder / f"home-{name}"
+        (home / "nkeys").mkdir(parents=True, mode=0o700)
+        shutil.copy(external.seeds / name / f"{name}.seed", home / "nkeys")
+        own = {"NATS_URL": external.url, "VIGIL_PORT": str(free_port())}
+        return Cli(home, **own, VIGIL_EXECUTOR__SANDBOX="off")
+
+    with external.running():
+        external.cli("provision", NATS_URL=external.url)
+        found = of_doctor(apart("cortex"))
+        assert found["broker"]["found"].endswith("for cortex")
+        assert found.keys().isdisjoint({"port", "token"})
+        gateway = apart("gateway")
+        assert of_doctor(gateway)["port"]["found"].endswith(" is free")
+        process = gateway.start("serve", "gateway")
+        try:
+            eventually(lambda: of_doctor(gateway)["port"]["found"].endswith(" answers"))
+        finally:
+            process.terminate()
+            process.communicate()

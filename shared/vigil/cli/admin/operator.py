@@ -65,6 +65,22 @@ def run_as_admin(settings: Settings, task: Callable[[Bus], Awaitable[T]]) -> T:
     return asyncio.run(main())
 
 
+def run_as_service(settings: Settings, service: str, task: Callable[[Bus], Awaitable[T]]) -> T:
+    """Do `task` with the credential of a service. Raises: NotReady, ConfigError, Unavailable."""
+    from vigil.bus.bus import Bus
+    from vigil.settings import credentials
+
+    async def main() -> T:
+        seed = credentials.load(settings.credentials, service)
+        bus = await Bus.connect(url_of(settings), role=service, seed=seed)
+        try:
+            return await task(bus)
+        finally:
+            await bus.close()
+
+    return asyncio.run(main())
+
+
 async def facts_of(bus: Bus, name: str) -> dict[str, dict[str, Any]]:
     """Return what the replicas tell of something with their health, by its name: of each channel
     who listens to it, of each mailbox who follows it."""

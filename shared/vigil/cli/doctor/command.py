@@ -38,6 +38,7 @@ from vigil.sdk.client import connect
 from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.texts.trouble import reason_of
+from vigil.topology import ADMIN, SERVICES
 from vigil.words.amounts import count_of
 
 from .. import exits, output
@@ -143,16 +144,28 @@ def broker(settings: Settings) -> Check:
 
 
 def _external(settings: Settings) -> Check:
-    url = settings.config.nats.url
+    url, service = settings.config.nats.url, next(iter(_alone(settings)), "")
 
-    async def version(admin: Bus) -> str:
-        return admin.version
+    async def version(bus: Bus) -> str:
+        return bus.version
 
     try:
-        printed = operator.run_as_admin(settings, version)
+        if service:
+            printed = operator.run_as_service(settings, service, version)
+        else:
+            printed = operator.run_as_admin(settings, version)
     except VigilError as error:
         return fail(f"{url}: {error}", "see `vigil provision --help`")
-    return _server(f"{url}, nats-server {printed}", printed)
+    return _server(f"{url}, nats-server {printed}{service and f', for {service}'}", printed)
+
+
+def _alone(settings: Settings) -> tuple[str, ...]:
+    """Return the services that may run in a home which has their seeds and not the admin's: they
+    run apart, and whoever prepared the broker did so elsewhere."""
+    folder = settings.credentials
+    if not settings.config.nats.url or (folder / f"{ADMIN}.seed").exists():
+        return ()
+    return tuple(name for name in SERVICES if (folder / f"{name}.seed").exists())
 
 
 def _server(found: str, printed: str) -> Check:
@@ -185,23 +198,39 @@ def log_whole(settings: Settings) -> Check | None:
     return ok(f"{count_of(len(blocks), 'block')}, {size / 1024**2:.0f} MiB")
 
 
-def port(settings: Settings) -> Check:
+def port(settings: Settings) -> Check | None:
+    """Whether the gateway can listen, where there may be one."""
     from vigil.local.up import check_port
 
+    if (alone := _alone(settings)) and "gateway" not in alone:
+        return None
     run = runfile.running(settings.run_file)
     if run is not None:
         return ok(f"{run.url} is ours (pid {run.pid})")
     try:
         check_port(settings)
     except ConfigError as error:
+        if alone and (url := _answers(settings)):
+            return ok(f"{url} answers")
         return fail(str(error), "VIGIL_PORT=8421 vigil up")
     return ok(f"{settings.config.gateway.port or 'any'} is free")
 
 
-def token(settings: Settings) -> Check:
+def _answers(settings: Settings) -> str:
+    """Return where a gateway answers on the configured port; empty: nobody that is Vigil's."""
+    client = connect(settings)
+    with contextlib.suppress(VigilError):
+        if client.request("GET", "/healthz") == {"status": "alive"}:
+            return client.url
+    return ""
+
+
+def token(settings: Settings) -> Check | None:
     """Whether the token works, if there is somebody to ask."""
     client = connect(settings)
     if not client.headers:
+        if _alone(settings):
+            return None
         return warn("none yet", "`vigil up` makes one, or set VIGIL_TOKEN")
     if runfile.running(settings.run_file) is None and "VIGIL_URL" not in os.environ:
         return ok("there is one; not tried, nothing runs")
