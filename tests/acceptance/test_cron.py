@@ -270,6 +270,14 @@ async def test_what_was_missed_while_off_is_told_with_the_next_digest(world: Wor
     await until(zoe.http, other, "missed")
     for row in (brief, other):
         assert (await zoe.http.delete(f"{PATH}/{row['id']}")).status_code == 200
+    again = await made(zoe.http, "night look", cron="0 * * * *", misfire="skip")
+    for _ in range(2):  # the machine sleeps twice
+        await world.stack.stop("scheduler")
+        move(world, 3 * 3600)
+        await world.stack.start("scheduler")
+        slept = [one["state"] for one in await slots(zoe.http, again)]
+        await until(zoe.http, again, *slept, "missed")
+    assert (await zoe.http.delete(f"{PATH}/{again['id']}")).status_code == 200
     before = len(await said(world, zoe))
     move(world, 14 * 3600)
     home = world.talk("zoe:vigil:main")
@@ -277,6 +285,7 @@ async def test_what_was_missed_while_off_is_told_with_the_next_digest(world: Wor
     digest = (await said(world, zoe))[-1]
     assert "- 3 runs of morning brief were missed while off: one was made up for." in digest
     assert "- 2 runs of backup were missed while off: none was made up for." in digest
+    assert "- 6 runs of night look were missed while off: none was made up for." in digest
 
 
 async def test_one_that_takes_too_long_is_ended(world: World) -> None:

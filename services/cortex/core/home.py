@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from vigil.contracts import Cause, Digest, TaskBlock, TimerPayload, ToldEvent, ToldPayload, Unsaid
 from vigil.contracts.events import AGENT_MESSAGE
+from vigil.timetable import reasons
 
 from ..notice import BUDGET, Notice
 from . import loops, speech
@@ -309,7 +310,7 @@ def digest_text(digest: Digest) -> str:
     - The build is red. (3 more times)
     - No longer: The disk is full.
     """
-    lines = [_line(entry) for entry in digest.entries.values()]
+    lines = reasons.together(_line(entry) for entry in digest.entries.values())
     if digest.left_out:
         lines.append(f"{digest.left_out} more, for which there was no room.")
     if len(lines) == 1:

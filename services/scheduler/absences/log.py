@@ -90,7 +90,4 @@ def text_of(name: str, entry: SlotEntry) -> str:
     '1 run of morning brief was missed while off: none was made up for.'
     """
     is_made_up = entry.state == "coalesced"
-    count = entry.count + is_made_up
-    runs = f"1 run of {name} was" if count == 1 else f"{count} runs of {name} were"
-    made_up = "one was made up for" if is_made_up else "none was made up for"
-    return f"{runs} missed while off: {made_up}."
+    return reasons.missed(name, entry.count + is_made_up, int(is_made_up))

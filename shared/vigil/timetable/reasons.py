@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Final
 
 from .schedule import RUNS_MAX
@@ -22,3 +24,41 @@ UNANSWERED: Final = "No model answered: "
 """Begins what a run tells that was ended while it waited for a model; then comes why it did."""
 AWAY: Final = frozenset((POLICY, TOO_LATE, TOO_MANY, FOLDED))
 """Of what no scheduler decided in time."""
+_MISSED: Final = re.compile(
+    r"([0-9]{1,9}) runs? of (.+) (?:was|were) missed while off: (none|one|[0-9]{1,9}) (?:was|were) "
+    r"made up for\."
+)
+_WORDS: Final = {0: "none", 1: "one"}
+_NUMBERS: Final = {word: count for count, word in _WORDS.items()}
+
+
+def missed(name: str, count: int, made_up: int) -> str:
+    """Say how many runs of a row were missed, and how many were made up for.
+
+    >>> missed("morning brief", 3, 1)
+    '3 runs of morning brief were missed while off: one was made up for.'
+    """
+    runs = f"1 run of {name} was" if count == 1 else f"{count} runs of {name} were"
+    were = "were" if made_up > 1 else "was"
+    return f"{runs} missed while off: {_WORDS.get(made_up, made_up)} {were} made up for."
+
+
+def together(lines: Iterable[str]) -> list[str]:
+    """Return lines of a digest; what was missed of one row is said once, where it was first said: a
+    machine that sleeps now and then misses some each time.
+
+    >>> together([missed("a", 8, 0), "It rains.", missed("b", 1, 0), missed("a", 2, 1)])[0]
+    '10 runs of a were missed while off: one was made up for.'
+    """
+    told: list[str] = []
+    seen: dict[str, tuple[int, int, int]] = {}
+    for line in lines:
+        of = _MISSED.fullmatch(line)
+        if of is None:
+            told.append(line)
+            continue
+        where, count, made_up = seen.get(of[2], (len(told), 0, 0))
+        made_up += _NUMBERS[of[3]] if of[3] in _NUMBERS else int(of[3])
+        seen[of[2]] = where, count + int(of[1]), made_up
+        told[where : where + 1] = [missed(of[2], count + int(of[1]), made_up)]
+    return told
