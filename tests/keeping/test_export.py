@@ -19,14 +19,15 @@ from vigil.board.kept import ROWS, KeptBoard
 from vigil.board.kinds.goal import GOALS
 from vigil.board.kinds.preference import PREFERENCES
 from vigil.bus.bus import Bus
-from vigil.contracts import Change, Memory, MemorySaved, encode
+from vigil.contracts import Change, FollowUp, Memory, MemorySaved, State, Turn, encode
 from vigil.contracts.events import Attachment
 from vigil.erasure.theirs import filters_of
 from vigil.portable import export
 from vigil.portable.bundle import Bundle, BundleError
+from vigil.portable.importer import Importer
 from vigil.portable.places import LEFT_OUT, TAKEN
 from vigil.preferences.check import id_of
-from vigil.subjects import Scope
+from vigil.subjects import Scope, SessionKey
 
 USER, TEXT, OTHER = "CANARYuser", "CANARYtext", "bob"
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
@@ -133,3 +134,33 @@ async def test_what_was_changed_since_is_noticed(bare: Stack, tmp_path: Path) ->
     (tmp_path / "none").mkdir()
     with pytest.raises(BundleError, match="no export"):
         Bundle(tmp_path / "none")
+
+
+async def test_reminders_that_are_open_are_to_read_and_an_import_names_them(
+    bare: Stack, tmp_path: Path
+) -> None:
+    """X-8: who moves has them to ask for; one that came due, or was an agent's own idea, isn't."""
+    admin = await bare.bus("admin")
+    mum = FollowUp(generation=1, fire_at=NOW + DAY, reason="r", message="Call Mum", keep=True)
+    pill = replace(mum, fire_at=NOW, message=None, reason="take the pill")
+    came_due, idea = replace(mum, message="Tea"), replace(mum, keep=False, message="How was it?")
+    for thread, turns in {
+        "t1": ({"a": mum, "b": came_due}, {"a": mum, "c": idea}),
+        "t2": ({"a": pill},),
+    }.items():
+        key = SessionKey("ann", "vigil", thread)
+        for number, follow_ups in enumerate(turns, 1):
+            state = State(turns=number, follow_ups=follow_ups)
+            turn = Turn(id=f"t{number}", session_key=str(key), ordinal=number, event=None,
+                        outcome="answered", state=state, created_at=NOW)  # fmt: skip
+            await admin.publish(key.turn, encode(turn))
+    await export.export(admin, bare.settings, "ann", tmp_path / "mine", NOW)
+    assert (tmp_path / "mine" / "reminders.md").read_text() == (
+        "# Reminders\n\n"
+        f"* {NOW:%Y-%m-%d %H:%M} UTC: take the pill (in t2)\n"
+        f"* {NOW + DAY:%Y-%m-%d %H:%M} UTC: Call Mum (in t1)\n"
+    )
+    bundle = Bundle(tmp_path / "mine")
+    importer = Importer(admin, bare.settings.config, bundle, "eve", NOW, is_trusted=True)
+    report = await importer.run()
+    assert report.left["reminders.md"] == "is what was set there: ask for it here"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Iterable
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,6 +33,8 @@ from .bundle import BundlePart, BundleWriter, ExportManifest
 from .places import LEFT_OUT, TAKEN, is_setting_of
 
 SILENCE_MAX_S: Final = 10.0
+REMINDERS: Final = "reminders.md"
+"""The page of the reminders that are open."""
 
 
 class ExportedRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,14 +138,19 @@ class _Exporter:
                     _write(part, message)
 
     async def pages(self, filters: Iterable[str]) -> None:
-        """Write each conversation as a page."""
+        """Write each conversation as a page, and one of the reminders that are open."""
         said: dict[str, list[str]] = {}
+        turns: dict[SessionKey, bytes] = {}
         for stream in (await self._bus.layout()).streams("SESSIONS"):
             async for message in _read(self._bus, stream, filters):
                 line = prose.spoken(message.subject, message.data)
+                key = SessionKey.of_subject(message.subject)
+                if message.subject.split(".")[4].startswith("turn"):
+                    turns[key] = message.data
                 if line is not None:
-                    key = SessionKey.of_subject(message.subject)
                     said.setdefault(f"conversations/{key.agent}/{key.thread}.md", []).append(line)
+        if found := sorted(chain.from_iterable(map(prose.reminders, turns.values()))):
+            self._page(REMINDERS, [line for _, line in found], "Reminders")
         for name, lines in said.items():
             self._page(name, lines)
 

@@ -26,7 +26,7 @@ from ..teams import holding
 from ..timetable.check import check_known
 from . import adopt, deleted, talks
 from .bundle import Bundle, BundleError
-from .export import ExportedRecord
+from .export import REMINDERS, ExportedRecord
 from .talk_intake import TalkIntake, id_in, is_label
 from .talks import ExportedTalk
 
@@ -117,6 +117,8 @@ class Importer:
         names = {part.name for part in self._bundle.manifest.parts if part.bytes}
         left = {f"records/{name}.jsonl": why for name, why in adopt.NOT_TAKEN.items()}
         self.report.left = {name: why for name, why in left.items() if name in names}
+        if REMINDERS in names:
+            self.report.left[REMINDERS] = "is what was set there: ask for it here"
         if any(name.startswith("workspaces/") for name in names):
             self.report.left["workspaces"] = "copy what you need into the folder of the agent"
         return self.report

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any, Final
 
 from msgspec import ValidationError, convert, json
 
-from ..contracts import Said, UserMessage, decode_event, decode_said
+from ..contracts import Said, UserMessage, decode_event, decode_said, decode_turn
 from ..contracts.board import Schedule
 from ..contracts.codec import decode_past
 from ..contracts.past.words import PastWords
@@ -49,6 +50,24 @@ def _of_agent(said: Said) -> str:
     agent = said.session_key.split(":")[1]
     unasked = ", unasked" if said.is_autonomous else ""
     return f"**{agent}**{unasked}, {said.at:%Y-%m-%d %H:%M} UTC\n\n{said.text}\n"
+
+
+def reminders(turn: bytes) -> list[tuple[datetime, str]]:
+    """Return the reminders that a person is to have yet, each with when, and as an item of a list.
+
+    Args:
+        turn: the newest of a conversation.
+    """
+    try:
+        found = decode_turn(turn)
+    except InvalidInput:
+        return []
+    thread = found.session_key.rpartition(":")[2]
+    return [
+        (one.fire_at, f"* {one.fire_at:%Y-%m-%d %H:%M} UTC: {_indented(text)} (in {thread})")
+        for one in found.state.follow_ups.values()
+        if one.keep and (text := one.message or one.reason)
+    ]
 
 
 def memory_line(memory: dict[str, Any]) -> str:
