@@ -94,7 +94,7 @@ async def _try(settings: Settings, name: str, used_by: tuple[str, ...]) -> Tried
         takes_images = "image" in takes_of(settings.config, name)
         return await _asked(model, found, timeout_s, takes_images=takes_images)
     except ModelError as error:
-        return msgspec.structs.replace(found, error=error.reason)
+        return msgspec.structs.replace(found, error=error.reason, may_pass=error.is_retryable)
     finally:
         await model.close()
 

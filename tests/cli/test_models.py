@@ -93,6 +93,14 @@ async def test_each_configured_model_is_asked(tmp_path: Path) -> None:
         assert "lost: models.lost.api_key_file: " in shown.stderr
         assert "small: calls no tools" in shown.stderr
         assert "sk-ant-secret" not in f"{found}{shown.stdout}{shown.stderr}"
+        assert "correct the setting or the key" in (await _check(cli, 1))["advice"]
+
+        good.behave = lambda _: fails(529, "overloaded_error")
+        text = (tmp_path / "vigil.toml").read_text()
+        (tmp_path / "vigil.toml").write_text(text.partition("[models.lost]")[0])
+        check = await _check(cli, 1)
+        assert "big: the model's provider is overloaded (529)" in check["found"]
+        assert check["advice"].startswith("see whether its server runs"), "no key is wrong"
 
 
 def test_a_model_without_an_answer_fails_the_check() -> None:

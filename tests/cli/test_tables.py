@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from tests.docs.commands import commands
 from vigil.cli import output, tables, wall
-from vigil.cli.registry import CommandLine, ListedGroup
+from vigil.cli.registry import CommandLine, ListedGroup, ShownGroup
 from vigil.cli.tables import Column, Result
 
 COLUMNS = (Column("ID", "id"), Column("AT", "at", is_instant=True), Column("RUNS", "runs"))
@@ -59,6 +59,20 @@ def test_a_noun_alone_lists(given: list[str], shown: str) -> None:
     done = CliRunner().invoke(app, given)
     assert done.exit_code == 0
     assert shown in done.output
+
+
+def test_a_noun_that_is_one_thing_alone_shows_it() -> None:
+    app = CommandLine(cls=ShownGroup)
+
+    @app.command("raise")
+    def raise_() -> None:
+        output.data("more")
+
+    @app.command()
+    def show() -> None:
+        output.data("what is left")
+
+    assert CliRunner().invoke(app, []).output == "what is left\n"
 
 
 # ---------------------------------------------------------------- a terminal

@@ -177,10 +177,18 @@ def with_parameters(
 class ListedGroup(LiteralGroup):
     """A noun's commands, of which `list` is meant where none is named."""
 
+    meant = "list"
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put `list` before options that are the list's."""
+        """Put what is meant before options that are its own."""
         is_help = bool(args) and args[0] in ctx.help_option_names
         is_bare = not args or args[0].startswith("-")
         if is_bare and not is_help and not ctx.resilient_parsing:
-            args = ["list", *args]
+            args = [self.meant, *args]
         return super().parse_args(ctx, args)
+
+
+class ShownGroup(ListedGroup):
+    """A noun's commands, of which `show` is meant where none is named."""
+
+    meant = "show"

@@ -23,6 +23,7 @@ from ..settings.models.trial import IN_PROSE, TOOLS, TriedModel
 from ..texts.trouble import reason_of
 
 TRY_S: Final = 120.0
+_LATER: Final = "see whether its server runs, if it's yours, or wait; `vigil models` asks again"
 _WITH_TOOLS: Final = "choose a model that calls tools, or start its server with a parser for them"
 
 
@@ -62,9 +63,13 @@ def model(settings: Settings) -> Check | None:
 
 def check_of(found: Sequence[TriedModel]) -> Check:
     """Return what was found as a check. Pure."""
-    wrong = [f"{one.name}: {one.error}" for one in found if one.error]
+    wrong = [one for one in found if one.error]
     if wrong:
-        return fail("; ".join(wrong), "correct the setting or the key; `vigil models` asks again")
+        is_theirs = all(one.may_pass for one in wrong)
+        advice = (
+            _LATER if is_theirs else "correct the setting or the key; `vigil models` asks again"
+        )
+        return fail("; ".join(f"{one.name}: {one.error}" for one in wrong), advice)
     if all(one.provider == REHEARSAL for one in found):
         return warn(
             "rehearsal, a stand-in",

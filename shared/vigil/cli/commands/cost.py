@@ -14,7 +14,7 @@ from vigil.settings.models import raises
 from vigil.words.amounts import count_of
 
 from .. import options, output, tables, wall
-from ..registry import CommandLine
+from ..registry import CommandLine, ShownGroup
 from ..tables import Column, Result
 
 MICRO: Final = 1_000_000
@@ -116,7 +116,9 @@ OWN: Final = (
     Column("reserved", "tokens_reserved"),
     Column("raised", _raised),
 )
-budget: Final = CommandLine(no_args_is_help=True, help="What is left of today, and more of it.")
+budget: Final = CommandLine(
+    cls=ShownGroup, help="What is left of today, and more of it: show, raise. Default: show."
+)
 
 
 @budget.command()

@@ -35,3 +35,5 @@ class TriedModel(msgspec.Struct, frozen=True, kw_only=True):
     """What it refuses."""
     error: str = ""
     """Why there was no answer."""
+    may_pass: bool = False
+    """Whether the same call may have an answer later: nothing here is wrong."""
