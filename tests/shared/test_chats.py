@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -81,6 +82,18 @@ def test_code_that_is_cut_is_closed_and_opened_anew() -> None:
 def test_paragraphs_stay_whole_where_they_fit() -> None:
     first, second = "a " * 90, "b " * 90
     assert split(f"{first}\n\n{second}", 300) == [first, second]
+
+
+@pytest.mark.parametrize(
+    "marked", ["[the timetable](https://trains.example/a)", "**very late**", "`vigil why`"]
+)
+@given(st.integers(200, 400))
+def test_a_link_and_marked_words_stay_in_one_part(marked: str, room: int) -> None:
+    """They were cut at a blank: "[the" ended one part, an address in brackets began the next."""
+    said = "The train of the morning is late, see "
+    parts = split((said + marked + ". ") * 40, room)
+    assert sum(one.count(marked) for one in parts) == 40
+    assert all(len(one) <= room for one in parts)
 
 
 def test_a_stranger_is_told_once_an_hour_and_many_strangers_not_without_end() -> None:

@@ -18,6 +18,7 @@ from ..mail.composition import OUTSIDE
 from ..notices.pages import rest_of
 
 FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$")
+_MARKED: Final = re.compile(r"\[[^\[\]]*\]\([^()\s]*\)|\*\*[^*]+\*\*|`[^`]+`")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 Measure = Callable[[str], int]
 PARTS_MAX: Final = 5
@@ -178,7 +179,22 @@ def _cut(line: str, room: int, measure: Measure) -> Iterator[str]:
             else:
                 high = middle - 1
         space = line.rfind(" ", max(low // 2, 1), low + 1)
-        at = space if space > 0 else low
+        at = _outside_marks(line, space if space > 0 else low)
         yield line[:at]
         line = line[at:].removeprefix(" ")
     yield line
+
+
+def _outside_marks(line: str, at: int) -> int:
+    """Return where to cut instead of in the middle of a link or what else has marks on both sides,
+    which would be two halves of nothing.
+
+    >>> _outside_marks("Look at [the page](https://example.org).", 14)
+    7
+    """
+    for found in _MARKED.finditer(line):
+        if found.start() >= at:
+            break
+        if at < found.end() and found.start() > at // 2:
+            return found.start() - (line[found.start() - 1] == " ")
+    return at
