@@ -52,7 +52,7 @@ def create(
     if bus:
         if expires_days is not None:
             raise typer.BadParameter("a credential for the bus ends when it is revoked")
-        since = times.moment("--last", last, now) if last else None
+        since = times.moment("--last", last, now, lambda: "UTC") if last else None
         made = programs.create(config.load(), user, name, is_admin=admin, since=since)
         return Result(made, partial(programs.show, made))
     if last is not None:
