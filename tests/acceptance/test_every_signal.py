@@ -69,6 +69,7 @@ async def test_every_kind_is_told_once_for_its_cause(
                 await person.exchange(ask(tell("look", channel)))
             await _models(world, person)
             await _circuits(world)
+            await world.admin.publish("event.hal.ci", b"{}")  # by a program, and no event
             await _memories(world, person)
             await _workers(world, person)
             await _branches(world, person)
