@@ -43,7 +43,7 @@ def workspace(world: World) -> Path:
     found.mkdir(parents=True, exist_ok=True)
     (found / "chart.png").write_bytes(CHART)
     (found / "my plan.pdf").write_bytes(PLAN)
-    (found / "notes.txt").write_text("None of it.")
+    (found / "notes.bin").write_bytes(b"None of it.\0")
     return found
 
 
@@ -93,12 +93,12 @@ async def test_files_go_with_the_next_message_and_where_none_can_it_says_that_th
             assert (await his.get(f"/api/attachments/{files[0]}")).status_code == 404
 
             # No more with the message after that; and what is no file that may go isn't one.
-            wrong = [("attach_file", {"path": path}) for path in ("notes.txt", "../x", "none.png")]
+            wrong = [("attach_file", {"path": path}) for path in ("notes.bin", "../x", "none.png")]
             telegram.write(ANN, ask(*wrong))
             await talk.until(lambda: len(talk.receipts) == 2)
             assert talk.said[1].attachments == ()
             told = " ".join(results(world.agent.requests[-1]))
-            assert "not attached: only images" in told
+            assert "must be a PNG, JPEG, GIF or WebP image, a PDF file, or text" in told
             many = [("attach_file", {"path": f"{n}.png"}) for n in range(ATTACHED_MAX + 1)]
             for number in range(ATTACHED_MAX + 1):
                 (folder / f"{number}.png").write_bytes(png(5, 4, fill=b"%d" % number))

@@ -78,7 +78,7 @@ async def test_a_thread_of_three_a_reminder_and_a_stranger(
         (talk,) = await world.until(lambda: threads_of(world))
         assert f"https://vigil.example/console/conversations/{talk.key}" in page.get_content()
 
-        files = (("a.png", PNG), ("b.txt", b"no image"))
+        files = (("a.png", PNG), ("b.zip", b"no text\0"))
         second = await ann.write("And then?", reply_to=answer, files=files)
         answers = await ann.got(2)
         assert answers[1]["in-reply-to"] == second
@@ -94,7 +94,7 @@ async def test_a_thread_of_three_a_reminder_and_a_stranger(
         events = heard(talk)
         assert [event.payload.channel for event in events] == [CHANNEL] * 3
         assert [one.name for one in events[1].payload.attachments] == ["a.png"]
-        assert "[attached, not taken: a file (.txt), 1 kB: " in events[1].payload.text
+        assert "[attached, not taken: a file (.zip), 1 kB: " in events[1].payload.text
         replied = [event.payload.reply_to for event in events]
         assert replied[0] is None
         assert [one.id for one in replied[1:] if one] == [said.id for said in talk.said[:2]]

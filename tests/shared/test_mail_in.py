@@ -105,6 +105,17 @@ def test_a_mail_that_is_broken_in_places_loses_only_those() -> None:
     )
 
 
+def test_of_a_file_that_was_cut_the_letters_of_its_base64_are_no_text() -> None:
+    """Wherever the cut is."""
+    mail = EmailMessage(policy=SMTP)
+    mail.add_attachment(bytes(range(90)), maintype="application", subtype="zip", filename="a.zip")
+    whole = mail.as_bytes().rstrip().rpartition(b"\r\n--")[0].rstrip()
+    for length in range(4):
+        (file,) = read_mail(whole[: len(whole) - length]).files
+        assert bytes(range(80)) in file.data
+        assert words.taken_files([file])[0] == ()
+
+
 def test_an_invitation_is_a_text_and_a_signature_is_none() -> None:
     """Mail programs sign each mail of who signs: none of that makes it outside content."""
     mail = EmailMessage(policy=SMTP)

@@ -6,8 +6,10 @@ the sender's word, so it's listed and not read.
 
 from __future__ import annotations
 
+import base64
 import email
 from collections.abc import Iterator
+from email.errors import InvalidBase64LengthDefect
 from email.message import Message
 from email.policy import compat32
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -128,7 +130,7 @@ def _take(part: _Part, kind: str, found: _FoundParts) -> None:
     is_attached = part.get_content_disposition() == "attachment" or bool(name)
     is_text = kind in ("text/plain", "text/html") and not is_attached
     try:
-        data = part.get_payload(decode=True)
+        data = _decoded(part)
     except BROKEN as error:
         found.unreadable.append(f"a part of it: {type(error).__name__}")
         return
@@ -139,6 +141,15 @@ def _take(part: _Part, kind: str, found: _FoundParts) -> None:
     else:
         text = _text_of(part, data)
         (found.texts if kind == "text/plain" else found.pages).append(text)
+
+
+def _decoded(part: _Part) -> object:
+    """Return the bytes of a part. Of Base64 that was cut the library returns the letters, which
+    would be a text, where one of them is left over."""
+    data = part.get_payload(decode=True)
+    if any(isinstance(one, InvalidBase64LengthDefect) for one in part.defects):
+        return base64.b64decode("".join(str(part.get_payload()).split())[:-1])
+    return data
 
 
 def _text_of(part: _Part, data: bytes) -> str:
