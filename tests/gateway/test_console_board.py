@@ -409,6 +409,12 @@ async def test_cost_health_and_settings(gate: Gate) -> None:
     zone = "Pacific/Kiritimati" if now.hour >= 10 else "Pacific/Pago_Pago"  # of another date
     assert (await eli.api.patch("/api/person", json={"timezone": zone})).status_code == 200
     day = now.astimezone(zone_named(zone)).date()
+    assert "Nothing was spent today." in (await eli.reader.page()).text
+    unpriced = DayOfCosts(user="eli", rows=(CostRow(**names, calls=3, calls_unpriced=3),))
+    await bucket.put(f"{day}.costs.{token_of('eli')}", msgspec.json.encode(unpriced))
+    shown = (await eli.reader.page()).text
+    assert "3 calls went to models without a price today." in " ".join(shown.split())
+    assert "Nothing was spent" not in shown, "nobody knows that"
     await bucket.put(f"{day}.costs.{token_of('eli')}", msgspec.json.encode(spent))
     assert "$4.20" in (await eli.reader.page("/cost", by_model="1", by_day="1")).text
     assert (await eli.reader.page()).text.count("$4.20") == 3, "today, twice, and in seven days"

@@ -73,7 +73,12 @@ def test_what_is_wrong_with_a_row(
 def test_what_was_missed_is_told_by_its_span_and_a_failure_by_its_reason() -> None:
     away = [*GOOD, entry(0, "missed", reasons.TOO_LATE, count=9)]
     (found,) = findings(HOURLY, ledger_of(away), away[::-1], NOW)
-    assert "between 2026-03-27 04:00 UTC and 2026-03-27 12:00 UTC: 9 times" in found.text
+    assert found.text == (
+        "9 times were missed while off or asleep, between 2026-03-27 04:00 UTC and 2026-03-27 "
+        "12:00 UTC"
+    )
+    upkeep = replace(HOURLY, made_by="system")
+    assert findings(upkeep, ledger_of(away), away[::-1], NOW) == [], "nobody waited for it"
     week_later = NOW + timedelta(days=8)
     old = [one.what for one in findings(HOURLY, ledger_of(away), away[::-1], week_later)]
     assert old == ["undecided"]

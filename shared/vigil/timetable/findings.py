@@ -58,7 +58,7 @@ def findings(
         *_without_end(row, ledger, now),
         *_failing(ledger, entries),
         *_never_ran(row, ledger, recent),
-        *_missed(recent),
+        *_missed(row, recent),
         *_cut_off(row, others),
         *_set_back(newest),
     ]
@@ -100,14 +100,15 @@ def _never_ran(row: TimetableRow, ledger: Ledger, recent: Sequence[SlotEntry]) -
     )
 
 
-def _missed(recent: Sequence[SlotEntry]) -> Iterator[Finding]:
-    away = [one for one in recent if one.reason in AWAY]
+def _missed(row: TimetableRow, recent: Sequence[SlotEntry]) -> Iterator[Finding]:
+    # What the system keeps up it does as soon as it's back: nobody waited for it.
+    away = [one for one in recent if one.reason in AWAY and not row.is_of_system]
     if away:
         first, last = away[-1].first_at or away[-1].due_at, away[0].due_at
         span = f"between {_at(first)} and {_at(last)}" if first != last else f"at {_at(first)}"
         count = sum(one.count for one in away)
         missed = f"{count_of(count, 'time')} {number_of(count, 'was', 'were')} missed"
-        text = f"no scheduler was there {span}: {missed}"
+        text = f"{missed} while off or asleep, {span}"
         yield Finding("missed", text)
     late = sum(one.state == "late" for one in recent)
     if late:

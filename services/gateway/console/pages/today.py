@@ -78,6 +78,7 @@ async def show(visit: Visit) -> dict[str, Any]:
         (one for one in asked if visit.may_decide(one.session_key)),
         key=lambda one: one.expires_at,
     )
+    today = f"{visit.now.astimezone(visit.zone):%Y-%m-%d}"
     return {
         "waiting": waiting[:SHOWN_MAX],
         "waiting_count": len(waiting),
@@ -93,7 +94,8 @@ async def show(visit: Visit) -> dict[str, Any]:
         "findings": visit.own_first(one for one in findings.findings if one.what != "late")[
             :SHOWN_MAX
         ],
-        "today_micro_usd": spent(costs.lines, f"{visit.now.astimezone(visit.zone):%Y-%m-%d}"),
+        "today_micro_usd": spent(costs.lines, today),
+        "today_unpriced": sum(one.calls_unpriced for one in costs.lines if one.day == today),
         "week_micro_usd": sum(one.micro_usd for one in costs.lines),
         "calls": sum(one.calls for one in costs.lines),
         "calls_unpriced": sum(one.calls_unpriced for one in costs.lines),

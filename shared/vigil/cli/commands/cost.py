@@ -18,6 +18,20 @@ from ..registry import CommandLine, ShownGroup
 from ..tables import Column, Result
 
 MICRO: Final = 1_000_000
+
+
+def _usd(line: Mapping[str, Any]) -> str:
+    """Return what a line came to; empty: no price is known of any of its calls.
+
+    >>> _usd({"calls": 2, "calls_unpriced": 1, "micro_usd": 1200})
+    '0.0012'
+    >>> _usd({"calls": 2, "calls_unpriced": 2, "micro_usd": 0})
+    ''
+    """
+    is_known = line["calls_unpriced"] < line["calls"]
+    return f"{line['micro_usd'] / MICRO:.4f}" if is_known else ""
+
+
 COLUMNS: Final = (
     *(Column(name.upper(), name) for name in ("day", "agent", "person")),
     Column("CAUSE", lambda line: line["cause_name"] or line["cause"]),
@@ -27,7 +41,8 @@ COLUMNS: Final = (
     Column("CACHED", "cache_read_tokens"),
     Column("STORED", "cache_write_tokens"),
     Column("OUTPUT", "output_tokens"),
-    Column("USD", lambda line: f"{line['micro_usd'] / MICRO:.4f}"),
+    Column("USD", _usd),
+    Column("WITHOUT A PRICE", lambda line: line["calls_unpriced"] or ""),
     Column("CACHED SHARE", lambda line: f"{line['cached_share']:.0%}"),
 )
 FIELDS: Final = (

@@ -15,7 +15,7 @@ from vigil.board.row_commands import NAME_LENGTH_MAX
 from vigil.contracts.board import SlotState
 from vigil.sdk.client import Client
 
-from .. import exits, options, output, prefixes, tables
+from .. import exits, options, output, prefixes, tables, wall
 from ..board import kinds
 from ..tables import Column, Result
 from . import links
@@ -27,7 +27,7 @@ FINDINGS: Final = (
     Column("ID", lambda one: one["row"][:8]),
     Column("NAME", "name", length_max=NAME_LENGTH_MAX),
     Column("WHAT", "what"),
-    Column("TEXT", "text"),
+    Column("TEXT", lambda item: wall.told(item["text"])),
 )
 LOOKED_AT: Final = 500
 """A row that was removed is looked for among so many of the newest entries."""
