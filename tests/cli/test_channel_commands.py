@@ -55,6 +55,18 @@ def test_channels_of_one_kind_have_names_and_secrets_of_their_own(
     assert {name for name in channels if name != "push"} == {"telegram", "telegram-2-token"}
 
 
+def test_the_list_says_what_is_wrong_with_a_way_out(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It stood there as one that "only writes", and delivery took in no change because of it."""
+    with (home / "vigil.toml").open("a") as file:
+        file.write('[channels.phone]\nkind = "ntfy"\nuser = "ann"\ntopic = "t"\n')
+        file.write('url = "https://ntfy.example/a"\n[channels.bell]\nkind = "push"\n')
+    found = {one["name"]: one["problem"] for one in run(capsys, "list")["channels"]}
+    assert found["phone"] == "url: must be of the server alone: the topic has a field"
+    assert found["bell"] == ""
+
+
 def test_a_way_out_is_somebodys(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "add", "ntfy", "--set", "topic=hard-to-guess", "--user", "ann")
     found = config.load({}, home=home).config.channels["ntfy"]

@@ -51,7 +51,7 @@ def list_() -> Result:
     people, states = seen(settings, channels)
     listed = [
         {"name": name, "kind": str(type(one).__struct_config__.tag), "address": one.paired_at}
-        | view_of(one, people.get(name, []), states.get(name, {}))
+        | view_of(one, settings.home, people.get(name, []), states.get(name, {}))
         for name, one in channels.items()
     ]
     empty = "No channels. `vigil channels add KIND` adds one, `vigil mail add` an e-mail account."

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
@@ -51,7 +52,7 @@ def list_() -> Result:
     accounts = accounts_of(settings)
     people, states = seen(settings, accounts)
     listed = [
-        _view(name, account, people.get(name, []), states.get(name, {}))
+        _view(name, account, settings.home, people.get(name, []), states.get(name, {}))
         for name, account in accounts.items()
     ]
     empty = "No e-mail accounts. `vigil mail add` adds one."
@@ -72,13 +73,17 @@ def accounts_of(settings: Settings) -> dict[str, MailAccount]:
 
 
 def _view(
-    name: str, account: MailAccount, people: list[ChannelPerson], state: Mapping[str, Any]
+    name: str,
+    account: MailAccount,
+    home: Path,
+    people: list[ChannelPerson],
+    state: Mapping[str, Any],
 ) -> dict[str, Any]:
     return {
         "name": name,
         "address": account.address,
         "unproven": state.get("unproven", 0),
-        **view_of(account, people, state),
+        **view_of(account, home, people, state),
     }
 
 

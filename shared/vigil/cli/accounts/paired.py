@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -103,12 +104,15 @@ async def _read(names: tuple[str, ...], bus: Bus) -> tuple[People, States]:
 
 
 def view_of(
-    channel: Channel, people: list[ChannelPerson], state: Mapping[str, Any]
+    channel: Channel, home: Path, people: list[ChannelPerson], state: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return how a channel is and who is paired with it, as it is printed."""
+    """Return how a channel is and who is paired with it, as it is printed. What only writes tells
+    nobody how it is: what is wrong with its section keeps delivery from taking in any change."""
+    examined = channel.examine(home)
+    wrong = "" if examined is None or examined.state != "fail" else examined.found
     return {
         "state": state.get("state", "not running" if channel.paired_at else "only writes"),
-        "problem": state.get("problem", ""),
+        "problem": state.get("problem") or wrong,
         "outside": state.get("outside", 0),
         "refused": state.get("refused", 0),
         "people": [
