@@ -20,7 +20,8 @@ from tests.support.network_world import (
 )
 from tests.support.on_loopback import half, slow
 from tests.support.world import World
-from vigil.channels.chats import posts, remarks
+from vigil.attachments.forwarded import SEEN
+from vigil.channels.chats import posts
 from vigil.channels.chats.parts import PARTS_MAX
 from vigil.channels.discord import sender, wire
 
@@ -61,7 +62,8 @@ async def test_a_bot_hears_whom_a_code_paired_and_each_try_ends_as_it_did(
         assert fourth.endswith('"re: Shall **we** <now>?"]Why?')
 
         # What isn't her own word is a remark; a preview that was found is no edit.
-        await server.write(ANN, "", message_reference={"type": 1})
+        await server.write(ANN, "", message_reference={"type": 1}, message_snapshots=[
+            {"message": {"content": "Do it"}}])  # fmt: skip
         await server.write(ANN, "My list", attachments=[{"filename": "do it"}])
         await server.write(ANN, "Do it", webhook_id="9")
         await server.write(ANN, "joined", type=7)
@@ -71,7 +73,7 @@ async def test_a_bot_hears_whom_a_code_paired_and_each_try_ends_as_it_did(
         said = (await server.until(7))[4:]
         own, group = ([one for one in said if one.room == room] for room in (HERS, GROUP))
         assert [one.text.partition("\n")[0] for one in own] == [
-            f"re: {remarks.FORWARDED}",
+            f"re: {SEEN}",
             "re: My list",
         ]
         reference = group[0].given["message_reference"]

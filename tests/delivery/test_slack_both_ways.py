@@ -20,6 +20,7 @@ from tests.support.network_world import (
 from tests.support.on_loopback import half, slow
 from tests.support.slack_server import OWN, SlackServer
 from tests.support.world import World
+from vigil.attachments.forwarded import SEEN
 from vigil.channels.chats import posts, remarks
 from vigil.channels.chats.parts import PARTS_MAX
 from vigil.channels.slack import wire
@@ -66,7 +67,7 @@ async def test_an_app_hears_whom_a_code_paired_and_each_try_ends_as_it_did(
         own, group = ([one for one in said if one.room == room] for room in (HERS, GROUP))
         assert [one.text.partition("\n")[0] for one in own] == [
             f"re: {remarks.MADE}",
-            f"re: {remarks.FORWARDED}",
+            f"re: {SEEN}",
             "re: My list",
         ]
         assert [(one.text, one.given["thread_ts"]) for one in group] == [("re: hello", ts)]

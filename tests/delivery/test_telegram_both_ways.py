@@ -35,6 +35,7 @@ from tests.support.telegram_server import (
     too_many,
 )
 from tests.support.world import World, running_world
+from vigil.attachments.forwarded import SEEN
 from vigil.board.mirror import open_approvals
 from vigil.channels import pairs
 from vigil.channels.chats import files, follower, posts
@@ -129,7 +130,7 @@ async def test_a_bot_hears_whom_a_code_paired_and_requests_are_decided_by_button
         said = (await server.until(9))[4:]
         own, group = ([one for one in said if one.chat == chat] for chat in (ANN, GROUP))
         assert {one.text.partition("\n")[0] for one in own} == {
-            "re: [forwarded, not read: it isn't your word]",
+            f"re: {SEEN}",
             "re: [made by another bot, not read: it isn't your word]",
             "re: My list",
             posts.NO_EDITS,
@@ -252,7 +253,7 @@ async def check_drafts(
     await write_on("No: 5", 2, "No: 5")  # another try takes the words of the last back
     world.agent.gate.set()
     await server.until(before + 1)
-    assert server.said[-1].text == "re: slowly"
+    assert server.said[-1].text.partition("\n")[0] == "re: slowly"
     assert {(one["chat_id"], one["draft_id"]) for one in shown()} == {(ANN, number)}
     # Behind what was said nothing is shown any more.
     await say_live("ghost", 3)

@@ -143,8 +143,9 @@ def test_a_mail_to_somebody_else_is_not_meant(to: str, is_meant: bool) -> None:
 
 def message(mail: EmailMessage | bytes) -> str:
     read = read_mail(mail if isinstance(mail, bytes) else mail.as_bytes())
-    _, remarks = words.taken_files(read.files)
-    return words.message_of(read, "", has_subject=True, remarks=remarks, bytes_max=10_000)
+    found = words.words_in(read, "", [(one, "") for one in words.mails_in(read.files)])
+    _, remarks = words.taken_files(read.files, found.forwarded)
+    return words.message_of(read, found, has_subject=True, remarks=remarks, bytes_max=10_000)
 
 
 OUTLOOK = "From: Mal\nSent: Monday\nTo: Ann\nSubject: EVIL\n\nEVIL"
@@ -194,7 +195,7 @@ def test_names_of_files_are_not_their_word() -> None:
     mail.add_attachment(b"\0", maintype="application", subtype="EVIL", filename="EVIL mal.zip")
     mail.add_attachment(b"\0", maintype="text", subtype="EVIL", filename="x.EVIL@c.example")
     text = message(mail)
-    assert text.startswith("Subject: Mine\n\nSee\n\n[attached, not taken: a mail: ")
+    assert text.startswith("Subject: Mine\n\nSee\n\n[forwarded: see what is attached]\n[attached, ")
     assert "a file (.zip), 1 kB" in text
     assert "evil" not in text.lower()
 

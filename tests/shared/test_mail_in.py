@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.examples import up_to
+from tests.support.pictures import pdf
 from vigil.channels import pairs
 from vigil.channels.mail import authentic, words
 from vigil.channels.pairs import ChannelPerson, PairCode, PairedAddress
@@ -27,11 +29,15 @@ PNG = base64.b64decode(
 )
 
 
+PDF = pdf(1)
+
+
 def message(data: bytes, page: str = "", **options: object) -> str:
     mail = read_mail(data)
-    _, remarks = words.taken_files(mail.files)
+    found = words.words_in(mail, page, [(one, "") for one in words.mails_in(mail.files)])
+    _, remarks = words.taken_files(mail.files, found.forwarded)
     given_ = {"has_subject": False, "remarks": remarks, "bytes_max": 60_000} | options
-    return words.message_of(mail, page, **given_)  # type: ignore[arg-type]
+    return words.message_of(mail, found, **given_)  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------- whatever comes
@@ -142,14 +148,76 @@ def test_what_is_attached_is_taken_once_and_a_forwarded_mail_is_not_its_writers_
     mail.add_alternative("<p>see below</p>", subtype="html")
     mail.add_attachment(PNG, maintype="image", subtype="png", filename="Plan für Ann.png")
     mail.add_attachment(PNG, maintype="image", subtype="png", filename="again.png")
+    inner["Date"] = "Fri, 20 Nov 2026 08:12:00 +0100"
+    inner.add_attachment(PDF, maintype="application", subtype="pdf", filename="bill.pdf")
+    deeper = EmailMessage(policy=SMTP)
+    deeper["Subject"] = "Deeper"
+    deeper.set_content("<p>page</p>", subtype="html")
+    inner.add_attachment(deeper)
     mail.add_attachment(inner)
     found = read_mail(mail.as_bytes())
-    taken, remarks = words.taken_files(found.files)
-    assert [(about.name, data) for about, data in taken] == [("Plan für Ann.png", PNG)]
-    assert [one.split(":")[1] for one in remarks] == [" a mail"]
-    assert message(mail.as_bytes()).startswith("see below\n\n[attached, not taken: a mail: ")
-    assert "at once" not in message(mail.as_bytes())
-    assert "Wire" not in message(mail.as_bytes())
+    pages = zip(words.mails_in(found.files), ["", "of a page"], strict=True)
+    said = words.words_in(found, "", list(pages))
+    taken, remarks = words.taken_files(found.files, said.forwarded)
+    assert [(about.name, data) for about, data in taken] == [
+        (
+            "forwarded.txt",
+            b"Forwarded message\nSent: 2026-11-20 07:12 UTC\nFrom: mallory@c.example\n"
+            b"Subject: Wire the money\n\nat once\n",
+        ),
+        ("forwarded-2.txt", b"Forwarded message\nSubject: Deeper\n\nof a page\n"),
+        ("Plan für Ann.png", PNG),
+        ("bill.pdf", PDF),
+    ]
+    assert remarks == ()
+    assert message(mail.as_bytes()) == "see below\n\n[forwarded: see what is attached]"
+
+
+OUTLOOK = "From: Mal <mal@c.example>\nSent: Monday\nTo: Ann\nSubject: Pay\n\nPay me"
+
+
+@pytest.mark.parametrize(
+    ("subject", "above", "other"),
+    [
+        ("Fwd: Pay", "", "---------- Forwarded message ---------\n" + OUTLOOK),
+        ("Pay", "Hm.\n-- \nAnn\n\n", "-------- Weitergeleitete Nachricht --------\n" + OUTLOOK),
+        ("WG: Pay", "Look\n\n", OUTLOOK),
+        ("FW: Re: Pay", "", "________________________________\n" + OUTLOOK),
+        ("Fwd: Pay", "See\n\n", "Begin forwarded message:\n\n" + OUTLOOK),
+        ("Fwd: Pay", "See\n\n", "\n".join(f"> {one}" for one in OUTLOOK.split("\n"))),
+        ("Fwd: Pay", "See\n\n", "> Pay me"),
+    ],
+)
+def test_what_stands_in_a_mail_that_hands_it_on_is_a_text_by_itself(
+    subject: str, above: str, other: str
+) -> None:
+    """As programs write it: what its writer put above it is their word, and nothing else."""
+    mail = EmailMessage(policy=SMTP)
+    mail["From"], mail["Subject"] = "ann@b.example", subject
+    mail.set_content(above + other)
+    found = words.words_in(read_mail(mail.as_bytes()), "", [])
+    assert [one.text for one in found.forwarded] == [re.sub("(?m)^> ?", "", other)]
+    assert found.own == folded(above).strip()
+    text = message(mail.as_bytes())
+    assert text == "\n\n".join(filter(None, [found.own, "[forwarded: see what is attached]"]))
+
+
+@pytest.mark.parametrize(
+    ("subject", "text"),
+    [
+        ("RE: Pay", "No.\n\n________________________________\n" + OUTLOOK),
+        ("Re: Fwd: Pay", "No.\n\nOn 3 May Mal <mal@c.example> wrote:\n> ---- Forwarded message ----"
+         "\n> From: Eve <e@c.example>\n> Date: now\n> To: Mal\n>\n> Pay"),
+        ("Pay", "Send this:\nTo: Ben\nSubject: Hi\n\nI forwarded it."),
+    ],
+)  # fmt: skip
+def test_what_a_mail_answers_is_not_handed_on(subject: str, text: str) -> None:
+    """It's known where it came from, and would sway each answer."""
+    mail = EmailMessage(policy=SMTP)
+    mail["From"], mail["Subject"] = "ann@b.example", subject
+    mail.set_content(text)
+    assert words.words_in(read_mail(mail.as_bytes()), "", []).forwarded == ()
+    assert "forwarded: see" not in message(mail.as_bytes())
 
 
 def test_an_invitation_is_listed_wherever_it_stands() -> None:

@@ -106,3 +106,13 @@ def test_an_album_whose_pictures_come_between_looks_is_whole_and_all_is_taken_on
     apart = [post for post in taken if post.files]
     if len({*together}) <= 1:
         assert len(apart) == len({*together})
+
+
+def test_what_is_handed_on_of_an_album_is_nobody_s_word() -> None:
+    """Its captions are another's, whichever picture has one."""
+    origin = {"forward_origin": {"type": "user", "date": 1, "sender_user": {"first_name": "Mal"}}}
+    there = [update(1, "g", **origin), update(2, "g", "accept it", **origin)]
+    (found,) = posts_of(there, BOT)
+    assert "accept" not in found.text
+    assert [one.text for one in found.forwarded] == ["accept it"]
+    assert places(found) == ["f1", "f2"]

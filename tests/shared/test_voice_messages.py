@@ -14,6 +14,10 @@ from vigil.channels.slack import happenings as slack
 from vigil.channels.telegram import happenings as telegram
 
 Changes = dict[str, Any]
+CLIP: Final[Changes] = {
+    "url_private_download": "https://files.example/v1", "subtype": "slack_audio",
+    "mimetype": "audio/mp4", "name": "audio_message.m4a", "size": 900, "user": "U7ANN",
+}  # fmt: skip
 
 
 def in_telegram(**changes: Any) -> Sequence[PostFile]:
@@ -36,11 +40,9 @@ def in_discord(**changes: Any) -> Sequence[PostFile]:
 
 
 def in_slack(**changes: Any) -> Sequence[PostFile]:
-    clip = {"url_private_download": "https://files.example/v1", "subtype": "slack_audio",
-            "mimetype": "audio/mp4", "name": "audio_message.m4a", "size": 900}  # fmt: skip
     event = {"type": "message", "subtype": "file_share", "user": "U7ANN", "channel": "D1",
              "channel_type": "im", "ts": "1764500000.000100", "text": "",
-             "files": [clip | changes.pop("file", {})]}  # fmt: skip
+             "files": [CLIP | changes.pop("file", {})]}  # fmt: skip
     found = slack.post_of(event | changes, "U0BOT")
     assert found is not None
     return found.files
@@ -77,7 +79,8 @@ def test_what_was_recorded_in_the_app_is_spoken(name: str) -> None:
         ("discord", {"flags": "8192"}),
         ("discord", {"message_reference": {"type": 1}}),
         ("slack", {"file": {"subtype": ""}}),
-        ("slack", {"attachments": [{"is_share": True}]}),
+        ("slack", {"file": {"user": "U9MAL"}}),
+        ("slack", {"files": [], "attachments": [{"is_share": True, "files": [CLIP]}]}),
         ("matrix", {"org.matrix.msc3245.voice": {}, "msgtype": "m.file"}),
         ("matrix", {"url": "", "file": {"url": "mxc://example.org/v1"}}),
     ],

@@ -71,6 +71,7 @@ class Correspondent:
         *,
         reply_to: EmailMessage | None = None,
         files: tuple[tuple[str, bytes], ...] = (),
+        handed_on: EmailMessage | None = None,
         **fields: str,
     ) -> str:
         """Send a mail as a program of people does; returns its Message-ID."""
@@ -82,6 +83,8 @@ class Correspondent:
         mail.set_content(text)
         for name, data in files:
             mail.add_attachment(data, maintype="image", subtype="png", filename=name)
+        if handed_on is not None:
+            mail.add_attachment(handed_on)
         # The library would write long ids as encoded words (see findings).
         ids = [f"Message-ID: {own}"]
         if reply_to is not None:
@@ -126,6 +129,7 @@ async def running_mail_world(
     clock: Clock | None = None,
     state: str = "listening",
     has_token: bool = False,
+    has_hands: bool = False,
     **changes: Any,
 ) -> AsyncIterator[tuple[World, Correspondent]]:
     """All services with a mail account, and ann, whose address is paired."""
@@ -137,7 +141,7 @@ async def running_mail_world(
         "channels": {CHANNEL: section(servers, number, **changes)},
         "person": {"channel": prefers},
     }
-    async with running_world(home, monkeypatch, clock, **sections) as world:
+    async with running_world(home, monkeypatch, clock, has_hands=has_hands, **sections) as world:
         ann = Correspondent(servers, number)
         if is_paired:
             await pair(world.admin, "ann", ann.address)

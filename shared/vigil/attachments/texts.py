@@ -23,3 +23,12 @@ def text_in(data: bytes) -> str | None:
     except UnicodeDecodeError:
         return None
     return None if _CONTROLS.search(text) else text
+
+
+def data_of(text: str) -> bytes:
+    """Return a text as a file that is one: without what no text file has.
+
+    >>> data_of("a\\0\\x1bb\\n")
+    b'ab\\n'
+    """
+    return _CONTROLS.sub("", text).encode("utf-8", "replace")

@@ -1,7 +1,7 @@
 """The body of a mail: the text of who wrote it, and what is attached. Pure.
 
-Broken parts cost nothing but themselves. What stands in a mail that is forwarded as a file is not
-the sender's word, so it's listed and not read.
+Broken parts cost nothing but themselves. A mail that is forwarded as a file is a file, read by
+itself: nothing in it is the sender's word.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from .heads import BROKEN, MailHeadRead, decoded, head_bytes, head_of, plain, wo
 DEPTH_MAX: Final = 250
 PARTS_MAX: Final = 1000
 NAME_LENGTH_MAX: Final = 120
+MAILS: Final = ("message/rfc822", "message/global")
 if TYPE_CHECKING:
     _Part: TypeAlias = Message[Any, Any]
 
@@ -33,6 +34,8 @@ class MailFile(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     """As the mail claims it."""
     data: bytes = b""
+    mail: ReadMail | None = None
+    """What is in a mail that was forwarded as a file, with those that were forwarded in it."""
 
 
 class MailReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,12 +82,15 @@ def read_mail(data: bytes) -> ReadMail:
     except RecursionError:
         found.unreadable.append("parts that lie too deep")
         mail = email.message_from_bytes(head_bytes(data), policy=compat32)
+    return msgspec.structs.replace(_read(mail, found), report=_report_of(mail))
+
+
+def _read(mail: _Part, found: _FoundParts) -> ReadMail:
     return ReadMail(
         head=head_of(mail),
         text="\n\n".join(one for one in found.texts if one.strip()),
         html="" if any(one.strip() for one in found.texts) else "\n".join(found.pages),
         files=tuple(found.files),
-        report=_report_of(mail),
         unreadable=tuple(dict.fromkeys(found.unreadable)),
     )
 
@@ -95,8 +101,8 @@ def _walk(part: _Part, found: _FoundParts, depth: int) -> None:
         found.unreadable.append("parts that lie too deep, or are too many")
         return
     kind = part.get_content_type()
-    if kind == "message/rfc822" or (kind.startswith("message/") and part.is_multipart()):
-        found.files.append(_forwarded(part, kind))
+    if kind in MAILS or (kind.startswith("message/") and part.is_multipart()):
+        found.files.append(_forwarded(part, kind, found, depth))
     elif kind == "multipart/alternative" and part.is_multipart():
         _choose(list(_parts_of(part)), found, depth)
     elif part.is_multipart():
@@ -186,12 +192,17 @@ def unflowed(text: str, *, is_deleted: bool = False) -> str:
     return "\n".join(lines)
 
 
-def _forwarded(part: _Part, kind: str) -> MailFile:
+def _forwarded(part: _Part, kind: str, found: _FoundParts, depth: int) -> MailFile:
     inner = next(_parts_of(part), None)
-    subject = ""
-    if inner is not None and kind == "message/rfc822":
-        subject = head_of(inner).subject[:NAME_LENGTH_MAX]
-    return MailFile(name=subject or _unnamed(kind), type=kind)
+    if inner is None or kind not in MAILS:
+        return MailFile(name=_unnamed(kind), type=kind)
+    each = _FoundParts()
+    each.left = found.left
+    _walk(inner, each, depth + 1)
+    found.left = each.left
+    mail = _read(inner, each)
+    name = mail.head.subject[:NAME_LENGTH_MAX] or _unnamed(kind)
+    return MailFile(name=name, type=kind, mail=mail)
 
 
 def _name_of(part: _Part) -> str:

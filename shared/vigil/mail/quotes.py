@@ -20,6 +20,13 @@ BEGUN, ENDED = "\ue0f1quote", "\ue0f1end"
 _ATTRIBUTION: Final = re.compile(r"(?=.*(\d|@)).{5,300}:\s*$")
 _FIELD: Final = re.compile(r"^\s*\*?[^\W\d_][\w -]{1,20}:\*?\s+\S")
 _DIVIDER: Final = re.compile(r"^\s*(_{10,}|-{3,}\s*[^\W\d_][\w ]{3,40}-{3,})\s*$")
+_BAR: Final = re.compile(r"^> ?")
+_HANDS_ON: Final = re.compile(
+    r".{0,40}(forwarded|weitergeleitet|transf[ée]r|r[ée]exp[ée]di|reenviad|inoltrat|doorgestuurd|"
+    r"encaminhad|vidarebefordra|videresend|przekazan|转发)",
+    re.IGNORECASE,
+)
+"""A line that says that what follows is another mail, which is handed on."""
 _BLOCKQUOTE: Final = re.compile(r"<(/?)blockquote\b[^>]{0,2000}>", re.IGNORECASE)
 _MARK: Final = re.compile("\ue0f1")
 
@@ -47,6 +54,38 @@ def with_bars(text: str) -> str:
         else:
             lines.append("> " + line if depth and bare else line)
     return _MARK.sub("", "\n".join(lines))
+
+
+def handed_on(text: str, *, is_named_so: bool) -> tuple[str, str]:
+    """Part a mail that hands on another one in its text -> what stands above that, and the other;
+    empty: it hands on none, or quotes what it answers.
+
+    Args:
+        is_named_so: whether its subject says that it does.
+
+    >>> other = "-- Forwarded message --\\nFrom: E <e@a.org>\\nDate: 3 May\\nTo: me\\n\\nHi"
+    >>> handed_on(f"See.\\n{other}", is_named_so=False) == ("See.", other)
+    True
+    >>> handed_on("See.\\n\\nOn 3 May Ann wrote:\\n> Hi", is_named_so=False)[1]
+    ''
+    """
+    lines = text.rstrip().split("\n")
+    bare = [_BAR.sub("", one) for one in lines]
+    at = _start_of_forward(bare)
+    if at is not None:
+        above = at - 1
+        while above > 0 and not bare[above].strip():
+            above -= 1
+        at = above if above >= 0 and _HANDS_ON.match(bare[above]) else at
+        # What is quoted may hand something on itself, in an answer to it.
+        says_so = _HANDS_ON.match(lines[at]) is not None and not lines[at].startswith(">")
+        if is_named_so or says_so:
+            return "\n".join(lines[:at]), "\n".join(bare[at:]).strip()
+    elif is_named_so:
+        kept, remark = _without_quote(lines)
+        if remark:
+            return "\n".join(kept), "\n".join(bare[len(kept) :]).strip()
+    return text, ""
 
 
 def folded(text: str) -> str:

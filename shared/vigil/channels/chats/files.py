@@ -1,5 +1,6 @@
 """The files of messages: of a post fetched from where its network has them, examined, and refused
-in words; of what an agent says read from where they are kept.
+in words, with what it hands on of others as texts; of what an agent says read from where they are
+kept.
 
 Only what a person who is paired sent is fetched, and only as much of it as may be taken. What a
 server doesn't hand out is asked for a few times and then refused, so that one file can't hold up
@@ -15,7 +16,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from ...attachments import store
+from ...attachments import forwarded, store
 from ...attachments.examine import TEXT, examined
 from ...attachments.names import file_name
 from ...contracts import Attachment, Said
@@ -53,7 +54,7 @@ class TakenFiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def taken(post: Post, user: str, ear: Ear, fetch: Fetch) -> TakenFiles:
-    """Fetch the files of a person's post.
+    """Fetch the files of a person's post; what it hands on comes first.
 
     Raises:
         CallFailed: the server doesn't know the account any more.
@@ -64,23 +65,29 @@ async def taken(post: Post, user: str, ear: Ear, fetch: Fetch) -> TakenFiles:
     kinds: list[str] = []
     spoken: list[str] = []
     refused: list[str] = []
-    for one in post.files[:FILES_MAX]:
+    handed_on = forwarded.files_of(post.forwarded)
+    given: list[tuple[str, str, PostFile | bytes]] = [
+        *(("a forwarded text", name, data) for name, data in handed_on),
+        *((one.kind, file_name(one.name), one) for one in post.files),
+    ]
+    for kind, name, one in given[:FILES_MAX]:
         try:
-            if one.is_spoken and not ear.hears_speech:
+            is_spoken = isinstance(one, PostFile) and one.is_spoken
+            if is_spoken and not ear.hears_speech:
                 raise InvalidInput("file", "can't be understood here: please write")
-            data = await _fetched(one, ear.file_bytes_max, fetch, until)
-            if one.is_spoken:
+            data = await _had(one, ear.file_bytes_max, fetch, until)
+            if is_spoken:
                 spoken.append(await ear.words_of(user, data))
                 continue
-            about = await asyncio.to_thread(examined, file_name(one.name), data)
+            about = await asyncio.to_thread(examined, name, data)
             await ear.check_file(user, about)
         except InvalidInput as error:
-            refused.append(f"{one.kind} {error.reason}")
+            refused.append(f"{kind} {error.reason}")
             continue
         if about.hash not in files:
             files[about.hash] = about, data
-            kinds.append("a text" if about.type == TEXT else one.kind)
-    if (count := len(post.files) - FILES_MAX) > 0:
+            kinds.append("a text" if about.type == TEXT else kind)
+    if (count := len(given) - FILES_MAX) > 0:
         refused.append(f"the other {count}, since at most {FILES_MAX} are taken at once")
     return TakenFiles(
         files=tuple(files.values()),
@@ -88,6 +95,15 @@ async def taken(post: Post, user: str, ear: Ear, fetch: Fetch) -> TakenFiles:
         spoken=tuple(spoken),
         refused=tuple(refused),
     )
+
+
+async def _had(file: PostFile | bytes, bytes_max: int, fetch: Fetch, until: float) -> bytes:
+    """Raises: InvalidInput, CallFailed."""
+    if isinstance(file, PostFile):
+        return await _fetched(file, bytes_max, fetch, until)
+    if len(file) > bytes_max:
+        raise too_large(bytes_max)
+    return file
 
 
 async def _fetched(file: PostFile, bytes_max: int, fetch: Fetch, until: float) -> bytes:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 import msgspec
+
+from ...attachments.forwarded import ForwardedText, instant_of
 
 
 def mark_of(channel: str, room: str, message: str) -> str:
@@ -32,10 +34,8 @@ def replied_post(message: str, epoch_s: float) -> RepliedPost | None:
     >>> replied_post("104", 1.5).at.year, replied_post("104", 1e300)
     (1970, None)
     """
-    try:
-        return RepliedPost(message, datetime.fromtimestamp(epoch_s, UTC))
-    except (OverflowError, OSError, ValueError):
-        return None
+    at = instant_of(epoch_s)
+    return None if at is None else RepliedPost(message, at)
 
 
 VOICE: Final = "a voice message"
@@ -77,3 +77,5 @@ class Post(msgspec.Struct, frozen=True, kw_only=True):
     """What it replies to, where it doesn't."""
     files: tuple[PostFile, ...] = ()
     """What may be taken in, if it's what it's said to be."""
+    forwarded: tuple[ForwardedText, ...] = ()
+    """What others wrote that it hands on: no word of its author's."""

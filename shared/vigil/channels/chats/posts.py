@@ -197,7 +197,7 @@ class ChatReading:
         elif not (post.text or post.files):
             return False
         found = TakenFiles()
-        if post.files and fetch is not None:
+        if (post.files or post.forwarded) and fetch is not None:
             found = await files.taken(post, person.user, self._ear, fetch)
         if found.refused:
             await say(NO_FILE.format(reasons="; ".join(found.refused)))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-FORWARDED: Final = "[forwarded, not read: it isn't your word]"
+from ...attachments.forwarded import SEEN
+
 MADE: Final = "[made by another bot, not read: it isn't your word]"
 SPOKEN: Final = "[spoken, as it was understood]"
 OTHER: Final = "[something that isn't text]"
@@ -31,6 +32,23 @@ def with_spoken(text: str, spoken: Sequence[str]) -> str:
     '[spoken, as it was understood] Call Ben at nine'
     """
     return "\n\n".join([*([text] if text else []), *(f"{SPOKEN} {one}" for one in spoken)])
+
+
+def forwarded(own: str, kind: str, *, is_attached: bool) -> str:
+    """Return the text of a message that hands on another one.
+
+    Args:
+        own: what its author wrote beside that.
+        kind: of what isn't taken of it; empty: nothing.
+        is_attached: whether any of it is.
+
+    >>> forwarded("", "", is_attached=True), forwarded("Hm", "a sound", is_attached=False)
+    ('[forwarded: see what is attached]', 'Hm\\n\\n[forwarded, not taken: a sound]')
+    """
+    left_out = kind or ("" if is_attached else "something that isn't text")
+    remarks = [SEEN] if is_attached else []
+    remarks += [f"[forwarded, not taken: {left_out}]"] if left_out else []
+    return "\n\n".join([*([own] if own else []), *remarks])
 
 
 def with_attached(text: str, kind: str) -> str:

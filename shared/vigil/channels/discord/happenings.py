@@ -1,21 +1,24 @@
 """What Discord tells of what people write to a bot. Pure.
 
 Everything in it may have been written by anybody: what has another form than it should is left
-out. Names that people are shown by aren't read: who somebody is says their id alone.
+out. Names that people are shown by aren't read: who somebody is says their id alone. Of what is
+forwarded Discord tells nobody's.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 
+from ...attachments.forwarded import ForwardedText
 from ..chats.buttons import verdict_in
 from ..chats.fields import dict_in, dicts_in, text_in
 from ..chats.post import VOICE, Post, PostFile, RepliedPost, replied_post
-from ..chats.remarks import FORWARDED, OTHER, with_attached
+from ..chats.remarks import OTHER, forwarded, with_attached
 
 SNOWFLAKE: Final = re.compile(r"[0-9]{1,20}")
 _WRITTEN: Final = (0, 19)
@@ -69,7 +72,8 @@ def post_of(kind: str, data: Any, own: str) -> DiscordPost | None:
         is_named=own in _mentioned(data) or text_in(replied, "id") == own,
         is_edit=is_edit,
         replied=_replied(data) if text_in(replied, "id") == own else None,
-        files=() if _is_forward(data) else tuple(_files(data)),
+        files=tuple(_files(data)),
+        forwarded=tuple(_forwarded(data)),
     )
 
 
@@ -110,7 +114,7 @@ def _mentioned(data: Mapping[str, Any]) -> set[str]:
 def _words(data: Mapping[str, Any], own: str, *, is_private: bool) -> str:
     """Return what its author wrote; of what others did, that it's there."""
     if _is_forward(data):
-        return FORWARDED
+        return forwarded("", "", is_attached=any((*_files(data), *_forwarded(data))))
     text = text_in(data, "content")
     if not is_private:
         text = re.sub(rf"^\s*<@!?{re.escape(own)}>[:,]?\s*", "", text)
@@ -123,10 +127,26 @@ def _is_forward(data: Mapping[str, Any]) -> bool:
     return dict_in(data, "message_reference").get("type") == _FORWARD
 
 
+def _handed_on(data: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the messages that one hands on, as they were then."""
+    return [dict_in(one, "message") for one in dicts_in(data, "message_snapshots")]
+
+
+def _forwarded(data: Mapping[str, Any]) -> Iterator[ForwardedText]:
+    for one in _handed_on(data) if _is_forward(data) else ():
+        try:
+            sent_at = datetime.fromisoformat(text_in(one, "timestamp"))
+        except ValueError:
+            sent_at = None
+        if text := text_in(one, "content").strip():
+            yield ForwardedText(text=text, sent_at=sent_at)
+
+
 def _files(data: Mapping[str, Any]) -> Iterator[PostFile]:
-    flags = data.get("flags")
-    is_spoken = isinstance(flags, int) and bool(flags & _SPOKEN)
-    for one in dicts_in(data, "attachments"):
+    flags, is_forward = data.get("flags"), _is_forward(data)
+    is_spoken = isinstance(flags, int) and bool(flags & _SPOKEN) and not is_forward
+    of = _handed_on(data) if is_forward else [data]
+    for one in (file for each in of for file in dicts_in(each, "attachments")):
         place, size = text_in(one, "url"), one.get("size")
         is_image = text_in(one, "content_type").startswith("image/")
         if place:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -266,11 +267,10 @@ class _OpenMailbox:
 
     async def _heard(self, seen: MailSeen, mail: ReadMail, user: str) -> Inbound:
         head, account = mail.head, self._account
-        page = ""
-        if mail.html:
-            made = await text_of_page(marked(mail.html), "", sys.executable, PAGE_S)
-            page = "[its text can't be told]" if made is None else made
-        files, remarks = await asyncio.to_thread(words.taken_files, mail.files)
+        several = [mail, *itertools.islice(words.mails_in(mail.files), words.FILES_MAX)]
+        (_, page), *handed_on = [(one, await _page_of(one)) for one in several]
+        found = words.words_in(mail, page, handed_on)
+        files, remarks = await asyncio.to_thread(words.taken_files, mail.files, found.forwarded)
         if seen.size > account.mail_bytes_max:
             read, size = account.mail_bytes_max // 1000, seen.size // 1000
             remarks = (*remarks, f"of {size} kB only the first {read} were read")
@@ -283,7 +283,7 @@ class _OpenMailbox:
         )
         text = words.message_of(
             mail,
-            page,
+            found,
             has_subject=belongs.is_new,
             remarks=remarks,
             bytes_max=self._ear.text_bytes_max,
@@ -304,6 +304,14 @@ class _OpenMailbox:
                 subject=head.subject[:500],
             ),
         )
+
+
+async def _page_of(mail: ReadMail) -> str:
+    """Return the text of a mail that is HTML alone; empty: it has other text."""
+    if not mail.html:
+        return ""
+    made = await text_of_page(marked(mail.html), "", sys.executable, PAGE_S)
+    return "[its text can't be told]" if made is None else made
 
 
 def id_of(mail: ReadMail) -> str:

@@ -1,7 +1,8 @@
 """What Slack tells of what people write to an app. Pure.
 
 Everything in it may have been written by anybody: what has another form than it should is left
-out. Names that people are shown by aren't read: who somebody is says their id alone.
+out. Who somebody is says their id alone: names that people are shown by stand only in what is
+forwarded, which is read as outside content.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from ...attachments.forwarded import ForwardedText, instant_of
 from ..chats.buttons import verdict_in
 from ..chats.fields import dict_in, dicts_in, text_in
 from ..chats.post import VOICE, Post, PostFile
-from ..chats.remarks import FORWARDED, MADE, OTHER, with_attached
+from ..chats.remarks import MADE, OTHER, forwarded, with_attached
 from .composition import EFFECT
 
 USER_ID: Final = re.compile(r"[UW][A-Z0-9]{2,30}")
@@ -77,7 +79,8 @@ def _message(
         is_named=f"<@{own}>" in text_in(told, "text") or text_in(told, "parent_user_id") == own,
         is_edit=is_edit,
         thread=thread,
-        files=() if _of_others(told) else tuple(_files(told)),
+        files=tuple(_files(told)),
+        forwarded=tuple(_forwarded(told)),
     )
 
 
@@ -115,36 +118,57 @@ def press_of(payload: Any) -> SlackPost | None:
 
 def _words(told: dict[str, Any], own: str, *, is_private: bool) -> str:
     """Return what its author wrote; of what others did, that it's there."""
-    if others := _of_others(told):
-        return others
+    if "bot_id" in told:
+        return MADE
     raw = text_in(told, "text")
     if not is_private:
         raw = re.sub(rf"^\s*<@{re.escape(own)}>[:,]?\s*", "", raw)
     text = unmarked(raw).strip()
+    if _shares(told):
+        return forwarded(text, "", is_attached=any((*_files(told), *_forwarded(told))))
     if any(True for _ in _files(told)):
         return text
     return with_attached(text, "a file" if told.get("files") else "") or OTHER
 
 
-def _of_others(told: dict[str, Any]) -> str:
-    """Return what to say of a message that isn't its author's own word; empty: it is."""
+def _shares(told: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the messages that one hands on. Beside words of its author's the preview of a link
+    that stands in them looks nearly the same, and is none."""
     if "bot_id" in told:
-        return MADE
-    shared = dicts_in(told, "attachments")
-    is_shared = any(one.get("is_share") or one.get("is_msg_unfurl") for one in shared)
-    return FORWARDED if is_shared and not text_in(told, "text").strip() else ""
+        return []
+    is_silent = not text_in(told, "text").strip()
+    return [
+        one
+        for one in dicts_in(told, "attachments")
+        if one.get("is_share") or (is_silent and one.get("is_msg_unfurl"))
+    ]
+
+
+def _forwarded(told: dict[str, Any]) -> Iterator[ForwardedText]:
+    for one in _shares(told):
+        ts = text_in(one, "ts")
+        if text := unmarked(text_in(one, "text")).strip():
+            yield ForwardedText(
+                text=text,
+                by=text_in(one, "author_name") or text_in(one, "author_subname"),
+                sent_at=instant_of(float(ts)) if TS.fullmatch(ts) else None,
+            )
 
 
 def _files(told: dict[str, Any]) -> Iterator[PostFile]:
-    """Return the files of a message that Slack has, and not another service that it names."""
-    for one in dicts_in(told, "files"):
+    """Return the files of a message, and of those that it hands on, that Slack has, and not another
+    service that it names."""
+    of = [] if "bot_id" in told else [told, *_shares(told)]
+    for by, one in ((each, file) for each in of for file in dicts_in(each, "files")):
         place, size = (
             text_in(one, "url_private_download") or text_in(one, "url_private"),
             one.get("size"),
         )
         if not place or text_in(one, "mode") in ("external", "tombstone", "hidden_by_limit"):
             continue
-        is_spoken = text_in(one, "subtype") == _SPOKEN
+        # Somebody else's clip can be shown by anybody.
+        is_own = by is told and text_in(one, "user") in ("", text_in(told, "user"))
+        is_spoken = is_own and text_in(one, "subtype") == _SPOKEN
         is_image = text_in(one, "mimetype").startswith("image/")
         yield PostFile(
             kind=VOICE if is_spoken else "an image" if is_image else "a file",

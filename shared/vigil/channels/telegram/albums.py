@@ -69,4 +69,5 @@ def _together(posts: Sequence[TelegramPost]) -> TelegramPost:
         text="\n\n".join(texts),
         is_named=any(one.is_named for one in posts),
         files=tuple(file for one in posts for file in one.files),
+        forwarded=tuple(text for one in posts for text in one.forwarded),
     )

@@ -1,7 +1,8 @@
 """What the Bot API tells of what people write to a bot. Pure.
 
 Everything in it may have been written by anybody: what has another form than it should is left
-out. Names that people are shown by aren't read: who somebody is says their id alone.
+out. Who somebody is says their id alone: names that people are shown by stand only in what is
+forwarded, which is read as outside content.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from ...attachments.forwarded import ForwardedText, instant_of
 from ..chats.buttons import verdict_in
 from ..chats.fields import dict_in, text_in
 from ..chats.post import VOICE, Post, PostFile, RepliedPost, replied_post
-from ..chats.remarks import FORWARDED, MADE, OTHER, with_attached
+from ..chats.remarks import MADE, OTHER, forwarded, with_attached
 
 KINDS: Final = ("message", "edited_message", "callback_query")
 IMAGE, FILE = "an image", "a file"
@@ -94,6 +96,7 @@ def _message(message: dict[str, Any], bot: str, *, is_edit: bool) -> TelegramPos
         message=number,
         replied=_replied(message) if is_reply else None,
         files=_files(message),
+        forwarded=_forwarded(message),
     )
 
 
@@ -106,12 +109,13 @@ def _replied(message: dict[str, Any]) -> RepliedPost | None:
 
 
 def _files(message: dict[str, Any]) -> tuple[PostFile, ...]:
-    """Return the file that came with a message, if it's its author's and may be taken."""
-    if _of_others(message) or any(name in message for name in UNTAKEN):
+    """Return the file that came with a message, or with the one that it hands on, if it may be
+    taken."""
+    if _is_of_bot(message) or any(name in message for name in UNTAKEN):
         return ()
     sizes = message.get("photo")
     largest = sizes[-1] if isinstance(sizes, list) and sizes else None
-    voice = dict_in(message, "voice")
+    voice = {} if _is_forward(message) else dict_in(message, "voice")
     found = largest if isinstance(largest, dict) else voice or dict_in(message, "document")
     place, size = text_in(found, "file_id"), found.get("file_size")
     if not place:
@@ -148,21 +152,40 @@ def _is_private(message: dict[str, Any], author: str, chat: str) -> bool:
 
 def _words(message: dict[str, Any]) -> str:
     """Return what its author wrote; of what others did, that it's there."""
-    if others := _of_others(message):
-        return others
-    text = (text_in(message, "text") or text_in(message, "caption")).strip()
-    if _files(message):
-        return text
-    kinds = UNTAKEN | {"voice": VOICE, "photo": IMAGE, "document": FILE}
-    kind = next((words for name, words in kinds.items() if name in message), "")
-    return with_attached(text, kind) or OTHER
+    if _is_of_bot(message):
+        return MADE
+    files, kinds = _files(message), UNTAKEN | {"voice": VOICE, "photo": IMAGE, "document": FILE}
+    kind = "" if files else next((words for name, words in kinds.items() if name in message), "")
+    if _is_forward(message):
+        return forwarded("", kind, is_attached=bool(files or _forwarded(message)))
+    text = _text(message)
+    return text if files else with_attached(text, kind) or OTHER
 
 
-def _of_others(message: dict[str, Any]) -> str:
-    """Return what to say of a message that isn't its author's own word; empty: it is."""
-    if "forward_origin" in message or "forward_date" in message:
-        return FORWARDED
-    return MADE if "via_bot" in message else ""
+def _text(message: dict[str, Any]) -> str:
+    return (text_in(message, "text") or text_in(message, "caption")).strip()
+
+
+def _is_of_bot(message: dict[str, Any]) -> bool:
+    return "via_bot" in message and not _is_forward(message)
+
+
+def _is_forward(message: dict[str, Any]) -> bool:
+    return "forward_origin" in message or "forward_date" in message
+
+
+def _forwarded(message: dict[str, Any]) -> tuple[ForwardedText, ...]:
+    """Return what a message hands on: all that it says is another's."""
+    if not _is_forward(message) or not (text := _text(message)):
+        return ()
+    origin = dict_in(message, "forward_origin")
+    person = dict_in(origin, "sender_user")
+    chat = dict_in(origin, "chat") or dict_in(origin, "sender_chat")
+    names = (text_in(person, "first_name"), text_in(person, "last_name"))
+    by = " ".join(names).strip() or text_in(origin, "sender_user_name") or text_in(chat, "title")
+    date = origin.get("date", message.get("forward_date"))
+    sent_at = instant_of(date) if isinstance(date, int) else None
+    return (ForwardedText(text=text, by=by, sent_at=sent_at),)
 
 
 def _is_in(text: str, bot: str) -> bool:
