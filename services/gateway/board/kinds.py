@@ -12,6 +12,7 @@ from fastapi import Depends, Query, Request, Response
 from vigil.board.kind import BoardRefusal
 from vigil.board.mirrored import MirroredKind, OrderOperation
 from vigil.board.outside import BoardKind, ListForm, ServedKind, served_kinds
+from vigil.fields.schema import MAYBE_ID
 from vigil.settings.tokens import Principal
 
 from ..callers import Caller, Shared, User, body_of, id_of, query_as
@@ -151,7 +152,8 @@ def _asked(lists: ListForm, session_text: str = "") -> dict[str, Any]:
         asked["session"] = (Annotated[str | None, said_key], None)
     if lists.limit is not None:
         asked["limit"] = (Annotated[int, Query(ge=1, le=lists.limit_max)], lists.limit)
-        asked["after"] = (Annotated[str, Query(description="Continue after this id")], "")
+        said_after = Query(description="Continue after this id", json_schema_extra=MAYBE_ID)
+        asked["after"] = (Annotated[str, said_after], "")
     return asked
 
 

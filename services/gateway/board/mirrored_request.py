@@ -39,7 +39,7 @@ class MirroredRequest(Generic[E]):
     ) -> Response:
         whose, last = tuple(whose), None
         if after and (last := await self._board.find(whose, check_part("after", after))) is None:
-            raise InvalidInput("after", "must be the id of one that is there")
+            raise InvalidInput("after", "there is none of that id")
         found = await self._board.newest(whose, limit=limit + 1, is_wanted=is_wanted, after=last)
         return Json(self._kind.listing(found, limit))
 

@@ -252,7 +252,7 @@ class BoardKind(ServedKind, Generic[E], frozen=True, kw_only=True, eq=False):
         ranked = sorted(there, key=lambda one: rank(one, occasion), reverse=wanted.is_newest_first)
         ids = [one.entity.id for one in ranked] if after else []
         if after and after not in ids:
-            raise InvalidInput("after", "must be the id of one that is there")
+            raise InvalidInput("after", "there is none of that id")
         rest = ranked[ids.index(after) + 1 :] if after else ranked
         return [one for one in rest if wanted.shows(one.entity, chosen, occasion)]
 

@@ -12,7 +12,7 @@ import msgspec
 from ...contracts import Instant, Job, JobStatus, Plan, StepRun
 from ...contracts.board.vocabulary import Trigger
 from ...fields.bodies import Answer, IdempotencyKey, MakingBody, RequestBody
-from ...fields.schema import SAID, given
+from ...fields.schema import MAYBE_ID, SAID, given
 from ...skills import form as skills
 from ...subjects import PartText, SessionKey
 from ...teams import DEFAULT_AGENT
@@ -67,7 +67,7 @@ class JobsQuery(
     agent_id: PartText | None = None
     status: JobStatus | None = None
     limit: Annotated[int, msgspec.Meta(ge=1, le=200)] = 50
-    after: str = ""
+    after: Annotated[str, msgspec.Meta(pattern=str(MAYBE_ID["pattern"]))] = ""
     """Continue after this id."""
 
 
