@@ -87,7 +87,7 @@ async def test_nothing_found_is_said() -> None:
         (page(b'{"results": [{"url": "\xff"}]}', "application/json"), "no search result in JSON"),
         (raw(b"what?\r\n\r\n"), "RemoteProtocolError"),
         (Flood(), "more than 2097152 bytes"),
-        (silence, "Timeout"),
+        (silence, "did not answer in time"),
     ],
     ids=["no-json", "busy", "redirect", "html", "shape", "utf8", "not-http", "flood", "silence"],
 )

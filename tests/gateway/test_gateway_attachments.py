@@ -133,7 +133,7 @@ async def test_a_message_names_what_is_there(
 
 
 async def test_an_upload_that_is_cut_off_leaves_nothing(shared_gate: Gate) -> None:
-    data, token = png(2, 2, fill=bytes(300_000)), await shared_gate.token("fay")
+    data, token = png(2, 2, fill=bytes(300_000)), await shared_gate.token("nell")
     reader, writer = await asyncio.open_connection("127.0.0.1", shared_gate.port)
     head = (
         f"POST {PATH} HTTP/1.1\r\nHost: 127.0.0.1:{shared_gate.port}\r\n"
@@ -143,7 +143,7 @@ async def test_an_upload_that_is_cut_off_leaves_nothing(shared_gate: Gate) -> No
     writer.write_eof()
     await reader.read()
     writer.close()
-    assert await shared_gate.admin.subjects("UPLOADS", "upload.fay.>") == {}
+    assert await shared_gate.admin.subjects("UPLOADS", "upload.nell.>") == {}
 
 
 async def test_a_file_without_all_its_parts_is_not_there(shared_gate: Gate) -> None:

@@ -47,7 +47,9 @@ async def listening_on(bare: Stack, instance: str, listener: Scripted) -> Listen
         bus=await bare.bus("gateway"), instance=instance, facts={}, warnings={},
         settings=SimpleNamespace(config=config),
     )  # fmt: skip
-    edge: Any = SimpleNamespace(context=context, listeners={"post": listener}, config=config)
+    edge: Any = SimpleNamespace(
+        context=context, listeners={"post": listener}, config=config, transcriber=None
+    )
     return Listening(edge)
 
 
