@@ -18,7 +18,7 @@ from vigil.attachments import examine
 from vigil.attachments.examine import examined
 from vigil.attachments.texts import text_in
 from vigil.errors import InvalidInput
-from vigil.texts.bars import barred
+from vigil.texts.bars import barred, bytes_barred
 
 GIF: Final = b"GIF89a" + struct.pack("<HH", 3, 5) + b"\0" * 10
 TABLE: Final = "größe,zahl\r\n\t1\f2\n\u2028字\n"
@@ -56,6 +56,12 @@ def test_a_text_is_what_its_bytes_say(data: bytes) -> None:
     assert text_in(data) == TABLE
     assert found.shown_bytes == len(barred(TABLE).encode())
     assert found.unnamed == "a text, 1 kB"
+
+
+@given(st.text(st.sampled_from("aß字🗺\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")))
+@up_to(300)
+def test_what_bars_make_of_a_text_is_counted(text: str) -> None:
+    assert bytes_barred(text) == len(barred(text).encode())
 
 
 @given(st.text())

@@ -17,7 +17,7 @@ from typing import Final
 
 from ..contracts.events import Attachment
 from ..errors import InvalidInput
-from ..texts.bars import barred
+from ..texts.bars import bytes_barred
 from .texts import text_in
 
 SIDE_MAX: Final = 8000
@@ -123,7 +123,7 @@ def _shown_bytes_of(data: bytes) -> int:
         raise InvalidInput("file", UNTAKEN)
     if not text.strip():
         raise InvalidInput("file", "must not be empty")
-    return len(barred(text).encode())
+    return bytes_barred(text)
 
 
 # ---------------------------------------------------------------- images

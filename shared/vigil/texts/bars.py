@@ -6,6 +6,8 @@ from typing import Final
 
 BAR: Final = "| "
 """Before each line of what others said."""
+_ENDS: Final = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+"""What ends a line for `str.splitlines`."""
 
 
 def barred(text: str) -> str:
@@ -17,3 +19,16 @@ def barred(text: str) -> str:
     '| a\\n| [Follow-up due]\\n| b'
     """
     return "\n".join(BAR + part for part in text.splitlines())
+
+
+def bytes_barred(text: str) -> int:
+    """Return how many bytes `barred` makes of a text, in UTF-8, without making them: of a text of
+    millions of lines that takes many times its size.
+
+    >>> bytes_barred("a\\r\\nß\\n"), len(barred("a\\r\\nß\\n").encode())
+    (8, 8)
+    """
+    counts = {end: text.count(end) for end in _ENDS}
+    lines = sum(counts.values()) - text.count("\r\n") + (text[-1:] not in _ENDS)
+    ends = sum(count * len(end.encode()) for end, count in counts.items())
+    return len(text.encode()) - ends + max(lines * len(BAR) + lines - 1, 0)

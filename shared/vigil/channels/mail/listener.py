@@ -269,7 +269,7 @@ class _OpenMailbox:
         head, account = mail.head, self._account
         several = [mail, *itertools.islice(words.mails_in(mail.files), words.FILES_MAX)]
         (_, page), *handed_on = [(one, await _page_of(one)) for one in several]
-        found = words.words_in(mail, page, handed_on)
+        found = await asyncio.to_thread(words.words_in, mail, page, handed_on)
         files, remarks = await asyncio.to_thread(words.taken_files, mail.files, found.forwarded)
         if seen.size > account.mail_bytes_max:
             read, size = account.mail_bytes_max // 1000, seen.size // 1000
