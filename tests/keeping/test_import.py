@@ -217,17 +217,19 @@ async def test_a_line_that_cant_be_taken_is_told_by_its_number(bare: Stack, tmp_
     )  # fmt: skip
     path.write_bytes(lines[0] + b"\n".join(odd) + b"\n" + b"".join(lines[1:]))
     pixel = pictures.png(1, 1)
-    hash_ = hashlib.sha256(pixel).hexdigest()
+    hash_, text_hash = (hashlib.sha256(one).hexdigest() for one in (pixel, b"a\nb\n"))
     files = [
         {"hash": hash_, "name": "x.png", "type": "text/html", "size": 1},  # it says what it isn't
         {"hash": "../manifest", "name": "x.png", "type": "image/png", "size": 1},
         {"hash": "0" * 64, "name": "x.png", "type": "image/png", "size": 1},  # it isn't there
+        {"hash": text_hash, "name": "x.md", "type": "text/plain", "size": 1, "shown_bytes": 1},
     ]
     (tmp_path / "edited" / "files").mkdir(exist_ok=True)
     (tmp_path / "edited" / "files" / hash_).write_bytes(pixel)
+    (tmp_path / "edited" / "files" / text_hash).write_bytes(b"a\nb\n")
     of_files = b"".join(msgspec.json.encode(one) + b"\n" for one in files)
     (tmp_path / "edited" / "records" / "FILES.jsonl").write_bytes(of_files)
-    signed(tmp_path / "edited", f"files/{hash_}")
+    signed(tmp_path / "edited", f"files/{hash_}", f"files/{text_hash}")
     report = await take_in(admin, bare, tmp_path / "edited", "zoe", trusted=True)
     told = [one.line for one in report.refused if one.part == "records/MEMORIES.jsonl"]
     assert set(range(2, 10)) <= set(told)
@@ -236,6 +238,9 @@ async def test_a_line_that_cant_be_taken_is_told_by_its_number(bare: Stack, tmp_
     taken = await store.find(admin, "zoe", hash_)
     assert taken is not None
     assert (taken.type, taken.size) == ("image/png", len(pixel))
+    text = await store.find(admin, "zoe", text_hash)
+    assert text is not None
+    assert (text.type, text.size, text.shown_bytes) == ("text/plain", 4, 7), "whatever it claims"
     assert "Has a cat" in {
         one.memory.content for one in await memories(admin, "zoe") if isinstance(one, MemorySaved)
     }
