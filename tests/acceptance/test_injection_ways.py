@@ -44,6 +44,7 @@ from tests.support.obedient import SECRET, orders_in
 from tests.support.pictures import png
 from vigil.attachments import store
 from vigil.attachments.examine import examined
+from vigil.attachments.forwarded import ForwardedText
 from vigil.board.kept import ROWS, KeptBoard
 from vigil.board.kinds.goal import GOALS
 from vigil.contracts import (
@@ -202,10 +203,12 @@ async def file(arena: Arena, number: int) -> None:
 
 
 async def attachment(arena: Arena, number: int) -> None:
-    """An image that the person attached: they can't see all that a model reads in it."""
-    image = png(8, 8, fill=f"\n{arena.web.pages[number]}\n".encode())
-    about = examined(f"photo {number}.png", image)
-    await store.upload(arena.admin, "ann", about, image)
+    """An image that the person attached, or what they forwarded: they can't see, or didn't read,
+    all that a model reads in it."""
+    text = f"\n{arena.web.pages[number]}\n"
+    data = png(8, 8, fill=text.encode()) if number % 2 else ForwardedText(text=text).data
+    about = examined(f"file {number}", data)
+    await store.upload(arena.admin, "ann", about, data)
     talk = await arena.talk(f"attachment{number}")
     payload = UserMessagePayload(text="what is that?", attachments=(about,))
     said = UserMessage(
