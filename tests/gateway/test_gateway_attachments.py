@@ -56,10 +56,10 @@ async def test_what_is_uploaded_comes_back_and_to_nobody_else(shared_gate: Gate)
 async def test_a_page_that_is_uploaded_is_a_text_and_never_shown_as_a_page(
     shared_gate: Gate,
 ) -> None:
-    hal, page = await shared_gate.person("hal"), b"<!doctype html><script>alert(1)</script>"
-    made = (await hal.post(PATH, params={"name": "a.html"}, content=page)).json()
+    kim, page = await shared_gate.person("kim"), b"<!doctype html><script>alert(1)</script>"
+    made = (await kim.post(PATH, params={"name": "a.html"}, content=page)).json()
     assert made["type"] == "text/plain"
-    got = await hal.get(f"{PATH}/{made['hash']}")
+    got = await kim.get(f"{PATH}/{made['hash']}")
     assert got.content == page
     assert got.headers["content-type"] == "text/plain; charset=utf-8"
     assert got.headers["x-content-type-options"] == "nosniff"
