@@ -301,7 +301,11 @@ async def test_nothing_is_left_of_a_server(tmp_path: Path) -> None:
     async with hands(tmp_path, await sandbox(), nasty=nasty()) as found:
         alone = programs(tmp_path)
         assert not (await found.call("nasty__children")).is_error
-        assert alone < programs(tmp_path)
+
+        async def are_more() -> bool:
+            return alone < programs(tmp_path)
+
+        await until(are_more, "its daemons begin")
 
     async def are_gone() -> bool:
         return not programs(tmp_path)
