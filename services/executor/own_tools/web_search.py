@@ -12,6 +12,7 @@ import msgspec
 
 from vigil.contracts.arguments import Arguments
 from vigil.errors import ConfigError
+from vigil.net.bounded import whole
 from vigil.net.client import FAILURES, guarded_client, why_failed
 from vigil.net.guard import GuardedTransport
 from vigil.net.ssrf import ANYWHERE, RequestRefused, Rules, target_of
@@ -102,12 +103,10 @@ class Searcher:
                 return NO_JSON
             if response.status_code != 200:
                 return f"the endpoint answered {response.status_code}"
-            body = bytearray()
-            async for chunk in response.aiter_bytes():
-                body += chunk
-                if len(body) > ANSWER_BYTES_MAX:
-                    return f"the endpoint's answer has more than {ANSWER_BYTES_MAX} bytes"
-        return _decoder.decode(bytes(body)).results
+            body = await whole(response.aiter_bytes(), ANSWER_BYTES_MAX)
+        if body is None:
+            return f"the endpoint's answer has more than {ANSWER_BYTES_MAX} bytes"
+        return _decoder.decode(body).results
 
 
 def _failed(reason: str) -> ToolOutput:

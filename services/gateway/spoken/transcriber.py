@@ -15,6 +15,7 @@ import msgspec
 
 from vigil.errors import ConfigError, InvalidInput
 from vigil.fields import secrets
+from vigil.net.bounded import whole
 from vigil.net.client import FAILURES, guarded_client, why_failed
 from vigil.net.guard import GuardedTransport
 from vigil.net.ssrf import ANYWHERE, RequestRefused, Rules, target_of
@@ -97,12 +98,10 @@ class Transcriber:
         ) as response:
             if response.status_code != 200:
                 raise _failed(f"the endpoint answered {response.status_code}")
-            body = bytearray()
-            async for chunk in response.aiter_bytes():
-                body += chunk
-                if len(body) > ANSWER_BYTES_MAX:
-                    raise _failed(f"the endpoint's answer has more than {ANSWER_BYTES_MAX} bytes")
-            return bytes(body)
+            body = await whole(response.aiter_bytes(), ANSWER_BYTES_MAX)
+        if body is None:
+            raise _failed(f"the endpoint's answer has more than {ANSWER_BYTES_MAX} bytes")
+        return body
 
     def _key(self) -> str:
         """Return it as its file has it now. Raises: InvalidInput, without where that is."""

@@ -20,6 +20,7 @@ import httpx2
 
 from ..errors import InvalidInput, Unavailable
 from ..fields import secrets
+from ..net.bounded import whole
 from ..net.client import FAILURES, guarded_client, why_failed
 from ..net.guard import GuardedTransport
 from ..net.ssrf import ANYWHERE, RequestRefused, Rules, target_of
@@ -140,17 +141,15 @@ class CalendarServer:
         if response.status_code == 401:
             raise PasswordRefused(_refusal(response, has_login=bool(secret)), token_for(secret))
         size_max = self._section.bytes_max
-        body = bytearray()
-        async for chunk in response.aiter_bytes():
-            body += chunk
-            if len(body) > size_max:
-                raise CalendarProblem(
-                    f"it has more than {size_max} bytes (bytes_max): nothing of it is read"
-                )
+        body = await whole(response.aiter_bytes(), size_max)
+        if body is None:
+            raise CalendarProblem(
+                f"it has more than {size_max} bytes (bytes_max): nothing of it is read"
+            )
         return ServerReply(
             response.status_code,
             response.headers,
-            bytes(body),
+            body,
             str(response.request.url.raw_path, "ascii"),
         )
 

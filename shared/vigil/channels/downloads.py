@@ -15,6 +15,7 @@ from aiohttp import ClientError, ClientResponse, ClientSession, DummyCookieJar
 from yarl import URL
 
 from ..errors import InvalidInput
+from ..net.bounded import whole
 from .answers import Unclear
 from .chats.calls import CALL_S, CallFailed, rate_limited, refused
 from .chats.files import too_large
@@ -81,9 +82,7 @@ async def _whole(answer: ClientResponse, bytes_max: int) -> bytes:
         raise refused(answer.status, "")
     if (answer.content_length or 0) > bytes_max:
         raise too_large(bytes_max)
-    found = bytearray()
-    async for chunk in answer.content.iter_any():
-        found += chunk
-        if len(found) > bytes_max:
-            raise too_large(bytes_max)
-    return bytes(found)
+    found = await whole(answer.content.iter_any(), bytes_max)
+    if found is None:
+        raise too_large(bytes_max)
+    return found

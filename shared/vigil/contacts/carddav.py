@@ -13,6 +13,7 @@ import httpx2
 
 from ..errors import VigilError
 from ..fields.secrets import Secret
+from ..net.bounded import whole
 from ..net.client import FAILURES, why_failed
 from ..net.ssrf import RequestRefused
 
@@ -60,12 +61,10 @@ async def _asked(client: httpx2.AsyncClient, url: str, auth: httpx2.BasicAuth | 
             raise BookAway("the server says that it is somewhere else: name that address")
         if response.status_code != 207:
             raise BookAway(f"the server answered {response.status_code}: is it an address book?")
-        body = bytearray()
-        async for chunk in response.aiter_bytes():
-            body += chunk
-            if len(body) > ANSWER_BYTES_MAX:
-                raise BookAway(f"it has more than {ANSWER_BYTES_MAX // 1024**2} MiB")
-        return cards_of(bytes(body))
+        body = await whole(response.aiter_bytes(), ANSWER_BYTES_MAX)
+        if body is None:
+            raise BookAway(f"it has more than {ANSWER_BYTES_MAX // 1024**2} MiB")
+        return cards_of(body)
     finally:
         await response.aclose()
 

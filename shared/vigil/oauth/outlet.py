@@ -13,6 +13,7 @@ from typing import Final
 
 import httpx2
 
+from ..net.bounded import whole
 from ..net.client import guarded_client
 from ..net.guard import GuardedTransport
 from ..net.ssrf import RequestRefused, Rules
@@ -57,15 +58,14 @@ class _Outlet(httpx2.AsyncBaseTransport):
 
     async def _answer(self, request: httpx2.Request) -> httpx2.Response:
         response = await self._inner.handle_async_request(request)
-        body = b""
+        body: bytes | None = b""
         try:
             # A stream of events is an answer already: whoever may listen is let in.
             is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
             if not is_stream:
-                async for chunk in response.aiter_raw():
-                    body += chunk
-                    if len(body) > ANSWER_BYTES_MAX:
-                        raise httpx2.StreamError(f"more than {ANSWER_BYTES_MAX} bytes")
+                body = await whole(response.aiter_raw(), ANSWER_BYTES_MAX)
+            if body is None:
+                raise httpx2.StreamError(f"more than {ANSWER_BYTES_MAX} bytes")
         finally:
             await response.aclose()
         kept = {name: value for name, value in response.headers.items() if name in _KEPT}

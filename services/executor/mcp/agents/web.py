@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 import httpx2
 
+from vigil.net.bounded import whole
 from vigil.net.client import why_failed
 from vigil.net.ssrf import RequestRefused
 
@@ -71,11 +72,9 @@ class GuardedWay(httpx.AsyncBaseTransport):
         ) as response:
             if response.headers.get("content-encoding", "identity") != "identity":
                 raise NoAnswer("it answers compressed, unasked")
-            body = b""
-            async for chunk in response.aiter_raw():
-                body += chunk
-                if len(body) > BODY_BYTES_MAX:
-                    raise NoAnswer(f"it sent more than {BODY_BYTES_MAX} bytes")
+            body = await whole(response.aiter_raw(), BODY_BYTES_MAX)
+        if body is None:
+            raise NoAnswer(f"it sent more than {BODY_BYTES_MAX} bytes")
         if body.count(b"{") + body.count(b"[") > BRACKETS_MAX:
             raise NoAnswer(f"it sent more than {BRACKETS_MAX} objects and lists")
         kind = response.headers.get("content-type", "")

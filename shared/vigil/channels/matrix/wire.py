@@ -18,6 +18,7 @@ from nio import AsyncClient, AsyncClientConfig
 
 from ...errors import InvalidInput
 from ...mail.smtp import trust
+from ...net.bounded import whole
 from ...texts.trouble import reason_of
 from ..downloads import ELSEWHERE, Downloads
 from ..redirects import NO_REDIRECTS, LedElsewhere
@@ -124,12 +125,10 @@ class Homeserver:
 
 
 async def _whole(content: StreamReader) -> bytes:
-    found = bytearray()
-    async for chunk in content.iter_any():
-        found += chunk
-        if len(found) > BYTES_MAX:
-            raise ValueError(f"an answer of more than {BYTES_MAX} bytes")
-    return bytes(found)
+    found = await whole(content.iter_any(), BYTES_MAX)
+    if found is None:
+        raise ValueError(f"an answer of more than {BYTES_MAX} bytes")
+    return found
 
 
 def _described(error: Exception) -> str:
