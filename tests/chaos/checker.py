@@ -136,11 +136,21 @@ def everything_is_said(log: SessionLog, rules: Rules) -> Iterator[str]:
 
 
 def _requests(log: SessionLog) -> Counter[str]:
-    """Count what asks for the person's leave, by the event that it is about."""
-    effects = (effect for turn in log.turns for effect in turn.record.effects)
-    entities = (effect.payload.entity for effect in effects if isinstance(effect, BoardChange))
-    asked = {one.id: one.caused_by for one in entities if isinstance(one, Approval)}
-    return Counter(asked.values())
+    """Count what asks for the person's leave, by the event that it is about, and what tells that
+    it isn't needed any more, by the event that made it so."""
+    changes = [
+        (turn.record.event, effect.payload.entity)
+        for turn in log.turns
+        for effect in turn.record.effects
+        if isinstance(effect, BoardChange) and isinstance(effect.payload.entity, Approval)
+    ]
+    asked = {one.id: one.caused_by for _, one in changes if isinstance(one, Approval)}
+    withdrawn = {
+        one.id: event.id
+        for event, one in changes
+        if isinstance(one, Approval) and event is not None and one.state == "superseded"
+    }
+    return Counter([*asked.values(), *withdrawn.values()])
 
 
 def _notes(log: SessionLog) -> Iterator[tuple[str, str | None]]:

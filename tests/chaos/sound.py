@@ -10,6 +10,7 @@ from tests.chaos.history import Histories
 from vigil.bus.bus import Message
 from vigil.contracts import (
     Approval,
+    ApprovalState,
     BoardChange,
     BoardChangePayload,
     CancelTimer,
@@ -101,14 +102,15 @@ def cancel(timer_id: str, generation: int) -> CancelTimer:
     return CancelTimer(id=f"c-{timer_id}-{generation}", ordinal=0, payload=payload)
 
 
-def asks(approval_id: str, cause: str) -> BoardChange:
+def asks(approval_id: str, cause: str, state: ApprovalState = "open") -> BoardChange:
     """The board's copy of a request for the person's leave."""
     approval = Approval(
         id=approval_id, session_key=str(KEY), tool="schedule_followup", input={}, digest="",
         risk="write", reason="outside", asked_at=AT, expires_at=at(600), caused_by=cause,
+        state=state,
     )  # fmt: skip
     return BoardChange(
-        id=f"b-{approval_id}", ordinal=0, payload=BoardChangePayload(entity=approval)
+        id=f"b-{approval_id}-{state}", ordinal=0, payload=BoardChangePayload(entity=approval)
     )
 
 

@@ -346,6 +346,20 @@ def test_a_request_for_leave_is_no_second_answer() -> None:
     assert _is_found(check_log(histories(script), RULES), "I5 ann:vigil:t1: 2 sends for the event")
 
 
+def test_that_a_request_is_withdrawn_is_no_second_answer() -> None:
+    """I5: whoever orders the same in words of their own is told so, beside the answer, once."""
+    script = sound()
+    script[160] = turn(6, 130, asks("a1", "m3"), send("e6", "m3", 130, "e5"), at_s=12)
+    script[170] = said("e6")
+    withdrawn, told = asks("a1", "m3", "superseded"), send("e7", "m3", 130, "e6")
+    script[180] = turn(7, 130, withdrawn, told, at_s=13)
+    script[190] = said("e7")
+    _with_turn(script, 180, event=Cause(id="m3", seq=130, type="user_message"))
+    assert check_log(histories(script), RULES) == []
+    _with_turn(script, 180, effects=(told,))
+    assert _is_found(check_log(histories(script), RULES), "I5 ann:vigil:t1: 2 sends for the event")
+
+
 def test_what_is_still_to_come_is_no_fault() -> None:
     """I8: a follow-up may be open if it is due after the end of the run."""
     script = sound()
