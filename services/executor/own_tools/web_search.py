@@ -15,7 +15,7 @@ from vigil.errors import ConfigError
 from vigil.net.bounded import whole
 from vigil.net.client import FAILURES, guarded_client, why_failed
 from vigil.net.guard import GuardedTransport
-from vigil.net.ssrf import ANYWHERE, RequestRefused, Rules, target_of
+from vigil.net.ssrf import RequestRefused, rules_to
 from vigil.settings.sections import SearchSection
 
 from ..tools.declaration import ToolContext, tool
@@ -65,10 +65,9 @@ class Searcher:
     def __init__(self, config: SearchSection, *, ports_never: tuple[int, ...] = ()) -> None:
         self._config = config
         try:
-            port = target_of(config.url, ANYWHERE).port
+            rules = rules_to(config.url, ports_never)
         except RequestRefused as error:
             raise ConfigError(f"search.url: {error.reason}") from error
-        rules = Rules(ports=(port,), ports_never=ports_never, allow_private=True)
         self._client = guarded_client(
             GuardedTransport(rules),
             timeout=config.timeout_s,

@@ -18,7 +18,7 @@ from vigil.fields import secrets
 from vigil.net.bounded import whole
 from vigil.net.client import FAILURES, guarded_client, why_failed
 from vigil.net.guard import GuardedTransport
-from vigil.net.ssrf import ANYWHERE, RequestRefused, Rules, target_of
+from vigil.net.ssrf import RequestRefused, rules_to
 from vigil.settings.sections import SpeechSection
 from vigil.texts.glyphs import without_hidden
 
@@ -44,10 +44,9 @@ class Transcriber:
         self._section = section
         self._home = home
         try:
-            port = target_of(section.url, ANYWHERE).port
+            rules = rules_to(section.url, ports_never)
         except RequestRefused as error:
             raise ConfigError(f"speech.url: {error.reason}") from error
-        rules = Rules(ports=(port,), ports_never=ports_never, allow_private=True)
         # What takes too long is told by one clock, that of `words`.
         self._client = guarded_client(GuardedTransport(rules), timeout=2 * section.timeout_s)
 

@@ -23,7 +23,7 @@ from ..fields import secrets
 from ..net.bounded import whole
 from ..net.client import FAILURES, guarded_client, why_failed
 from ..net.guard import GuardedTransport
-from ..net.ssrf import ANYWHERE, RequestRefused, Rules, target_of
+from ..net.ssrf import ANYWHERE, RequestRefused, rules_to, target_of
 from ..subjects import token_of
 from .section import CalendarSection, address_of
 
@@ -69,8 +69,7 @@ class CalendarServer:
         self._section = section
         self._home = home
         self.url = address_of(section.url)
-        port = target_of(self.url, ANYWHERE).port
-        rules = Rules(ports=(port,), ports_never=ports_never, allow_private=True)
+        rules = rules_to(self.url, ports_never)
         try:
             tls = _trust(section.ca_file, home)
         except (OSError, ssl.SSLError) as error:

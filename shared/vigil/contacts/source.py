@@ -16,7 +16,7 @@ from ..errors import InvalidInput, VigilError
 from ..fields import secrets
 from ..fields.secrets import Secret
 from ..mail.access import RefusedSecret
-from ..net.ssrf import ANYWHERE, Rules, target_of
+from ..net.ssrf import rules_to
 from ..texts.trouble import reason_of
 from ..words.contacts import parsed
 from .record import Contact, ContactList, cleaned_address, cleaned_name, cleaned_phone, limited
@@ -94,10 +94,8 @@ class ContactReader:
         if secret is not None and self._refused.waits_s(secret):
             raise ContactsUnread("the server refused user name or password before; correct it")
         try:
-            port = target_of(source.url, ANYWHERE).port
-            tls = self._trust()
-            rules = Rules(ports=(port,), ports_never=self._ports_never, allow_private=True)
-            guard = GuardedTransport(rules, tls=tls)
+            rules = rules_to(source.url, self._ports_never)
+            guard = GuardedTransport(rules, tls=self._trust())
             limits = httpx2.Timeout(source.timeout_s)
             async with guarded_client(guard, timeout=limits) as client:
                 data = await cards_at(client, source.url, source.login, secret)

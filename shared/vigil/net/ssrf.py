@@ -96,6 +96,15 @@ def target_of(url: str, rules: Rules) -> Target:
     return judge(_scheme(parts), _host(parts), port, rules)
 
 
+def rules_to(url: str, ports_never: Collection[int]) -> Rules:
+    """Return what may be reached by whoever asks one endpoint of its owner's: the port of `url`.
+
+    Raises: RequestRefused, the form of `url` lets nothing be asked.
+    """
+    port = target_of(url, ANYWHERE).port
+    return Rules(ports=(port,), ports_never=ports_never, allow_private=True)
+
+
 def _scheme(parts: SplitResult) -> str:
     if parts.scheme not in _PORTS:
         raise RequestRefused(
