@@ -65,10 +65,13 @@ class Person:
         return self.terminal.lines
 
     def gets_busy(self) -> None:
-        """Wait until no line is read: the terminal is as it was before readline took it. It stays
-        so where the gateway is frozen."""
+        """Wait until no line is read: readline has left the terminal, and the chat has it show
+        nothing that is typed. It stays so where the gateway is frozen."""
+        between_lines = termios.ICANON  # and no ECHO, which readline leaves on for an instant
+        watched = termios.ICANON | termios.ECHO
         self._look_until(
-            lambda: bool(termios.tcgetattr(self._slave)[3] & termios.ICANON), "a rest in reading"
+            lambda: termios.tcgetattr(self._slave)[3] & watched == between_lines,
+            "a rest in reading",
         )
 
     def ends(self) -> int:

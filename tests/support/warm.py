@@ -356,6 +356,7 @@ def _run(request: Mapping[str, Any]) -> NoReturn:
     os.environ.update(request["env"])
     os.chdir(request["cwd"])
     random.seed()
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also where the tests run under nohup
     _arm()
     ours = importlib.import_module("tests.support.warm")  # not this module, which is `__main__`
     if request.get("has_halved_times"):
