@@ -22,6 +22,7 @@ from . import loops, speech
 from .context import plainly
 from .draft import INSTANT, RETRY_TIMER, Draft
 from .pending import requests, tasks
+from .promises import unkept
 from .tools import callers, calls
 from .tools.declaration import Answer
 from .work import children
@@ -114,8 +115,11 @@ def _run_tools(draft: Draft, uses: list[ToolUseBlock], text: str) -> None:
             outcome = route(draft, use)
         if isinstance(outcome, OpenCall):
             asked.append(outcome)
+            _note_act(draft, use)
             continue
         content, is_error = outcome
+        if not is_error:
+            _note_act(draft, use)
         results.append(ToolResultBlock(tool_use_id=use.id, content=content, is_error=is_error))
     draft.row("user", "tool", *results)
     calls.wait(draft, asked)
@@ -125,6 +129,11 @@ def _run_tools(draft: Draft, uses: list[ToolUseBlock], text: str) -> None:
         _give_up(draft, MALFORMED)
     else:
         _go_on(draft, text)
+
+
+def _note_act(draft: Draft, use: ToolUseBlock) -> None:
+    if not draft.loop.has_acted and unkept.may_keep(draft, use):
+        draft.update_loop(has_acted=True)
 
 
 def _is_lost(draft: Draft, uses: list[ToolUseBlock]) -> bool:
@@ -175,7 +184,8 @@ def _finish(draft: Draft, text: str, stop_reason: str) -> None:
             text = NO_WORDS if loop.calls < 2 else NO_WORDS_AFTER
     if not text and stop_reason in (*TRUNCATING, "refusal"):
         text = plainly.of_loop(draft)
-    _say_last(draft, text)
+    if stop_reason in TRUNCATING or not unkept.asks(draft, text):
+        _say_last(draft, text)
 
 
 def _say_last(draft: Draft, text: str) -> None:

@@ -37,6 +37,7 @@ RESULT_LENGTH_MAX: Final = 2_000
 """Characters of a tool's arguments or result: the answer that was made of it matters more."""
 """Before the name, in a session of a team."""
 AGENT: Final = "you:"
+SHOWN: Final = "you were shown:"
 ROWS_MAX: Final = 60
 """Rows of a session that is over, the newest; one of the usual length has fewer."""
 
@@ -79,8 +80,7 @@ def _pieces(row: Row) -> Iterator[tuple[str, str]]:
 def _piece(row: Row, block: Block) -> tuple[str, str] | None:
     match block:
         case TextBlock(text=text):
-            speaker = _person(row.by) if row.source == "person" else AGENT
-            return speaker, _bounded(text, PIECE_LENGTH_MAX)
+            return _speaker(row), _bounded(text, PIECE_LENGTH_MAX)
         case ToolUseBlock():
             arguments = json.dumps(block.input, ensure_ascii=False)
             return f"you called {line(block.name, 80)} with:", _bounded(
@@ -99,6 +99,12 @@ def _piece(row: Row, block: Block) -> tuple[str, str] | None:
             return None
         case _:
             assert_never(block)
+
+
+def _speaker(row: Row) -> str:
+    if row.role == "user" and row.source == "tool":
+        return SHOWN
+    return _person(row.by) if row.source == "person" else AGENT
 
 
 def _person(by: str) -> str:

@@ -11,7 +11,12 @@ from typing import Final
 from .vocabulary import NoteWords
 
 _REFUSED: Final = "The gates refused it: {text}."
-_BLOCKED: Final = ("message.blocked", "The gates refused a message")
+
+
+def _blocked(meaning: str) -> NoteWords:
+    signal = ("message.blocked", "The gates refused a message")
+    return NoteWords(meaning, _REFUSED, "blocked", signal=signal)
+
 
 NOTES: Final[dict[str, NoteWords]] = {
     "approval_asked": NoteWords(
@@ -32,30 +37,16 @@ NOTES: Final[dict[str, NoteWords]] = {
         "what the person said made it needless: the request is withdrawn",
         "{about} was withdrawn: {text}.",
     ),
-    "blocked_cap": NoteWords(
-        "too many autonomous messages without an answer", _REFUSED, "blocked", signal=_BLOCKED
+    "blocked_cap": _blocked("too many autonomous messages without an answer"),
+    "blocked_cooldown": _blocked("too soon after the last autonomous message"),
+    "blocked_disabled": _blocked("autonomy is off, and nobody asked for this one"),
+    "blocked_locked": _blocked(
+        "the state was unreadable; nothing autonomous until the person writes"
     ),
-    "blocked_cooldown": NoteWords(
-        "too soon after the last autonomous message", _REFUSED, "blocked", signal=_BLOCKED
+    "blocked_no_room": _blocked(
+        "it was to be held, and too many follow-ups, or too much text, are open"
     ),
-    "blocked_disabled": NoteWords(
-        "autonomy is off, and nobody asked for this one", _REFUSED, "blocked", signal=_BLOCKED
-    ),
-    "blocked_locked": NoteWords(
-        "the state was unreadable; nothing autonomous until the person writes",
-        _REFUSED,
-        "blocked",
-        signal=_BLOCKED,
-    ),
-    "blocked_no_room": NoteWords(
-        "it was to be held, and too many follow-ups, or too much text, are open",
-        _REFUSED,
-        "blocked",
-        signal=_BLOCKED,
-    ),
-    "blocked_ordered_rate": NoteWords(
-        "too many kept reminders within an hour", _REFUSED, "blocked", signal=_BLOCKED
-    ),
+    "blocked_ordered_rate": _blocked("too many kept reminders within an hour"),
     "budget_exhausted": NoteWords(
         "a limit is reached, no model was asked: `budget_waits` or `model_failed` follows",
         "No model was asked: {text}.",
@@ -292,6 +283,14 @@ NOTES: Final[dict[str, NoteWords]] = {
         "The model's answer could not be used as a plan: {text}.",
     ),
     "planned": NoteWords("the model made a plan: its steps follow", "The job was planned: {text}."),
+    "promise_asked": NoteWords(
+        "an answer promised what nothing does or plans: it wasn't said, and its model was asked",
+        "Its answer wasn't said yet, as nothing was planned for what it promised: {text}.",
+    ),
+    "promise_unkept": NoteWords(
+        "what is said promises what nothing does or plans, although the model was asked about it",
+        "It promised, and planned nothing: {text}.",
+    ),
     "put_back": NoteWords(
         "a kept reminder was interrupted; it follows after the answer",
         "{about} was put back: {text}.",
@@ -388,7 +387,7 @@ NOTES: Final[dict[str, NoteWords]] = {
     "vouched": NoteWords("a person vouched for a letter", "They vouched for {about}: {text}."),
 }
 _UNKNOWN: Final = NoteWords("", "{text}.")
-_UNKNOWN_REFUSAL: Final = NoteWords("", _REFUSED, "blocked", signal=_BLOCKED)
+_UNKNOWN_REFUSAL: Final = _blocked("")
 
 
 def note_words(code: str) -> NoteWords:

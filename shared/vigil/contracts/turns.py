@@ -102,7 +102,11 @@ class Loop(Record, frozen=True, kw_only=True):
     requests: int = 0
     """How many of the sends asked the person for leave."""
     unsaid: str = ""
-    """Text that came with a tool call: said at the end if nothing else is."""
+    """Text that came with a tool call, or with a promise: said at the end if nothing else is."""
+    has_acted: bool = False
+    """Whether a call of it did more than look something up: it may keep what is promised then."""
+    promise: str = ""
+    """What its answer promised with nothing planned, once it was asked about that."""
     retries: int = 0
     """Failed attempts at the present step."""
     malformed: int = 0

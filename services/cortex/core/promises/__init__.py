@@ -1,0 +1,1 @@
+"""Answers that promise what nothing does or plans. Pure."""

@@ -1,0 +1,228 @@
+"""Whether a text promises that its writer will do something after it. Pure.
+
+In the seven languages of :mod:`vigil.words.function_words`: by what the first person says of what
+is to come, sentence by sentence. Questions and offers are no promises, nor is what waits for a word
+of who reads it ("tell me, and I'll …"). What is quoted, code, or below a salutation is somebody
+else's to say.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from vigil.words.denial import holds_denial
+
+TEXT_LENGTH_MAX: Final = 20_000
+"""Characters of a text that are looked at: a promise stands at the end, or in a short text."""
+
+_FENCED: Final = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
+_QUOTED: Final = re.compile(
+    r"^[ \t]*>[^\n]*|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|„[^“”\n]*[“”]|«[^»\n]*»|»[^«\n]*«",
+    re.MULTILINE,
+)
+_LETTER: Final = re.compile(
+    r"^[ \t*_#]*(?:(?:subject|betreff|objet|asunto|oggetto|onderwerp|assunto)[*_]*:"
+    r"|(?:dear|hi|hello|hallo|liebe[rs]?|sehr geehrte[rs]?|cher|chère|bonjour|querid[oa]|car[oa]"
+    r"|estimad[oa]|gentile|beste|geachte|prezad[oa])\b[^\n.!?]{0,60},[ \t*_]*$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The head of a message that is drafted for somebody to send: from there on it's theirs."""
+_SENTENCE: Final = re.compile(r"[^.!?…\n]+(?:[.!?…]+(?!\s|$)[^.!?…\n]+)*[.!?…]*")
+
+_GAP: Final = r"[^,;:]{0,80}\b"
+"""What may stand between the parts of a verb."""
+_PROMISES: Final = {
+    "en": {
+        r"\bi(?:['’]ll| will| shall|(?:['’]m| am) going to) (?:(?:\w+ly|also|then|be) )*DEED": """
+            remind, check, checking, double-check, recheck, verify, verifying, follow up,
+            following up, get back to, getting back to, come back, be back, back with, back to,
+            circle back, report, reporting, let you know, ping, notify, alert, warn, update you,
+            tell you, message you, text you, mail you, email you, e-mail you, write you,
+            write to you, send you, wake you, reach out, keep you, keep an eye, keep watch,
+            keep watching, keep track, keep checking, keep monitoring, keep looking, keeping an eye,
+            keeping watch, keeping track, monitor, monitoring, watch, watching, track, tracking,
+            look into, look it up, look that up, look this up, look for, look at, look again,
+            look out for, looking into, looking for, looking out for, find out, research,
+            investigate, try again, retry
+            """,
+    },
+    "de": {
+        rf"\bich (?:werde|will)\b{_GAP}DEED": """
+            erinnern, melden, nachsehen, nachschauen, nachprüfen, prüfen, überprüfen,
+            bescheid geben, bescheid sagen, beobachten, überwachen, benachrichtigen, informieren,
+            nachfragen, nachhaken, nachforschen, recherchieren, zurückkommen,
+            auf dem laufenden halten, im auge behalten, im blick behalten, schreiben, schicken
+            """,
+        r"\bich DEED": """
+            erinnere, benachrichtige, informiere, überprüfe, prüfe, beobachte, überwache,
+            recherchiere, melde mich
+            """,
+        r"\bDEED ich\b": "erinnere, benachrichtige, informiere",
+        r"\bmelde (?:ich )?DEED": "mich",
+        rf"\b(?:ich (?:gebe|sage)|(?:gebe|sage) ich)\b{_GAP}DEED": "bescheid",
+        rf"\bich (?:sehe|schaue|frage|hake|forsche)\b{_GAP}DEED": "nach",
+        rf"\b(?:sehe|schaue|frage|hake) ich\b{_GAP}DEED": "nach",
+        rf"\b(?:ich (?:be)?halte|(?:be)?halte ich)\b{_GAP}DEED": (
+            "auf dem laufenden, im auge, im blick"
+        ),
+    },
+    "fr": {
+        r"\bje (?:(?:te|vous|le|la|les) )?DEED": """
+            rappellerai, préviendrai, tiendrai, dirai, informerai, avertirai, contacterai, écrirai,
+            enverrai, vérifierai, surveillerai, regarderai, reviendrai, garderai, suivrai,
+            chercherai
+            """,
+        r"\bje vais (?:(?:te|vous|le|la|les) )?(?:\w+ment )?DEED": """
+            rappeler, prévenir, tenir, informer, avertir, contacter, écrire, envoyer, vérifier,
+            surveiller, regarder, revenir, garder, suivre, chercher
+            """,
+    },
+    "es": {
+        r"\b(?:te|os|le|les) DEED": """
+            recordaré, avisaré, diré, informaré, escribiré, enviaré, mantendré, contactaré
+            """,
+        r"\bDEED": """
+            comprobaré, revisaré, verificaré, vigilaré, volveré, estaré pendiente, estaré atento,
+            estaré atenta, buscaré, investigaré, haré un seguimiento
+            """,
+        r"\bvoy a DEED": """
+            recordarte, recordarle, avisarte, avisarle, informarte, informarle, escribirte,
+            escribirle, enviarte, enviarle, comprobar, revisar, verificar, vigilar, volver,
+            mantenerte, mantenerle, buscar, investigar, estar pendiente
+            """,
+    },
+    "it": {
+        r"\b(?:ti|vi|le) DEED": """
+            ricorderò, avviserò, avvertirò, dirò, farò sapere, informerò, scriverò, manderò,
+            invierò, terrò, aggiornerò
+            """,
+        r"\bDEED": """
+            controllerò, ricontrollerò, verificherò, monitorerò, sorveglierò, tornerò, cercherò,
+            terrò d'occhio, terrò d’occhio
+            """,
+    },
+    "nl": {
+        rf"\bik (?:zal|ga)\b{_GAP}DEED": """
+            herinneren, controleren, nakijken, kijken, nagaan, weten, melden, volgen, waarschuwen,
+            sturen, terugkomen, uitzoeken, opzoeken, houden
+            """,
+        r"\bik DEED": "herinner, waarschuw, controleer, check",
+        r"\bDEED ik\b": "herinner, waarschuw",
+        rf"\b(?:ik laat|laat ik)\b{_GAP}DEED": "weten",
+        rf"\b(?:ik houd?|houd? ik)\b{_GAP}DEED": "in de gaten, op de hoogte",
+        rf"\b(?:ik kom|kom ik)\b{_GAP}DEED": "terug",
+    },
+    "pt": {
+        r"\bvou (?:(?:te|lhe|\w+mente) )?DEED": """
+            lembrar, lembrá-lo, lembrá-la, avisar, avisá-lo, avisá-la, informar, escrever, enviar,
+            verificar, checar, monitorar, monitorizar, acompanhar, voltar, procurar, pesquisar,
+            manter, ficar de olho, ficar atento, ficar atenta
+            """,
+        r"\bDEED": """
+            lembrarei, avisarei, informarei, verificarei, monitorarei, acompanharei, voltarei,
+            manterei, ficarei de olho, ficarei atento, ficarei atenta
+            """,
+    },
+}
+"""Language -> how the first person says what they will do, and the deeds in place of `DEED`."""
+_MARKS: Final = {
+    "en": ("i'll ", "i’ll ", "i will ", "i shall ", "going to "),
+    "de": ("ich ", " ich", "melde "),
+    "fr": ("je ",),
+    "es": ("ré", "voy a "),
+    "it": ("rò",),
+    "nl": ("ik ", " ik"),
+    "pt": ("vou ", "rei"),
+}
+"""Language -> what is in each of its promises: texts without one are looked at no further."""
+_CONDITIONS: Final = {
+    "en": r"""
+        if you, once you, when you, whenever you, as soon as you, after you, unless you, until you,
+        if that's, if that’s, if that is, tell me, ask me, let me know, say so, say the word,
+        say yes, your ok, your okay, your go, would you, shall i, i'll have, i’ll have, i'll need,
+        i’ll need, with your
+        """,
+    "de": r"""
+        wenn du, wenn sie, wenn ihr, wenn das, wenn es dir, wenn es ihnen, sobald du, sobald sie,
+        sobald ihr, falls du, falls sie, falls ihr, sofern du, sofern sie, sag mir, sagen sie mir,
+        sag einfach, sagen sie einfach, gib mir, geben sie mir, schreib mir, schreiben sie mir,
+        soll ich, möchtest, willst du, möchten sie
+        """,
+    "fr": r"""
+        si tu, si vous, dès que tu, dès que vous, quand tu, quand vous, lorsque tu, lorsque vous,
+        dis-moi, dites-moi
+        """,
+    "es": r"""
+        si quieres, si lo, si me, si te, si le, si prefieres, si desea, cuando me, cuando quieras,
+        cuando lo, dime, avísame, dígame, díganme
+        """,
+    "it": r"""
+        se vuoi, se mi, se lo, se preferisci, se vuole, quando vuoi, quando mi, quando vuole,
+        appena mi, dimmi, fammi, mi dica
+        """,
+    "nl": r"""
+        als je, als jij, als u, als jullie, zodra je, zodra jij, zodra u, wanneer je, wanneer u,
+        indien je, indien u, zeg me, zeg het me, laat me, laat het me, me weten
+        """,
+    "pt": r"""
+        se você, se quiser, se me, se o senhor, se a senhora, quando você, quando quiser,
+        assim que você, me diga, diga-me, me avise, avise-me
+        """,
+}
+"""Language -> what has it depend on a word of who reads it."""
+
+
+def _any_of(phrases: str) -> str:
+    """Return a pattern of any of some phrases, written one after the other with commas."""
+    return rf"(?:{'|'.join(re.escape(one) for one in ' '.join(phrases.split()).split(', '))})\b"
+
+
+@functools.cache
+def _promise(language: str) -> re.Pattern[str]:
+    """Return what finds a promise; nobody needs it at a start."""
+    ways = _PROMISES[language].items()
+    return re.compile("|".join(said.replace("DEED", _any_of(deeds)) for said, deeds in ways))
+
+
+@functools.cache
+def _condition() -> re.Pattern[str]:
+    return re.compile("|".join(rf"\b{_any_of(phrases)}" for phrases in _CONDITIONS.values()))
+
+
+_ENDS_QUESTION: Final = re.compile(r"\?[\s\"'”»)*_]*$")
+
+
+def promised(text: str) -> str:
+    """Return the first sentence that promises to do something later; empty: none does.
+
+    >>> promised("It's raining. I'll check again tomorrow at nine. Anything else?")
+    "I'll check again tomorrow at nine."
+    >>> promised("Tell me when you land, and I'll let you know."), promised("Shall I look again?")
+    ('', '')
+    """
+    own = text[-TEXT_LENGTH_MAX:]
+    lowered = own.lower()
+    languages = [name for name, marks in _MARKS.items() if any(mark in lowered for mark in marks)]
+    if not languages:
+        return ""
+    if (letter := _LETTER.search(own)) is not None:
+        own = own[: letter.start()]
+    own = _QUOTED.sub(" ", _FENCED.sub("\n", own))
+    for match in _SENTENCE.finditer(own):
+        sentence = match.group().strip()
+        if _is_promise(sentence.lower(), languages):
+            return sentence
+    return ""
+
+
+def _is_promise(sentence: str, languages: Iterable[str]) -> bool:
+    found = [hit for one in languages if (hit := _promise(one).search(sentence)) is not None]
+    if not found or any(holds_denial(hit.group()) for hit in found):
+        return False
+    return _ENDS_QUESTION.search(sentence) is None and _condition().search(sentence) is None
+
+
+__all__ = ["promised"]
