@@ -82,6 +82,17 @@ def test_what_was_planned_in_the_exchange_keeps_it() -> None:
     assert shown(driver) == []
 
 
+def test_what_is_told_as_done_and_was_not_is_done_then() -> None:
+    """Models tell of a reminder that they never set."""
+    kept = call("schedule_followup", delay_seconds=3600, reason="call the dentist", keep=True)
+    done = "Done: I've set a reminder for ten."
+    driver = saying(answer(done), answer(kept), answer(done))
+    driver.user("remind me at ten to call the dentist")
+    assert driver.texts == [done]
+    assert [one.reason for one in driver.state.follow_ups.values()] == ["call the dentist"]
+    assert "promise_unkept" not in driver.notes
+
+
 def test_a_plan_that_was_refused_keeps_nothing() -> None:
     refused = call("schedule_followup", reason="no time is given")
     driver = saying(answer(refused), answer(PROMISE), answer("I can't look by myself."))

@@ -1,4 +1,4 @@
-"""Which sentences promise something (`core.promises.words`)."""
+"""Which sentences promise something, or tell it as done (`core.promises.words`)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.cortex.core.promises.words import promised
+from services.cortex.core.promises.words import undertaken
 
-PROMISES = (
+SAID = (
     "I'll check again tomorrow at nine.",
     "Sure! I'll remind you at 5 pm.",
     "It isn't there yet. I will keep an eye on it and let you know as soon as it changes.",
@@ -36,6 +36,20 @@ PROMISES = (
     "Ik houd de prijs in de gaten.",
     "Vou verificar a página amanhã e aviso você.",
     "Vou te lembrar às 9h.",
+    "Done: I've set a reminder for 5 pm.",
+    "I've just scheduled it.",
+    "I have sent the mail to Bob.",
+    "Okay. Reminder set for tomorrow!",
+    "Your timer is now set.",
+    "I’ve added it to your calendar.",
+    "Ich habe dir eine Erinnerung für 17 Uhr eingestellt.",
+    "Die Erinnerung ist gesetzt.",
+    "Die Mail habe ich an Bob geschickt.",
+    "J’ai programmé un rappel pour demain.",
+    "He enviado el correo.",
+    "Ho impostato un promemoria.",
+    "Ik heb een herinnering ingesteld.",
+    "Agendei um lembrete para amanhã.",
 )
 NONE = (
     "Tell me when you land and I'll remind you.",
@@ -67,23 +81,35 @@ NONE = (
     "Si quieres, te avisaré.",
     "Se vuoi ti farò sapere.",
     "Laat het me weten, dan kijk ik.",
+    "I've already sent it.",
+    "I have sent it yesterday, at noon.",
+    "I haven't sent it.",
+    "I've not set a reminder.",
+    "I've added a table and set the tone.",
+    "I've put the three options below.",
+    "Have you set a reminder?",
+    "You have sent it, and she has paid.",
+    "The timer is off.",
+    "Ich habe sie nicht geschickt.",
+    "Ich habe die Mail gestern geschickt.",
+    "Je n'ai pas envoyé le courrier.",
     "",
 )
 
 
-@pytest.mark.parametrize("text", PROMISES)
-def test_a_promise_is_found_and_told_as_its_sentence(text: str) -> None:
+@pytest.mark.parametrize("text", SAID)
+def test_a_word_that_is_given_is_found_and_told_as_its_sentence(text: str) -> None:
     for written in (text, f"It's raining.\n\n{text} Anything else?"):
-        found = promised(written)
+        found = undertaken(written)
         assert found
         assert found in text
 
 
 @pytest.mark.parametrize("text", NONE)
 def test_what_offers_asks_denies_or_quotes_promises_nothing(text: str) -> None:
-    assert promised(text) == ""
+    assert undertaken(text) == ""
 
 
 @given(st.text())
 def test_any_text_can_be_looked_at(text: str) -> None:
-    assert promised(text) in text
+    assert undertaken(text) in text

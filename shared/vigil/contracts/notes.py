@@ -284,12 +284,12 @@ NOTES: Final[dict[str, NoteWords]] = {
     ),
     "planned": NoteWords("the model made a plan: its steps follow", "The job was planned: {text}."),
     "promise_asked": NoteWords(
-        "an answer promised what nothing does or plans: it wasn't said, and its model was asked",
-        "Its answer wasn't said yet, as nothing was planned for what it promised: {text}.",
+        "what nothing did was promised or told as done: it wasn't said yet, the model was asked",
+        "Its answer wasn't said yet, as nothing was done or planned for it: {text}.",
     ),
     "promise_unkept": NoteWords(
-        "what is said promises what nothing does or plans, although the model was asked about it",
-        "It promised, and planned nothing: {text}.",
+        "what is said promises, or tells as done, what nothing did, although its model was asked",
+        "It gave its word, and did and planned nothing for it: {text}.",
     ),
     "put_back": NoteWords(
         "a kept reminder was interrupted; it follows after the answer",

@@ -106,7 +106,7 @@ class Loop(Record, frozen=True, kw_only=True):
     has_acted: bool = False
     """Whether a call of it did more than look something up: it may keep what is promised then."""
     promise: str = ""
-    """What its answer promised with nothing planned, once it was asked about that."""
+    """What its answer promised, or told as done, and nothing did, once it was asked about that."""
     retries: int = 0
     """Failed attempts at the present step."""
     malformed: int = 0

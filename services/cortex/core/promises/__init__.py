@@ -1,1 +1,1 @@
-"""Answers that promise what nothing does or plans. Pure."""
+"""Answers that promise, or tell as done, what nothing did. Pure."""

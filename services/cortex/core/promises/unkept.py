@@ -1,10 +1,10 @@
-"""An answer that promises what nothing does or plans: its model is asked about it once. Pure.
+"""An answer that promises, or tells as done, what nothing did: its model is asked once. Pure.
 
-Models say that they will check, remind or come back, and end their turn; nobody wakes them then. A
-promise may be kept by a call of the exchange that did more than look something up, by work that is
-under way, or by a follow-up that is open and has a word in common with it. Without any of those the
-answer isn't said yet: the model reads that nothing is planned, and answers again. What it says then
-is said; if it still promises, a note tells.
+Models say that they will check, remind or come back, or that a reminder is set, and end their turn;
+nobody wakes them then. Such a word may be kept by a call of the exchange that did more than look
+something up, by work that is under way, or by a follow-up that is open and has a word in common
+with it. Without any of those the answer isn't said yet: the model reads that nothing did it, and
+answers again. What it says then is said; if it is still such a word, a note tells.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ..draft import Draft
 from ..draft.job_record import is_running
 from ..pending.tasks import shortened
 from ..tools.declaration import declared
-from .words import promised
+from .words import undertaken
 
 NAMED_MAX: Final = 200
 """Characters of a promise that is quoted."""
 NOTHING_PLANNED: Final = (
-    "[Nobody has heard this answer yet. It promises: “{promise}” Nothing that you called in this "
-    "exchange does or plans that, and you don't wake up by yourself. Do it now, or plan it with a "
-    "tool, and answer then. If you can't, answer without the promise, and say so. If it is planned "
-    "already, or is no promise of yours, answer the same again.]"
+    "[Nobody has heard this answer yet. It says: “{promise}” Nothing that you called in this "
+    "exchange did or planned that, and you don't wake up by yourself. Do it now, or plan it with a "
+    "tool, and answer then. If you can't, say so instead. If it was done or planned before, or is "
+    "no word of yours, answer the same again.]"
 )
 _WORD: Final = re.compile(r"[^\W_]{3,}")
 
@@ -66,7 +66,7 @@ def _unkept(draft: Draft, text: str) -> str:
     is_at_it = bool(draft.state.tasks or draft.state.approvals) or is_running(draft.state.job)
     if not is_talk or is_at_it or loop.has_acted or draft.is_overtaken:
         return ""
-    promise = promised(text)
+    promise = undertaken(text)
     return shortened(promise, NAMED_MAX) if promise and not _is_planned(draft, promise) else ""
 
 

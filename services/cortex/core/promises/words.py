@@ -1,4 +1,4 @@
-"""Whether a text promises that its writer will do something after it. Pure.
+"""Whether a text says that its writer will do something after it, or has just done it. Pure.
 
 In the seven languages of :mod:`vigil.words.function_words`: by what the first person says of what
 is to come, sentence by sentence. Questions and offers are no promises, nor is what waits for a word
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Final
 
 from vigil.words.denial import holds_denial
@@ -128,16 +128,82 @@ _PROMISES: Final = {
     },
 }
 """Language -> how the first person says what they will do, and the deeds in place of `DEED`."""
-_MARKS: Final = {
-    "en": ("i'll ", "i’ll ", "i will ", "i shall ", "going to "),
-    "de": ("ich ", " ich", "melde "),
-    "fr": ("je ",),
-    "es": ("ré", "voy a "),
-    "it": ("rò",),
-    "nl": ("ik ", " ik"),
-    "pt": ("vou ", "rei"),
+_JUST: Final = r"(?:(?:\w+ly|just|now|also) )*"
+_DONE: Final = {
+    "en": {
+        rf"\bi(?:['’]ve| have) {_JUST}DEED": """
+            scheduled, rescheduled, sent, emailed, e-mailed, mailed, messaged, texted, forwarded,
+            posted, submitted, ordered, paid, booked, cancelled, canceled, notified, informed
+            """,
+        rf"\bi(?:['’]ve| have) {_JUST}(?:set|arranged|created|added|put)\b{_GAP}DEED": """
+            reminder, alarm, timer, follow-up, follow up, appointment, meeting, event, calendar
+            """,
+        r"\b(?:reminder|alarm|timer|follow-up) (?:is |has been )?(?:now )?DEED": """
+            set, scheduled, created, cancelled, canceled
+            """,
+    },
+    "de": {
+        rf"\b(?:ich habe|habe ich)\b{_GAP}DEED": """
+            eingestellt, eingeplant, eingetragen, gesetzt, gesendet, geschickt, verschickt,
+            abgeschickt, weitergeleitet, gebucht, bestellt, bezahlt, storniert, abgesagt,
+            benachrichtigt, informiert
+            """,
+        r"\berinnerung (?:ist |wurde )?DEED": "gesetzt, eingestellt, eingerichtet, gestellt",
+    },
+    "fr": {
+        r"\bj['’]ai (?:bien )?DEED": """
+            programmé, planifié, envoyé, réservé, commandé, payé, annulé, prévenu, transféré,
+            ajouté un rappel, créé un rappel, mis un rappel
+            """,
+        r"\brappel (?:est )?DEED": "programmé, créé, enregistré",
+    },
+    "es": {
+        r"\bhe DEED": """
+            programado, enviado, reservado, pedido, pagado, cancelado, avisado, reenviado, agendado,
+            creado un recordatorio, puesto un recordatorio
+            """,
+        r"\brecordatorio (?:está )?DEED": "programado, creado, configurado",
+    },
+    "it": {
+        r"\bho DEED": """
+            programmato, inviato, mandato, prenotato, ordinato, pagato, annullato, avvisato,
+            inoltrato, impostato, creato un promemoria
+            """,
+        r"\bpromemoria (?:è stato )?DEED": "impostato, creato, programmato",
+    },
+    "nl": {
+        rf"\b(?:ik heb|heb ik)\b{_GAP}DEED": """
+            ingesteld, ingepland, verstuurd, gestuurd, verzonden, doorgestuurd, geboekt, besteld,
+            betaald, geannuleerd, gewaarschuwd
+            """,
+        r"\bherinnering (?:is )?DEED": "ingesteld, gepland, gezet",
+    },
+    "pt": {
+        r"\bDEED": """
+            agendei, enviei, programei, reservei, encomendei, paguei, cancelei, encaminhei, avisei
+            """,
+        r"\blembrete (?:foi )?DEED": "criado, definido, agendado, programado",
+    },
 }
-"""Language -> what is in each of its promises: texts without one are looked at no further."""
+"""Language -> how they say what they have just done, where a tool must have done it."""
+_BEFORE: Final = """
+    already, yesterday, earlier, before, ago, this morning, last night, last week, bereits, schon,
+    gestern, vorhin, déjà, hier, ya, ayer, già, ieri, al, gisteren, eerder, já, ontem
+    """
+"""What tells that it was done in another exchange."""
+_MARKS: Final = {
+    "en": (
+        *("i'll ", "i’ll ", "i will ", "i shall ", "going to ", "i've ", "i’ve ", "i have "),
+        *("reminder ", "alarm ", "timer ", "follow-up "),
+    ),
+    "de": ("ich ", " ich", "melde ", "erinnerung "),
+    "fr": ("je ", "j'ai ", "j’ai ", "rappel "),
+    "es": ("ré", "voy a ", "he ", "recordatorio "),
+    "it": ("rò", "ho ", "promemoria "),
+    "nl": ("ik ", " ik", "herinnering "),
+    "pt": ("vou ", "ei", "lembrete "),
+}
+"""Language -> what is in each of these sentences: texts without one are looked at no further."""
 _CONDITIONS: Final = {
     "en": r"""
         if you, once you, when you, whenever you, as soon as you, after you, unless you, until you,
@@ -181,26 +247,36 @@ def _any_of(phrases: str) -> str:
 
 
 @functools.cache
-def _promise(language: str) -> re.Pattern[str]:
-    """Return what finds a promise; nobody needs it at a start."""
-    ways = _PROMISES[language].items()
-    return re.compile("|".join(said.replace("DEED", _any_of(deeds)) for said, deeds in ways))
+def _said(language: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return what finds a promise, and what finds a deed; nobody needs them at a start."""
+    return _ways(_PROMISES[language]), _ways(_DONE[language])
+
+
+def _ways(ways: Mapping[str, str]) -> re.Pattern[str]:
+    return re.compile(
+        "|".join(said.replace("DEED", _any_of(deeds)) for said, deeds in ways.items())
+    )
 
 
 @functools.cache
-def _condition() -> re.Pattern[str]:
-    return re.compile("|".join(rf"\b{_any_of(phrases)}" for phrases in _CONDITIONS.values()))
+def _conditions() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return what finds that it depends on the reader, and that it was done before."""
+    conditions = "|".join(rf"\b{_any_of(phrases)}" for phrases in _CONDITIONS.values())
+    return re.compile(conditions), re.compile(rf"\b{_any_of(_BEFORE.strip())}")
 
 
 _ENDS_QUESTION: Final = re.compile(r"\?[\s\"'”»)*_]*$")
 
 
-def promised(text: str) -> str:
-    """Return the first sentence that promises to do something later; empty: none does.
+def undertaken(text: str) -> str:
+    """Return the first sentence that promises to do something later, or tells that a tool has just
+    done it; empty: none does.
 
-    >>> promised("It's raining. I'll check again tomorrow at nine. Anything else?")
+    >>> undertaken("It's raining. I'll check again tomorrow at nine. Anything else?")
     "I'll check again tomorrow at nine."
-    >>> promised("Tell me when you land, and I'll let you know."), promised("Shall I look again?")
+    >>> undertaken("Done. I've set a reminder for five.")
+    "I've set a reminder for five."
+    >>> undertaken("Tell me when you land, and I'll let you know."), undertaken("Shall I look?")
     ('', '')
     """
     own = text[-TEXT_LENGTH_MAX:]
@@ -213,16 +289,19 @@ def promised(text: str) -> str:
     own = _QUOTED.sub(" ", _FENCED.sub("\n", own))
     for match in _SENTENCE.finditer(own):
         sentence = match.group().strip()
-        if _is_promise(sentence.lower(), languages):
+        if any(_undertakes(sentence.lower(), one) for one in languages):
             return sentence
     return ""
 
 
-def _is_promise(sentence: str, languages: Iterable[str]) -> bool:
-    found = [hit for one in languages if (hit := _promise(one).search(sentence)) is not None]
-    if not found or any(holds_denial(hit.group()) for hit in found):
+def _undertakes(sentence: str, language: str) -> bool:
+    promise, deed = (pattern.search(sentence) for pattern in _said(language))
+    found = promise or deed
+    if found is None or holds_denial(found.group()) or _ENDS_QUESTION.search(sentence):
         return False
-    return _ENDS_QUESTION.search(sentence) is None and _condition().search(sentence) is None
+    depends, before = _conditions()
+    is_old = promise is None and before.search(sentence) is not None
+    return depends.search(sentence) is None and not is_old
 
 
-__all__ = ["promised"]
+__all__ = ["undertaken"]
