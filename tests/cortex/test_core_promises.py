@@ -123,6 +123,21 @@ def test_a_reminder_that_is_open_is_told_again_in_peace() -> None:
     assert driver.texts == ["Fine.", again, "No."]
 
 
+def test_thanks_for_a_reminder_takes_one_call() -> None:
+    """What was ordered just before is told again in other words; long after, it is asked about."""
+    kept = call("schedule_followup", delay_seconds=90_000, reason="call the dentist", keep=True)
+    welcome = "You're welcome, I'll remind you at ten."
+    talk = [answer(kept), answer("Fine."), answer(welcome)]
+    driver = saying(*talk, *[answer("Hm.")] * 6, answer(welcome), answer(welcome))
+    driver.user("remind me tomorrow to call the dentist")
+    driver.user("thanks!")
+    assert shown(driver) == []
+    for _ in range(6):
+        driver.user("hm")
+    driver.user("and remind me of the milk at ten")
+    assert len(shown(driver)) == 1
+
+
 def test_who_is_out_of_steps_is_not_asked() -> None:
     driver = saying(answer(PROMISE))
     driver.policy = Policy(autonomy_enabled=True, calls_max=1)

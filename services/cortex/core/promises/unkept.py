@@ -32,6 +32,12 @@ NOTHING_PLANNED: Final = (
     "tool, and answer then. If you can't, say so instead. If it was done or planned before, or is "
     "no word of yours, answer the same again.]"
 )
+RECENT_TURNS: Final = 4
+"""So many turns ago a reminder was ordered just before; an exchange without calls is one."""
+_REMINDS: Final = re.compile(
+    r"remind|alarm|timer|erinner|rappel|recordar|recordatorio|ricord|promemoria|herinner|lembr",
+    re.IGNORECASE,
+)
 _WORD: Final = re.compile(r"[^\W_]{3,}")
 
 
@@ -71,10 +77,13 @@ def _unkept(draft: Draft, text: str) -> str:
 
 
 def _is_planned(draft: Draft, promise: str) -> bool:
-    """Whether an open follow-up is about the same, by a word that says anything."""
-    about = _words(promise)
+    """Whether an open follow-up is about the same, by a word that says anything; a reminder that
+    was ordered just before may be told again without one ("You're welcome, I'll remind you")."""
+    about, reminds = _words(promise), _REMINDS.search(promise) is not None
+    oldest = draft.ordinal - RECENT_TURNS
     return any(
         about & _words(f"{one.reason} {one.message or ''}")
+        or (reminds and one.keep and one.generation >= oldest)
         for one in draft.state.follow_ups.values()
     )
 
