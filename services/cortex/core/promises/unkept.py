@@ -55,10 +55,11 @@ def asks(draft: Draft, text: str) -> bool:
     if not promise:
         return False
     loop = draft.loop
-    if loop.promise or loops.steps_left(draft) < 1:
-        draft.note("promise_unkept", f"“{promise}”", loop.cause.id)
+    is_asked = not loop.promise and loops.steps_left(draft) >= 1
+    code = "promise_asked" if is_asked else "promise_unkept"
+    draft.note(code, f"“{promise.rstrip('.!…')}”", loop.cause.id)
+    if not is_asked:
         return False
-    draft.note("promise_asked", f"“{promise}”", loop.cause.id)
     draft.row_text("user", "tool", NOTHING_PLANNED.format(promise=promise))
     draft.update_loop(promise=promise, unsaid=text)
     draft.outcome = "continued"
