@@ -55,18 +55,6 @@ def files_of(several: Iterable[ForwardedText]) -> list[tuple[str, bytes]]:
     return [(ANOTHER.format(n) if n > 1 else NAME, data) for n, data in enumerate(datas, 1)]
 
 
-def instant_of(epoch_s: float) -> datetime | None:
-    """Return an instant as networks tell it; None: it's of no time.
-
-    >>> instant_of(0), instant_of(1e300)
-    (datetime.datetime(1970, 1, 1, 0, 0, tzinfo=datetime.timezone.utc), None)
-    """
-    try:
-        return datetime.fromtimestamp(epoch_s, UTC)
-    except (OverflowError, OSError, ValueError):
-        return None
-
-
 def _moment(at: datetime | None) -> str:
     if at is None or at.tzinfo is None:
         return "" if at is None else f"{at:%Y-%m-%d %H:%M}"

@@ -55,11 +55,11 @@ def asks(draft: Draft, text: str) -> bool:
     if not promise:
         return False
     loop = draft.loop
-    is_asked = not loop.promise and loops.steps_left(draft) >= 1
-    code = "promise_asked" if is_asked else "promise_unkept"
-    draft.note(code, f"“{promise.rstrip('.!…')}”", loop.cause.id)
-    if not is_asked:
+    quoted = f"“{promise.rstrip('.!…')}”"
+    if loop.promise or loops.steps_left(draft) < 1:
+        draft.note("promise_unkept", quoted, loop.cause.id)
         return False
+    draft.note("promise_asked", quoted, loop.cause.id)
     draft.row_text("user", "tool", NOTHING_PLANNED.format(promise=promise))
     draft.update_loop(promise=promise, unsaid=text)
     draft.outcome = "continued"

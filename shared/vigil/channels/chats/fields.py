@@ -4,6 +4,7 @@ Pure."""
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import Any, Final
 
 _HALF: Final = re.compile("[\ud800-\udfff]")
@@ -41,3 +42,15 @@ def text_in(data: Any, *path: str) -> str:
     *way, last = path
     found = dict_in(data, *way).get(last)
     return _HALF.sub("\ufffd", found) if isinstance(found, str) else ""
+
+
+def instant_of(epoch_s: float) -> datetime | None:
+    """Return an instant as networks tell it; None: it's of no time.
+
+    >>> instant_of(0), instant_of(1e300)
+    (datetime.datetime(1970, 1, 1, 0, 0, tzinfo=datetime.timezone.utc), None)
+    """
+    try:
+        return datetime.fromtimestamp(epoch_s, UTC)
+    except (OverflowError, OSError, ValueError):
+        return None

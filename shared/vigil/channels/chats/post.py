@@ -7,7 +7,8 @@ from typing import Final
 
 import msgspec
 
-from ...attachments.forwarded import ForwardedText, instant_of
+from ...attachments.forwarded import ForwardedText
+from .fields import instant_of
 
 
 def mark_of(channel: str, room: str, message: str) -> str:

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ...attachments.forwarded import ForwardedText, instant_of
+from ...attachments.forwarded import ForwardedText
 from ..chats.buttons import verdict_in
-from ..chats.fields import dict_in, dicts_in, text_in
+from ..chats.fields import dict_in, dicts_in, instant_of, text_in
 from ..chats.post import VOICE, Post, PostFile
 from ..chats.remarks import MADE, OTHER, forwarded, with_attached
 from .composition import EFFECT

@@ -21,14 +21,16 @@ def counts_of(updates: Sequence[Any]) -> Counter[str]:
     return Counter(filter(None, map(_album, updates)))
 
 
-def settled(updates: Sequence[Any], before: Mapping[str, int]) -> int:
+def settled(updates: Sequence[Any], now: Mapping[str, int], before: Mapping[str, int]) -> int:
     """Return how many updates, from the first on, can be taken: up to an album that may grow.
 
     Args:
-        before: what `counts_of` returned at the look before.
+        now: what `counts_of` returns of these.
+        before: what it returned at the look before.
     """
-    now = counts_of(updates)
-    growing = (n for n, one in enumerate(updates) if now[_album(one)] != before.get(_album(one), 0))
+    growing = (
+        n for n, one in enumerate(updates) if now.get(_album(one), 0) != before.get(_album(one), 0)
+    )
     return next(growing, len(updates))
 
 

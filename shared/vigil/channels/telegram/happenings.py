@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from ...attachments.forwarded import ForwardedText, instant_of
+from ...attachments.forwarded import ForwardedText
 from ..chats.buttons import verdict_in
-from ..chats.fields import dict_in, text_in
+from ..chats.fields import dict_in, instant_of, text_in
 from ..chats.post import VOICE, Post, PostFile, RepliedPost, replied_post
 from ..chats.remarks import MADE, OTHER, forwarded, with_attached
 

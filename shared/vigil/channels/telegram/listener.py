@@ -63,7 +63,8 @@ class TelegramReading:
             found = await self._updates(mark)
             self.was_heard = True
             self._reading.show("listening")
-            whole, counts = albums.settled(found, counts), albums.counts_of(found)
+            before, counts = counts, albums.counts_of(found)
+            whole = albums.settled(found, counts, before)
             for post in albums.posts_of(found[:whole], self._section.bot):
                 await self._take(post)
             if whole < len(found):
