@@ -93,13 +93,29 @@ NONE = (
     "Ich habe sie nicht geschickt.",
     "Ich habe die Mail gestern geschickt.",
     "Je n'ai pas envoyé le courrier.",
+    "I'll check: yes, it's open until eight.",
+    "I'll look at the calendar. You have two meetings.",
+    "I'll research this for you now. Here is what I found: three hotels.",
+    "I'll tell you why: because it rains.",
+    "From now on I'll write to you in German.",
+    "From now on I'll keep you out of the loop.",
+    "As I said, I'll remind you at five.",
+    "I'll report the numbers: 1, 2, 3.",
+    "No reminder is set for tomorrow.",
+    "I have no reminder set for that.",
+    "I've booked nothing yet.",
+    "I've sent you the list above.",
+    "I've ordered the list by date.",
+    "I can't do that. I'll be here.",
+    "Ich prüfe das gern: es stimmt.",
+    "Te diré por qué: llueve.",
     "",
 )
 
 
 @pytest.mark.parametrize("text", SAID)
 def test_a_word_that_is_given_is_found_and_told_as_its_sentence(text: str) -> None:
-    for written in (text, f"It's raining.\n\n{text} Anything else?"):
+    for written in (text, f"It's raining.\n\n{text} Anything else?", f"{text}\nTake care!"):
         found = undertaken(written)
         assert found
         assert found in text

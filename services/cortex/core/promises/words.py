@@ -11,9 +11,9 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
-from vigil.words.denial import holds_denial
+from vigil.words.denial import holds_denial, is_denied
 
 TEXT_LENGTH_MAX: Final = 20_000
 """Characters of a text that are looked at: a promise stands at the end, or in a short text."""
@@ -39,14 +39,16 @@ _PROMISES: Final = {
         r"\bi(?:['’]ll| will| shall|(?:['’]m| am) going to) (?:(?:\w+ly|also|then|be) )*DEED": """
             remind, check, checking, double-check, recheck, verify, verifying, follow up,
             following up, get back to, getting back to, come back, be back, back with, back to,
-            circle back, report, reporting, let you know, ping, notify, alert, warn, update you,
-            tell you, message you, text you, mail you, email you, e-mail you, write you,
-            write to you, send you, wake you, reach out, keep you, keep an eye, keep watch,
-            keep watching, keep track, keep checking, keep monitoring, keep looking, keeping an eye,
-            keeping watch, keeping track, monitor, monitoring, watch, watching, track, tracking,
-            look into, look it up, look that up, look this up, look for, look at, look again,
-            look out for, looking into, looking for, looking out for, find out, research,
-            investigate, try again, retry
+            circle back, report back, reporting back, let you know, ping, notify, alert, warn,
+            update you, tell you when, tell you once, tell you as soon, tell you if,
+            tell you whether, tell you tomorrow, message you, text you, mail you, email you,
+            e-mail you, send you, wake you, reach out, keep you posted, keep you updated,
+            keep you informed, keep you in the loop, keep an eye, keep watch, keep watching,
+            keep track, keep checking, keep monitoring, keep looking, keeping an eye, keeping watch,
+            keeping track, monitor, monitoring, watch for, watch it, watch the, watch this,
+            watch that, watching, track it, track the, track this, tracking, look into, look it up,
+            look that up, look this up, look for, look at, look again, look out for, looking into,
+            looking for, looking out for, find out, research, investigate, try again, retry
             """,
     },
     "de": {
@@ -133,7 +135,7 @@ _DONE: Final = {
     "en": {
         rf"\bi(?:['’]ve| have) {_JUST}DEED": """
             scheduled, rescheduled, sent, emailed, e-mailed, mailed, messaged, texted, forwarded,
-            posted, submitted, ordered, paid, booked, cancelled, canceled, notified, informed
+            posted, submitted, paid, booked, cancelled, canceled, notified, informed
             """,
         rf"\bi(?:['’]ve| have) {_JUST}(?:set|arranged|created|added|put)\b{_GAP}DEED": """
             reminder, alarm, timer, follow-up, follow up, appointment, meeting, event, calendar
@@ -188,9 +190,33 @@ _DONE: Final = {
 """Language -> how they say what they have just done, where a tool must have done it."""
 _BEFORE: Final = """
     already, yesterday, earlier, before, ago, this morning, last night, last week, bereits, schon,
-    gestern, vorhin, déjà, hier, ya, ayer, già, ieri, al, gisteren, eerder, já, ontem
+    gestern, vorhin, déjà, hier, ya, ayer, già, ieri, al, gisteren, eerder, já, ontem, above, below,
+    oben, unten, hierboven, hieronder, arriba, abajo, sopra, sotto, acima, abaixo
     """
-"""What tells that it was done in another exchange."""
+"""What tells that it was done in another exchange, or is in this very text."""
+_AT_ONCE: Final = """
+    check, checking, double-check, recheck, verify, verifying, look into, look it up, look that up,
+    look this up, look for, look at, looking into, looking for, find out, research, investigate,
+    try again, retry, nachsehen, nachschauen, nachprüfen, prüfen, überprüfen, nachforschen,
+    recherchieren, überprüfe, prüfe, recherchiere, nach, vérifierai, regarderai, chercherai,
+    vérifier, regarder, chercher, comprobaré, revisaré, verificaré, buscaré, investigaré, comprobar,
+    revisar, verificar, buscar, investigar, controllerò, ricontrollerò, verificherò, cercherò,
+    controleren, nakijken, kijken, nagaan, uitzoeken, opzoeken, controleer, check, checar, procurar,
+    pesquisar, verificarei
+    """
+"""Deeds whose result may stand right behind ("I'll check: yes, it's open"): they're promises where
+nothing follows, or with a word for a time to come."""
+_LATER: Final = """
+    tomorrow, later, tonight, again, back, every, each, when, once, until, soon, minute, minutes,
+    hour, hours, day, days, week, weeks, month, morning, evening, night, overnight, monday, tuesday,
+    wednesday, thursday, friday, saturday, sunday, morgen, später, abend, jede, jeden, wieder,
+    sobald, wenn, stunde, stunden, minuten, tag, tage, tagen, woche, wochen, monat, montag,
+    dienstag, mittwoch, donnerstag, freitag, samstag, sonntag, demain, plus tard, soir, chaque,
+    dès que, quand, heure, heures, jour, jours, semaine, matin, mañana, más tarde, luego, noche,
+    cada, cuando, hora, horas, minuto, minutos, día, días, semana, domani, più tardi, stasera, ogni,
+    quando, ore, minuti, giorno, giorni, settimana, straks, vanavond, elke, zodra, wanneer, uur,
+    uren, minuut, dag, dagen, amanhã, mais tarde, noite, dia, dias
+    """
 _MARKS: Final = {
     "en": (
         *("i'll ", "i’ll ", "i will ", "i shall ", "going to ", "i've ", "i’ve ", "i have "),
@@ -209,7 +235,7 @@ _CONDITIONS: Final = {
         if you, once you, when you, whenever you, as soon as you, after you, unless you, until you,
         if that's, if that’s, if that is, tell me, ask me, let me know, say so, say the word,
         say yes, your ok, your okay, your go, would you, shall i, i'll have, i’ll have, i'll need,
-        i’ll need, with your
+        i’ll need, with your, as i said, as promised
         """,
     "de": r"""
         wenn du, wenn sie, wenn ihr, wenn das, wenn es dir, wenn es ihnen, sobald du, sobald sie,
@@ -258,14 +284,30 @@ def _ways(ways: Mapping[str, str]) -> re.Pattern[str]:
     )
 
 
+class _Other(NamedTuple):
+    """What finds why such a sentence is none, or is one all the same."""
+
+    condition: re.Pattern[str]
+    before: re.Pattern[str]
+    at_once: re.Pattern[str]
+    later: re.Pattern[str]
+
+
 @functools.cache
-def _conditions() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return what finds that it depends on the reader, and that it was done before."""
+def _other() -> _Other:
     conditions = "|".join(rf"\b{_any_of(phrases)}" for phrases in _CONDITIONS.values())
-    return re.compile(conditions), re.compile(rf"\b{_any_of(_BEFORE.strip())}")
+    return _Other(
+        re.compile(conditions),
+        re.compile(rf"\b{_any_of(_BEFORE.strip())}"),
+        re.compile(rf"\b{_any_of(_AT_ONCE.strip())}$"),
+        re.compile(rf"\b{_any_of(_LATER.strip())}|\d"),
+    )
 
 
 _ENDS_QUESTION: Final = re.compile(r"\?[\s\"'”»)*_]*$")
+_SHOWS: Final = re.compile(r":(?:\s|$)")
+"""Behind a deed: what came of it follows."""
+_NONE: Final = re.compile(r"\W*(?:nothing|none|nobody|no|nichts|rien|nada|niente|niets)\b")
 
 
 def undertaken(text: str) -> str:
@@ -287,21 +329,33 @@ def undertaken(text: str) -> str:
     if (letter := _LETTER.search(own)) is not None:
         own = own[: letter.start()]
     own = _QUOTED.sub(" ", _FENCED.sub("\n", own))
-    for match in _SENTENCE.finditer(own):
-        sentence = match.group().strip()
-        if any(_undertakes(sentence.lower(), one) for one in languages):
+    sentences = [match.group().strip() for match in _SENTENCE.finditer(own)]
+    told = [one for one in sentences if one and not _ENDS_QUESTION.search(one)]
+    for sentence in told:
+        is_last = sentence is told[-1]
+        if any(_undertakes(sentence.lower(), one, is_last=is_last) for one in languages):
             return sentence
     return ""
 
 
-def _undertakes(sentence: str, language: str) -> bool:
+def _undertakes(sentence: str, language: str, *, is_last: bool) -> bool:
     promise, deed = (pattern.search(sentence) for pattern in _said(language))
-    found = promise or deed
-    if found is None or holds_denial(found.group()) or _ENDS_QUESTION.search(sentence):
+    found, other = promise or deed, _other()
+    if found is None or _is_denied(sentence, found) or other.condition.search(sentence):
         return False
-    depends, before = _conditions()
-    is_old = promise is None and before.search(sentence) is not None
-    return depends.search(sentence) is None and not is_old
+    if promise is None:
+        return other.before.search(sentence) is None
+    rest = sentence[found.end() :]
+    if _SHOWS.search(rest):
+        return False
+    is_later = is_last or other.later.search(sentence[found.start() :]) is not None
+    return is_later or other.at_once.search(found.group()) is None
+
+
+def _is_denied(sentence: str, found: re.Match[str]) -> bool:
+    start, end = found.span()
+    is_none = _NONE.match(sentence[end:]) is not None
+    return is_none or holds_denial(found.group()) or is_denied(sentence, start, end)
 
 
 __all__ = ["undertaken"]
