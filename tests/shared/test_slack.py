@@ -52,7 +52,7 @@ def test_nothing_that_is_said_is_an_order_to_slack(text: str) -> None:
     """A text can't call a channel or name somebody, whatever it quotes."""
     said = mrkdwn_of(text)
     assert ORDER.search(said) is None
-    assert len(seen(said)) <= 2 * len(text) + 10
+    assert len(seen(said)) <= max(len(text), SECTION_MAX)
 
 
 def test_a_formula_is_sent_as_it_was_written() -> None:

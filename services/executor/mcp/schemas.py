@@ -15,6 +15,8 @@ from typing import Any, Final
 
 import msgspec
 
+from vigil.texts.glyphs import is_printable
+
 SCHEMA_BYTES_MAX: Final = 16 * 1024
 DEPTH_MAX: Final = 32
 ARGUMENT: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
@@ -41,7 +43,11 @@ def visible(text: str) -> str:
     >>> visible("Read a file.\\u200b\\U000e0041")
     'Read a file.'
     """
-    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _HIDDEN)
+    return "".join(filter(_is_seen, text))
+
+
+def _is_seen(char: str) -> bool:
+    return char in "\n\t" or is_printable(char) or unicodedata.category(char) not in _HIDDEN
 
 
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Co", "Cn", "Cs"})

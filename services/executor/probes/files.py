@@ -8,6 +8,7 @@ from typing import Final
 from vigil.contracts.board import LastSeen, WatchedFiles
 from vigil.errors import InvalidInput, NotFound, Unavailable
 from vigil.facts.observed import Observation
+from vigil.texts.glyphs import is_printable
 from vigil.timetable.probe import TEXT_LENGTH_MAX
 from vigil.watching.watched import names_of, what_of
 
@@ -96,7 +97,7 @@ def _content(part: str) -> str:
 def _shown(path: str) -> str:
     """Return a path as a line of text, whatever bytes it has."""
     text = path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return "".join(one if one.isprintable() else "?" for one in text)
+    return "".join(one if is_printable(one) else "?" for one in text)
 
 
 def changes(before: dict[str, str], after: dict[str, str]) -> list[str]:

@@ -15,6 +15,7 @@ import msgspec
 
 from vigil.contracts.calls.progress import CallProgress, is_known
 from vigil.errors import Unavailable
+from vigil.texts.glyphs import is_printable
 
 from .source import Call
 
@@ -44,7 +45,7 @@ class ProgressReporter:
         """Note how far it is."""
         if self._is_over or not is_known(done, total):
             return
-        plain = "".join(c if c.isprintable() else " " for c in (text or "")[:READ_LENGTH_MAX])
+        plain = "".join(c if is_printable(c) else " " for c in (text or "")[:READ_LENGTH_MAX])
         said = " ".join(plain.split())[:TEXT_LENGTH_MAX]
         self._newest = msgspec.structs.replace(self._newest, done=done, total=total, text=said)
         self._is_reported = False

@@ -17,6 +17,7 @@ from vigil.errors import InvalidInput
 from vigil.settings import tokens
 from vigil.settings.tokens import Token
 from vigil.subjects import PartText
+from vigil.texts.glyphs import is_printable
 
 from ..callers import Admin, Shared, body_of
 from ..endpoint import Endpoint
@@ -86,7 +87,7 @@ async def make_token(
     """Make a token, which this answer alone tells. Needs an admin token."""
     if edge.switches.is_erasing(wanted.user):
         raise erasing()
-    if not wanted.name.isprintable():
+    if not is_printable(wanted.name):
         raise InvalidInput("name", "must be one line that can be seen")
     now, days = edge.clock.now(), wanted.expires_days
     facts: dict[str, Any] = {

@@ -22,6 +22,7 @@ from vigil.errors import InvalidInput
 from vigil.settings import tokens
 from vigil.settings.tokens import CALENDAR, Principal, Token
 from vigil.subjects import Scope
+from vigil.texts.glyphs import is_printable
 
 from ..access import listed
 from ..callers import Caller, Shared, User, body_of
@@ -122,7 +123,7 @@ async def make_link(
     """Make a link to subscribe to, which this answer alone tells; 422 beyond 20."""
     if edge.switches.is_erasing(caller.user):
         raise erasing()
-    if not wanted.name.isprintable():
+    if not is_printable(wanted.name):
         raise InvalidInput("name", "must be one line that can be seen")
     own = [token for _, token in _links(edge, caller) if token.user == caller.user]
     if len(own) >= LINKS_MAX:

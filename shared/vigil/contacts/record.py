@@ -17,7 +17,7 @@ import msgspec
 from ..contracts import Instant
 from ..mail.ids import is_address
 from ..subjects import token_of
-from ..texts.glyphs import hidden_in
+from ..texts.glyphs import hidden_in, is_printable
 
 PREFIX: Final = "contacts."
 CONTACTS_MAX: Final = 5_000
@@ -71,7 +71,7 @@ def cleaned_name(text: str) -> str:
     ('Ben Miller', '', '')
     """
     name = " ".join(unicodedata.normalize("NFC", text).split())
-    is_usable = 0 < len(name) <= NAME_LENGTH_MAX and name.isprintable() and not hidden_in(name)
+    is_usable = 0 < len(name) <= NAME_LENGTH_MAX and is_printable(name) and not hidden_in(name)
     return name if is_usable and not set(name) & set("@<>[]{}|\\`") else ""
 
 

@@ -28,6 +28,7 @@ from ..contracts.board import (
     YesNo,
 )
 from ..errors import InvalidInput
+from ..texts.glyphs import is_printable
 
 FACTS_MAX: Final = 8
 """Of one source."""
@@ -144,7 +145,7 @@ def _check_list(
     if not 2 <= len(values) <= most:
         raise InvalidInput(field, f"must list 2 to {most}, lists {len(values)}")
     for value in values:
-        if not form.fullmatch(value) or not value.isprintable():
+        if not form.fullmatch(value) or not is_printable(value):
             raise InvalidInput(field, f"{value[:40]!r} must be {what}")
     if len({plain(one) for one in values}) < len(values):
         raise InvalidInput(field, "lists the same twice")

@@ -18,6 +18,7 @@ from ..contracts.board.grant import (
 from ..contracts.effects import canonical
 from ..errors import InvalidInput
 from ..subjects import SessionKey, check_part
+from ..texts.glyphs import is_printable
 from ..zones.wall import END
 from . import address, command, folder
 
@@ -49,7 +50,7 @@ def check(grant: Grant) -> Grant:
         raise InvalidInput("name", "must be 1..32 of a-z, 0-9 and -")
     check_part("owner", grant.owner)
     check_part("agent", grant.agent)
-    if len(grant.why) > WHY_LENGTH_MAX or not grant.why.isprintable():
+    if len(grant.why) > WHY_LENGTH_MAX or not is_printable(grant.why):
         raise InvalidInput("why", f"must be one line of at most {WHY_LENGTH_MAX} characters")
     _check_scope(grant)
     if not 0 <= grant.uses_max <= USES_MAX:

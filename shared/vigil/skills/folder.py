@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 
 from ..errors import InvalidInput, NotFound
-from ..texts.glyphs import hidden_in
+from ..texts.glyphs import hidden_in, is_printable
 from ..words.nearest import meant
 from .form import FILE, SkillText, check_name, parse
 
@@ -75,7 +75,7 @@ def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
         relative = path.relative_to(folder).as_posix()
         if count > FILES_MAX:
             raise InvalidInput("skill", f"has more than {FILES_MAX} files")
-        if not relative.isprintable():
+        if not is_printable(relative):
             raise InvalidInput("skill", f"{ascii(relative)[:80]} is no name of a file")
         with path.open("rb") as file:
             data = file.read(BYTES_MAX - size + 1)

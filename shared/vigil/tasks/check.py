@@ -9,6 +9,7 @@ from ..contracts import BoardTask
 from ..errors import InvalidInput
 from ..fields.schema import NO_NUL, SAID_LINE, length
 from ..subjects import check_part
+from ..texts.glyphs import is_printable
 
 TITLE_LENGTH_MAX: Final = 200
 DESCRIPTION_LENGTH_MAX: Final = 8_000
@@ -26,7 +27,7 @@ def check(task: BoardTask) -> BoardTask:
     check_part("owner", task.owner)
     check_part("agent", task.agent)
     title = check_text("title", task.title, TITLE_LENGTH_MAX)
-    if not title.strip() or not title.isprintable():
+    if not title.strip() or not is_printable(title):
         raise InvalidInput("title", "must be one line that says something")
     check_text("description", task.description, DESCRIPTION_LENGTH_MAX)
     return task

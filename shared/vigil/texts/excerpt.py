@@ -50,10 +50,12 @@ def in_characters(text: str, length_max: int) -> str:
         return text
     first = length_max // 2
     last = len(text) - (length_max - first)
-    count = _size(text[first:last])
-    if (before := _left_out(text)) and first <= before.start() and before.end() <= last:
-        count += int(before[1]) - len(before[0])
-    return text[:first] + mark(count) + text[last:]
+    missing = 0
+    if (before := _left_out(text)) is not None:
+        # What stands for the first cut goes as a whole, or half of it would be left, and not count.
+        first, last = min(first, before.start()), max(last, before.end())
+        missing = int(before[1]) - len(before[0])
+    return text[:first] + mark(_size(text[first:last]) + missing) + text[last:]
 
 
 def _left_out(text: str) -> re.Match[str] | None:

@@ -48,8 +48,11 @@ class StreamedAnswer:
         >>> spoken.token(3, 0, "Let me look."), spoken.said("It is 4.")
         ('Let me look.', '\\n\\nIt is 4.')
         """
-        shown = self._shown.strip()
-        more = text[len(shown) :] if shown and text.startswith(shown) else f"{self._gap()}{text}"
+        shown = self._shown.lstrip()
+        if shown and text.startswith(shown):
+            more = text[len(shown) :]
+        else:
+            more = "" if text == shown.rstrip() else f"{self._gap()}{text}"
         self._shown, self._part, self._of = "", "", None
         return self._sent(more)
 

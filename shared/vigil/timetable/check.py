@@ -36,6 +36,7 @@ from ..settings.hours import hours_of
 from ..skills.form import check_name as check_skill_name
 from ..subjects import Scope, SessionKey, check_part
 from ..tasks.check import check_text
+from ..texts.glyphs import is_printable
 from ..watching.watched import check_watched
 from ..words.nearest import meant
 from ..zones.wall import END
@@ -66,7 +67,7 @@ def check(row: TimetableRow) -> TimetableRow:
     check_part("owner", row.owner)
     check_part("agent", row.agent)
     name = check_text("name", row.name, NAME_LENGTH_MAX)
-    if not name.strip() or not name.isprintable():
+    if not name.strip() or not is_printable(name):
         raise InvalidInput("name", "must be one line that says something")
     check_schedule(row.schedule)
     check_zone(row.zone)

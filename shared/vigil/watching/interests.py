@@ -19,6 +19,7 @@ from ..contracts.board import WatchedFeed, WatchedTool, WatchedUrl
 from ..errors import ConfigError, InvalidInput
 from ..facts.shape import words_of
 from ..facts.wanted import WantedFact, read_wanted
+from ..texts.glyphs import is_printable
 from .watched import check_watched, watched_of
 
 INTERESTS_MAX: Final = 50
@@ -141,7 +142,7 @@ def facts_of(interests: Sequence[str | ScheduledInterest]) -> dict[str, WantedFa
 
 
 def _check(interest: str) -> None:
-    if len(interest) > LENGTH_MAX or not interest.isprintable() or interest != interest.strip():
+    if len(interest) > LENGTH_MAX or not is_printable(interest) or interest != interest.strip():
         raise InvalidInput("looks", f"must be one line of at most {LENGTH_MAX} characters")
     if interest.startswith(SEARCH):
         if not interest.removeprefix(SEARCH).strip():

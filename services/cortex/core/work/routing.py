@@ -63,7 +63,8 @@ def route(draft: Draft, use: ToolUseBlock, doubt: str = "") -> Answer:
     if asked is not None and is_done:
         # In the person's own words now, or by a grant: there is nothing left to decide.
         requests.withdraw(draft, asked, "the same was ordered since")
-        spoken.say_withdrawn(draft, asked, "the same runs now on your word")
+        whose = "on your word" if draft.loop.is_direct else "without being asked for"
+        spoken.say_withdrawn(draft, asked, f"the same runs now {whose}")
     return answer
 
 

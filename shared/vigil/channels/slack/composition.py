@@ -130,8 +130,10 @@ def _blocks(tokens: Sequence[Token]) -> str:
             case "blockquote_close":
                 at = quotes.pop()
                 inner = "".join(out[at:]).strip("\n")
-                # Slack knows one level.
-                out[at:] = [inner if quotes else _QUOTE.sub("> ", inner), "\n\n"]
+                # Slack knows one level, of whole lines.
+                begins_line = "".join(out[:at])[-1:] in ("", "\n")
+                is_marked = bool(inner) and begins_line and not quotes
+                out[at:] = [_QUOTE.sub("> ", inner) if is_marked else inner, "\n\n"]
             case other:
                 mark = lists.mark_of(token)
                 out.append(_MARKS.get(other, "") if mark is None else mark)
