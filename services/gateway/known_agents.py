@@ -1,7 +1,8 @@
 """Which agents somebody may mean: those of this home, and those that they have something with.
 
-Whoever talks with a name makes an agent of it. Where something is to be done to one, a name that no
-agent has is a mistake: it would be done to nobody, and be told as done.
+Whoever talks with a name makes an agent of it. Where something is to be done to one, or is told to
+one by a program, a name that no agent has is a mistake: it would be done to nobody, and be told as
+done; and what is told would make an agent that thinks about it, and that nobody knows.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from vigil.local.identity_files import agents_there
 from vigil.past import places
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope, board_of, check_part
+from vigil.teams import DEFAULT_AGENT
 from vigil.words.nearest import meant
 
 from .state.edge import Edge
@@ -29,6 +31,8 @@ async def check_agent(edge: Edge, caller: Principal, agent: str, field: str = "a
         Unavailable: the broker can't tell.
     """
     check_part(field, agent)
+    if agent == DEFAULT_AGENT or agent in edge.context.settings.config.agents:
+        return agent
     configured = await asyncio.to_thread(_configured, edge, caller)
     if agent in configured or await _has_past(edge, caller, agent):
         return agent

@@ -8,7 +8,9 @@ from typing import Any
 
 import httpx2
 
+from tests.gateway.test_gateway_hooks import secret_of
 from tests.support.gateway import Gate, assert_problem, running_gateway
+from tests.support.stack import running_stack
 from vigil.bus.bus import Message
 from vigil.contracts import External, Queued, State, decode_event
 
@@ -267,3 +269,36 @@ async def test_a_nearly_full_disk(tmp_path: Path) -> None:
         answer = await post(await gate.person("ann"), event())
         assert_problem(answer, 503)
         assert await externals(gate) == []
+
+
+async def test_an_event_is_for_an_agent_that_there_is(gate: Gate) -> None:
+    """SPEC P-5, X-6: a mistyped name makes no agent; one that was talked with has its events."""
+    ann, bob = await gate.person("ann"), await gate.person("bob")
+    problem = assert_problem(await post(ann, event(subject="ann:vigl:t1")), 422, "subject")
+    assert "none is called vigl; did you mean vigil?" in problem["detail"]
+    assert await gate.admin.read("SESSIONS", ["session.>"]) == []
+    said = await ann.post("/api/sessions/ann:coach:t1/messages", json={"text": "Hello"})
+    assert said.status_code == 202
+    assert (await post(ann, event(subject="ann:coach:t2"))).status_code == 202
+    problem = assert_problem(await post(bob, event(subject="bob:coach:t2")), 422, "subject")
+    assert "there is: vigil" in problem["detail"], "what another has made is told to nobody"
+
+
+async def test_an_agent_with_files_or_a_hook_has_events(tmp_path: Path) -> None:
+    """One that nobody talked with yet: a folder, a section, or a way in that names it."""
+    secret = secret_of("ci")
+    hook = {"user": "ann", "agent": "builder", "thread": "t", "secrets": [secret]}
+    parts = {"agents": {"scout": {}}, "hooks": {"ci": hook}, "mind": {"enabled": True}}
+    (tmp_path / "agents" / "gardener").mkdir(parents=True)
+    async with running_stack(tmp_path, services=("gateway",), **parts) as stack:
+        gate = Gate(stack, await stack.bus("admin"), await stack.bus("operator"))
+        ann = await gate.person("ann")
+        for agent in ("scout", "builder", "gardener"):
+            answer = await post(ann, event(id=agent, subject=f"ann:{agent}:t1"))
+            assert answer.status_code == 202, answer.text
+        mind = event(id="m", subject=None, agentid="scot")
+        problem = assert_problem(await post(ann, mind), 422, "agentid")
+        assert "none is called scot; did you mean scout?" in problem["detail"]
+        assert await gate.admin.read("SYSTEM", ["system.>"]) == []
+        assert (await post(ann, mind | {"agentid": "scout"})).status_code == 202
+        await gate.close()

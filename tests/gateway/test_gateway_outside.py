@@ -152,6 +152,7 @@ BAD: list[tuple[bytes, str]] = [
     (event(subject="bob:vigil:t1"), "another user"),
     (event(subject="ann:vigil:_mind"), "must not start"),
     (event(subject=ANN, agentid="x"), "agentid"),
+    (event(subject="ann:vigl:t1"), "subject: agentId must be one that there is, and none"),
     (event(id=None), "id: is required"),
     (event(data="x" * 70_000), "at most 65536"),
 ]
@@ -304,6 +305,29 @@ async def test_what_cannot_be_used_is_dead_lettered_with_its_cause(gate: Gate, c
     assert len(await stored(gate)) == 1
     assert await gate.stored("bob:vigil:t1") == []
     assert gate.stack.contexts["gateway"].bus.violations == []
+
+
+async def test_of_an_agent_that_there_isnt_nothing_is_made(gate: Gate, ci: Program) -> None:
+    """SPEC P-7, X-6: its letter has the whole event, and which agent was likely meant; sent again
+    once somebody has talked with that agent, it's taken."""
+    mistyped = event(subject="ann:choach:t1")
+    ann = await gate.person("ann")
+    said = await ann.post("/api/sessions/ann:coach:t1/messages", json={"text": "Hello"})
+    assert said.status_code == 202
+    await ci.js.publish("event.ann.ci", mistyped)
+    await ci.js.publish("event.ann.ci", event(id="43", subject="ann:coach:t1"))
+    await taken(gate)
+    ((_, letter),) = await letters(gate)
+    assert letter.cause.endswith("none is called choach; did you mean coach?")
+    assert letter.data == mistyped
+    assert await gate.stored("ann:choach:t1") == []
+    assert len(await stored(gate, "ann:coach:t1")) == 1
+    said = await ann.post("/api/sessions/ann:choach:t1/messages", json={"text": "Hello"})
+    assert said.status_code == 202
+    await ci.js.publish("event.ann.ci", mistyped)
+    await taken(gate)
+    assert len(await stored(gate, "ann:choach:t1")) == 1
+    assert len(await letters(gate)) == 1
 
 
 async def test_a_session_that_is_behind_is_waited_for(

@@ -2,7 +2,8 @@
 
 The attribute `subject` is the session; without it, it's the agent's mind (attribute `agentid`). The
 event is marked untrusted, whoever sent it: a token
-says who let it in, not who wrote it. Only a hook may be trusted, by the configuration.
+says who let it in, not who wrote it. Only a hook may be trusted, by the configuration. It's for an
+agent that there is: an event makes sessions, but only a person makes an agent, by talking with it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from ..http import body
 from ..http.decide import external_event_id
 from ..http.json import Json
 from ..http.wire import Accepted
+from ..known_agents import check_agent
 from ..sessions.messages import parent_of
 from ..state.edge import Edge
 from . import cloud_events
@@ -92,6 +94,25 @@ def _mind(event: OutsideEvent, user: str, config: Config) -> SessionKey:
     return mind_of(Scope(agent, owner_of(user, agent, config.teams)))
 
 
+async def check_agent_of(
+    edge: Edge, event: OutsideEvent, session: SessionKey, caller: Principal
+) -> None:
+    """Refuse an event for an agent that there isn't.
+
+    Args:
+        caller: who sent it; of a program on the bus, its person.
+
+    Raises:
+        InvalidInput: naming the attribute, with the nearest agent that there is.
+        Unavailable: the broker can't tell.
+    """
+    if not event.subject:
+        await check_agent(edge, caller, session.agent, "agentid")
+        return
+    with _of_subject():
+        await check_agent(edge, caller, session.agent)
+
+
 def _with_agent(event: OutsideEvent, session: SessionKey) -> SessionKey:
     if event.agent and event.agent != session.agent:
         raise InvalidInput("agentid", "is another agent than that of the subject; leave it out")
@@ -135,6 +156,7 @@ async def post_event(request: Request, edge: Shared, caller: Caller) -> Response
     data = await body.read(scope, request.receive, edge.config.body_bytes_max)
     event = cloud_events.of_http(scope["headers"], data, limits_of(edge))
     session = session_of(event, caller, edge.context.settings.config)
+    await check_agent_of(edge, event, session, caller)
     accepted = await take(
         edge, session, caller.user, event, source=f"api:{caller.user}", parent=parent_of(scope)
     )

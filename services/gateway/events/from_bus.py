@@ -18,6 +18,7 @@ from vigil import crash
 from vigil.bus.bus import BusError, Message
 from vigil.errors import InvalidInput, Unavailable
 from vigil.observe import trace
+from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
 from vigil.topology import OUTSIDE_EVENTS
 from vigil.worker import dead_letters
@@ -115,9 +116,13 @@ class OutsideEvents:
         event: OutsideEvent | None = None
         try:
             event = cloud_events.structured(message.data, self._limits)
+            config = edge.context.settings.config
+            session = events.session_for(event, user, config)
+            person = Principal(user=user, is_admin=False, token_id="", teams=config.teams)
+            await events.check_agent_of(edge, event, session, person)
             await events.take(
                 edge,
-                events.session_for(event, user, edge.context.settings.config),
+                session,
                 user,
                 event,
                 source=f"bus:{credential}",
