@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from vigil.errors import InvalidInput
-from vigil.local.identity_files import agents_there
+from vigil.local.identity_files import agents_there, naming
 from vigil.past import places
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope, board_of, check_part
@@ -47,15 +47,12 @@ def _configured(edge: Edge, caller: Principal) -> set[str]:
     """Return the agents of this home, and those that a section names which is the caller's or
     nobody's: a channel, a hook."""
     settings = edge.context.settings
-    config = settings.config
-    sections = (*config.channels.values(), *config.hooks.values(), *config.watch.values())
-    sections = (*sections, *config.mailboxes.values(), *config.grants)
     named = {
-        getattr(one, "agent", "")
-        for one in sections
+        one.agent
+        for _, one in naming(settings.config)
         if caller.is_admin or getattr(one, "user", "") in ("", caller.user)
     }
-    return {*agents_there(settings), *filter(None, named)}
+    return {*agents_there(settings), *named}
 
 
 async def _has_past(edge: Edge, caller: Principal, agent: str) -> bool:

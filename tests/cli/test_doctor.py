@@ -15,7 +15,7 @@ from tests.support.cli import Cli, eventually, running_vigil
 from tests.support.stack import settings_of
 from vigil.cli.doctor import servers
 from vigil.contracts import HeldTool, Shelf
-from vigil.doctor import channels, memory, sandbox, search
+from vigil.doctor import agents, channels, memory, sandbox, search
 from vigil.local.mcp_servers import SIGN_IN
 from vigil.settings.config import Config, Settings, load
 from vigil.settings.sections import SearchSection
@@ -57,6 +57,42 @@ def test_memory_is_as_large_as_what_it_takes_of_the_disk(tmp_path: Path) -> None
     with (slot / "vectors" / "page_0.dat").open("wb") as file:
         file.truncate(100 * 1024**2)
     assert memory.folder(settings).found == "1 database, 3 MiB with the vectors"
+
+
+def test_an_agent_that_only_sections_name_may_be_a_typo(tmp_path: Path) -> None:
+    """P-4: it would begin with the first that the hook brings; one with files there is."""
+    hook = f'user = "me"\nthread = "t"\nscheme = "github"\nsecrets = ["{"x" * 16}"]'
+    (tmp_path / "vigil.toml").write_text(
+        f"""
+        [agents.scout]
+        [hooks.ci]
+        agent = "scuot"
+        {hook}
+        [hooks.cd]
+        agent = "scout"
+        {hook}
+        [watch.feed]
+        source = "feed:https://example.org/feed"
+        user = "me"
+        agent = "keeper"
+        [[grants]]
+        name = "look"
+        user = "me"
+        tool = "wiki__lookup"
+        agent = "scuot"
+        """
+    )
+    settings = load({}, home=tmp_path)
+    (settings.agents / "keeper").mkdir(parents=True)
+    ((name, check),) = agents.checks(settings).items()
+    found = check(settings)
+    assert name == "agent scuot"
+    assert found is not None
+    assert (found.state, found.found) == (
+        "warn",
+        "there is none yet; named by hooks.ci, grants.look",
+    )
+    assert found.advice == "`vigil agents add scuot`, or scout if you mean that"
 
 
 def test_what_runs_is_ours(tmp_path: Path) -> None:

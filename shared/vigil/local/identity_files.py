@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import stat
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from ..settings.config import Settings
+from ..settings.config import Config, Settings
 from ..settings.credentials import write_private
 from ..subjects import PART
 from ..teams import DEFAULT_AGENT
@@ -28,6 +29,16 @@ def agents_there(settings: Settings) -> tuple[str, ...]:
     folders = settings.agents.glob("*/") if settings.agents.is_dir() else ()
     named = {one.name for one in folders if PART.fullmatch(one.name)}
     return tuple(sorted({DEFAULT_AGENT, *settings.config.agents, *named}))
+
+
+def naming(config: Config) -> Iterator[tuple[str, Any]]:
+    """Yield the sections that have something to do with an agent, a channel or a hook, say, and
+    where each is: what they name is their `agent`."""
+    for kind in ("channels", "hooks", "watch", "mailboxes"):
+        for name, section in getattr(config, kind).items():
+            if getattr(section, "agent", ""):
+                yield f"{kind}.{name}", section
+    yield from ((f"grants.{grant.name}", grant) for grant in config.grants)
 
 
 def digest_of(text: str) -> str:

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from vigil import distribution
 from vigil.checks import Check, fail, ok, warn
 from vigil.doctor import (
+    agents,
     channels,
     clock,
     glance,
@@ -104,6 +105,7 @@ def examine() -> Iterator[Check]:
         | contacts.checks(settings)
         | mailboxes.checks(settings)
         | calendars.checks(settings)
+        | agents.checks(settings)
         | teams.checks(settings)
         | servers.checks(settings)
         | sign_ins.checks(settings),
