@@ -16,7 +16,7 @@ import pytest_asyncio
 
 from services.cortex.core.work.routing import ONLY_THE_PERSON
 from services.cortex.model import ModelAnswer, ModelError, ModelRequest
-from tests.support.agent import Agent, ask, ask_in_steps
+from tests.support.agent import ask, ask_in_steps
 from tests.support.pauses import pauses
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
@@ -27,7 +27,6 @@ from vigil.contracts import (
     Usage,
     decode_event,
     decode_signal,
-    decode_turn,
 )
 from vigil.subjects import SessionKey, signals_of
 from vigil.timetable import reasons
@@ -317,36 +316,6 @@ async def test_a_machine_that_slept_through_a_run_has_its_end_told(world: World)
     assert found[1]["reason"] == "it took longer than the 90 s that it has"
     home = world.talk("ulf:vigil:main")
     told = "The job 'night look' failed: it took longer than the 90 s that it has."
-    await home.until(lambda: told in [one.text for one in home.said])
-
-
-async def test_one_that_no_model_answered_says_so(world: World) -> None:
-    """J-2: a provider that is overloaded for a night, not a run that dawdled."""
-    ned = await world.person("ned:vigil:t1", has_socket=False)
-    behave = world.agent.behave
-
-    async def overloaded(request: ModelRequest) -> ModelAnswer:
-        if "nightly" in Agent.text_of(request):
-            what = "the model's provider is overloaded (529)"
-            raise ModelError(what, is_retryable=True, retry_after_s=600.0)
-        return await behave(request)
-
-    world.agent.behave = overloaded
-    row = await made(ned.http, "brief", prompt="nightly", interval_s=86_400, timeout_s=90)
-    (begun,) = await until(ned.http, row, "running")
-    run = SessionKey.parse(begun["session"])
-    for pause_s in pauses():
-        turns = [decode_turn(one.data) for one in await world.admin.read("SYSTEM", [run.turns])]
-        if any(turn.state.loop and turn.state.loop.retry for turn in turns):
-            break
-        await asyncio.sleep(pause_s)
-    move(world, 91)
-    found = await until(ned.http, row, "running", "failed")
-    world.agent.behave = behave
-    why = "No model answered: the model's provider is overloaded (529)."
-    assert found[1]["reason"] == f"it took longer than the 90 s that it has. {why}"
-    home = world.talk("ned:vigil:main")
-    told = f"The job 'brief' failed: it took longer than the 90 s that it has. {why}"
     await home.until(lambda: told in [one.text for one in home.said])
 
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from services.scheduler.timetable import decide
-from services.scheduler.timetable.decide import Revised, decisions
+from services.scheduler.timetable import events as told_of
+from services.scheduler.timetable.decide import Revised, begun_again, decisions
 from services.scheduler.timetable.events import start_of
 from services.scheduler.timetable.kinds import cron as jobs
 from services.scheduler.timetable.known import KnownRow
@@ -31,14 +32,15 @@ from vigil.contracts.board import (
     CycleLedger,
     EverySchedule,
     Ledger,
+    MaintenanceWork,
     OnceSchedule,
     OpenRun,
 )
 from vigil.settings.config import Config
 from vigil.timetable import reasons
 from vigil.timetable.findings import findings
+from vigil.timetable.ledger import ENDS, begun, is_busy, kept, ledger_of, put_off
 from vigil.timetable.ledger import ended as end_of
-from vigil.timetable.ledger import kept, ledger_of
 from vigil.timetable.log import Placed
 from vigil.timetable.schedule import (
     COUNTED_MAX,
@@ -403,9 +405,11 @@ SCHEDULES = st.one_of(
 )
 EVENTS = st.lists(
     st.tuples(
-        st.integers(1, 20 * 86_400),
+        st.one_of(st.integers(1, 3600), st.integers(1, 20 * 86_400)),
         st.one_of(
             st.sampled_from(["down", "up", "end", "look", "look", "pause", "resume", "rename"]),
+            st.sampled_from(["pause all", "resume all"]),
+            st.sampled_from(["unanswered", "unanswered", "by hand"]),
             SCHEDULES,
         ),
     ),
@@ -422,6 +426,7 @@ class Town:
         self.revisions = [(START, first)]
         self.entries: list[SlotEntry] = []
         self.is_up = True
+        self.refusal = ""
 
     def pieces(self) -> list[Revised]:
         ends = [since for since, _ in self.revisions[1:]]
@@ -432,8 +437,11 @@ class Town:
 
     def look(self) -> None:
         for _ in range(RUNS_MAX * 2):
+            self.entries += begun_again(
+                self.revisions[-1][1], ledger_of(self.entries), self.now, self.refusal
+            )
             ledger = ledger_of(self.entries)
-            made = decisions(self.pieces(), ledger, self.now)
+            made = decisions(self.pieces(), ledger, self.now, self.refusal)
             self.entries += made
             if not made or self.revisions[-1][1].misfire != "all":
                 return
@@ -442,6 +450,19 @@ class Town:
     def end(self) -> None:
         ledger = ledger_of(self.entries)
         self.entries += [end_of(ROW, one, self.now) for one in ledger.running]
+
+    def leave_unanswered(self) -> None:
+        """End what runs as the executor does, if no model answered."""
+        row = self.revisions[-1][1]
+        for run in ledger_of(self.entries).running:
+            until = told_of.slot_of(row, run).again_until
+            waiting = None if until is None else put_off(ROW, run, self.now, until, "away")
+            self.entries.append(waiting or end_of(ROW, run, self.now, problem="away"))
+
+    def begin_by_hand(self) -> None:
+        row = self.revisions[-1][1]
+        if not is_busy(row, ledger_of(self.entries)):
+            self.entries.append(begun(row, self.now))
 
     def change(self, **changes: Any) -> None:
         before = self.revisions[-1][1]
@@ -453,6 +474,12 @@ class Town:
                 self.is_up = what == "up"
             case "end":
                 self.end()
+            case "unanswered":
+                self.leave_unanswered()
+            case "by hand":
+                self.begin_by_hand()
+            case "pause all" | "resume all":
+                self.refusal = "paused" if what == "pause all" else ""
             case "pause":
                 self.change(is_enabled=False)
             case "resume":
@@ -498,7 +525,8 @@ def test_each_slot_ends_in_exactly_one_state(
     town.change(is_removed=True)
     town.look()
     town.end()
-    final = [one for one in town.entries if one.state != "running"]
+    slots = [one for one in town.entries if not one.is_by_hand]
+    final = [one for one in slots if one.state not in ("running", "waiting")]
     for before, after in pairwise(final):
         assert before.due_at != after.due_at
     due = town.due()
@@ -510,6 +538,17 @@ def test_each_slot_ends_in_exactly_one_state(
             assert not any(is_active(hours, "UTC", at) for at in (one.first_at, one.due_at) if at)
     if all(one.count < COUNTED_MAX for one in final):
         assert sum(one.count for one in final) == len(due)
+    sessions = [one.session for one in town.entries if one.state == "running"]
+    assert len(set(sessions)) == len(sessions), "each try is a session of its own"
+    for one in slots:
+        if one.state == "waiting":
+            assert one.again_at is not None
+            assert one.again_until is not None
+            assert one.at < one.again_at <= one.again_until
+    told = [one.due_at for one in slots if one.state in ENDS]
+    assert len(set(told)) == len(told), "of each slot one end is told, if any"
+    ledger = ledger_of(town.entries)
+    assert (ledger.running, ledger.waiting) == ((), ())
 
 
 def test_a_run_names_its_row_whose_budget_it_has_a_part_in() -> None:
@@ -535,3 +574,91 @@ def test_what_was_done_for_a_run_is_forgotten_with_its_end() -> None:
         entries.append(ended(begun, at(9, 5, day=day)))
         known.place(Placed(ledger_of(entries), len(entries)))
         assert known.begun == known.told_to_end == set()
+
+
+# ---------------------------------------------------------------- begun again
+
+
+def waiting(of: TimetableRow, tries: int = 1) -> tuple[list[SlotEntry], SlotEntry]:
+    """Return the ledger of a row due at 9:00, of whose tries none was answered, and its end."""
+    entries, now = decisions([Revised(of)], Ledger(through=at(8)), at(9)), at(9)
+    for number in range(tries):
+        (run,) = ledger_of(entries).running
+        until = told_of.slot_of(of, run).again_until
+        assert until is not None
+        now = max(run.at, now) + timedelta(minutes=1)
+        found = put_off(ROW, run, now, until, "away.")
+        assert found is not None
+        entries.append(found)
+        if number < tries - 1:
+            assert found.again_at is not None
+            entries += begun_again(of, ledger_of(entries), found.again_at)
+    return entries, entries[-1]
+
+
+def test_pauses_grow_until_it_would_be_too_late() -> None:
+    """J-4: for two hours of a daily row; of one that is due again soon, not beyond that."""
+    daily, minutes = row(), list[int]()
+    for tries in range(1, 7):
+        _, last = waiting(daily, tries)
+        assert last.again_at is not None
+        minutes.append((last.again_at - last.at) // timedelta(minutes=1))
+        assert last.again_until == at(11)
+    assert minutes == [1, 2, 4, 8, 16, 30]
+    assert last.reason == f"away. It is begun again at {last.again_at:%Y-%m-%d %H:%M:%S} UTC."
+    (run,) = ledger_of(decisions([Revised(daily)], Ledger(through=at(8)), at(9))).running
+    assert put_off(ROW, run, at(10, 59), at(11), "away") is not None
+    assert put_off(ROW, run, at(11), at(11), "away") is None
+    often = row(EverySchedule(interval_s=240), grace_s=3600)
+    assert told_of.slot_of(often, replace(run, due_at=START)).again_until == START + timedelta(
+        seconds=240
+    )
+
+
+def test_what_becomes_of_one_that_waits() -> None:
+    """J-4: nothing is begun that may not be, or that another run stands for."""
+    of = row()
+    entries, last = waiting(of)
+    ledger, due = ledger_of(entries), last.again_at
+    assert due is not None
+    assert begun_again(of, ledger, due - timedelta(seconds=1)) == []
+
+    def fate(one: TimetableRow = of, now: datetime = due, refusal: str = "") -> tuple[str, str]:
+        (made,) = begun_again(one, ledger, now, refusal)
+        assert ledger_of([*entries, made]).waiting == ()
+        return made.state, made.reason
+
+    assert fate() == ("running", "")
+    assert fate(now=at(11, 0)) == ("running", "")
+    assert fate(now=at(11, 2)) == ("missed", reasons.TOO_LATE)
+    assert fate(refusal="paused") == ("skipped", "paused")
+    assert fate(replace(of, is_enabled=False)) == ("skipped", reasons.PAUSED)
+    assert fate(replace(of, is_removed=True)) == ("missed", reasons.REMOVED)
+    by_hand = ledger_of([*entries, begun(of, due)])
+    (made,) = begun_again(of, by_hand, due)
+    assert (made.state, made.reason) == ("coalesced", reasons.REPLACED)
+
+
+def test_a_slot_counts_once_however_often_it_is_begun() -> None:
+    of = row()
+    entries, last = waiting(of, 3)
+    assert last.again_at is not None
+    entries += begun_again(of, ledger_of(entries), last.again_at)
+    (run,) = ledger_of(entries).running
+    assert (run.tries, run.is_late) == (3, True)
+    ledger = ledger_of([*entries, end_of(ROW, run, run.at, problem="away")])
+    assert (ledger.runs, ledger.failures, ledger.through) == (1, 1, at(9))
+    ledger = ledger_of([*entries, end_of(ROW, run, run.at)])
+    assert (ledger.runs, ledger.failures) == (1, 0)
+    known = KnownRow()
+    known.revisions = [Revision(entity=of, number=1, at=START, change=Change(by="ann"))]
+    known.place(Placed(ledger_of(entries[:-1]), 1))
+    assert known.next_at(last.at) == last.again_at
+
+
+def test_only_jobs_of_people_are_begun_again_and_none_by_hand() -> None:
+    run = OpenRun(due_at=at(9), at=at(9), session="ann:vigil:_cron-1f")
+    assert told_of.slot_of(row(), run).again_until == at(11)
+    assert told_of.slot_of(row(), replace(run, is_by_hand=True)).again_until is None
+    assert told_of.slot_of(row(misfire="skip"), run).again_until is None
+    assert told_of.slot_of(row(work=MaintenanceWork()), run).again_until is None

@@ -220,6 +220,33 @@ SET_BACK: Final = SlotEntry(
     ),
     before=41,
 )
+WAITING: Final = SlotEntry(
+    row=ROW.id,
+    kind="cron",
+    due_at=DUE_AT,
+    state="waiting",
+    reason="No model answered: overloaded. It is begun again at 2026-11-23 08:03:00 UTC.",
+    at=datetime(2026, 11, 23, 8, 1, tzinfo=UTC),
+    session="ann:vigil:_cron-cccccccccccccccccccccccccccccccc",
+    tries=2,
+    again_at=datetime(2026, 11, 23, 8, 3, tzinfo=UTC),
+    again_until=datetime(2026, 11, 23, 10, tzinfo=UTC),
+    ledger=Ledger(
+        through=DUE_AT,
+        waiting=(
+            OpenRun(
+                due_at=DUE_AT,
+                at=datetime(2026, 11, 23, 8, 1, tzinfo=UTC),
+                session="ann:vigil:_cron-cccccccccccccccccccccccccccccccc",
+                tries=2,
+                again_at=datetime(2026, 11, 23, 8, 3, tzinfo=UTC),
+                again_until=datetime(2026, 11, 23, 10, tzinfo=UTC),
+            ),
+        ),
+        runs=12,
+    ),
+    before=41,
+)
 SAMPLES: Final[dict[str, tuple[Any, Any]]] = {
     "board.row": (
         contracts.decode_board,
@@ -255,5 +282,6 @@ SAMPLES: Final[dict[str, tuple[Any, Any]]] = {
     "slot.followed": (contracts.decode_slot, FOLLOWED),
     "slot.set_back": (contracts.decode_slot, SET_BACK),
     "slot.needless": (contracts.decode_slot, NEEDLESS),
+    "slot.waiting": (contracts.decode_slot, WAITING),
 }
 """Name of the golden file -> (what decodes it, what it says)."""

@@ -269,10 +269,15 @@ def fail(
         return
     if budget_at is not None:
         draft.note("budget_exhausted", reason)
-    _end_unanswered(draft, reason)
+    _end_unanswered(draft, reason, may_later=is_retryable and budget_at is None)
 
 
-def _end_unanswered(draft: Draft, reason: str) -> None:
+def _end_unanswered(draft: Draft, reason: str, *, may_later: bool) -> None:
+    """Give up, and say so.
+
+    Args:
+        may_later: whether a model may answer the same later.
+    """
     loop = draft.loop
     draft.note("model_failed", reason)
     if loop.is_direct:
@@ -281,7 +286,7 @@ def _end_unanswered(draft: Draft, reason: str) -> None:
         draft.row_text("assistant", "agent", text)
     else:
         plainly.say_of_loop(draft)
-    end_loop(draft, "failed")
+    end_loop(draft, "failed", is_unanswered=may_later)
 
 
 def tries_again(draft: Draft, error: ModelError, *, is_unasked: bool = False) -> bool:

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from vigil import crash
 from vigil.contracts import (
+    SlotEntry,
     SlotRun,
     TellParent,
     ToldPayload,
@@ -34,10 +35,10 @@ from vigil.contracts.board import (
 from vigil.contracts.session_kinds import SESSION_KINDS
 from vigil.errors import Unavailable, WrongLastSequence
 from vigil.runtime import Context
-from vigil.subjects import SessionKey, check_part
+from vigil.subjects import Scope, SessionKey, check_part
 from vigil.timetable import reasons
-from vigil.timetable.ledger import FAILURES_MAX, ended
-from vigil.timetable.log import SlotLog
+from vigil.timetable.ledger import FAILURES_MAX, ended, put_off
+from vigil.timetable.log import Placed, SlotLog
 from vigil.words.amounts import span_of
 
 from .. import work
@@ -53,6 +54,7 @@ TRIES_MAX: Final = 20
 REASON_LENGTH_MAX: Final = 500
 """Characters that the ledger keeps of why a run failed."""
 TOO_LONG: Final = "it took longer than the {time} that it has"
+TRIED: Final = "{problem}. It was tried {count} times."
 WHAT: Final = "cron"
 """What its result is, where it is told."""
 
@@ -85,6 +87,12 @@ class RunEnds:
                 return
             now = self._clock.now()
             problem = _problem(effect, slot, run, now)
+            if (waiting := _put_off(effect, slot, run, problem, now)) is not None:
+                if await self._is_stored(key.scope, last, waiting):
+                    return
+                continue
+            if problem and run.tries:
+                problem = TRIED.format(problem=problem.rstrip("."), count=run.tries + 1)
             if effect.payload.bulletin is not None and not problem:
                 problem = await self._bulletins.put(key, effect, effect.payload.bulletin)
             known = None if problem else await self._facts.take(key, effect, slot, run.at)
@@ -116,13 +124,18 @@ class RunEnds:
                 told_seq=0 if problem else slot.told_seq,
                 is_skipped=effect.payload.is_over_budget,
             )
-            try:
-                await self._log.append(key.scope, last, entry)
-            except WrongLastSequence:
-                continue
-            crash.point("executor.slot.ended")
-            return
+            if await self._is_stored(key.scope, last, entry):
+                return
         raise Unavailable(f"{row}: others write its ledger all the time")
+
+    async def _is_stored(self, whose: Scope, last: Placed, entry: SlotEntry) -> bool:
+        """Store an entry; whether nobody stored another meanwhile."""
+        try:
+            await self._log.append(whose, last, entry)
+        except WrongLastSequence:
+            return False
+        crash.point("executor.slot.ended")
+        return True
 
     async def _notify(
         self, homes: tuple[SessionKey, ...], effect: TellParent, message: ToldPayload
@@ -148,6 +161,16 @@ def _problem(effect: TellParent, slot: SlotRun, run: OpenRun, now: datetime) -> 
         why = f". {unanswered}" if unanswered.startswith(reasons.UNANSWERED) else ""
         return TOO_LONG.format(time=span_of(slot.timeout_s)) + why[:REASON_LENGTH_MAX]
     return effect.payload.content[:REASON_LENGTH_MAX] or "it gave no reason"
+
+
+def _put_off(
+    effect: TellParent, slot: SlotRun, run: OpenRun, problem: str, now: datetime
+) -> SlotEntry | None:
+    """Return the entry by which a run is begun again later, of which nobody is told now; None: it
+    ends."""
+    if not effect.payload.is_unanswered or slot.again_until is None:
+        return None
+    return put_off(slot.row, run, now, slot.again_until, problem)
 
 
 def report_of(

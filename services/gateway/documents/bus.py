@@ -78,7 +78,7 @@ _ORDERS: Final = tuple(f"event.{of}" for of in _ORDERED.split())
 _ROWS: Final = tuple(f"row.{of}" for of in ("after", "chosen", "event", "facts", "mail", "once"))
 _OTHERS: Final = ("approval.wanted", "bulletin.worded", *_ROWS)
 _RESULTS: Final = ("event.tool_result", "event.tool_result.wanted")
-_SLOTS: Final = ("slot", "slot.followed", "slot.needless", "slot.set_back")
+_SLOTS: Final = ("slot", "slot.followed", "slot.needless", "slot.set_back", "slot.waiting")
 _TURNS: Final = ("remembering", "working", "paid", "raised", "fallback", "made", "attached")
 MESSAGES: Final[dict[str, Spoken]] = {
     "cloudEvent": Spoken(CloudEvent, "Something happened outside", ("cloud_event",)),

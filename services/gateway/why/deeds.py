@@ -57,6 +57,10 @@ class CalledOff(msgspec.Struct, frozen=True, kw_only=True):
     is_child: bool
 
 
+Told = Literal["parent", "task", "slot", "again"]
+"""Whom a session told how it goes; `again`: its row, which may begin it again."""
+
+
 class Reported(msgspec.Struct, frozen=True, kw_only=True):
     """What was told to the session that started this one, or to the task or slot that it works
     on."""
@@ -65,7 +69,7 @@ class Reported(msgspec.Struct, frozen=True, kw_only=True):
     state: Literal["running", "asking", "done", "failed"]
     text: str
     is_tainted: bool
-    to: Literal["parent", "task", "slot"] = "parent"
+    to: Told = "parent"
 
 
 class HomeNotified(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,9 +182,10 @@ def _deed(key: SessionKey, effect: Effect, at: datetime) -> Deed | None:
             return None
 
 
-def _to(payload: TellParentPayload) -> Literal["parent", "task", "slot"]:
+def _to(payload: TellParentPayload) -> Told:
     if payload.slot is not None:
-        return "slot"
+        may_again = payload.is_unanswered and payload.slot.again_until is not None
+        return "again" if may_again else "slot"
     return "task" if payload.task_id else "parent"
 
 

@@ -258,8 +258,9 @@ def _control(pen: _Pen, event: Control, voice: Voice) -> WhyStep:
     if payload.start is not None:
         started = "child" if payload.start.parent else "job"
         variant = "task" if payload.start.task_id else started
-        if payload.start.slot is not None:
-            return pen.step(f"{name}:slot", payload.start, event.id, row=payload.start.slot.name)
+        if (slot := payload.start.slot) is not None:
+            variant = "again" if slot.tries else "slot"
+            return pen.step(f"{name}:{variant}", payload.start, event.id, row=slot.name)
         return pen.step(f"{name}:{variant}", payload.start, event.id)
     if payload.status is not None:
         return pen.step(f"{name}:{payload.status.state}", payload.status, event.id)

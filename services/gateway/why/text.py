@@ -183,6 +183,8 @@ TEMPLATES: Final[dict[str, str]] = {
     "control.start:job": "The job was submitted: {prompt:q}" + _DESCENDS,
     "control.start:task": "A worker began the task {prompt:q}" + _DESCENDS,
     "control.start:slot": "The row {row:q} of the timetable was due: {prompt:q}" + _DESCENDS,
+    "control.start:again": "The row {row:q} of the timetable was begun again, as no model had "
+    "answered: {prompt:q}" + _DESCENDS,
     "control.start:child": "The session was started for: {prompt:q}" + _DESCENDS,
     "control.fork": "{They} forked the conversation from another one.",
     "control.past": "What was said before was imported.",
@@ -225,6 +227,8 @@ TEMPLATES: Final[dict[str, str]] = {
     "task.failed": "It wrote to the task that it failed: {text:q}" + _HOLDS,
     "slot.done": "It ended[ with: {text:q}|; there was nothing to tell.]" + _HOLDS,
     "slot.failed": "It failed, and had that told: {text:q}" + _HOLDS,
+    "again.failed": "No model answered. Its row begins it again later, or has that told: {text:q}"
+    + _HOLDS,
     "task.made": "It put the task {title:q} on the board, as {status}" + _HOLDS,
     "task.changed": "It changed the task {title:q}, to {status}" + _HOLDS,
     "goal.set": "It set the goal {title:q}, as {status}" + _HOLDS,

@@ -247,6 +247,8 @@ class TimetableClock:
         if not self._gate.is_open:
             return  # nothing new begins yet; what is due is decided in a moment
         refusal = ALL_PAUSED if self._pause.is_on_for(known.scope, now) else ""
+        for entry in decide.begun_again(known.row, known.last.ledger, now, refusal):
+            await self._append(known, entry)
         followed = (self._log, self._fact_board, known.scope, known.revisions, known.ledger)
         ends = await known.followed.read(*followed)
         made = decide.decisions(known.pieces(), known.ledger, now, refusal, ends)
@@ -267,12 +269,8 @@ class TimetableClock:
                 break
             ahead.append(entry)
         entry = decide.set_back(known.row, known.ledger, ahead, now)
-        log.warning(
-            "clock set back",
-            action="scheduler.clock",
-            row=entry.row,
-            through=str(entry.set_back_from),
-        )
+        through = str(entry.set_back_from)
+        log.warning("clock set back", action="scheduler.clock", row=entry.row, through=through)
         await self._append(known, entry)
 
     async def _append(

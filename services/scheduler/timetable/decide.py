@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise, takewhile
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
@@ -28,7 +28,7 @@ from vigil.contracts.board import (
 )
 from vigil.timetable import chain, reasons, schedule
 from vigil.timetable.chain import RunEnd
-from vigil.timetable.ledger import LOST_AFTER, ended, is_busy, session_of
+from vigil.timetable.ledger import LOST_AFTER, ended, entry_of, is_busy, session_of
 from vigil.timetable.schedule import Due, is_active
 from vigil.zones.wall import END
 
@@ -267,6 +267,45 @@ def set_back(
         ran_from=min(ran, default=None),
         ran_through=max(ran, default=None),
     )
+
+
+def begun_again(
+    row: TimetableRow, ledger: Ledger, now: datetime, refusal: str = ""
+) -> list[SlotEntry]:
+    """Return what becomes of runs that wait since no model answered: the entries to be made now.
+
+    Args:
+        refusal: as of `decisions`.
+    """
+    made: list[SlotEntry] = []
+    for run in ledger.waiting:
+        state, reason = _of_waiting(row, run, ledger, now, refusal)
+        if not state:
+            continue
+        entry = replace(entry_of(row.id, run, state, now), reason=reason)
+        if state == "running":
+            late = now - run.due_at - schedule.jitter_of(row, run.due_at)
+            session = session_of(row, run.due_at, tries=run.tries)
+            entry = replace(entry, session=str(session), is_late=late > LATE_AFTER)
+        made.append(entry)
+    return made
+
+
+def _of_waiting(
+    row: TimetableRow, run: OpenRun, ledger: Ledger, now: datetime, refusal: str
+) -> tuple[SlotState | Literal[""], str]:
+    if row.is_removed:
+        return "missed", reasons.REMOVED
+    if not row.is_enabled:
+        return "skipped", reasons.PAUSED
+    if is_busy(row, ledger):
+        return "coalesced", reasons.REPLACED
+    if run.again_at is None or now < run.again_at:
+        return "", ""
+    is_over = run.again_until is None or now - run.again_until > LATE_AFTER
+    if refusal or is_over:
+        return ("skipped", refusal) if refusal else ("missed", reasons.TOO_LATE)
+    return "running", ""
 
 
 def lost(row: TimetableRow, ledger: Ledger, now: datetime) -> list[SlotEntry]:

@@ -110,6 +110,7 @@ class KnownRow:
         ends = [run.at + wait for run in self.last.ledger.running for wait in waits]
         ends += [at + LOST_AFTER for at in self.overdue_since.values()]
         found = [at + timedelta(milliseconds=1) for at in ends if at >= now]
+        found += [run.again_at for run in self.last.ledger.waiting if run.again_at is not None]
         due_at = next_at(self.row, self.ledger, now, self.followed.undecided)
         return min([*found, *([] if due_at is None else [due_at])], default=None)
 

@@ -225,6 +225,8 @@ class TellParentPayload(Record, frozen=True, kw_only=True):
     """Whether a run of the timetable asked no model since a cap was reached."""
     is_interrupted: bool = False
     """Whether a run of the timetable was given up since it had been begun again so often."""
+    is_unanswered: bool = False
+    """Whether a run of the timetable did nothing since no model answered, and one may later."""
     next_s: int = 0
     """After how long a run of the timetable wants the next; 0: it said nothing."""
     facts: dict[str, str] = msgspec.field(default_factory=dict)

@@ -63,6 +63,8 @@ def emit(signals: Signals, entry: SlotEntry) -> None:
     if not kind:
         return
     report = entry.report
+    if entry.state == "running" and entry.tries:
+        text = f"{text} again, as no model had answered"
     signals.add(
         kind,
         entry.at,

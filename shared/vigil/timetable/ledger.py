@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from ..backoff import Backoff
 from ..contracts import (
     SlotEntry,
     TimetableRow,
@@ -58,13 +59,17 @@ def after(ledger: Ledger, entry: SlotEntry) -> Ledger:
     if entry.set_back_from is not None:
         return _set_back(ledger, entry)
     others = tuple(one for one in ledger.running if not is_of(one, entry))
-    is_end = len(others) < len(ledger.running)
+    waiting = tuple(one for one in ledger.waiting if not is_of(one, entry))
+    is_again = len(waiting) < len(ledger.waiting)
+    is_end = len(others) < len(ledger.running) or is_again
     counts = is_end and not entry.is_by_hand
     told_seq = 0 if ledger.cycles is None else ledger.cycles.told_seq
     ledger = _with_cycle(ledger, entry)
     if entry.state == "running":
-        ledger = replace(ledger, runs=ledger.runs + (not entry.is_by_hand))
+        ledger = replace(ledger, runs=ledger.runs + (not entry.is_by_hand and not is_again))
         others += (_run(entry, told_seq),)
+    elif entry.state == "waiting":
+        waiting += (_run(entry, told_seq),)
     elif entry.state in ENDS and counts:
         failures = ledger.failures + 1 if entry.state == "failed" else 0
         ledger = replace(ledger, failures=failures, ended_at=entry.at, next_s=entry.next_s)
@@ -80,6 +85,7 @@ def after(ledger: Ledger, entry: SlotEntry) -> Ledger:
     return replace(
         ledger,
         running=others,
+        waiting=waiting,
         through=through,
         followed=max(ledger.followed, entry.followed),
         followed_fact=max(ledger.followed_fact, entry.followed_fact),
@@ -93,9 +99,13 @@ def _set_back(ledger: Ledger, entry: SlotEntry) -> Ledger:
     ended_at = ledger.ended_at and min(ledger.ended_at, entry.at)
     # Or a run that gives no end would hold the row up for as long as the clock was ahead.
     running = tuple(replace(one, at=min(one.at, entry.at)) for one in ledger.running)
+    waiting = tuple(
+        replace(one, again_at=min(one.again_at, entry.at)) for one in ledger.waiting if one.again_at
+    )
     return replace(
         ledger,
         running=running,
+        waiting=waiting,
         through=entry.due_at,
         ended_at=ended_at,
         ran_from=min(starts, default=None),
@@ -174,19 +184,26 @@ def _run(entry: SlotEntry, told_seq: int) -> OpenRun:
         told_seq=told_seq,
         follows=entry.follows,
         followed_fact=entry.followed_fact,
+        tries=entry.tries,
+        again_at=entry.again_at,
+        again_until=entry.again_until,
     )
 
 
-def session_of(row: TimetableRow, due_at: datetime, *, by_hand: str = "") -> SessionKey:
+def session_of(
+    row: TimetableRow, due_at: datetime, *, by_hand: str = "", tries: int = 0
+) -> SessionKey:
     """Return the session that runs a slot: for a row and an instant always the same; of a mind it
     is the one that it has.
 
     Args:
         by_hand: what orders a run beside the schedule, for which it is always the same.
+        tries: how often the slot was begun before.
     """
     if isinstance(row.work, MindWork):
         return mind_of(Scope(row.agent, row.owner))
-    of = ("hand", row.id, by_hand) if by_hand else ("slot", row.id, due_at.isoformat())
+    slot = ("slot", row.id, due_at.isoformat(), *([str(tries)] if tries else []))
+    of = ("hand", row.id, by_hand) if by_hand else slot
     return SessionKey(row.owner, row.agent, "").of_kind(kind_of(row.work), token_of(*of))
 
 
@@ -204,6 +221,42 @@ def begun(row: TimetableRow, now: datetime, order: str = "") -> SlotEntry:
         at=now,
         is_by_hand=True,
         session=str(session_of(row, now, by_hand=order or now.isoformat())),
+    )
+
+
+AGAIN: Final = Backoff(60.0, 1800.0)
+"""How long a run waits that no model answered, before it is begun again."""
+
+
+def put_off(row: str, run: OpenRun, now: datetime, until: datetime, why: str) -> SlotEntry | None:
+    """Return the entry by which a run that no model answered is begun again later; None: it would
+    be later than `until`."""
+    again_at = now + timedelta(seconds=AGAIN.after(run.tries + 1))
+    if again_at > until:
+        return None
+    run = replace(run, tries=run.tries + 1)
+    waiting = entry_of(row, run, "waiting", now)
+    reason = f"{why.rstrip('.')}. It is begun again at {again_at:%Y-%m-%d %H:%M:%S} UTC."
+    return replace(waiting, reason=reason, again_at=again_at, again_until=until)
+
+
+def entry_of(row: str, run: OpenRun, state: SlotState, now: datetime) -> SlotEntry:
+    """Return an entry about a run that goes on, with all that is known of it."""
+    return SlotEntry(
+        row=row,
+        kind=SessionKey.parse(run.session).kind,
+        due_at=run.due_at,
+        state=state,
+        at=now,
+        is_by_hand=run.is_by_hand,
+        session=run.session,
+        is_late=run.is_late,
+        change=run.change,
+        is_trusted=run.is_trusted,
+        looks=run.looks,
+        follows=run.follows,
+        followed_fact=run.followed_fact,
+        tries=run.tries,
     )
 
 
@@ -246,6 +299,7 @@ def ended(
         is_late=run.is_late,
         follows=run.follows,
         followed_fact=run.followed_fact,
+        tries=run.tries,
         delivery=delivery,
         report=report,
         next_s=next_s,

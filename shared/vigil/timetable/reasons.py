@@ -22,6 +22,7 @@ SET_BACK: Final = "the clock was set back: it goes on by the clock as it is now"
 LOST: Final = "its session gave no end in time"
 UNANSWERED: Final = "No model answered: "
 """Begins what a run tells that was ended while it waited for a model; then comes why it did."""
+REPLACED: Final = "no model had answered, and another run of the row stands for it"
 AWAY: Final = frozenset((POLICY, TOO_LATE, TOO_MANY, FOLDED))
 """Of what no scheduler decided in time."""
 _MISSED: Final = re.compile(

@@ -127,7 +127,7 @@ def _upcoming(row: TimetableRow, after: datetime, ledger: Ledger) -> Iterator[da
         case CronSchedule() as schedule:
             return simulated(schedule, max(after, since - timedelta(microseconds=1)))
         case ChosenSchedule() as schedule:
-            if any(not run.is_by_hand for run in ledger.running):
+            if any(not run.is_by_hand for run in (*ledger.running, *ledger.waiting)):
                 return iter(())  # its end tells
             start = _chosen(row, schedule, ledger)
             return _every(start, timedelta(seconds=schedule.interval_s), 0, after)
@@ -219,6 +219,13 @@ def grace_of(row: TimetableRow, due_at: datetime) -> timedelta:
         following = next(upcoming(row, due_at), None)
         half_s = GRACE_S_MAX if following is None else (following - due_at).total_seconds() / 2
     return timedelta(seconds=min(max(half_s, GRACE_S_MIN), GRACE_S_MAX))
+
+
+def again_until(row: TimetableRow, due_at: datetime) -> datetime:
+    """Return until when a slot that no model answered is begun again: as long as it would be run
+    late, and before the next."""
+    latest, following = due_at + grace_of(row, due_at), next(upcoming(row, due_at), None)
+    return latest if following is None else min(latest, following)
 
 
 def jitter_of(row: TimetableRow, due_at: datetime) -> timedelta:

@@ -202,6 +202,7 @@ def report_end(
     steps: int = 0,
     is_over_budget: bool = False,
     is_interrupted: bool = False,
+    is_unanswered: bool = False,
 ) -> None:
     """Tell the parent how this session ended, and of an errand the person.
 
@@ -212,6 +213,7 @@ def report_end(
         steps: of one that was lent some: how many it made, if none of them may go on.
         is_over_budget: whether no model was asked, since a cap was reached.
         is_interrupted: whether it was given up for having been begun again too often.
+        is_unanswered: whether it did nothing since no model answered, and one may later.
     """
     start = start or draft.state.start
     if start is None:
@@ -240,6 +242,7 @@ def report_end(
         steps=steps,
         is_over_budget=is_over_budget and start.slot is not None and state == "failed",
         is_interrupted=is_interrupted and start.slot is not None,
+        is_unanswered=is_unanswered and start.slot is not None and state == "failed",
         bulletin=draft.bulletin,
     )
     report(draft, payload, sway)

@@ -273,7 +273,8 @@ def _cancel(draft: Draft, event: Control) -> None:
         draft.note("not_served", "no profile of this session takes cancel events")
     elif draft.state.loop is not None:
         draft.note("session_cancelled", why)
-        end_loop(draft, "cancelled")
+        is_unanswered = draft.loop.retry is not None or draft.loop.retries > 0
+        end_loop(draft, "cancelled", is_unanswered=is_unanswered)
         for approval_id in draft.state.approvals:  # what it went on without
             requests.close_approval(draft, approval_id, "closed")
     elif draft.state.start is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from vigil.contracts import Loop, Outcome, Waiting
 from vigil.contracts.turns import RecentExchange
 
@@ -12,12 +14,22 @@ from ..pending import tasks
 from ..sway import Sway
 from . import findings
 
+ANSWER: Final = "answer"
+"""The purpose of a loop in which the session's own kind thinks."""
 
-def end_loop(draft: Draft, outcome: Outcome | None, *, is_interrupted: bool = False) -> None:
+
+def end_loop(
+    draft: Draft,
+    outcome: Outcome | None,
+    *,
+    is_interrupted: bool = False,
+    is_unanswered: bool = False,
+) -> None:
     """Close the loop; the exchange of its cause is over.
 
     `outcome` None: another event ends it, and gives the turn its outcome. `is_interrupted`: nothing
-    in it failed; whoever was at it was ended, again and again.
+    in it failed; whoever was at it was ended, again and again. `is_unanswered`: no model answered,
+    and one may later.
     """
     loop, sway, tells_end = draft.loop, draft.sway, draft.profile.tells_end
     if loop.retry is not None:
@@ -34,7 +46,12 @@ def end_loop(draft: Draft, outcome: Outcome | None, *, is_interrupted: bool = Fa
     draft.update(loop=None)
     tasks.close_task(draft, loop.task_id)
     if tells_end:
-        _report_end(draft, loop, outcome, sway, is_interrupted=is_interrupted)
+        is_untouched = not loop.calls and loop.purpose == ANSWER
+        _report_end(
+            *(draft, loop, outcome, sway),
+            is_interrupted=is_interrupted,
+            is_unanswered=is_unanswered and is_untouched,
+        )
     draft.is_tainted = draft.is_tainted or (sways.of_own_rows(loop).is_outside and bool(draft.rows))
     if loop.is_direct:
         loops.await_pause_after(draft, loop)
@@ -45,7 +62,7 @@ def end_loop(draft: Draft, outcome: Outcome | None, *, is_interrupted: bool = Fa
 def report_end(draft: Draft, outcome: Outcome) -> None:
     """Tell now what came of this session, of which the open loop is; what it does yet is for itself
     (`Profile.tells_end`)."""
-    _report_end(draft, draft.loop, outcome, draft.sway, is_interrupted=False)
+    _report_end(draft, draft.loop, outcome, draft.sway)
 
 
 def _stop_waiting(draft: Draft, waiting: Waiting) -> None:
@@ -57,7 +74,13 @@ def _stop_waiting(draft: Draft, waiting: Waiting) -> None:
 
 
 def _report_end(
-    draft: Draft, loop: Loop, outcome: Outcome | None, sway: Sway, *, is_interrupted: bool
+    draft: Draft,
+    loop: Loop,
+    outcome: Outcome | None,
+    sway: Sway,
+    *,
+    is_interrupted: bool = False,
+    is_unanswered: bool = False,
 ) -> None:
     """Tell who started this session, if somebody did, that it is over and what came of it."""
     if draft.state.start is not None:
@@ -79,4 +102,5 @@ def _report_end(
             steps=loop.calls if state == "done" and draft.state.start.steps else 0,
             is_over_budget=is_over,
             is_interrupted=is_interrupted,
+            is_unanswered=is_unanswered,
         )

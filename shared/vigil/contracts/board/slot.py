@@ -11,8 +11,8 @@ from .cycle import CycleLedger, CycleReport
 from .fact import FactFill, FactShape
 from .row import ChosenSchedule
 
-SlotState = Literal["running", "ran", "late", "coalesced", "skipped", "missed", "failed"]
-"""All but ``running`` are final, and each slot has exactly one final entry."""
+SlotState = Literal["running", "waiting", "ran", "late", "coalesced", "skipped", "missed", "failed"]
+"""All but ``running`` and ``waiting`` are final, and each slot has exactly one final entry."""
 Delivery = Literal["", "silent", "told"]
 """What became of a run's result: nothing yet, or it's no run; there was nothing to say; handed to
 who is to know, whose log has what became of it there."""
@@ -40,6 +40,10 @@ class SlotRun(Record, frozen=True, kw_only=True):
     """What looks tell of its row's facts, and no run."""
     news: dict[str, str] = msgspec.field(default_factory=dict)
     """Which changes of facts are news, by the fact's name, where the row says."""
+    again_until: Instant | None = None
+    """Until when it may be begun again if no model answers; None: it isn't."""
+    tries: int = 0
+    """How often it was begun before, and no model answered."""
     told_seq: int = 0
     """The sequence up to which a run by hand has read what is new, once it ended well; 0: it reads
     nothing that others are told, too."""
@@ -88,6 +92,12 @@ class OpenRun(Record, frozen=True, kw_only=True):
     """The session whose end made the run due, if its row follows another."""
     followed_fact: int = 0
     """The place on the board of the change that made the run due, if its row follows facts."""
+    tries: int = 0
+    """How often it was begun before, and no model answered."""
+    again_at: Instant | None = None
+    """When one that waits is to be begun again."""
+    again_until: Instant | None = None
+    """Until when one that waits may be begun again."""
 
 
 class Ledger(Record, frozen=True, kw_only=True):
@@ -97,8 +107,10 @@ class Ledger(Record, frozen=True, kw_only=True):
     """All slots up to that instant are decided; None: none yet."""
     running: tuple[OpenRun, ...] = ()
     """The oldest first."""
+    waiting: tuple[OpenRun, ...] = ()
+    """Those to be begun again, as no model answered; the oldest first."""
     runs: int = 0
-    """Runs that have begun, those by hand not counted."""
+    """Runs that have begun, those by hand not counted, each once."""
     failures: int = 0
     """Runs that failed since the last good one, those by hand not counted."""
     seen: LastSeen | None = None
@@ -122,7 +134,8 @@ class Ledger(Record, frozen=True, kw_only=True):
 class SlotEntry(Record, frozen=True, kw_only=True):
     """An entry: a slot of a row, or a range of them that ended in the same way.
 
-    A slot that is run has two entries, ``running`` and its end; they have the same `due_at`.
+    A slot that is run has two entries, ``running`` and its end; they have the same `due_at`. If no
+    model answered there are ``waiting`` and another ``running`` between the two.
     """
 
     row: str
@@ -161,6 +174,12 @@ class SlotEntry(Record, frozen=True, kw_only=True):
     """The session whose end `followed` is, if the slot is run."""
     followed_fact: int = 0
     """The place on the board of the change that made the slot due, if its row follows facts."""
+    tries: int = 0
+    """How often the slot was begun before, and no model answered."""
+    again_at: Instant | None = None
+    """When one that waits is to be begun again."""
+    again_until: Instant | None = None
+    """Until when one that waits may be begun again."""
     next_s: int = 0
     """After how long the run that ended wants the next; 0: it said nothing."""
     tokens: int = 0

@@ -27,6 +27,7 @@ TASKS: Final[dict[TaskStatus, StatusWords]] = {
 
 SLOTS: Final[dict[str, str]] = {
     "running": "a run was begun",
+    "waiting": "no model answered it, and it is begun again later",
     "ran": "its run ended well",
     "late": "so did one that was begun late",
     "failed": "its run failed, or gave no end in time",
