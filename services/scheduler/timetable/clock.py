@@ -365,8 +365,7 @@ class TimetableClock:
 
     async def _end(self, known: KnownRow, run: OpenRun, now: datetime) -> None:
         if run.session not in known.told_to_end:
-            await self._orders.end(run, events.end_of(run, now))
-            known.told_to_end.add(run.session)
+            known.note_told(run, await self._orders.end(run, events.end_of(run, now)))
 
     def _prepare(self, known: KnownRow, run: OpenRun) -> None:
         """Have read what a run begins with, unless it is being read."""

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from vigil.board.kept import Revision
 from vigil.contracts import SlotEntry, TimetableRow
 from vigil.contracts.base import SET_BACK_MIN
-from vigil.contracts.board import BulletinWork, CycleLedger, LastSeen, Ledger
+from vigil.contracts.board import BulletinWork, CycleLedger, LastSeen, Ledger, OpenRun
 from vigil.subjects import Scope
 from vigil.timetable.edit import moved
 from vigil.timetable.ledger import FAILURES_MAX, LOST_AFTER
@@ -50,7 +50,8 @@ class KnownRow:
         self.told_to_end: set[str] = set()
         """Sessions of open runs that were told to end."""
         self.overdue_since: dict[str, datetime] = {}
-        """Since when open runs are known to have had their time, by session."""
+        """Since when open runs are known to have had their time, by session; of one that was told
+        to end, since then, whichever scheduler told it."""
 
     def place(self, last: Placed) -> None:
         """Know the newest entry of the ledger; what was done for runs that are over is forgotten,
@@ -61,6 +62,11 @@ class KnownRow:
         self.prepared = {one: read for one, read in self.prepared.items() if one in open_}
         self.told_to_end &= open_
         self.overdue_since = {one: at for one, at in self.overdue_since.items() if one in open_}
+
+    def note_told(self, run: OpenRun, at: datetime) -> None:
+        """Know when a run was told to end."""
+        self.told_to_end.add(run.session)
+        self.overdue_since[run.session] = min(at, self.overdue_since.get(run.session, at))
 
     @property
     def ledger(self) -> Ledger:
@@ -108,8 +114,9 @@ class KnownRow:
         timeout = timedelta(seconds=self.row.work.timeout_s)
         waits = (timeout, timeout + LOST_AFTER)
         ends = [run.at + wait for run in self.last.ledger.running for wait in waits]
-        ends += [at + LOST_AFTER for at in self.overdue_since.values()]
-        found = [at + timedelta(milliseconds=1) for at in ends if at >= now]
+        found = [at for at in ends if at >= now]
+        found += [at + LOST_AFTER for at in self.overdue_since.values()]
+        found = [at + timedelta(milliseconds=1) for at in found]
         found += [run.again_at for run in self.last.ledger.waiting if run.again_at is not None]
         due_at = next_at(self.row, self.ledger, now, self.followed.undecided)
         return min([*found, *([] if due_at is None else [due_at])], default=None)

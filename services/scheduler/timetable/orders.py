@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Final
+
 import structlog
 
 from vigil import crash
 from vigil.bus.bus import Bus
-from vigil.contracts import Control, Tick, encode
+from vigil.contracts import Control, Tick, decode_event, encode
 from vigil.contracts.board import OpenRun
 from vigil.errors import WrongLastSequence
 from vigil.observe import trace
 from vigil.subjects import SessionKey
+
+STREAM: Final = "SYSTEM"
 
 log = structlog.get_logger("vigil.scheduler")
 
@@ -42,9 +47,13 @@ class RunOrders:
         except WrongLastSequence:
             log.info("started before", action="scheduler.slot", session=run.session)
 
-    async def end(self, run: OpenRun, event: Control) -> None:
-        """Tell a session that it has had its time. The event of a repeat changes nothing."""
+    async def end(self, run: OpenRun, event: Control) -> datetime:
+        """Tell a session that it has had its time, unless it was told; return when it was."""
         key = SessionKey.parse(run.session)
+        newest = await self._bus.get_last(STREAM, key.in_event("control"))
+        told = None if newest is None else decode_event(newest.data)
+        if told is not None and told.id == event.id:
+            return told.created_at
         await self._bus.append(
             key.in_event("control"),
             encode(event),
@@ -53,3 +62,4 @@ class RunOrders:
             msg_id=event.id,
         )
         crash.point("scheduler.slot.ended")
+        return event.created_at
