@@ -277,6 +277,10 @@ def test_tokens(cli: Cli) -> None:
     made = cli.json("token", "create", "--user", "ann", "--name", "laptop", "--expires-days", "1")
     token = made["token"]
     assert made["expires_at"] is not None
+    assert made["timezone"] == cli.json("me")["timezone"], "that of all who set none"
+    cli("me", "--timezone", "Asia/Tokyo", VIGIL_TOKEN=token)
+    told = cli("token", "create", "--user", "ann", "--name", "phone")
+    assert "ann's clocks go by Asia/Tokyo" in told.stderr
     listed = [t for t in cli.json("token", "list")["tokens"] if t["user"] == "ann"]
     laptop = next(t for t in listed if t["name"] == "laptop")
     assert token not in cli("token", "list").stdout

@@ -456,6 +456,7 @@ async def test_cost_health_and_settings(gate: Gate) -> None:
     for wrong in ({"user": "a b"}, {"days": "0"}, {"name": "a\u202e"}, {"user": ""}):
         assert (await root.send("/settings", **form | wrong)).status_code == 422, wrong
     made = await root.send("/settings", **form)
+    assert "Their clocks go by UTC, until they set another zone" in made.text
     assert made.headers["cache-control"] == "no-store"
     (text,) = set(re.findall(r"pat_[\w-]{43}", made.text))
     zoe = await gate.http(text)

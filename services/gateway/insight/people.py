@@ -65,6 +65,8 @@ class TokenMade(TokenView, frozen=True, kw_only=True, omit_defaults=False):
 
     token: str
     """What it is. It's stored nowhere, and never told again."""
+    timezone: str
+    """By which the clocks of its person go, as long as they set no other."""
 
 
 class TokenList(Answer, frozen=True, kw_only=True):
@@ -99,9 +101,15 @@ async def make_token(
     text = await tokens.create(edge.bus, now=now, **facts)
     id_ = tokens.token_id_of(text)
     log.info("token made", action="gateway.tokens", by=caller.user, user=wanted.user, id=id_[:8])
-    return Json(
-        TokenMade(id=id_[:ID_LENGTH], created_at=now, is_link=False, token=text, **facts), 201
+    made = TokenMade(
+        id=id_[:ID_LENGTH],
+        created_at=now,
+        is_link=False,
+        token=text,
+        timezone=edge.zone_of(wanted.user),
+        **facts,
     )
+    return Json(made, 201)
 
 
 async def end_token(

@@ -59,21 +59,26 @@ def create(
         raise typer.BadParameter("--last is for a credential for the bus: --bus")
     expires_at = now + timedelta(days=expires_days) if expires_days is not None else None
 
-    async def make(bus: Bus) -> str:
-        from vigil.settings import tokens
+    settings = config.load()
 
-        return await tokens.create(
+    async def make(bus: Bus) -> tuple[str, str]:
+        from vigil.settings import own, tokens
+
+        person = await own.standing(bus, user, settings.config.person_of(user))
+        made = await tokens.create(
             bus, user=user, now=now, is_admin=admin, name=name, expires_at=expires_at
         )
+        return made, person.timezone
 
-    text = operator.run(config.load(), make)
+    text, zone = operator.run(settings, make)
     facts = {"token": text, "user": user, "is_admin": admin, "expires_at": expires_at}
-    return Result(facts, partial(_show, text))
+    return Result(facts | {"timezone": zone}, partial(_show, text, user, zone))
 
 
-def _show(text: str) -> None:
+def _show(text: str, user: str, zone: str) -> None:
     output.data(text)
     output.message("Keep it: it can't be shown again. Use it as VIGIL_TOKEN.")
+    output.message(f"{user}'s clocks go by {zone}; `vigil me --timezone ZONE` with it sets others.")
 
 
 @app.command("list")
