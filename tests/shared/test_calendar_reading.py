@@ -119,6 +119,60 @@ def test_each_day_is_as_ical_js_has_it() -> None:
     }
 
 
+EXCEPTED: Final = ("RRULE:FREQ=DAILY;COUNT=14", "EXRULE:FREQ=WEEKLY;BYDAY=SA,SU")
+
+
+@pytest.mark.parametrize(
+    ("start", "rules", "changed", "days"),
+    [
+        # Monday, 2 November 2026, and the two weeks from there.
+        (";TZID=America/New_York:20261102T100000", EXCEPTED, "", "2 3 4 5 6 9 10 11 12 13"),
+        (";VALUE=DATE:20261102", EXCEPTED, "", "2 3 4 5 6 9 10 11 12 13"),
+        (":20261102T100000", EXCEPTED, "", "2 3 4 5 6 9 10 11 12 13"),
+        # Clocks change on 1 November; the end of a rule is in UTC.
+        (";TZID=America/New_York:20261030T100000",
+         ("RRULE:FREQ=DAILY;COUNT=5", "EXRULE:FREQ=DAILY;UNTIL=20261101T145959Z"), "", "1 2 3"),
+        (";TZID=America/New_York:20261030T100000",
+         ("RRULE:FREQ=DAILY;COUNT=5", "EXRULE:FREQ=DAILY;UNTIL=20261101T150000Z"), "", "2 3"),
+        # Several, and one that the first instance isn't in.
+        (":20261102T100000",
+         ("RRULE:FREQ=DAILY;COUNT=7", "EXRULE:FREQ=WEEKLY;BYDAY=TU", "EXRULE:FREQ=WEEKLY;BYDAY=WE"),
+         "", "2 5 6 7 8"),
+        # At another hour nothing is taken out; at that of its start a rule needs none.
+        (":20261102T100000", ("RRULE:FREQ=DAILY;COUNT=3", "EXRULE:FREQ=DAILY;BYHOUR=11"), "",
+         "2 3 4"),
+        # What was taken out and is described by itself is there.
+        (":20261102T100000", EXCEPTED, "20261107T100000", "2 3 4 5 6 7 9 10 11 12 13"),
+    ],
+)  # fmt: skip
+def test_what_a_rule_takes_out_of_a_series_is_not_there(
+    start: str, rules: tuple[str, ...], changed: str, days: str
+) -> None:
+    """RFC 2445, which calendars still follow: daily but at weekends."""
+    of_length = () if "DATE" in start else ("DURATION:PT1H",)
+    parts = [event("series", start, *of_length, *rules, title="Standup")]
+    if changed:
+        more = (f"RECURRENCE-ID:{changed}", *of_length)
+        parts.append(event("series", f":{changed}", *more, title="Standup, after all"))
+    (found,) = read(calendar(*parts)).values()
+    assert found.remark == ""
+    agenda, there = CalendarAgenda([found]), list[int]()
+    for day in DAYS:
+        if day.month == 11 and agenda.between(*day_of(day, BERLIN), BERLIN):
+            there.append(day.day)
+    assert there == [int(each) for each in days.split()]
+
+
+@pytest.mark.parametrize("rule", ["EXRULE:FREQ=NEVER", "EXRULE:FREQ=SECONDLY", "EXRULE:nonsense"])
+def test_a_rule_of_exceptions_that_cannot_be_used_takes_its_series_along(rule: str) -> None:
+    """Or it would be told to be where it isn't; and no other."""
+    series = event("series", ":20200102T100000", "DURATION:PT1H", "RRULE:FREQ=DAILY", rule)
+    found = read(calendar(series, event("other", ":20261102T120000", "DURATION:PT1H")))
+    assert found["series"].instances == ()
+    assert "left out" in found["series"].remark
+    assert len(found["other"].instances) == 1
+
+
 # ---------------------------------------------------------------- zones
 
 

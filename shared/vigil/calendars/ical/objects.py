@@ -7,6 +7,7 @@ leave to others:
   process: so what it keeps is dropped before each object. A name of the database means that zone,
   whatever the document says its rules are (they may be old); where these differ this year, it's
   remarked. A name that nobody knows is never taken for no zone without a word.
+* Exceptions by rule, which the library passes over (`rule_exceptions`).
 * Words. What is said of an event that can't be read holds none of its own, but the name of a
   zone: it stands where people look at how a calendar is.
 * Bounds. An instance is made once for each instant; of one object there are `INSTANCES_MAX`, and
@@ -45,6 +46,7 @@ from ..entries import (
 )
 from .event_zones import EventZone, known_zone, remark_of, zone_of
 from .onwards import instance_of, is_onwards
+from .rule_exceptions import RuleExceptions
 
 INSTANCES_MAX: Final = 1_500
 """Of one object in the window: one each day of three years, with room."""
@@ -236,7 +238,16 @@ def _broken(event: Any) -> str:
     if start is None:
         return "it has no DTSTART"
     for name, _ in event.errors:
-        if name in ("DTSTART", "DTEND", "DURATION", "RRULE", "RDATE", "EXDATE", "RECURRENCE-ID"):
+        if name in (
+            "DTSTART",
+            "DTEND",
+            "DURATION",
+            "RRULE",
+            "RDATE",
+            "EXDATE",
+            "EXRULE",
+            "RECURRENCE-ID",
+        ):
             return f"its {name} can't be read"
     if isinstance(start, list):
         return "it has several DTSTART"
@@ -252,10 +263,15 @@ def _instances(
     texts: dict[EventText, int] = {}
     found: dict[tuple[Any, ...], Instance] = {}
     is_cut = False
-    sources = {_identity(one): one for one in whole.walk("VEVENT")}
+    events = whole.walk("VEVENT")
+    sources = {_identity(one): one for one in events}
+    taken_out = RuleExceptions(events, window.first, window.behind)
     is_series = any(name in one for one in whole.walk("VEVENT") for name in OF_SERIES)
     for since, until in ((window.near, window.behind), (window.first, window.near)):
         for occurrence in _unfolded(whole, since, until):
+            is_changed = "RECURRENCE-ID" in occurrence and _identity(occurrence) in sources
+            if not is_changed and occurrence["DTSTART"].dt in taken_out:
+                continue
             made = _instance(occurrence, sources, default, texts, is_series=is_series)
             # An instant that a rule gives twice, as each hour where clocks go on, is one.
             found.setdefault((made.kind, made.begins, made.ends, made.text), made)
