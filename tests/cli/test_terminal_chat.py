@@ -165,6 +165,27 @@ def test_the_readme_scene(cli: Cli) -> None:
         assert ann.has_terminal_restored
 
 
+def test_who_mistypes_an_agents_name_is_told_that_a_new_one_begins(cli: Cli) -> None:
+    """I-1, P-4: it does, with the first word; until then nothing is made."""
+    new = ("No agent is called vigl yet; did you mean vigil?", "It begins with what you say.")
+    with person(cli, "--agent", "vigl") as ann:
+        ann.sees(*new, "you>")
+        ann.types("\x04")
+        assert ann.ends() == 0
+    assert not (cli.home / "agents" / "vigl").exists()
+    with person(cli, "--agent", "vigl") as ann:
+        ann.sees(*new, "you>")
+        ann.types("hello\r")
+        ann.sees('You said: "hello"')
+        ann.types("\x04")
+        assert ann.ends() == 0
+    for known in ("vigl", "vigil"):
+        with person(cli, "--agent", known) as ann:
+            assert new[1] not in ann.sees("you>")
+            ann.types("\x04")
+            assert ann.ends() == 0
+
+
 def test_the_answer_streams_and_stands_once(cli: Cli) -> None:
     """I-3: words appear before the answer is whole, and the whole answer appears once."""
     with person(cli) as ann:

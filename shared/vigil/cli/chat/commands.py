@@ -20,8 +20,9 @@ import typer
 from vigil.errors import VigilError
 from vigil.sdk.client import Client
 from vigil.subjects import SessionKey
-from vigil.teams import TEAM
+from vigil.teams import DEFAULT_AGENT, TEAM
 from vigil.words import slash
+from vigil.words.nearest import meant
 
 from .. import exits, options, output
 from ..tables import Result
@@ -66,6 +67,7 @@ def chat(
     if is_person:
         who = f"with the team of {key.agent}" if key.user == TEAM else key.user
         output.message(f"You are {who}, in thread {key.thread}. Ctrl-D ends.")
+        _tell_if_new(client, key.agent)
     more = "" if agent == "vigil" else f" --agent {agent}"
     hint = "Go on with: vigil chat --thread {}" + more
     try:
@@ -80,6 +82,13 @@ def chat(
         raise
     if new:
         output.message(hint.format(key.thread))
+
+
+def _tell_if_new(client: Client, agent: str) -> None:
+    """Say that an agent begins with what is said to it: a mistyped name would be one, too."""
+    if agent != DEFAULT_AGENT and agent not in (there := client.agent_names()):
+        output.message(f"No agent is called {agent} yet{meant(agent, there)}")
+        output.message("It begins with what you say.")
 
 
 def _with_person(client: Client, key: SessionKey) -> SessionKey:

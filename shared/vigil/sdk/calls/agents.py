@@ -15,6 +15,10 @@ class AgentCalls(MethodGroup):
         found: list[dict[str, Any]] = self._object("GET", "/api/agents")["agents"]
         return found
 
+    def agent_names(self) -> list[str]:
+        """Return the names of the agents of that home that one may talk with."""
+        return [one["id"] for one in self._object("GET", "/v1/models")["data"]]
+
     def make_agent(self, name: str, **given: Any) -> dict[str, Any]:
         """Make an agent (`authority`, `model`, `looks`, `role`); return it. Needs an admin token.
 
