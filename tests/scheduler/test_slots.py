@@ -605,7 +605,7 @@ def test_pauses_grow_until_it_would_be_too_late() -> None:
         minutes.append((last.again_at - last.at) // timedelta(minutes=1))
         assert last.again_until == at(11)
     assert minutes == [1, 2, 4, 8, 16, 30]
-    assert last.reason == f"away. It is begun again at {last.again_at:%Y-%m-%d %H:%M:%S} UTC."
+    assert last.reason == f"It is begun again at {last.again_at:%Y-%m-%d %H:%M:%S} UTC: away."
     (run,) = ledger_of(decisions([Revised(daily)], Ledger(through=at(8)), at(9))).running
     assert put_off(ROW, run, at(10, 59), at(11), "away") is not None
     assert put_off(ROW, run, at(11), at(11), "away") is None

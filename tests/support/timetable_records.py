@@ -225,7 +225,7 @@ WAITING: Final = SlotEntry(
     kind="cron",
     due_at=DUE_AT,
     state="waiting",
-    reason="No model answered: overloaded. It is begun again at 2026-11-23 08:03:00 UTC.",
+    reason="It is begun again at 2026-11-23 08:03:00 UTC: No model answered: overloaded.",
     at=datetime(2026, 11, 23, 8, 1, tzinfo=UTC),
     session="ann:vigil:_cron-cccccccccccccccccccccccccccccccc",
     tries=2,

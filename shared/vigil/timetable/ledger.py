@@ -236,7 +236,7 @@ def put_off(row: str, run: OpenRun, now: datetime, until: datetime, why: str) ->
         return None
     run = replace(run, tries=run.tries + 1)
     waiting = entry_of(row, run, "waiting", now)
-    reason = f"{why.rstrip('.')}. It is begun again at {again_at:%Y-%m-%d %H:%M:%S} UTC."
+    reason = f"It is begun again at {again_at:%Y-%m-%d %H:%M:%S} UTC: {why}"
     return replace(waiting, reason=reason, again_at=again_at, again_until=until)
 
 
