@@ -33,7 +33,9 @@ def _obstacle(given: GoalReport, call: OwnCall, draft: Draft) -> str | None:
     if found is None:
         return f"There is no goal {given.id}."
     if not found.goal.facts:
-        return "This goal names no facts; its person can: `vigil goals change ID --fact`."
+        return (
+            "This goal names no facts; its person can: `vigil goals change ID --fact NAME=SHAPE`."
+        )
     return calls.refusal(draft, call.use.input)
 
 

@@ -41,7 +41,7 @@ LISTED_MAX: Final = 50
 ONLY_THE_PERSON: Final = "Only the person lets it begin: `vigil tasks move {id} ready`."
 NOT_YOURS: Final = (
     "This exchange took in content from outside: it may change only tasks that come from such "
-    "content. The person can: `vigil tasks move {id}`."
+    "content. The person can change {id}: `vigil tasks move`, `vigil tasks change`."
 )
 OWN_TASK: Final = "That is the task that you work on. It ends with what you say last."
 

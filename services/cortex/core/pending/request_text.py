@@ -83,7 +83,7 @@ def _how(approval: Approval) -> str:
     if approval.wanted is not None:
         fields = len(approval.wanted.form.get("properties", {}))
         by_word = {0: f"accept {approval.name}", 1: f"answer {approval.name} TEXT"}
-        how = by_word.get(fields, f"vigil approvals edit {approval.id} JSON")
+        how = by_word.get(fields, f"vigil approvals edit {approval.id} --input JSON")
         return (
             f"What you say goes to that server. To answer: {how}. Or: reject {approval.name}\n"
             f"It expires at {approval.expires_at:{INSTANT}}."

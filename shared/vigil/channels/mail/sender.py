@@ -46,7 +46,7 @@ class MailSender:
         except VigilError as error:
             return NotTaken(reason=f"whom it is for can't be looked up: {error}")
         if to is None:
-            reason = f"no address is paired; see `vigil mail pair {self._context.name}`"
+            reason = f"no address is paired; see `vigil mail pair {self._context.name} ADDRESS`"
             return NotTaken(reason=reason, is_final=True)
         head = None if asked is None else asked.payload.mail
         return await self._sent(said.id, to, composed(said, to, head, self._letterhead))
