@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -57,6 +58,18 @@ def test_json_is_a_line_for_each_change(vigil: Cli) -> None:
     assert done.stderr == ""
     # What a tool told can't steer a terminal.
     assert "\x1b" not in vigil("jobs", "show", states[-1]["id"]).stdout
+
+
+def test_who_stops_watching_knows_the_id(vigil: Cli) -> None:
+    """It's printed before the job has ended; Ctrl-C ends the watching alone."""
+    process = vigil.start("jobs", "run", "--wait", "--goal", steps(shell("sleep 300")))
+    id_ = process.stdout.readline().strip()
+    eventually(lambda: vigil.json("jobs", "show", id_)["status"] == "running")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert vigil.json("jobs", "show", id_)["status"] == "running"
+    vigil("jobs", "cancel", id_)
 
 
 def test_a_job_is_cancelled_and_run_again(vigil: Cli) -> None:

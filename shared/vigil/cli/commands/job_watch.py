@@ -22,12 +22,16 @@ ENDED: Final = ("succeeded", "failed", "cancelled")
 
 
 def watch(client: Client, id_: str, *, runs_min: int = 0, is_json: bool = False) -> Result:
-    """Show how a job goes until it ends, and return what became of it.
+    """Print the id of a job, show how it goes until it ends, and return what became of it.
+
+    The id comes first: whoever stops watching, by Ctrl-C, needs it.
 
     Args:
         runs_min: the run that is meant; one before it may still be shown as ended.
-        is_json: show each state but the last, which the result is.
+        is_json: show each state but the last, which the result is; each has the id.
     """
+    if not is_json:
+        output.data(id_)
     show = _Lines(is_json=is_json) if is_json or not output.is_fancy(sys.stderr) else _Bar()
     poll_s, before, is_begun = POLL_S, None, False
     with show:
@@ -64,7 +68,6 @@ def _print_end(job: dict[str, Any]) -> None:
     what = f"{job['status']}: {job.get('steps_done', 0)} of {job.get('steps', 0)} steps"
     error = f": {job['error']}" if job.get("error") else ""
     output.message(output.printable(what + (f", {failed} failed" if failed else "") + error))
-    output.data(job["id"])
 
 
 def described(run: dict[str, Any]) -> str:
