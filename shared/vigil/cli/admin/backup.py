@@ -18,7 +18,7 @@ from vigil.errors import VigilError
 from vigil.settings import config
 from vigil.words.amounts import count_of
 
-from .. import output
+from .. import endings, output
 from ..progress import Bar
 from ..setup.up import command
 from ..tables import Result
@@ -52,7 +52,7 @@ def backup(file: File) -> Result:
 
     if file.exists():
         raise typer.BadParameter(f"{file} exists: a backup never replaces another")
-    manifest = reported(f"{file} can't be written", lambda: asyncio.run(save()))
+    manifest = reported(f"{file} can't be written", lambda: endings.run(save()))
     facts = {"file": str(file), "bytes": file.stat().st_size, **facts_of(manifest)}
     return Result(facts, partial(_show_made, facts))
 

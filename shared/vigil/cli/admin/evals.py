@@ -26,7 +26,7 @@ from vigil.texts.trouble import reason_of
 from vigil.words.nearest import did_you_mean
 
 from ...background.end import end_tasks
-from .. import exits, output
+from .. import endings, exits, output
 from ..tables import Result, table
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def eval_(
     check_part("--agent", agent)
     name = f"recording {recorded.name}" if recorded else _model_of(settings)
     _log_to(log)
-    results = asyncio.run(
+    results = endings.run(
         _play(stories, settings, agent, (repeat, least or repeat, jobs), _tape(record, recorded))
     )
     return _result(results, name, junit)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ from vigil.errors import VigilError
 from vigil.settings import config
 from vigil.subjects import check_part
 
-from .. import output
+from .. import endings, output
 from ..tables import Result
 from .backup import quiet, reported
 
@@ -36,7 +35,7 @@ def export(
     check_part("user", user)
     if path.exists():
         raise typer.BadParameter(f"{path} exists: an export never replaces another")
-    manifest = reported(f"{path} can't be written", lambda: asyncio.run(_export(user, path)))
+    manifest = reported(f"{path} can't be written", lambda: endings.run(_export(user, path)))
     facts = {"path": str(path), **msgspec.to_builtins(manifest)}
     return Result(facts, partial(_show, facts))
 

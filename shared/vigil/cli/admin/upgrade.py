@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +12,7 @@ from vigil.errors import ConfigError
 from vigil.local import runfile
 from vigil.settings import config
 
-from .. import output, tables
+from .. import endings, output, tables
 from ..tables import Result
 from .backup import quiet, reported
 
@@ -43,7 +42,7 @@ def upgrade(
         from vigil.backup import rehearsal
 
         tried = reported(
-            "the copy can't be made", lambda: asyncio.run(rehearsal.rehearse(settings))
+            "the copy can't be made", lambda: endings.run(rehearsal.rehearse(settings))
         )
         return Result(msgspec.structs.asdict(tried), partial(_show_tried, tried))
     if not (home / "vigil.toml").exists():
