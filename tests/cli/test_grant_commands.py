@@ -71,7 +71,10 @@ async def test_what_has_no_condition_is_asked_for_without_an_if(ann: Terminal) -
     ("args", "told"),
     [
         (("shell",), "constraints"),
-        (("shell", "--command", "sh -c df"), "argv"),
+        (("shell", "--command", "sh -c df"), "--command: 'sh' runs code"),
+        (("shell", "--command", "df -h; id"), "--command: has ';' at character 6"),
+        (("shell", "--command", "ls $HOME"), "--command: has '$' at character 4"),
+        (("shell", "--command", "curl x", "--more", "operands"), "--more: must be 'nothing'"),
         (("shell", "--command", "df", "--more", "all"), "--more"),
         (("shell", "--command", "df '"), "--command"),
         (("http_get", "--url", "https://*.example.org/"), "url"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import Any, get_args
 
@@ -11,6 +10,7 @@ import msgspec
 from ..contracts.board.grant import Address, AnyConstraint, Argv, Empty, Equal, Folder, More
 from ..errors import InvalidInput
 from . import address
+from . import command as command_lines
 
 
 def constraints(
@@ -21,20 +21,25 @@ def constraints(
     equal: Sequence[str] | None = None,
     empty: Sequence[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the constraints that the options stand for. Raises: InvalidInput, naming the option.
+    """Return the constraints that the options stand for.
+
+    A command is read as one that an agent wants to run is: what no grant covers is refused here,
+    and isn't allowed in vain.
+
+    Raises:
+        InvalidInput: naming the option.
 
     >>> constraints("df -h", "operands")
     [{'kind': 'argv', 'argv': ('df', '-h'), 'more': 'operands'}]
+    >>> constraints("df -h; id")
+    Traceback (most recent call last):
+    vigil.errors.InvalidInput: --command: has ';' at character 6, which no grant covers
     """
     found: list[AnyConstraint] = []
     if more not in get_args(More):
         raise InvalidInput("--more", f"must be one of {', '.join(get_args(More))}")
     if command is not None:
-        try:
-            words = tuple(shlex.split(command))
-        except ValueError as error:
-            raise InvalidInput("--command", f"can't be read: {error}") from error
-        found.append(Argv(argv=words, more=more))  # type: ignore[arg-type]
+        found.append(_argv(command, more))
     if url is not None:
         target, path = address.parse(url)
         scheme: Any = target.scheme
@@ -45,6 +50,15 @@ def constraints(
     found += [Empty(field=one) for one in empty or ()]
     built: list[dict[str, Any]] = msgspec.to_builtins(found)
     return built
+
+
+def _argv(text: str, more: str) -> Argv:
+    try:
+        rule = Argv(argv=command_lines.parse(text), more=more)  # type: ignore[arg-type]
+        return command_lines.check(rule)
+    except InvalidInput as error:
+        option = "--more" if error.field == "more" else "--command"
+        raise InvalidInput(option, error.reason) from error
 
 
 def _equal(text: str) -> Equal:
