@@ -137,6 +137,17 @@ def test_a_goal_is_never_a_part_of_itself() -> None:
         fitted(goal_of(id="1" * 32, parent="a" * 32), [goal_of(status="archived")])
 
 
+@pytest.mark.parametrize("status", ["archived", "completed", "failed"])
+def test_a_part_goes_on_when_the_whole_has_ended(status: GoalStatus) -> None:
+    """It couldn't even be paused; and as no look at it was taken down, it was due again at once."""
+    whole, part = goal_of(id="a" * 32, status=status), goal_of(id="1" * 32, parent="a" * 32)
+    checked = lifecycle.changed(part, {}, None, SOON, is_checked=True)
+    assert fitted(checked, [whole, part]) == checked
+    assert fitted(replace(part, status="paused"), [whole, part]).status == "paused"
+    with pytest.raises(InvalidInput, match=f"is {status}"):
+        fitted(part, [whole, replace(part, parent="")])
+
+
 def test_what_is_paused_is_bounded_too() -> None:
     paused = [goal_of(id=f"{n:032x}", status="paused") for n in range(PAUSED_MAX)]
     fitted(paused[0], paused)

@@ -79,11 +79,17 @@ def _check_range(field: str, value: int, least: int, most: int) -> None:
 def fitted(goal: BoardGoal, others: Iterable[BoardGoal]) -> BoardGoal:
     """Return a goal that fits among the owner's others, by its parent and how many are paused.
 
+    Args:
+        others: with itself, as it was. A part stays one when the whole ends, and goes on: only what
+            becomes a part needs a whole that is pursued.
+
     Raises:
-        InvalidInput: it would be a part of itself, or of what isn't there, or too deep.
+        InvalidInput: it would be a part of itself, or of what isn't there, or has ended, or too
+            deep.
     """
-    there = {one.id: one for one in others if one.id != goal.id and one.agent == goal.agent}
-    _check_parents(goal, there)
+    there = {one.id: one for one in others if one.agent == goal.agent}
+    before = there.pop(goal.id, None)
+    _check_parents(goal, there, is_new=before is None or before.parent != goal.parent)
     paused = [one for one in there.values() if one.status == "paused"]
     marked = sum(one.is_tainted for one in paused)
     if goal.status == "paused" and len(paused) >= PAUSED_MAX:
@@ -94,7 +100,7 @@ def fitted(goal: BoardGoal, others: Iterable[BoardGoal]) -> BoardGoal:
     return goal
 
 
-def _check_parents(goal: BoardGoal, there: dict[str, BoardGoal]) -> None:
+def _check_parents(goal: BoardGoal, there: dict[str, BoardGoal], *, is_new: bool) -> None:
     above, depth = goal.parent, 1
     while above:
         if above == goal.id:
@@ -102,7 +108,7 @@ def _check_parents(goal: BoardGoal, there: dict[str, BoardGoal]) -> None:
         found = there.get(above)
         if found is None:
             raise InvalidInput("parent", f"there is no goal {above[:40]!r}")
-        if depth == 1 and found.status not in ("active", "paused"):
+        if is_new and depth == 1 and found.status not in ("active", "paused"):
             raise InvalidInput("parent", f"is {found.status}")
         depth += 1
         if depth > DEPTH_MAX:
