@@ -17,7 +17,7 @@ from tests.support.goal_records import action_of
 from vigil.board.kept import KeptBoard
 from vigil.board.kinds.action import ACTIONS
 from vigil.cli import exits
-from vigil.contracts import Change
+from vigil.contracts import Change, short_name
 from vigil.sdk.client import ApiError, Client
 from vigil.subjects import Scope
 
@@ -53,6 +53,11 @@ async def test_goals_preferences_and_actions_from_a_terminal(tmp_path: Path) -> 
         assert re.search("^checked every +1 d$", shown, re.MULTILINE), "as `cron` says it"
         assert "is reached" in (await ann("goals", "complete", id_[:6]))[1]
         await ann("goals", "archive", id_[:6])
+        called = short_name(parts[1], "g")
+        assert "is paused" in (await ann("goals", "pause", called.upper()))[1], "a part by its name"
+        assert called in (await ann("goals"))[0]
+        assert "is pursued" in (await ann("goals", "resume", called))[1]
+        assert "no goal is named 'none'" in (await ann("goals", "show", "none", code=3))[1]
         await asyncio.to_thread(client.set_person, {"timezone": "Asia/Tokyo"})
         # As rows of the timetable have it, on the person's clocks.
         await ann("goals", "change", parts[0], "--every", "2h", "--until", "2100-01-01")

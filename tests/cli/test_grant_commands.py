@@ -82,7 +82,7 @@ async def test_what_has_no_condition_is_asked_for_without_an_if(ann: Terminal) -
         (("shell", "--command", "df", "--expires", "soon"), "--expires"),
         (("*",), "tool"),
         (("shell", "--command", "df", "--row", "x"), "--row: no row of yours"),
-        (("shell", "--command", "df", "--goal", "x"), "ID: 'x' is no beginning of an id"),
+        (("shell", "--command", "df", "--goal", ""), "ID: must not be empty"),
     ],
 )
 async def test_what_cant_be_allowed_says_why(

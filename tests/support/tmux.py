@@ -24,6 +24,7 @@ SCREENS: Final = Path(__file__).parents[1] / "cli" / "screens"
 """Recorded screens; with VIGIL_RECORD set they are written anew."""
 _CHANGING: Final = (
     (re.compile(r"\b[0-9a-f]{8,32}\b"), lambda found: "f" * len(found[0])),
+    (re.compile(r"(?<=f  )g[0-9a-z]{3}\b"), lambda _: "gxxx"),  # behind an id
     (re.compile(r"chat-\S+"), lambda found: "chat-" + "x" * (len(found[0]) - 5)),
     (re.compile(r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b"), lambda _: "Day"),
     (re.compile(r"\b(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b"), lambda _: "Mon"),

@@ -123,6 +123,8 @@ class CommandGroup(msgspec.Struct, frozen=True, kw_only=True):
     """The field that tells a person which it is; empty: its id alone does."""
     is_named: bool = False
     """Whether that is a name, which may be given in the place of an id."""
+    called: Callable[[Shown], str] | None = None
+    """What a person calls one besides, which follows from its id, and may be given in its place."""
     offered: str = ""
     """The field that a shell shows beside names; empty: it offers ids, beside `words`."""
     commands: tuple[Command, ...] = ()

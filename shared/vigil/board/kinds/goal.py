@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ...contracts import Instant
-from ...contracts.board import BoardGoal
+from ...contracts.board import BoardGoal, short_name
 from ...contracts.board.goal import GoalKind, GoalOrigin
 from ...contracts.board.vocabulary import GOALS as WORDS
 from ...contracts.board.vocabulary import GoalStatus
@@ -283,6 +283,7 @@ COMMANDS: Final = CommandGroup(
     texts=("success_criteria", "strategy"),
     parts={"history": history(Column("STATUS", "status"), has_cause=True)},
     words="description",
+    called=lambda one: short_name(one["id"], "g"),
     commands=(
         Command(
             "add",

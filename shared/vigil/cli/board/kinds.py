@@ -25,6 +25,8 @@ from ..registry import CommandLine, ListedGroup, Work, keyword, parameters_of, w
 from ..tables import Column, Result
 
 _NEEDED: Final = inspect.Parameter.empty
+ID_LENGTH: Final = 32
+"""Hex digits of an id that is whole."""
 _AGENT: Final = keyword(AGENT, options.Agent, default="vigil")
 _YES: Final = keyword(
     "yes", Annotated[bool, typer.Option("--yes", help="Don't ask.")], default=False
@@ -118,7 +120,7 @@ class KindCommands:
         found = self.calls(client).listed(**{lists.by: chosen}, limit=limit)
         is_unchosen = chosen in (None, lists.default)
         empty = (is_unchosen and said.empty_unchosen) or said.empty or f"No {plural}."
-        columns = _with_whose(said.columns, found, client.me)
+        columns = _with_whose(self._named_too(said.columns), found, client.me)
         return tables.listing(plural, found, columns, empty=empty.format(chosen))
 
     def _show(self, id_: str) -> Result:
@@ -129,7 +131,7 @@ class KindCommands:
         said = self._said
         for name in said.texts_before:
             output.data(exact(found[name], indent=2))
-        tables.fields(said.fields, found)
+        tables.fields([*self._name("name"), *said.fields], found)
         for name, columns in said.first_parts.items():
             if found[name]:
                 tables.table(columns, found[name])
@@ -171,6 +173,14 @@ class KindCommands:
             return tables.made(said, {self._kind.plural: made}, *ids)
         return _done(command, calls.change(found["id"], revision=found["revision"], **body))
 
+    def _named_too(self, columns: Sequence[Column]) -> Sequence[Column]:
+        return [*columns[:1], *self._name("NAME"), *columns[1:]]
+
+    def _name(self, title: str) -> list[Column]:
+        """Return the column of what a person calls one besides, if they do."""
+        called = self._said.called
+        return [] if called is None else [Column(title, called)]
+
     def calls(self, client: Client) -> KindCalls:
         """Return what the client can do with it."""
         return KindCalls(client, self._kind.plural, self._kind.own_path)
@@ -192,6 +202,13 @@ class KindCommands:
             named = self._named(client, id_, lists)
             if named is not None:
                 return named
+        elif (called := self._said.called) and len(id_) < ID_LENGTH:
+            lists = list(lists)
+            ids = {str(one["id"]): called(one) for listed in lists for one in listed}
+            names = set(ids.values())
+            meant = [one for one, name in ids.items() if name == id_.lower()]
+            if len(meant) == 1:
+                return meant[0]
         there = (one["id"] for listed in lists for one in listed)
         return prefixes.whole(self._kind.noun, id_, there, names=names)
 

@@ -32,10 +32,9 @@ from vigil.texts.verdict import became
 
 from .. import exits, options, output, prefixes, tables
 from ..board import kinds
-from ..board.kinds import KindCommands
+from ..board.kinds import ID_LENGTH, KindCommands
 from ..tables import Result
 
-ID_LENGTH: Final = 32
 DECIDED_S: Final = 1.0
 """So long what becomes of a verdict is waited for."""
 POLL_S: Final = 0.05
@@ -59,7 +58,8 @@ class ApprovalCommands(KindCommands):
         called = [id_ for id_, one in found.items() if one["name"] == beginning.lower()]
         if len(called) == 1:
             return found[called[0]]
-        return found[prefixes.whole("approval", beginning, found)]
+        names = {one["name"] for one in found.values()}
+        return found[prefixes.whole("approval", beginning, found, names=names)]
 
 
 APPROVALS: Final = ApprovalCommands(KIND)
