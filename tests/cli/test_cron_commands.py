@@ -33,7 +33,7 @@ async def test_a_row_is_made_changed_looked_over_and_exported(tmp_path: Path) ->
             done = await asyncio.to_thread(cli, "cron", *args, code=code)
             return done.stdout, done.stderr
 
-        assert (await ann())[1] == "Nothing recurs.\n"
+        assert (await ann())[1].startswith("Nothing recurs. `vigil cron list --all`")
         made = await ann(
             "add", "briefing", "What is new?", "--cron", "0 9 * * 1-5", "--zone", "Europe/Berlin",
             "--tokens", "5000", "--stateful", "--fact", "ci=one_of[passing, failing]",
@@ -112,7 +112,7 @@ async def test_a_row_is_made_changed_looked_over_and_exported(tmp_path: Path) ->
         assert "All is well" in (await ann("doctor"))[1]
         assert "SUMMARY" not in (await ann("export"))[0]
         await ann("remove", row["id"][:6])
-        assert (await ann())[1] == "Nothing recurs.\n"
+        assert (await ann())[1].startswith("Nothing recurs. `vigil cron list --all`")
         for command, name in (("show", "briefing"), ("history", "breefing")):
             gone = await ann(command, name, code=3)
             assert gone[1] == f"vigil: no row is named {name!r}\n"

@@ -118,3 +118,12 @@ async def test_what_was_let_run_before_is_allowed_from_then_on(ann: Terminal) ->
     (one,) = await ann.grants()
     assert one["constraints"] == [{"kind": "argv", "argv": ["df", "-h"]}]
     assert (one["made_by"], one["cause"]) == ("approval", ID)
+
+
+async def test_a_source_is_trusted_and_no_more(ann: Terminal) -> None:
+    """F-15: what isn't trusted is not found, as of all that has a name."""
+    assert "counts as your own" in (await ann("trust", "add", "hook:ci"))[1]
+    assert "hook:ci" in (await ann("trust"))[0]
+    assert "Trusted no more: hook:ci" in (await ann("trust", "remove", "hook:ci"))[1]
+    _, told = await ann("trust", "remove", "hook:ci", code=3)
+    assert "you don't trust 'hook:ci'; there is: none" in told

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -86,6 +87,20 @@ def test_memories_from_saving_to_forgetting(vigil: Cli) -> None:
     assert "Forgot 1 memory" in vigil("memory", "forget", id_, *agent).stderr
     assert vigil.json("memory", "list", *agent) == {"memories": []}
     assert vigil.json("memory", "list", "--ended", *agent)["memories"][0]["ended"] == "undone"
+
+
+def test_the_page_shows_what_a_search_shows(vigil: Cli) -> None:
+    """docs/memory.md: the parts of a score, by the same names."""
+    page = (Path(__file__).resolve().parents[2] / "docs/memory.md").read_text("utf-8")
+    (head,) = (line for line in page.splitlines() if line.strip().startswith("SCORE "))
+    agent = ("--agent", "boats")
+    vigil("memory", "save", "The boat is called Marigold", "--thread", "harbour",
+          "--at", "2026-11-20", *agent)  # fmt: skip
+    for other in ("Plain text about tulips.", "my locker code is 4711"):
+        vigil("memory", "save", other, *agent)
+    titles = re.split(" {2,}", head.strip())
+    asked = ("memory", "search", "what", "is", "the", "boat", "called", *agent)
+    eventually(lambda: re.split(" {2,}", vigil(*asked).stdout.splitlines()[0]) == titles)
 
 
 def test_a_memory_is_kept_in_order_by_hand(vigil: Cli) -> None:
@@ -317,6 +332,8 @@ def test_documents_become_memories_and_are_taken_in_anew(vigil: Cli, tmp_path: P
     assert not any(one.get("is_tainted") for one in known(house))
     house.write_bytes(b"\xff\xfe")
     assert taken("--trusted", code=3) == {"house.md": ("left out", 0), "garden.html": ("same", 0)}
+    said = vigil("memory", "import", str(house), *agent, code=3)
+    assert f"{house}: is no text in UTF-8" in said.stdout + said.stderr, "named once"
     assert len(known(house)) == 1, "what can't be read takes nothing away"
     vigil("memory", "undo", f"file:{page.resolve()}", "--yes", *agent)
     assert known(page) == []

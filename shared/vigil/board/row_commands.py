@@ -160,7 +160,7 @@ COMMANDS: Final = CommandGroup(
     list_text="List the rows of your timetable, and when each is due next.",
     choice=Given("all", "Those that the system keeps up, too.", "--all", kind=bool),
     id_help="Of a row, as `vigil cron` lists: its name, or its id or how that begins.",
-    empty="Nothing recurs.",
+    empty="Nothing recurs. `vigil cron list --all` has what the system keeps up.",
     chosen=(True,),
     columns=(
         SHORT_ID,

@@ -8,7 +8,7 @@ import typer
 
 from vigil.words.nearest import meant
 
-from .. import options, tables
+from .. import exits, options, tables
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
 
@@ -48,6 +48,6 @@ def remove(source: Source, agent: options.Agent = "vigil") -> Result:
     client = options.client()
     there = {one["source"]: one["id"] for one in client.trusted(agent=agent)}
     if source not in there:
-        raise typer.BadParameter(f"you trust no such source{meant(source, sorted(there))}")
+        raise exits.NotReady(f"you don't trust {source!r}{meant(source, sorted(there))}")
     ended = client.distrust(there[source], agent=agent)
     return tables.done(f"Trusted no more: {source}", ended)

@@ -46,7 +46,8 @@ def take_in(client: Client, path: Path, *, is_trusted: bool, **whose: Any) -> Ta
         data = path.read_bytes()
         said = text_of(path, data)
     except (InvalidInput, OSError) as error:
-        return TakenIn(file=shown(str(path)), outcome="left out", why=reason_of(error))
+        why = error.reason if isinstance(error, InvalidInput) else reason_of(error)
+        return TakenIn(file=shown(str(path)), outcome="left out", why=why)
     state = hashlib.sha256(data + bytes([is_trusted])).hexdigest()[:24]
     thread = f"file-{state}"
     listed = client.memories(source=source, with_ended=True, page_size=PAGE, **whose)
