@@ -247,6 +247,18 @@ def test_a_file_that_cant_be_read_is_told_with_what_to_do(tmp_path: Path) -> Non
         migrate.bring_up(tmp_path)
 
 
+def test_where_nothing_is_that_is_said_and_nothing_made(tmp_path: Path) -> None:
+    """And a file that isn't there is named once."""
+    home, lost = tmp_path / "home", tmp_path / "lost.tar"
+    cli = Cli(home)
+    for how in ((), ("--check",), ("--back",)):
+        told = cli("upgrade", *how, code=1).stderr
+        assert told == f"vigil: there is nothing in {home}: `vigil up` was never run there\n"
+    told = cli("restore", str(lost), code=1).stderr
+    assert told == f"vigil: {lost} can't be read: No such file or directory\n"
+    assert not home.exists()
+
+
 def test_what_a_person_made_of_a_kept_upgrade_is_no_other_one(tmp_path: Path) -> None:
     (tmp_path / "vigil.toml").write_text("# Mine.\n")
     migrate.bring_up(tmp_path)

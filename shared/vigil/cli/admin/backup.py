@@ -150,5 +150,6 @@ def reported(what: str, work: Callable[[], T]) -> T:
     try:
         return work()
     except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
+        file = str(error.filename or "")
+        where = f" ({file})" if file and file not in what else ""
         raise VigilError(f"{what}: {error.strerror or error}{where}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -38,6 +39,8 @@ def upgrade(
     quiet()
     settings = config.unread()
     home = settings.home
+    if not home.exists():
+        raise _nothing_in(home)
     if check:
         from vigil.backup import rehearsal
 
@@ -46,7 +49,7 @@ def upgrade(
         )
         return Result(msgspec.structs.asdict(tried), partial(_show_tried, tried))
     if not (home / "vigil.toml").exists():
-        raise ConfigError(f"there is nothing in {home}: `vigil up` was never run there")
+        raise _nothing_in(home)
     lock = runfile.Lock(settings.run_file)
     lock.acquire()
     try:
@@ -63,6 +66,10 @@ def upgrade(
 
 def facts_of(done: Upgraded | None) -> dict[str, Any]:
     return {"steps": done.steps if done else (), "kept": done and done.kept and str(done.kept)}
+
+
+def _nothing_in(home: Path) -> ConfigError:
+    return ConfigError(f"there is nothing in {home}: `vigil up` was never run there")
 
 
 def _show_tried(tried: Rehearsed) -> None:
