@@ -104,6 +104,22 @@ def test_skills_are_listed_and_a_broken_one_is_named(vigil: Cli) -> None:
     broken.unlink()
 
 
+def test_arguments_that_do_not_fit_are_refused_with_the_reason(vigil: Cli) -> None:
+    """X-2: they were told as accepted, and the request stayed open."""
+    goal, step = "Do as the input says", steps(shell("date > when.txt"))
+    vigil("jobs", "run", "--goal", goal, "--input", step, "--wait")
+    eventually(lambda: bool(vigil.json("approvals")["approvals"]))
+    (asked,) = vigil.json("approvals")["approvals"]
+    edit = ("approvals", "edit", asked["name"], "--input")
+    why = "vigil: --input: the arguments don't fit the schema: command: 3 is not"
+    # Whoever waits for a busy session in vain is told that it's stored; the same again is the same.
+    eventually(lambda: why in vigil(*edit, '{"command": 3}', code=None).stderr)
+    vigil(*edit, '{"command": 3}', code=2)
+    assert vigil.json("approvals", "show", asked["name"])["state"] == "open"
+    vigil(*edit, '{"command": "ls"}')
+    eventually(lambda: vigil.json("approvals", "show", asked["id"])["state"] == "edited")
+
+
 def test_wrong_usage_is_told(vigil: Cli) -> None:
     vigil("jobs", "run", code=2)
     vigil("jobs", "run", "keep-notes", "--goal", "x", code=2)

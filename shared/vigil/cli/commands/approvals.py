@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 import typer
@@ -38,6 +38,7 @@ from ..tables import Result
 DECIDED_S: Final = 1.0
 """So long what becomes of a verdict is waited for."""
 POLL_S: Final = 0.05
+STORED: Final = "It is stored. It counts once the agent has taken it in."
 
 
 class ApprovalCommands(KindCommands):
@@ -92,7 +93,8 @@ def accept(
     client = options.client()
     found = APPROVALS.find(client, id_)
     grant = _agreed(client, found, terms)
-    _give(client, found, "accept", Client.accept, digest)
+    if not _give(client, found, "accept", Client.accept, digest).counts:
+        output.message(STORED)
     return kinds.make(client, "grants", ADD, grant)
 
 
@@ -164,6 +166,15 @@ def reject(
     return _decide(id_, "reject", rejected, digest, lambda found: f"Rejected {found['tool']}.")
 
 
+class _Given(NamedTuple):
+    """A verdict that is stored."""
+
+    answer: dict[str, Any]
+    """What the gateway said to it."""
+    counts: bool
+    """Whether it does already."""
+
+
 def _decide(
     id_: str,
     verdict: Verdict,
@@ -175,7 +186,8 @@ def _decide(
     client = options.client()
     found = APPROVALS.find(client, id_)
     stored = _give(client, found, verdict, send, digest)
-    return tables.done(words(found), {"id": found["id"]} | stored)
+    said = words(found) if stored.counts else STORED
+    return tables.done(said, {"id": found["id"]} | stored.answer)
 
 
 def _give(
@@ -184,19 +196,39 @@ def _give(
     verdict: Verdict,
     send: Callable[..., dict[str, Any]],
     digest: str | None,
-) -> dict[str, Any]:
+) -> _Given:
     """Give a verdict by a method of the client, and wait a little for whether it counts.
 
     Raises:
         ApiError: 409, another verdict counted.
+        InvalidInput: the session took it in, and it doesn't count: arguments that don't fit, say.
     """
-    stored = send(client, found["id"], digest=digest or found["digest"])
+    answer = send(client, found["id"], digest=digest or found["digest"])
     now = _outcome(client, found["id"])
     if now["state"] == "open":
-        output.message("It is stored. It counts once the agent has taken it in.")
-    elif now["state"] != DECIDED[verdict]:
+        if why := _refusal(client, found, answer["seq"]):
+            raise InvalidInput("--input" if verdict == "edit" else "verdict", why)
+        return _Given(answer, counts=False)
+    if now["state"] != DECIDED[verdict]:
         raise ApiError(409, {"title": "Conflict", "detail": f"it was {_became(now)}"})
-    return stored
+    return _Given(answer, counts=True)
+
+
+def _refusal(client: Client, found: Mapping[str, Any], seq: int) -> str:
+    """Return why the session didn't count a verdict that is stored there as `seq`; empty: it did,
+    or wasn't at it yet."""
+    records = client.timeline(found["session_key"], after=seq)["records"]
+    notes = (
+        note for one in records if one["kind"] == "turn" for note in one["data"].get("notes", ())
+    )
+    return next(
+        (
+            str(note["text"])
+            for note in notes
+            if note["code"] == "verdict_refused" and note.get("subject") == found["id"]
+        ),
+        "",
+    )
 
 
 def _outcome(client: Client, id_: str) -> dict[str, Any]:
