@@ -20,6 +20,7 @@ from vigil.contracts import (
     Start,
     State,
     encode,
+    short_name,
 )
 from vigil.subjects import SessionKey
 
@@ -68,6 +69,7 @@ async def test_the_beginning_of_an_id_is_enough(gate: Gate) -> None:
         "time": "timer-3",
         "cccc": "c" * 32,
         goal[:8]: goal,
+        short_name(goal, "g"): goal,
         "deliv": "delivery-SESSIONS-4",
         "ddddd": "d" * 32,
     }

@@ -80,7 +80,7 @@ class StoryPlace(msgspec.Struct, frozen=True):
 
 
 async def find(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace:
-    """Find what an id names, or the one id that begins so.
+    """Find what an id names, or the one that begins so or a person calls so.
 
     Raises:
         Problem: 404, nothing of the caller's is known by it; 422, several sessions have it.
@@ -381,6 +381,7 @@ async def _met(bus: Bus, scope: SearchScope, sought: SoughtId) -> None:
     def note(message: Message) -> None:
         if sought.needle in message.data:
             sought.is_among(*kept.ids(message))
+        sought.note_called(message.subject)
 
     memories = [one.record(op) for one in scope.owners for op in kept.MEMORY_OPS]
     for stream, filters in {BOARD: [*map(board_of, scope.owners)], MEMORIES: memories}.items():

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from vigil.contracts import short_name
 from vigil.errors import InvalidInput
 from vigil.layout import LogLayout
 from vigil.subjects import Scope, SessionKey, dead_of
@@ -19,6 +20,8 @@ from vigil.subjects import Scope, SessionKey, dead_of
 BEGINNING_MIN: Final = 4
 """Characters; of fewer too much begins so."""
 SHOWN_MAX: Final = 5
+NAMED: Final = {"approval": "a", "goal": "g"}
+"""Kinds of the board that have short names, and the letter with which these begin."""
 
 
 class SoughtId:
@@ -42,8 +45,22 @@ class SoughtId:
             self._begun |= {one: None for one in ids if one and one.startswith(self.id)}
         return self.id in ids
 
+    def note_called(self, subject: str) -> None:
+        """Note what stands on the board there, if a person calls it so: a request, a goal.
+
+        >>> sought = SoughtId("a7tr")
+        >>> sought.note_called("board.vigil.ann.approval.0123456789abcdef0123456789abcdef")
+        >>> sought.whole()
+        '0123456789abcdef0123456789abcdef'
+        """
+        _, kind, id_ = subject.rsplit(".", 2)
+        letter = NAMED.get(kind)
+        if letter and self.may_begin and short_name(id_, letter) == self.id.lower():
+            self._begun[id_] = None
+
     def whole(self) -> str | None:
-        """Return the one that it's the beginning of, of those that were met; None: of none.
+        """Return the one that it's the beginning of, or the name, of those that were met; None: of
+        none.
 
         Raises:
             InvalidInput: it is the beginning of several.
