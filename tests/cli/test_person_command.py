@@ -8,8 +8,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from services.gateway.timetable.autonomy import AutonomyChange
 from tests.support.cli import Cli
 from tests.support.gateway import running_gateway
+from vigil.cli.cron.autonomy import SETTINGS
 
 
 async def test_what_holds_is_shown_set_and_reset(tmp_path: Path) -> None:
@@ -29,6 +31,9 @@ async def test_what_holds_is_shown_set_and_reset(tmp_path: Path) -> None:
         # As rows of the timetable have it.
         assert "timezone Asia/Seoul (set by you)" in (await run("--zone", "Asia/Seoul"))[0]
         assert "quiet hours none" in (await run("--reset", "quiet-hours"))[0]
+        assert "timezone UTC language" in (await run("--reset", "zone"))[0]
+        _, told = await run("--reset", "zome", code=2)
+        assert told == "vigil: --reset: nothing is called 'zome'; did you mean zone?\n"
         assert "quiet_hours" in (await run("--quiet-hours", "late", code=2))[1]
         assert "pause on (set by you)" in (await run("--pause", "on"))[0]
         paused = (await run("--pause", "2d"))[0]
@@ -45,3 +50,25 @@ async def test_what_holds_is_shown_set_and_reset(tmp_path: Path) -> None:
         assert "no hour" in (await run("--pause", "tomorrow", code=2))[1]
         assert "pause none (set by you)" in (await run("--pause", ""))[0]
         assert "pause" in (await run("--pause", "later", code=2))[1]
+
+
+async def test_settings_of_autonomy_are_reset_by_the_names_of_options_too(tmp_path: Path) -> None:
+    assert set(SETTINGS) == set(AutonomyChange.__struct_fields__)
+    async with running_gateway(tmp_path / "vigil") as gate:
+        url, token = f"http://127.0.0.1:{gate.port}", await gate.token("root", is_admin=True)
+        cli = Cli(tmp_path / "home", VIGIL_URL=url, VIGIL_TOKEN=token)
+
+        async def changed(*args: str) -> list[str]:
+            await asyncio.to_thread(cli, "autonomy", "set", *args)
+            found = await asyncio.to_thread(cli.json, "autonomy", "show")
+            return list(found["changed"])
+
+        assert await changed("--every", "1h", "--look", "2h", "--bulletin", "30m") == [
+            "autonomy_interval_secs", "autonomy_look_secs", "bulletin_interval_secs",
+        ]  # fmt: skip
+        assert await changed("--reset", "every", "--reset", "bulletin_interval_secs") == [
+            "autonomy_look_secs",
+        ]  # fmt: skip
+        assert await changed("--reset", "look-secs", "--reset", "summary_rewriting") == []
+        told = await asyncio.to_thread(cli, "autonomy", "set", "--reset", "evry", code=2)
+        assert told.stderr == "vigil: --reset: nothing is called 'evry'; did you mean every?\n"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, get_args
 
 import typer
 
+from vigil.errors import InvalidInput
 from vigil.sdk.client import Client, connect
 from vigil.settings import config
 from vigil.subjects import SessionKey, check_part
@@ -44,6 +45,26 @@ def check_services(names: list[str] | None) -> list[str]:
         if name not in (there := get_args(Service)):
             raise typer.BadParameter(f"no service is called {name}{meant(name, there)}")
     return names or []
+
+
+def reset(names: list[str] | None, fields: Mapping[str, str]) -> dict[str, None]:
+    """Return the fields that are to be as configured again.
+
+    Args:
+        names: as typed: those of options, or of fields.
+        fields: that can be, by each name.
+
+    Raises:
+        InvalidInput: there is no such field.
+
+    >>> reset(["zone", "quiet-hours"], {"zone": "timezone", "quiet_hours": "quiet_hours"})
+    {'timezone': None, 'quiet_hours': None}
+    """
+    wanted = {name: name.replace("-", "_") for name in names or ()}
+    for name, field in wanted.items():
+        if field not in fields:
+            raise InvalidInput("--reset", f"nothing is called {name!r}{meant(field, fields)}")
+    return {fields[field]: None for field in wanted.values()}
 
 
 def client() -> Client:

@@ -76,7 +76,7 @@ def me(
         "pause": None if pause is None else times.end("--pause", pause, datetime.now(UTC)),
     }
     wanted: dict[str, str | None] = {n: one for n, one in named.items() if one is not None}
-    wanted |= {name.replace("-", "_"): None for name in reset or ()}
+    wanted |= options.reset(reset, {name: name for name in named} | {"zone": "timezone"})
     client = options.client()
     found = client.set_person(wanted) if wanted else client.person()
     return Result(found, partial(_show, found))

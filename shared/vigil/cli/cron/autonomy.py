@@ -19,8 +19,23 @@ app = CommandLine(
     help="How agents keep up by themselves: list, show, on, off, set, run. Default: list.",
 )
 AGENT: Final = "vigil"
-OWN: Final = ("autonomy_", "bulletin_")
-"""Begin the names of what can be set; the first needn't be written."""
+SETTINGS: Final = (
+    "autonomy_enabled",
+    "autonomy_interval_secs",
+    "autonomy_look_secs",
+    "autonomy_role_secs",
+    "autonomy_max_turns",
+    "autonomy_max_workers",
+    "autonomy_tasks_require_approval",
+    "autonomy_findings_shown",
+    "autonomy_timeout_s",
+    "bulletin_interval_secs",
+    "bulletin_synthesis",
+    "bulletin_max_words",
+    "summary_interval_secs",
+    "summary_rewriting",
+)
+"""What can be set without a restart; `autonomy_` needn't be written."""
 Agent = Annotated[str, typer.Option("--agent", help="Of which agent.")]
 
 
@@ -121,28 +136,27 @@ def set_(
         typer.Option("--bulletin", metavar="SPAN", help="How often bulletins are checked: 1h."),
     ] = None,
     reset: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A setting: as configured again.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="One of these, or a setting: as configured again."),
     ] = None,
 ) -> Result:
     """Set it for all agents, without a restart. Needs an admin token."""
     named = {
-        "autonomy_interval_secs": times.seconds("--every", every),
-        "autonomy_look_secs": times.seconds("--look", look),
-        "autonomy_role_secs": times.seconds("--role", role),
-        "autonomy_max_turns": turns,
-        "autonomy_max_workers": workers,
-        "autonomy_tasks_require_approval": ask,
-        "bulletin_interval_secs": times.seconds("--bulletin", bulletin),
+        "every": ("autonomy_interval_secs", times.seconds("--every", every)),
+        "look": ("autonomy_look_secs", times.seconds("--look", look)),
+        "role": ("autonomy_role_secs", times.seconds("--role", role)),
+        "turns": ("autonomy_max_turns", turns),
+        "workers": ("autonomy_max_workers", workers),
+        "ask": ("autonomy_tasks_require_approval", ask),
+        "bulletin": ("bulletin_interval_secs", times.seconds("--bulletin", bulletin)),
     }
-    wanted: dict[str, Any] = {name: one for name, one in named.items() if one is not None}
-    wanted |= {_full(name.replace("-", "_")): None for name in reset or ()}
+    wanted: dict[str, Any] = {name: one for name, one in named.values() if one is not None}
+    fields = {option: name for option, (name, _) in named.items()}
+    fields |= {name.removeprefix("autonomy_"): name for name in SETTINGS}
+    wanted |= options.reset(reset, fields | {name: name for name in SETTINGS})
     if not wanted:
         raise InvalidInput("set", "say what is to be set; see `vigil autonomy set --help`")
     return _set(wanted, "It holds from the next cycle on.")
-
-
-def _full(name: str) -> str:
-    return name if name.startswith(OWN) else f"{OWN[0]}{name}"
 
 
 def _set(wanted: Mapping[str, Any], sentence: str) -> Result:
