@@ -46,6 +46,8 @@ async def test_a_row_is_made_changed_looked_over_and_exported(tmp_path: Path) ->
             "no model of the configuration"
             in (await ann("edit", row["id"][:6], "--model", "gone", code=2))[1]
         )
+        _, told_to = await ann("edit", "briefing", "--target", "gone", code=2)
+        assert "no conversation's key and no channel; there is: mind, socket" in told_to
         shown = (await ann("show", "briefing"))[0]
         assert re.search(r"ci +not known yet +- +one_of\[passing, failing\]", shown)
         assert re.search(r"open +not known yet +- +count\[0\.\.999\]", shown)

@@ -171,9 +171,9 @@ def check_known(row: TimetableRow, before: TimetableRow | None, config: Config) 
         _check_among("calendar", schedule.calendar, theirs, "no calendar of theirs")
     if not isinstance(work, CronWork) or not isinstance(old, CronWork | None):
         return  # the system's own rows name nothing
-    channels = (SOCKET, *config.channels)
+    targets = (MIND, SOCKET, *config.channels)
     if is_channel(work.target) and (old is None or old.target != work.target):
-        _check_among("target", work.target, channels, "neither a conversation nor a channel")
+        _check_among("target", work.target, targets, "no conversation's key and no channel")
     known = {*models.names(config).values(), *config.models} - {""}
     if work.model and (old is None or old.model != work.model):
         _check_among("model", work.model, sorted(known), "no model of the configuration")
