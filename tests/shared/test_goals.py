@@ -131,8 +131,12 @@ def test_a_goal_is_never_a_part_of_itself() -> None:
         (goal_of(id="1" * 32, parent="a" * 32, agent="other"), "there is no goal"),
     ):
         with pytest.raises(InvalidInput, match=reason) as refused:
-            fitted(goal, chain)
+            fitted(goal, [one for one in chain if one != goal])
         assert refused.value.field == "parent"
+    whole = goal_of(id="1" * 32)
+    fitted(replace(chain[0], parent=whole.id), [whole, *chain[: DEPTH_MAX - 1]])
+    with pytest.raises(InvalidInput, match="goals deep"):  # its parts go along
+        fitted(replace(chain[0], parent=whole.id), [whole, *chain[:DEPTH_MAX]])
     with pytest.raises(InvalidInput, match="is archived"):
         fitted(goal_of(id="1" * 32, parent="a" * 32), [goal_of(status="archived")])
 

@@ -81,7 +81,8 @@ def fitted(goal: BoardGoal, others: Iterable[BoardGoal]) -> BoardGoal:
 
     Args:
         others: with itself, as it was. A part stays one when the whole ends, and goes on: only what
-            becomes a part needs a whole that is pursued.
+            becomes a part needs a whole that is pursued. So nothing that is a part is refused for
+            being one, whatever became of those above.
 
     Raises:
         InvalidInput: it would be a part of itself, or of what isn't there, or has ended, or too
@@ -89,7 +90,8 @@ def fitted(goal: BoardGoal, others: Iterable[BoardGoal]) -> BoardGoal:
     """
     there = {one.id: one for one in others if one.agent == goal.agent}
     before = there.pop(goal.id, None)
-    _check_parents(goal, there, is_new=before is None or before.parent != goal.parent)
+    if before is None or before.parent != goal.parent:
+        _check_parents(goal, there)
     paused = [one for one in there.values() if one.status == "paused"]
     marked = sum(one.is_tainted for one in paused)
     if goal.status == "paused" and len(paused) >= PAUSED_MAX:
@@ -100,17 +102,24 @@ def fitted(goal: BoardGoal, others: Iterable[BoardGoal]) -> BoardGoal:
     return goal
 
 
-def _check_parents(goal: BoardGoal, there: dict[str, BoardGoal], *, is_new: bool) -> None:
-    above, depth = goal.parent, 1
-    while above:
+def _check_parents(goal: BoardGoal, there: dict[str, BoardGoal]) -> None:
+    above, wholes = goal.parent, 0
+    while above and wholes < DEPTH_MAX:
         if above == goal.id:
             raise InvalidInput("parent", "it would be a part of itself")
         found = there.get(above)
         if found is None:
             raise InvalidInput("parent", f"there is no goal {above[:40]!r}")
-        if is_new and depth == 1 and found.status not in ("active", "paused"):
+        if not wholes and found.status not in ("active", "paused"):
             raise InvalidInput("parent", f"is {found.status}")
-        depth += 1
-        if depth > DEPTH_MAX:
-            raise InvalidInput("parent", f"would be more than {DEPTH_MAX} goals deep")
-        above = found.parent
+        above, wholes = found.parent, wholes + 1
+    if wholes + 1 + _parts_below(goal.id, there) > DEPTH_MAX:
+        raise InvalidInput("parent", f"would be more than {DEPTH_MAX} goals deep")
+
+
+def _parts_below(id_: str, there: dict[str, BoardGoal], depth: int = 1) -> int:
+    """Return how deep its parts go: 0, if it has none."""
+    parts = [one.id for one in there.values() if one.parent == id_]
+    if not parts or depth > DEPTH_MAX:
+        return 0
+    return 1 + max(_parts_below(part, there, depth + 1) for part in parts)
