@@ -24,8 +24,8 @@ _JOINERS: Final = frozenset("\u200c\u200d")
 
 
 def is_printable(text: str) -> bool:
-    r"""Return whether all of a text can be seen, blanks too. `str.isprintable` takes for unseen what
-    is newer than the Python: 3.11 knows none of the pictures that came since 2022.
+    r"""Return whether all of a text can be seen, blanks too. `str.isprintable` takes for unseen
+    what is newer than the Python: 3.11 knows none of the pictures that came since 2022.
 
     >>> is_printable("a pink heart: \U0001fa77"), is_printable("a\nb"), is_printable("a\u202e")
     (True, False, False)
