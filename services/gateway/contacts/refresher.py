@@ -41,9 +41,11 @@ class ContactRefresher:
         self._leases = Leases(
             context.bus, context.instance, replicas=context.settings.config.nats.replicas
         )
+        self._is_over = False
+        """Whether nothing is left to refresh: there is no list, and none is stored any more."""
 
     async def run(self) -> NoReturn:
-        """Refresh until cancelled."""
+        """Refresh until cancelled; where nothing is left to, without the lease."""
 
         async def work(lease: Lease) -> None:
             try:
@@ -51,6 +53,8 @@ class ContactRefresher:
             finally:
                 self._edge.context.facts.pop(FACT, None)
                 self._edge.context.warnings.pop(FACT, None)
+            if self._is_over:
+                await asyncio.Event().wait()
 
         def failed(error: Exception) -> None:
             log.warning("contacts again", action="contacts.again", error=repr(error))
@@ -60,6 +64,9 @@ class ContactRefresher:
     async def _refresh_all(self) -> None:
         wanted = {(one.user, name) for name, one in self._sources.items()}
         await kept.remove_others(self._edge.bus, wanted)
+        if not wanted:
+            self._is_over = True
+            return
         self._edge.context.facts[FACT] = {}
         async with asyncio.TaskGroup() as group:
             for name, source in self._sources.items():
