@@ -10,10 +10,12 @@ import pytest
 
 from tests.support.pauses import pauses
 from tests.support.stack import Stack
+from vigil.broker.provision import provision
 from vigil.bus.bus import Bus, Follower, Message
 from vigil.bus.kv import KeyValue
 from vigil.bus.lease import Leases
 from vigil.errors import OutcomeUnknown, Unavailable, WrongLastSequence
+from vigil.settings.sections import Nats, Retention
 from vigil.subjects import SessionKey
 from vigil.topology import WAKE
 
@@ -196,6 +198,20 @@ async def test_pulling_goes_on_after_a_broker_restart(bare: Stack) -> None:
     async with asyncio.timeout(10):
         wake = await puller.__anext__()
     assert wake.seq == 1
+    await puller.close()
+
+
+@pytest.mark.usefixtures("own_broker")
+async def test_pulling_goes_on_when_the_consumer_is_made_anew(bare: Stack) -> None:
+    """Long before the next heartbeat: the broker tells that it was deleted."""
+    bus, admin = await bare.bus("cortex"), await bare.bus("admin")
+    puller = await bus.pull(WAKE)
+    await admin.api(f"CONSUMER.DELETE.{WAKE.stream}.{WAKE.name}", {})
+    await provision(admin, Retention(), Nats())
+    stored = await admin.publish(KEY.in_user, b"")
+    async with asyncio.timeout(10):
+        wake = await puller.__anext__()
+    assert wake.seq == stored.seq
     await puller.close()
 
 

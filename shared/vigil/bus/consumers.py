@@ -36,8 +36,9 @@ HEARTBEATS_PER_S: Final = 500.0
 BEGIN_TIMEOUT_S: Final = 2.0
 HEARTBEATS_MISSED_MAX: Final = 2.5
 PULL_BATCH: Final = 256
-PULL_EXPIRES_S: Final = 60.0
-"""A request ends then; the broker refuses one of less than two heartbeats."""
+PULL_HEARTBEAT_ALONE_S: Final = 300.0
+"""There, whoever pulls is told at once that a consumer was deleted."""
+PULL_EXPIRES_S: Final = 600.0  # the broker refuses one of less than two heartbeats
 PULL_AGAIN_S: Final = 0.2
 RESTARTS: Final = Backoff(0.05, 1.0)
 DRAIN_TIMEOUT_S: Final = 2.0
@@ -119,9 +120,7 @@ class _Deliveries:
     def take_nowait(self) -> Message | None:
         """Return the next message that is already here, or None."""
         if self._queue and isinstance(self._queue[0], Message):
-            item = self._queue.popleft()
-            assert isinstance(item, Message)  # noqa: S101 - narrows the type
-            return item
+            return cast(Message, self._queue.popleft())
         return None
 
     def _put(self, item: Message | str) -> None:
@@ -314,6 +313,7 @@ class Puller(_Deliveries):
 
     def __init__(self, bus: Bus, consumer: Consumer) -> None:
         super().__init__(bus)
+        self._heartbeat_s = self._heartbeat_s if bus.is_cluster else PULL_HEARTBEAT_ALONE_S
         self._subject = f"$JS.API.CONSUMER.MSG.NEXT.{consumer.stream}.{consumer.name}"
         self._consumer = consumer.stream, consumer.name
         self._asked = 0
