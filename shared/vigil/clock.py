@@ -36,7 +36,7 @@ class SystemClock:
         return time.monotonic()
 
 
-TOGETHER_S_MAX: Final = 5.0
+TOGETHER_S_MAX: Final = 10.0
 """Who looks less often than that looks in its own time, at a whole second."""
 
 

@@ -7,11 +7,13 @@ import contextlib
 import json
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx2
 import pytest
 import websockets
 
+from services.gateway.http import protocol
 from services.gateway.http.connections import Bounds, Connections, HttpConnection, bounds_of
 from services.gateway.http.problem import Problem
 from tests.support.gateway import WAIT_S, Gate, assert_problem, running_gateway
@@ -95,6 +97,19 @@ async def test_silent_connections_keep_nobody_out(tmp_path: Path) -> None:
                     assert "accepted" in str(await one.recv())
                 # A third of ninety may be strangers; others that came took places, too.
                 assert 270 <= await ended([*first, *second], 270) <= 275
+
+
+async def test_an_answer_has_the_date_of_its_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long nobody asked anything: it isn't made anew each second."""
+    now_s = 784_887_151.9
+    monkeypatch.setattr(protocol, "time", SimpleNamespace(time=lambda: now_s))
+    async with running_gateway(tmp_path) as gate:
+        ann = await gate.http(await gate.token("ann"))
+        assert (await ann.get("/healthz")).headers["date"] == "Tue, 15 Nov 1994 08:12:31 GMT"
+        now_s += 3600
+        assert (await ann.get("/healthz")).headers["date"] == "Tue, 15 Nov 1994 09:12:31 GMT"
 
 
 async def test_whoever_says_nothing_for_long_goes(tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ from typing import Any
 import nats.errors
 import pytest
 
+from tests.support.pauses import pauses
 from tests.support.stack import Stack
 from vigil.bus import bus as bus_module
-from vigil.bus import consumers
+from vigil.bus import connection, consumers
 from vigil.bus.bus import Bus
 from vigil.errors import Unavailable
 from vigil.subjects import SessionKey
@@ -103,6 +104,27 @@ async def test_nobody_listens_after_a_stall_cut_the_asking_short(
         while not heard:
             await bus.connection.flush()
     assert heard == [b"once"]
+
+
+@pytest.mark.usefixtures("own_broker")
+async def test_a_broker_that_answers_no_ping_is_left(
+    bare: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After two that nobody answered the connection is made anew, whatever its socket says."""
+    monkeypatch.setattr(connection, "until_next", lambda *_: 0.05)
+    bus = await bare.bus("admin")
+    pause_s = pauses()
+    await bare.broker.pause()
+    try:
+        async with asyncio.timeout(10):
+            while bus.is_connected:
+                await asyncio.sleep(next(pause_s))
+    finally:
+        await bare.broker.unpause()
+    async with asyncio.timeout(10):
+        while not bus.is_connected:
+            await asyncio.sleep(next(pause_s))
+        await publish(bus, b"after")
 
 
 async def test_a_flush_confirms_what_was_sent_before_it(

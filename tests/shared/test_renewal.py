@@ -20,14 +20,16 @@ import pytest
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import PATIENCE_S
 from vigil import runtime
+from vigil.background.end import end_tasks
 from vigil.errors import ConfigError, InvalidInput, Unavailable
 from vigil.fields import secrets
 from vigil.local.runners import TaskRunner
 from vigil.runtime import Context
 from vigil.settings import config
 from vigil.settings.config import Config, Settings
-from vigil.settings.live import followed, renewal
+from vigil.settings.live import followed, renewal, stamps
 from vigil.settings.live.renewal import AT_START, BEGIN_ANEW, FOLLOWED, changed_for, taken_in
+from vigil.settings.live.stamps import Stamps
 from vigil.settings.sections import Person
 
 HOOK: Final = '[channels.{name}]\nkind = "webhook"\nurl = "https://hooks.example/{name}"\n'
@@ -163,42 +165,94 @@ async def test_half_of_a_file_is_not_taken_in(
     assert taken == [{"one", "two", "three"}]
 
 
-async def test_all_of_a_process_look_at_one_moment_and_read_apart(
+async def test_all_of_a_process_look_once_at_one_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process at rest wakes once a second; who begins anew isn't held up by all others."""
+    """A process at rest wakes once a second, and asks for the files once."""
+    looks = asked = 0
+    enough = asyncio.Event()
+
+    def stamps_of(home: Path) -> Stamps:
+        nonlocal looks
+        if (looks := looks + 1) > 5:
+            enough.set()
+        return stamps.stamps_of(home)
+
+    class Counted(followed.FollowedSettings):
+        def _is_due(self, found: Stamps) -> bool:
+            nonlocal asked
+            asked += 1
+            return super()._is_due(found)
+
+    settings = read("", tmp_path)
+    monkeypatch.setattr(followed, "stamps_of", stamps_of)
+    following = [asyncio.create_task(Counted(settings, AsyncMock()).follow()) for _ in range(8)]
+    async with asyncio.timeout(PATIENCE_S):
+        await enough.wait()
+    assert asked == 8 * looks
+    await end_tasks(*following)
+
+
+async def test_who_begins_to_follow_does_not_wait_for_a_look_that_is_further_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = asyncio.Event()
+
+    async def take(_: Settings) -> None:
+        taken.set()
+
+    settings = read("", tmp_path)
+    monkeypatch.setattr(followed, "POLL_S", 3600.0)
+    first = asyncio.create_task(followed.FollowedSettings(settings, AsyncMock()).follow())
+    await asyncio.sleep(0)
+    monkeypatch.setattr(followed, "POLL_S", 0.01)
+    second = asyncio.create_task(followed.FollowedSettings(settings, take).follow())
+    (tmp_path / "vigil.toml").write_text(HOOK.format(name="one"))
+    async with asyncio.timeout(PATIENCE_S):
+        await taken.wait()
+    await end_tasks(first, second)
+
+
+async def test_all_of_a_process_read_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who begins anew isn't held up by all others."""
     monkeypatch.setattr(followed, "POLL_S", 1.0)
     settings = read("", tmp_path)
     following = [followed.FollowedSettings(settings, AsyncMock()) for _ in range(8)]
     (tmp_path / "vigil.toml").write_text(HOOK.format(name="one"))
-    slept: list[float] = []
+    apart: list[float] = []
 
     async def sleep(seconds: float) -> None:
-        slept.append(seconds)
-        if len(slept) == 2:
+        if seconds:
+            apart.append(seconds)
             raise asyncio.CancelledError
 
-    _slept_by(sleep, monkeypatch, now_s=12.25)
-    apart = []
+    _slept_by(sleep, monkeypatch)
     for one in following:
-        slept.clear()
         with contextlib.suppress(asyncio.CancelledError):
             await one.follow()
-        looks, reads = slept
-        assert looks == 0.75
-        apart.append(reads)
     apart.sort()
+    assert len(apart) == 8
     assert apart[0] >= 0.2
     assert apart[-1] < 1.0
     assert all(later - sooner > 0.05 for sooner, later in pairwise(apart))
 
 
-def _slept_by(
-    sleep: Callable[[float], Awaitable[None]], patch: pytest.MonkeyPatch, now_s: float = 0.0
-) -> None:
-    loop = SimpleNamespace(time=lambda: now_s)
-    there = SimpleNamespace(sleep=sleep, get_running_loop=lambda: loop)
-    patch.setattr(followed, "asyncio", there)
+def _slept_by(sleep: Callable[[float], Awaitable[None]], patch: pytest.MonkeyPatch) -> None:
+    """Have who follows sleep so, also from one look to the next: that is by no seconds."""
+
+    class Looks:
+        def __init__(self, home: Path) -> None:
+            self.home = home
+
+        async def until(self, is_due: Callable[[Stamps], bool]) -> Stamps:
+            while True:
+                await sleep(0.0)
+                if is_due(found := stamps.stamps_of(self.home)):
+                    return found
+
+    patch.setattr(followed, "_looks_at", Looks)
+    loop = SimpleNamespace(time=lambda: 0.0)
+    patch.setattr(followed, "asyncio", SimpleNamespace(sleep=sleep, get_running_loop=lambda: loop))
 
 
 async def test_what_a_new_channel_sends_with_is_imported_in_a_thread(

@@ -23,6 +23,7 @@ from typing import Final
 import msgspec
 import structlog
 
+from vigil.clock import until_next
 from vigil.errors import Unavailable
 from vigil.settings.config import Settings
 
@@ -216,9 +217,10 @@ class Disk:
 
     async def run(self, tell: dict[str, str]) -> None:
         """Keep the reserve, and tell under ``disk`` when there is no room, until cancelled."""
+        loop = asyncio.get_running_loop()
         while True:
             await asyncio.to_thread(self._keep, tell)
-            await asyncio.sleep(KEEP_S)
+            await asyncio.sleep(until_next(KEEP_S, loop.time()))
 
     def _keep(self, tell: dict[str, str]) -> None:
         try:

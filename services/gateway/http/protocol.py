@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
+from email.utils import formatdate
+from functools import lru_cache
 from typing import Any, Final, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -38,6 +41,16 @@ class Deadlines:
         self.head_s = head_s
         self.body_s = body_s
         self.rest_s = rest_s
+
+
+@lru_cache(maxsize=1)
+def _headers_at(second: int) -> list[tuple[bytes, bytes]]:
+    """Return what every answer has that is begun in that second since 1970.
+
+    >>> _headers_at(784887151)
+    [(b'date', b'Tue, 15 Nov 1994 08:12:31 GMT')]
+    """
+    return [(b"date", formatdate(second, usegmt=True).encode())]
 
 
 class Protocol(HttpToolsProtocol):
@@ -88,6 +101,7 @@ class Protocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._is_refused:
             return
+        self.server_state.default_headers = _headers_at(int(time.time()))
         super().data_received(data)
         if self._is_refused or self._connection is None or self.transport.is_closing():
             return

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import uvicorn
 
-from vigil.clock import until_next
 from vigil.errors import ConfigError
 from vigil.net.endpoint import shown_endpoint
 from vigil.settings.sections import Gateway
@@ -29,8 +28,6 @@ FILES_ELSEWHERE: Final = 8_192
 STOP_GRACE_S: Final = 5
 REST_S: Final = 75.0
 """Between two requests of somebody signed in."""
-TICK_S: Final = 1.0
-"""After which the date of all answers is made anew."""
 WAITING_MAX: Final = 2048
 """Connections that wait to be accepted, and are all accepted at once."""
 
@@ -56,12 +53,8 @@ class Server(uvicorn.Server):
         self._on_listening()
 
     async def main_loop(self) -> None:
-        # Of uvicorn's counter, every tenth makes the date anew.
-        loop = asyncio.get_running_loop()
-        while not await self.on_tick(0):
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(until_next(TICK_S, loop.time())):
-                    await self._stopping.wait()
+        # What uvicorn does meanwhile is to make the date of all answers anew: `Protocol` does.
+        await self._stopping.wait()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self.server_state.connections or self.server_state.tasks:

@@ -25,6 +25,7 @@ from ..background.end import end_tasks
 from ..backoff import Backoff
 from ..bus.bus import Bus, BusError
 from ..checks import nearest
+from ..clock import until_next
 from ..errors import ConfigError, Unavailable, VigilError
 from ..fields import environ
 from ..observe.cpu import CPU_MIN_S, cpu_of
@@ -223,7 +224,8 @@ class Broker:
                     await self._respawn()
                     continue
                 if not self._log.broken:
-                    is_written = failed > 0 or loop.time() >= written_at_s + WRITE_INTERVAL_S
+                    is_due = loop.time() > written_at_s + WRITE_INTERVAL_S - PROBE_INTERVAL_S / 2
+                    is_written = failed > 0 or is_due
                     failed = 0 if await self._probe(is_written=is_written) else failed + 1
                     written_at_s = loop.time() if is_written else written_at_s
                 if not self._log.broken and failed < PROBES_FAILED_MAX:
@@ -248,7 +250,8 @@ class Broker:
         waits = self._process.wait(), self._log.has_broken.wait()
         ends = [asyncio.ensure_future(one) for one in waits]
         try:
-            await asyncio.wait(ends, timeout=PROBE_INTERVAL_S, return_when=asyncio.FIRST_COMPLETED)
+            wait_s = until_next(PROBE_INTERVAL_S, asyncio.get_running_loop().time())
+            await asyncio.wait(ends, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for end in ends:
                 end.cancel()

@@ -30,6 +30,7 @@ from nats.aio.client import Client
 from nats.aio.subscription import Subscription
 from nats.aio.transport import TcpTransport
 
+from ..clock import until_next
 from ..errors import Unavailable
 from ..texts.trouble import reason_of
 from .wire import Arrivals, AtOnce, Hear, publication
@@ -212,6 +213,23 @@ class Connection(Client):
             except RuntimeError as error:
                 raise nats.errors.ConnectionClosedError from error
         await super()._send_ping(future)
+
+    async def _ping_interval(self) -> None:
+        """Ping as nats-py does, but at the same moments as all other connections of this machine:
+        at rest a process wakes once for all of them."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(until_next(self.options["ping_interval"], loop.time()))
+            if not self.is_connected:
+                continue
+            try:
+                self._pings_outstanding += 1
+                if self._pings_outstanding > self.options["max_outstanding_pings"]:
+                    await self._process_op_err(nats.errors.StaleConnectionError())
+                    return
+                await self._send_ping()
+            except (asyncio.CancelledError, RuntimeError, AttributeError):
+                break
 
     async def _close(self, status: int, do_cbs: bool = True) -> None:
         """Close; what can't be sent any more is dropped."""
