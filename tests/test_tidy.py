@@ -23,7 +23,7 @@ KEPT: Final = {
     "folders with more than 15 modules side by side": 0,
     "class names defined more than once": 0,
     "files named by a gerund": 0,
-    "comments `noqa`": 50,
+    "comments `noqa`": 49,
     "comments `fmt: skip`": 19,
     "handlers of any `Exception`": 29,
     "files over 400 lines": 1,

@@ -40,7 +40,7 @@ STARTED: Final = (
 )  # fmt: skip
 """All services, all commands, and all that they know of each kind of channel."""
 UNNEEDED: Final = LIBRARIES | {
-    "anthropic", "cloudevents", "cryptography", "icalendar", "jsonschema", "mcp", "numpy",
+    "anthropic", "cloudevents", "cryptography", "icalendar", "jinja2", "jsonschema", "mcp", "numpy",
     "onnxruntime", "openai", "qdrant_client", "qdrant_edge", "rich", "snowballstemmer",
     "tokenizers", "wordllama",
 }  # fmt: skip
@@ -54,7 +54,7 @@ gc.disable()  # a quarter of what aiogram takes
 started, unneeded, libraries, needed = (given[0], set(given[1]), set(given[2]), given[3])
 for name in started:
     importlib.import_module(name)
-found = loaded(unneeded)
+found = loaded(unneeded) + ["nats.js"] * ("nats.js" in sys.modules)
 # Of FastAPI's models of a document only names are made; a document builds them.
 from fastapi.openapi.models import OpenAPI as built
 print(json.dumps(["", found + ["built"] * built.__pydantic_complete__]), flush=True)

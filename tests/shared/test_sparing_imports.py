@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from types import ModuleType
 
 import pytest
 
+from vigil.imports import imported_late
 from vigil.imports.packages import import_sparingly
 
 FILES = {
@@ -43,6 +45,30 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleT
 
 def imported() -> set[str]:
     return {name.partition(".")[2] for name in sys.modules if name.startswith("sparing.")}
+
+
+def test_what_a_module_imports_late_is_there_when_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also for whoever imports it by its name, before or after that."""
+    folder = tmp_path / "belated"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("from . import client\n")
+    (folder / "api.py").write_text("STATUS = 503\n")
+    client = "import belated.api\n\ndef status():\n    return belated.api.STATUS\n"
+    (folder / "client.py").write_text(client)
+    monkeypatch.syspath_prepend(tmp_path)
+    with imported_late("belated.api"):
+        belated = importlib.import_module("belated")
+    try:
+        assert "belated.api" not in sys.modules
+        assert belated.client.status() == 503
+        assert belated.api is importlib.import_module("belated.api")
+        with imported_late("belated.api"):  # it's there, and stays
+            assert belated.api is sys.modules["belated.api"]
+    finally:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "belated"]:
+            del sys.modules[name]
 
 
 def test_a_name_brings_its_module_alone(package: ModuleType) -> None:

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
-import jinja2
 from msgspec.structs import replace
 
 from vigil.contracts import ExternalBlock, FollowUp, Row, State, Task, TaskBlock, TextBlock
@@ -29,6 +28,13 @@ from vigil.zones.wall import dated, local
 from ..core.draft.profile import TemplateRow
 from ..model import Situation
 from .identity import Identity
+
+if TYPE_CHECKING:
+    import jinja2
+else:
+    from vigil.imports import LateModule
+
+    jinja2 = LateModule("jinja2")  # needed by the first prompt, and not by a start
 
 FOLDER: Final = Path(__file__).resolve().parents[3] / "prompts" / "en"
 TEMPLATES_MAX: Final = 400
@@ -48,7 +54,7 @@ def _environment(folder: Path) -> jinja2.Environment:
         loader=jinja2.FileSystemLoader(folder),
         undefined=jinja2.StrictUndefined,
         auto_reload=False,
-        autoescape=False,  # noqa: S701 - prompts are plain text, not HTML
+        autoescape=False,
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -6,9 +6,8 @@ import functools
 import gzip
 import hashlib
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import jinja2
 from fastapi import Response
 
 from vigil.contracts.tools import RISK_MEANINGS
@@ -18,12 +17,18 @@ from vigil.zones.wall import on_clocks
 
 from ..http.browser import policy_of
 from . import text
-from .sent_back import SentBack, as_it_is
 from .shapes.allowed import conditions_of
 from .shapes.cards import gist_of
 from .shapes.reasons import because, importance_in_words
 from .shapes.talk.trouble import remedy_for
 from .shapes.tree import kind_in_words
+
+if TYPE_CHECKING:
+    import jinja2
+else:
+    from vigil.imports import LateModule
+
+    jinja2 = LateModule("jinja2")  # needed by the first page, and not by a start
 
 _HERE: Final = Path(__file__).parent
 _TYPES: Final = {
@@ -37,6 +42,8 @@ _YEAR: Final = "public, max-age=31536000, immutable"
 
 @functools.cache
 def _environment(console: str) -> jinja2.Environment:
+    from .sent_back import SentBack, as_it_is
+
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE / "templates"),
         autoescape=True,
@@ -95,19 +102,21 @@ class _File:
         """Below the console's path."""
 
 
-_FILES: Final = {
-    one.name: _File(one) for one in (_HERE / "static").rglob("*.*") if one.suffix in _TYPES
-}
+@functools.cache
+def _files() -> dict[str, _File]:
+    """Read them all, for the first of them that is asked for."""
+    files = (_HERE / "static").rglob("*.*")
+    return {one.name: _File(one) for one in files if one.suffix in _TYPES}
 
 
 def address_of(console: str, name: str) -> str:
     """Return where a file is served, of the console at that path."""
-    return console + _FILES[name].address
+    return console + _files()[name].address
 
 
 def source_of(name: str) -> bytes:
     """Return what is in a file."""
-    return _FILES[name].data
+    return _files()[name].data
 
 
 def html(console: str, template: str, context: dict[str, Any], status: int = 200) -> Response:
@@ -127,7 +136,7 @@ def static(name: str, version: str, *, may_pack: bool) -> Response:
 
     Pages aren't packed: how well they can be would tell what is in them.
     """
-    found = _FILES.get(name)
+    found = _files().get(name)
     if found is None or found.hash != version:
         return Response(status_code=404)
     headers = {"cache-control": _YEAR, "vary": "accept-encoding"}

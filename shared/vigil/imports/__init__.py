@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 
 class LateModule:
     """Stands for a module until something of it is used."""
+
+    __spec__ = None
+    """What an import looks at."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -28,6 +33,21 @@ def import_without(module: str, unneeded: str) -> None:
         importlib.import_module(module)
     finally:
         del sys.modules[unneeded]
+
+
+@contextlib.contextmanager
+def imported_late(module: str) -> Iterator[None]:
+    """Have what is imported meanwhile import `module`, which is in a package, when it uses it."""
+    if module in sys.modules:
+        yield
+        return
+    sys.modules[module] = late = LateModule(module)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[module]
+    package, _, name = module.rpartition(".")
+    setattr(sys.modules[package], name, late)
 
 
 def import_unbuilt(module: str) -> None:
