@@ -40,8 +40,8 @@ STARTED: Final = (
 )  # fmt: skip
 """All services, all commands, and all that they know of each kind of channel."""
 UNNEEDED: Final = LIBRARIES | {
-    "anthropic", "cloudevents", "cryptography", "icalendar", "jinja2", "jsonschema", "mcp", "numpy",
-    "onnxruntime", "openai", "qdrant_client", "qdrant_edge", "rich", "snowballstemmer",
+    "anthropic", "click", "cloudevents", "cryptography", "icalendar", "jinja2", "jsonschema", "mcp",
+    "numpy", "onnxruntime", "openai", "qdrant_client", "qdrant_edge", "rich", "snowballstemmer",
     "tokenizers", "wordllama",
 }  # fmt: skip
 PROGRAM: Final = """

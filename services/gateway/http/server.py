@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
-import uvicorn
+from uvicorn.config import Config
+from uvicorn.server import Server as UvicornServer
 
 from vigil.errors import ConfigError
 from vigil.net.endpoint import shown_endpoint
@@ -32,13 +33,13 @@ WAITING_MAX: Final = 2048
 """Connections that wait to be accepted, and are all accepted at once."""
 
 
-class Server(uvicorn.Server):
+class Server(UvicornServer):
     """uvicorn's server, which leaves signals to whoever runs the process.
 
     It is told when to end, where uvicorn looks ten times a second.
     """
 
-    def __init__(self, config: uvicorn.Config, on_listening: Callable[[], None]) -> None:
+    def __init__(self, config: Config, on_listening: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_listening = on_listening
         self._stopping = asyncio.Event()
@@ -131,7 +132,7 @@ def server_for(
     protocol: Any = partial(Protocol, connections=connections, deadlines=deadlines)
     socket_protocol: Any = partial(SocketProtocol, connections=connections)
     return Server(
-        uvicorn.Config(
+        Config(
             app,
             http=protocol,
             ws=socket_protocol,
