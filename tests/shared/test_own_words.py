@@ -105,7 +105,8 @@ def test_what_they_did_not_say_is_not(said: str, value: Any) -> None:
     assert not OwnWords([said]).has(value)
 
 
-LETTERS = st.text("abcdefghijklmnopqrstuvwxyz", min_size=3, max_size=9)
+LETTERS = st.text("bcdfghjklmnpqrstvwxz", min_size=3, max_size=9)
+"""No word of any language: some turn around what follows."""
 
 
 @given(before=st.lists(LETTERS), value=LETTERS, after=st.lists(LETTERS))
@@ -120,7 +121,7 @@ def test_a_value_is_found_where_it_stands_alone_and_nowhere_else(
     assert not joined.has(value)
     denied = OwnWords([" ".join(("never", *before, value, *after))])
     assert not denied.has(value)
-    assert plain.has(value) or {"not", "non", "sin", "mai", "nie", "pas"} & set(before)
+    assert plain.has(value)
 
 
 # ---------------------------------------------------------------- texts

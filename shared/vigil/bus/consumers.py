@@ -36,7 +36,7 @@ HEARTBEATS_PER_S: Final = 500.0
 BEGIN_TIMEOUT_S: Final = 2.0
 HEARTBEATS_MISSED_MAX: Final = 2.5
 PULL_BATCH: Final = 256
-PULL_HEARTBEAT_ALONE_S: Final = 300.0
+PULL_HEARTBEAT_ALONE_S: Final = 60.0
 """There, whoever pulls is told at once that a consumer was deleted."""
 PULL_EXPIRES_S: Final = 600.0  # the broker refuses one of less than two heartbeats
 PULL_AGAIN_S: Final = 0.2

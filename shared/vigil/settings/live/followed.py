@@ -71,11 +71,13 @@ class _Looks:
         self._waiting = [one for one in self._waiting if not one[1].done()]
         if not self._waiting:
             return  # nobody follows any more, and nothing wakes
-        stamps = stamps_of(self._home)
-        for is_due, found in self._waiting:
-            if is_due(stamps):
-                found.set_result(stamps)
-        self._arm(loop)
+        try:
+            stamps = stamps_of(self._home)
+            for is_due, found in self._waiting:
+                if is_due(stamps):
+                    found.set_result(stamps)
+        finally:  # whatever comes, it's looked again
+            self._arm(loop)
 
 
 _looks: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Path, _Looks]] = WeakKeyDictionary()
