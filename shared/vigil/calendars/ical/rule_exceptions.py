@@ -1,7 +1,7 @@
 """Instances that a rule takes out of a series: ``EXRULE``, of RFC 2445. Pure.
 
-RFC 5545 dropped it, and `recurring-ical-events` passes it over. Rules go by the clocks of the
-series, so an instance is compared by what these show.
+RFC 5545 dropped it, and readers of calendars pass it over (`findings`). Rules go by the clocks of
+the series, so an instance is compared by what these show.
 """
 
 from __future__ import annotations
