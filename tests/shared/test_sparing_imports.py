@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,6 +70,22 @@ def test_what_a_module_imports_late_is_there_when_it_is_used(
     finally:
         for name in [name for name in sys.modules if name.partition(".")[0] == "belated"]:
             del sys.modules[name]
+
+
+def test_a_package_that_is_not_imported_meanwhile_stays_as_it_is() -> None:
+    with imported_late("belated.api"):
+        pass
+    assert "belated.api" not in sys.modules
+
+
+@pytest.mark.parametrize("first", ["aiohttp", "nats.js", "nats.aio.transport", "vigil.sdk"])
+def test_the_bus_is_imported_whatever_a_program_has_imported_before(first: str) -> None:
+    """A bot imports aiohttp, and then Vigil's client."""
+    wanted = "vigil.bus.bus, vigil.sdk.bus_client, nats"
+    code = f"import {first}, {wanted}; print(nats.js.JetStreamContext)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "JetStreamContext" in done.stdout
 
 
 def test_a_name_brings_its_module_alone(package: ModuleType) -> None:

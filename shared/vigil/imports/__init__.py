@@ -37,7 +37,8 @@ def import_without(module: str, unneeded: str) -> None:
 
 @contextlib.contextmanager
 def imported_late(module: str) -> Iterator[None]:
-    """Have what is imported meanwhile import `module`, which is in a package, when it uses it."""
+    """Have what is imported meanwhile import `module`, which is in a package, when it uses it. If
+    the package isn't among that, nothing changes."""
     if module in sys.modules:
         yield
         return
@@ -47,7 +48,8 @@ def imported_late(module: str) -> Iterator[None]:
     finally:
         del sys.modules[module]
     package, _, name = module.rpartition(".")
-    setattr(sys.modules[package], name, late)
+    if package in sys.modules:
+        setattr(sys.modules[package], name, late)
 
 
 def import_unbuilt(module: str) -> None:
