@@ -159,7 +159,9 @@ async def test_an_event_is_made_changed_and_cancelled(ann: Person) -> None:
     over = DAY - timedelta(days=50)
     slip = await ann.call("calendar_create", title="Slip", begins=f"{over}T09:00")
     assert slip.content.startswith(f"Made in work: {over:%A %Y-%m-%d} 09:00-10:00 (clocks")
-    assert re.search(r"\]\. That was over (29|30|31) d ago: if a time to come is meant,", slip.content)
+    assert re.search(
+        r"\]\. That was over (29|30|31) d ago: if a time to come is meant,", slip.content
+    )
     assert "That was over" not in made.content
     moved = await ann.call("calendar_change", event=ids["Lunch"], begins=f"{DAY}T14:00", notes="x")
     assert f"{DAY} 14:00-14:45" in moved.content

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from services.cortex.model import ModelAnswer, ModelError, ModelRequest
 from services.gateway.console.shapes.bodies import CLIP
+from tests.cortex.driver import answer as made
 from tests.support import approvals, chromium, console_stage, errands, hostile_markdown
 from tests.support.agent import ask, follow_up
 from tests.support.chromium import Tab
@@ -631,6 +632,39 @@ async def test_who_comes_in_the_middle_of_an_answer_reads_it_from_its_beginning_
         agent.answer = answer  # type: ignore[method-assign]
     await shows(tab, "re: tell a tale")
     await tab.until("document.querySelector('#tokens').hidden")
+    assert tab.complaints == []
+
+
+async def test_an_answer_that_is_not_said_yet_gives_way_to_the_one_that_is(
+    stage: Stage, tab: Tab
+) -> None:
+    """Its model was asked about what it promised (ADR 80): the page shows one answer at the end."""
+    agent, key, is_seen = stage.world.agent, SessionKey("ann", "vigil", "promised"), asyncio.Event()
+    answer: Any = agent.answer
+    first, second = "Not yet. I'll look again tomorrow.", "Not yet, and I can't look by myself."
+
+    async def streamed(request: ModelRequest, on_text: Callable[[str], None]) -> Any:
+        is_asked = "Nobody has heard this answer yet" in str(request.rows[-1].blocks)
+        on_text(second if is_asked else first)
+        if is_asked:
+            await is_seen.wait()
+        return made(second if is_asked else first)
+
+    agent.answer = streamed  # type: ignore[method-assign]
+    try:
+        await tab.go(url(stage, f"/conversations/{key}"))
+        await stage.api.post(f"/api/sessions/{key}/messages", json={"text": "has it come?"})
+        await tab.until(
+            f"document.querySelector('#tokens').textContent.includes({json.dumps(second)})"
+        )
+        is_seen.set()
+        await tab.until("document.querySelector('#tokens').hidden")
+        await shows(tab, second)
+    finally:
+        is_seen.set()
+        agent.answer = answer  # type: ignore[method-assign]
+    assert first not in await tab.text()
+    assert await tab.run("document.querySelectorAll('.said.assistant').length") == 1
     assert tab.complaints == []
 
 
