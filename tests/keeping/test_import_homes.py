@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 import sqlite3
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tests.support.cli import Cli
+from tests.support.examples import up_to
 from tests.support.world import running_world
 from vigil.cli.foreign.files import FORMS, texts_of
 from vigil.cli.foreign.home import read
@@ -274,3 +279,81 @@ def test_messages_of_one_id_are_all_taken() -> None:
         ("a~2", "y"),
         ("a~3", "z"),
     ]
+
+
+def test_a_database_with_other_columns_is_told(tmp_path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "state.db")) as db:
+        db.executescript(
+            "CREATE TABLE sessions (id TEXT, started_at REAL);"
+            "CREATE TABLE messages (id TEXT, session_id TEXT, timestamp REAL, body TEXT);"
+            "INSERT INTO sessions VALUES ('h1', 1);"
+            "INSERT INTO messages VALUES ('m1', 'h1', 1, 'Hello');"
+        )
+    _, unread = texts_of(FORMS["hermes"], tmp_path)
+    assert "no such column" in unread["state.db"]
+
+
+TEXTS = st.text(
+    st.characters(exclude_characters="\0") | st.sampled_from("\u2028\x85\x0b\ud83d\ude00"),
+    max_size=20,
+)
+"""With separators of lines that end none in JSON, and halves of characters."""
+
+
+def as_shown(text: str) -> str:
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").strip()
+
+
+@up_to(100)
+@example(texts=["one\u2028two", "cut \ud83d", "next\x85line"], is_ascii=False)
+@given(texts=st.lists(TEXTS, min_size=1, max_size=5), is_ascii=st.booleans())
+def test_each_message_of_a_file_is_read(texts: list[str], is_ascii: bool) -> None:
+    """As Node and Python write them: separators of lines as they stand, halves as escapes."""
+    lines = [
+        json.dumps(
+            entry("abcde"[n], "abcde"[n - 1] if n else None, "user", text), ensure_ascii=is_ascii
+        )
+        for n, text in enumerate(texts)
+    ]
+    escaped = re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", "\n".join(lines))
+    read_ = read(FORMS["openclaw"], {"agents/a/sessions/s.jsonl": escaped}, is_trusted=True)
+    found = [one["text"] for talk in read_.lines["conversations"] for one in talk.value["messages"]]
+    assert found == [shown for text in texts if (shown := as_shown(text))]
+    assert read_.left == []
+
+
+@up_to(50)
+@given(st.lists(TEXTS, min_size=1, max_size=5))
+def test_each_message_of_a_database_is_read(texts: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "state.db"
+        with contextlib.closing(sqlite3.connect(file)) as db:
+            db.executescript(
+                "CREATE TABLE sessions (id TEXT, started_at REAL);"
+                "CREATE TABLE messages (id INTEGER, session_id TEXT, role TEXT, content TEXT,"
+                " timestamp REAL);"
+                "INSERT INTO sessions VALUES ('h1', 1);"
+            )
+            rows = [(n, as_shown(text), 1772355600 + n) for n, text in enumerate(texts)]
+            db.executemany("INSERT INTO messages VALUES (?, 'h1', 'user', ?, ?)", rows)
+            db.commit()
+        stored, unread = texts_of(FORMS["hermes"], Path(folder))
+    read_ = read(FORMS["hermes"], stored, is_trusted=True)
+    found = [one["text"] for talk in read_.lines["conversations"] for one in talk.value["messages"]]
+    assert (found, unread) == ([text for _, text, _ in rows if text], {})
+
+
+def test_lines_that_cannot_be_read_are_told() -> None:
+    """But not the last, which may be being written."""
+    good = json.dumps(entry("a", None, "user", "Hello"))
+    text = "\n".join([good, '{"type": "mess', "[]", good, '{"cut'])
+    found = read(FORMS["openclaw"], {"agents/a/sessions/s.jsonl": text}, is_trusted=True)
+    assert [(one.line, one.why) for one in found.left] == [
+        (2, "can't be read, nor can 1 line below it")
+    ]
+    assert len(found.lines["conversations"]) == 1
+
+
+def test_jobs_nested_without_end_are_told() -> None:
+    found = read(FORMS["hermes"], {"cron/jobs.json": "[" * 5000 + "]" * 5000}, is_trusted=True)
+    assert [one.why for one in found.left] == ["can't be read: it is nested too deep"]

@@ -21,9 +21,10 @@ def exported(path: Path) -> str:
     with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as db:
         db.row_factory = sqlite3.Row
         lines = []
-        for session in db.execute("SELECT * FROM sessions ORDER BY started_at"):
+        for session in db.execute("SELECT id, * FROM sessions ORDER BY started_at"):
             rows = db.execute(
-                "SELECT * FROM messages WHERE session_id = ? ORDER BY timestamp, id",
+                "SELECT id, role, content, timestamp, * FROM messages"
+                " WHERE session_id = ? ORDER BY timestamp, id",
                 (session["id"],),
             )
             kept = {name: dict(session).get(name) for name in ("id", "title", "source")}

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from .home import NOT_ASKED, HomeForm, Texts, entries, prompt_of, title
-from .talks import ForeignTalk, instant, objects, said
+from .talks import ForeignTalk, instant, lines_of, said
 
 _BETWEEN: Final = re.compile(r"\n\s*§\s*(?:\n|$)")
 
@@ -55,7 +55,7 @@ _BY_ITSELF: Final = ("cron", "subagent", "kanban")
 
 
 def _talks(texts: Texts) -> Iterator[tuple[str, ForeignTalk]]:
-    for session in objects(texts.get(DATABASE, "")):
+    for session in lines_of(texts.get(DATABASE, ""))[0]:
         stored, id_ = session.get("messages"), str(session.get("id") or "")
         if session.get("source") in _BY_ITSELF or not id_ or not isinstance(stored, list):
             continue

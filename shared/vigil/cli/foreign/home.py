@@ -11,8 +11,10 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from vigil.words.amounts import count_of
+
 from ..documents.pieces import pieces
-from .talks import ForeignTalk, whole
+from .talks import ForeignTalk, decoded, whole
 
 Texts = Mapping[str, str]
 """What the files of a home say, by their paths in it."""
@@ -92,11 +94,16 @@ def read(form: HomeForm, texts: Texts, *, is_trusted: bool) -> Reading:
             source = f"{form.name}:{path}"[:200]
             memories.append(HomeLine(path, number, {"source": source, **one, **marks}))
     identity = {name: texts[path] for path in kept if (name := path.split("/")[-1]) in IDENTITY}
-    talks = [
-        HomeLine(path, 0, {**talk._asdict(), "is_trusted": is_trusted})
-        for path, one in form.talks(texts)
-        for talk in whole([one])
-    ]
+    talks: list[HomeLine] = []
+    for path, told in form.talks(texts):
+        if told.unread:
+            more = len(told.unread) - 1
+            others = f", nor can {count_of(more, 'line')} below it" if more else ""
+            why = f"can't be read{others}"
+            left.append(Unread(file=path, line=told.unread[0], why=why))
+        for talk in whole([told]):
+            said = {"id": talk.id, "title": talk.title, "messages": talk.messages}
+            talks.append(HomeLine(path, 0, {**said, "is_trusted": is_trusted}))
     lines = {"memories": memories, "rows": rows, "conversations": talks}
     return Reading(form=form.name, lines=lines, left=left, kept=kept, identity=identity)
 
@@ -105,8 +112,8 @@ def _rows(
     form: HomeForm, path: str, text: str, left: list[Unread], *, is_trusted: bool
 ) -> Iterator[HomeLine]:
     try:
-        jobs = _jobs(msgspec.json.decode(text))
-    except (msgspec.DecodeError, ValueError) as error:
+        jobs = _jobs(decoded(text))
+    except ValueError as error:
         left.append(Unread(file=path, why=f"can't be read: {error}"))
         return
     for number, job in enumerate(jobs, 1):

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from .home import NOT_ASKED, HomeForm, Texts, paragraphs, prompt_of, title
-from .talks import ForeignTalk, instant, objects, said
+from .talks import ForeignTalk, decoded, instant, lines_of, said
 
 _DAY: Final = re.compile(r"(?:.*/)?memory/(\d{4}-\d{2}-\d{2})[^/]*\.md")
 _MS_MAX: Final = 253_402_300_800_000
@@ -96,9 +96,10 @@ def _talks(texts: Texts) -> Iterator[tuple[str, ForeignTalk]]:
         if _BY_ITSELF.search(key):
             continue
         title = entry.get("displayName") or entry.get("subject") or entry.get("label") or ""
+        lines, unread = lines_of(text)
         messages = [
             message
-            for place, one in enumerate(_branch(list(objects(text))))
+            for place, one in enumerate(_branch(lines))
             if isinstance(one.get("message"), dict)
             for message in said(
                 str(one.get("id") or f"at {place}"),
@@ -107,15 +108,18 @@ def _talks(texts: Texts) -> Iterator[tuple[str, ForeignTalk]]:
                 instant(one.get("timestamp") or one["message"].get("timestamp")),
             )
         ]
-        yield path, ForeignTalk(f"{found[1]}{found[2]}"[-200:], str(title), messages)
+        yield path, ForeignTalk(f"{found[1]}{found[2]}"[-200:], str(title), messages, unread)
 
 
 def _entry(store: str, id_: str) -> tuple[str, dict[str, Any]]:
     """Return what the list of sessions says of one: its key, and the rest."""
-    for entries in objects(" ".join(store.splitlines())):
-        for key, entry in entries.items():
-            if isinstance(entry, dict) and entry.get("sessionId") == id_:
-                return key, entry
+    try:
+        entries = decoded(store) if store else {}
+    except ValueError:
+        entries = {}
+    for key, entry in entries.items() if isinstance(entries, dict) else ():
+        if isinstance(entry, dict) and entry.get("sessionId") == id_:
+            return key, entry
     return "", {}
 
 

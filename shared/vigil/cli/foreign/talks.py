@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
@@ -29,6 +30,8 @@ class ForeignTalk(NamedTuple):
     id: str
     title: str
     messages: list[dict[str, Any]]
+    unread: tuple[int, ...] = ()
+    """The lines of its file that can't be read, from 1."""
 
 
 def thread_of(origin: str, id_: str) -> str:
@@ -63,8 +66,8 @@ def said(id_: str, role: Any, content: Any, at: datetime | None) -> Iterator[dic
 def _text(content: Any) -> str:
     if isinstance(content, str) and content.startswith('[{"'):
         try:
-            content = msgspec.json.decode(content)
-        except (msgspec.DecodeError, RecursionError):
+            content = decoded(content)
+        except ValueError:
             return str(content)
     if isinstance(content, list):
         parts = (one.get("text") for one in content if isinstance(one, dict))
@@ -102,15 +105,46 @@ def parts(messages: Sequence[dict[str, Any]]) -> Iterator[tuple[int, list[dict[s
         yield start + 1, list(messages[start:])
 
 
-def objects(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the lines that are JSON objects; the last may be cut, and is none."""
-    for line in text.splitlines():
-        try:
-            found = msgspec.json.decode(line) if line.strip() else None
-        except (msgspec.DecodeError, RecursionError):
+def decoded(text: str) -> Any:
+    r"""Return what JSON says. Programs that cut a text between the halves of a character write half
+    of it, which no text is: it becomes the sign of what can't be shown.
+
+    Raises: ValueError, it's no JSON, or is nested without end.
+
+    >>> decoded('["cut \\ud83d"]') == ["cut \ufffd"]
+    True
+    """
+    try:
+        return msgspec.json.decode(text)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+    except msgspec.DecodeError:
+        plain = json.dumps(json.loads(text), ensure_ascii=False)
+    return json.loads(plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
+
+
+def lines_of(text: str) -> tuple[list[dict[str, Any]], tuple[int, ...]]:
+    r"""Return the lines that are JSON objects, and which are none, from 1. The last may be cut, and
+    counts as neither. Only what ends lines of JSON ends one: a text may hold other separators.
+
+    >>> lines_of('{"a": "x\u2028y"}\n{"a\n{}\n{"cut')
+    ([{'a': 'x\u2028y'}, {}], (2,))
+    """
+    found: list[dict[str, Any]] = []
+    unread: list[int] = []
+    *lines, last = text.split("\n")
+    for number, line in enumerate([*lines, last], 1):
+        if not line.strip():
             continue
-        if isinstance(found, dict):
-            yield found
+        try:
+            one = decoded(line)
+        except ValueError:
+            one = None
+        if isinstance(one, dict):
+            found.append(one)
+        elif number <= len(lines):
+            unread.append(number)
+    return found, tuple(unread)
 
 
 def whole(talks: Iterable[ForeignTalk]) -> Iterator[ForeignTalk]:
@@ -131,4 +165,4 @@ def whole(talks: Iterable[ForeignTalk]) -> Iterator[ForeignTalk]:
             known[own["id"]] = own
         if known:
             title = " ".join(talk.title.split())[:TITLE_LENGTH_MAX]
-            yield ForeignTalk(talk.id, title, list(known.values()))
+            yield talk._replace(title=title, messages=list(known.values()))
