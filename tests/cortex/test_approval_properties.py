@@ -177,10 +177,10 @@ class Life(RuleBasedStateMachine):
         risk = TOOLS[effect.payload.tool].risk
         assert effect.payload.risk in (risk, "destructive")
         if loop.is_direct or loop.is_ordered:
-            allowed = ALLOWED["act"]
+            allowed, swayed = ALLOWED["act"], {"read", "write"}
         else:
-            allowed = ALLOWED[self.policy.authority]
-        assert effect.payload.risk in (allowed & {"read"} if is_outside else allowed)
+            allowed, swayed = ALLOWED[self.policy.authority], {"read"}
+        assert effect.payload.risk in (allowed & swayed if is_outside else allowed)
 
     def _was_accepted(self, effect: CallTool, turn: Turn) -> None:
         id_ = effect.payload.approval_id
@@ -300,3 +300,14 @@ class Worker(Life):
 def test_whatever_happens(life: type[Life]) -> None:
     """X-2, X-3: no call beyond the authority without leave; one end for each; nothing for ever."""
     run_state_machine_as_test(life, settings=up_to(60, stateful_step_count=20))
+
+
+def test_a_person_may_have_things_written_after_what_a_sender_said() -> None:
+    """As the table of `core.tools.authority` has it: their order is not lent to the sender."""
+    life = Alone()
+    life.outside(is_trusted=False)
+    life.plan([answer(call("write_file", command="a"))])
+    life.user()
+    effects = [one for turn in life.driver.turns for one in turn.effects]
+    assert [one.payload.tool for one in effects if isinstance(one, CallTool)] == ["write_file"]
+    life.nothing_runs_beyond_what_it_may()

@@ -363,7 +363,8 @@ class Life(RuleBasedStateMachine):
                     assert payload.is_voidable or is_reminder
                     assert payload.channel == self.policy.route
                 elif is_tainted:
-                    assert turn.event.type == "user_message", "an answer, and nothing else"
+                    is_answer = turn.event.type == "user_message"
+                    assert is_answer or is_of_request, "an answer, and nothing else"
                     assert payload.channel == SOCKET
                 if turn.event.type == "external":
                     assert not self._spoken(turn.event.seq, payload.fence)
@@ -533,3 +534,15 @@ def test_life(double_text: str) -> None:
     machine = type(f"Life_{double_text}", (Life,), {"policy": policy})
     limits = up_to(120, stateful_step_count=40)
     run_state_machine_as_test(machine, settings=limits)  # type: ignore[no-untyped-call]
+
+
+def test_a_request_that_a_sender_makes_needless_is_told_of() -> None:
+    """It's withdrawn where it was asked: the one word on a sender's mail that is no answer."""
+    message = call("send_message", text="by the way", channel="ops")
+    life = Life()
+    life.talked_into(wishes=[call("memory_recall", query="x")], seconds=0.0)
+    life.remembered(wishes=[message], double=False)
+    life.call_deadline(None)
+    life.talked_into(wishes=[message], seconds=0.0)
+    assert "approval_superseded" in life.driver.notes
+    life.untrusted_content_orders_nothing()
