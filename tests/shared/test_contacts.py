@@ -128,6 +128,12 @@ def test_what_is_written_as_it_stands_is_read_as_it_stands() -> None:
     assert (found.phones, found.addresses) == (("12345678",), ("anna@example.org",))
 
 
+def test_nothing_of_a_card_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """The library tells of lines that it can't read, as they stand."""
+    read_cards(card("Ben Ray", f"EMAIL;=:{BEN}").encode())
+    assert caplog.records == []
+
+
 def test_a_card_of_a_character_set_that_there_is_not_costs_no_other() -> None:
     strange = card("x").replace("FN:x", "FN;CHARSET=X-NONE;ENCODING=QUOTED-PRINTABLE:=41")
     read = read_cards((strange + card("Ben Ray", f"EMAIL:{BEN}")).encode())

@@ -45,7 +45,8 @@ class ReadCards(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_cards(data: bytes) -> ReadCards:
     """Read a file of cards, or several one after the other."""
-    logging.getLogger("vobject").setLevel(logging.CRITICAL)  # it would log lines of cards
+    # It would log lines of cards. It sets the level of this logger itself, so not of one above it.
+    logging.getLogger(getLogicalLines.__module__).setLevel(logging.CRITICAL)
     found: list[Contact] = []
     broken = 0
     for text in _apart(data.decode("utf-8", "replace")):
