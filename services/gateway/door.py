@@ -27,6 +27,7 @@ from .http.connections import HttpConnection
 from .http.decide import bearer_of, is_host_allowed, is_origin_allowed
 from .http.problem import Problem, erasing, of_error, send_problem, too_many, unauthorized
 from .http.protocol import CONNECTION
+from .http.query import check_query
 from .state.edge import Edge
 
 log = structlog.get_logger("vigil.gateway")
@@ -132,6 +133,7 @@ class Door:
             raise too_many("this token makes too many requests", wait_s)
         sign_in(scope, principal.user)
         scope[PRINCIPAL] = principal
+        check_query(query)
         return True
 
     def _check_names(self, host: bytes | None, origin: bytes | None) -> None:

@@ -362,6 +362,8 @@ async def _killed(nats_url: str, home: Path) -> None:
 def test_a_section_says_what_is_wrong() -> None:
     with pytest.raises(InvalidInput, match="https"):
         PushChannel(ports=(80, 443)).check_endpoint("http://push.example/x")
+    with pytest.raises(InvalidInput, match=r"^endpoint: must begin with http"):
+        PushChannel().check_endpoint("push.example")
     with pytest.raises(InvalidInput, match="public"):
         PushChannel().check_endpoint("https://127.0.0.1/x")
     with pytest.raises(InvalidInput, match="port"):

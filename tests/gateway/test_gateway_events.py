@@ -120,6 +120,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"id": "x" * 257}, "id"),
     ({"source": None}, "source"),
     ({"source": "a\nb"}, "source"),
+    ({"source": "a\x9bb"}, "source"),
     ({"source": "x" * 1025}, "source"),
     ({"type": None}, "type"),
     ({"type": "x" * 257}, "type"),

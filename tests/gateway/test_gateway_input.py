@@ -19,6 +19,7 @@ from vigil.errors import OutcomeUnknown
 
 ANN = "ann:vigil:t1"
 MESSAGES = f"/api/sessions/{ANN}/messages"
+NOON = "2026-11-20T12:00:00Z"
 
 BAD_PARTS = [
     "", ".", "*", ">", "a b", "a\tb", "a\r\nNats-Rollup: all", "a\0b", "$JS", "..", "a.b", "t*",
@@ -160,6 +161,34 @@ async def test_bodies_that_cannot_be_used(gate: Gate) -> None:
         assert_problem(await client.post(MESSAGES, content=body), 422, field)
     assert await _everything(gate) == 0
     assert (await client.post(MESSAGES, json={"text": "still here"})).status_code == 202
+
+
+async def test_nul_is_refused_in_whatever_text(gate: Gate) -> None:
+    """As the document says of each text of a body and each parameter of a query."""
+    client = await gate.person("ann", is_admin=True)
+    bodies = {
+        MESSAGES: ({"text": "a", "idempotency_key": "a\0b"}, "idempotency_key"),
+        "/api/sessions/ann:vigil:t1/past": (
+            {
+                "origin": "hermes",
+                "conversation": "a",
+                "total": 1,
+                "messages": [{"id": "a\0b", "role": "user", "text": "a", "at": NOON}],
+            },
+            "messages[0].id",
+        ),
+    }
+    for path, (body, field) in bodies.items():
+        assert_problem(await client.post(path, json=body), 422, field)
+    for query, field in (
+        ("contacts?q=a%00b", "q"),
+        ("sessions?limit=2&words=%00", "words"),
+        ("dead?service=%00", "service"),
+        ("ws?session=ann:vigil:t1&client=%00", "client"),
+        ("contacts?%00=a", "query"),
+    ):
+        assert_problem(await client.get(f"/api/{query}"), 422, field)
+    assert await _everything(gate) == 0
 
 
 COMPRESSED = {

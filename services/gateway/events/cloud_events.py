@@ -238,7 +238,7 @@ def _attribute(event: BaseCloudEvent, name: str) -> str:
 def _checked(name: str, value: str) -> str:
     if len(value) > LENGTHS_MAX[name]:
         raise InvalidInput(name, f"must have at most {LENGTHS_MAX[name]} characters")
-    if any(ord(c) < 32 or ord(c) == 127 or 0xD800 <= ord(c) <= 0xDFFF for c in value):
+    if any(ord(c) < 32 or 127 <= ord(c) < 160 or 0xD800 <= ord(c) <= 0xDFFF for c in value):
         raise InvalidInput(name, "must not contain control characters or halves of characters")
     return value
 

@@ -17,6 +17,8 @@ T = TypeVar("T")
 LENGTH: Final = b"content-length"
 ENCODING: Final = b"content-encoding"
 PLAIN: Final = (b"", b"identity")
+NUL: Final = rb"\u0000"
+"""The spelling of it in JSON."""
 
 
 class ClientGone(Exception):
@@ -122,7 +124,24 @@ def decode(data: bytes, decoder: msgspec.json.Decoder[T], depth_max: int) -> T:
         raise InvalidInput(*complaint(str(error))) from error
     if is_too_deep(data, depth_max):
         raise _too_deep(depth_max)
+    if NUL in data:
+        _check_texts("", decoded)
     return decoded
+
+
+def _check_texts(name: str, value: Any) -> None:
+    """Refuse NUL in the texts that have a field or a place in a list, as the documents say; what
+    is of any form may have it. Raises: InvalidInput, naming the field."""
+    if isinstance(value, msgspec.Struct):
+        for field in msgspec.structs.fields(value):
+            if field.type is not Any:
+                inner = f"{name}.{field.encode_name}" if name else field.encode_name
+                _check_texts(inner, getattr(value, field.name))
+    elif isinstance(value, list | tuple):
+        for place, one in enumerate(value):
+            _check_texts(f"{name}[{place}]", one)
+    elif isinstance(value, str) and "\0" in value:
+        raise InvalidInput(name, "must not contain NUL")
 
 
 def _too_deep(depth_max: int) -> InvalidInput:

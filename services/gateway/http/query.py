@@ -11,7 +11,7 @@ import math
 import re
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar, cast
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 import msgspec
 import msgspec.inspect
@@ -22,6 +22,7 @@ from .decide import complaint
 
 T = TypeVar("T")
 PARAMETERS_MAX: Final = 50
+_NUL: Final = b"%00"
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]", re.ASCII)
 
 
@@ -74,6 +75,23 @@ def _is_instant(kind: msgspec.inspect.Type) -> bool:
     if isinstance(kind, msgspec.inspect.UnionType):
         return any(map(_is_instant, kind.types))
     return isinstance(kind, msgspec.inspect.DateTimeType)
+
+
+def check_query(query: bytes) -> None:
+    """Refuse NUL in a query, whoever reads it: no parameter takes it.
+
+    Raises:
+        InvalidInput: naming the parameter.
+
+    >>> check_query(b"q=a&words=b%00c")
+    Traceback (most recent call last):
+    vigil.errors.InvalidInput: words: must not contain NUL
+    """
+    for part in query.split(b"&") if _NUL in query else ():
+        name = part.partition(b"=")[0]
+        if _NUL in part:
+            shown = "query" if _NUL in name else unquote(name.decode("latin-1"))[:64]
+            raise InvalidInput(shown, "must not contain NUL")
 
 
 def _pairs(query: bytes) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ import msgspec
 from ... import distribution
 from ...checks import Check, fail, ok, others_can_read, warn
 from ...errors import InvalidInput
-from ...net.ssrf import Rules, target_of
+from ...net.ssrf import RequestRefused, Rules, target_of
 from ..contract import Channel, ChannelContext, Sender
 
 _ADVICE: Final = "see docs/console.md#notifications"
@@ -54,7 +54,10 @@ class PushChannel(Channel, frozen=True, kw_only=True, tag="push"):
 
     def check_endpoint(self, endpoint: str, ports_never: Collection[int] = ()) -> None:
         """Refuse an address that nothing may be sent to. Raises: InvalidInput."""
-        target = target_of(endpoint, self.rules(ports_never))
+        try:
+            target = target_of(endpoint, self.rules(ports_never))
+        except RequestRefused as error:
+            raise RequestRefused("endpoint", error.reason) from error
         if target.scheme != "https" and not self.allow_private:
             raise InvalidInput("endpoint", "must begin with https://")
 
