@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tests.support.cli import Cli
+from tests.support.examples import up_to
 from vigil.cli.exits import NotReady
 from vigil.edits import toml_sections
 from vigil.errors import ConfigError
@@ -236,3 +240,17 @@ def test_mistakes_are_mended_one_by_one(tmp_path: Path, file: Path) -> None:
     done = cli("config", "set", "person.timezone", "Europe/Berlin")
     assert "vigil: " not in done.stderr
     assert config.load({}, home=tmp_path).problems == ()
+
+
+VALUES = st.recursive(
+    st.text() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@up_to(300)
+@example({"🙂": "a\x7f\u2028\x85"})
+@given(VALUES)
+def test_whatever_is_written_is_read_as_that(value: Any) -> None:
+    assert tomllib.loads(f"a = {toml_sections._value(value)}") == {"a": value}

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime
+from importlib.util import spec_from_file_location
 from pathlib import Path
 from typing import Any, Final
 
@@ -244,6 +245,24 @@ async def test_a_feed_that_is_html_is_told_as_that(
     page("", "")
     told = await prober(WatchedFeed(url=site.url()))
     assert "leads to no feed" in told.problem
+
+
+async def test_a_feed_that_the_parser_fails_at_is_told_as_that(
+    prober: Prober,
+    site: Receiver,
+    page: Callable[[str, str], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And not as one that takes too long: time may help there, and here it doesn't."""
+    module = tmp_path / "lib" / "feedparser" / "__init__.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("def parse(*given, **options):\n    raise KeyError('links')\n")
+    spec = spec_from_file_location("feedparser", module)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: spec)
+    page(rss(1), "text/xml")
+    told = await prober(WatchedFeed(url=site.url()))
+    assert told.problem == "the feed can't be read: something in it is broken"
 
 
 async def test_a_feed_of_a_stranger_costs_no_more_than_its_limits(

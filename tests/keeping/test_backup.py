@@ -6,10 +6,12 @@ import asyncio
 import os
 import stat
 import subprocess
+import tarfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import httpx2
 import pytest
@@ -194,6 +196,17 @@ def test_another_file_is_no_backup(tmp_path: Path) -> None:
     subprocess.run(["tar", "cf", path, "-C", "/etc", "hostname"], check=True)
     with pytest.raises(ArchiveError, match=r"not whole"):
         Archive.open(path)
+
+
+@pytest.mark.parametrize("failure", [ValueError("no such offset"), OverflowError(), MemoryError()])
+def test_a_size_that_cannot_be_is_damage(
+    small: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    """Not only what tar calls damage: a header may say that a part has more bytes than there are
+    places in a file, or than memory has."""
+    monkeypatch.setattr(tarfile, "open", Mock(side_effect=failure))
+    with pytest.raises(ArchiveError, match="damaged"):
+        Archive.open(small)
 
 
 # ---------------------------------------------------------------- where it is restored

@@ -122,6 +122,8 @@ async def read(page: Page) -> list[FeedEntry]:
         if process.returncode is None:
             process.kill()
             await process.wait()
+    if process.returncode == feed_entries.BROKEN:
+        raise InvalidInput("feed", "can't be read: something in it is broken")
     if process.returncode:
         raise InvalidInput("feed", "can't be read: it takes too long or too much memory")
     entries = msgspec.json.decode(told, type=FeedContent)

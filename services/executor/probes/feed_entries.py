@@ -24,6 +24,17 @@ ENTRIES_MAX: Final = 500
 TITLE_LENGTH_MAX: Final = 300
 LINK_LENGTH_MAX: Final = 1_000
 TEXT_LENGTH_MAX: Final = 500
+BROKEN: Final = 3
+"""How the program ends where the parser fails at what a feed holds."""
+PARSER_FAILURES: Final = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 _TAG: Final = re.compile(r"<[^>]{0,2000}>")
 
 
@@ -89,7 +100,10 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     url, kind, body = sys.stdin.buffer.read().split(b"\n", 2)
-    told = entries_of(body, url.decode("utf-8", "replace"), kind.decode("utf-8", "replace"))
+    try:
+        told = entries_of(body, url.decode("utf-8", "replace"), kind.decode("utf-8", "replace"))
+    except PARSER_FAILURES:
+        sys.exit(BROKEN)
     sys.stdout.buffer.write(json.dumps(told).encode())
 
 

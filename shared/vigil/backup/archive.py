@@ -35,6 +35,8 @@ MANIFEST: Final = "manifest.json"
 DIGEST: Final = "digest"
 READ_BYTES: Final = 128 * 1024
 BLOCK: Final = tarfile.BLOCKSIZE
+_UNREADABLE: Final = (tarfile.TarError, ValueError, OverflowError, MemoryError)
+"""What a damaged header leads to: the last three where it gives a size that can't be."""
 Report = Callable[[str, int], None]
 """Is told the part at work and how many bytes of it are done."""
 
@@ -225,9 +227,10 @@ def _walk(path: Path, report: Report) -> tuple[dict[str, Part], dict[str, tuple[
                 last = info.name
                 parts[last] = _part(path, info, report)
                 offsets[last] = (info.offset_data, info.size)
-    except tarfile.TarError as error:
+    except _UNREADABLE as error:
         what = "damaged" if parts else "no backup of Vigil, or damaged"
-        raise ArchiveError(f"{path} is {what} after {last}: {error}") from error
+        reason = str(error) or "a part of it is said to be larger than can be read"
+        raise ArchiveError(f"{path} is {what} after {last}: {reason}") from error
     return parts, offsets
 
 

@@ -252,12 +252,12 @@ def _without(text: str, table: str, name: str) -> str:
 
 
 def _value(value: Any) -> str:
-    """Return a value as TOML: JSON is, but for tables."""
+    """Return a value as TOML: JSON is, but for tables, and DEL, which it has as it stands."""
     if isinstance(value, Mapping):
-        pairs = (f"{json.dumps(key)} = {_value(one)}" for key, one in value.items())
+        pairs = (f"{_value(key)} = {_value(one)}" for key, one in value.items())
         return "{ " + ", ".join(pairs) + " }"
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_value, value))}]"
     return json.dumps(value)
