@@ -148,6 +148,8 @@ async def _raise_limits(ann: httpx2.AsyncClient, admin: httpx2.AsyncClient, cli:
         assert own["times_raised"] == 0, "it isn't the admin's own"
     for wrong in ({"times": -1}, {"times": 1001}, {}, {"times": 1, "user": "bob"}):
         assert_problem(await ann.put("/api/budget/raise", json=wrong), 422)
+    both = {"times": 1, "agent": "vigil", "is_for_all": True}
+    assert_problem(await admin.put("/api/budget/raise", json=both), 422, "agent")
     assert (await ann.put("/api/budget/raise", json={"times": 0})).json()["tokens_max"] == 10**7
     shown = (await asyncio.to_thread(cli, "budget", "raise", "--times", "5")).stdout
     assert "of 20,000,000 tokens" in shown

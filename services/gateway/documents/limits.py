@@ -102,6 +102,12 @@ QUERIES: Final[dict[str, Schema]] = {"Look": {"source": MAYBE_SAID, "threadId": 
 WHOLE: Final[dict[str, Schema]] = {
     **{body.__name__: one for kind in served_kinds() for body, one in kind.together.items()},
     "CloudEvent": {"not": {"required": ["data", "data_base64"]}},
+    "RaiseBody": {
+        "not": {
+            "required": ["agent", "is_for_all"],
+            "properties": {"agent": {"minLength": 1}, "is_for_all": {"const": True}},
+        }
+    },
 }
 """schema -> what it says of its fields together"""
 

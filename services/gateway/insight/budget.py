@@ -13,6 +13,7 @@ from fastapi import Depends, Response
 
 from vigil.bus.kv import KeyValue
 from vigil.contracts.costs import Account
+from vigil.errors import InvalidInput
 from vigil.settings import switches
 from vigil.settings.models import raises
 from vigil.settings.models.caps import Caps
@@ -76,6 +77,8 @@ async def raise_budget(
         raise erasing()
     if (wanted.agent or wanted.is_for_all) and not caller.is_admin:
         raise Problem(403, "this needs an admin token")
+    if wanted.agent and wanted.is_for_all:
+        raise InvalidInput("agent", "is one, and is_for_all raises the limit of the instance")
     account = raises.of_person(caller.user)
     if wanted.is_for_all:
         account = raises.INSTANCE
