@@ -122,3 +122,19 @@ def test_what_was_dealt_with_is_known_for_a_while() -> None:
         found = place.heard(found, f"${number}")
     assert place.is_heard(found, "$599")
     assert not place.is_heard(found, "$0")
+
+
+def test_four_times_the_text_is_four_times_the_measuring() -> None:
+    """It was sixteen times: a second of a service's time for the longest answer without a blank."""
+
+    def measured(length: int) -> int:
+        lengths: list[int] = []
+
+        def measure(text: str) -> int:
+            lengths.append(len(text))
+            return len(text)
+
+        assert "".join(split("x" * length, 2_000, measure)) == "x" * length
+        return sum(lengths)
+
+    assert measured(200_000) < 5 * measured(50_000)

@@ -169,20 +169,32 @@ def _pieces(block: _Block, room: int, measure: Measure) -> Iterator[str]:
 
 
 def _cut(line: str, room: int, measure: Measure) -> Iterator[str]:
-    while measure(line) > room:
-        # The longest beginning that fits: a measure never falls with more text.
-        low, high = 1, len(line)
-        while low < high:
-            middle = (low + high + 1) // 2
-            if measure(line[:middle]) <= room:
-                low = middle
-            else:
-                high = middle - 1
-        space = line.rfind(" ", max(low // 2, 1), low + 1)
-        at = _outside_marks(line, space if space > 0 else low)
+    while (fits := _fitting(line, room, measure)) < len(line):
+        space = line.rfind(" ", max(fits // 2, 1), fits + 1)
+        at = _outside_marks(line, space if space > 0 else fits)
         yield line[:at]
         line = line[at:].removeprefix(" ")
     yield line
+
+
+def _fitting(line: str, room: int, measure: Measure) -> int:
+    """Return how many characters of a line fit, at least one: a measure never falls with more text.
+    What is measured is never much more than what fits, however long the line.
+
+    >>> _fitting("abcdef", 4, len), _fitting("abc", 4, len)
+    (4, 3)
+    """
+    low, high = 1, 2
+    while high < len(line) and measure(line[:high]) <= room:
+        low, high = high, 2 * high
+    high = min(high, len(line))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if measure(line[:middle]) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return high
 
 
 def _outside_marks(line: str, at: int) -> int:
