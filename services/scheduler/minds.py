@@ -7,7 +7,7 @@ alone: the clock decides. Nothing here outlives the term.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import defaultdict, deque
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -37,6 +37,8 @@ log = structlog.get_logger("vigil.scheduler")
 
 POLL_S: Final = 1.0
 """How soon it's tried again what couldn't be done."""
+LOOKS_MAX: Final = 16
+"""The newest of one goal that are known: more change nothing of what it waits for."""
 CHANGE: Final = Change(by="scheduler", why="as its goals are due")
 
 
@@ -53,6 +55,10 @@ class MindKeeper:
         self._rows = KeptBoard(context.bus, ROWS)
         self._known: defaultdict[Scope, dict[str, BoardGoal]] = defaultdict(dict)
         """Goals that are pursued, or weren't reached in time."""
+        self._looks: defaultdict[Scope, dict[str, deque[datetime]]] = defaultdict(dict)
+        """When looks at goals began, by the goal's id."""
+        self._news: defaultdict[Scope, dict[str, datetime]] = defaultdict(dict)
+        """When a person changed goals last, by their ids: what was before counts no more."""
         self._ended: dict[Scope, SlotEntry] = {}
         """The newest entry of each mind's ledger that is no beginning."""
         self._behind = {BOARD, SLOTS}
@@ -101,8 +107,11 @@ class MindKeeper:
         goal, known = found.entity, self._known[whose]
         if lifecycle.is_active(goal) or lifecycle.is_missed(goal, self._last_at(whose)):
             known[goal.id] = goal
+            if found.change.by not in (whose.agent, CHANGE.by):
+                self._news[whose][goal.id] = found.at
         else:
             known.pop(goal.id, None)
+            self._news[whose].pop(goal.id, None)
         self._changed.add(whose)
 
     def _take_entry(self, whose: Scope, message: Message) -> None:
@@ -116,6 +125,9 @@ class MindKeeper:
         if entry.state != "running":
             self._ended[whose] = entry
             self._changed.add(whose)
+            return
+        for id_ in entry.looks:
+            self._looks[whose].setdefault(id_, deque(maxlen=LOOKS_MAX)).append(entry.at)
 
     def _last_at(self, whose: Scope) -> datetime | None:
         entry = self._ended.get(whose)
@@ -125,7 +137,8 @@ class MindKeeper:
         """Have the rows of all of whom something changed as they are to be."""
         for whose in tuple(self._changed):
             if self._pause.is_erasing(whose.owner):
-                self._known.pop(whose, None)
+                for about in (self._known, self._looks, self._news):
+                    about.pop(whose, None)
                 self._changed.discard(whose)
                 continue
             try:
@@ -140,8 +153,9 @@ class MindKeeper:
         """Raises: VigilError."""
         now, entry = self._clock.now(), self._ended.get(whose)
         failures = 0 if entry is None else entry.ledger.failures
+        known, looks = self._known[whose], self._looks_of(whose)
         at = minds.next_look_at(
-            self._known[whose].values(), self._last_at(whose), failures, self._tick, now
+            known.values(), self._last_at(whose), failures, self._tick, now, looks
         )
         is_on = at is not None and has_mind(self._config, whose.agent)
         found = await self._rows.find([whose], row_id(whose))
@@ -154,6 +168,17 @@ class MindKeeper:
         row = wanted(found.entity, at if is_on else None, entry, now)
         if row != found.entity:
             await self._rows.change(found, row, CHANGE, now)
+
+    def _looks_of(self, whose: Scope) -> dict[str, list[datetime]]:
+        """Return when looks at their goals began, none of before a person changed the goal; those
+        at goals that have ended are forgotten."""
+        known, news = self._known[whose], self._news[whose]
+        found = {id_: at for id_, at in self._looks[whose].items() if id_ in known}
+        self._looks[whose] = found
+        return {
+            id_: [one for one in at if id_ not in news or one > news[id_]]
+            for id_, at in found.items()
+        }
 
     def _made(self, whose: Scope, at: datetime, now: datetime) -> TimetableRow:
         return TimetableRow(

@@ -13,6 +13,8 @@ KIND: Final = "mind"
 """Of its session; as a target of a row of the timetable, that it is told the result."""
 LOST_MESSAGE: Final = "lost message"
 """What it is told of a message that no channel took."""
+OWN_TASK: Final = "own task"
+"""What it is told of a task that it made itself and that ended."""
 DIGEST: Final = "digest"
 """What it is told of a conversation that pauses: what the person wrote."""
 

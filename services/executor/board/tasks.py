@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 from typing import Final
 
+from msgspec.structs import replace
+
 from vigil import crash
 from vigil.board.kept import KeptBoard, Revision
 from vigil.board.kinds.task import TASKS
@@ -20,7 +22,7 @@ from vigil.contracts import (
     encode,
 )
 from vigil.errors import Unavailable, WrongLastSequence
-from vigil.minds import mind_of
+from vigil.minds import OWN_TASK, mind_of
 from vigil.observe import trace
 from vigil.runtime import Context
 from vigil.settings.homes import homes_of
@@ -58,10 +60,14 @@ class TaskEnds:
         crash.point("executor.task.ended")
         if made is not None and is_end(key, made.entity):
             message = report_of(key, made.entity)
-            mind = (mind_of(key.scope),) if has_mind(self._config, key.agent) else ()
             giver = giver_of(key, made.entity)
-            for home in (*homes_of(self._config, giver), *mind):
+            for home in homes_of(self._config, giver):
                 await self._notify(home, effect, message)
+            if has_mind(self._config, key.agent):
+                mind = mind_of(key.scope)
+                is_own = made.entity.session_key == str(mind)
+                own = replace(message, what=OWN_TASK) if is_own else message
+                await self._notify(mind, effect, own)
 
     async def _notify(self, home: SessionKey, effect: TellParent, message: ToldPayload) -> None:
         event = work.notification_of(home, effect.id, message, now=self._clock.now())

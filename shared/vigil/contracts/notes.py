@@ -181,6 +181,7 @@ NOTES: Final[dict[str, NoteWords]] = {
     "look_begun": NoteWords("a look of the mind begins, and at what", "The mind looks: {text}."),
     "look_decided": NoteWords("what a look decided, how surely, and why", "It decided on {text}."),
     "look_failed": NoteWords("a look of the mind failed", "The look failed: {text}.", "failed"),
+    "look_left": NoteWords("a look left a goal as due", "A goal can't be taken down: {text}."),
     "look_refused": NoteWords("an answer held no decisions", "It couldn't be used: {text}."),
     "mail_read": NoteWords("a reader said which new mail matters", "It read new mail: {text}."),
     "malformed_calls": NoteWords(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from .base import VERSION_2, EventType, Instant, Record
-from .board import Approval, Job, Settled, SlotRun
+from .board import Approval, Job, LookedGoal, Settled, SlotRun
 from .calls.awaited import Waiting
 from .calls.caller import CallerTools
 from .costs import RaiseOffer
@@ -141,8 +141,7 @@ class Loop(Record, frozen=True, kw_only=True):
     open_from: int = 0
     """Ordinal of the first turn that it is shown as it is; before, letters are closed (FLOW F1)."""
     files_from: int = 0
-    """The turn from which files are shown, as `open_from` is for letters: for as long as the person
-    goes on."""
+    """The turn from which files are shown while the person goes on, as `open_from` of letters."""
     opened: tuple[str, ...] = ()
     """Handles of the letters that it opened."""
     replies: tuple[int, ...] = ()
@@ -241,6 +240,8 @@ class MindState(Record, frozen=True, kw_only=True):
     """What the open look is at."""
     goals: tuple[str, ...] = ()
     """Goals that are due, which the open look is at."""
+    looked: dict[str, LookedGoal] = msgspec.field(default_factory=dict)
+    """Goals that it looked at last, by their ids."""
     slots: tuple[SlotRun, ...] = ()
     """The runs of the timetable whose end is told with that of the open look."""
 
@@ -261,8 +262,7 @@ class State(Record, frozen=True, kw_only=True):
     channel: str = ""
     """Through which the person's newest message came; empty: a client of the API."""
     channels: tuple[str, ...] = ()
-    """Through which they ever wrote here, the newest first: what doesn't arrive over one goes over
-    the next. At most 8."""
+    """Through which they ever wrote here, the newest first, to be tried in turn. At most 8."""
     last_send: str | None = None
     counters: Counters = Counters()
     follow_ups: dict[str, FollowUp] = msgspec.field(default_factory=dict)

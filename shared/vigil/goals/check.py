@@ -23,6 +23,8 @@ PRIORITY_MAX: Final = 5
 CHECK_INTERVAL_S: Final = 86_400
 """Where nothing else is said."""
 CHECK_INTERVAL_S_MIN: Final = 60
+OWN_INTERVAL_S_MIN: Final = 3600
+"""The shortest that an agent sets by itself; so far ahead is each deadline of its, too."""
 CHECK_INTERVAL_S_MAX: Final = 366 * 86_400
 FORM: Final = {
     "description": length(DESCRIPTION_LENGTH_MAX, SAID),

@@ -17,7 +17,7 @@ from ..contracts.board import BoardGoal
 from ..contracts.board.vocabulary import GoalStatus
 from ..errors import InvalidInput
 from ..subjects import Scope
-from .check import CHECK_INTERVAL_S
+from .check import CHECK_INTERVAL_S, OWN_INTERVAL_S_MIN
 
 MOVES: Final[dict[GoalStatus, tuple[GoalStatus, ...]]] = {
     "active": ("paused", "completed", "failed", "archived"),
@@ -43,6 +43,25 @@ def said_of(wanted: msgspec.Struct) -> dict[str, Any]:
         fields["check_interval_s"] = fields["check_interval_secs"]
     own = set(BoardGoal.__struct_fields__) - {"id", "status"}
     return {name: one for name, one in fields.items() if name in own}
+
+
+def hasty(said: dict[str, Any], before: BoardGoal | None, now: datetime) -> str:
+    """Return why an agent may not say so by itself, which would have it asked each minute; empty:
+    it may. A person may: what they pay for is theirs to say.
+
+    Args:
+        said: as `said_of` returns it.
+        before: the goal; None: it is made.
+    """
+    interval_s, deadline_at = said.get("check_interval_s"), said.get("deadline_at")
+    least = (
+        OWN_INTERVAL_S_MIN if before is None else min(OWN_INTERVAL_S_MIN, before.check_interval_s)
+    )
+    if interval_s is not None and interval_s < least:
+        return f"a look sets no interval of less than {least} s: {interval_s}"
+    if deadline_at is not None and deadline_at < now + timedelta(seconds=OWN_INTERVAL_S_MIN):
+        return f"a look sets no deadline within the next hour: {deadline_at.isoformat()}"
+    return ""
 
 
 def begun(id_: str, whose: Scope, now: datetime, said: dict[str, Any], **more: Any) -> BoardGoal:

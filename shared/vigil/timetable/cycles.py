@@ -41,7 +41,8 @@ def ended(cycles: CycleLedger, run: OpenRun, entry: SlotEntry) -> CycleLedger:
     """Return what stands once a run ended."""
     if entry.state == "failed":
         return replace(cycles, told_seq=run.told_seq, failed_at=entry.at)
-    looked = {**cycles.looked, **dict.fromkeys(run.looks, run.due_at)}
+    looks = run.looks if kind_of(entry) == KIND else ()
+    looked = {**cycles.looked, **dict.fromkeys(looks, run.due_at)}
     report = entry.report or CycleReport()
     named = () if report.is_tainted else report.checked  # other cycles are shown these names
     checked = {**cycles.checked, **dict.fromkeys(named, entry.at)}

@@ -76,6 +76,10 @@ def carry_out(draft: Draft, decisions: Iterable[AnyDecision]) -> None:
 
 
 def _carry_out(draft: Draft, one: AnyDecision, number: int) -> None:
+    if isinstance(one, GoalDecision | PursuitDecision) and (hasty := _hasty(draft, one)):
+        tool = "goal_create" if isinstance(one, GoalDecision) else "goal_update"
+        log(draft, _id(draft, number), tool, hasty, "failed", one=one)
+        return
     match one:
         case NoActionDecision():
             draft.note("look_decided", f"nothing: {one.because}")
@@ -106,6 +110,13 @@ def _carry_out(draft: Draft, one: AnyDecision, number: int) -> None:
             _on_board(draft, one, number, "task_create", _given(one), one.title)
         case _:
             assert_never(one)
+
+
+def _hasty(draft: Draft, one: GoalDecision | PursuitDecision) -> str:
+    """Return why a look may not have looks follow so soon; empty: it may."""
+    there = {found.goal.id: found.goal for found in draft.moment.goals}
+    before = there.get(one.goal) if isinstance(one, PursuitDecision) else None
+    return lifecycle.hasty(lifecycle.said_of(one), before, draft.moment.now)
 
 
 def _given(one: MindDecision) -> dict[str, Any]:
@@ -286,9 +297,9 @@ def _known(draft: Draft, one: MindDecision | None) -> str:
 
 def mark_checked(draft: Draft, ids: Iterable[str]) -> None:
     """Note on the board that goals were looked at, unless this turn changes them anyway."""
-    changed = {
-        effect.payload.entity.id for effect in draft.effects if isinstance(effect, BoardChange)
-    }
+    changes = [effect.payload for effect in draft.effects if isinstance(effect, BoardChange)]
+    # Parts of a goal, and its facts, are stored beside it, and leave it as it was.
+    changed = {one.entity.id for one in changes if not (one.parts or one.facts)}
     for one in draft.moment.goals:
         goal = one.goal
         if goal.id in ids and goal.id not in changed and goal.status == "active":

@@ -35,7 +35,7 @@ from vigil.contracts import (
 )
 from vigil.contracts.board import BoardGoal
 from vigil.goals import lifecycle
-from vigil.minds import LOST_MESSAGE
+from vigil.minds import LOST_MESSAGE, OWN_TASK
 from vigil.subjects import token_of
 
 from ...model import ModelAnswer, ModelError
@@ -50,7 +50,7 @@ from ..tools.declaration import declared
 from ..tools.formed_answer import Unusable
 from ..work import detached
 from ..work.loop_end import end_loop
-from . import decisions, deeds, habits
+from . import decisions, deeds, habits, left
 
 TRIES_MAX: Final = 3
 """Looks that are tried for the same; then it is dropped, and says so."""
@@ -87,9 +87,9 @@ def receive(draft: Draft, cause: Cause, event: Event) -> None:
             "failed",
             sway=sways.of(event.payload),
         )
-        if state.mind.chain >= CHAIN_MAX:
-            draft.ended.append(cause.id)
-            return
+    if _is_own_end(event) and state.mind.chain >= CHAIN_MAX:
+        draft.ended.append(cause.id)
+        return
     if isinstance(event, External):
         loops.fold_once(draft, event.id)
     if isinstance(event, Tick) and not _is_by_hand(event):
@@ -107,6 +107,11 @@ def _is_repeat(state: State, event: Event) -> bool:
 
 def _is_lost_message(event: Event) -> TypeGuard[ToldEvent]:
     return isinstance(event, ToldEvent) and event.payload.what == LOST_MESSAGE
+
+
+def _is_own_end(event: Event) -> TypeGuard[ToldEvent]:
+    """Whether it tells what became of words or a task of the mind's own."""
+    return isinstance(event, ToldEvent) and event.payload.what in (LOST_MESSAGE, OWN_TASK)
 
 
 def _is_by_hand(event: Tick) -> bool:
@@ -197,7 +202,7 @@ def _input(draft: Draft, cause: Cause, event: Event) -> _Input:
             return _Input(cause, (block,), sways.of_event(event.payload))
         case ToldEvent():
             blocks = (home.block_of(event.payload, event.id),)
-            return _Input(cause, blocks, sways.of(event.payload), is_own=_is_lost_message(event))
+            return _Input(cause, blocks, sways.of(event.payload), is_own=_is_own_end(event))
         case Tick():
             return _Input(cause, (), Sway.NONE, event.payload.run)
         case ToolResultEvent() | TimerFired():
@@ -231,7 +236,9 @@ def _begin(draft: Draft, taken: Sequence[_Input]) -> None:
         if one.blocks:
             source: Any = "external" if one.cause.type == "external" else "task"
             draft.row("user", source, *one.blocks)
-    is_own = has_content and all(one.is_own for one in taken if one.blocks) and not goals
+    # Goals that are looked at beside results are none to begin anew by: one may be due for good.
+    is_due = bool(slots and goals)
+    is_own = has_content and all(one.is_own for one in taken if one.blocks) and not is_due
     draft.update(
         mind=replace(
             before,
@@ -276,7 +283,7 @@ def conclude(draft: Draft, answer: ModelAnswer) -> None:
         habits.pursue(draft, draft.loop.cause, habits.after(draft, decided))
     mind = draft.state.mind
     deeds.mark_checked(draft, mind.goals)
-    draft.update(mind=replace(mind, failures=0))
+    draft.update(mind=replace(mind, failures=0, looked=left.looked(draft)))
     _end(draft, "")
 
 

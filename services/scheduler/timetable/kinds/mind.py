@@ -6,14 +6,16 @@ The rows are kept by `services.scheduler.minds`, as goals change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from vigil.board.asked import read_goals
 from vigil.contracts import SlotEntry
 from vigil.contracts.board import BoardGoal, MindWork
-from vigil.goals import lifecycle
+from vigil.goals import lifecycle, pace
 
 from ..check_outcome import CheckOutcome, skipped
 from ..known import KnownRow
@@ -25,22 +27,22 @@ WAIT_MAX: Final = timedelta(hours=6)
 
 
 class DueGoals(NamedTuple):
-    """How many goals a look has something to do with."""
+    """The goals that a look has something to do with, by their ids."""
 
-    number: int
+    ids: tuple[str, ...]
 
 
 def due_of(goals: Iterable[BoardGoal], since: datetime | None, now: datetime) -> DueGoals:
-    """Count the goals that are due, and those that weren't reached in time."""
+    """Return what a look is at: goals that are due, and those that weren't reached in time."""
     there = list(goals)
-    missed = sum(lifecycle.is_missed(one, since) for one in there)
-    return DueGoals(len(lifecycle.due(there, now)) + missed)
+    missed = [one for one in there if lifecycle.is_missed(one, since)]
+    return DueGoals(tuple(one.id for one in (*pace.taken(lifecycle.due(there, now)), *missed)))
 
 
 def decided(entry: SlotEntry, due: DueGoals) -> SlotEntry:
     """Decide about a slot that would be run: nothing is due, so nobody is asked."""
-    if due.number:
-        return entry
+    if due.ids:
+        return replace(entry, looks=due.ids)
     return skipped(entry, NOTHING_DUE)
 
 
@@ -50,17 +52,21 @@ def next_look_at(
     failures: int,
     tick: timedelta,
     now: datetime,
+    looks: Mapping[str, Sequence[datetime]],
 ) -> datetime | None:
     """Return when the next look is to be; None: no goal is pursued.
 
-    What is still due after a look waits for a moment: of a failed one the longer, the oftener.
+    What is still due after a look waits: of a failed one the longer, the oftener, and a goal the
+    longer, the more looks left it so (`vigil.goals.pace`).
 
     Args:
         last_at: when the last look ended, or was skipped; None: there was none.
         failures: looks that failed since the last good one.
+        looks: when looks at each goal began, the oldest first, by its id.
     """
     there = list(goals)
-    found = [at for one in there if (at := lifecycle.next_check_at(one, now)) is not None]
+    begin = (pace.begins_at(one, looks.get(one.id, ()), last_at, tick, now) for one in there)
+    found = [at for at in begin if at is not None]
     found += [one.moved_at for one in there if lifecycle.is_missed(one, last_at)]
     if not found:
         return None

@@ -29,7 +29,7 @@ from .fact import (
     VersionNumber,
     YesNo,
 )
-from .goal import BoardGoal
+from .goal import BoardGoal, LookedGoal
 from .grant import Address, AnyConstraint, Argv, Equal, Exact, Folder, Grant, GrantUse
 from .job import Job, Plan, Step, StepRun
 from .preference import BoardPreference
@@ -172,6 +172,7 @@ __all__ = [
     "KnownFact",
     "LastSeen",
     "Ledger",
+    "LookedGoal",
     "MadeText",
     "MailWork",
     "MaintenanceWork",

@@ -52,3 +52,12 @@ class BoardGoal(Record, frozen=True, kw_only=True, tag_field="kind", tag="goal")
     news: dict[str, str] = msgspec.field(default_factory=dict)
     """Which changes of facts are news, by the fact's name, as `vigil.facts.news` says; others: as
     usual."""
+
+
+class LookedGoal(Record, frozen=True, kw_only=True):
+    """A goal as a mind looked at it last."""
+
+    due_at: Instant
+    """When it was due."""
+    looks: int = 1
+    """How many were concluded while it was; more than one: it can't be taken down."""

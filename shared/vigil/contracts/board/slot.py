@@ -87,7 +87,7 @@ class OpenRun(Record, frozen=True, kw_only=True):
     told_seq: int = 0
     """What `CycleLedger.told_seq` is if this run, of a row of the system, fails."""
     looks: tuple[str, ...] = ()
-    """What a cycle was told to look at because it was time; empty for other runs."""
+    """What a cycle was told to look at because it was time; of a mind, goals by their ids."""
     follows: str = ""
     """The session whose end made the run due, if its row follows another."""
     followed_fact: int = 0
@@ -164,7 +164,8 @@ class SlotEntry(Record, frozen=True, kw_only=True):
     """The sequence of SIGNALS up to which a run of the system is told what is new, or needs none of
     it; 0: as before."""
     looks: tuple[str, ...] = ()
-    """What a cycle that begins is told to look at because it is time."""
+    """What a cycle that begins is told to look at because it is time; of a mind, the ids of the
+    goals that its look is at."""
     report: CycleReport | None = None
     """What came of a cycle that ended."""
     followed: int = 0
