@@ -7,9 +7,14 @@ from typing import Final, Protocol
 
 import msgspec
 
+from vigil.backoff import Backoff
 from vigil.contracts import Counters
 
 HOUR_MS: Final = 3_600_000
+ASKED_FREE: Final = 10
+"""So many exchanges in a row an agent plans by itself as it likes, if the person hears of none."""
+LATER: Final = Backoff(60.0, 21_600.0)
+"""How long it waits before each further one."""
 REMINDERS_SHARE: Final = 3
 """One in so many of an hour's ordered messages is left to reminders: of 12 four. What a row tells
 is kept for a digest when it's refused; a reminder would be lost (SPEC S-7)."""
@@ -93,6 +98,17 @@ def cooldown_left_ms(counters: Counters, *, now_ms: int, policy: SpeechLimits) -
     return max(last + policy.cooldown_ms - now_ms, 0)
 
 
+def later_s(counters: Counters) -> float:
+    """Return how long after others the next exchange waits that the agent plans by itself: it may
+    plan one in each, stay silent, and would be asked without an end.
+
+    >>> [later_s(Counters(asked=asked)) for asked in (10, 11, 12, 20)]
+    [0.0, 60.0, 120.0, 21600.0]
+    """
+    beyond = counters.asked - ASKED_FREE
+    return LATER.after(beyond) if beyond > 0 else 0.0
+
+
 def _lately(said_ms: tuple[int, ...], now_ms: int) -> tuple[int, ...]:
     """Return which were within an hour of now. One that is further ahead was said by a clock that
     was set back since, and would count until that time is there again."""
@@ -103,7 +119,7 @@ def count(counters: Counters, *, is_ordered: bool, now_ms: int) -> Counters:
     """Return the counters after one more autonomous message."""
     if is_ordered:
         recent = _lately(counters.ordered_ms, now_ms)
-        return msgspec.structs.replace(counters, ordered_ms=(*recent, now_ms))
+        return msgspec.structs.replace(counters, ordered_ms=(*recent, now_ms), asked=0)
     return msgspec.structs.replace(
         counters, consecutive=counters.consecutive + 1, last_autonomous_ms=now_ms
     )

@@ -25,6 +25,8 @@ from .context import letters
 from .draft import PAUSE_TIMER, Draft
 from .sway import Sway
 
+NEWS: Final = ("external", "told")
+"""What isn't of the session's own making begins the count of what it plans by itself anew."""
 TOLD_MAX: Final = 32
 """Ids of events that the state remembers; the broker drops repeats within two minutes."""
 
@@ -79,6 +81,8 @@ def begin(
         words=words,
         caller=caller,
     )
+    if cause.type in NEWS:
+        draft.update(counters=replace(draft.state.counters, asked=0))
     draft.update(loop=loop)
     draft.outcome = "begun"
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from msgspec.structs import replace
+
 from vigil.contracts import Cause, FollowUp, Loop, TimerBlock, TimerFired, TimerPayload
 from vigil.contracts.base import SET_BACK_MIN
 
@@ -113,6 +115,9 @@ def _begin(draft: Draft, cause: Cause, timer_id: str, follow_up: FollowUp) -> No
     draft.row("user", "timer", TimerBlock(timer_id=timer_id, follow_up=follow_up))
     loops.begin(draft, cause, is_direct=False, timer_id=timer_id, follow_up=follow_up)
     if follow_up.message is None:
+        is_own = not timer_id.startswith(OUTSIDE)
+        counters = draft.state.counters
+        draft.update(counters=replace(counters, asked=counters.asked + 1 if is_own else 0))
         return
     draft.row_text("assistant", "agent", follow_up.message)
     loop = draft.loop

@@ -18,6 +18,7 @@ from vigil.settings.hours import UNENDING
 from vigil.words.amounts import about
 from vigil.zones.wall import END, dated, local
 
+from ..core import gates
 from ..core.draft import Draft
 from ..core.pending.tasks import shortened
 from ..core.tools.declaration import Leave, OwnCall, Result, tool
@@ -30,6 +31,11 @@ OVERTAKEN: Final = (
     "Not scheduled: the person has written again meanwhile, and that ends all follow-ups that they "
     "didn't ask you to keep. Their message is answered next; plan it then, if it still fits."
 )
+LATER: Final = (
+    " That is later than you wanted: you planned {count} exchanges in a row, and the person heard "
+    "of none. Say something, or let it rest."
+)
+DAY: Final = timedelta(days=1)
 BEYOND: Final = f"That is further away than the calendar goes: it must be before {END.year}."
 PAST_S: Final = 60.0
 """What is due so long ago was hardly meant so."""
@@ -166,9 +172,10 @@ def schedule_followup(given: ScheduleFollowup, call: OwnCall, draft: Draft) -> R
         draft.note("void", "the person wrote before it was planned", given.timer_id)
         return OVERTAKEN, True
     timer_id = _id_of(given, call, draft)
-    fire_at = _fire_at(given, call.asked_at)
-    if isinstance(fire_at, str):
-        raise AssertionError(fire_at)
+    asked_at = _fire_at(given, call.asked_at)
+    if isinstance(asked_at, str):
+        raise AssertionError(asked_at)
+    fire_at = _apart(asked_at, timer_id, given, draft)
     draft.open_follow_up(
         timer_id,
         FollowUp(
@@ -184,7 +191,23 @@ def schedule_followup(given: ScheduleFollowup, call: OwnCall, draft: Draft) -> R
     zone = draft.moment.hours.zone
     when = f"{dated(fire_at, zone)} ({zone})"
     other = _past(fire_at, call.asked_at) + _moved(fire_at, draft)
+    if fire_at > asked_at:
+        other += LATER.format(count=draft.state.counters.asked)
     return f"Scheduled {kind} {timer_id!r} for {when}.{other}", False
+
+
+def _apart(fire_at: datetime, timer_id: str, given: ScheduleFollowup, draft: Draft) -> datetime:
+    """Return when the model may be asked again, if nobody heard of what it planned so far."""
+    later_s = gates.later_s(draft.state.counters)
+    if given.message is not None or not later_s:
+        return fire_at
+    others = [
+        one.fire_at
+        for name, one in draft.state.follow_ups.items()
+        if one.message is None and name != timer_id
+    ]
+    soonest = max([draft.moment.now, *others]) + timedelta(seconds=later_s)
+    return max(fire_at, min(soonest, END - DAY))
 
 
 def _past(fire_at: datetime, asked_at: datetime) -> str:

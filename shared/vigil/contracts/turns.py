@@ -39,6 +39,8 @@ class Counters(Record, frozen=True, kw_only=True):
     last_autonomous_ms: int | None = None
     ordered_ms: tuple[int, ...] = ()
     """When the sends that the person ordered in the last hour were decided."""
+    asked: int = 0
+    """Exchanges in a row that the agent's own follow-ups began, and nobody heard of."""
 
 
 class Retry(Record, frozen=True, kw_only=True):
@@ -79,8 +81,7 @@ class Task(Record, frozen=True, kw_only=True):
     asked: AskedOfModel | None = None
     """What an MCP server wants, of a session that answers it."""
     is_late: bool = False
-    """Whether nobody decided a request to a person in time, whatever the event says that ended
-    it."""
+    """Whether nobody decided a request in time, whatever the event says that ended it."""
     told_seq: int = 0
     """Stream sequence of the event that ended it, while that waits in the queue, or while the loop
     that it opened is open. 0: it is under way."""
@@ -196,8 +197,7 @@ class Pause(Record, frozen=True, kw_only=True):
 
 
 class Unsaid(Record, frozen=True, kw_only=True):
-    """What another session told, and the person hears in the next digest: it came at a bad time,
-    or again (LOOPS L-13)."""
+    """What other sessions told at a bad time, or again: it's in the next digest (LOOPS L-13)."""
 
     text: str
     """Cut to what a digest holds of it."""
