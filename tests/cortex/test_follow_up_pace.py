@@ -15,9 +15,10 @@ from tests.support.examples import up_to
 from vigil.contracts import FollowUp
 
 CALLS_OF_LOOP: Final = 2
-A_DAY: Final = 4
-DOUBLINGS: Final = 10
-"""From a minute to six hours."""
+A_DAY: Final = 24
+ORDERED_A_DAY: Final = 144
+DOUBLINGS: Final = 7
+"""From a minute to an hour."""
 
 
 class Planning:
@@ -56,14 +57,16 @@ PLAN: Final = st.fixed_dictionaries(
 @given(st.lists(st.lists(PLAN, min_size=1, max_size=3), min_size=1, max_size=4), st.integers(1, 20))
 @up_to(100)
 def test_a_model_that_plans_the_next_in_each_is_asked_less_and_less(plans: Any, days: int) -> None:
-    """10 as it likes, those that were open by then, and then later and later, at last 4 a day; one
-    a second were 86,400."""
+    """10 as it likes, those that were open by then, and then later and later, at last one an hour,
+    or six if the person ordered them; one a second were 86,400 a day."""
     planning = Planning(plans)
     planning.driver.policy = Policy(autonomy_enabled=True, follow_ups_max=5)
     planning.driver.user("Look after it!")
     before = planning.asked
     planning.live(days)
-    loops = gates.ASKED_FREE + 5 + DOUBLINGS + A_DAY * days
+    is_ordered = any(plan.get("keep") for together in plans for plan in together)
+    a_day = ORDERED_A_DAY if is_ordered else A_DAY
+    loops = gates.ASKED_FREE + 5 + DOUBLINGS + a_day * days
     assert planning.asked - before <= loops * CALLS_OF_LOOP
 
 
@@ -91,12 +94,21 @@ def test_the_model_is_told_that_it_comes_later() -> None:
 
 
 @pytest.mark.parametrize("said", ["Drink something.", ""])
-def test_what_a_person_ordered_and_hears_keeps_its_pace(said: str) -> None:
-    """A reminder each hour that is said each time; one that says nothing comes less and less."""
-    planning = Planning([[{"delay_seconds": 3600, "timer_id": "a", "keep": True}]], said)
-    planning.driver.user("Remind me each hour!")
+def test_what_a_person_ordered_keeps_its_pace(said: str) -> None:
+    """Each ten minutes through a night, whether there is anything to say or not."""
+    planning = Planning([[{"delay_seconds": 600, "timer_id": "a", "keep": True}]], said)
+    planning.driver.policy = Policy(autonomy_enabled=True)
+    planning.driver.user("Look each ten minutes!")
     before = planning.asked
-    planning.live(3)
-    loops = (planning.asked - before) / CALLS_OF_LOOP
-    assert loops == 72 if said else loops < 40
-    assert planning.driver.now - START <= timedelta(days=3)
+    planning.live(1)
+    assert (planning.asked - before) / CALLS_OF_LOOP == 144
+    assert planning.driver.now - START <= timedelta(days=1)
+
+
+def test_what_an_agent_plans_by_itself_goes_on_each_hour() -> None:
+    """A watch that nobody ordered, and that finds nothing, is kept up all the same."""
+    planning = Planning([[{"delay_seconds": 600, "timer_id": "a"}]])
+    planning.driver.user("Hm.")
+    before = planning.asked
+    planning.live(2)
+    assert 24 * 2 <= (planning.asked - before) / CALLS_OF_LOOP <= 24 * 2 + 20

@@ -13,8 +13,11 @@ from vigil.contracts import Counters
 HOUR_MS: Final = 3_600_000
 ASKED_FREE: Final = 10
 """So many exchanges in a row an agent plans by itself as it likes, if the person hears of none."""
-LATER: Final = Backoff(60.0, 21_600.0)
-"""How long it waits before each further one."""
+LATER: Final = Backoff(60.0, 3_600.0)
+"""How long it waits before each further one: to look each hour is watch enough for what nobody
+ordered."""
+ORDERED_LATER: Final = Backoff(60.0, 600.0)
+"""The same of what the person ordered, as a watch over a night."""
 REMINDERS_SHARE: Final = 3
 """One in so many of an hour's ordered messages is left to reminders: of 12 four. What a row tells
 is kept for a digest when it's refused; a reminder would be lost (SPEC S-7)."""
@@ -98,15 +101,17 @@ def cooldown_left_ms(counters: Counters, *, now_ms: int, policy: SpeechLimits) -
     return max(last + policy.cooldown_ms - now_ms, 0)
 
 
-def later_s(counters: Counters) -> float:
+def later_s(counters: Counters, *, is_ordered: bool = False) -> float:
     """Return how long after others the next exchange waits that the agent plans by itself: it may
     plan one in each, stay silent, and would be asked without an end.
 
     >>> [later_s(Counters(asked=asked)) for asked in (10, 11, 12, 20)]
-    [0.0, 60.0, 120.0, 21600.0]
+    [0.0, 60.0, 120.0, 3600.0]
+    >>> later_s(Counters(asked=20), is_ordered=True)
+    600.0
     """
     beyond = counters.asked - ASKED_FREE
-    return LATER.after(beyond) if beyond > 0 else 0.0
+    return (ORDERED_LATER if is_ordered else LATER).after(beyond) if beyond > 0 else 0.0
 
 
 def _lately(said_ms: tuple[int, ...], now_ms: int) -> tuple[int, ...]:

@@ -175,7 +175,9 @@ def schedule_followup(given: ScheduleFollowup, call: OwnCall, draft: Draft) -> R
     asked_at = _fire_at(given, call.asked_at)
     if isinstance(asked_at, str):
         raise AssertionError(asked_at)
-    fire_at = _apart(asked_at, timer_id, given, draft)
+    fire_at = asked_at
+    if given.message is None:
+        fire_at = _apart(asked_at, timer_id, draft, is_ordered=keep)
     draft.open_follow_up(
         timer_id,
         FollowUp(
@@ -196,10 +198,10 @@ def schedule_followup(given: ScheduleFollowup, call: OwnCall, draft: Draft) -> R
     return f"Scheduled {kind} {timer_id!r} for {when}.{other}", False
 
 
-def _apart(fire_at: datetime, timer_id: str, given: ScheduleFollowup, draft: Draft) -> datetime:
+def _apart(fire_at: datetime, timer_id: str, draft: Draft, *, is_ordered: bool) -> datetime:
     """Return when the model may be asked again, if nobody heard of what it planned so far."""
-    later_s = gates.later_s(draft.state.counters)
-    if given.message is not None or not later_s:
+    later_s = gates.later_s(draft.state.counters, is_ordered=is_ordered)
+    if not later_s:
         return fire_at
     others = [
         one.fire_at
