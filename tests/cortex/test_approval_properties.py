@@ -15,6 +15,7 @@ from services.cortex.core.pending.requests import digest_of
 from services.cortex.model import ModelAnswer
 from tests.cortex.driver import KEY, Driver, answer, call
 from tests.cortex.test_core_approvals import TOOLS
+from tests.cortex.test_core_properties import goes_on_from_letters
 from tests.support.examples import up_to
 from vigil.contracts import (
     Approval,
@@ -62,8 +63,8 @@ class Life(RuleBasedStateMachine):
         self.script: list[ModelAnswer | Exception] = []
         self.driver = Driver(self.think, self.policy)
         self.driver.tools = dict(TOOLS)
-        self.outside_from = 1 << 30
-        """From which turn on untrusted content had come in."""
+        self.tainting: list[tuple[int, int]] = []
+        """From which turn on untrusted content had come into which loop."""
         self.begin()
 
     def begin(self) -> None:
@@ -97,8 +98,8 @@ class Life(RuleBasedStateMachine):
             for one in (state.loop.waiting.calls if state.loop and state.loop.waiting else ())
         )
         self.driver.result(call_id, "text", is_tainted=is_tainted)
-        if is_tainted and was_open:
-            self.outside_from = min(self.outside_from, before)
+        if is_tainted and was_open and state.loop is not None:
+            self.tainting.append((before, state.loop.cause.seq))
 
     @rule(
         verdict=verdicts,
@@ -158,9 +159,17 @@ class Life(RuleBasedStateMachine):
     def nothing_runs_beyond_what_it_may(self) -> None:
         """X-2, X-3: or by a request that was accepted with the same digest, once."""
         used: set[str] = set()
-        is_outside = False
+        swayed: set[int] = set()
         for index, (before, turn) in enumerate(self._steps()):
-            is_outside = is_outside or index >= self.outside_from or _brings_outside(turn)
+            loop = 0 if turn.event is None else turn.event.seq
+            # What came in is a letter once its loop is over, and sways what the person says next.
+            if (
+                _brings_outside(turn)
+                or goes_on_from_letters(self.policy, before, turn)
+                or any(index >= at and loop == one for at, one in self.tainting)
+            ):
+                swayed.add(loop)
+            is_outside = loop in swayed
             for effect in turn.effects:
                 if not isinstance(effect, CallTool) or effect.payload.service != "executor":
                     continue

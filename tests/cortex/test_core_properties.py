@@ -340,7 +340,7 @@ class Life(RuleBasedStateMachine):
         the person's whose loop takes in such content is said all the same: once."""
         reminders: Counter[str] = Counter()
         for before, turn in self._steps():
-            is_swayed = self._goes_on_from_letters(before, turn)
+            is_swayed = goes_on_from_letters(self.policy, before, turn)
             if turn.event is None:
                 continue
             is_tainted = self._is_tainted(before, turn.event) or self._took_in_taint(before, turn)
@@ -377,22 +377,6 @@ class Life(RuleBasedStateMachine):
                 kept = {n: f for n, f in before.follow_ups.items() if f.keep and n != due}
                 assert kept.items() <= turn.state.follow_ups.items()
         assert max(reminders.values(), default=0) <= 1
-
-    def _goes_on_from_letters(self, before: State, turn: Turn) -> bool:
-        """Whether a message of the person's is answered that goes on from an exchange with letters
-        in it (FLOW F-2)."""
-        near = before.exchange
-        is_message = turn.event is not None and turn.event.type == "user_message"
-        is_begun = before.loop is None or before.loop.cause != turn.event
-        if not is_begun:
-            return before.loop is not None and _has_letters(before.loop)
-        if not is_message:
-            return False
-        if before.loop is not None and before.loop.purpose == "answer":  # the message ends it
-            return bool(before.loop.taint) or _has_letters(before.loop)
-        if near is None:
-            return False
-        return (turn.created_at - near.ended_at).total_seconds() <= self.policy.letters_open_s
 
     def _spoken(self, after: int, until: int) -> set[int]:
         """Return where the person said something within these; a repeat of a message says
@@ -516,6 +500,23 @@ class Life(RuleBasedStateMachine):
 def _open_in(state: State) -> set[str]:
     waiting = None if state.loop is None else state.loop.waiting
     return set() if waiting is None else {open_call.effect_id for open_call in waiting.calls}
+
+
+def goes_on_from_letters(policy: Policy, before: State, turn: Turn) -> bool:
+    """Whether a message of the person's is answered that goes on from an exchange with letters
+    in it (FLOW F-2)."""
+    near = before.exchange
+    is_message = turn.event is not None and turn.event.type == "user_message"
+    is_begun = before.loop is None or before.loop.cause != turn.event
+    if not is_begun:
+        return before.loop is not None and _has_letters(before.loop)
+    if not is_message:
+        return False
+    if before.loop is not None and before.loop.purpose == "answer":  # the message ends it
+        return bool(before.loop.taint) or _has_letters(before.loop)
+    if near is None:
+        return False
+    return (turn.created_at - near.ended_at).total_seconds() <= policy.letters_open_s
 
 
 def _has_letters(loop: Loop) -> bool:
